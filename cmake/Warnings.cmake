@@ -1,0 +1,10 @@
+# Warnings and sanitizers for our own targets: target_link_libraries(x PRIVATE weft_options).
+add_library(weft_options INTERFACE)
+target_compile_options(weft_options INTERFACE -Wall -Wextra -Wno-unused-parameter)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  add_link_options(-fuse-ld=lld)
+endif()
+if(WEFT_SANITIZE)
+  target_compile_options(weft_options INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
+  target_link_options(weft_options INTERFACE -fsanitize=address,undefined)
+endif()

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Registers the dialect with its ops and attributes.
+#include "compiler/Graph/Graph.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace weft;
+
+#include "compiler/Graph/Dialect.cpp.inc"
+#include "compiler/Graph/Enums.cpp.inc"
+#include "compiler/Graph/Interfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/Graph/Attributes.cpp.inc"
+
+void WeftDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "compiler/Graph/Attributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "compiler/Graph/Ops.cpp.inc"
+      >();
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The weft dialect: everything that users of the graph IR include.
+#ifndef WEFT_COMPILER_GRAPH_GRAPH_H
+#define WEFT_COMPILER_GRAPH_GRAPH_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "compiler/Graph/Dialect.h.inc"
+#include "compiler/Graph/Enums.h.inc"
+#include "compiler/Graph/Interfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/Graph/Attributes.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/Graph/Ops.h.inc"
+
+namespace weft {
+
+/// The layout of `type`, or null for row-major.
+LayoutAttr layoutOf(mlir::RankedTensorType type);
+
+/// `type` with its elements laid out as `layout` says (null: row-major).
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutAttr layout);
+
+/// The tensor type that memory really holds: row-major, padded, without an encoding.
+mlir::RankedTensorType physicalType(mlir::RankedTensorType type);
+
+} // namespace weft
+
+#endif

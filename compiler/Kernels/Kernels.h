@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Turns one kernel from linalg on tensors into loops, vectors and memrefs.
+#ifndef WEFT_COMPILER_KERNELS_KERNELS_H
+#define WEFT_COMPILER_KERNELS_KERNELS_H
+
+#include "compiler/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace weft {
+
+/// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by
+/// loops. Afterwards it takes its operands and then its results as row-major memrefs, a
+/// per-thread scratch buffer, the thread's number and the number of threads, and carries
+/// `weft.schedule`, `weft.scratch_bytes`, `weft.flops`, `weft.bytes` and, when thread 0
+/// does everything, `weft.serial`.
+llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target);
+
+/// Runs emitKernel on every kernel of a module ("weft-emit-kernels").
+std::unique_ptr<mlir::Pass> createEmitKernelsPass(TargetInfo target);
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,1 @@
+// Holds the precompiled header that every library under compiler/ shares.

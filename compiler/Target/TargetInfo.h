@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What one machine can do: the only place that knows vectors, registers and caches.
+#ifndef WEFT_COMPILER_TARGET_TARGETINFO_H
+#define WEFT_COMPILER_TARGET_TARGETINFO_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <string>
+
+namespace weft {
+
+struct TargetInfo {
+  std::string triple;
+  std::string features;       ///< LLVM feature string, "+avx2,+fma,-avx512f"
+  int64_t vectorBytes = 16;   ///< width of one vector register
+  int64_t vectorRegisters = 16;
+  int64_t l1Bytes = 32 << 10; ///< data cache of one core
+  int64_t l2Bytes = 1 << 20;
+  int64_t l3Bytes = 32 << 20;
+  bool hasMaskedVectors = false; ///< masked loads and stores cost no more than plain ones
+
+  /// Lanes of one register for elements of `bits` bits.
+  int64_t lanes(unsigned bits) const { return vectorBytes * 8 / bits; }
+
+  /// The machine this runs on, narrowed to `isa`: "native", "avx512", "avx2".
+  /// An unknown name, or one that the machine lacks, is an error that lists the choices.
+  static llvm::Expected<TargetInfo> host(llvm::StringRef isa = "native");
+};
+
+} // namespace weft
+
+#endif
