@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reads the machine this runs on: instruction sets through LLVM, caches through the C
+// library or, where that says nothing, through Linux's sysfs.
+#include "compiler/Target/TargetInfo.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/TargetParser/Host.h"
+#include <set>
+#include <unistd.h>
+
+using namespace llvm;
+using namespace weft;
+
+namespace {
+
+using FeatureSet = std::set<std::string>; // sorted: the string is part of the cache key
+
+struct Isa {
+  StringRef name;
+  SmallVector<StringRef> required;
+  SmallVector<StringRef> removedPrefixes;
+};
+
+/// The names that a user may ask for besides "native". The first prefix of what "avx2"
+/// removes is the point; the others are extensions that imply it.
+const Isa isas[] = {
+    {"avx512", {"avx512f", "avx512bw", "avx512vl", "avx512dq"}, {}},
+    {"avx2", {"avx2", "fma"}, {"avx512", "avx10", "amx"}},
+};
+
+FeatureSet hostFeatures() {
+  FeatureSet present;
+  for (const auto &entry : sys::getHostCPUFeatures())
+    if (entry.second)
+      present.insert(entry.first().str());
+  return present;
+}
+
+bool hasAll(const FeatureSet &features, ArrayRef<StringRef> names) {
+  return all_of(names, [&](StringRef name) { return features.count(name.str()); });
+}
+
+Error narrow(FeatureSet &features, StringRef name) {
+  if (name == "native")
+    return Error::success();
+  std::string choices = "native";
+  for (const Isa &isa : isas) {
+    if (!hasAll(features, isa.required))
+      continue;
+    choices += (", " + isa.name).str();
+    if (isa.name != name)
+      continue;
+    std::erase_if(features, [&](StringRef feature) {
+      return any_of(isa.removedPrefixes,
+                    [&](StringRef prefix) { return feature.starts_with(prefix); });
+    });
+    return Error::success();
+  }
+  return createStringError("expected isa to be one of: " + choices + "; found '" + name + "'");
+}
+
+/// The size in a sysfs file such as "48K\n".
+std::optional<int64_t> parseSize(StringRef text) {
+  text = text.trim();
+  int64_t scale = text.consume_back("K") ? 1 << 10 : text.consume_back("M") ? 1 << 20 : 1;
+  int64_t value;
+  if (text.getAsInteger(10, value) || value <= 0)
+    return std::nullopt;
+  return value * scale;
+}
+
+std::optional<int64_t> sysfsCacheBytes(StringRef level) {
+  for (int index = 0; index < 8; ++index) {
+    std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
+    auto read = [&](StringRef name) -> std::string {
+      auto file = MemoryBuffer::getFileAsStream(folder + name);
+      return file ? (*file)->getBuffer().trim().str() : "";
+    };
+    if (read("level") == level && read("type") != "Instruction")
+      return parseSize(read("size"));
+  }
+  return std::nullopt;
+}
+
+/// Containers and virtual machines often hide one of the two sources; `assumed` stands
+/// when both are silent.
+int64_t cacheBytes(int sysconfName, StringRef level, int64_t assumed) {
+  if (long bytes = sysconf(sysconfName); bytes > 0)
+    return bytes;
+  return sysfsCacheBytes(level).value_or(assumed);
+}
+
+void describeVectors(TargetInfo &info, const FeatureSet &features) {
+  bool has512 = hasAll(features, {"avx512f", "avx512vl"});
+  info.hasMaskedVectors = hasAll(features, {"avx512vl", "avx512bw"});
+  info.vectorBytes = features.count("avx512f") ? 64 : features.count("avx2") ? 32 : 16;
+  info.vectorRegisters = has512 || features.count("neon") ? 32 : 16;
+}
+
+} // namespace
+
+Expected<TargetInfo> TargetInfo::host(StringRef isa) {
+  FeatureSet features = hostFeatures();
+  if (Error error = narrow(features, isa))
+    return error;
+
+  TargetInfo info;
+  info.triple = sys::getProcessTriple();
+  info.features = join(map_range(features, [](const std::string &f) { return "+" + f; }), ",");
+  describeVectors(info, features);
+  info.l1Bytes = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes);
+  info.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes);
+  info.l3Bytes = cacheBytes(_SC_LEVEL3_CACHE_SIZE, "3", info.l3Bytes);
+  return info;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The machine description on whatever machine the tests run on.
+#include "compiler/Target/TargetInfo.h"
+#include <gtest/gtest.h>
+
+using weft::TargetInfo;
+
+namespace {
+
+TEST(TargetInfo, NativeDescribesThisMachine) {
+  auto info = TargetInfo::host();
+  ASSERT_TRUE(bool(info));
+  EXPECT_FALSE(info->triple.empty());
+  EXPECT_FALSE(info->features.empty());
+  EXPECT_GE(info->vectorBytes, 16);
+  EXPECT_EQ(info->lanes(32), info->vectorBytes / 4);
+  EXPECT_GE(info->l1Bytes, 8 << 10);
+  EXPECT_GE(info->l2Bytes, info->l1Bytes);
+}
+
+TEST(TargetInfo, FeaturesAreDeterministic) {
+  auto first = TargetInfo::host(), second = TargetInfo::host();
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->features, second->features);
+}
+
+TEST(TargetInfo, Avx2LeavesNoAvx512) {
+  auto info = TargetInfo::host("avx2");
+  if (!info) {
+    llvm::consumeError(info.takeError());
+    GTEST_SKIP() << "this machine lacks AVX2";
+  }
+  EXPECT_EQ(info->features.find("avx512"), std::string::npos);
+  EXPECT_EQ(info->vectorBytes, 32);
+  EXPECT_EQ(info->vectorRegisters, 16);
+  EXPECT_FALSE(info->hasMaskedVectors);
+}
+
+TEST(TargetInfo, UnknownIsaListsTheChoices) {
+  auto info = TargetInfo::host("mmx");
+  ASSERT_FALSE(bool(info));
+  std::string message = llvm::toString(info.takeError());
+  EXPECT_NE(message.find("expected isa to be one of: native"), std::string::npos);
+  EXPECT_NE(message.find("found 'mmx'"), std::string::npos);
+}
+
+} // namespace
