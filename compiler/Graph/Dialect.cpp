@@ -13,6 +13,8 @@ using namespace weft;
 #include "compiler/Graph/Interfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "compiler/Graph/Attributes.cpp.inc"
+#define GET_OP_CLASSES
+#include "compiler/Graph/Ops.cpp.inc"
 
 void WeftDialect::initialize() {
   addAttributes<
@@ -23,4 +25,12 @@ void WeftDialect::initialize() {
 #define GET_OP_LIST
 #include "compiler/Graph/Ops.cpp.inc"
       >();
+}
+
+Operation *WeftDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                            Location location) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  if (!elements || elements.getType() != type)
+    return nullptr;
+  return ConstantOp::create(builder, location, elements);
 }

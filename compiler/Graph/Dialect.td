@@ -6,6 +6,7 @@
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
+include "mlir/IR/TensorEncoding.td"
 
 def Weft_Dialect : Dialect {
   let name = "weft";
@@ -19,10 +20,11 @@ def Weft_Dialect : Dialect {
   }];
   let cppNamespace = "::weft";
   let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
 
-class Weft_Enum<string name, string mnemonic, string summary, list<string> cases>
+class Weft_Enum<string name, string summary, list<string> cases>
     : I32EnumAttr<name, summary,
         !foreach(i, !range(!size(cases)), I32EnumAttrCase<cases[i], i>)> {
   let cppNamespace = "::weft";
@@ -33,18 +35,19 @@ class Weft_EnumAttr<EnumInfo info, string mnemonic>
   let assemblyFormat = "`<` $value `>`";
 }
 
-def Weft_ReduceKind : Weft_Enum<"ReduceKind", "reduce_kind", "how a reduction combines",
+def Weft_ReduceKind : Weft_Enum<"ReduceKind", "how a reduction combines",
     ["sum", "prod", "max", "min", "any", "all"]>;
 def Weft_ReduceKindAttr : Weft_EnumAttr<Weft_ReduceKind, "reduce_kind">;
 
-def Weft_ComparePredicate : Weft_Enum<"ComparePredicate", "predicate", "comparison",
+def Weft_ComparePredicate : Weft_Enum<"ComparePredicate", "comparison",
     ["eq", "ne", "lt", "le", "gt", "ge"]>;
 def Weft_ComparePredicateAttr : Weft_EnumAttr<Weft_ComparePredicate, "predicate">;
 
-def Weft_GeluKind : Weft_Enum<"GeluKind", "gelu_kind", "which GELU", ["erf", "tanh"]>;
+def Weft_GeluKind : Weft_Enum<"GeluKind", "which GELU", ["erf", "tanh"]>;
 def Weft_GeluKindAttr : Weft_EnumAttr<Weft_GeluKind, "gelu_kind">;
 
-def Weft_LayoutAttr : AttrDef<Weft_Dialect, "Layout"> {
+def Weft_LayoutAttr : AttrDef<Weft_Dialect, "Layout",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let mnemonic = "layout";
   let summary = "Where the elements of a tensor lie in memory";
   let description = [{

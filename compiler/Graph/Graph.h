@@ -9,8 +9,19 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace weft {
+
+/// Starts the diagnostic of a violated constraint.
+using ErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+/// Whether the types agree in everything but their layouts.
+bool equalUpToLayout(mlir::TypeRange lhs, mlir::TypeRange rhs);
+
+} // namespace weft
 
 #include "compiler/Graph/Dialect.h.inc"
 #include "compiler/Graph/Enums.h.inc"

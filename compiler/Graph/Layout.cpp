@@ -22,6 +22,14 @@ LogicalResult LayoutAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
   return success();
 }
 
+LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                         llvm::function_ref<InFlightDiagnostic()> emitError) const {
+  if (getOrder().size() != shape.size())
+    return emitError() << "expected a layout of rank " << shape.size() << ", found rank "
+                       << getOrder().size();
+  return success();
+}
+
 llvm::SmallVector<int64_t> LayoutAttr::getPhysicalShape(llvm::ArrayRef<int64_t> shape) const {
   llvm::SmallVector<int64_t> physical;
   for (int64_t dim : getOrder())
@@ -45,4 +53,11 @@ RankedTensorType weft::physicalType(RankedTensorType type) {
   if (!layout)
     return RankedTensorType::get(type.getShape(), type.getElementType());
   return RankedTensorType::get(layout.getPhysicalShape(type.getShape()), type.getElementType());
+}
+
+bool weft::equalUpToLayout(TypeRange lhs, TypeRange rhs) {
+  return llvm::equal(lhs, rhs, [](Type a, Type b) {
+    auto left = dyn_cast<RankedTensorType>(a), right = dyn_cast<RankedTensorType>(b);
+    return left && right && withLayout(left, {}) == withLayout(right, {});
+  });
 }

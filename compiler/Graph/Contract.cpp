@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Verifiers and type inference of the sums of products.
+#include "compiler/Graph/Constraints.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// Paired dims of the two sides have the same size.
+static LogicalResult checkPairs(StringRef what, Value lhs, ArrayRef<int64_t> lhsDims, Value rhs,
+                                ArrayRef<int64_t> rhsDims, ErrorFn error) {
+  if (lhsDims.size() != rhsDims.size())
+    return error() << "expected as many " << what << " dims of rhs as of lhs (" << lhsDims.size()
+                   << "), found " << rhsDims.size();
+  for (auto [left, right] : llvm::zip(lhsDims, rhsDims)) {
+    int64_t expected = tensorType(lhs).getDimSize(left), found = tensorType(rhs).getDimSize(right);
+    if (expected != found)
+      return error() << "expected lhs dim " << left << " (" << expected << ") to equal rhs dim "
+                     << right << " (" << found << ")";
+  }
+  return success();
+}
+
+static void appendFree(RankedTensorType type, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract,
+                       SmallVectorImpl<int64_t> &shape) {
+  for (auto [index, size] : llvm::enumerate(type.getShape())) {
+    int64_t dim = index;
+    if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim))
+      shape.push_back(size);
+  }
+}
+
+static LogicalResult checkDot(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch,
+                              ArrayRef<int64_t> rhsBatch, ArrayRef<int64_t> lhsContract,
+                              ArrayRef<int64_t> rhsContract, ErrorFn error) {
+  auto all = [](ArrayRef<int64_t> batch, ArrayRef<int64_t> contract) {
+    return llvm::to_vector(llvm::concat<const int64_t>(batch, contract));
+  };
+  if (failed(checkSameElement("lhs", lhs, "rhs", rhs, error)) ||
+      failed(checkDims("batch and contracted dims of lhs", all(lhsBatch, lhsContract),
+                       tensorType(lhs).getRank(), error)) ||
+      failed(checkDims("batch and contracted dims of rhs", all(rhsBatch, rhsContract),
+                       tensorType(rhs).getRank(), error)) ||
+      failed(checkPairs("batch", lhs, lhsBatch, rhs, rhsBatch, error)))
+    return failure();
+  return checkPairs("contracted", lhs, lhsContract, rhs, rhsContract, error);
+}
+
+LogicalResult DotGeneralOp::check(Adaptor op, ErrorFn error) {
+  return checkDot(op.getLhs(), op.getRhs(), op.getLhsBatch(), op.getRhsBatch(),
+                  op.getLhsContract(), op.getRhsContract(), error);
+}
+
+SmallVector<Type> DotGeneralOp::infer(Adaptor op) {
+  RankedTensorType lhs = tensorType(op.getLhs()), rhs = tensorType(op.getRhs());
+  SmallVector<int64_t> shape;
+  for (int64_t dim : op.getLhsBatch())
+    shape.push_back(lhs.getDimSize(dim));
+  appendFree(lhs, op.getLhsBatch(), op.getLhsContract(), shape);
+  appendFree(rhs, op.getRhsBatch(), op.getRhsContract(), shape);
+  return {RankedTensorType::get(shape, lhs.getElementType())};
+}
+
+LogicalResult MultiDotOp::check(Adaptor op, ErrorFn error) {
+  if (op.getRhs().empty())
+    return error() << "expected at least one rhs, found none";
+  for (Value rhs : op.getRhs())
+    if (failed(checkDot(op.getLhs(), rhs, {}, {}, op.getLhsContract(), op.getRhsContract(), error)))
+      return failure();
+  return success();
+}
+
+SmallVector<Type> MultiDotOp::infer(Adaptor op) {
+  RankedTensorType lhs = tensorType(op.getLhs());
+  SmallVector<Type> types;
+  for (Value rhs : op.getRhs()) {
+    SmallVector<int64_t> shape;
+    appendFree(lhs, {}, op.getLhsContract(), shape);
+    appendFree(tensorType(rhs), {}, op.getRhsContract(), shape);
+    types.push_back(RankedTensorType::get(shape, lhs.getElementType()));
+  }
+  return types;
+}
+
+/// The extent of a padded spatial dim less that of the dilated window over it.
+static int64_t convSlack(ConvOp::Adaptor op, int64_t index) {
+  int64_t padded = tensorType(op.getInput()).getDimSize(index + 2) + op.getPadLow()[index] +
+                   op.getPadHigh()[index];
+  return padded - ((tensorType(op.getWeight()).getDimSize(index + 2) - 1) * op.getDilations()[index] + 1);
+}
+
+LogicalResult ConvOp::check(Adaptor op, ErrorFn error) {
+  RankedTensorType input = tensorType(op.getInput()), weight = tensorType(op.getWeight());
+  if (failed(checkSameElement("input", op.getInput(), "weight", op.getWeight(), error)))
+    return failure();
+  if (input.getRank() < 3 || weight.getRank() != input.getRank())
+    return error() << "expected input and weight of one rank above 2, found " << input.getRank()
+                   << " and " << weight.getRank();
+  int64_t spatial = input.getRank() - 2, groups = op.getGroups();
+  if (failed(checkEntries("strides", op.getStrides(), spatial, 1, error)) ||
+      failed(checkEntries("padLow", op.getPadLow(), spatial, 0, error)) ||
+      failed(checkEntries("padHigh", op.getPadHigh(), spatial, 0, error)) ||
+      failed(checkEntries("dilations", op.getDilations(), spatial, 1, error)))
+    return failure();
+  if (groups < 1 || weight.getDimSize(0) % groups != 0)
+    return error() << "expected groups to divide the output channels (" << weight.getDimSize(0)
+                   << "), found " << groups;
+  if (input.getDimSize(1) != weight.getDimSize(1) * groups)
+    return error() << "expected input dim 1 (" << input.getDimSize(1)
+                   << ") to equal weight dim 1 times groups (" << weight.getDimSize(1) * groups << ")";
+  for (int64_t index = 0; index < spatial; ++index)
+    if (convSlack(op, index) < 0)
+      return error() << "expected the weight to fit the padded input along dim " << index + 2
+                     << ", found it too large by " << -convSlack(op, index);
+  return success();
+}
+
+SmallVector<Type> ConvOp::infer(Adaptor op) {
+  RankedTensorType input = tensorType(op.getInput()), weight = tensorType(op.getWeight());
+  SmallVector<int64_t> shape = {input.getDimSize(0), weight.getDimSize(0)};
+  for (int64_t index = 0; index < input.getRank() - 2; ++index)
+    shape.push_back(convSlack(op, index) / op.getStrides()[index] + 1);
+  return {RankedTensorType::get(shape, input.getElementType())};
+}

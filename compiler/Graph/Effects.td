@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ops that touch the world outside the graph.
+#ifndef WEFT_GRAPH_EFFECTS_TD
+#define WEFT_GRAPH_EFFECTS_TD
+
+include "compiler/Graph/OpBase.td"
+
+def Weft_AssertOp : Weft_Op<"assert", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Every element is true, or the call fails and leaves nothing behind";
+  let arguments = (ins Weft_BoolTensor:$condition, StrAttr:$message);
+  let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
+}
+def Weft_TorchFallbackOp : Weft_Op<"torch_fallback", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "An ATen op without a lowering, run by PyTorch inside the program";
+  let description = [{
+    `target` names the overload; `arguments` is a JSON array of its arguments in schema
+    order in which {"tensor": i} stands for operand i. Runs in program order.
+  }];
+  let arguments = (ins Variadic<Weft_Tensor>:$operands, StrAttr:$target, StrAttr:$arguments);
+  let results = (outs Variadic<Weft_Tensor>:$products);
+  let assemblyFormat = "$target `(` $operands `)` $arguments attr-dict `:` functional-type($operands, $products)";
+}
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ops that read where tensors of indices say.
+#ifndef WEFT_GRAPH_INDEX_TD
+#define WEFT_GRAPH_INDEX_TD
+
+include "compiler/Graph/OpBase.td"
+
+def Weft_GatherOp : Weft_InferredOp<"gather"> {
+  let summary = "Index operand dims with integer tensors of one shape; other dims are kept whole, behind";
+  let description = [{
+    result[i..., r...] = operand[r... with dim indexed_dims[j] = indices_j[i...]]: the shape
+    is that of the indices, then the operand's dims that are not indexed. Indices are
+    clamped to the operand; a program that must refuse others asserts so itself.
+  }];
+  let arguments = (ins Weft_Tensor:$operand, Variadic<Weft_IntTensor>:$indices,
+                       DenseI64ArrayAttr:$indexedDims);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$operand `[` $indices `]` `dims` $indexedDims attr-dict `:` type($operand) `,` type($indices) `->` type($result)";
+}
+
+#endif

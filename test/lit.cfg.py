@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The lit suite: IR in, IR out, through weft-opt and FileCheck."""
+
+import os
+
+import lit.formats
+
+config.name = "weft"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = config.weft_binary_dir
+config.environment["PATH"] = os.pathsep.join(
+    [config.weft_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
+)
