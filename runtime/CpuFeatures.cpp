@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reads /proc/cpuinfo rather than cpuid: the kernel lists only what it also has enabled.
+#include "runtime/CpuFeatures.h"
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+namespace weft::rt {
+namespace {
+
+/// LLVM and Linux differ in punctuation: "avx512-vnni", "avx512_vnni", "sse4.2".
+std::string normalized(std::string name) {
+  std::erase_if(name, [](char c) { return c == '_' || c == '-' || c == '.'; });
+  return name;
+}
+
+/// Linux's name for features that it calls otherwise.
+const std::map<std::string, std::string, std::less<>> linuxNames{
+    {"64bit", "lm"},     {"bmi", "bmi1"},         {"crc32", "sse42"},
+    {"lzcnt", "abm"},    {"pclmul", "pclmulqdq"}, {"prfchw", "3dnowprefetch"},
+    {"rdrnd", "rdrand"}, {"sahf", "lahflm"},      {"sha", "shani"},
+    {"sse3", "pni"},     {"cmov", "cmov"},        {"shstk", "usershstk"},
+    {"neon", "asimd"},   {"fullfp16", "asimdhp"}, {"dotprod", "asimddp"},
+    {"fparmv8", "fp"}};
+
+std::set<std::string> machineFlags() {
+  std::set<std::string> flags;
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("flags") && !line.starts_with("Features"))
+      continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    for (std::string word; words >> word;)
+      flags.insert(normalized(word));
+    break;
+  }
+  return flags;
+}
+
+} // namespace
+
+std::vector<std::string> missingCpuFeatures(const std::vector<std::string> &features) {
+  static const std::set<std::string> flags = machineFlags();
+  std::vector<std::string> missing;
+  for (const std::string &feature : features) {
+    std::string name = normalized(feature);
+    auto renamed = linuxNames.find(name);
+    if (!flags.contains(renamed == linuxNames.end() ? name : renamed->second))
+      missing.push_back(feature);
+  }
+  return missing;
+}
+
+} // namespace weft::rt

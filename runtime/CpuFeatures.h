@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which of LLVM's feature names the running machine has.
+#ifndef WEFT_RUNTIME_CPUFEATURES_H
+#define WEFT_RUNTIME_CPUFEATURES_H
+
+#include <string>
+#include <vector>
+
+namespace weft::rt {
+
+/// Those of `features` (LLVM names, "avx512f") that this machine lacks.
+std::vector<std::string> missingCpuFeatures(const std::vector<std::string> &features);
+
+} // namespace weft::rt
+
+#endif

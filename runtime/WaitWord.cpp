@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/WaitWord.h"
+#include <chrono>
+#include <climits>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace weft::rt {
+namespace {
+
+void relaxProcessor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+bool spinWhile(const std::atomic<uint32_t> &value, uint32_t old) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end = Clock::now() + std::chrono::microseconds(50);
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (value.load(std::memory_order_acquire) != old)
+        return true;
+      relaxProcessor();
+    }
+  } while (Clock::now() < end);
+  return false;
+}
+
+} // namespace
+
+void WaitWord::increment() {
+  value.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers.load(std::memory_order_seq_cst) != 0)
+    syscall(SYS_futex, &value, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void WaitWord::waitWhile(uint32_t old, bool spin) {
+  if (value.load(std::memory_order_acquire) != old || (spin && spinWhile(value, old)))
+    return;
+  sleepers.fetch_add(1, std::memory_order_seq_cst);
+  // The kernel compares again, so a change between here and there is not slept through.
+  while (value.load(std::memory_order_seq_cst) == old)
+    syscall(SYS_futex, &value, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
+  sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+} // namespace weft::rt
