@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""PyTorch programs → weft graphs in JSON. Loads torch, never MLIR."""
+
+from weft.frontend.lowered import (
+    Fallback,
+    InputSource,
+    Location,
+    Lowered,
+    OutputTarget,
+    Unsupported,
+    ViewOf,
+)
+
+__all__ = [
+    "Fallback",
+    "InputSource",
+    "Location",
+    "Lowered",
+    "OutputTarget",
+    "Unsupported",
+    "ViewOf",
+]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops that PyTorch runs inside the program: their arguments as JSON, and the call itself.
+
+The template is a JSON array with one entry per argument of the overload's schema, defaults
+filled in. Numbers, strings, booleans, null and lists stand for themselves; the rest is
+tagged: {"tensor": i} operand i, {"dtype": "f32"}, {"device": "cpu"}, {"layout": "strided"},
+{"memory_format": "contiguous_format"}, {"float": "inf"}.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from weft.frontend.dtypes import DTYPES, NAMES
+from weft.frontend.lowered import Unsupported
+
+
+def encode_arguments(
+    target: torch._ops.OpOverload,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    operand: Callable[[Any], int | None],
+) -> str:
+    """The template of one call.
+
+    operand: the operand number of a tensor argument, None for anything that is no tensor.
+    Raises: Unsupported, if an argument has no JSON form.
+    """
+
+    def encode(value: Any) -> Any:
+        number = operand(value)
+        if number is not None:
+            return {"tensor": number}
+        if isinstance(value, (list, tuple)):
+            return [encode(entry) for entry in value]
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"float": repr(value)}
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, torch.dtype) and value in NAMES:
+            return {"dtype": NAMES[value]}
+        if isinstance(value, torch.device):
+            return {"device": str(value)}
+        if isinstance(value, torch.layout) and value == torch.strided:
+            return {"layout": "strided"}
+        if isinstance(value, torch.memory_format):
+            return {"memory_format": str(value).removeprefix("torch.")}
+        raise Unsupported(f"{target}: argument {value!r} cannot be written down")
+
+    return json.dumps([encode(value) for value in _in_schema_order(target, args, kwargs)])
+
+
+@functools.lru_cache(maxsize=1024)
+def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tensor]], list]:
+    """The function that runs `target` on operands and gives its flattened results."""
+    namespace, name, overload = target.split(".")
+    op = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+    template = json.loads(arguments)
+
+    def run(operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        values = [_decode(entry, operands) for entry in template]
+        arguments_of = op._schema.arguments
+        positional = [v for v, a in zip(values, arguments_of) if not a.kwarg_only]
+        named = {a.name: v for v, a in zip(values, arguments_of) if a.kwarg_only}
+        return flatten_results(op(*positional, **named))
+
+    return run
+
+
+def flatten_results(results: Any) -> list[Any]:
+    """The tensors of a call's results in order: a tensor, tuples or lists of them."""
+    if not isinstance(results, (list, tuple)):
+        return [results]
+    return [leaf for entry in results for leaf in flatten_results(entry)]
+
+
+def _in_schema_order(
+    target: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    given = list(args)
+    for argument in target._schema.arguments[len(args) :]:
+        given.append(kwargs.get(argument.name, argument.default_value))
+    return given
+
+
+def _decode(entry: Any, operands: Sequence[torch.Tensor]) -> Any:
+    if isinstance(entry, list):
+        return [_decode(item, operands) for item in entry]
+    if not isinstance(entry, dict):
+        return entry
+    ((tag, value),) = entry.items()
+    match tag:
+        case "tensor":
+            return operands[value]
+        case "dtype":
+            return DTYPES[value]
+        case "device":
+            return torch.device(value)
+        case "layout" | "memory_format":
+            return getattr(torch, value)
+        case "float":
+            return float(value)
+    raise ValueError(f"expected a tag of a fallback argument, found {tag!r}")

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The graph under construction, and its JSON.
+
+Values are numbered in the JSON only, when the graph is finished and dead nodes are gone.
+Types of results are written where the dialect cannot infer them; `Value` knows them all,
+because broadcasts and casts have to be made explicit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from weft.frontend.dtypes import NAMES
+from weft.frontend.lowered import Location
+
+# Ops whose result type is not a function of operands and attributes.
+TYPED = frozenset(
+    f"weft.{op}"
+    for op in ("convert", "constant", "iota", "broadcast_in_dim", "reshape", "torch_fallback")
+)
+EFFECTS = frozenset({"weft.assert", "weft.torch_fallback"})
+
+
+@dataclass(eq=False)
+class Value:
+    """A tensor of the graph. `bounds`: smallest and largest element, where known (integers)."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    bounds: tuple[int, int] | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(eq=False)
+class Node:
+    op: str
+    operands: list[Value]
+    attrs: dict[str, Any]
+    results: list[Value]
+    location: Location | None
+
+
+@dataclass(eq=False)
+class Input:
+    name: str
+    kind: str
+    order: tuple[int, ...]
+    value: Value
+
+
+def enum(kind: str, case: str) -> dict[str, str]:
+    """An enum attribute of the dialect, such as `#weft.reduce_kind<sum>`."""
+    return {"mlir": f"#weft.{kind}<{case}>"}
+
+
+def segments(*sizes: int) -> dict[str, str]:
+    """Sizes of the operand groups of an op with several optional operands."""
+    return {"mlir": f"array<i32: {', '.join(map(str, sizes))}>"}
+
+
+@dataclass
+class Graph:
+    inputs: list[Input] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    location: Location | None = None
+
+    def add_input(self, name: str, kind: str, order: Sequence[int], value: Value) -> Value:
+        self.inputs.append(Input(name, kind, tuple(order), value))
+        return value
+
+    def emit(
+        self,
+        op: str,
+        operands: Sequence[Value],
+        attrs: dict[str, Any],
+        types: Sequence[tuple[torch.dtype, Sequence[int]]],
+    ) -> list[Value]:
+        """Appends a node at the current location; `op` without the dialect's prefix."""
+        results = [Value(dtype, tuple(shape)) for dtype, shape in types]
+        self.nodes.append(Node(f"weft.{op}", list(operands), attrs, results, self.location))
+        return results
+
+    def prune(self) -> None:
+        """Drops nodes and inputs that neither an output nor an effect needs."""
+        live = {id(value) for value in self.outputs}
+        kept = []
+        for node in reversed(self.nodes):
+            if node.op not in EFFECTS and not any(id(value) in live for value in node.results):
+                continue
+            kept.append(node)
+            live.update(id(value) for value in node.operands)
+        self.nodes = kept[::-1]
+        self.inputs = [entry for entry in self.inputs if id(entry.value) in live]
+
+    def to_json(self, name: str = "main") -> bytes:
+        numbers: dict[int, int] = {}
+        for entry in self.inputs:
+            numbers[id(entry.value)] = len(numbers)
+        locations: dict[Location, int] = {}
+        nodes = []
+        for node in self.nodes:
+            record: dict[str, Any] = {
+                "op": node.op,
+                "in": [numbers[id(value)] for value in node.operands],
+                "attrs": node.attrs,
+            }
+            if node.op in TYPED:
+                record["types"] = [_type(value) for value in node.results]
+            if node.location is not None:
+                record["loc"] = locations.setdefault(node.location, len(locations))
+            for value in node.results:
+                numbers[id(value)] = len(numbers)
+            nodes.append(record)
+        document = {
+            "version": 1,
+            "name": name,
+            "inputs": [
+                {
+                    "name": entry.name,
+                    "kind": entry.kind,
+                    "dtype": NAMES[entry.value.dtype],
+                    "shape": list(entry.value.shape),
+                    "order": list(entry.order),
+                }
+                for entry in self.inputs
+            ],
+            "nodes": nodes,
+            "outputs": [numbers[id(value)] for value in self.outputs],
+            "locs": [[at.file, at.line, at.function] for at in locations],
+        }
+        return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _type(value: Value) -> list[Any]:
+    return [NAMES[value.dtype], list(value.shape)]

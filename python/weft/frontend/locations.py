@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The line of the user's source that an FX node comes from."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+
+import torch
+
+from weft.frontend.lowered import Location
+
+_FRAME = re.compile(r'File "(?P<file>.+?)", line (?P<line>\d+), in (?P<function>.+)')
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+def location_of(node: torch.fx.Node) -> Location | None:
+    """The innermost frame outside torch (any frame, if all are torch's), None if unknown."""
+    trace = node.meta.get("stack_trace")
+    return _innermost(trace) if trace else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _innermost(trace: str) -> Location | None:
+    frames = [
+        Location(match["file"], int(match["line"]), match["function"].strip())
+        for match in _FRAME.finditer(trace)
+    ]
+    users = [frame for frame in frames if not frame.file.startswith(_TORCH)]
+    return (users or frames or [None])[-1]

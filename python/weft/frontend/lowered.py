@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the frontend hands to the face: a graph in JSON, and how to feed and read it.
+
+The graph knows tensors by position only. `Lowered.inputs` says where each graph input comes
+from at a call; `Lowered.outputs` says what to do with each result, and which outputs are no
+results at all but Python constants or views that torch itself rebuilds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+
+@dataclass(frozen=True)
+class Location:
+    """A line of the user's Python source."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+
+class Unsupported(Exception):
+    """The program cannot become a graph, so the call runs eagerly.
+
+    Attributes: reason (lower case, without a final period), location (None if unknown).
+    """
+
+    def __init__(self, reason: str, location: Location | None = None) -> None:
+        super().__init__(reason if location is None else f"{location}: {reason}")
+        self.reason = reason
+        self.location = location
+
+
+class Decline(Exception):
+    """A rule of the table does not cover these arguments; the message says why."""
+
+
+@dataclass(frozen=True)
+class InputSource:
+    """Where one graph input comes from.
+
+    kind "user": flattened call argument number `index` (args, then kwargs, as torch.export
+    orders them; leaves that are no tensors count too).
+    kind "parameter" or "buffer": the module's tensor named `name`, read live at each call.
+    kind "constant": `tensor`, captured by export; `name` is export's name for it.
+    `dense`: the strides seen at export are those the graph input has (a dense permutation);
+    if false the face passes a row-major copy.
+    """
+
+    kind: Literal["user", "parameter", "buffer", "constant"]
+    index: int | None = None
+    name: str | None = None
+    tensor: torch.Tensor | None = None
+    dense: bool = True
+
+
+@dataclass(frozen=True)
+class ViewOf:
+    """An output that is an input, or shares the storage of an input or an earlier output.
+
+    base: the input, or the position in `Lowered.outputs` of an earlier output.
+    identity: the output is the base object itself.
+    offset: in elements, from the base's own storage offset; then
+    `base.as_strided(sizes, strides, base.storage_offset() + offset)`, of dtype `dtype`
+    (`base.view(dtype)` first where it differs). All mutations are committed before.
+    """
+
+    base: InputSource | int
+    identity: bool
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class OutputTarget:
+    """What one effect or one leaf of the returned pytree is.
+
+    kind "user": output leaf `index`; kind "buffer": `result` is copied into buffer `name`;
+    kind "input": `result` is copied into flattened call argument `index`; kind "constant":
+    output leaf `index` is the Python object `value`.
+    `result`: position among the graph's outputs, None for constants and views. Two targets
+    with the same `result` and kind "user" are the same object.
+    """
+
+    kind: Literal["user", "buffer", "input", "constant"]
+    index: int | None = None
+    name: str | None = None
+    value: Any = None
+    result: int | None = None
+    view: ViewOf | None = None
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """An op that PyTorch runs inside the program."""
+
+    target: str
+    reason: str
+    location: Location | None
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program ready for the compiler. `graph` is deterministic: equal programs, equal bytes."""
+
+    graph: bytes
+    inputs: tuple[InputSource, ...]
+    outputs: tuple[OutputTarget, ...]
+    fallbacks: tuple[Fallback, ...]
