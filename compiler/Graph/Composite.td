@@ -7,7 +7,7 @@ include "compiler/Graph/OpBase.td"
 
 class Weft_CompositeOp<string mnemonic, list<Trait> traits = []>
     : Weft_PureOp<mnemonic, !listconcat(
-        [], traits)>;
+        [DeclareOpInterfaceMethods<Weft_CompositeOpInterface>], traits)>;
 
 class Weft_SoftmaxLikeOp<string mnemonic, string text>
     : Weft_CompositeOp<mnemonic, [SameOperandsAndResultType]> {
@@ -77,7 +77,7 @@ def Weft_SiluOp : Weft_CompositeOp<"silu", [SameOperandsAndResultType]> {
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
 }
-def Weft_AttentionOp : Weft_InferredOp<"attention", []> {
+def Weft_AttentionOp : Weft_InferredOp<"attention", [DeclareOpInterfaceMethods<Weft_CompositeOpInterface>]> {
   let summary = "softmax(scale q k^T + mask) v over (b..., h, t, d); causal hides keys behind the query";
   let description = [{
     q: (b..., h, tq, d), k: (b..., h, tk, d), v: (b..., h, tk, e), mask: (b..., h, tq, tk),

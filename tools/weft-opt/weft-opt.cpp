@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // mlir-opt for Weft: parses, runs passes, prints. Knows the dialects of every stage.
 #include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,6 +28,7 @@ int main(int argc, char **argv) {
                   mlir::ub::UBDialect, mlir::vector::VectorDialect, weft::WeftDialect>();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
+  weft::registerWeftTransformsPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Weft optimizer driver\n", registry));
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The meaning of softmax, log_softmax and attention in primitive ops.
+#include "compiler/Graph/ComputeBuilder.h"
+#include "compiler/Graph/Constraints.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace weft;
+
+using Replacement = FailureOr<SmallVector<Value>>;
+
+static constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+/// x - max along `dim`, which keeps exp from overflowing.
+static Value shiftByMax(ComputeBuilder &b, Value x, int64_t dim) {
+  return b.create<SubOp>(x, b.unreduce(b.reduce(ReduceKind::max, x, dim), x, dim));
+}
+
+Replacement SoftmaxOp::decompose(OpBuilder &builder) {
+  Type element = getType().getElementType();
+  ComputeBuilder b(builder, getLoc(), element);
+  int64_t dim = getDim();
+  Value exp = b.create<ExpOp>(shiftByMax(b, b.enter(getOperand()), dim));
+  Value sum = b.unreduce(b.reduce(ReduceKind::sum, exp, dim), exp, dim);
+  return SmallVector<Value>{b.leave(b.create<DivOp>(exp, sum), element)};
+}
+
+Replacement LogSoftmaxOp::decompose(OpBuilder &builder) {
+  Type element = getType().getElementType();
+  ComputeBuilder b(builder, getLoc(), element);
+  int64_t dim = getDim();
+  Value shifted = shiftByMax(b, b.enter(getOperand()), dim);
+  Value sum = b.reduce(ReduceKind::sum, b.create<ExpOp>(shifted), dim);
+  Value logSum = b.unreduce(b.create<LogOp>(sum), shifted, dim);
+  return SmallVector<Value>{b.leave(b.create<SubOp>(shifted, logSum), element)};
+}
+
+/// Softmax along `dim` whose rows of nothing but -inf are zero, not NaN.
+static Value maskedSoftmax(ComputeBuilder &b, Value x, int64_t dim) {
+  Value max = b.reduce(ReduceKind::max, x, dim);
+  Value empty = b.create<CmpOp>(ComparePredicate::eq, max, b.splat(max, kHidden));
+  Value finite = b.create<SelectOp>(empty, b.splat(max, 0.0), max);
+  Value exp = b.create<ExpOp>(b.create<SubOp>(x, b.unreduce(finite, x, dim)));
+  Value sum = b.reduce(ReduceKind::sum, exp, dim);
+  Value divisor = b.create<SelectOp>(empty, b.splat(sum, 1.0), sum);
+  return b.create<DivOp>(exp, b.unreduce(divisor, exp, dim));
+}
+
+/// Scores with -inf for every key behind its query.
+static Value hideFuture(ComputeBuilder &b, OpBuilder &builder, Value scores) {
+  int64_t rank = tensorType(scores).getRank();
+  auto positions = tensorType(scores).clone(builder.getI32Type());
+  Value query = b.create<IotaOp>(positions, rank - 2), key = b.create<IotaOp>(positions, rank - 1);
+  Value seen = b.create<CmpOp>(ComparePredicate::le, key, query);
+  return b.create<SelectOp>(seen, scores, b.splat(scores, kHidden));
+}
+
+static Value applyMask(ComputeBuilder &b, Value scores, Value mask) {
+  if (layoutOf(tensorType(mask)))
+    mask = b.create<RelayoutOp>(withLayout(tensorType(mask), {}), mask);
+  if (tensorType(mask).getElementType().isInteger(1))
+    return b.create<SelectOp>(mask, scores, b.splat(scores, kHidden));
+  return b.create<AddOp>(scores, b.enter(mask));
+}
+
+Replacement AttentionOp::decompose(OpBuilder &builder) {
+  Type element = getType().getElementType();
+  ComputeBuilder b(builder, getLoc(), element);
+  int64_t rank = getType().getRank();
+  SmallVector<int64_t> batch = llvm::to_vector(llvm::seq<int64_t>(0, rank - 2));
+  int64_t rows = rank - 2, columns = rank - 1;
+
+  Value scores = b.create<DotGeneralOp>(b.enter(getQuery()), b.enter(getKey()), batch, batch,
+                                        columns, columns);
+  scores = b.create<MulOp>(scores, b.splat(scores, getScale().convertToDouble()));
+  if (getMask())
+    scores = applyMask(b, scores, getMask());
+  if (getCausal())
+    scores = hideFuture(b, builder, scores);
+  Value weights = maskedSoftmax(b, scores, columns);
+  Value product =
+      b.create<DotGeneralOp>(weights, b.enter(getValue()), batch, batch, columns, rows);
+  product = b.leave(product, element);
+  if (layoutOf(getType()))
+    product = b.create<RelayoutOp>(getType(), product);
+  return SmallVector<Value>{product};
+}
