@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/Callable.h"
+
+#include "python/bindings/Environment.h"
+#include "python/bindings/Specialization.h"
+
+#include <nanobind/nanobind.h>
+#include <structmember.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+namespace nb = nanobind;
+
+namespace weft {
+
+namespace {
+
+// A plain CPython type, because nanobind's have no vectorcall.
+struct Callable {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject *face;
+  PyObject *original;
+  PyObject *weakReferences;
+  std::vector<PyRef> environments; // Environment objects
+};
+
+struct Names {
+  PyObject *original = PyUnicode_InternFromString("original");
+  PyObject *dispatch = PyUnicode_InternFromString("dispatch");
+  PyObject *declined = PyUnicode_InternFromString("declined");
+  static const Names &get() {
+    static const Names names;
+    return names;
+  }
+};
+
+} // namespace
+
+static Callable *cast(PyObject *self) { return reinterpret_cast<Callable *>(self); }
+
+// (args, kwargs) as a call's own tuple and dict, after `leading` objects.
+static PyRef packCall(std::initializer_list<PyObject *> leading, const CallArguments &call,
+                      PyObject *face, PyObject *method) {
+  PyRef args = PyRef::steal(PyTuple_New(call.positional));
+  PyRef kwargs = PyRef::steal(PyDict_New());
+  if (!args || !kwargs)
+    return {};
+  for (Py_ssize_t i = 0; i < call.positional; ++i)
+    PyTuple_SET_ITEM(args.get(), i, Py_NewRef(call.values[i]));
+  for (Py_ssize_t i = 0; i < call.named(); ++i)
+    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.names, i),
+                       call.values[call.positional + i]))
+      return {};
+  std::vector<PyObject *> arguments{face};
+  arguments.insert(arguments.end(), leading);
+  arguments.push_back(args.get());
+  arguments.push_back(kwargs.get());
+  return PyRef::steal(
+      PyObject_VectorcallMethod(method, arguments.data(), arguments.size(), nullptr));
+}
+
+// Tries the programs of one environment. True when the call has been dealt with.
+static bool callPrograms(Callable *self, Environment &environment, const CallArguments &call,
+                         PyRef &value) {
+  // Python code may run below and change the list; the copy keeps its members alive.
+  std::vector<PyRef> specializations = environment.specializations;
+  for (size_t i = 0; i < specializations.size(); ++i) {
+    PyRef &candidate = specializations[i];
+    std::string reason;
+    auto *specialization = nb::inst_ptr<Specialization>(nb::handle(candidate.get()));
+    switch (specialization->call(call, value, reason)) {
+    case Specialization::Mismatch:
+      continue;
+    case Specialization::Done:
+      if (i > 0 && environment.specializations.size() == specializations.size())
+        std::rotate(environment.specializations.begin(),
+                    environment.specializations.begin() + i,
+                    environment.specializations.begin() + i + 1);
+      return true;
+    case Specialization::Error:
+      return true;
+    case Specialization::Declined: {
+      PyRef text = PyRef::steal(
+          PyUnicode_DecodeUTF8(reason.data(), reason.size(), "replace"));
+      if (text)
+        value = packCall({candidate.get(), text.get()}, call, self->face, Names::get().declined);
+      return true;
+    }
+    }
+  }
+  return false;
+}
+
+static PyRef dispatch(Callable *self, const CallArguments &call) {
+  std::vector<PyRef> environments = self->environments;
+  // An operation under a mode may mean anything; the face says so in the report.
+  bool direct = !environments.empty() && !interpositionActive();
+  for (size_t i = 0; direct && i < environments.size(); ++i) {
+    auto &environment = *nb::inst_ptr<Environment>(nb::handle(environments[i].get()));
+    if (!environment.holds())
+      continue;
+    if (environment.eager || environment.wantsGradients())
+      return PyRef::steal(
+          PyObject_Vectorcall(self->original, call.values, call.positional, call.names));
+    PyRef value;
+    if (callPrograms(self, environment, call, value))
+      return value;
+    break;
+  }
+  return packCall({}, call, self->face, Names::get().dispatch);
+}
+
+static PyObject *vectorcall(PyObject *object, PyObject *const *arguments, size_t flags,
+                            PyObject *names) {
+  CallArguments call{arguments, PyVectorcall_NARGS(flags), names};
+  try {
+    return dispatch(cast(object), call).release();
+  } catch (nb::python_error &error) {
+    error.restore();
+  } catch (const std::bad_alloc &) {
+    PyErr_NoMemory();
+  } catch (const std::exception &error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  PyObject *face;
+  if (!PyArg_ParseTuple(args, "O:Callable", &face))
+    return nullptr;
+  PyObject *original = PyObject_GetAttr(face, Names::get().original);
+  if (!original)
+    return nullptr;
+  PyObject *self = type->tp_alloc(type, 0);
+  if (!self) {
+    Py_DECREF(original);
+    return nullptr;
+  }
+  Callable *callable = cast(self);
+  callable->vectorcall = vectorcall;
+  callable->face = Py_NewRef(face);
+  callable->original = original;
+  new (&callable->environments) std::vector<PyRef>();
+  return self;
+}
+
+static PyObject *arm(PyObject *self, PyObject *list) {
+  std::vector<PyRef> environments;
+  for (nb::handle environment : nb::borrow<nb::list>(list)) {
+    if (!nb::isinstance<Environment>(environment)) {
+      PyErr_SetString(PyExc_TypeError, "expected a list of Environment");
+      return nullptr;
+    }
+    environments.push_back(PyRef::borrow(environment.ptr()));
+  }
+  cast(self)->environments = std::move(environments);
+  Py_RETURN_NONE;
+}
+
+static PyObject *getAttribute(PyObject *self, PyObject *name) {
+  if (PyObject *value = PyObject_GenericGetAttr(self, name))
+    return value;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError) || !cast(self)->face)
+    return nullptr;
+  PyErr_Clear();
+  return PyObject_GetAttr(cast(self)->face, name);
+}
+
+static PyObject *represent(PyObject *self) {
+  return PyUnicode_FromFormat("<weft.compile(%R)>", cast(self)->original);
+}
+
+// A compiled function in a class body is a method, as the function would be.
+static PyObject *bindToInstance(PyObject *self, PyObject *instance, PyObject *) {
+  bool isFunction = PyFunction_Check(cast(self)->original);
+  return instance && instance != Py_None && isFunction ? PyMethod_New(self, instance)
+                                                       : Py_NewRef(self);
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(cast(self)->face);
+  Py_VISIT(cast(self)->original);
+  for (const PyRef &environment : cast(self)->environments)
+    Py_VISIT(environment.get());
+  return 0;
+}
+
+static int clear(PyObject *self) {
+  Py_CLEAR(cast(self)->face);
+  Py_CLEAR(cast(self)->original);
+  cast(self)->environments.clear();
+  return 0;
+}
+
+static void destroy(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  if (cast(self)->weakReferences)
+    PyObject_ClearWeakRefs(self);
+  clear(self);
+  std::destroy_at(&cast(self)->environments);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject *makeCallableType(PyObject *module) {
+  static PyMethodDef methods[] = {{"_arm", arm, METH_O, nullptr}, {}};
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", T_PYSSIZET, offsetof(Callable, vectorcall), READONLY, nullptr},
+      {"__weaklistoffset__", T_PYSSIZET, offsetof(Callable, weakReferences), READONLY, nullptr},
+      {}};
+  static PyType_Slot slots[] = {{Py_tp_new, (void *)create},
+                                {Py_tp_dealloc, (void *)destroy},
+                                {Py_tp_traverse, (void *)traverse},
+                                {Py_tp_clear, (void *)clear},
+                                {Py_tp_call, (void *)PyVectorcall_Call},
+                                {Py_tp_getattro, (void *)getAttribute},
+                                {Py_tp_descr_get, (void *)bindToInstance},
+                                {Py_tp_repr, (void *)represent},
+                                {Py_tp_methods, methods},
+                                {Py_tp_members, members},
+                                {}};
+  static PyType_Spec spec = {
+      "weft._core.Callable", sizeof(Callable), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  return PyType_FromModuleAndSpec(module, &spec, nullptr);
+}
+
+} // namespace weft

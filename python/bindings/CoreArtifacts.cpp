@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/Core.h"
+
+#include "python/bindings/Torch.h"
+#include "python/bindings/TorchHost.h"
+#include "runtime/Artifact.h"
+#include "runtime/Cache.h"
+#include "runtime/Program.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+
+namespace weft {
+
+static WeftTensor viewTensor(nb::handle tensor, std::vector<std::vector<int64_t>> &numbers) {
+  dlpack::Tensor view;
+  if (!Torch::get().view(tensor.ptr(), view))
+    throw nb::python_error();
+  std::optional<WeftDType> dtype = fromDLPack(view.dtype);
+  if (!dtype)
+    throw nb::type_error("expected a tensor of a dtype that Weft has");
+  numbers.emplace_back(view.sizes, view.sizes + view.rank);
+  const int64_t *sizes = numbers.back().data();
+  numbers.emplace_back(view.strides, view.strides + view.rank);
+  return {static_cast<char *>(view.data) + view.byteOffset,
+          sizes,
+          numbers.back().data(),
+          view.rank,
+          *dtype,
+          view.device.type,
+          view.device.id};
+}
+
+static std::vector<WeftTensor> viewTensors(nb::list tensors,
+                                           std::vector<std::vector<int64_t>> &numbers) {
+  numbers.reserve(numbers.size() + 2 * tensors.size());
+  std::vector<WeftTensor> views;
+  for (nb::handle tensor : tensors)
+    views.push_back(viewTensor(tensor, numbers));
+  return views;
+}
+
+static void runProgram(rt::Program &program, nb::list arguments, nb::list results,
+                       nb::list fallbacks) {
+  std::vector<std::vector<int64_t>> argumentNumbers, resultNumbers;
+  std::vector<WeftTensor> in = viewTensors(arguments, argumentNumbers);
+  std::vector<WeftTensor> out = viewTensors(results, resultNumbers);
+  std::vector<PyRef> functions;
+  for (nb::handle fallback : fallbacks)
+    functions.push_back(PyRef::borrow(fallback.ptr()));
+  TorchHost host(std::move(functions));
+  nb::gil_scoped_release released;
+  program.run(in, out, fallbacks.size() ? &host : nullptr);
+}
+
+static void bindCache(nb::module_ &module) {
+  nb::class_<rt::Draft>(module, "Draft").def_prop_ro("path", &rt::Draft::path);
+  nb::class_<rt::Cache>(module, "Cache", "The folder of compiled artifacts.")
+      .def(nb::init<std::filesystem::path>(), nb::arg("folder"))
+      .def_static("default_folder", &rt::Cache::defaultFolder)
+      .def_prop_ro("folder", &rt::Cache::folder)
+      .def("lookup",
+           [](const rt::Cache &self, const std::string &key) {
+             rt::Cache::Lookup found = self.lookup(key);
+             return std::pair(found.path, found.warning);
+           },
+           nb::arg("key"), "(path or None, warning) of a whole, sealed artifact.")
+      .def("begin",
+           [](const rt::Cache &self, const std::string &key) {
+             rt::Cache::Writing writing = self.begin(key);
+             return std::pair(writing.draft, writing.warning);
+           },
+           nb::arg("key"), "(draft, warning): a place to write the entry of `key`.")
+      .def("begin_private", &rt::Cache::beginPrivate, nb::arg("key"))
+      .def("publish",
+           [](const rt::Cache &self, std::shared_ptr<rt::Draft> draft) {
+             rt::Cache::Published done = self.publish(std::move(draft));
+             return nb::make_tuple(done.path, done.draft, done.warning);
+           },
+           nb::arg("draft"), "(path, draft to keep until it is loaded, warning).");
+}
+
+void bindArtifacts(nb::module_ &module) {
+  nb::class_<rt::Artifact>(module, "Artifact", "A checked and loaded shared object.")
+      .def_static("load",
+                  [](const std::filesystem::path &path) {
+                    return std::const_pointer_cast<rt::Artifact>(rt::Artifact::load(path));
+                  },
+                  nb::arg("path"), nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("path", &rt::Artifact::path)
+      .def_prop_ro("manifest",
+                   [](const rt::Artifact &self) { return std::string(self.manifestText()); });
+  nb::class_<rt::Program>(module, "Program", "A callable artifact.")
+      .def("__init__",
+           [](rt::Program *self, std::shared_ptr<rt::Artifact> artifact) {
+             new (self) rt::Program(std::move(artifact));
+           },
+           nb::arg("artifact"))
+      .def_prop_ro("has_bind", &rt::Program::hasBind)
+      .def("run", &runProgram, nb::arg("arguments"), nb::arg("results"), nb::arg("fallbacks"),
+           "Run @main on tensors; `fallbacks` as TorchHost.h describes them.");
+  bindCache(module);
+}
+
+} // namespace weft

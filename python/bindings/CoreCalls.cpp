@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/Core.h"
+
+#include "python/bindings/Callable.h"
+#include "python/bindings/Environment.h"
+#include "python/bindings/Specialization.h"
+#include "python/bindings/Torch.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+
+namespace weft {
+
+template <typename T> static int traverseInstance(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
+}
+
+template <typename T> static int clearInstance(PyObject *self) {
+  nb::inst_ptr<T>(self)->clear();
+  return 0;
+}
+
+/// Lets the cycle collector see through what T holds.
+template <typename T> static PyType_Slot *collected() {
+  static PyType_Slot slots[] = {{Py_tp_traverse, (void *)traverseInstance<T>},
+                                {Py_tp_clear, (void *)clearInstance<T>},
+                                {}};
+  return slots;
+}
+
+static PyRef borrowRef(nb::handle object) { return PyRef::borrow(object.ptr()); }
+static PyRef borrowUnlessNone(nb::handle object) {
+  return object.is_none() ? PyRef() : borrowRef(object);
+}
+
+// A slot's number or a tensor to hold.
+static Specialization::Source parseSource(nb::handle description) {
+  Specialization::Source source;
+  if (nb::isinstance<nb::int_>(description)) {
+    source.slot = nb::cast<int>(description);
+    return source;
+  }
+  source.tensor = borrowRef(description);
+  source.guard = TensorGuard(description.ptr());
+  return source;
+}
+
+static void parseSlots(Specialization &self, const nb::list &examples) {
+  for (nb::handle example : examples) {
+    self.slots.emplace_back(example.ptr());
+    int first = static_cast<int>(self.sameAs.size());
+    for (int i = 0; i < first; ++i)
+      if (examples[i].ptr() == example.ptr()) {
+        first = i;
+        break;
+      }
+    self.sameAs.push_back(first);
+  }
+}
+
+static void parsePattern(Specialization &self, nb::tuple arguments, nb::tuple names,
+                         nb::list examples) {
+  for (nb::handle argument : arguments)
+    self.arguments.emplace_back(argument.ptr());
+  self.names = borrowRef(names);
+  parseSlots(self, examples);
+}
+
+static void parseProgram(Specialization &self, std::shared_ptr<rt::Program> program,
+                         nb::list sources, nb::list results, nb::list effects,
+                         nb::tuple outputs, nb::object random, nb::list fallbacks,
+                         std::vector<size_t> watched) {
+  self.program = std::move(program);
+  for (nb::handle source : sources)
+    self.sources.push_back(parseSource(source));
+  for (nb::handle result : results)
+    self.results.push_back({borrowRef(result[0]), borrowRef(result[1]), borrowRef(result[2]),
+                            borrowUnlessNone(result[3]), borrowUnlessNone(result[4])});
+  for (nb::handle effect : effects)
+    self.effects.push_back({parseSource(effect[0]), nb::cast<size_t>(effect[1])});
+  self.outputs.emplace(outputs.ptr());
+  if (!random.is_none()) {
+    self.saveRandomState = borrowRef(random[0]);
+    self.restoreRandomState = borrowRef(random[1]);
+  }
+  std::vector<PyRef> functions;
+  for (nb::handle fallback : fallbacks)
+    functions.push_back(borrowRef(fallback));
+  if (!functions.empty())
+    self.host = std::make_unique<TorchHost>(std::move(functions));
+  self.weights.watch(std::move(watched));
+}
+
+static void bindGuards(nb::module_ &module) {
+  nb::class_<Guards>(module, "Guards", nb::type_slots(collected<Guards>()),
+                     "What must not have changed since; see Guards.h.")
+      .def(nb::init<>())
+      .def("watch_object", [](Guards &self, nb::handle it) { self.watchObject(it.ptr()); })
+      .def("watch_dict", [](Guards &self, nb::dict it) { self.watchDict(it.ptr()); })
+      .def("watch_list", [](Guards &self, nb::list it) { self.watchList(it.ptr()); })
+      .def("watch_set", [](Guards &self, nb::handle it) { self.watchSet(it.ptr()); })
+      .def("watch_cell", [](Guards &self, nb::handle it) { self.watchCell(it.ptr()); })
+      .def("watch_name", [](Guards &self, nb::dict dict,
+                            nb::str name) { self.watchName(dict.ptr(), name.ptr()); })
+      .def("hold", &Guards::hold);
+}
+
+static void bindEnvironment(nb::module_ &module) {
+  nb::class_<Environment>(module, "Environment", nb::type_slots(collected<Environment>()),
+                          "A state of torch and of the module, with its programs.")
+      .def(nb::init<>())
+      .def("rearm", [](Environment &self, const Guards &guards) { self.guards = guards; },
+           nb::arg("guards"))
+      .def("holds", &Environment::holds)
+      .def_rw("eager", &Environment::eager)
+      .def("eager_while_grad",
+           [](Environment &self, nb::list tensors) {
+             self.gradients.clear();
+             for (nb::handle tensor : tensors)
+               self.gradients.push_back(borrowRef(tensor));
+           })
+      .def("add", [](Environment &self, nb::handle specialization) {
+        if (!nb::isinstance<Specialization>(specialization))
+          throw nb::type_error("expected a Specialization");
+        self.specializations.insert(self.specializations.begin(), borrowRef(specialization));
+      })
+      .def("__len__", [](const Environment &self) { return self.specializations.size(); });
+}
+
+static void bindSpecialization(nb::module_ &module) {
+  nb::class_<Specialization>(module, "Specialization",
+                             nb::type_slots(collected<Specialization>()),
+                             "One program and the calls it stands for.")
+      .def("__init__",
+           [](Specialization *self, nb::tuple arguments, nb::tuple names, nb::list examples) {
+             new (self) Specialization();
+             parsePattern(*self, arguments, names, examples);
+           },
+           nb::arg("arguments"), nb::arg("names"), nb::arg("examples"))
+      .def("attach", &parseProgram, nb::arg("program"), nb::arg("sources"), nb::arg("results"),
+           nb::arg("effects"), nb::arg("outputs"), nb::arg("random").none(),
+           nb::arg("fallbacks"), nb::arg("watched"))
+      .def("seconds", &Specialization::seconds);
+}
+
+void bindCalls(nb::module_ &module) {
+  bindGuards(module);
+  bindEnvironment(module);
+  bindSpecialization(module);
+  nb::object type = nb::steal(makeCallableType(module.ptr()));
+  if (!type)
+    throw nb::python_error();
+  module.attr("Callable") = type;
+  module.def("interposition_active", &interpositionActive,
+             "Whether a torch mode or functorch transform is active on this thread.");
+}
+
+} // namespace weft

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/Guards.h"
+
+#include "python/bindings/DictVersion.h"
+#include "python/bindings/Torch.h"
+
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+namespace weft {
+
+void Guards::watchObject(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject *dict = instanceDict(object);
+  objects.push_back({PyRef::borrow(object), PyRef::borrow((PyObject *)type), PyRef::borrow(dict),
+                     dict ? dictVersion(dict) : 0, assignTypeVersion(type)});
+}
+
+void Guards::watchDict(PyObject *dict) {
+  dicts.push_back({PyRef::borrow(dict), dictVersion(dict)});
+}
+
+void Guards::watchList(PyObject *list) {
+  PyObject *copy = PyList_AsTuple(list);
+  if (!copy)
+    throw nb::python_error();
+  lists.push_back({PyRef::borrow(list), PyRef::steal(copy)});
+}
+
+void Guards::watchSet(PyObject *set) {
+  PyObject *copy = PyFrozenSet_New(set);
+  if (!copy)
+    throw nb::python_error();
+  sets.push_back({PyRef::borrow(set), PyRef::steal(copy)});
+}
+
+void Guards::watchCell(PyObject *cell) {
+  cells.push_back({PyRef::borrow(cell), PyRef::borrow(PyCell_GET(cell))});
+}
+
+void Guards::watchName(PyObject *dict, PyObject *name) {
+  names.push_back(
+      {PyRef::borrow(dict), PyRef::borrow(name), PyRef::borrow(PyDict_GetItem(dict, name))});
+}
+
+static bool sameItems(PyObject *list, PyObject *copy) {
+  Py_ssize_t size = PyTuple_GET_SIZE(copy);
+  if (PyList_GET_SIZE(list) != size)
+    return false;
+  for (Py_ssize_t i = 0; i < size; ++i)
+    if (PyList_GET_ITEM(list, i) != PyTuple_GET_ITEM(copy, i))
+      return false;
+  return true;
+}
+
+bool Guards::hold() const {
+  for (const ObjectGuard &guard : objects) {
+    PyObject *object = guard.object.get();
+    if ((PyObject *)Py_TYPE(object) != guard.type.get() ||
+        typeVersion(Py_TYPE(object)) != guard.typeVersion)
+      return false;
+    PyObject *dict = guard.dict.get();
+    if (dict && (instanceDict(object) != dict || dictVersion(dict) != guard.dictVersion))
+      return false;
+  }
+  for (const DictGuard &guard : dicts)
+    if (dictVersion(guard.dict.get()) != guard.version)
+      return false;
+  for (const ContentGuard &guard : lists)
+    if (!sameItems(guard.container.get(), guard.copy.get()))
+      return false;
+  for (const ContentGuard &guard : cells)
+    if (PyCell_GET(guard.container.get()) != guard.copy.get())
+      return false;
+  for (const NameGuard &guard : names)
+    if (PyDict_GetItem(guard.dict.get(), guard.name.get()) != guard.value.get())
+      return false;
+  for (const ContentGuard &guard : sets) {
+    int same = PyObject_RichCompareBool(guard.container.get(), guard.copy.get(), Py_EQ);
+    if (same != 1) {
+      PyErr_Clear(); // an unequal or incomparable set is a changed one
+      return false;
+    }
+  }
+  return true;
+}
+
+int Guards::traverse(visitproc visit, void *arg) const {
+  for (const ObjectGuard &guard : objects) {
+    Py_VISIT(guard.object.get());
+    Py_VISIT(guard.type.get());
+    Py_VISIT(guard.dict.get());
+  }
+  for (const DictGuard &guard : dicts)
+    Py_VISIT(guard.dict.get());
+  for (const std::vector<ContentGuard> *guards : {&lists, &sets, &cells})
+    for (const ContentGuard &guard : *guards) {
+      Py_VISIT(guard.container.get());
+      Py_VISIT(guard.copy.get());
+    }
+  for (const NameGuard &guard : names) {
+    Py_VISIT(guard.dict.get());
+    Py_VISIT(guard.value.get());
+  }
+  return 0;
+}
+
+void Guards::clear() { *this = Guards(); }
+
+GlobalState::GlobalState() {
+  nb::object guard =
+      nb::module_::import_("torch._C._dynamo.guards").attr("GlobalStateGuard")();
+  check = PyRef::steal(nb::object(guard.attr("check")).release().ptr());
+  inferenceMode = Torch::get().inferenceMode();
+}
+
+bool GlobalState::holds() const {
+  PyRef same = PyRef::steal(PyObject_CallNoArgs(check.get()));
+  if (!same) {
+    PyErr_Clear();
+    return false;
+  }
+  return same.get() == Py_True && Torch::get().inferenceMode() == inferenceMode;
+}
+
+int GlobalState::traverse(visitproc visit, void *arg) const {
+  Py_VISIT(check.get());
+  return 0;
+}
+
+void GlobalState::clear() { check = PyRef(); }
+
+bool interpositionActive() { return Torch::get().interpositionActive(); }
+
+} // namespace weft

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The checks that decide, on every call and without running Python code, whether anything
+// a program was specialised on has changed: attributes and members of modules and other
+// objects, their classes, containers, closure cells, and torch's global state. Whatever is
+// watched is held strongly, so that an address never comes to mean another object.
+#ifndef WEFT_PYTHON_BINDINGS_GUARDS_H
+#define WEFT_PYTHON_BINDINGS_GUARDS_H
+
+#include "python/bindings/PyRef.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace weft {
+
+class Guards {
+public:
+  /// The object's class and, when it has one, its `__dict__`.
+  void watchObject(PyObject *object);
+  void watchDict(PyObject *dict);
+  /// Length and the items' identities.
+  void watchList(PyObject *list);
+  /// A set of plain values, by equality with a copy made now.
+  void watchSet(PyObject *set);
+  void watchCell(PyObject *cell);
+  /// One name of a module's or function's namespace, by the value's identity.
+  void watchName(PyObject *dict, PyObject *name);
+
+  /// Whether everything is as it was; never leaves a Python error behind.
+  bool hold() const;
+
+  int traverse(visitproc visit, void *arg) const;
+  void clear();
+
+private:
+  struct ObjectGuard {
+    PyRef object;
+    PyRef type;
+    PyRef dict; // null for an object without one
+    uint64_t dictVersion;
+    unsigned typeVersion;
+  };
+  struct DictGuard {
+    PyRef dict;
+    uint64_t version;
+  };
+  struct ContentGuard {
+    PyRef container;
+    PyRef copy;
+  };
+  struct NameGuard {
+    PyRef dict;
+    PyRef name;
+    PyRef value; // null when the name was absent
+  };
+
+  std::vector<ObjectGuard> objects;
+  std::vector<DictGuard> dicts;
+  std::vector<ContentGuard> lists;
+  std::vector<ContentGuard> sets;
+  std::vector<ContentGuard> cells;
+  // The version of a namespace changes with any of its names; the name is looked up then.
+  std::vector<NameGuard> names;
+};
+
+/// torch's state that changes what an operation does.
+class GlobalState {
+public:
+  /// Takes the state of the calling thread as the one to compare with.
+  GlobalState();
+  bool holds() const;
+  int traverse(visitproc visit, void *arg) const;
+  void clear();
+
+private:
+  PyRef check; // torch._C._dynamo.guards.GlobalStateGuard().check
+  bool inferenceMode;
+};
+
+/// True while a function mode, a dispatch mode, a functorch transform or forward-mode
+/// differentiation is active, under which an operation may mean anything.
+bool interpositionActive();
+
+} // namespace weft
+
+#endif

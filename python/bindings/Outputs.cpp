@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/Outputs.h"
+
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+namespace weft {
+
+static PyRef item(PyObject *tuple, Py_ssize_t index) {
+  return PyRef::borrow(PyTuple_GET_ITEM(tuple, index));
+}
+
+static std::vector<Outputs> parseChildren(PyObject *tuple) {
+  std::vector<Outputs> children;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    children.emplace_back(PyTuple_GET_ITEM(tuple, i));
+  return children;
+}
+
+Outputs::Outputs(PyObject *description) {
+  Py_ssize_t size = PyTuple_Check(description) ? PyTuple_GET_SIZE(description) : 0;
+  if (size < 2)
+    throw nb::type_error("expected an output's description");
+  kind = static_cast<Kind>(nb::cast<int>(nb::handle(PyTuple_GET_ITEM(description, 0))));
+  switch (kind) {
+  case Result:
+  case Slot:
+    index = nb::cast<size_t>(nb::handle(PyTuple_GET_ITEM(description, 1)));
+    return;
+  case Object:
+    object = item(description, 1);
+    return;
+  case View:
+    children.emplace_back(PyTuple_GET_ITEM(description, 1));
+    sizes = item(description, 2);
+    strides = item(description, 3);
+    offset = nb::cast<int64_t>(nb::handle(PyTuple_GET_ITEM(description, 4)));
+    dtype = item(description, 5);
+    return;
+  case Tuple:
+  case List:
+    children = parseChildren(PyTuple_GET_ITEM(description, 1));
+    return;
+  case Dict:
+    object = item(description, 1);
+    children = parseChildren(PyTuple_GET_ITEM(description, 2));
+    return;
+  case Node:
+    object = item(description, 1);
+    context = item(description, 2);
+    children = parseChildren(PyTuple_GET_ITEM(description, 3));
+    return;
+  }
+  throw nb::value_error("expected a kind of output");
+}
+
+static PyRef buildList(const std::vector<Outputs> &children, const std::vector<PyRef> &results,
+                       const std::vector<PyRef> &slots) {
+  PyRef list = PyRef::steal(PyList_New(children.size()));
+  for (size_t i = 0; list && i < children.size(); ++i) {
+    PyRef child = children[i].build(results, slots);
+    if (!child)
+      return {};
+    PyList_SET_ITEM(list.get(), i, child.release());
+  }
+  return list;
+}
+
+PyRef Outputs::build(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const {
+  switch (kind) {
+  case Result:
+    return results[index];
+  case Slot:
+    return slots[index];
+  case Object:
+    return object;
+  case View:
+    return buildView(results, slots);
+  case List:
+    return buildList(children, results, slots);
+  case Tuple: {
+    PyRef list = buildList(children, results, slots);
+    return list ? PyRef::steal(PyList_AsTuple(list.get())) : PyRef();
+  }
+  case Dict:
+    return buildDict(results, slots);
+  case Node:
+    return buildNode(results, slots);
+  }
+  return {};
+}
+
+PyRef Outputs::buildDict(const std::vector<PyRef> &results,
+                         const std::vector<PyRef> &slots) const {
+  PyRef dict = PyRef::steal(PyDict_New());
+  for (size_t i = 0; dict && i < children.size(); ++i) {
+    PyRef child = children[i].build(results, slots);
+    if (!child || PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(object.get(), i), child.get()))
+      return {};
+  }
+  return dict;
+}
+
+PyRef Outputs::buildNode(const std::vector<PyRef> &results,
+                         const std::vector<PyRef> &slots) const {
+  PyRef list = buildList(children, results, slots);
+  if (!list)
+    return {};
+  PyObject *arguments[] = {list.get(), context.get()};
+  return PyRef::steal(PyObject_Vectorcall(object.get(), arguments, 2, nullptr));
+}
+
+// torch makes the view, so that it is one for autograd and for the storage's owner too.
+PyRef Outputs::buildView(const std::vector<PyRef> &results,
+                         const std::vector<PyRef> &slots) const {
+  PyRef base = children.front().build(results, slots);
+  if (!base)
+    return {};
+  try {
+    nb::object tensor = nb::borrow(base.get());
+    if (dtype.get() != Py_None)
+      tensor = tensor.attr("view")(nb::handle(dtype.get()));
+    int64_t start = nb::cast<int64_t>(tensor.attr("storage_offset")()) + offset;
+    nb::object view =
+        tensor.attr("as_strided")(nb::handle(sizes.get()), nb::handle(strides.get()), start);
+    return PyRef::steal(view.release().ptr());
+  } catch (nb::python_error &error) {
+    error.restore();
+    return {};
+  }
+}
+
+int Outputs::traverse(visitproc visit, void *arg) const {
+  Py_VISIT(object.get());
+  Py_VISIT(context.get());
+  for (const Outputs &child : children)
+    if (int status = child.traverse(visit, arg))
+      return status;
+  return 0;
+}
+
+} // namespace weft

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The value that a call returns, as a tree over the program's results, the call's own
+// arguments, tensors of the module and constants.
+//
+// Descriptions are tuples: (RESULT, index), (SLOT, index), (OBJECT, object),
+// (VIEW, base, sizes, strides, offset, dtype or None), (TUPLE, children), (LIST, children),
+// (DICT, keys, children), (NODE, unflatten, context, children).
+#ifndef WEFT_PYTHON_BINDINGS_OUTPUTS_H
+#define WEFT_PYTHON_BINDINGS_OUTPUTS_H
+
+#include "python/bindings/PyRef.h"
+
+#include <vector>
+
+namespace weft {
+
+class Outputs {
+public:
+  enum Kind { Result, Slot, Object, View, Tuple, List, Dict, Node };
+
+  explicit Outputs(PyObject *description);
+
+  /// The value; null with a Python error set. `results` and `slots` stay the caller's.
+  PyRef build(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const;
+
+  int traverse(visitproc visit, void *arg) const;
+
+private:
+  PyRef buildView(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const;
+  PyRef buildDict(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const;
+  PyRef buildNode(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const;
+
+  Kind kind;
+  size_t index = 0;
+  PyRef object;               // the object, the keys, or a node's unflatten
+  PyRef context;              // of a node
+  PyRef sizes, strides, dtype; // of a view; dtype may be None
+  int64_t offset = 0;
+  std::vector<Outputs> children; // of a view: its base
+};
+
+} // namespace weft
+
+#endif

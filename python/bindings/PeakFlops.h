@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What this machine's fused multiply-add units reach, measured: the yardstick of the
+// report's last column.
+#ifndef WEFT_PYTHON_BINDINGS_PEAKFLOPS_H
+#define WEFT_PYTHON_BINDINGS_PEAKFLOPS_H
+
+#include <cstdint>
+
+namespace weft {
+
+/// float32 operations per second (an FMA counts two) of `threads` threads running at once,
+/// with the widest vectors this CPU has. Takes about 50 ms.
+double measurePeakFlops(int32_t threads);
+
+} // namespace weft
+
+#endif

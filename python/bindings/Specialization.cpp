@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/Specialization.h"
+
+#include "python/bindings/Torch.h"
+#include "runtime/DType.h"
+#include "runtime/Errors.h"
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+
+namespace nb = nanobind;
+
+namespace weft {
+
+Specialization::Outcome Specialization::call(const CallArguments &call, PyRef &value,
+                                             std::string &reason) {
+  std::vector<PyRef> found(slots.size());
+  std::vector<WeftTensor> slotViews(slots.size()), views, resultViews;
+  if (!matches(call, found, slotViews))
+    return Mismatch;
+  if (!program)
+    return Declined;
+  if (!viewSources(slotViews, views))
+    return Mismatch;
+  if (writesOverlap(slotViews, views)) {
+    reason = "a tensor that the program writes to shares memory with another input";
+    return Declined;
+  }
+
+  if (!weights.empty()) {
+    std::vector<PyObject *> tensors;
+    for (const Source &source : sources)
+      tensors.push_back(sourceTensor(source, found));
+    if (weights.changed(tensors, views))
+      program->bind(views, host.get());
+  }
+
+  std::vector<PyRef> tensors;
+  if (!allocate(tensors, resultViews))
+    return Error;
+  PyRef randomState;
+  if (saveRandomState) {
+    randomState = PyRef::steal(PyObject_CallNoArgs(saveRandomState.get()));
+    if (!randomState)
+      return Error;
+  }
+  if (!execute(views, resultViews, reason)) {
+    if (randomState &&
+        !PyRef::steal(PyObject_CallOneArg(restoreRandomState.get(), randomState.get())))
+      return Error;
+    return Declined;
+  }
+  if (!commit(found, tensors))
+    return Error;
+  value = outputs->build(tensors, found);
+  return value ? Done : Error;
+}
+
+bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &found,
+                             std::vector<WeftTensor> &views) const {
+  Py_ssize_t named = PyTuple_GET_SIZE(names.get());
+  if (call.named() != named ||
+      call.positional + named != static_cast<Py_ssize_t>(arguments.size()))
+    return false;
+  for (Py_ssize_t i = 0; i < named; ++i)
+    if (PyUnicode_Compare(PyTuple_GET_ITEM(call.names, i), PyTuple_GET_ITEM(names.get(), i)))
+      return false;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].match(call.values[i], found))
+      return false;
+  return matchTensors(found, views);
+}
+
+bool Specialization::matchTensors(const std::vector<PyRef> &found,
+                                  std::vector<WeftTensor> &views) const {
+  for (size_t i = 0; i < found.size(); ++i) {
+    PyObject *tensor = found[i].get();
+    // The same objects in the same places, and no others: `x is y` may have been asked.
+    for (size_t j = 0; j < i; ++j)
+      if ((found[j].get() == tensor) != (sameAs[j] == sameAs[i]))
+        return false;
+    if (!slots[i].matches(tensor, views[i]) || Torch::get().isNegated(tensor))
+      return false;
+  }
+  return true;
+}
+
+bool Specialization::viewSources(const std::vector<WeftTensor> &slotViews,
+                                 std::vector<WeftTensor> &views) {
+  views.resize(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    Source &source = sources[i];
+    if (source.slot >= 0) {
+      views[i] = slotViews[source.slot];
+      continue;
+    }
+    if (!source.guard.matches(source.tensor.get(), views[i]))
+      return false;
+    // Only a new storage (`p.data = ...`) can bring the negative bit in.
+    if (source.checked != views[i].data) {
+      if (Torch::get().isNegated(source.tensor.get()))
+        return false;
+      source.checked = views[i].data;
+    }
+  }
+  return true;
+}
+
+namespace {
+struct Range {
+  const char *begin, *end;
+  bool overlaps(const Range &other) const { return begin < other.end && other.begin < end; }
+};
+} // namespace
+
+static Range memoryOf(const WeftTensor &tensor) {
+  int64_t last = 0;
+  for (int32_t i = 0; i < tensor.rank; ++i) {
+    if (tensor.sizes[i] == 0)
+      return {nullptr, nullptr};
+    last += (tensor.sizes[i] - 1) * tensor.strides[i];
+  }
+  const char *begin = static_cast<const char *>(tensor.data);
+  return {begin, begin + (last + 1) * static_cast<int64_t>(rt::dtypeSize(tensor.dtype))};
+}
+
+bool Specialization::writesOverlap(const std::vector<WeftTensor> &slotViews,
+                                   const std::vector<WeftTensor> &views) const {
+  for (const Effect &effect : effects) {
+    WeftTensor target;
+    if (effect.target.slot >= 0)
+      target = slotViews[effect.target.slot];
+    else if (!effect.target.guard.matches(effect.target.tensor.get(), target))
+      return true;
+    Range written = memoryOf(target);
+    auto disturbs = [&](const WeftTensor &other, bool itself) {
+      return !itself && written.overlaps(memoryOf(other));
+    };
+    for (size_t i = 0; i < slotViews.size(); ++i)
+      if (disturbs(slotViews[i], effect.target.slot >= 0 && sameAs[i] == sameAs[effect.target.slot]))
+        return true;
+    for (size_t i = 0; i < sources.size(); ++i)
+      if (sources[i].slot < 0 &&
+          disturbs(views[i], sources[i].tensor.get() == effect.target.tensor.get()))
+        return true;
+  }
+  return false;
+}
+
+bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const {
+  const Torch &torch = Torch::get();
+  const std::vector<rt::TensorSpec> &specs = program->signature().results;
+  tensors.reserve(results.size());
+  views.resize(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Result &result = results[i];
+    tensors.push_back(PyRef::steal(
+        torch.allocate(result.sizes.get(), result.strides.get(), result.dtype.get())));
+    dlpack::Tensor view;
+    if (!tensors.back() || !torch.view(tensors.back().get(), view))
+      return false;
+    views[i] = {static_cast<char *>(view.data) + view.byteOffset,
+                specs[i].shape.data(),
+                specs[i].strides.data(),
+                view.rank,
+                specs[i].dtype,
+                view.device.type,
+                view.device.id};
+  }
+  return true;
+}
+
+bool Specialization::execute(const std::vector<WeftTensor> &views,
+                             const std::vector<WeftTensor> &resultViews, std::string &reason) {
+  bool timing = timedSoFar < timedCalls;
+  rt::Profile profile;
+  try {
+    nb::gil_scoped_release released;
+    program->run(views, resultViews, host.get(), timing ? &profile : nullptr);
+  } catch (const rt::AssertError &error) {
+    reason = error.what();
+    return false;
+  } catch (const nb::python_error &error) {
+    reason = error.what();
+    return false;
+  }
+  if (timing) {
+    ++timedSoFar;
+    if (timed.empty())
+      timed = std::move(profile.seconds);
+    else
+      for (size_t i = 0; i < timed.size(); ++i)
+        timed[i] = std::min(timed[i], profile.seconds[i]);
+  }
+  return true;
+}
+
+bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const {
+  const Torch &torch = Torch::get();
+  // What the compiler found to equal an argument or another result is still a tensor of
+  // its own to the user.
+  const std::vector<rt::TensorSpec> &specs = program->signature().results;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!specs[i].alias)
+      continue;
+    size_t index = specs[i].alias->index;
+    PyObject *source = specs[i].alias->kind == rt::Alias::Argument
+                           ? sourceTensor(sources[index], found)
+                           : tensors[index].get();
+    nb::object detached = nb::borrow(source).attr("detach")();
+    if (!torch.copy(tensors[i].get(), detached.ptr()))
+      return false;
+  }
+  for (const Effect &effect : effects)
+    if (!torch.copy(sourceTensor(effect.target, found), tensors[effect.result].get()))
+      return false;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Result &result = results[i];
+    if (!result.eagerStrides)
+      continue;
+    PyRef laidOut = PyRef::steal(torch.allocate(result.eagerSizes.get(),
+                                                result.eagerStrides.get(), result.dtype.get()));
+    if (!laidOut || !torch.copy(laidOut.get(), tensors[i].get()))
+      return false;
+    tensors[i] = std::move(laidOut);
+  }
+  return true;
+}
+
+PyObject *Specialization::sourceTensor(const Source &source,
+                                       const std::vector<PyRef> &found) const {
+  return source.slot >= 0 ? found[source.slot].get() : source.tensor.get();
+}
+
+int Specialization::traverse(visitproc visit, void *arg) const {
+  for (const Pattern &pattern : arguments)
+    if (int status = pattern.traverse(visit, arg))
+      return status;
+  for (const Source &source : sources)
+    Py_VISIT(source.tensor.get());
+  for (const Effect &effect : effects)
+    Py_VISIT(effect.target.tensor.get());
+  if (host)
+    if (int status = host->traverse(visit, arg))
+      return status;
+  return outputs ? outputs->traverse(visit, arg) : 0;
+}
+
+void Specialization::clear() {
+  arguments.clear();
+  sources.clear();
+  effects.clear();
+  host.reset();
+  outputs.reset();
+}
+
+} // namespace weft

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One program and the calls it stands for: the pattern of arguments, the metadata of every
+// tensor it reads, how results become the value returned, and which tensors it writes to.
+// Writes happen only after the program has succeeded.
+#ifndef WEFT_PYTHON_BINDINGS_SPECIALIZATION_H
+#define WEFT_PYTHON_BINDINGS_SPECIALIZATION_H
+
+#include "python/bindings/Outputs.h"
+#include "python/bindings/Pattern.h"
+#include "python/bindings/TensorGuard.h"
+#include "python/bindings/TorchHost.h"
+#include "python/bindings/WeightWatch.h"
+#include "runtime/Program.h"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// The arguments of a call as vectorcall passes them.
+struct CallArguments {
+  PyObject *const *values;
+  Py_ssize_t positional;
+  PyObject *names; // of those that follow the positional ones; may be null
+
+  Py_ssize_t named() const { return names ? PyTuple_GET_SIZE(names) : 0; }
+};
+
+class Specialization {
+public:
+  /// A tensor that the program reads or writes: an argument of the call or one it owns.
+  struct Source {
+    int slot = -1;  // -1: the tensor of `guard`'s own
+    PyRef tensor;
+    TensorGuard guard;      // of an owned tensor
+    void *checked = nullptr; // where an owned tensor's data lay when it was last examined
+  };
+  struct Result {
+    PyRef sizes, strides, dtype;     // as the program writes it
+    PyRef eagerSizes, eagerStrides;  // null, or the layout in which the user gets it
+  };
+  struct Effect {
+    Source target;
+    size_t result;
+  };
+
+  enum Outcome {
+    Mismatch, // the call is none of those this program stands for
+    Done,
+    Declined, // it is, but PyTorch has to run it: `reason`
+    Error     // a Python error is set
+  };
+
+  // Filled by the bindings before first use; immutable afterwards.
+  std::vector<Pattern> arguments;
+  PyRef names; // of keyword arguments, whose patterns follow the positional ones
+  std::vector<TensorGuard> slots;
+  std::vector<int> sameAs; // for each slot, the first slot that holds the same object
+  std::shared_ptr<rt::Program> program; // null: PyTorch runs these calls
+  std::unique_ptr<TorchHost> host;
+  std::vector<Source> sources;
+  std::vector<Result> results;
+  std::vector<Effect> effects;
+  std::optional<Outputs> outputs;
+  PyRef saveRandomState, restoreRandomState; // null when the program draws no numbers
+  WeightWatch weights;
+
+  /// Matches and runs. `reason` says why when the outcome is Declined.
+  Outcome call(const CallArguments &call, PyRef &value, std::string &reason);
+
+  /// Seconds of each of the program's calls, the least of those timed.
+  std::vector<double> seconds() const { return timed; }
+
+  int traverse(visitproc visit, void *arg) const;
+  void clear();
+
+private:
+  bool matches(const CallArguments &call, std::vector<PyRef> &found,
+               std::vector<WeftTensor> &views) const;
+  bool matchTensors(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
+  bool viewSources(const std::vector<WeftTensor> &slotViews, std::vector<WeftTensor> &views);
+  bool writesOverlap(const std::vector<WeftTensor> &slotViews,
+                     const std::vector<WeftTensor> &views) const;
+  bool allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const;
+  bool execute(const std::vector<WeftTensor> &views, const std::vector<WeftTensor> &resultViews,
+               std::string &reason);
+  bool commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const;
+  PyObject *sourceTensor(const Source &source, const std::vector<PyRef> &found) const;
+
+  static constexpr int timedCalls = 8;
+  int timedSoFar = 0;
+  std::vector<double> timed;
+};
+
+} // namespace weft
+
+#endif

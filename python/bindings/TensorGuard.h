@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a program assumes about one tensor: class, element type, sizes, strides, place and
+// whether it requires gradients.
+#ifndef WEFT_PYTHON_BINDINGS_TENSORGUARD_H
+#define WEFT_PYTHON_BINDINGS_TENSORGUARD_H
+
+#include "python/bindings/PyRef.h"
+#include "runtime/Abi.h"
+
+#include <vector>
+
+namespace weft {
+
+class TensorGuard {
+public:
+  TensorGuard() = default;
+  /// Assumes what holds for `tensor` now. Throws nb::value_error for one that no program
+  /// can take.
+  explicit TensorGuard(PyObject *tensor);
+
+  /// Whether `tensor` is as assumed. Fills `view`, whose sizes and strides are this
+  /// guard's. Python errors count as a mismatch. The negative bit is not looked at.
+  bool matches(PyObject *tensor, WeftTensor &view) const;
+
+private:
+  PyTypeObject *type = nullptr; // torch's, alive as long as torch
+  int32_t dtype = 0;
+  std::vector<int64_t> sizes, strides;
+  bool requiresGrad = false;
+};
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/Torch.h"
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace weft {
+
+static PyRef own(nb::object object) { return PyRef::steal(object.release().ptr()); }
+
+const Torch &Torch::get() {
+  // Leaked on purpose: the interpreter may be gone when static destructors run.
+  static const Torch *torch = new Torch();
+  return *torch;
+}
+
+Torch::Torch() {
+  nb::module_ torch = nb::module_::import_("torch");
+  nb::object impl = torch.attr("_C");
+  tensorType = own(torch.attr("Tensor"));
+  parameterType = own(torch.attr("nn").attr("Parameter"));
+
+  nb::object capsule = torch.attr("Tensor").attr("__dlpack_c_exchange_api__");
+  exchange = static_cast<const dlpack::ExchangeTable *>(
+      PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (!exchange)
+    throw nb::python_error();
+  if (exchange->header.version.major != 1 || !exchange->viewFromPython)
+    throw nb::import_error("expected torch to offer version 1 of the DLPack exchange table");
+
+  nb::object base = impl.attr("TensorBase");
+  requiresGradGetter = own(base.attr("requires_grad"));
+  isNegMethod = own(base.attr("is_neg"));
+  inferenceModeEnabled = own(torch.attr("is_inference_mode_enabled"));
+  functionStackLength = own(impl.attr("_len_torch_function_stack"));
+  dispatchStackLength = own(impl.attr("_len_torch_dispatch_stack"));
+  functorchStack = own(impl.attr("_functorch").attr("peek_interpreter_stack"));
+  forwardModeDict = own(nb::module_::import_("torch.autograd.forward_ad").attr("__dict__"));
+  forwardModeName = PyRef::steal(PyUnicode_InternFromString("_current_level"));
+  emptyStrided = own(torch.attr("empty_strided"));
+  dtypeKeyword = own(nb::make_tuple("dtype"));
+  copyName = PyRef::steal(PyUnicode_InternFromString("copy_"));
+}
+
+bool Torch::flag(const PyRef &getter, PyObject *tensor) const {
+  PyGetSetDef *definition = reinterpret_cast<PyGetSetDescrObject *>(getter.get())->d_getset;
+  PyRef value = PyRef::steal(definition->get(tensor, definition->closure));
+  if (!value)
+    throw nb::python_error();
+  return value.get() == Py_True;
+}
+
+bool Torch::call(const PyRef &function) const {
+  PyRef value = PyRef::steal(PyObject_CallNoArgs(function.get()));
+  if (!value)
+    throw nb::python_error();
+  return PyObject_IsTrue(value.get()) == 1;
+}
+
+bool Torch::isNegated(PyObject *tensor) const {
+  PyRef value = PyRef::steal(PyObject_CallOneArg(isNegMethod.get(), tensor));
+  if (!value)
+    throw nb::python_error();
+  return value.get() == Py_True;
+}
+
+bool Torch::interpositionActive() const {
+  if (call(functionStackLength) || call(dispatchStackLength) || call(functorchStack))
+    return true;
+  PyObject *level = PyDict_GetItem(forwardModeDict.get(), forwardModeName.get());
+  return level && PyLong_AsLong(level) >= 0;
+}
+
+PyObject *Torch::allocate(PyObject *sizes, PyObject *strides, PyObject *dtype) const {
+  PyObject *arguments[] = {sizes, strides, dtype};
+  return PyObject_Vectorcall(emptyStrided.get(), arguments, 2, dtypeKeyword.get());
+}
+
+PyObject *Torch::wrap(const WeftTensor &tensor) const {
+  // Owns the arrays that a ManagedTensor points at; the memory stays the caller's.
+  struct Holder {
+    dlpack::ManagedTensor managed;
+    std::vector<int64_t> sizes, strides;
+  };
+  auto holder = std::make_unique<Holder>();
+  holder->sizes.assign(tensor.sizes, tensor.sizes + tensor.rank);
+  holder->strides.assign(tensor.strides, tensor.strides + tensor.rank);
+  holder->managed = {{1, 3},
+                     holder.get(),
+                     [](dlpack::ManagedTensor *self) { delete static_cast<Holder *>(self->context); },
+                     0,
+                     {tensor.data,
+                      {tensor.device_type, tensor.device_id},
+                      tensor.rank,
+                      toDLPack(static_cast<WeftDType>(tensor.dtype)),
+                      holder->sizes.data(),
+                      holder->strides.data(),
+                      0}};
+  void *object = nullptr;
+  if (exchange->managedToPython(&holder.release()->managed, &object) != 0)
+    return nullptr;
+  return static_cast<PyObject *>(object);
+}
+
+bool Torch::copy(PyObject *target, PyObject *source) const {
+  return static_cast<bool>(
+      PyRef::steal(PyObject_CallMethodOneArg(target, copyName.get(), source)));
+}
+
+std::optional<WeftDType> fromDLPack(dlpack::DataType type) {
+  if (type.lanes != 1)
+    return std::nullopt;
+  switch (type.code << 8 | type.bits) {
+  case dlpack::Float << 8 | 64:
+    return WEFT_F64;
+  case dlpack::Float << 8 | 32:
+    return WEFT_F32;
+  case dlpack::BFloat << 8 | 16:
+    return WEFT_BF16;
+  case dlpack::Float << 8 | 16:
+    return WEFT_F16;
+  case dlpack::Int << 8 | 64:
+    return WEFT_I64;
+  case dlpack::Int << 8 | 32:
+    return WEFT_I32;
+  case dlpack::Int << 8 | 16:
+    return WEFT_I16;
+  case dlpack::Int << 8 | 8:
+    return WEFT_I8;
+  case dlpack::UInt << 8 | 8:
+    return WEFT_U8;
+  case dlpack::Bool << 8 | 8:
+    return WEFT_BOOL;
+  default:
+    return std::nullopt;
+  }
+}
+
+dlpack::DataType toDLPack(WeftDType type) {
+  switch (type) {
+  case WEFT_F64:
+    return {dlpack::Float, 64, 1};
+  case WEFT_F32:
+    return {dlpack::Float, 32, 1};
+  case WEFT_BF16:
+    return {dlpack::BFloat, 16, 1};
+  case WEFT_F16:
+    return {dlpack::Float, 16, 1};
+  case WEFT_I64:
+    return {dlpack::Int, 64, 1};
+  case WEFT_I32:
+    return {dlpack::Int, 32, 1};
+  case WEFT_I16:
+    return {dlpack::Int, 16, 1};
+  case WEFT_I8:
+    return {dlpack::Int, 8, 1};
+  case WEFT_U8:
+    return {dlpack::UInt, 8, 1};
+  case WEFT_BOOL:
+    return {dlpack::Bool, 8, 1};
+  }
+  return {dlpack::Float, 32, 1};
+}
+
+} // namespace weft

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The few things Weft asks of torch on every call, fetched once: tensors' metadata through
+// the DLPack exchange table, the getters for what that table leaves out, allocation, and
+// the switches that say how operations are to be understood. Nothing links against torch.
+#ifndef WEFT_PYTHON_BINDINGS_TORCH_H
+#define WEFT_PYTHON_BINDINGS_TORCH_H
+
+#include "python/bindings/DLPack.h"
+#include "python/bindings/PyRef.h"
+#include "runtime/Abi.h"
+
+#include <optional>
+
+namespace weft {
+
+class Torch {
+public:
+  /// The process's only one; the first use imports torch. Throws nb::python_error.
+  static const Torch &get();
+
+  /// torch.Tensor or torch.nn.Parameter itself; a subclass may mean anything by an op.
+  bool isPlainTensor(PyObject *object) const {
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    return type == tensorType.get() || type == parameterType.get();
+  }
+  /// Metadata and data pointer; false with a Python error set when DLPack cannot say.
+  bool view(PyObject *tensor, dlpack::Tensor &out) const {
+    return exchange->viewFromPython(tensor, &out) == 0;
+  }
+  bool requiresGrad(PyObject *tensor) const { return flag(requiresGradGetter, tensor); }
+  /// The negative bit, which DLPack does not show.
+  bool isNegated(PyObject *tensor) const;
+
+  bool inferenceMode() const { return call(inferenceModeEnabled); }
+  bool interpositionActive() const;
+
+  /// An uninitialised tensor. Null with a Python error set.
+  PyObject *allocate(PyObject *sizes, PyObject *strides, PyObject *dtype) const;
+  /// A tensor over memory that the caller keeps alive longer than the tensor. Null with a
+  /// Python error set.
+  PyObject *wrap(const WeftTensor &tensor) const;
+  /// Runs `target.copy_(source)`; false with a Python error set.
+  bool copy(PyObject *target, PyObject *source) const;
+
+private:
+  Torch();
+  bool flag(const PyRef &getter, PyObject *tensor) const;
+  bool call(const PyRef &function) const;
+
+  PyRef tensorType, parameterType;
+  const dlpack::ExchangeTable *exchange;
+  PyRef requiresGradGetter, isNegMethod;
+  PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
+  PyRef forwardModeDict, forwardModeName;
+  PyRef emptyStrided, dtypeKeyword, copyName;
+};
+
+std::optional<WeftDType> fromDLPack(dlpack::DataType type);
+dlpack::DataType toDLPack(WeftDType type);
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/WeightWatch.h"
+
+#include "runtime/DType.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace weft {
+
+static constexpr uint64_t samples = 64;
+
+static bool checksWholeWeights() {
+  static const bool all = [] {
+    const char *value = std::getenv("WEFT_CHECK_WEIGHTS");
+    return value && std::strcmp(value, "1") == 0;
+  }();
+  return all;
+}
+
+static int64_t elementOffset(const WeftTensor &tensor, uint64_t index) {
+  int64_t offset = 0;
+  for (int32_t i = tensor.rank; i-- > 0;) {
+    offset += static_cast<int64_t>(index % tensor.sizes[i]) * tensor.strides[i];
+    index /= tensor.sizes[i];
+  }
+  return offset;
+}
+
+// FNV-1a over the sampled elements' bytes; speed matters, an adversary does not exist.
+static uint64_t fingerprint(const WeftTensor &tensor) {
+  uint64_t count = 1;
+  for (int32_t i = 0; i < tensor.rank; ++i)
+    count *= tensor.sizes[i];
+  uint64_t step = checksWholeWeights() || count < samples ? 1 : count / samples;
+  size_t width = rt::dtypeSize(tensor.dtype);
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (uint64_t i = 0; i < count; i += step) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, static_cast<char *>(tensor.data) + elementOffset(tensor, i) * width,
+                width);
+    hash = (hash ^ bits) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+static uint64_t versionOf(PyObject *tensor) {
+  static PyObject *name = PyUnicode_InternFromString("_version");
+  PyRef version = PyRef::steal(PyObject_GetAttr(tensor, name));
+  if (!version) {
+    PyErr_Clear(); // inference tensors keep no version
+    return 0;
+  }
+  return PyLong_AsUnsignedLongLong(version.get());
+}
+
+bool WeightWatch::changed(const std::vector<PyObject *> &tensors,
+                          const std::vector<WeftTensor> &views) {
+  bool any = states.size() != watched.size();
+  states.resize(watched.size());
+  for (size_t i = 0; i < watched.size(); ++i) {
+    const WeftTensor &view = views[watched[i]];
+    State now{view.data, versionOf(tensors[watched[i]]), fingerprint(view)};
+    any |= !(now == states[i]);
+    states[i] = now;
+  }
+  return any;
+}
+
+} // namespace weft

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Knows when a weight that a program has prepared for itself (its `@bind`) must be prepared
+// anew: by address, version counter and a fingerprint of strided elements. Writes that leave
+// the version counter alone (`p.data.add_()`, through `p.numpy()`) are seen by the
+// fingerprint unless they miss every sampled element; WEFT_CHECK_WEIGHTS=1 samples all.
+#ifndef WEFT_PYTHON_BINDINGS_WEIGHTWATCH_H
+#define WEFT_PYTHON_BINDINGS_WEIGHTWATCH_H
+
+#include "python/bindings/PyRef.h"
+#include "runtime/Abi.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace weft {
+
+class WeightWatch {
+public:
+  /// Watches the program's arguments with these numbers.
+  void watch(std::vector<size_t> numbers) { watched = std::move(numbers); }
+  bool empty() const { return watched.empty(); }
+
+  /// Whether any watched tensor differs from the last time this was asked.
+  bool changed(const std::vector<PyObject *> &tensors, const std::vector<WeftTensor> &views);
+
+private:
+  struct State {
+    const void *data = nullptr;
+    uint64_t version = 0;
+    uint64_t fingerprint = 0;
+    bool operator==(const State &) const = default;
+  };
+  std::vector<size_t> watched;
+  std::vector<State> states;
+};
+
+} // namespace weft
+
+#endif
