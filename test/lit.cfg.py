@@ -7,7 +7,7 @@ import lit.formats
 
 config.name = "weft"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir"]
+config.suffixes = [".mlir", ".test"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = config.weft_binary_dir
 config.environment["PATH"] = os.pathsep.join(

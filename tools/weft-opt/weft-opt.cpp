@@ -1,34 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// mlir-opt for Weft: parses, runs passes, prints. Knows the dialects of every stage.
-#include "compiler/Graph/Graph.h"
-#include "compiler/Transforms/Passes.h"
-
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Index/IR/IndexDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+// mlir-opt for Weft: parses IR or a JSON graph, runs passes, prints. `--weft-to=STAGE` runs
+// the compiler's own stages, from the one that the input is at (`--weft-from`).
+#include "compiler/Driver/GraphImport.h"
+#include "compiler/Driver/Stages.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> toStage("weft-to", cl::desc("Run the compiler's stages up to this one"),
+                                    cl::value_desc("stage"));
+static cl::opt<std::string> fromStage("weft-from", cl::desc("The stage that the input is at"),
+                                      cl::value_desc("stage"), cl::init("graph"));
+static cl::opt<std::string> isa("weft-isa", cl::desc("native, avx2 or avx512"),
+                                cl::init("native"));
+static cl::opt<int64_t> threads("weft-threads", cl::desc("Threads to compile for"), cl::init(1));
+
+static llvm::LogicalResult addStages(mlir::PassManager &pm) {
+  llvm::ExitOnError exitOnError("weft-opt: ");
+  weft::StageSettings settings{exitOnError(weft::TargetInfo::host(isa)), threads};
+  for (const weft::Stage &stage : exitOnError(weft::stagesBetween(fromStage, toStage)))
+    stage.build(pm, settings);
+  return llvm::success();
+}
+
+/// The IR of a JSON graph, with its locations. Diagnostics go to stderr.
+static std::unique_ptr<llvm::MemoryBuffer> importJson(const llvm::MemoryBuffer &buffer,
+                                                      const mlir::DialectRegistry &registry) {
+  mlir::MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  mlir::OwningOpRef<mlir::ModuleOp> module = weft::importGraph(buffer.getBuffer(), context);
+  if (!module)
+    return nullptr;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream, mlir::OpPrintingFlags().enableDebugInfo());
+  return llvm::MemoryBuffer::getMemBufferCopy(text, buffer.getBufferIdentifier());
+}
 
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   mlir::DialectRegistry registry;
-  registry.insert<mlir::affine::AffineDialect, mlir::arith::ArithDialect,
-                  mlir::cf::ControlFlowDialect, mlir::func::FuncDialect, mlir::index::IndexDialect,
-                  mlir::linalg::LinalgDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
-                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::ub::UBDialect, mlir::vector::VectorDialect, weft::WeftDialect>();
-  mlir::registerCanonicalizerPass();
-  mlir::registerCSEPass();
-  weft::registerWeftTransformsPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Weft optimizer driver\n", registry));
+  weft::registerDialects(registry);
+  weft::registerPasses();
+  auto [inputName, outputName] =
+      mlir::registerAndParseCLIOptions(argc, argv, "Weft optimizer driver\n", registry);
+
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> input = mlir::openInputFile(inputName, &message);
+  std::unique_ptr<llvm::ToolOutputFile> output =
+      input ? mlir::openOutputFile(outputName, &message) : nullptr;
+  if (!output) {
+    llvm::errs() << message << "\n";
+    return EXIT_FAILURE;
+  }
+  if (input->getBuffer().ltrim().starts_with("{\""))
+    input = importJson(*input, registry);
+  if (!input)
+    return EXIT_FAILURE;
+
+  mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (!toStage.empty())
+    config.setPassPipelineSetupFn(addStages);
+  if (failed(mlir::MlirOptMain(output->os(), std::move(input), registry, config)))
+    return EXIT_FAILURE;
+  output->keep();
+  return EXIT_SUCCESS;
 }

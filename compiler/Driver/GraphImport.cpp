@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reads the JSON graph. Result types come from the dialect's own inference, so nothing here
+// knows a single op by name.
+#include "compiler/Driver/GraphImport.h"
+#include "compiler/Driver/JsonAttributes.h"
+#include "compiler/Graph/Graph.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/ScopeExit.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace weft;
+namespace json = llvm::json;
+
+namespace {
+
+/// The least and the largest number of operands that the op's traits allow.
+std::pair<size_t, size_t> operandCounts(RegisteredOperationName name) {
+  constexpr size_t any = std::numeric_limits<size_t>::max();
+  if (name.hasTrait<OpTrait::ZeroOperands>())
+    return {0, 0};
+  if (name.hasTrait<OpTrait::OneOperand>())
+    return {1, 1};
+  if (name.hasTrait<OpTrait::NOperands<2>::Impl>())
+    return {2, 2};
+  if (name.hasTrait<OpTrait::NOperands<3>::Impl>())
+    return {3, 3};
+  if (name.hasTrait<OpTrait::AtLeastNOperands<1>::Impl>())
+    return {1, any};
+  if (name.hasTrait<OpTrait::AtLeastNOperands<2>::Impl>())
+    return {2, any};
+  if (name.hasTrait<OpTrait::AtLeastNOperands<3>::Impl>())
+    return {3, any};
+  return {0, any};
+}
+
+class GraphImporter {
+public:
+  explicit GraphImporter(MLIRContext &context)
+      : context(context), builder(&context), loc(builder.getUnknownLoc()) {}
+
+  OwningOpRef<ModuleOp> import(const json::Object &graph);
+
+private:
+  LogicalResult readVersion(const json::Object &graph);
+  LogicalResult readLocations(const json::Object &graph);
+  LogicalResult createEntry(const json::Object &graph);
+  FailureOr<RankedTensorType> readInput(const json::Object &input, size_t number);
+  LogicalResult readNode(const json::Object &node);
+  LogicalResult readOperands(const json::Object &node, OperationState &state);
+  LogicalResult readTypes(const json::Object &node, OperationState &state);
+  LogicalResult readAttributes(const json::Object &node, OperationState &state);
+  LogicalResult checkShape(const OperationState &state);
+  LogicalResult inferTypes(const json::Object &node, OperationState &state);
+  LogicalResult readOutputs(const json::Object &graph);
+
+  FailureOr<Value> valueNumbered(const json::Value &number);
+  InFlightDiagnostic error() { return emitError(loc) << where << ": "; }
+  LogicalResult report(llvm::Error failure) {
+    return error() << llvm::toString(std::move(failure));
+  }
+
+  MLIRContext &context;
+  OpBuilder builder;
+  /// What is being read, for diagnostics: "graph", "input 0 ('x')", "node 3 (weft.add)".
+  std::string where = "graph";
+  Location loc;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp entry;
+  SmallVector<Location> locations;
+  SmallVector<Value> values;
+};
+
+OwningOpRef<ModuleOp> GraphImporter::import(const json::Object &graph) {
+  module = ModuleOp::create(loc);
+  if (failed(readVersion(graph)) || failed(readLocations(graph)) || failed(createEntry(graph)))
+    return nullptr;
+
+  const json::Array *nodes = graph.getArray("nodes");
+  if (!nodes)
+    return error() << "expected an array \"nodes\"", nullptr;
+  for (auto [number, node] : llvm::enumerate(*nodes)) {
+    where = llvm::formatv("node {0}", number);
+    if (!node.getAsObject())
+      return error() << "expected an object", nullptr;
+    if (failed(readNode(*node.getAsObject())))
+      return nullptr;
+  }
+  if (failed(readOutputs(graph)) || failed(verify(*module)))
+    return nullptr;
+  return std::move(module);
+}
+
+LogicalResult GraphImporter::readVersion(const json::Object &graph) {
+  std::optional<int64_t> version = graph.getInteger("version");
+  if (version == graphVersion)
+    return success();
+  InFlightDiagnostic diagnostic = error() << "expected version " << graphVersion << ", found ";
+  return version ? diagnostic << *version : diagnostic << "none";
+}
+
+/// ["file.py", 12, "function"] becomes "function"("file.py":12:0).
+LogicalResult GraphImporter::readLocations(const json::Object &graph) {
+  const json::Array *entries = graph.getArray("locs");
+  if (!entries)
+    return success();
+  for (const json::Value &entry : *entries) {
+    const json::Array *fields = entry.getAsArray();
+    std::optional<StringRef> file, function;
+    std::optional<int64_t> line;
+    if (fields && fields->size() == 3) {
+      file = (*fields)[0].getAsString();
+      line = (*fields)[1].getAsInteger();
+      function = (*fields)[2].getAsString();
+    }
+    if (!file || !line || !function)
+      return error() << "expected location " << locations.size() << " as [file, line, function]";
+    locations.push_back(NameLoc::get(builder.getStringAttr(*function),
+                                     FileLineColLoc::get(&context, *file, *line, 0)));
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::createEntry(const json::Object &graph) {
+  const json::Array *inputs = graph.getArray("inputs");
+  std::optional<StringRef> name = graph.getString("name");
+  if (!inputs || !name)
+    return error() << "expected a string \"name\" and an array \"inputs\"";
+
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  for (auto [number, value] : llvm::enumerate(*inputs)) {
+    where = llvm::formatv("input {0}", number);
+    const json::Object *input = value.getAsObject();
+    if (!input || !input->getString("name") || !input->getString("kind"))
+      return error() << "expected an object with strings \"name\" and \"kind\"";
+    FailureOr<RankedTensorType> type = readInput(*input, number);
+    if (failed(type))
+      return failure();
+    types.push_back(*type);
+    attributes.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("weft.name", builder.getStringAttr(*input->getString("name"))),
+         builder.getNamedAttr("weft.kind", builder.getStringAttr(*input->getString("kind")))}));
+  }
+
+  builder.setInsertionPointToStart(module->getBody());
+  entry = func::FuncOp::create(builder, loc, *name, builder.getFunctionType(types, {}));
+  entry->setAttr("weft.entry", builder.getUnitAttr());
+  entry.setAllArgAttrs(attributes);
+  builder.setInsertionPointToStart(entry.addEntryBlock());
+  for (BlockArgument argument : entry.getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    values.push_back(layoutOf(type) ? RelayoutOp::create(builder, loc,
+                                                         withLayout(type, nullptr), argument)
+                                    : Value(argument));
+  }
+  return success();
+}
+
+FailureOr<RankedTensorType> GraphImporter::readInput(const json::Object &input, size_t number) {
+  StringRef kind = *input.getString("kind");
+  where = llvm::formatv("input {0} ('{1}')", number, *input.getString("name"));
+  if (!llvm::is_contained({"input", "weight", "buffer", "constant"}, kind))
+    return error() << "expected kind to be input, weight, buffer or constant, found '" << kind
+                   << "'";
+  const json::Value *dtype = input.get("dtype"), *shape = input.get("shape");
+  if (!dtype || !shape)
+    return error() << "expected \"dtype\" and \"shape\"";
+  llvm::Expected<RankedTensorType> type = parseTensorType(json::Array{*dtype, *shape}, context);
+  if (!type)
+    return report(type.takeError());
+  llvm::Expected<SmallVector<int64_t>> order = parseIntegers(input.get("order"));
+  if (!order)
+    return report(order.takeError());
+  if (static_cast<int64_t>(order->size()) != type->getRank())
+    return error() << "expected order to have as many dims as the shape (" << type->getRank()
+                   << "), found " << order->size();
+  if (failed(LayoutAttr::verify([&] { return error(); }, *order, -1, 0)))
+    return failure();
+  if (llvm::is_sorted(*order))
+    return *type;
+  return withLayout(*type, LayoutAttr::get(&context, *order, -1, 0));
+}
+
+LogicalResult GraphImporter::readNode(const json::Object &node) {
+  std::optional<StringRef> name = node.getString("op");
+  if (!name)
+    return error() << "expected a string \"op\"";
+  where += (" (" + *name + ")").str();
+  if (const json::Value *number = node.get("loc")) {
+    std::optional<int64_t> index = number->getAsInteger();
+    if (!index || *index < 0 || *index >= static_cast<int64_t>(locations.size()))
+      return error() << "expected \"loc\" below the number of locations (" << locations.size()
+                     << ")";
+    loc = locations[*index];
+  } else {
+    loc = builder.getUnknownLoc();
+  }
+  if (!RegisteredOperationName::lookup(*name, &context))
+    return error() << "unknown op";
+
+  OperationState state(loc, *name);
+  if (failed(readOperands(node, state)) || failed(readTypes(node, state)) ||
+      failed(readAttributes(node, state)))
+    return failure();
+  if (failed(checkShape(state)) || failed(inferTypes(node, state)))
+    return failure();
+  Operation *op = builder.create(state);
+  llvm::append_range(values, op->getResults());
+  return success();
+}
+
+FailureOr<Value> GraphImporter::valueNumbered(const json::Value &number) {
+  std::optional<int64_t> index = number.getAsInteger();
+  if (!index || *index < 0 || *index >= static_cast<int64_t>(values.size()))
+    return error() << "expected a value number below " << values.size() << ", found "
+                   << llvm::formatv("{0}", number).str();
+  return values[*index];
+}
+
+LogicalResult GraphImporter::readOperands(const json::Object &node, OperationState &state) {
+  const json::Array *operands = node.getArray("in");
+  if (!operands)
+    return error() << "expected an array \"in\"";
+  for (const json::Value &number : *operands) {
+    FailureOr<Value> value = valueNumbered(number);
+    if (failed(value))
+      return failure();
+    state.operands.push_back(*value);
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::readTypes(const json::Object &node, OperationState &state) {
+  if (!node.get("types"))
+    return success();
+  const json::Array *types = node.getArray("types");
+  if (!types)
+    return error() << "expected \"types\" to be an array";
+  for (const json::Value &value : *types) {
+    llvm::Expected<RankedTensorType> type = parseTensorType(value, context);
+    if (!type)
+      return report(type.takeError());
+    state.types.push_back(*type);
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::readAttributes(const json::Object &node, OperationState &state) {
+  const json::Object *attributes = node.getObject("attrs");
+  if (!attributes)
+    return success();
+  auto type = state.types.empty() ? RankedTensorType() : cast<RankedTensorType>(state.types[0]);
+  for (const auto &[name, value] : *attributes) {
+    llvm::Expected<Attribute> attribute = parseJsonAttribute(value, type, context);
+    if (!attribute)
+      return error() << "attribute '" << StringRef(name)
+                     << "': " << llvm::toString(attribute.takeError());
+    state.addAttribute(StringRef(name), *attribute);
+  }
+  return success();
+}
+
+/// Inference and Operation::create trust what they are given, so that a hole in the JSON has
+/// to be found here. Every attribute of the dialect's ops is required.
+LogicalResult GraphImporter::checkShape(const OperationState &state) {
+  RegisteredOperationName name = *state.name.getRegisteredInfo();
+  for (StringAttr attribute : name.getAttributeNames())
+    if (!state.attributes.get(attribute))
+      return error() << "expected attribute '" << attribute.getValue() << "'";
+  for (NamedAttribute attribute : state.attributes)
+    if (!llvm::is_contained(name.getAttributeNames(), attribute.getName()))
+      return error() << "unknown attribute '" << attribute.getName().getValue() << "'";
+
+  auto [least, most] = operandCounts(name);
+  size_t count = state.operands.size();
+  if (auto sizes = dyn_cast_or_null<DenseI32ArrayAttr>(
+          state.attributes.get("operandSegmentSizes")))
+    least = most = std::accumulate(sizes.asArrayRef().begin(), sizes.asArrayRef().end(), 0);
+  if (count < least || count > most)
+    return error() << "expected " << (least == most ? "" : "at least ") << least
+                   << " operands, found " << count;
+  return success();
+}
+
+/// Ops keep their attributes in a property struct, and inference reads them from there.
+LogicalResult GraphImporter::inferTypes(const json::Object &node, OperationState &state) {
+  RegisteredOperationName name = *state.name.getRegisteredInfo();
+  DictionaryAttr attributes = state.attributes.getDictionary(&context);
+  SmallVector<std::max_align_t> storage(
+      llvm::divideCeil(name.getOpPropertyByteSize(), sizeof(std::max_align_t)));
+  OpaqueProperties properties(storage.data());
+  name.initOpProperties(properties, OpaqueProperties(nullptr));
+  llvm::scope_exit release([&] { name.destroyOpProperties(properties); });
+  if (name.getOpPropertyByteSize() &&
+      failed(name.setOpPropertiesFromAttribute(name, properties, attributes,
+                                               [&] { return error(); })))
+    return failure();
+  if (node.get("types") || name.hasTrait<OpTrait::ZeroResults>())
+    return success();
+  auto *inference = name.getInterface<InferTypeOpInterface>();
+  if (!inference)
+    return error() << "expected \"types\", since this op does not infer them";
+  if (succeeded(inference->inferReturnTypes(&context, loc, state.operands, attributes,
+                                            properties, {}, state.types)))
+    return success();
+  return error() << "cannot infer result types from operands of type "
+                 << TypeRange(ValueRange(state.operands));
+}
+
+LogicalResult GraphImporter::readOutputs(const json::Object &graph) {
+  where = "graph";
+  loc = builder.getUnknownLoc();
+  const json::Array *outputs = graph.getArray("outputs");
+  if (!outputs)
+    return error() << "expected an array \"outputs\"";
+  SmallVector<Value> results;
+  for (const json::Value &number : *outputs) {
+    FailureOr<Value> value = valueNumbered(number);
+    if (failed(value))
+      return failure();
+    results.push_back(*value);
+  }
+  func::ReturnOp::create(builder, loc, results);
+  entry.setFunctionType(
+      builder.getFunctionType(entry.getArgumentTypes(), TypeRange(ValueRange(results))));
+  return success();
+}
+
+} // namespace
+
+OwningOpRef<ModuleOp> weft::importGraph(StringRef text, MLIRContext &context) {
+  context.loadDialect<WeftDialect, func::FuncDialect>();
+  Location unknown = UnknownLoc::get(&context);
+  llvm::Expected<json::Value> value = json::parse(text);
+  if (!value)
+    return emitError(unknown) << "graph: " << llvm::toString(value.takeError()), nullptr;
+  const json::Object *graph = value->getAsObject();
+  if (!graph)
+    return emitError(unknown) << "graph: expected a JSON object", nullptr;
+  return GraphImporter(context).import(*graph);
+}

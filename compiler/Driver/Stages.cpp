@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The stages of compilation and what they need registered.
+#include "compiler/Driver/Stages.h"
+#include "compiler/Graph/Graph.h"
+#include "compiler/Lowering/Passes.h"
+#include "compiler/Transforms/Passes.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace weft;
+
+llvm::ArrayRef<Stage> weft::stages() {
+  static const Stage table[] = {
+      {"graph", [](OpPassManager &, const StageSettings &) {}},
+      {"llvm", [](OpPassManager &pm, const StageSettings &) { buildLowerToLLVMPipeline(pm); }},
+  };
+  return table;
+}
+
+llvm::Expected<llvm::ArrayRef<Stage>> weft::stagesBetween(StringRef from, StringRef to) {
+  llvm::ArrayRef<Stage> all = stages();
+  std::string choices =
+      llvm::join(llvm::map_range(all, [](const Stage &stage) { return stage.name.str(); }), ", ");
+  auto find = [&](StringRef name) {
+    return llvm::find_if(all, [&](const Stage &stage) { return stage.name == name; });
+  };
+  const Stage *first = find(from), *last = find(to);
+  for (auto [stage, name] : {std::pair(first, from), std::pair(last, to)})
+    if (stage == all.end())
+      return llvm::createStringError("expected stage to be one of: " + choices + "; found '" +
+                                     name + "'");
+  if (first > last)
+    return llvm::createStringError("expected a stage not before '" + from + "', found '" + to +
+                                   "'");
+  return llvm::ArrayRef<Stage>(first + 1, last + 1);
+}
+
+void weft::registerDialects(DialectRegistry &registry) {
+  registry.insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, index::IndexDialect, linalg::LinalgDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                  tensor::TensorDialect, ub::UBDialect, vector::VectorDialect, WeftDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+void weft::registerPasses() {
+  registerCanonicalizerPass();
+  registerCSEPass();
+  registerConversionPasses();
+  memref::registerExpandStridedMetadataPass();
+  registerWeftTransformsPasses();
+  registerWeftLoweringPasses();
+  registerLoweringPipelines();
+}

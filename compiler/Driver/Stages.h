@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The stages of compilation: one table, shared by the compiler and weft-opt.
+#ifndef WEFT_COMPILER_DRIVER_STAGES_H
+#define WEFT_COMPILER_DRIVER_STAGES_H
+
+#include "compiler/Target/TargetInfo.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace weft {
+
+/// What the passes of all stages may depend on.
+struct StageSettings {
+  TargetInfo target;
+  int64_t threads = 1; ///< how many the artifact is expected to run with
+};
+
+/// One step from the graph to LLVM; `build` adds the passes that end in it.
+struct Stage {
+  llvm::StringRef name;
+  void (*build)(mlir::OpPassManager &, const StageSettings &);
+};
+
+/// All stages in order. The first, "graph", is what importGraph makes and has no passes.
+llvm::ArrayRef<Stage> stages();
+
+/// The stages after `from` up to and including `to`. An unknown or misplaced name is an
+/// error that lists the choices.
+llvm::Expected<llvm::ArrayRef<Stage>> stagesBetween(llvm::StringRef from, llvm::StringRef to);
+
+/// The dialects and interfaces of every stage.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// Every pass and pipeline of the compiler, by name.
+void registerPasses();
+
+} // namespace weft
+
+#endif
