@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass weft-fuse-kernels: expects entries of primitive weft ops (and attention) with
+// their layouts chosen; leaves entries that only call kernels, check and fall back.
+#include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/KernelGrouping.h"
+#include "compiler/Transforms/KernelOutlining.h"
+#include "compiler/Transforms/Passes.h"
+#include "mlir/IR/Builders.h"
+
+namespace weft {
+#define GEN_PASS_DEF_FUSEKERNELS
+#include "compiler/Transforms/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+struct FuseKernelsPass : weft::impl::FuseKernelsBase<FuseKernelsPass> {
+  void runOnOperation() override;
+};
+
+} // namespace
+
+/// A computation nobody reads would be a kernel without results.
+static void eraseDeadOps(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+/// What the entry checks is one bool, so that the rest of the check is part of a kernel.
+static void reduceAssertedConditions(Block &block) {
+  for (auto check : block.getOps<AssertOp>()) {
+    Value condition = check.getCondition();
+    int64_t rank = cast<RankedTensorType>(condition.getType()).getRank();
+    if (rank == 0)
+      continue;
+    OpBuilder builder(check);
+    auto all = ReduceOp::create(builder, check.getLoc(), ReduceKind::all, condition,
+                                llvm::to_vector(llvm::seq<int64_t>(0, rank)));
+    check.getConditionMutable().assign(all.getResult());
+  }
+}
+
+void FuseKernelsPass::runOnOperation() {
+  SymbolTable symbols(getOperation());
+  for (auto entry : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+    if (!entry->hasAttr("weft.entry"))
+      continue;
+    eraseDeadOps(entry.front());
+    reduceAssertedConditions(entry.front());
+    FailureOr<FusionGraph> graph = FusionGraph::build(entry);
+    if (failed(graph))
+      return signalPassFailure();
+    std::vector<KernelGroup> groups = groupIntoKernels(*graph);
+    numKernels += groups.size();
+    outlineKernels(entry, *graph, groups, symbols);
+  }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Decides which ops are computed once and which are repeated by every kernel that reads
+// them, and connects the former.
+#include "compiler/Transforms/FusionGraph.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// Arithmetic on so few elements is cheaper than a kernel of its own.
+static constexpr int64_t kFewElements = 64;
+/// No kernel repeats longer chains of arithmetic: recurrences on small states would
+/// otherwise be unrolled back to their start.
+static constexpr unsigned kMaxRepeatedArithmetic = 8;
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+FailureOr<FusionGraph> FusionGraph::build(func::FuncOp entry) {
+  Block &block = entry.front();
+  FusionGraph graph;
+  if (failed(graph.describe(block)))
+    return failure();
+  graph.materialize(block);
+  graph.chooseRepeated(block);
+  graph.connect(block);
+  return graph;
+}
+
+const IterationStructure *FusionGraph::getStructure(Operation *op) const {
+  auto it = structures.find(op);
+  return it == structures.end() ? nullptr : &it->second;
+}
+
+ArrayRef<Operation *> FusionGraph::getProducers(Operation *node) const {
+  auto it = producers.find(node);
+  return it == producers.end() ? ArrayRef<Operation *>() : it->second;
+}
+
+ArrayRef<Operation *> FusionGraph::getConsumers(Operation *node) const {
+  auto it = consumers.find(node);
+  return it == consumers.end() ? ArrayRef<Operation *>() : it->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Construction
+//===----------------------------------------------------------------------===//
+
+LogicalResult FusionGraph::describe(Block &block) {
+  for (auto [position, op] : llvm::enumerate(block)) {
+    positions[&op] = position;
+    if (std::optional<IterationStructure> structure = getIterationStructure(&op))
+      structures.try_emplace(&op, std::move(*structure));
+    else if (isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+      return op.emitOpError("expected a primitive op of static shape, ahead of fusion");
+  }
+  return success();
+}
+
+/// What effects and the caller read, and what kernels read in blocks.
+void FusionGraph::materialize(Block &block) {
+  for (Operation &op : block) {
+    const IterationStructure *structure = getStructure(&op);
+    for (auto [number, operand] : llvm::enumerate(op.getOperands())) {
+      if (!structure) {
+        if (Operation *producer = operand.getDefiningOp())
+          materialized.insert(producer);
+      } else if (structure->blocked[number]) {
+        materializeBlockedOperand(operand);
+      }
+    }
+    if (structure && structure->kind == IterationKind::Composite)
+      materializeViewsOfComposite(&op);
+  }
+}
+
+/// A kernel may stride over its blocked operands, so that only what lies below views of
+/// that kind must be in memory.
+void FusionGraph::materializeBlockedOperand(Value operand) {
+  Operation *producer = operand.getDefiningOp();
+  while (producer) {
+    const IterationStructure *structure = getStructure(producer);
+    if (!structure || !structure->isStridedView())
+      break;
+    producer = producer->getOperand(0).getDefiningOp();
+  }
+  if (producer)
+    materialized.insert(producer);
+}
+
+/// Composites store their result the way its only reader wants to see it.
+void FusionGraph::materializeViewsOfComposite(Operation *op) {
+  Operation *last = op;
+  while (last->getNumResults() == 1 && last->getResult(0).hasOneUse()) {
+    Operation *user = *last->getResult(0).getUsers().begin();
+    const IterationStructure *structure = getStructure(user);
+    if (!structure || !structure->isStridedView() || !structure->isExact())
+      break;
+    last = user;
+  }
+  if (last != op)
+    materialized.insert(last);
+}
+
+void FusionGraph::chooseRepeated(Block &block) {
+  for (Operation &op : block) {
+    const IterationStructure *structure = getStructure(&op);
+    if (!structure || materialized.contains(&op))
+      continue;
+    unsigned arithmetic = structure->kind == IterationKind::View ? 0 : 1;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        arithmetic += repeated.lookup(producer);
+    bool isView = structure->kind == IterationKind::View;
+    if (isView || (arithmetic <= kMaxRepeatedArithmetic && isWorthRepeating(&op)))
+      repeated[&op] = arithmetic;
+  }
+}
+
+/// Arithmetic on few elements, and masks: integers and choices of constants that follow
+/// from positions alone.
+bool FusionGraph::isWorthRepeating(Operation *op) const {
+  if (!op->hasTrait<OpTrait::Elementwise>())
+    return false;
+  if (llvm::all_of(op->getResults(), [](Value result) {
+        return typeOf(result).getNumElements() <= kFewElements;
+      }))
+    return true;
+  auto isConstant = [](Value value) {
+    Operation *producer = value.getDefiningOp();
+    while (producer && producer->getNumOperands() == 1 && isMemoryEffectFree(producer))
+      producer = producer->getOperand(0).getDefiningOp();
+    return producer && matchPattern(producer, m_Constant());
+  };
+  auto followsFromPositions = [&](Value value) {
+    SmallVector<Value> worklist{value};
+    while (!worklist.empty()) {
+      Operation *producer = worklist.pop_back_val().getDefiningOp();
+      if (!producer || !isRepeated(producer))
+        return false;
+      llvm::append_range(worklist, producer->getOperands());
+    }
+    return true;
+  };
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    bool isFloat = isa<FloatType>(typeOf(operand).getElementType());
+    return (!isFloat || isConstant(operand)) && followsFromPositions(operand);
+  }) && (op->getNumOperands() > 1 || !isa<FloatType>(typeOf(op->getResult(0)).getElementType()));
+}
+
+void FusionGraph::connect(Block &block) {
+  Operation *lastEffect = nullptr;
+  for (Operation &op : block) {
+    if (isRepeated(&op))
+      continue;
+    nodes.push_back(&op);
+
+    llvm::SmallSetVector<Operation *, 8> found;
+    llvm::SmallPtrSet<Operation *, 16> visited;
+    SmallVector<Operation *> worklist{&op};
+    while (!worklist.empty()) {
+      for (Value operand : worklist.pop_back_val()->getOperands()) {
+        Operation *producer = operand.getDefiningOp();
+        if (!producer || !visited.insert(producer).second)
+          continue;
+        if (isRepeated(producer))
+          worklist.push_back(producer);
+        else
+          found.insert(producer);
+      }
+    }
+    for (Operation *producer : found) {
+      producers[&op].push_back(producer);
+      consumers[producer].push_back(&op);
+    }
+
+    if (getStructure(&op))
+      continue;
+    if (lastEffect)
+      consumers[lastEffect].push_back(&op);
+    lastEffect = &op;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+bool FusionGraph::escapes(Value value, const llvm::SmallPtrSetImpl<Operation *> &kernel) const {
+  SmallVector<Value> worklist{value};
+  llvm::SmallPtrSet<Operation *, 16> visited;
+  while (!worklist.empty())
+    for (Operation *user : worklist.pop_back_val().getUsers()) {
+      if (isRepeated(user)) {
+        if (visited.insert(user).second)
+          llvm::append_range(worklist, user->getResults());
+      } else if (!kernel.contains(user)) {
+        return true;
+      }
+    }
+  return false;
+}
+
+KernelBody FusionGraph::getBody(ArrayRef<Operation *> kernelNodes) const {
+  KernelBody body;
+  llvm::SmallPtrSet<Operation *, 16> kernel(kernelNodes.begin(), kernelNodes.end());
+  llvm::SmallSetVector<Operation *, 16> ops(kernelNodes.begin(), kernelNodes.end());
+  for (size_t i = 0; i < ops.size(); ++i)
+    for (Value operand : ops[i]->getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        if (isRepeated(producer))
+          ops.insert(producer);
+  body.ops.assign(ops.begin(), ops.end());
+  llvm::sort(body.ops, [&](Operation *a, Operation *b) { return getPosition(a) < getPosition(b); });
+
+  for (Operation *op : body.ops) {
+    bool isDependent = kernel.contains(op);
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (!producer || !ops.contains(producer))
+        body.inputs.insert(operand);
+      else
+        isDependent |= body.dependent.contains(producer);
+    }
+    if (isDependent)
+      body.dependent.insert(op);
+    if (kernel.contains(op))
+      for (Value result : op->getResults())
+        if (escapes(result, kernel))
+          body.results.push_back(result);
+  }
+  return body;
+}

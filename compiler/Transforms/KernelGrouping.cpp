@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Greedy grouping. In program order, each node joins the groups that produce its operands:
+// contractions first, so that an addition of two branches ends as the epilogue of the
+// matmul, then whatever was computed last. Reductions of one tensor that no data flow
+// joins follow. A merge is refused when it makes a cycle, when the ops have no common
+// domain (KernelDomain), or when the emitter of the anchor could not place the ops.
+#include "compiler/Transforms/KernelGrouping.h"
+#include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/KernelDomain.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// Code size and live buffers of one kernel; far above what fusion of real layers needs.
+static constexpr size_t kMaxOps = 64;
+static constexpr size_t kMaxInputs = 24;
+/// Elements computed from a reduction over nearly everything would be computed by one
+/// thread; from this many on they are worth a kernel of their own.
+static constexpr int64_t kFewGridPoints = 4;
+static constexpr int64_t kManyRowElements = 1 << 16;
+
+namespace {
+
+class Grouping {
+public:
+  explicit Grouping(const FusionGraph &graph);
+  std::vector<KernelGroup> run();
+
+private:
+  void joinProducers(Operation *node);
+  void joinSiblings();
+  bool tryMerge(unsigned into, unsigned from, InputAlignment alignment);
+  bool makesCycle(unsigned a, unsigned b) const;
+  bool fitsAnchor(const KernelBody &body, Operation *anchor) const;
+  bool hasReduction(unsigned group) const;
+
+  const FusionGraph &graph;
+  std::vector<KernelGroup> groups;
+  DenseMap<Operation *, unsigned> groupOf;
+};
+
+} // namespace
+
+static bool isAnchor(const IterationStructure &structure) {
+  return structure.kind == IterationKind::Window || structure.kind == IterationKind::Contraction ||
+         structure.kind == IterationKind::Composite;
+}
+
+/// Ops with effects have groups of their own while we look for cycles.
+Grouping::Grouping(const FusionGraph &graph) : graph(graph) {
+  for (Operation *node : graph.getNodes()) {
+    const IterationStructure *structure = graph.getStructure(node);
+    groupOf[node] = groups.size();
+    groups.push_back({{node}, structure && isAnchor(*structure) ? node : nullptr});
+  }
+}
+
+std::vector<KernelGroup> Grouping::run() {
+  for (Operation *node : graph.getNodes())
+    if (graph.getStructure(node))
+      joinProducers(node);
+  joinSiblings();
+  llvm::erase_if(groups, [&](const KernelGroup &group) {
+    return group.nodes.empty() || !graph.getStructure(group.nodes.front());
+  });
+  return std::move(groups);
+}
+
+void Grouping::joinProducers(Operation *node) {
+  SmallVector<Operation *> producers(graph.getProducers(node));
+  llvm::sort(producers, [&](Operation *a, Operation *b) {
+    bool hasAnchorA = groups[groupOf[a]].anchor, hasAnchorB = groups[groupOf[b]].anchor;
+    if (hasAnchorA != hasAnchorB)
+      return hasAnchorA;
+    return graph.getPosition(a) > graph.getPosition(b);
+  });
+  for (Operation *producer : producers)
+    if (graph.getStructure(producer) && groupOf[producer] != groupOf[node])
+      tryMerge(groupOf[producer], groupOf[node], InputAlignment::Free);
+}
+
+bool Grouping::hasReduction(unsigned group) const {
+  return llvm::any_of(groups[group].nodes, [&](Operation *node) {
+    const IterationStructure *structure = graph.getStructure(node);
+    return structure && structure->kind == IterationKind::Reduction;
+  });
+}
+
+/// Reductions that read one tensor walk over it together, whoever needs their results.
+void Grouping::joinSiblings() {
+  llvm::MapVector<Value, SmallVector<Operation *>> readers;
+  for (unsigned group = 0; group < groups.size(); ++group)
+    if (!groups[group].anchor && hasReduction(group))
+      for (Value input : graph.getBody(groups[group].nodes).inputs)
+        readers[input].push_back(groups[group].nodes.front());
+  for (auto &[value, nodes] : readers)
+    for (size_t i = 1; i < nodes.size(); ++i)
+      for (size_t j = 0; j < i; ++j) {
+        unsigned first = groupOf[nodes[j]], second = groupOf[nodes[i]];
+        if (first != second && tryMerge(first, second, InputAlignment::Shared))
+          break;
+      }
+}
+
+bool Grouping::tryMerge(unsigned into, unsigned from, InputAlignment alignment) {
+  if (groups[into].anchor && groups[from].anchor)
+    return false;
+  KernelGroup merged = groups[into];
+  llvm::append_range(merged.nodes, groups[from].nodes);
+  llvm::sort(merged.nodes, [&](Operation *a, Operation *b) {
+    return graph.getPosition(a) < graph.getPosition(b);
+  });
+  if (!merged.anchor)
+    merged.anchor = groups[from].anchor;
+
+  KernelBody body = graph.getBody(merged.nodes);
+  if (body.ops.size() > kMaxOps || body.inputs.size() > kMaxInputs)
+    return false;
+  if (merged.anchor && !fitsAnchor(body, merged.anchor))
+    return false;
+  FailureOr<KernelDomain> domain = inferKernelDomain(graph, body, merged.anchor, alignment);
+  if (failed(domain))
+    return false;
+  if (domain->hasReduction && domain->yieldsRows && domain->gridSize < kFewGridPoints &&
+      domain->rowSize >= kManyRowElements)
+    return false;
+  if (makesCycle(into, from))
+    return false;
+
+  for (Operation *node : groups[from].nodes)
+    groupOf[node] = into;
+  groups[from] = KernelGroup();
+  groups[into] = std::move(merged);
+  return true;
+}
+
+/// Does a path leave the two groups and come back?
+bool Grouping::makesCycle(unsigned a, unsigned b) const {
+  SmallVector<unsigned> worklist;
+  llvm::SmallDenseSet<unsigned> visited;
+  auto follow = [&](unsigned group) {
+    for (Operation *node : groups[group].nodes)
+      for (Operation *consumer : graph.getConsumers(node))
+        worklist.push_back(groupOf.lookup(consumer));
+  };
+  follow(a);
+  follow(b);
+  llvm::erase_if(worklist, [&](unsigned group) { return group == a || group == b; });
+  while (!worklist.empty()) {
+    unsigned group = worklist.pop_back_val();
+    if (group == a || group == b)
+      return true;
+    if (visited.insert(group).second)
+      follow(group);
+  }
+  return false;
+}
+
+static bool isRowMajor(Value value) { return !layoutOf(cast<RankedTensorType>(value.getType())); }
+
+/// Elementwise without moving an element: an epilogue applies it where the value is.
+static bool isPointwise(Operation *op, const IterationStructure &structure) {
+  auto sameLayout = [&](Value operand) {
+    return layoutOf(cast<RankedTensorType>(operand.getType())) ==
+           layoutOf(cast<RankedTensorType>(op->getResult(0).getType()));
+  };
+  return structure.kind == IterationKind::Map && structure.isIdentity() &&
+         llvm::all_of(op->getOperands(), sameLayout);
+}
+
+/// A contraction or a window takes elementwise epilogues, possibly under another row-major
+/// shape; a composite stores its result through views. Neither takes what its own operands
+/// come from.
+bool Grouping::fitsAnchor(const KernelBody &body, Operation *anchor) const {
+  for (Operation *op : body.ops) {
+    if (op == anchor || !body.dependent.contains(op))
+      continue;
+    const IterationStructure &structure = *graph.getStructure(op);
+    if (graph.getStructure(anchor)->kind == IterationKind::Composite) {
+      if (!structure.isStridedView() || !structure.isExact())
+        return false;
+      continue;
+    }
+    bool isReshape = structure.isStridedView() && structure.keepsElementOrder() &&
+                     isRowMajor(op->getOperand(0)) && isRowMajor(op->getResult(0));
+    if (!isReshape && !isPointwise(op, structure))
+      return false;
+  }
+  return llvm::none_of(anchor->getOperands(), [&](Value operand) {
+    Operation *producer = operand.getDefiningOp();
+    return producer && body.dependent.contains(producer);
+  });
+}
+
+std::vector<KernelGroup> weft::groupIntoKernels(const FusionGraph &graph) {
+  return Grouping(graph).run();
+}

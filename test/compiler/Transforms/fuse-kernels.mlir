@@ -1,0 +1,176 @@
+// RUN: weft-opt %s -split-input-file -weft-fuse-kernels | FileCheck %s
+
+// Two reductions of one dim and what lies between them are one kernel.
+// CHECK-LABEL: func.func @softmax
+// CHECK-SAME: %[[X:[^:]*]]:
+// CHECK-NEXT: %[[Y:.*]] = call @[[KERNEL:[a-z_0-9]+]](%[[X]]) :
+// CHECK-NEXT: return %[[Y]]
+// CHECK: func.func private @[[KERNEL]]({{.*}}attributes {weft.kernel = "nest"}
+// CHECK: weft.reduce <max>
+// CHECK: weft.exp
+// CHECK: weft.reduce <sum>
+// CHECK: weft.div
+// CHECK-NOT: func.func
+func.func @softmax(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry} {
+  %max = weft.reduce <max> %x dims [1] : tensor<64x128xf32> -> tensor<64xf32>
+  %mb = weft.broadcast_in_dim %max dims [0] : tensor<64xf32> -> tensor<64x128xf32>
+  %s = weft.sub %x, %mb : tensor<64x128xf32>
+  %e = weft.exp %s : tensor<64x128xf32>
+  %sum = weft.reduce <sum> %e dims [1] : tensor<64x128xf32> -> tensor<64xf32>
+  %sb = weft.broadcast_in_dim %sum dims [0] : tensor<64xf32> -> tensor<64x128xf32>
+  %d = weft.div %e, %sb : tensor<64x128xf32>
+  return %d : tensor<64x128xf32>
+}
+
+// -----
+
+// Residual and layer norm; the sum is needed elsewhere and becomes a result.
+// CHECK-LABEL: func.func @norm
+// CHECK-NEXT: %[[Y:.*]]:2 = call @[[KERNEL:[a-z_0-9]+]](
+// CHECK-NEXT: return %[[Y]]#0, %[[Y]]#1
+// CHECK: func.func private @[[KERNEL]]({{.*}}attributes {weft.kernel = "nest"}
+// CHECK: %[[SUM:.*]] = weft.add
+// CHECK: weft.rsqrt
+// CHECK: return %[[SUM]], %{{.*}}
+// CHECK-NOT: func.func
+func.func @norm(%x: tensor<1x128x768xf32>, %r: tensor<1x128x768xf32>, %w: tensor<768xf32>, %b: tensor<768xf32>) -> (tensor<1x128x768xf32>, tensor<1x128x768xf32>) attributes {weft.entry} {
+  %n = weft.constant dense<0.0013020833> : tensor<1x128xf32>
+  %eps = weft.constant dense<1.0e-05> : tensor<1x128xf32>
+  %h = weft.add %x, %r : tensor<1x128x768xf32>
+  %s = weft.reduce <sum> %h dims [2] : tensor<1x128x768xf32> -> tensor<1x128xf32>
+  %m = weft.mul %s, %n : tensor<1x128xf32>
+  %mb = weft.broadcast_in_dim %m dims [0, 1] : tensor<1x128xf32> -> tensor<1x128x768xf32>
+  %c = weft.sub %h, %mb : tensor<1x128x768xf32>
+  %q = weft.mul %c, %c : tensor<1x128x768xf32>
+  %v = weft.reduce <sum> %q dims [2] : tensor<1x128x768xf32> -> tensor<1x128xf32>
+  %v1 = weft.mul %v, %n : tensor<1x128xf32>
+  %v2 = weft.add %v1, %eps : tensor<1x128xf32>
+  %v3 = weft.rsqrt %v2 : tensor<1x128xf32>
+  %vb = weft.broadcast_in_dim %v3 dims [0, 1] : tensor<1x128xf32> -> tensor<1x128x768xf32>
+  %y = weft.mul %c, %vb : tensor<1x128x768xf32>
+  %wb = weft.broadcast_in_dim %w dims [2] : tensor<768xf32> -> tensor<1x128x768xf32>
+  %bb = weft.broadcast_in_dim %b dims [2] : tensor<768xf32> -> tensor<1x128x768xf32>
+  %yw = weft.mul %y, %wb : tensor<1x128x768xf32>
+  %o = weft.add %yw, %bb : tensor<1x128x768xf32>
+  return %h, %o : tensor<1x128x768xf32>, tensor<1x128x768xf32>
+}
+
+// -----
+
+// Bias, gelu and residual are epilogues; two contractions stay two kernels.
+// CHECK-LABEL: func.func @mlp
+// CHECK-NEXT: %[[H:.*]] = call @[[UP:dot_general[a-z_0-9]+]](
+// CHECK-NEXT: %[[Y:.*]] = call @[[DOWN:dot_general[a-z_0-9]+]](%[[H]],
+// CHECK-NEXT: return %[[Y]]
+// CHECK: func.func private @[[UP]]({{.*}}attributes {weft.kernel = "contraction"}
+// CHECK: weft.erf
+// CHECK: func.func private @[[DOWN]](%{{.*}}, %{{.*}}, %{{.*}}, %[[RESIDUAL:[^:]*]]:
+// CHECK: weft.dot_general
+// CHECK: weft.add %{{.*}}, %[[RESIDUAL]]
+// CHECK-NOT: func.func
+func.func @mlp(%x: tensor<1x128x768xf32>, %w1: tensor<3072x768xf32>, %b1: tensor<3072xf32>, %w2: tensor<768x3072xf32>, %b2: tensor<768xf32>) -> tensor<1x128x768xf32> attributes {weft.entry} {
+  %d = weft.dot_general %x, %w1 batch [] x [] contract [2] x [1] : tensor<1x128x768xf32>, tensor<3072x768xf32> -> tensor<1x128x3072xf32>
+  %bb = weft.broadcast_in_dim %b1 dims [2] : tensor<3072xf32> -> tensor<1x128x3072xf32>
+  %a = weft.add %d, %bb : tensor<1x128x3072xf32>
+  %half = weft.constant dense<0.5> : tensor<1x128x3072xf32>
+  %c = weft.constant dense<0.707106781> : tensor<1x128x3072xf32>
+  %ac = weft.mul %a, %c : tensor<1x128x3072xf32>
+  %e = weft.erf %ac : tensor<1x128x3072xf32>
+  %one = weft.constant dense<1.0> : tensor<1x128x3072xf32>
+  %e1 = weft.add %e, %one : tensor<1x128x3072xf32>
+  %ah = weft.mul %a, %half : tensor<1x128x3072xf32>
+  %g = weft.mul %ah, %e1 : tensor<1x128x3072xf32>
+  %d2 = weft.dot_general %g, %w2 batch [] x [] contract [2] x [1] : tensor<1x128x3072xf32>, tensor<768x3072xf32> -> tensor<1x128x768xf32>
+  %bb2 = weft.broadcast_in_dim %b2 dims [2] : tensor<768xf32> -> tensor<1x128x768xf32>
+  %a2 = weft.add %d2, %bb2 : tensor<1x128x768xf32>
+  %r = weft.add %a2, %x : tensor<1x128x768xf32>
+  return %r : tensor<1x128x768xf32>
+}
+
+// -----
+
+// Reductions of different dims are two kernels; their producer is computed once.
+// CHECK-LABEL: func.func @shared
+// CHECK-NEXT: %[[A:.*]]:2 = call @[[FIRST:[a-z_0-9]+]](
+// CHECK-NEXT: %[[B:.*]] = call @[[SECOND:[a-z_0-9]+]](%[[A]]#0)
+// CHECK-NEXT: return %[[A]]#1, %[[B]]
+// CHECK: func.func private @[[FIRST]](
+// CHECK: weft.exp
+// CHECK: func.func private @[[SECOND]](
+// CHECK-NOT: weft.exp
+func.func @shared(%x: tensor<128x256xf32>) -> (tensor<128xf32>, tensor<256xf32>) attributes {weft.entry} {
+  %e = weft.exp %x : tensor<128x256xf32>
+  %a = weft.reduce <sum> %e dims [1] : tensor<128x256xf32> -> tensor<128xf32>
+  %b = weft.reduce <sum> %e dims [0] : tensor<128x256xf32> -> tensor<256xf32>
+  return %a, %b : tensor<128xf32>, tensor<256xf32>
+}
+
+// -----
+
+// A kernel cannot wait for a fallback that waits for it.
+// CHECK-LABEL: func.func @cycle
+// CHECK-NEXT: %[[E:.*]] = call @[[FIRST:[a-z_0-9]+]](
+// CHECK-NEXT: %[[F:.*]] = weft.torch_fallback "aten.foo.default"(%[[E]])
+// CHECK-NEXT: %[[Y:.*]] = call @[[SECOND:[a-z_0-9]+]](%[[E]], %[[F]])
+// CHECK-NEXT: return %[[Y]]
+func.func @cycle(%x: tensor<128x256xf32>) -> tensor<128x256xf32> attributes {weft.entry} {
+  %e = weft.exp %x : tensor<128x256xf32>
+  %f = weft.torch_fallback "aten.foo.default"(%e) "[{\"tensor\": 0}]" : (tensor<128x256xf32>) -> tensor<128x256xf32>
+  %s = weft.add %e, %f : tensor<128x256xf32>
+  return %s : tensor<128x256xf32>
+}
+
+// -----
+
+// What a kernel would need on rows and on columns is computed ahead of it.
+// CHECK-LABEL: func.func @pairwise
+// CHECK-NEXT: %[[E:.*]] = call @{{.*}} -> tensor<128xf32>
+// CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(%[[E]])
+// CHECK-NEXT: return %[[Y]]
+func.func @pairwise(%x: tensor<128xf32>) -> tensor<128x128xf32> attributes {weft.entry} {
+  %e = weft.exp %x : tensor<128xf32>
+  %a = weft.broadcast_in_dim %e dims [0] : tensor<128xf32> -> tensor<128x128xf32>
+  %b = weft.broadcast_in_dim %e dims [1] : tensor<128xf32> -> tensor<128x128xf32>
+  %s = weft.sub %a, %b : tensor<128x128xf32>
+  return %s : tensor<128x128xf32>
+}
+
+// -----
+
+// Reductions of one tensor that nothing else joins.
+// CHECK-LABEL: func.func @siblings
+// CHECK-NEXT: %[[Y:.*]]:2 = call @{{[a-z_0-9]+}}(
+// CHECK-NEXT: return %[[Y]]#0, %[[Y]]#1
+func.func @siblings(%x: tensor<128x256xf32>) -> (tensor<128xf32>, tensor<128xf32>) attributes {weft.entry} {
+  %a = weft.reduce <sum> %x dims [1] : tensor<128x256xf32> -> tensor<128xf32>
+  %q = weft.mul %x, %x : tensor<128x256xf32>
+  %b = weft.reduce <sum> %q dims [1] : tensor<128x256xf32> -> tensor<128xf32>
+  return %a, %b : tensor<128xf32>, tensor<128xf32>
+}
+
+// -----
+
+// A pad takes its producer, but a convolution does not take the pad.
+// CHECK-LABEL: func.func @conv
+// CHECK-SAME: %[[X:[^:]*]]:
+// CHECK-NEXT: %[[P:.*]] = call @[[PAD:[a-z_0-9]+]](%[[X]])
+// CHECK-NEXT: %[[Y:.*]] = call @[[CONV:[a-z_0-9]+]](%[[P]],
+// CHECK-NEXT: return %[[Y]]
+// CHECK: func.func private @[[PAD]]({{.*}}attributes {weft.kernel = "nest"}
+// CHECK: weft.max
+// CHECK: weft.pad
+// CHECK: func.func private @[[CONV]]({{.*}}attributes {weft.kernel = "contraction"}
+// CHECK: weft.conv
+// CHECK: weft.mul
+// CHECK: weft.max
+func.func @conv(%x: tensor<1x64x30x30xf32>, %w: tensor<64x64x3x3xf32>, %s: tensor<64xf32>) -> tensor<1x64x30x30xf32> attributes {weft.entry} {
+  %zero = weft.constant dense<0.0> : tensor<f32>
+  %r = weft.constant dense<0.0> : tensor<1x64x30x30xf32>
+  %a = weft.max %x, %r : tensor<1x64x30x30xf32>
+  %p = weft.pad %a, %zero low [0, 0, 1, 1] high [0, 0, 1, 1] : tensor<1x64x30x30xf32>, tensor<f32> -> tensor<1x64x32x32xf32>
+  %c = weft.conv %p, %w strides [1, 1] pad [0, 0] x [0, 0] dilations [1, 1] groups 1 : tensor<1x64x32x32xf32>, tensor<64x64x3x3xf32> -> tensor<1x64x30x30xf32>
+  %sb = weft.broadcast_in_dim %s dims [1] : tensor<64xf32> -> tensor<1x64x30x30xf32>
+  %m = weft.mul %c, %sb : tensor<1x64x30x30xf32>
+  %y = weft.max %m, %r : tensor<1x64x30x30xf32>
+  return %y : tensor<1x64x30x30xf32>
+}
