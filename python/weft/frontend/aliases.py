@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which outputs are inputs, or views of inputs or of one another.
+
+torch.export keeps aliasing in the fake tensors it leaves on the nodes: two tensors share a
+storage there exactly if they do in eager mode. What it does not keep is whether an output is
+the input object itself; that is read from the ops between the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from weft.frontend.lowered import InputSource, ViewOf
+
+# Ops that return their first argument itself when there is nothing to do.
+_MAYBE_SELF = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("contiguous.default", "to.dtype", "to.dtype_layout", "to.device", "to.other"),
+        *("dropout.default", "alpha_dropout.default", "feature_dropout.default"),
+        *("type_as.default", "resolve_conj.default", "resolve_neg.default", "lift_fresh.default"),
+    )
+)
+
+
+@dataclass
+class Aliases:
+    """The inputs and outputs of an exported graph by storage.
+
+    sources: one per input placeholder. mutated: output nodes whose value becomes the new
+    content of an input.
+    """
+
+    sources: dict[torch.fx.Node, InputSource]
+    mutated: dict[torch.fx.Node, torch.fx.Node]
+
+    def views(self, outputs: list[torch.fx.Node | None]) -> list[ViewOf | None]:
+        """For each output leaf the view that it is, None if it owns its storage."""
+        roots = {}
+        for node in self.sources:
+            roots.setdefault(_storage(node), node)
+        for node, root in self.mutated.items():
+            roots.setdefault(_storage(node), root)
+        owners: dict[int, tuple[int, torch.fx.Node]] = {}
+        for position, node in enumerate(outputs):
+            if node is not None and _covers_storage(node):
+                owners.setdefault(_storage(node), (position, node))
+        return [
+            None if node is None else self._view(position, node, roots, owners)
+            for position, node in enumerate(outputs)
+        ]
+
+    def _view(self, position, node, roots, owners) -> ViewOf | None:
+        value, storage = node.meta["val"], _storage(node)
+        if storage in roots:
+            root = roots[storage]
+            base, base_value = self.sources[root], root.meta["val"]
+            identity = self._itself(node) is root
+        elif storage in owners and owners[storage][1] is not node:
+            base, owner = owners[storage]
+            base_value, identity = owner.meta["val"], self._itself(node) is self._itself(owner)
+        else:
+            return None
+        if value.dtype.itemsize != base_value.dtype.itemsize:
+            return None
+        return ViewOf(
+            base=base,
+            identity=identity,
+            sizes=tuple(value.shape),
+            strides=tuple(value.stride()),
+            offset=value.storage_offset() - base_value.storage_offset(),
+            dtype=value.dtype,
+        )
+
+    def _itself(self, node: torch.fx.Node) -> torch.fx.Node:
+        """The node that made the object which this node returns."""
+        while True:
+            if node in self.mutated:
+                return self.mutated[node]
+            if node.op != "call_function" or not _returns_first_argument(node):
+                return node
+            node = node.args[0]
+
+
+def _returns_first_argument(node: torch.fx.Node) -> bool:
+    if not node.args or not isinstance(node.args[0], torch.fx.Node):
+        return False
+    if str(node.target) in _MAYBE_SELF:
+        value, first = node.meta["val"], node.args[0].meta["val"]
+        return (
+            _storage(node) == _storage(node.args[0])
+            and value.shape == first.shape
+            and value.stride() == first.stride()
+            and value.dtype == first.dtype
+        )
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or len(schema.returns) != 1 or not schema.arguments:
+        return False
+    written = schema.arguments[0].alias_info
+    returned = schema.returns[0].alias_info
+    return bool(written and returned and written.is_write and returned.is_write)
+
+
+def _storage(node: torch.fx.Node) -> int:
+    return node.meta["val"].untyped_storage()._cdata
+
+
+def _covers_storage(node: torch.fx.Node) -> bool:
+    value = node.meta["val"]
+    size = value.untyped_storage().nbytes()
+    return value.is_contiguous() and value.numel() * value.dtype.itemsize == size

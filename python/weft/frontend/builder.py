@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One method per op of the dialect, each giving values with the types the dialect infers.
+
+Trivial forms (a reshape to the same shape, a conversion to the same type) give the operand
+back, so that rules need not look. Integer bounds are carried along where that is easy: they
+tell which index checks can be left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from weft.frontend.dtypes import is_float, is_integer
+from weft.frontend.graph import Graph, Value, enum, segments
+from weft.frontend.lowered import Decline
+
+Scalar = bool | int | float
+
+
+class Builder:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def _one(self, op, operands, attrs, dtype, shape, bounds=None) -> Value:
+        (result,) = self.graph.emit(op, operands, attrs, [(dtype, shape)])
+        result.bounds = bounds
+        return result
+
+    # Elementwise
+
+    def unary(self, op: str, x: Value) -> Value:
+        return self._one(op, [x], {}, x.dtype, x.shape)
+
+    def binary(self, op: str, x: Value, y: Value) -> Value:
+        assert x.shape == y.shape and x.dtype == y.dtype, (op, x, y)
+        return self._one(op, [x, y], {}, x.dtype, x.shape, _interval(op, x, y))
+
+    def scalar(self, op: str, x: Value, number: Scalar) -> Value:
+        """`binary` with a number on the right."""
+        return self.binary(op, x, self.constant(number, x.dtype, x.shape))
+
+    def compare(self, predicate: str, x: Value, y: Value | Scalar) -> Value:
+        if not isinstance(y, Value):
+            y = self.constant(y, x.dtype, x.shape)
+        attrs = {"predicate": enum("predicate", predicate)}
+        return self._one("cmp", [x, y], attrs, torch.bool, x.shape)
+
+    def select(self, condition: Value, x: Value, y: Value) -> Value:
+        return self._one("select", [condition, x, y], {}, x.dtype, x.shape, _hull(x, y))
+
+    def convert(self, x: Value, dtype: torch.dtype) -> Value:
+        if x.dtype == dtype:
+            return x
+        bounds = x.bounds if is_integer(dtype) and _fits(x.bounds, dtype) else None
+        return self._one("convert", [x], {}, dtype, x.shape, bounds)
+
+    # Create
+
+    def constant(self, number: Scalar, dtype: torch.dtype, shape: Sequence[int] = ()) -> Value:
+        value = _element(number, dtype)
+        bounds = (value, value) if is_integer(dtype) else None
+        return self._one("constant", [], {"value": {"splat": _json(value)}}, dtype, shape, bounds)
+
+    def dense(self, tensor: torch.Tensor) -> Value:
+        """A small constant tensor."""
+        elements = [_json(_element(e, tensor.dtype)) for e in tensor.flatten().tolist()]
+        bounds = (min(elements), max(elements)) if elements and is_integer(tensor.dtype) else None
+        if len(set(map(repr, elements))) == 1:
+            attrs = {"value": {"splat": elements[0]}}
+        else:
+            attrs = {"value": {"dense": elements}}
+        return self._one("constant", [], attrs, tensor.dtype, tensor.shape, bounds)
+
+    def iota(self, dtype: torch.dtype, shape: Sequence[int], dim: int) -> Value:
+        bounds = (0, max(shape[dim] - 1, 0)) if is_integer(dtype) else None
+        return self._one("iota", [], {"dim": dim}, dtype, shape, bounds)
+
+    # Shape
+
+    def broadcast_in_dim(self, x: Value, dims: Sequence[int], shape: Sequence[int]) -> Value:
+        if tuple(shape) == x.shape and list(dims) == list(range(x.rank)):
+            return x
+        return self._one("broadcast_in_dim", [x], {"dims": list(dims)}, x.dtype, shape, x.bounds)
+
+    def broadcast(self, x: Value, shape: Sequence[int]) -> Value:
+        """torch's rule: dims are matched from the last one on."""
+        return self.broadcast_in_dim(x, range(len(shape) - x.rank, len(shape)), shape)
+
+    def along(self, x: Value, dim: int, shape: Sequence[int]) -> Value:
+        """A vector laid along `dim` of `shape`."""
+        return self.broadcast_in_dim(x, [dim], shape)
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        if tuple(shape) == x.shape:
+            return x
+        assert math.prod(shape) == x.size, (x, shape)
+        return self._one("reshape", [x], {}, x.dtype, shape, x.bounds)
+
+    def transpose(self, x: Value, perm: Sequence[int]) -> Value:
+        if list(perm) == list(range(x.rank)):
+            return x
+        shape = [x.shape[dim] for dim in perm]
+        return self._one("transpose", [x], {"perm": list(perm)}, x.dtype, shape, x.bounds)
+
+    def slice(
+        self, x: Value, dim: int, start: int, limit: int, stride: int = 1
+    ) -> Value:
+        """Elements start, start + stride, ... below limit of one dim."""
+        if (start, limit, stride) == (0, x.shape[dim], 1):
+            return x
+        starts, limits, strides = [0] * x.rank, list(x.shape), [1] * x.rank
+        starts[dim], limits[dim], strides[dim] = start, limit, stride
+        shape = list(x.shape)
+        shape[dim] = -(-(limit - start) // stride)
+        attrs = {"start": starts, "limit": limits, "stride": strides}
+        return self._one("slice", [x], attrs, x.dtype, shape, x.bounds)
+
+    def pad(self, x: Value, low: Sequence[int], high: Sequence[int], number: Scalar) -> Value:
+        """Low and high may be negative here: then the operand is sliced first."""
+        for dim in range(x.rank):
+            x = self.slice(x, dim, max(-low[dim], 0), x.shape[dim] - max(-high[dim], 0))
+        low, high = [max(n, 0) for n in low], [max(n, 0) for n in high]
+        if not any(low) and not any(high):
+            return x
+        value = self.constant(number, x.dtype)
+        shape = [n + a + b for n, a, b in zip(x.shape, low, high)]
+        return self._one("pad", [x, value], {"low": low, "high": high}, x.dtype, shape)
+
+    def concat(self, xs: Sequence[Value], dim: int) -> Value:
+        if len(xs) == 1:
+            return xs[0]
+        shape = list(xs[0].shape)
+        shape[dim] = sum(x.shape[dim] for x in xs)
+        return self._one("concat", xs, {"dim": dim}, xs[0].dtype, shape, _hull(*xs))
+
+    def reverse(self, x: Value, dims: Sequence[int]) -> Value:
+        return self._one("reverse", [x], {"dims": list(dims)}, x.dtype, x.shape, x.bounds)
+
+    # Reduce
+
+    def reduce(self, kind: str, x: Value, dims: Sequence[int], keep: bool = False) -> Value:
+        """keep: the reduced dims stay, of size 1."""
+        if not dims:
+            return x
+        shape = [n for dim, n in enumerate(x.shape) if dim not in dims]
+        attrs = {"kind": enum("reduce_kind", kind), "dims": sorted(dims)}
+        result = self._one("reduce", [x], attrs, x.dtype, shape)
+        if not keep:
+            return result
+        return self.reshape(result, [1 if d in dims else n for d, n in enumerate(x.shape)])
+
+    def arg_reduce(self, kind: str, x: Value, dim: int) -> Value:
+        shape = [n for d, n in enumerate(x.shape) if d != dim]
+        attrs = {"kind": enum("reduce_kind", kind), "dim": dim}
+        bounds = (0, max(x.shape[dim] - 1, 0))
+        return self._one("arg_reduce", [x], attrs, torch.int64, shape, bounds)
+
+    def cumulative(self, kind: str, x: Value, dim: int) -> Value:
+        attrs = {"kind": enum("reduce_kind", kind), "dim": dim}
+        return self._one("cumulative", [x], attrs, x.dtype, x.shape)
+
+    def reduce_window(self, kind: str, x: Value, window, strides, dilations) -> Value:
+        shape = [
+            (n - (w - 1) * d - 1) // s + 1
+            for n, w, s, d in zip(x.shape, window, strides, dilations)
+        ]
+        attrs = {
+            "kind": enum("reduce_kind", kind),
+            "window": list(window),
+            "strides": list(strides),
+            "dilations": list(dilations),
+        }
+        return self._one("reduce_window", [x], attrs, x.dtype, shape)
+
+    # Contract
+
+    def dot(self, x: Value, y: Value, contract, batch=((), ())) -> Value:
+        """contract, batch: dims of x, dims of y."""
+        free_x = [n for d, n in enumerate(x.shape) if d not in (*contract[0], *batch[0])]
+        free_y = [n for d, n in enumerate(y.shape) if d not in (*contract[1], *batch[1])]
+        attrs = {
+            "lhsBatch": list(batch[0]),
+            "rhsBatch": list(batch[1]),
+            "lhsContract": list(contract[0]),
+            "rhsContract": list(contract[1]),
+        }
+        shape = [x.shape[d] for d in batch[0]] + free_x + free_y
+        return self._one("dot_general", [x, y], attrs, x.dtype, shape)
+
+    def conv(self, x: Value, weight: Value, strides, low, high, dilations, groups) -> Value:
+        spatial = [
+            (n + a + b - (k - 1) * d - 1) // s + 1
+            for n, k, s, a, b, d in zip(
+                x.shape[2:], weight.shape[2:], strides, low, high, dilations
+            )
+        ]
+        attrs = {
+            "strides": list(strides),
+            "padLow": list(low),
+            "padHigh": list(high),
+            "dilations": list(dilations),
+            "groups": groups,
+        }
+        shape = [x.shape[0], weight.shape[0], *spatial]
+        return self._one("conv", [x, weight], attrs, x.dtype, shape)
+
+    # Index and effects
+
+    def gather(self, x: Value, indices: Sequence[Value], dims: Sequence[int]) -> Value:
+        kept = [n for d, n in enumerate(x.shape) if d not in dims]
+        shape = [*indices[0].shape, *kept]
+        attrs = {"indexedDims": list(dims)}
+        return self._one("gather", [x, *indices], attrs, x.dtype, shape, x.bounds)
+
+    def check(self, condition: Value, message: str) -> None:
+        """weft.assert, on one element."""
+        if condition.rank:
+            condition = self.reduce("all", condition, range(condition.rank))
+        self.graph.emit("assert", [condition], {"message": message}, [])
+
+    # Composites
+
+    def softmax(self, x: Value, dim: int, log: bool = False) -> Value:
+        return self._one("log_softmax" if log else "softmax", [x], {"dim": dim}, x.dtype, x.shape)
+
+    def normalize(
+        self, op: str, x: Value, weight: Value | None, bias: Value | None, attrs: dict
+    ) -> Value:
+        """layer_norm or group_norm."""
+        optional = [v for v in (weight, bias) if v is not None]
+        sizes = segments(1, int(weight is not None), int(bias is not None))
+        attrs = {**attrs, "operandSegmentSizes": sizes}
+        return self._one(op, [x, *optional], attrs, x.dtype, x.shape)
+
+    def rms_norm(self, x: Value, weight: Value | None, dims: int, eps: float) -> Value:
+        operands = [x] if weight is None else [x, weight]
+        attrs = {"normalizedDims": dims, "eps": float(eps)}
+        return self._one("rms_norm", operands, attrs, x.dtype, x.shape)
+
+    def batch_norm(self, x, mean, variance, weight, bias, eps: float) -> Value:
+        optional = [v for v in (weight, bias) if v is not None]
+        sizes = segments(1, 1, 1, int(weight is not None), int(bias is not None))
+        attrs = {"eps": float(eps), "operandSegmentSizes": sizes}
+        return self._one("batch_norm", [x, mean, variance, *optional], attrs, x.dtype, x.shape)
+
+    def gelu(self, x: Value, kind: str) -> Value:
+        return self._one("gelu", [x], {"kind": enum("gelu_kind", kind)}, x.dtype, x.shape)
+
+    def attention(self, q, k, v, mask: Value | None, causal: bool, scale: float) -> Value:
+        operands = [q, k, v] if mask is None else [q, k, v, mask]
+        attrs = {"causal": causal, "scale": float(scale)}
+        return self._one("attention", operands, attrs, q.dtype, [*q.shape[:-1], v.shape[-1]])
+
+
+def _element(number: Scalar, dtype: torch.dtype) -> Scalar:
+    if dtype == torch.bool:
+        return bool(number)
+    if is_float(dtype):
+        return float(number)
+    element = int(number)
+    if not _fits((element, element), dtype):
+        raise Decline(f"{number} does not fit {dtype}")
+    return element
+
+
+def _json(element: Scalar) -> Scalar | str:
+    """JSON has no infinities: "inf", "-inf" and "nan" stand for them."""
+    if isinstance(element, float) and not math.isfinite(element):
+        return repr(element)
+    return element
+
+
+def _interval(op: str, x: Value, y: Value) -> tuple[int, int] | None:
+    if x.bounds is None or y.bounds is None:
+        return None
+    (a, b), (c, d) = x.bounds, y.bounds
+    match op:
+        case "add":
+            bounds = a + c, b + d
+        case "sub":
+            bounds = a - d, b - c
+        case "mul":
+            products = a * c, a * d, b * c, b * d
+            bounds = min(products), max(products)
+        case "max":
+            bounds = max(a, c), max(b, d)
+        case "min":
+            bounds = min(a, c), min(b, d)
+        case _:
+            return None
+    return bounds if _fits(bounds, x.dtype) else None
+
+
+def _hull(*values: Value) -> tuple[int, int] | None:
+    if any(value.bounds is None for value in values):
+        return None
+    return min(v.bounds[0] for v in values), max(v.bounds[1] for v in values)
+
+
+def _fits(bounds: tuple[int, int] | None, dtype: torch.dtype) -> bool:
+    if bounds is None:
+        return False
+    limits = torch.iinfo(dtype)
+    return limits.min <= bounds[0] and bounds[1] <= limits.max

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""torch.export programs → graphs: functionalisation, inputs, the walk, outputs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ConstantArgument,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    TensorArgument,
+)
+
+from weft.frontend.aliases import Aliases
+from weft.frontend.dtypes import NAMES
+from weft.frontend.graph import Graph, Value
+from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
+from weft.frontend.walk import Walk
+
+_GRAPH_KINDS = {
+    "user": "input",
+    "parameter": "weight",
+    "buffer": "buffer",
+    "constant": "constant",
+}
+_MUTATIONS = {
+    OutputKind.BUFFER_MUTATION: "buffer",
+    OutputKind.USER_INPUT_MUTATION: "input",
+    OutputKind.PARAMETER_MUTATION: "buffer",
+}
+# Literals in the user's source up to this size become constants of the graph.
+_MAX_LITERAL = 16
+
+
+def lower(program: ExportedProgram) -> Lowered:
+    """The graph of an exported program, and how to feed and read it.
+
+    Deterministic, without MLIR; the program is left as it is.
+
+    Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
+    sizes, element types outside the dialect at its border, tensors that are not on the CPU.
+    """
+    views = _views(program)
+    functional = _functionalised(program)
+    graph = Graph()
+    walk = Walk(graph)
+    sources: dict[int, InputSource] = {}
+    env: dict[torch.fx.Node, Any] = {}
+    for node, source in _inputs(functional):
+        env[node] = _feed(walk, node, source)
+        if isinstance(env[node], Value) and source is not None:
+            sources[id(env[node])] = source
+    values = walk.run(functional.graph, env)
+    outputs = _outputs(functional, graph, values, views)
+    graph.prune()
+    return Lowered(
+        graph=graph.to_json(),
+        inputs=tuple(sources[id(entry.value)] for entry in graph.inputs),
+        outputs=tuple(outputs),
+        fallbacks=tuple(walk.fallbacks),
+    )
+
+
+def _functionalised(program: ExportedProgram) -> ExportedProgram:
+    """The program without mutation; composites stay whole, since nothing is decomposed."""
+    if not any(_mutates(node) for node in program.graph.nodes):
+        return program
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return program.run_decompositions({})
+
+
+def _mutates(node: torch.fx.Node) -> bool:
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        bodies = (getattr(node.graph.owning_module, str(a.target), None) for a in node.args
+                  if isinstance(a, torch.fx.Node) and a.op == "get_attr")
+        return any(_mutates(inner) for body in bodies if body for inner in body.graph.nodes)
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    # Their schemas do not say that they write running statistics when training.
+    if str(node.target) in ("aten.batch_norm.default", "aten.instance_norm.default"):
+        return bool(node.args[3] is not None and node.args[5])
+    return node.target._schema.is_mutable
+
+
+def _inputs(program: ExportedProgram) -> list[tuple[torch.fx.Node, InputSource | None]]:
+    """The placeholders and their sources, None for arguments that are no tensors."""
+    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
+    specs = program.graph_signature.input_specs
+    users = iter(range(len(specs)))
+    return [
+        (node, _source(program, node, spec, users)) for node, spec in zip(placeholders, specs)
+    ]
+
+
+def _source(program, node: torch.fx.Node, spec: InputSpec, users) -> InputSource | None:
+    index = next(users) if spec.kind == InputKind.USER_INPUT else None
+    if isinstance(spec.arg, ConstantArgument):
+        return None
+    if not isinstance(spec.arg, TensorArgument):
+        raise Unsupported(f"input {spec.arg.name} is a symbolic number or an opaque object")
+    dense = _order(node.meta["val"]) is not None
+    match spec.kind:
+        case InputKind.USER_INPUT:
+            return InputSource("user", index=index, dense=dense)
+        case InputKind.PARAMETER:
+            return InputSource("parameter", name=spec.target, dense=dense)
+        case InputKind.BUFFER:
+            return InputSource("buffer", name=spec.target, dense=dense)
+        case InputKind.CONSTANT_TENSOR:
+            tensor = program.constants[spec.target]
+            return InputSource("constant", name=spec.target, tensor=tensor, dense=dense)
+    raise Unsupported(f"an input of kind {spec.kind.name.lower()}")
+
+
+def _feed(walk: Walk, node: torch.fx.Node, source: InputSource | None) -> Value | Any:
+    """The value of a placeholder: a graph input, a constant of the graph, or a number."""
+    if source is None:
+        return node.meta["val"]
+    value = node.meta["val"]
+    if node.users and value.dtype not in NAMES:
+        raise Unsupported(f"input {node.name} is of {value.dtype}")
+    if value.device.type != "cpu":
+        raise Unsupported(f"input {node.name} is on {value.device}")
+    if any(isinstance(size, torch.SymInt) for size in value.shape):
+        raise Unsupported(f"input {node.name} has a symbolic size")
+    literal = source.kind == "constant" and "lifted_tensor" in source.name
+    if literal and value.numel() <= _MAX_LITERAL and value.numel():
+        return walk.builder.dense(source.tensor)
+    entry = Value(value.dtype, tuple(value.shape))
+    order = _order(value) or range(value.dim())
+    name = source.name or node.name
+    return walk.graph.add_input(name, _GRAPH_KINDS[source.kind], order, entry)
+
+
+def _order(value: torch.Tensor) -> list[int] | None:
+    """Dims from outermost to innermost, None if the strides are no dense permutation."""
+    if value.layout != torch.strided:
+        raise Unsupported(f"an input of layout {value.layout}")
+    # Dims of size 1 have any stride; they keep their place.
+    order = sorted(
+        range(value.dim()), key=lambda d: -value.stride(d) if value.shape[d] > 1 else 0
+    )
+    if value.is_contiguous():
+        return list(range(value.dim()))
+    step = 1
+    for dim in sorted(order, key=lambda d: value.stride(d)):
+        if value.shape[dim] != 1:
+            if value.stride(dim) != step:
+                return None
+            step *= value.shape[dim]
+    return order
+
+
+def _views(program: ExportedProgram) -> list[ViewOf | None]:
+    """For each leaf of the returned pytree the view that it is."""
+    sources = {
+        node: source
+        for node, source in _inputs(program)
+        if source is not None and isinstance(node.meta.get("val"), torch.Tensor)
+    }
+    by_name = {node.name: node for node in program.graph.nodes}
+    signature = program.graph_signature
+    by_target = {
+        spec.target or spec.arg.name: by_name[spec.arg.name]
+        for spec in signature.input_specs
+        if isinstance(spec.arg, TensorArgument)
+    }
+    mutated = {
+        by_name[spec.arg.name]: by_target[spec.target]
+        for spec in signature.output_specs
+        if spec.kind in _MUTATIONS
+    }
+    leaves = [
+        by_name[spec.arg.name] if isinstance(spec.arg, TensorArgument) else None
+        for spec in signature.output_specs
+        if spec.kind == OutputKind.USER_OUTPUT
+    ]
+    return Aliases(sources, mutated).views(leaves)
+
+
+def _outputs(
+    program: ExportedProgram,
+    graph: Graph,
+    values: Sequence[Any],
+    views: Sequence[ViewOf | None],
+) -> list[OutputTarget]:
+    specs = program.graph_signature.output_specs
+    users = {
+        spec.arg.name: number
+        for number, spec in enumerate(
+            s for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT
+        )
+    }
+    first_leaf = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
+    numbers: dict[int, int] = {}
+
+    def result(value: Value) -> int:
+        if id(value) not in numbers:
+            numbers[id(value)] = len(numbers)
+            graph.outputs.append(value)
+        return numbers[id(value)]
+
+    targets, leaf = [], 0
+    for spec, value in zip(specs, values, strict=True):
+        if spec.kind in _MUTATIONS:
+            kind = _MUTATIONS[spec.kind]
+            where = {"index": users[spec.target]} if kind == "input" else {"name": spec.target}
+            targets.append(OutputTarget(kind, result=result(value), **where))
+            continue
+        if spec.kind != OutputKind.USER_OUTPUT:
+            raise Unsupported(f"an output of kind {spec.kind.name.lower()}")
+        view = views[leaf]
+        if view is not None:
+            if isinstance(view.base, int):
+                view = _rebased(view, view.base + first_leaf)
+            targets.append(OutputTarget("user", index=leaf, view=view))
+        elif isinstance(value, Value):
+            targets.append(OutputTarget("user", index=leaf, result=result(value)))
+        else:
+            targets.append(OutputTarget("constant", index=leaf, value=value))
+        leaf += 1
+    return targets
+
+
+def _rebased(view: ViewOf, base: int) -> ViewOf:
+    return ViewOf(base, view.identity, view.sizes, view.strides, view.offset, view.dtype)

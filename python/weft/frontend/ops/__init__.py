@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The rules of the table, by family. Importing this package fills the table."""
+
+from weft.frontend.ops import (  # noqa: F401
+    activation,
+    attention,
+    contract,
+    create,
+    elementwise,
+    index,
+    norm,
+    pad,
+    pool,
+    reduce,
+    shape,
+)

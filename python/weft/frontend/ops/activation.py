@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Activation functions, by torch's own formulas (aten/src/ATen/native/cpu/Activation.cpp)."""
+
+from __future__ import annotations
+
+from weft.frontend.graph import Value
+from weft.frontend.table import Promotion, Site, lowers
+
+
+@lowers("relu.default")
+def relu(site: Site, x: Value):
+    return site.builder.scalar("max", x, 0)
+
+
+@lowers("relu6.default")
+def relu6(site: Site, x: Value):
+    return _clamped(site, x, 0, 6)
+
+
+@lowers("hardtanh.default")
+def hardtanh(site: Site, x: Value, low=-1, high=1):
+    return _clamped(site, x, low, high)
+
+
+def _clamped(site: Site, x: Value, low, high) -> Value:
+    return site.builder.scalar("min", site.builder.scalar("max", x, low), high)
+
+
+@lowers("hardsigmoid.default")
+def hardsigmoid(site: Site, x: Value):
+    (x,) = site.promoted(x)
+    return site.finish(_gate(site, x))
+
+
+@lowers("hardswish.default")
+def hardswish(site: Site, x: Value):
+    b = site.builder
+    (x,) = site.promoted(x)
+    product = b.binary("mul", x, _clamped(site, b.scalar("add", x, 3), 0, 6))
+    return site.finish(b.scalar("div", product, 6))
+
+
+def _gate(site: Site, x: Value) -> Value:
+    b = site.builder
+    return b.scalar("div", _clamped(site, b.scalar("add", x, 3), 0, 6), 6)
+
+
+@lowers("leaky_relu.default")
+def leaky_relu(site: Site, x: Value, slope=0.01):
+    b = site.builder
+    (x,) = site.promoted(x)
+    return site.finish(b.select(b.compare("gt", x, 0), x, b.scalar("mul", x, slope)))
+
+
+@lowers("prelu.default", "_prelu_kernel.default")
+def prelu(site: Site, x: Value, weight: Value):
+    b = site.builder
+    if site.target == "aten.prelu.default":
+        weight = b.reshape(weight, [weight.size])
+        along = 1 if x.rank > 1 else 0
+        weight = b.reshape(weight, [1] * x.rank) if weight.size == 1 else b.along(weight, along, x.shape)
+    x, weight = site.promoted(x, weight)
+    return site.finish(b.select(b.compare("gt", x, 0), x, b.binary("mul", x, weight)))
+
+
+@lowers("elu.default")
+def elu(site: Site, x: Value, alpha=1.0, scale=1.0, input_scale=1.0):
+    b = site.builder
+    (x,) = site.promoted(x)
+    inner = x if input_scale == 1 else b.scalar("mul", x, input_scale)
+    negative = b.unary("expm1", inner)
+    if alpha * scale != 1:
+        negative = b.scalar("mul", negative, alpha * scale)
+    positive = x if scale == 1 else b.scalar("mul", x, scale)
+    return site.finish(b.select(b.compare("gt", x, 0), positive, negative))
+
+
+@lowers("celu.default")
+def celu(site: Site, x: Value, alpha=1.0):
+    return elu(site, x, alpha, 1.0, 1.0 / alpha)
+
+
+@lowers("selu.default")
+def selu(site: Site, x: Value):
+    return elu(site, x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
+
+
+@lowers("softplus.default")
+def softplus(site: Site, x: Value, beta=1, threshold=20):
+    (x,) = site.promoted(x)
+    return site.finish(_softplus(site, x, beta, threshold))
+
+
+@lowers("mish.default")
+def mish(site: Site, x: Value):
+    b = site.builder
+    (x,) = site.promoted(x)
+    return site.finish(b.binary("mul", x, b.unary("tanh", _log1p_exp(site, x))))
+
+
+def _softplus(site: Site, x: Value, beta, threshold) -> Value:
+    b = site.builder
+    scaled = x if beta == 1 else b.scalar("mul", x, beta)
+    soft = _log1p_exp(site, scaled)
+    soft = soft if beta == 1 else b.scalar("div", soft, beta)
+    return b.select(b.compare("gt", scaled, threshold), x, soft)
+
+
+def _log1p_exp(site: Site, x: Value) -> Value:
+    """log(1 + e^x) as max(x, 0) + log1p(e^-|x|), which does not overflow."""
+    b = site.builder
+    rest = b.unary("log1p", b.unary("exp", b.unary("neg", b.unary("abs", x))))
+    return b.binary("add", b.scalar("max", x, 0), rest)
+
+
+@lowers("log_sigmoid.default")
+def log_sigmoid(site: Site, x: Value):
+    b = site.builder
+    (x,) = site.promoted(x)
+    return site.finish(b.unary("neg", _log1p_exp(site, b.unary("neg", x))))
+
+
+@lowers("gelu.default")
+def gelu(site: Site, x: Value, approximate="none"):
+    return site.builder.gelu(x, "tanh" if approximate == "tanh" else "erf")
+
+
+@lowers("silu.default")
+def silu(site: Site, x: Value):
+    (result,) = site.builder.graph.emit("silu", [x], {}, [(x.dtype, x.shape)])
+    return result
+
+
+@lowers("threshold.default")
+def threshold(site: Site, x: Value, limit, value):
+    b = site.builder
+    (x,) = site.promoted(x, kind=Promotion.NO_OPMATH)
+    return b.select(b.compare("le", x, limit), b.constant(value, x.dtype, x.shape), x)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Scaled dot-product attention, whole."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.table import Site, lowers
+
+
+@lowers("scaled_dot_product_attention.default")
+def attention(
+    site: Site,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value | None = None,
+    dropout_p=0.0,
+    is_causal=False,
+    scale=None,
+    enable_gqa=False,
+):
+    b = site.builder
+    if dropout_p:
+        raise Decline("random")
+    if mask is not None and is_causal:
+        raise Decline("attention with a mask and is_causal")
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    # At least one dim of heads in front.
+    batch = site.shape[:-2] or (1,)
+    q = _with_batch(site, q, batch)
+    k, v = (_heads(site, x, batch, enable_gqa) for x in (k, v))
+    if mask is not None:
+        if mask.dtype != torch.bool:
+            mask = b.convert(mask, q.dtype)
+        mask = b.broadcast(mask, [*batch, q.shape[-2], k.shape[-2]])
+    return b.reshape(b.attention(q, k, v, mask, is_causal, scale), site.shape)
+
+
+def _with_batch(site: Site, x: Value, batch: tuple[int, ...]) -> Value:
+    return site.builder.broadcast(x, [*batch, *x.shape[-2:]])
+
+
+def _heads(site: Site, x: Value, batch: tuple[int, ...], grouped: bool) -> Value:
+    """Keys or values with as many heads as there are of queries."""
+    heads = x.shape[-3] if x.rank > 2 else 1
+    if not grouped or heads == batch[-1]:
+        return _with_batch(site, x, batch)
+    b, matrix = site.builder, x.shape[-2:]
+    x = b.broadcast(x, [*batch[:-1], heads, *matrix])
+    n = len(batch)
+    wide = [*batch[:-1], heads, batch[-1] // heads, *matrix]
+    x = b.broadcast_in_dim(x, [*range(n), n + 1, n + 2], wide)
+    return b.reshape(x, [*batch, *matrix])

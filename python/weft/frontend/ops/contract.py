@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Matrix products and convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.table import Site, lowers
+
+
+@lowers("linear.default")
+def linear(site: Site, x: Value, weight: Value, bias: Value | None = None):
+    b = site.builder
+    product = b.dot(x, weight, ([x.rank - 1], [weight.rank - 1]))
+    if bias is None:
+        return product
+    return b.binary("add", product, b.broadcast(bias, product.shape))
+
+
+@lowers("mm.default", "bmm.default", "matmul.default", "mv.default", "dot.default")
+def matmul(site: Site, x: Value, y: Value):
+    return _matmul(site, x, y)
+
+
+def _matmul(site: Site, x: Value, y: Value) -> Value:
+    b = site.builder
+    inner_y = max(y.rank - 2, 0)
+    if y.rank <= 2:
+        return b.dot(x, y, ([x.rank - 1], [inner_y]))
+    if x.rank == 1:
+        return b.dot(y, x, ([inner_y], [0]))
+    batch = site.shape[:-2]
+    x = b.broadcast(x, [*batch, *x.shape[-2:]])
+    y = b.broadcast(y, [*batch, *y.shape[-2:]])
+    n = len(batch)
+    return b.dot(x, y, ([n + 1], [n]), (range(n), range(n)))
+
+
+@lowers("addmm.default", "baddbmm.default", "addmv.default")
+def addmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
+    b = site.builder
+    product = _matmul(site, x, y)
+    if alpha != 1:
+        product = b.scalar("mul", product, alpha)
+    if beta == 0:
+        return product
+    added = site.operand(added, site.dtype)
+    if beta != 1:
+        added = b.scalar("mul", added, beta)
+    return b.binary("add", product, added)
+
+
+@lowers("outer.default", "ger.default")
+def outer(site: Site, x: Value, y: Value):
+    b = site.builder
+    x, y = b.convert(x, site.dtype), b.convert(y, site.dtype)
+    return b.binary("mul", b.along(x, 0, site.shape), b.along(y, 1, site.shape))
+
+
+@lowers("conv1d.default", "conv2d.default", "conv3d.default")
+def conv(site: Site, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    n = weight.rank - 2
+    padding = _spread(padding, n)
+    return _conv(site, x, weight, bias, stride, (padding, padding), dilation, groups)
+
+
+@lowers("conv1d.padding", "conv2d.padding", "conv3d.padding")
+def conv_padding(site: Site, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    totals = [0] * (weight.rank - 2)
+    if padding == "same":
+        spread = _spread(dilation, len(totals))
+        totals = [d * (k - 1) for d, k in zip(spread, weight.shape[2:])]
+    low = [total // 2 for total in totals]
+    high = [total - before for total, before in zip(totals, low)]
+    return _conv(site, x, weight, bias, stride, (low, high), dilation, groups)
+
+
+@lowers("convolution.default")
+def convolution(
+    site: Site, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+):
+    if transposed:
+        raise Decline("transposed convolution")
+    return conv(site, x, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv(site: Site, x: Value, weight: Value, bias, stride, padding, dilation, groups) -> Value:
+    b, n = site.builder, weight.rank - 2
+    if x.rank == n + 1:
+        x = b.reshape(x, [1, *x.shape])
+    result = b.conv(
+        x, weight, _spread(stride, n), *padding, _spread(dilation, n), groups
+    )
+    if bias is not None:
+        result = b.binary("add", result, b.along(bias, 1, result.shape))
+    return b.reshape(result, site.shape)
+
+
+def _spread(value: int | Sequence[int], n: int) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values * n if len(values) == 1 else values

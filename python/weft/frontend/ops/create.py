@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors made from nothing but numbers, and triangles of tensors."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from weft.frontend.dtypes import is_float
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.table import Site, lowers
+
+
+@lowers("full.default", "full_like.default", "new_full.default", "scalar_tensor.default")
+def full(site: Site, *args, **_):
+    return site.builder.constant(_number(site, args[-1]), site.dtype, site.shape)
+
+
+@lowers("fill.Scalar", "fill.Tensor")
+def fill(site: Site, x: Value, value):
+    return site.operand(value, site.dtype)
+
+
+def _number(site: Site, value):
+    if isinstance(value, (bool, int, float)):
+        return value
+    raise Decline(f"a tensor filled with {value!r}")
+
+
+@lowers(
+    *("zeros.default", "zeros_like.default", "new_zeros.default"),
+    # What is in an empty tensor is nobody's business; zeros are as good as anything.
+    *("empty.memory_format", "empty_like.default", "new_empty.default"),
+    *("empty_strided.default", "new_empty_strided.default", "empty_permuted.default"),
+)
+def zeros(site: Site, *_, **__):
+    return site.builder.constant(0, site.dtype, site.shape)
+
+
+@lowers("ones.default", "ones_like.default", "new_ones.default")
+def ones(site: Site, *_, **__):
+    return site.builder.constant(1, site.dtype, site.shape)
+
+
+@lowers("arange.default")
+def arange(site: Site, end, **_):
+    return _arange(site, 0, 1)
+
+
+@lowers("arange.start", "arange.start_step")
+def arange_start(site: Site, start, end, step=1, **_):
+    return _arange(site, start, step)
+
+
+def _arange(site: Site, start, step) -> Value:
+    b = site.builder
+    whole = isinstance(start, int) and isinstance(step, int)
+    if not whole and not is_float(site.dtype):
+        raise Decline("arange of integers with a fractional step")
+    # torch computes start + i * step in the accumulation type: int64 or double.
+    dtype = torch.int64 if whole else torch.float64
+    numbers = b.iota(torch.int64, site.shape, 0)
+    numbers = b.convert(numbers, dtype)
+    if step != 1:
+        numbers = b.scalar("mul", numbers, step)
+    if start != 0:
+        numbers = b.scalar("add", numbers, start)
+    return site.finish(numbers)
+
+
+@lowers("eye.default", "eye.m")
+def eye(site: Site, *_, **__):
+    return site.finish(_compare_row_column(site, "eq", 0, site.shape))
+
+
+@lowers("tril.default", "triu.default")
+def triangle(site: Site, x: Value, diagonal=0):
+    b = site.builder
+    predicate = "ge" if "tril" in site.target else "le"
+    kept = _compare_row_column(site, predicate, diagonal, x.shape[-2:])
+    return b.select(b.broadcast(kept, x.shape), x, b.constant(0, x.dtype, x.shape))
+
+
+def _compare_row_column(site: Site, predicate: str, diagonal: int, shape) -> Value:
+    """row + diagonal against column."""
+    b = site.builder
+    row = b.iota(torch.int64, shape, 0)
+    if diagonal:
+        row = b.scalar("add", row, diagonal)
+    return b.compare(predicate, row, b.iota(torch.int64, shape, 1))
+
+
+@lowers("linspace.default")
+def linspace(site: Site, start, end, steps, **_):
+    """RangeFactories: from the start in the first half, from the end in the second."""
+    b = site.builder
+    if not is_float(site.dtype) or steps < 2 or not math.isfinite(end - start):
+        raise Decline("linspace of integers or of fewer than two steps")
+    n = b.iota(torch.int64, site.shape, 0)
+    step = (end - start) / (steps - 1)
+    up = b.scalar("add", b.scalar("mul", b.convert(n, torch.float64), step), start)
+    back = b.convert(b.scalar("sub", n, steps - 1), torch.float64)
+    down = b.scalar("add", b.scalar("mul", back, step), end)
+    return site.finish(b.select(b.compare("lt", n, steps // 2), up, down))

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arithmetic, comparison, choice and casts, element by element."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from weft.frontend.dtypes import is_float, is_integer
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.table import Promotion, Site, lowers
+
+INT_TO_FLOAT = Promotion.INT_TO_FLOAT
+EXACT = Promotion.NO_OPMATH
+BOOL = Promotion.ALWAYS_BOOL
+
+_FLOAT_UNARY = {
+    name: name
+    for name in (
+        *("exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos"),
+        *("atan", "sinh", "cosh", "tanh", "sigmoid", "erf"),
+    )
+} | {"special_erf": "erf", "special_expit": "sigmoid", "special_expm1": "expm1"}
+
+
+def _float_unary(op: str):
+    def rule(site: Site, x: Value):
+        (x,) = site.promoted(x, kind=INT_TO_FLOAT)
+        return site.finish(site.builder.unary(op, x))
+
+    return rule
+
+
+for _name, _op in _FLOAT_UNARY.items():
+    lowers(f"{_name}.default")(_float_unary(_op))
+
+
+@lowers("neg.default", "abs.default", "sign.default", "sgn.default")
+def exact_unary(site: Site, x: Value):
+    op = site.target.split(".")[1]
+    if x.dtype in (torch.bool, torch.uint8) and op != "neg":
+        return x
+    return site.builder.unary("sign" if op == "sgn" else op, x)
+
+
+@lowers("ceil.default", "floor.default", "trunc.default", "fix.default", "round.default")
+def rounding(site: Site, x: Value):
+    op = {"round": "round_even", "fix": "trunc"}.get(name := site.target.split(".")[1], name)
+    return site.builder.unary(op, x) if is_float(x.dtype) else x
+
+
+@lowers("bitwise_not.default")
+def bitwise_not(site: Site, x: Value):
+    return site.builder.unary("not", x)
+
+
+@lowers("logical_not.default")
+def logical_not(site: Site, x: Value):
+    return site.builder.compare("eq", x, 0)
+
+
+@lowers("reciprocal.default")
+def reciprocal(site: Site, x: Value):
+    one, x = site.promoted(1.0, x, kind=INT_TO_FLOAT)
+    return site.finish(site.builder.binary("div", one, x))
+
+
+@lowers("square.default")
+def square(site: Site, x: Value):
+    return power(site, x, 2)
+
+
+@lowers("exp2.default", "log2.default", "log10.default")
+def other_base(site: Site, x: Value):
+    b = site.builder
+    (x,) = site.promoted(x, kind=INT_TO_FLOAT)
+    if "exp2" in site.target:
+        return site.finish(b.unary("exp", b.scalar("mul", x, math.log(2))))
+    base = 2 if "log2" in site.target else 10
+    return site.finish(b.scalar("mul", b.unary("log", x), 1 / math.log(base)))
+
+
+@lowers("isnan.default")
+def isnan(site: Site, x: Value):
+    return site.builder.compare("ne", x, x)
+
+
+@lowers("isinf.default")
+def isinf(site: Site, x: Value):
+    if not is_float(x.dtype):
+        return site.builder.constant(False, torch.bool, x.shape)
+    return site.builder.compare("eq", site.builder.unary("abs", x), math.inf)
+
+
+@lowers("isfinite.default")
+def isfinite(site: Site, x: Value):
+    if not is_float(x.dtype):
+        return site.builder.constant(True, torch.bool, x.shape)
+    return site.builder.compare("lt", site.builder.unary("abs", x), math.inf)
+
+
+# Arithmetic
+
+
+@lowers("add.Tensor", "add.Scalar")
+def add(site: Site, x, y, alpha=1):
+    return _scaled("add", site, x, y, alpha)
+
+
+@lowers("sub.Tensor", "sub.Scalar")
+def sub(site: Site, x, y, alpha=1):
+    return _scaled("sub", site, x, y, alpha)
+
+
+@lowers("rsub.Tensor", "rsub.Scalar")
+def rsub(site: Site, x, y, alpha=1):
+    return _scaled("sub", site, y, x, alpha)
+
+
+def _scaled(op: str, site: Site, x, y, alpha):
+    x, y = site.promoted(x, y)
+    if alpha != 1:
+        y = site.builder.scalar("mul", y, alpha)
+    return site.finish(site.builder.binary(op, x, y))
+
+
+@lowers("mul.Tensor", "mul.Scalar")
+def mul(site: Site, x, y):
+    return site.finish(site.builder.binary("mul", *site.promoted(x, y)))
+
+
+@lowers("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
+def div(site: Site, x, y):
+    return site.finish(site.builder.binary("div", *site.promoted(x, y, kind=INT_TO_FLOAT)))
+
+
+@lowers("div.Tensor_mode", "div.Scalar_mode")
+def div_mode(site: Site, x, y, rounding_mode=None):
+    if rounding_mode is None:
+        return div(site, x, y)
+    if rounding_mode == "floor":
+        return floor_divide(site, x, y)
+    x, y = site.promoted(x, y)
+    _refuse_zero(site, y)
+    quotient = site.builder.binary("div", x, y)
+    return site.finish(
+        site.builder.unary("trunc", quotient) if is_float(x.dtype) else quotient
+    )
+
+
+@lowers("floor_divide.default", "floor_divide.Scalar")
+def floor_divide(site: Site, x, y):
+    b = site.builder
+    x, y = site.promoted(x, y)
+    _refuse_zero(site, y)
+    rest = b.binary("rem", x, y)
+    if not is_float(x.dtype):
+        quotient = b.binary("div", x, y)
+        return site.finish(b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient))
+    # div_floor_floating of c10/util/generic_math.h: the quotient of what fmod leaves, so
+    # that 1 // 0.1 is 9, and the plain quotient where the divisor is zero.
+    quotient = b.binary("div", b.binary("sub", x, rest), y)
+    quotient = b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient)
+    floor = b.unary("floor", quotient)
+    below = b.compare("gt", b.binary("sub", quotient, floor), 0.5)
+    floor = b.select(below, b.scalar("add", floor, 1), floor)
+    return site.finish(b.select(b.compare("eq", y, 0), b.binary("div", x, y), floor))
+
+
+@lowers("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def remainder(site: Site, x, y):
+    b = site.builder
+    x, y = site.promoted(x, y)
+    _refuse_zero(site, y)
+    rest = b.binary("rem", x, y)
+    return site.finish(b.select(_wrong_sign(site, rest, y), b.binary("add", rest, y), rest))
+
+
+@lowers("fmod.Tensor", "fmod.Scalar")
+def fmod(site: Site, x, y):
+    x, y = site.promoted(x, y)
+    _refuse_zero(site, y)
+    return site.finish(site.builder.binary("rem", x, y))
+
+
+def _wrong_sign(site: Site, rest: Value, y: Value) -> Value:
+    """Whether a remainder is not zero and has not the divisor's sign."""
+    b = site.builder
+    differ = b.binary("xor", b.compare("lt", rest, 0), b.compare("lt", y, 0))
+    return b.binary("and", b.compare("ne", rest, 0), differ)
+
+
+def _refuse_zero(site: Site, y: Value) -> None:
+    known = y.bounds is not None and not y.bounds[0] <= 0 <= y.bounds[1]
+    if is_integer(y.dtype) and not known:
+        site.builder.check(site.builder.compare("ne", y, 0), "RuntimeError: ZeroDivisionError")
+
+
+@lowers("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
+def power(site: Site, x, y):
+    b = site.builder
+    if isinstance(x, Value) and not isinstance(y, Value):
+        # The cases that torch's pow_tensor_scalar treats apart.
+        (base, _) = site.promoted(x, y)
+        if y == 1:
+            return site.finish(base)
+        if y in (2, 3):
+            squared = b.binary("mul", base, base)
+            return site.finish(squared if y == 2 else b.binary("mul", squared, base))
+        if is_float(base.dtype) and y in (0.5, -0.5):
+            return site.finish(b.unary("sqrt" if y > 0 else "rsqrt", base))
+        if is_float(base.dtype) and y in (-1, -2):
+            one = b.constant(1.0, base.dtype, base.shape)
+            divisor = base if y == -1 else b.binary("mul", base, base)
+            return site.finish(b.binary("div", one, divisor))
+    x, y = site.promoted(x, y)
+    return site.finish(b.binary("pow", x, y))
+
+
+@lowers("maximum.default", "max.other", "minimum.default", "min.other")
+def extremum(site: Site, x, y):
+    op = "max" if ".max" in site.target else "min"
+    return site.finish(site.builder.binary(op, *site.promoted(x, y, kind=EXACT)))
+
+
+@lowers("fmax.default", "fmin.default")
+def nan_ignoring_extremum(site: Site, x, y):
+    b = site.builder
+    x, y = site.promoted(x, y, kind=EXACT)
+    best = b.binary("max" if "fmax" in site.target else "min", x, y)
+    best = b.select(b.compare("ne", x, x), y, best)
+    return site.finish(b.select(b.compare("ne", y, y), x, best))
+
+
+@lowers("atan2.default")
+def atan2(site: Site, y, x):
+    return site.finish(site.builder.binary("atan2", *site.promoted(y, x, kind=INT_TO_FLOAT)))
+
+
+@lowers("clamp.default", "clamp.Tensor")
+def clamp(site: Site, x, low=None, high=None):
+    bounds = [v for v in (low, high) if v is not None]
+    x, *bounds = site.promoted(x, *bounds, kind=EXACT)
+    if low is not None:
+        x = site.builder.binary("max", x, bounds.pop(0))
+    if high is not None:
+        x = site.builder.binary("min", x, bounds.pop(0))
+    return site.finish(x)
+
+
+@lowers("clamp_min.default", "clamp_min.Tensor")
+def clamp_min(site: Site, x, low):
+    return clamp(site, x, low)
+
+
+@lowers("clamp_max.default", "clamp_max.Tensor")
+def clamp_max(site: Site, x, high):
+    return clamp(site, x, None, high)
+
+
+# Bits, truth and comparison
+
+
+def _named(*names: str) -> list[str]:
+    return [f"{name}.{overload}" for name in names for overload in ("Tensor", "Scalar")]
+
+
+@lowers(
+    *_named("bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__")
+)
+def bitwise(site: Site, x, y):
+    op = site.target.split(".")[1].removeprefix("bitwise_").strip("_")
+    return site.finish(site.builder.binary(op, *site.promoted(x, y, kind=EXACT)))
+
+
+@lowers("logical_and.default", "logical_or.default", "logical_xor.default")
+def logical(site: Site, x, y):
+    op = site.target.split(".")[1].removeprefix("logical_")
+    truths = [site.builder.broadcast(truth(site, v), site.shape) for v in (x, y)]
+    return site.builder.binary(op, *truths)
+
+
+def truth(site: Site, x: Value) -> Value:
+    return x if x.dtype == torch.bool else site.builder.compare("ne", x, 0)
+
+
+@lowers(*_named("eq", "ne", "lt", "le", "gt", "ge"))
+def compare(site: Site, x, y):
+    predicate = site.target.split(".")[1]
+    return site.builder.compare(predicate, *site.promoted(x, y, kind=BOOL))
+
+
+# Choice and casts
+
+
+@lowers("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+def where(site: Site, condition, x, y):
+    condition = site.operand(truth(site, condition), torch.bool)
+    return site.builder.select(
+        condition, site.operand(x, site.dtype), site.operand(y, site.dtype)
+    )
+
+
+@lowers("masked_fill.Scalar", "masked_fill.Tensor")
+def masked_fill(site: Site, x, mask, value):
+    return where(site, mask, value, x)
+
+
+@lowers(
+    *("to.dtype", "to.dtype_layout", "to.device", "to.other", "to.prim_dtype"),
+    *("_to_copy.default", "type_as.default", "clone.default", "contiguous.default"),
+    *("detach.default", "alias.default", "lift_fresh.default", "lift_fresh_copy.default"),
+    *("lift.default", "positive.default", "resolve_conj.default", "resolve_neg.default"),
+    *("_autocast_to_full_precision.default", "_autocast_to_reduced_precision.default"),
+    "requires_grad_.default",
+)
+def cast(site: Site, x, *_, **__):
+    if site.results[0].device.type != "cpu":
+        raise Decline(f"the result is on device {site.results[0].device}")
+    return site.finish(x)
+
+
+@lowers("copy.default")
+def copy(site: Site, x, source, non_blocking=False):
+    return site.operand(source, site.dtype)
+
+
+@lowers(
+    *("dropout.default", "alpha_dropout.default", "feature_dropout.default"),
+    "feature_alpha_dropout.default",
+)
+def dropout(site: Site, x, p, train):
+    if train and p != 0:
+        raise Decline("random")
+    return x
+
+
+@lowers("native_dropout.default")
+def native_dropout(site: Site, x, p, train):
+    if train is not False:
+        raise Decline("random")
+    return x, site.builder.constant(True, torch.bool, x.shape)

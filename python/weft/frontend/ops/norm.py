@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Normalisations, whole; their statistics only where something reads them."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from weft.frontend.dtypes import opmath
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.ops.reduce import count, moments
+from weft.frontend.table import Site, lowers
+
+
+def _common(site: Site, *tensors: Value | None) -> list[Value | None]:
+    """The tensors in the widest of their types: float32 statistics keep a bfloat16 norm exact."""
+    given = [x.dtype for x in tensors if x is not None]
+    dtype = functools.reduce(torch.promote_types, given)
+    return [None if x is None else site.builder.convert(x, dtype) for x in tensors]
+
+
+@lowers("layer_norm.default")
+def layer_norm(site: Site, x, normalized_shape, weight=None, bias=None, eps=1e-5, _=True):
+    attrs = {"normalizedDims": len(normalized_shape), "eps": float(eps)}
+    return site.finish(site.builder.normalize("layer_norm", *_common(site, x, weight, bias), attrs))
+
+
+@lowers("native_layer_norm.default")
+def native_layer_norm(site: Site, x, normalized_shape, weight, bias, eps):
+    site.only(0)
+    return layer_norm(site, x, normalized_shape, weight, bias, eps), None, None
+
+
+@lowers("group_norm.default")
+def group_norm(site: Site, x, groups, weight=None, bias=None, eps=1e-5, _=True):
+    attrs = {"groups": groups, "eps": float(eps)}
+    return site.finish(site.builder.normalize("group_norm", *_common(site, x, weight, bias), attrs))
+
+
+@lowers("native_group_norm.default")
+def native_group_norm(site: Site, x, weight, bias, n, c, spatial, groups, eps):
+    site.only(0)
+    return group_norm(site, x, groups, weight, bias, eps), None, None
+
+
+@lowers("instance_norm.default")
+def instance_norm(
+    site: Site, x, weight, bias, mean, variance, use_input_stats, momentum, eps, _
+):
+    if mean is None and use_input_stats:
+        return group_norm(site, x, x.shape[1], weight, bias, eps)
+    if use_input_stats:
+        raise Decline("instance_norm that updates running statistics")
+    return _apply(site, x, mean, variance, weight, bias, eps)
+
+
+@lowers("rms_norm.default")
+def rms_norm(site: Site, x, normalized_shape, weight=None, eps=None):
+    if eps is None:
+        eps = torch.finfo(opmath(x.dtype)).eps
+    x, weight = _common(site, x, weight)
+    return site.finish(site.builder.rms_norm(x, weight, len(normalized_shape), eps))
+
+
+@lowers("batch_norm.default")
+def batch_norm(site: Site, x, weight, bias, mean, variance, training, momentum, eps, _):
+    if not training and mean is not None:
+        return _apply(site, x, mean, variance, weight, bias, eps)
+    if mean is not None:
+        raise Decline("batch_norm that updates running statistics in place")
+    return _by_own_statistics(site, x, weight, bias, eps)[0]
+
+
+@lowers("_native_batch_norm_legit_no_training.default")
+def batch_norm_inference(site: Site, x, weight, bias, mean, variance, momentum, eps):
+    site.only(0)
+    return _apply(site, x, mean, variance, weight, bias, eps), None, None
+
+
+@lowers("_native_batch_norm_legit.no_stats")
+def batch_norm_no_stats(site: Site, x, weight, bias, training, momentum, eps):
+    result, average, variance, _ = _by_own_statistics(site, x, weight, bias, eps)
+    return result, average, _inverse_deviation(site, variance, eps)
+
+
+@lowers("_native_batch_norm_legit_functional.default")
+def batch_norm_functional(
+    site: Site, x, weight, bias, mean, variance, training, momentum, eps
+):
+    """Also gives the new running statistics, which the program writes back."""
+    b = site.builder
+    if not training:
+        raise Decline("functional batch_norm by running statistics")
+    result, average, spread, n = _by_own_statistics(site, x, weight, bias, eps)
+    unbiased = b.scalar("mul", spread, n / max(n - 1, 1))
+    running = [
+        _blend(site, old, new, momentum) for old, new in ((mean, average), (variance, unbiased))
+    ]
+    return result, average, _inverse_deviation(site, spread, eps), *running
+
+
+def _by_own_statistics(site: Site, x: Value, weight, bias, eps):
+    """The result, the batch's mean and biased variance per channel, elements per channel."""
+    b = site.builder
+    dims = [dim for dim in range(x.rank) if dim != 1]
+    average, variance = moments(site, b.convert(x, opmath(x.dtype)), dims, 0)
+    result = _apply(site, x, average, variance, weight, bias, eps)
+    return result, average, variance, count(x, dims)
+
+
+def _apply(site: Site, x, mean, variance, weight, bias, eps: float) -> Value:
+    operands = _common(site, x, mean, variance, weight, bias)
+    return site.finish(site.builder.batch_norm(*operands, eps))
+
+
+def _inverse_deviation(site: Site, variance: Value, eps: float) -> Value:
+    return site.builder.unary("rsqrt", site.builder.scalar("add", variance, eps))
+
+
+def _blend(site: Site, old: Value, new: Value, momentum: float) -> Value:
+    b = site.builder
+    kept = b.scalar("mul", b.convert(old, new.dtype), 1 - momentum)
+    blended = b.binary("add", b.scalar("mul", new, momentum), kept)
+    return b.convert(blended, old.dtype)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pooling as reductions of windows over a padded operand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from weft.frontend.dtypes import is_float
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.ops.reduce import accumulated, mean_of
+from weft.frontend.table import Site, lowers
+
+
+@lowers("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
+def max_pool(site: Site, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
+    lowest = -math.inf if is_float(x.dtype) else torch.iinfo(x.dtype).min
+    geometry = _Geometry(site, x, kernel, stride, padding, dilation)
+    return geometry.reduce("max", x, lowest)
+
+
+@lowers("max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
+def max_pool_with_indices(site: Site, x: Value, *args, **kwargs):
+    site.only(0)
+    return max_pool(site, x, *args, **kwargs), None
+
+
+@lowers("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
+def avg_pool(
+    site: Site,
+    x: Value,
+    kernel,
+    stride=(),
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
+    b = site.builder
+    geometry = _Geometry(site, x, kernel, stride, padding, 1)
+    total = geometry.reduce("sum", accumulated(site, x), 0)
+    if divisor_override is not None:
+        return site.finish(b.scalar("div", total, divisor_override))
+    counts = geometry.counts(count_include_pad)
+    if all(len(set(along)) <= 1 for along in counts):
+        divisor = math.prod(along[0] for along in counts if along)
+        return site.finish(b.scalar("div", total, divisor))
+    first = total.rank - len(counts)
+    for number, along in enumerate(counts):
+        row = b.dense(torch.tensor(along, dtype=total.dtype))
+        total = b.binary("div", total, b.along(row, first + number, total.shape))
+    return site.finish(total)
+
+
+class _Geometry:
+    """The windows over the last dims of an operand (n, c, s...) or (c, s...).
+
+    The upper padding is what the result's size needs: less than torch's where the last
+    window does not reach the end, more in ceil mode.
+    """
+
+    def __init__(self, site: Site, x: Value, kernel, stride, padding, dilation) -> None:
+        self.site = site
+        n = int(site.target.split("pool")[1][0])
+        self.outer = x.rank - n
+        self.sizes, self.results = x.shape[self.outer :], site.shape[self.outer :]
+        self.kernel = _spread(kernel, n)
+        self.stride = _spread(stride, n) if stride not in ((), [], None) else self.kernel
+        self.low, self.dilation = _spread(padding, n), _spread(dilation, n)
+        self.high = [
+            max((out - 1) * s + (k - 1) * d + 1 - low - size, 0)
+            for out, s, k, d, low, size in zip(
+                self.results, self.stride, self.kernel, self.dilation, self.low, self.sizes
+            )
+        ]
+
+    def reduce(self, kind: str, x: Value, filler) -> Value:
+        zeros, ones = [0] * self.outer, [1] * self.outer
+        b = self.site.builder
+        x = b.pad(x, zeros + self.low, zeros + self.high, filler)
+        for dim, (out, s, k, d) in enumerate(
+            zip(self.results, self.stride, self.kernel, self.dilation), self.outer
+        ):
+            x = b.slice(x, dim, 0, (out - 1) * s + (k - 1) * d + 1)
+        return b.reduce_window(
+            kind, x, ones + self.kernel, ones + self.stride, ones + self.dilation
+        )
+
+    def counts(self, include_pad: bool) -> list[list[int]]:
+        """Elements that count in each window, by dim; windows end at torch's upper padding."""
+        counts = []
+        for size, out, k, s, low in zip(
+            self.sizes, self.results, self.kernel, self.stride, self.low
+        ):
+            first, last = (-low, size + low) if include_pad else (0, size)
+            starts = [i * s - low for i in range(out)]
+            counts.append([min(at + k, last) - max(at, first) for at in starts])
+        return counts
+
+
+@lowers(
+    *("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default"),
+    *("_adaptive_avg_pool2d.default", "adaptive_avg_pool3d.default"),
+    "_adaptive_avg_pool3d.default",
+)
+def adaptive_avg_pool(site: Site, x: Value, output_size):
+    x = accumulated(site, x)
+    dims = list(range(x.rank - len(output_size), x.rank))
+    if all(site.shape[dim] == 1 for dim in dims):
+        return site.finish(mean_of(site, x, dims, True))
+    windows = _divisible(site, x, dims)
+    total = site.builder.reduce_window("sum", x, windows, windows, [1] * x.rank)
+    return site.finish(site.builder.scalar("div", total, math.prod(windows)))
+
+
+@lowers(
+    *("adaptive_max_pool1d.default", "adaptive_max_pool2d.default"),
+    "adaptive_max_pool3d.default",
+)
+def adaptive_max_pool(site: Site, x: Value, output_size):
+    site.only(0)
+    dims = list(range(x.rank - len(output_size), x.rank))
+    if all(site.shape[dim] == 1 for dim in dims):
+        return site.builder.reduce("max", x, dims, True), None
+    windows = _divisible(site, x, dims)
+    return site.builder.reduce_window("max", x, windows, windows, [1] * x.rank), None
+
+
+def _divisible(site: Site, x: Value, dims: list[int]) -> list[int]:
+    if any(x.shape[dim] % site.shape[dim] for dim in dims):
+        raise Decline("adaptive pooling with windows of different sizes")
+    return [x.shape[d] // site.shape[d] if d in dims else 1 for d in range(x.rank)]
+
+
+def _spread(value: int | Sequence[int], n: int) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values * n if len(values) == 1 else values

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reductions, arg-reductions, running reductions, softmax and norms of vectors."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from weft.frontend.dtypes import is_float, opmath
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.ops.elementwise import truth
+from weft.frontend.table import Site, dim_of, dims_of, lowers
+
+
+def accumulated(site: Site, x: Value) -> Value:
+    """x in the type in which torch accumulates towards the result's type."""
+    return site.builder.convert(x, opmath(site.dtype))
+
+
+@lowers("sum.default", "sum.dim_IntList", "prod.default", "prod.dim_int")
+def sum_or_prod(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
+    kind = site.target.split(".")[1]
+    dims = dims_of(dim, x.rank)
+    return site.finish(site.builder.reduce(kind, accumulated(site, x), dims, keepdim))
+
+
+@lowers("mean.default", "mean.dim")
+def mean(site: Site, x: Value, dim=None, keepdim=False, dtype=None):
+    dims = dims_of(dim, x.rank)
+    return site.finish(mean_of(site, accumulated(site, x), dims, keepdim))
+
+
+def mean_of(site: Site, x: Value, dims: list[int], keep: bool) -> Value:
+    total = site.builder.reduce("sum", x, dims, keep)
+    return site.builder.scalar("div", total, count(x, dims))
+
+
+def count(x: Value, dims: list[int]) -> int:
+    return math.prod(x.shape[dim] for dim in dims)
+
+
+@lowers("amax.default", "amin.default")
+def amax(site: Site, x: Value, dim=(), keepdim=False):
+    return site.builder.reduce(_extremum(site), x, dims_of(dim, x.rank), keepdim)
+
+
+@lowers("max.default", "min.default")
+def max_all(site: Site, x: Value):
+    return site.builder.reduce(_extremum(site), x, dims_of(None, x.rank))
+
+
+@lowers("max.dim", "min.dim")
+def max_dim(site: Site, x: Value, dim, keepdim=False):
+    kind = _extremum(site)
+    values = site.builder.reduce(kind, x, dims_of(dim, x.rank), keepdim)
+    return values, _arg_reduce(site, kind, x, dim, keepdim)
+
+
+def _extremum(site: Site) -> str:
+    return "max" if "max" in site.target else "min"
+
+
+@lowers("argmax.default", "argmin.default")
+def argmax(site: Site, x: Value, dim=None, keepdim=False):
+    b, kind = site.builder, _extremum(site)
+    if dim is None:
+        flat = b.arg_reduce(kind, b.reshape(x, [x.size]), 0)
+        return b.reshape(flat, [1] * x.rank) if keepdim else flat
+    return _arg_reduce(site, kind, x, dim, keepdim)
+
+
+def _arg_reduce(site: Site, kind: str, x: Value, dim: int, keep: bool) -> Value:
+    b = site.builder
+    if not x.rank:
+        return b.constant(0, torch.int64)
+    dim = dim_of(dim, x.rank)
+    number = b.convert(x, torch.uint8) if x.dtype == torch.bool else x
+    result = b.arg_reduce(kind, number, dim)
+    if not keep:
+        return result
+    return b.reshape(result, [1 if d == dim else n for d, n in enumerate(x.shape)])
+
+
+@lowers("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
+def any_or_all(site: Site, x: Value, dim=None, keepdim=False):
+    kind = site.target.split(".")[1]
+    reduced = site.builder.reduce(kind, truth(site, x), dims_of(dim, x.rank), keepdim)
+    return site.finish(reduced)
+
+
+@lowers(
+    *("var.default", "var.dim", "var.correction"),
+    *("std.default", "std.dim", "std.correction"),
+    *("var_mean.correction", "std_mean.correction"),
+)
+def var(site: Site, x: Value, *args, unbiased=None, correction=None, keepdim=False):
+    dim, args = _dims_and_flags(site, args)
+    unbiased, keepdim = (*args, *(unbiased, keepdim)[len(args) :])
+    if unbiased is not None:
+        correction = int(unbiased)
+    b, dims = site.builder, dims_of(dim, x.rank)
+    x = accumulated(site, x)
+    average, variance = moments(site, x, dims, 1 if correction is None else correction)
+    if "std" in site.target:
+        variance = b.unary("sqrt", variance)
+    kept = [1 if d in dims else n for d, n in enumerate(x.shape)] if keepdim else None
+    results = [v if kept is None else b.reshape(v, kept) for v in (variance, average)]
+    results = [site.finish(v) for v in results]
+    return tuple(results) if "_mean" in site.target else results[0]
+
+
+def _dims_and_flags(site: Site, args: tuple) -> tuple:
+    """var.default(x, unbiased), var.dim(x, dim, unbiased, keepdim), var.correction(x, dim)."""
+    if site.target.endswith(".default"):
+        return None, args
+    return (args[0] if args else None), args[1:]
+
+
+def moments(site: Site, x: Value, dims: list[int], correction: float) -> tuple[Value, Value]:
+    """Mean and variance over dims, in two passes."""
+    b = site.builder
+    mean_kept = mean_of(site, x, dims, True)
+    centred = b.binary("sub", x, b.broadcast(mean_kept, x.shape))
+    squares = b.reduce("sum", b.binary("mul", centred, centred), dims)
+    divisor = max(count(x, dims) - correction, 0)
+    return b.reshape(mean_kept, squares.shape), b.scalar("div", squares, divisor)
+
+
+@lowers("cumsum.default", "cumprod.default")
+def cumulative(site: Site, x: Value, dim, dtype=None):
+    kind = "sum" if "cumsum" in site.target else "prod"
+    x = accumulated(site, x)
+    if not x.rank:
+        return site.finish(x)
+    return site.finish(site.builder.cumulative(kind, x, dim_of(dim, x.rank)))
+
+
+@lowers(
+    *("softmax.int", "_softmax.default", "_safe_softmax.default", "special_softmax.int"),
+    *("log_softmax.int", "_log_softmax.default", "special_log_softmax.int"),
+)
+def softmax(site: Site, x: Value, dim, *_, **__):
+    b, log = site.builder, "log_softmax" in site.target
+    if not is_float(site.dtype):
+        raise Decline(f"softmax of {site.dtype}")
+    x = b.convert(x, site.dtype)
+    if not x.rank:
+        return b.reshape(b.softmax(b.reshape(x, [1]), 0, log), [])
+    dim = dim_of(dim, x.rank)
+    result = b.softmax(x, dim, log)
+    if "_safe_softmax" not in site.target:
+        return result
+    hidden = b.reduce("all", b.compare("eq", x, -math.inf), [dim], True)
+    zero = b.constant(0.0, x.dtype, x.shape)
+    return b.select(b.broadcast(hidden, x.shape), zero, result)
+
+
+@lowers("logsumexp.default")
+def logsumexp(site: Site, x: Value, dim, keepdim=False):
+    b, dims = site.builder, dims_of(dim, x.rank)
+    x = accumulated(site, x)
+    top = b.reduce("max", x, dims, True)
+    infinite = b.compare("eq", b.unary("abs", top), math.inf)
+    top = b.select(infinite, b.constant(0.0, top.dtype, top.shape), top)
+    powers = b.unary("exp", b.binary("sub", x, b.broadcast(top, x.shape)))
+    total = b.unary("log", b.reduce("sum", powers, dims, True))
+    return site.finish(b.reshape(b.binary("add", total, top), site.shape))
+
+
+@lowers("linalg_vector_norm.default")
+def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=None):
+    b, dims = site.builder, dims_of(dim, x.rank)
+    x = b.unary("abs", accumulated(site, x))
+    if order in (math.inf, -math.inf):
+        return site.finish(b.reduce("max" if order > 0 else "min", x, dims, keepdim))
+    if order == 0:
+        terms = b.convert(b.compare("ne", x, 0), x.dtype)
+    elif order == 1:
+        terms = x
+    elif order == 2:
+        terms = b.binary("mul", x, x)
+    else:
+        terms = b.scalar("pow", x, order)
+    total = b.reduce("sum", terms, dims, keepdim)
+    if order == 2:
+        total = b.unary("sqrt", total)
+    elif order not in (0, 1):
+        total = b.scalar("pow", total, 1 / order)
+    return site.finish(total)
+
+
+@lowers("norm.ScalarOpt_dim", "norm.Scalar")
+def norm(site: Site, x: Value, order=2, dim=None, keepdim=False):
+    return vector_norm(site, x, 2 if order is None else order, dim, keepdim)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The table from ATen overloads to rules, and what a rule sees of the call it lowers.
+
+A rule takes a `Site` and the call's arguments, tensors as `Value`s, and gives the results
+(a Value, or a tuple of them with None for results that it does not make because nothing
+reads them). It raises `Decline` for arguments it does not cover; the call then goes through
+its core decomposition, or runs in PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Promotion
+from torch._prims_common import elementwise_dtypes
+
+from weft.frontend.builder import Builder, Scalar
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+
+Rule = Callable[..., Any]
+TABLE: dict[str, Rule] = {}
+
+
+def lowers(*targets: str) -> Callable[[Rule], Rule]:
+    """Enters a rule for overloads such as "add.Tensor" (of namespace aten)."""
+
+    def enter(rule: Rule) -> Rule:
+        for target in targets:
+            assert f"aten.{target}" not in TABLE, target
+            TABLE[f"aten.{target}"] = rule
+        return rule
+
+    return enter
+
+
+@dataclass
+class Site:
+    """One call of an overload.
+
+    target: its name. results: torch's own meta values, flattened. used: the numbers of the
+    results that something reads.
+    """
+
+    builder: Builder
+    target: str
+    results: Sequence[torch.Tensor]
+    used: frozenset[int]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.results[0].dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.results[0].shape)
+
+    def only(self, result: int) -> None:
+        """Declines if anything but one of the results is read."""
+        if self.used - {result}:
+            raise Decline(f"more than result {result} of {self.target} is used")
+
+    def operand(
+        self, x: Value | Scalar, dtype: torch.dtype, shape: Sequence[int] | None = None
+    ) -> Value:
+        """A tensor or number cast to `dtype` and broadcast to `shape` (the result's)."""
+        shape = self.shape if shape is None else tuple(shape)
+        if not isinstance(x, Value):
+            return self.builder.constant(x, dtype, shape)
+        return self.builder.broadcast(self.builder.convert(x, dtype), shape)
+
+    def promoted(self, *operands: Value | Scalar, kind: Promotion = Promotion.DEFAULT):
+        """The operands in torch's computation type for `kind`, in the result's shape."""
+        dtype = computation_dtype(*operands, kind=kind)
+        return [self.operand(x, dtype) for x in operands]
+
+    def finish(self, x: Value) -> Value:
+        """Casts what was computed to the type that torch gives the result."""
+        return self.builder.convert(x, self.dtype)
+
+
+def computation_dtype(*operands: Value | Scalar, kind: Promotion) -> torch.dtype:
+    proxies = [_proxy(x) if isinstance(x, Value) else x for x in operands]
+    return elementwise_dtypes(*proxies, type_promotion_kind=kind)[0]
+
+
+def _proxy(x: Value) -> torch.Tensor:
+    """Promotion asks only for the type and whether there are dims."""
+    return torch.empty((1,) if x.rank else (), dtype=x.dtype, device="meta")
+
+
+def dim_of(dim: int, rank: int) -> int:
+    """A dim counted from the front."""
+    return dim % max(rank, 1)
+
+
+def dims_of(dims: int | Sequence[int] | None, rank: int) -> list[int]:
+    """Dims counted from the front, in order; None or nothing means all of them."""
+    if isinstance(dims, int):
+        dims = [dims]
+    if not dims:
+        return list(range(rank))
+    return sorted(dim_of(dim, rank) for dim in dims) if rank else []

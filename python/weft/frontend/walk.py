@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Walks an FX graph of ATen ops and emits weft ops through the table.
+
+The same walk serves the program itself, the regions that higher-order ops hold, and the core
+decomposition of a single op.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from weft.frontend import ops  # noqa: F401  (fills the table)
+from weft.frontend.builder import Builder
+from weft.frontend.decompose import decompose
+from weft.frontend.dtypes import NAMES
+from weft.frontend.fallback import encode_arguments, flatten_results
+from weft.frontend.graph import Graph, Value
+from weft.frontend.locations import location_of
+from weft.frontend.lowered import Decline, Fallback, Unsupported
+from weft.frontend.table import TABLE, Site
+
+# Checks of what is static here.
+_STATIC_CHECKS = frozenset(
+    f"aten.{name}.default"
+    for name in (
+        "_assert_tensor_metadata",
+        "_assert_scalar",
+        "sym_constrain_range",
+        "sym_constrain_range_for_size",
+    )
+)
+_RUN_TIME_CHECKS = frozenset({"aten._assert_async.default", "aten._assert_async.msg"})
+# A decomposition of a decomposition of ... : deeper than this is a loop.
+_MAX_DEPTH = 8
+
+
+class Walk:
+    """Lowers graphs into one weft graph. `fallbacks` names what PyTorch will run."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.builder = Builder(graph)
+        self.fallbacks: list[Fallback] = []
+        self._decompositions: dict[tuple, torch.fx.Graph | Decline] = {}
+
+    def run(self, graph: torch.fx.Graph, env: dict[torch.fx.Node, Any], depth: int = 0) -> Any:
+        """Emits every live node; `env` holds the placeholders' values. The output's values.
+
+        At depth 0 an op without a lowering becomes a fallback; deeper it raises Decline, and
+        the op that was being decomposed becomes one.
+        """
+        live = _live(graph)
+        for node in graph.nodes:
+            if node.op == "output":
+                return self._arguments(node.args[0], env)
+            if node.op == "placeholder" or node not in live:
+                continue
+            if depth == 0:
+                self.graph.location = location_of(node) or self.graph.location
+            if node.op == "get_attr":
+                env[node] = self._attribute(node)
+            else:
+                env[node] = self._call(node, env, live, depth)
+        raise AssertionError("a graph without an output")
+
+    def _attribute(self, node: torch.fx.Node) -> Any:
+        value = operator.attrgetter(node.target)(node.graph.owning_module)
+        if not isinstance(value, torch.Tensor):
+            return value
+        if value.numel() > 16 or value.dtype not in NAMES:
+            raise Decline("its decomposition holds a large constant")
+        return self.builder.dense(value)
+
+    def _call(self, node, env, live, depth: int) -> Any:
+        args = self._arguments(node.args, env)
+        kwargs = self._arguments(node.kwargs, env)
+        if node.target is operator.getitem:
+            return args[0][args[1]]
+        name = str(node.target)
+        if name in _STATIC_CHECKS:
+            return None
+        if name in _RUN_TIME_CHECKS:
+            message = args[1] if len(args) > 1 else "assertion failed"
+            return self.builder.check(
+                args[0] if args[0].dtype == torch.bool else self.builder.compare("ne", args[0], 0),
+                f"RuntimeError: {message}",
+            )
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            return self._region(name, args)
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise Unsupported(f"{name} is no tensor op", self.graph.location)
+        site = self._site(node, live)
+        values = self._lower(node.target, site, args, kwargs, depth)
+        return values[0] if isinstance(node.meta["val"], torch.Tensor) else values
+
+    def _arguments(self, arguments: Any, env: dict[torch.fx.Node, Any]) -> Any:
+        def value_of(leaf: Any) -> Any:
+            if isinstance(leaf, torch.fx.Node):
+                return env[leaf]
+            if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+                raise Unsupported("a size depends on data", self.graph.location)
+            return leaf
+
+        return torch.fx.node.map_aggregate(arguments, value_of)
+
+    def _site(self, node: torch.fx.Node, live: set[torch.fx.Node]) -> Site:
+        results = flatten_results(node.meta["val"])
+        for result in results:
+            if not isinstance(result, torch.Tensor):
+                raise Unsupported(f"{node.target} gives no tensor", self.graph.location)
+            if any(isinstance(size, torch.SymInt) for size in result.shape):
+                raise Unsupported(
+                    f"a size that {node.target} gives depends on data", self.graph.location
+                )
+        if isinstance(node.meta["val"], torch.Tensor):
+            used = frozenset({0})
+        else:
+            readers = [user for user in node.users if user in live]
+            used = frozenset(user.args[1] for user in readers if user.target is operator.getitem)
+        return Site(self.builder, str(node.target), results, used)
+
+    def _region(self, name: str, args: list[Any]) -> Any:
+        """The body of a region, in place of the op that holds it."""
+        body = next((i for i, a in enumerate(args) if isinstance(a, torch.fx.GraphModule)), None)
+        switched_off = name == "wrap_with_autocast" and args[2] is False
+        if body is None or not (name == "wrap_with_set_grad_enabled" or switched_off):
+            raise Unsupported(f"a region of {name}", self.graph.location)
+        graph = args[body].graph
+        placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+        return self.run(graph, dict(zip(placeholders, args[body + 1 :])))
+
+    def _lower(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
+        """By its rule, by its decomposition, or by PyTorch."""
+        mark = len(self.graph.nodes)
+        try:
+            return self._native(op, site, args, kwargs, depth)
+        except Decline as decline:
+            del self.graph.nodes[mark:]
+            if depth:
+                raise
+            return self._fallback(op, site, args, kwargs, str(decline))
+
+    def _native(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
+        if any(result.dtype not in NAMES for result in site.results):
+            raise Decline(f"results of {[str(result.dtype) for result in site.results]}")
+        mark = len(self.graph.nodes)
+        rule = TABLE.get(str(op))
+        declined = None
+        if rule is not None:
+            try:
+                results = rule(site, *args, **kwargs)
+                return _checked(site, results if isinstance(results, tuple) else (results,))
+            except Decline as decline:
+                declined = decline
+                del self.graph.nodes[mark:]
+        if torch.Tag.nondeterministic_seeded in op.tags or depth == _MAX_DEPTH:
+            raise declined or Decline("random")
+        try:
+            graph = self._decomposition(op, args, kwargs)
+            tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Value)]
+            placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+            output = self.run(graph, dict(zip(placeholders, tensors)), depth + 1)
+            return _checked(site, tuple(flatten_results(output)))
+        except Decline as decline:
+            raise declined or decline from None
+
+    def _decomposition(self, op, args, kwargs) -> torch.fx.Graph:
+        tensors: list[Value] = []
+        template = encode_arguments(op, args, kwargs, lambda value: _number(tensors, value))
+        key = (str(op), template, tuple((x.dtype, x.shape) for x in tensors))
+        if key not in self._decompositions:
+            try:
+                self._decompositions[key] = decompose(op, args, kwargs)
+            except Decline as decline:
+                self._decompositions[key] = decline
+        found = self._decompositions[key]
+        if isinstance(found, Decline):
+            raise found
+        return found
+
+    def _fallback(self, op, site: Site, args, kwargs, reason: str) -> tuple[Value, ...]:
+        location = self.graph.location
+        for result in site.results:
+            if result.dtype not in NAMES or result.device.type != "cpu":
+                raise Unsupported(
+                    f"{op} gives a tensor of {result.dtype} on {result.device}", location
+                )
+        if op._schema.is_mutable:
+            raise Unsupported(f"{op} changes its arguments", location)
+        operands: list[Value] = []
+        arguments = encode_arguments(op, args, kwargs, lambda value: _number(operands, value))
+        self.fallbacks.append(Fallback(str(op), reason, location))
+        attrs = {"target": str(op), "arguments": arguments}
+        types = [(result.dtype, result.shape) for result in site.results]
+        return tuple(self.graph.emit("torch_fallback", operands, attrs, types))
+
+
+def _number(operands: list[Value], value: Any) -> int | None:
+    """The operand number of a tensor argument; a tensor that stands twice is one operand."""
+    if not isinstance(value, Value):
+        return None
+    for number, operand in enumerate(operands):
+        if operand is value:
+            return number
+    operands.append(value)
+    return len(operands) - 1
+
+
+def _checked(site: Site, values: tuple[Value | None, ...]) -> tuple[Value | None, ...]:
+    """A rule that gives what torch does not is our bug."""
+    for number in site.used:
+        value, result = values[number], site.results[number]
+        assert (value.dtype, value.shape) == (result.dtype, tuple(result.shape)), (
+            f"{site.target}: expected result {number} to be {result.dtype} "
+            f"{tuple(result.shape)}, found {value.dtype} {value.shape}"
+        )
+    return values
+
+
+def _live(graph: torch.fx.Graph) -> set[torch.fx.Node]:
+    """Nodes that the output needs, that draw random numbers or that check something."""
+    live: set[torch.fx.Node] = set()
+    for node in reversed(graph.nodes):
+        random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+        kept = node.op == "output" or random or str(node.target) in _RUN_TIME_CHECKS
+        if kept or node in live:
+            live.add(node)
+            live.update(node.all_input_nodes)
+    return live
