@@ -26,6 +26,12 @@ using namespace weft;
 llvm::ArrayRef<Stage> weft::stages() {
   static const Stage table[] = {
       {"graph", [](OpPassManager &, const StageSettings &) {}},
+      {"optimized",
+       [](OpPassManager &pm, const StageSettings &settings) {
+         OptimizeOptions options;
+         options.lanes = settings.target.lanes(32);
+         buildOptimizePipeline(pm, options);
+       }},
       {"llvm", [](OpPassManager &pm, const StageSettings &) { buildLowerToLLVMPipeline(pm); }},
   };
   return table;
@@ -64,6 +70,7 @@ void weft::registerPasses() {
   registerConversionPasses();
   memref::registerExpandStridedMetadataPass();
   registerWeftTransformsPasses();
+  registerTransformsPipelines();
   registerWeftLoweringPasses();
   registerLoweringPipelines();
 }

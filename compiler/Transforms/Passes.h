@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The passes over the graph dialect.
+// The passes over the graph dialect and the pipelines made of them.
 #ifndef WEFT_COMPILER_TRANSFORMS_PASSES_H
 #define WEFT_COMPILER_TRANSFORMS_PASSES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
 
 namespace weft {
 
 #define GEN_PASS_DECL
 #include "compiler/Transforms/Passes.h.inc"
+
+struct OptimizeOptions : mlir::PassPipelineOptions<OptimizeOptions> {
+  Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("f32 lanes of one vector register"),
+                        llvm::cl::init(16)};
+};
+
+/// `graph` to `optimized`.
+void buildOptimizePipeline(mlir::OpPassManager &manager, const OptimizeOptions &options);
+
+/// Registers `weft-optimize` for textual pipelines.
+void registerTransformsPipelines();
+
 #define GEN_PASS_REGISTRATION
 #include "compiler/Transforms/Passes.h.inc"
 

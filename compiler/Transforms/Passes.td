@@ -5,6 +5,107 @@
 
 include "mlir/Pass/PassBase.td"
 
+def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
+  let summary = "Take copies out of the way of contractions";
+  let description = [{
+    Canonicalisation beyond what single ops fold to:
+
+    * a reshape that merges leading dims sinks below contractions of the last dim and
+      below elementwise ops, until it meets the reshape that splits them again;
+    * a transpose of a contraction's operand becomes a choice of dims;
+    * a broadcast of a reshape that only adds unit dims broadcasts the original.
+
+    ```mlir
+    %0 = weft.reshape %x : tensor<2x64x768xf32> -> tensor<128x768xf32>
+    %1 = weft.dot_general %0, %w ...   : -> tensor<128x3072xf32>
+    %2 = weft.reshape %1 : tensor<128x3072xf32> -> tensor<2x64x3072xf32>
+    // becomes
+    %2 = weft.dot_general %x, %w ...   : -> tensor<2x64x3072xf32>
+    ```
+
+    Declines to split tokens that fill a vector only together (64 sequences of one token),
+    a transpose that would reorder the free dims of a contraction, and elementwise ops
+    whose other operands cannot follow the reshape.
+  }];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">
+  ];
+}
+
+def MergeMatmuls : Pass<"weft-merge-matmuls", "::mlir::func::FuncOp"> {
+  let summary = "Walk several weights against one activation together";
+  let description = [{
+    Contractions of one lhs over the same dims with different function arguments become
+    one `weft.multi_dot`, so that the lhs is read once. The weights stay where they lie.
+
+    ```mlir
+    %q = weft.dot_general %x, %wq ...
+    %k = weft.dot_general %x, %wk ...
+    // becomes
+    %q, %k = weft.multi_dot %x with %wq, %wk ...
+    ```
+
+    Declines batched contractions, an rhs that is computed (the lhs of the first
+    contraction might be needed for it) and rhs that are not matrices.
+  }];
+  let statistics = [
+    Statistic<"numMerged", "num-merged", "contractions that became part of a multi_dot">
+  ];
+}
+
+def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
+  let summary = "Decide where the elements of every tensor lie";
+  let description = [{
+    Linear layers read their weights where they lie; their activations are kept
+    feature-major in blocks of tokens, and everything between two linear layers that can
+    work in that layout does. Convolutions work channels-last with weights in blocks of
+    output channels. Arguments and results of the function keep their layouts;
+    `weft.relayout` marks every place where elements move.
+
+    ```mlir
+    %0 = weft.dot_general %x, %w ... : tensor<2x128x768xf32>, ...
+    // becomes
+    %t = weft.relayout %x : ... -> tensor<2x128x768xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
+    %0 = weft.dot_general %t, %w ... : tensor<2x128x768xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
+    ```
+
+    Afterwards the operands and results of an elementwise op or a composite that have its
+    full shape share one layout; attention works on blocks of tokens throughout or on
+    row-major tensors throughout; the padding of a convolution is a `weft.pad`.
+
+    Declines, that is keeps row-major: fewer tokens than lanes, contractions of two
+    activations, grouped convolutions, convolutions over one or three spatial dims.
+  }];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">
+  ];
+  let statistics = [
+    Statistic<"numRelayouts", "num-relayouts", "relayouts inserted">
+  ];
+}
+
+def HoistBind : Pass<"weft-hoist-bind", "::mlir::ModuleOp"> {
+  let summary = "Prepare weights once, in an entry of their own";
+  let description = [{
+    A relayout into tiles that depends on weights, buffers and constants only moves with
+    what it depends on into the entry `@bind`. Its result becomes a trailing argument of
+    `@main` of kind "bound".
+
+    ```mlir
+    func.func @main(%x: ..., %w: ... {weft.kind = "weight"}) attributes {weft.entry} {
+      %p = weft.relayout %w : tensor<64x3x7x7xf32> -> tensor<64x3x7x7xf32, #packed>
+    // becomes
+    func.func @bind(%w: ... {weft.kind = "weight"}) -> tensor<64x3x7x7xf32, #packed> attributes {weft.entry}
+    func.func @main(%x: ..., %w: ..., %p: ... {weft.kind = "bound"}) attributes {weft.entry}
+    ```
+
+    Leaves a module alone that has no such relayout, and relayouts that depend on inputs.
+  }];
+  let statistics = [
+    Statistic<"numBound", "num-bound", "values prepared by the bind entry">
+  ];
+}
+
 def DecomposeComposites : Pass<"weft-decompose-composites", "::mlir::func::FuncOp"> {
   let summary = "Replace composite ops by the primitive ops they mean";
   let description = [{

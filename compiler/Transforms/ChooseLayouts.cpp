@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Walks a function once, in order: contractions choose layouts, the ops behind them keep
+// what they can, and an op that cannot work in a layout gets its operand moved. Expects
+// static shapes and one block; leaves the rule of layouts in Passes.td established.
+#include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/LayoutChoices.h"
+#include "compiler/Transforms/Passes.h"
+#include "compiler/Transforms/ViewLayouts.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace weft {
+#define GEN_PASS_DEF_CHOOSELAYOUTS
+#include "compiler/Transforms/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static LayoutAttr layoutOf(Value value) { return weft::layoutOf(typeOf(value)); }
+static bool isTiled(LayoutAttr layout) { return layout && layout.hasTile(); }
+
+static void setLayout(Value value, LayoutAttr layout) {
+  value.setType(withLayout(typeOf(value), layout));
+}
+
+/// Values that any kernel computes on the fly, in whatever layout it likes.
+static bool isFree(Value value) {
+  return isa_and_present<BroadcastInDimOp, ConstantOp, IotaOp>(value.getDefiningOp());
+}
+
+/// A value that contractions read where it lies: an argument, or what is made of one
+/// weight by a chain of ops that each look at one tensor.
+static bool isWeight(Value value) {
+  if (isTiled(layoutOf(value)))
+    return false;
+  if (isa<BlockArgument>(value))
+    return true;
+  while (isa_and_present<ConvertOp, ReshapeOp, TransposeOp, SliceOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
+  if (!function)
+    return false;
+  auto kind = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "weft.kind");
+  return kind && kind.getValue() != "input";
+}
+
+/// The layout that ops on all of `values` work in: blocks first, then any order, then
+/// row-major. Values that cost nothing to make have no say among others.
+static LayoutAttr commonLayout(ValueRange values) {
+  bool allFree = llvm::all_of(values, isFree);
+  LayoutAttr common;
+  for (Value value : values) {
+    LayoutAttr layout = layoutOf(value);
+    if (!layout || (isFree(value) && !allFree))
+      continue;
+    if (!common || (layout.hasTile() && !common.hasTile()))
+      common = layout;
+  }
+  return common;
+}
+
+namespace {
+
+class LayoutChooser {
+public:
+  LayoutChooser(func::FuncOp function, int64_t lanes)
+      : function(function), lanes(lanes), builder(function.getContext()) {}
+
+  /// Returns the number of relayouts inserted.
+  int64_t run() {
+    SmallVector<Operation *> ops;
+    for (Operation &op : function.front())
+      ops.push_back(&op);
+    for (Operation *op : ops)
+      visit(op);
+    return relayouts;
+  }
+
+private:
+  void visit(Operation *op);
+
+  void visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract, ValueRange rhs);
+  void visitDot(DotGeneralOp dot);
+  void visitConv(ConvOp conv);
+  void visitAttention(AttentionOp attention);
+  void visitElementwise(Operation *op);
+  /// Ops on one tensor whose result has its shape or one made of its dims: `kept` is the
+  /// result's layout for the operand's, or failure where the op needs row-major.
+  void visitFirstOperand(Operation *op, FailureOr<LayoutAttr> kept);
+  void visitConcat(ConcatOp concat);
+  void visitRowMajor(Operation *op);
+  void visitReturn(func::ReturnOp exit);
+
+  void movePaddingOut(ConvOp conv);
+
+  /// Makes operand `index` of `op` lie in `layout`.
+  void require(Operation *op, unsigned index, LayoutAttr layout) {
+    op->setOperand(index, inLayout(op->getOperand(index), layout));
+  }
+  void requireRowMajor(Operation *op, unsigned firstOperand) {
+    for (unsigned index = firstOperand; index < op->getNumOperands(); ++index)
+      require(op, index, nullptr);
+  }
+  Value inLayout(Value value, LayoutAttr layout);
+  Value makeInLayout(Value value, LayoutAttr layout);
+
+  func::FuncOp function;
+  int64_t lanes;
+  OpBuilder builder;
+  llvm::DenseMap<std::pair<Value, Attribute>, Value> moved;
+  int64_t relayouts = 0;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Moving values
+//===----------------------------------------------------------------------===//
+
+Value LayoutChooser::inLayout(Value value, LayoutAttr layout) {
+  if (layoutOf(value) == layout)
+    return value;
+  if (auto relayout = value.getDefiningOp<RelayoutOp>())
+    return inLayout(relayout.getOperand(), layout);
+  Value &result = moved[{value, layout}];
+  if (!result)
+    result = makeInLayout(value, layout);
+  return result;
+}
+
+/// Right behind the definition, so that every later use can share it.
+Value LayoutChooser::makeInLayout(Value value, LayoutAttr layout) {
+  builder.setInsertionPointAfterValue(value);
+  RankedTensorType type = withLayout(typeOf(value), layout);
+  if (auto constant = value.getDefiningOp<ConstantOp>())
+    if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      return ConstantOp::create(builder, value.getLoc(), type, elements.reshape(type));
+  if (isa_and_present<BroadcastInDimOp, IotaOp>(value.getDefiningOp())) {
+    Operation *copy = builder.clone(*value.getDefiningOp());
+    copy->getResult(0).setType(type);
+    return copy->getResult(0);
+  }
+  ++relayouts;
+  return RelayoutOp::create(builder, value.getLoc(), type, value);
+}
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract,
+                                ValueRange rhs) {
+  RankedTensorType lhsType = typeOf(lhs);
+  bool contractsLast = lhsContract.size() == 1 && lhsContract[0] == lhsType.getRank() - 1;
+  auto isMatrixOfWeights = [](Value value) {
+    return typeOf(value).getRank() == 2 && isWeight(value);
+  };
+  LayoutAttr layout = chooseTokenLayout(lhsType, lanes);
+  if (!contractsLast || !layout || !llvm::all_of(rhs, isMatrixOfWeights)) {
+    visitRowMajor(op);
+    return;
+  }
+  require(op, 0, layout);
+  for (Value result : op->getResults())
+    setLayout(result, layout);
+}
+
+void LayoutChooser::visitDot(DotGeneralOp dot) {
+  if (dot.getLhsBatch().empty())
+    visitLinear(dot, dot.getLhs(), dot.getLhsContract(), dot.getRhs());
+  else
+    visitRowMajor(dot);
+}
+
+void LayoutChooser::movePaddingOut(ConvOp conv) {
+  auto isZero = [](int64_t amount) { return amount == 0; };
+  if (llvm::all_of(conv.getPadLow(), isZero) && llvm::all_of(conv.getPadHigh(), isZero))
+    return;
+  builder.setInsertionPoint(conv);
+  RankedTensorType type = conv.getInput().getType();
+  auto scalar = RankedTensorType::get({}, type.getElementType());
+  auto zero = ConstantOp::create(
+      builder, conv.getLoc(), scalar,
+      cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+  SmallVector<int64_t> low = {0, 0}, high = {0, 0}, shape(type.getShape());
+  llvm::append_range(low, conv.getPadLow());
+  llvm::append_range(high, conv.getPadHigh());
+  for (auto [size, before, after] : llvm::zip_equal(shape, low, high))
+    size += before + after;
+  auto paddedType = RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
+  conv.getInputMutable().assign(PadOp::create(builder, conv.getLoc(), paddedType, conv.getInput(),
+                                              zero, low, high));
+  SmallVector<int64_t> none(conv.getPadLow().size(), 0);
+  conv.setPadLow(none);
+  conv.setPadHigh(none);
+}
+
+void LayoutChooser::visitConv(ConvOp conv) {
+  RankedTensorType inputType = conv.getInput().getType();
+  int64_t channels = inputType.getDimSize(1);
+  bool depthwise = static_cast<int64_t>(conv.getGroups()) == channels;
+  if (inputType.getRank() != 4 || (conv.getGroups() != 1 && !depthwise)) {
+    requireRowMajor(conv, 0);
+    movePaddingOut(conv);
+    return;
+  }
+  LayoutAttr images = channelsLast(conv.getContext());
+  require(conv, 0, images);
+  require(conv, 1, chooseConvWeightLayout(conv.getWeight().getType(), lanes));
+  movePaddingOut(conv);
+  setLayout(conv.getResult(), images);
+}
+
+/// Query, key and value are all in blocks of tokens or all row-major: one kernel form each.
+void LayoutChooser::visitAttention(AttentionOp attention) {
+  ValueRange tensors = attention->getOperands().take_front(3);
+  auto example = llvm::find_if(tensors, [](Value v) { return isInTokenBlocks(typeOf(v)); });
+  bool enoughTokens = llvm::all_of(
+      tensors, [&](Value tensor) { return chooseTokenLayout(typeOf(tensor), lanes); });
+  if (example == tensors.end() || !enoughTokens) {
+    visitRowMajor(attention);
+    return;
+  }
+  ArrayRef<int64_t> order = layoutOf(*example).getOrder();
+  auto blocks = [&](RankedTensorType type) {
+    LayoutAttr chosen = chooseTokenLayout(type, lanes);
+    return LayoutAttr::get(type.getContext(), order, chosen.getTileDim(), chosen.getTileSize());
+  };
+  for (unsigned index : llvm::seq(3u))
+    require(attention, index, blocks(typeOf(attention->getOperand(index))));
+  requireRowMajor(attention, 3);
+  setLayout(attention.getResult(), layoutOf(attention.getQuery()));
+}
+
+//===----------------------------------------------------------------------===//
+// The rest
+//===----------------------------------------------------------------------===//
+
+void LayoutChooser::visitElementwise(Operation *op) {
+  LayoutAttr layout = commonLayout(op->getOperands());
+  for (unsigned index : llvm::seq(op->getNumOperands()))
+    require(op, index, layout);
+  setLayout(op->getResult(0), layout);
+}
+
+void LayoutChooser::visitFirstOperand(Operation *op, FailureOr<LayoutAttr> kept) {
+  if (failed(kept)) {
+    visitRowMajor(op);
+    return;
+  }
+  requireRowMajor(op, 1);
+  setLayout(op->getResult(0), *kept);
+}
+
+void LayoutChooser::visitConcat(ConcatOp concat) {
+  LayoutAttr layout = commonLayout(concat.getOperands());
+  if (isTiled(layout) && layout.getTileDim() == static_cast<int64_t>(concat.getDim()))
+    layout = nullptr;
+  for (unsigned index : llvm::seq(concat->getNumOperands()))
+    require(concat, index, layout);
+  setLayout(concat.getResult(), layout);
+}
+
+/// Contractions read any weight in place.
+void LayoutChooser::visitRowMajor(Operation *op) {
+  for (unsigned index : llvm::seq(op->getNumOperands())) {
+    bool readInPlace = isa<DotGeneralOp, MultiDotOp>(op) && isWeight(op->getOperand(index));
+    if (!readInPlace)
+      require(op, index, nullptr);
+  }
+  for (Value result : op->getResults())
+    setLayout(result, nullptr);
+}
+
+void LayoutChooser::visitReturn(func::ReturnOp exit) {
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+    require(exit, index, weft::layoutOf(cast<RankedTensorType>(type)));
+}
+
+/// `layout` where the op does not work along the tiled dim.
+static FailureOr<LayoutAttr> keepUnlessAlongTile(LayoutAttr layout,
+                                                 llvm::function_ref<bool(int64_t)> worksAlong) {
+  if (isTiled(layout) && worksAlong(layout.getTileDim()))
+    return failure();
+  return layout;
+}
+
+static FailureOr<LayoutAttr> keepUntiled(LayoutAttr layout) {
+  return keepUnlessAlongTile(layout, [](int64_t) { return true; });
+}
+
+void LayoutChooser::visit(Operation *op) {
+  if (op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op))
+    return visitElementwise(op);
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](DotGeneralOp dot) { visitDot(dot); })
+      .Case([&](MultiDotOp dot) {
+        visitLinear(dot, dot.getLhs(), dot.getLhsContract(), dot.getRhs());
+      })
+      .Case([&](ConvOp conv) { visitConv(conv); })
+      .Case([&](AttentionOp attention) { visitAttention(attention); })
+      .Case<SoftmaxOp, LogSoftmaxOp>([&](auto softmax) {
+        visitFirstOperand(op, keepUnlessAlongTile(layoutOf(softmax.getOperand()), [&](int64_t dim) {
+                            return dim == static_cast<int64_t>(softmax.getDim());
+                          }));
+      })
+      .Case<LayerNormOp, RmsNormOp>([&](auto norm) {
+        int64_t rank = norm.getType().getRank();
+        visitFirstOperand(op, keepUnlessAlongTile(layoutOf(norm.getOperand()), [&](int64_t dim) {
+                            return dim >= rank - static_cast<int64_t>(norm.getNormalizedDims());
+                          }));
+      })
+      .Case([&](BatchNormOp norm) {
+        visitFirstOperand(op, keepUnlessAlongTile(layoutOf(norm.getOperand()),
+                                                  [](int64_t dim) { return dim == 1; }));
+      })
+      .Case([&](TransposeOp transpose) {
+        setLayout(transpose.getResult(),
+                  transposedLayout(layoutOf(transpose.getOperand()), transpose.getPerm()));
+      })
+      .Case([&](ReshapeOp reshape) {
+        visitFirstOperand(op, reshapedLayout(reshape.getOperand().getType(),
+                                             reshape.getType().getShape()));
+      })
+      .Case([&](BroadcastInDimOp broadcast) {
+        visitFirstOperand(op, broadcastLayout(broadcast.getOperand().getType(),
+                                              broadcast.getType().getShape(),
+                                              broadcast.getDims()));
+      })
+      .Case([&](ReduceOp reduce) {
+        visitFirstOperand(op, reducedLayout(layoutOf(reduce.getOperand()), reduce.getDims()));
+      })
+      .Case([&](SliceOp slice) {
+        RankedTensorType from = slice.getOperand().getType(), to = slice.getType();
+        visitFirstOperand(op, keepUnlessAlongTile(weft::layoutOf(from), [&](int64_t dim) {
+                            return from.getDimSize(dim) != to.getDimSize(dim);
+                          }));
+      })
+      .Case<PadOp, ReduceWindowOp>(
+          [&](auto view) { visitFirstOperand(op, keepUntiled(layoutOf(view.getOperand()))); })
+      .Case([&](ConcatOp concat) { visitConcat(concat); })
+      .Case([](RelayoutOp) {})
+      .Case([&](func::ReturnOp exit) { visitReturn(exit); })
+      .Default([&](Operation *) { visitRowMajor(op); });
+}
+
+namespace {
+
+struct ChooseLayouts : weft::impl::ChooseLayoutsBase<ChooseLayouts> {
+  using ChooseLayoutsBase::ChooseLayoutsBase;
+
+  void runOnOperation() override {
+    if (!getOperation().isExternal())
+      numRelayouts += LayoutChooser(getOperation(), lanes).run();
+  }
+};
+
+} // namespace

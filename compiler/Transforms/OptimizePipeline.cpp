@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The `optimized` stage as one pipeline.
+#include "compiler/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+static void addCleanup(OpPassManager &manager) {
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &options) {
+  addCleanup(manager);
+  manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
+  manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
+  addCleanup(manager);
+  manager.addNestedPass<func::FuncOp>(createChooseLayouts(ChooseLayoutsOptions{options.lanes}));
+  manager.addPass(createHoistBind());
+  manager.addNestedPass<func::FuncOp>(createDecomposeComposites());
+  addCleanup(manager);
+}
+
+void weft::registerTransformsPipelines() {
+  PassPipelineRegistration<OptimizeOptions>(
+      "weft-optimize", "graph to optimized: simplify, merge matmuls, choose layouts, bind, decompose",
+      buildOptimizePipeline);
+}

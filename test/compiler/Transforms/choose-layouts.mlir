@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: weft-opt %s -split-input-file -weft-choose-layouts | FileCheck %s
+
+// A transformer block: relayouts at its ends, everything between works in place.
+// CHECK-LABEL: func.func @block(
+// CHECK-SAME: %[[X:.*]]: tensor<2x128x64xf32>, %[[W:.*]]: tensor<64x64xf32>, %[[B:.*]]: tensor<64xf32>)
+func.func @block(%x: tensor<2x128x64xf32>, %w: tensor<64x64xf32>, %b: tensor<64xf32>) -> tensor<2x128x64xf32> {
+  // CHECK-DAG: %[[T:.*]] = weft.relayout %[[X]] : tensor<2x128x64xf32> -> tensor<2x128x64xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
+  // CHECK-DAG: %[[N:.*]] = weft.layer_norm %[[X]]
+  // CHECK: %[[L:.*]] = weft.relayout %[[N]]
+  // CHECK-NOT: weft.relayout
+  // CHECK: weft.multi_dot %[[L]] with %[[W]], %[[W]], %[[W]]
+  // CHECK: weft.broadcast_in_dim %[[B]] dims [2] : tensor<64xf32> -> tensor<2x128x64xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
+  // CHECK: weft.reshape {{.*}} -> tensor<2x128x4x16xf32, #weft.layout<[0, 1, 2, 3], tile 1 by 64>>
+  // CHECK: weft.transpose {{.*}} -> tensor<2x4x128x16xf32, #weft.layout<[0, 2, 1, 3], tile 2 by 64>>
+  // CHECK: %[[A:.*]] = weft.attention
+  // CHECK-SAME: -> tensor<2x4x128x16xf32, #weft.layout<[0, 2, 1, 3], tile 2 by 64>>
+  // CHECK: weft.transpose %[[A]] {{.*}} -> tensor<2x128x4x16xf32, #weft.layout<[0, 1, 2, 3], tile 1 by 64>>
+  // CHECK: weft.reshape {{.*}} -> tensor<2x128x64xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
+  // CHECK: %[[S:.*]] = weft.add %[[T]]
+  // CHECK: %[[R:.*]] = weft.relayout %[[S]] : {{.*}} -> tensor<2x128x64xf32>
+  // CHECK: return %[[R]]
+  %n = weft.layer_norm %x weight %b : tensor<64xf32> over 1 eps 1.0e-5 : tensor<2x128x64xf32>
+  %qkv:3 = weft.multi_dot %n with %w, %w, %w contract [2] x [1] : tensor<2x128x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32> -> tensor<2x128x64xf32>, tensor<2x128x64xf32>, tensor<2x128x64xf32>
+  %bias = weft.broadcast_in_dim %b dims [2] : tensor<64xf32> -> tensor<2x128x64xf32>
+  %qb = weft.add %qkv#0, %bias : tensor<2x128x64xf32>
+  %q0 = weft.reshape %qb : tensor<2x128x64xf32> -> tensor<2x128x4x16xf32>
+  %k0 = weft.reshape %qkv#1 : tensor<2x128x64xf32> -> tensor<2x128x4x16xf32>
+  %v0 = weft.reshape %qkv#2 : tensor<2x128x64xf32> -> tensor<2x128x4x16xf32>
+  %q = weft.transpose %q0 perm [0, 2, 1, 3] : tensor<2x128x4x16xf32> -> tensor<2x4x128x16xf32>
+  %k = weft.transpose %k0 perm [0, 2, 1, 3] : tensor<2x128x4x16xf32> -> tensor<2x4x128x16xf32>
+  %v = weft.transpose %v0 perm [0, 2, 1, 3] : tensor<2x128x4x16xf32> -> tensor<2x4x128x16xf32>
+  %a = weft.attention %q, %k, %v causal true scale 0.25 : tensor<2x4x128x16xf32>, tensor<2x4x128x16xf32>, tensor<2x4x128x16xf32> -> tensor<2x4x128x16xf32>
+  %a0 = weft.transpose %a perm [0, 2, 1, 3] : tensor<2x4x128x16xf32> -> tensor<2x128x4x16xf32>
+  %a1 = weft.reshape %a0 : tensor<2x128x4x16xf32> -> tensor<2x128x64xf32>
+  %s = weft.add %x, %a1 : tensor<2x128x64xf32>
+  return %s : tensor<2x128x64xf32>
+}
+
+// -----
+
+// The block that wastes least, given that narrow ones reuse each weight less. Fewer tokens
+// than lanes, and vectors, stay row-major.
+// CHECK-LABEL: func.func @token_blocks(
+func.func @token_blocks(%x: tensor<48x8xf32>, %y: tensor<197x8xf32>, %z: tensor<15x8xf32>, %v: tensor<8xf32>, %w: tensor<8x8xf32>)
+    -> (tensor<48x8xf32>, tensor<197x8xf32>, tensor<15x8xf32>, tensor<8xf32>) {
+  // CHECK: weft.dot_general {{.*}} -> tensor<48x8xf32, #weft.layout<[0, 1], tile 0 by 48>>
+  // CHECK: weft.dot_general {{.*}} -> tensor<197x8xf32, #weft.layout<[0, 1], tile 0 by 32>>
+  // CHECK: weft.dot_general {{.*}} -> tensor<15x8xf32>
+  // CHECK: weft.dot_general {{.*}} -> tensor<8xf32>
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<48x8xf32>, tensor<8x8xf32> -> tensor<48x8xf32>
+  %1 = weft.dot_general %y, %w batch [] x [] contract [1] x [0] : tensor<197x8xf32>, tensor<8x8xf32> -> tensor<197x8xf32>
+  %2 = weft.dot_general %z, %w batch [] x [] contract [1] x [1] : tensor<15x8xf32>, tensor<8x8xf32> -> tensor<15x8xf32>
+  %3 = weft.dot_general %v, %w batch [] x [] contract [0] x [1] : tensor<8xf32>, tensor<8x8xf32> -> tensor<8xf32>
+  return %0, %1, %2, %3 : tensor<48x8xf32>, tensor<197x8xf32>, tensor<15x8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// Attention written out: the product of two activations is row-major.
+// CHECK-LABEL: func.func @scores(
+func.func @scores(%x: tensor<2x16x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x16x16xf32> {
+  // CHECK: %[[Q:.*]] = weft.dot_general {{.*}} tile 1 by 16>>
+  // CHECK: %[[R:.*]] = weft.relayout %[[Q]] : {{.*}} -> tensor<2x16x8xf32>
+  // CHECK: weft.dot_general %[[R]], %{{.*}} batch [0] x [0] {{.*}} -> tensor<2x16x16xf32>
+  // CHECK-NOT: weft.relayout
+  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x16x8xf32>, tensor<8x8xf32> -> tensor<2x16x8xf32>
+  %1 = weft.dot_general %0, %x batch [0] x [0] contract [2] x [2] : tensor<2x16x8xf32>, tensor<2x16x8xf32> -> tensor<2x16x16xf32>
+  %2 = weft.softmax %1 dim 2 : tensor<2x16x16xf32>
+  return %2 : tensor<2x16x16xf32>
+}
+
+// -----
+
+// What works along tokens, or mixes them with features, shares one relayout back; what
+// works along features stays.
+// CHECK-LABEL: func.func @along(
+func.func @along(%x: tensor<2x32x8xf32>, %w: tensor<8x8xf32>) -> (tensor<2x8xf32>, tensor<2x1x8xf32>, tensor<2x256xf32>, tensor<2x32x1xf32>) {
+  // CHECK: %[[D:.*]] = weft.dot_general
+  // CHECK: %[[R:.*]] = weft.relayout %[[D]]
+  // CHECK: weft.reduce <sum> %[[R]] dims [1]
+  // CHECK: weft.slice %[[R]]
+  // CHECK: weft.reshape %[[R]] : tensor<2x32x8xf32> -> tensor<2x256xf32>
+  // CHECK: %[[F:.*]] = weft.reduce <max> %[[D]] dims [2] {{.*}} -> tensor<2x32xf32, #weft.layout<[0, 1], tile 1 by 32>>
+  // CHECK: weft.reshape %[[F]] : {{.*}} -> tensor<2x32x1xf32, #weft.layout<[0, 1, 2], tile 1 by 32>>
+  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x32x8xf32>, tensor<8x8xf32> -> tensor<2x32x8xf32>
+  %1 = weft.reduce <sum> %0 dims [1] : tensor<2x32x8xf32> -> tensor<2x8xf32>
+  %2 = weft.slice %0 [0, 0, 0] to [2, 1, 8] by [1, 1, 1] : tensor<2x32x8xf32> -> tensor<2x1x8xf32>
+  %3 = weft.reshape %0 : tensor<2x32x8xf32> -> tensor<2x256xf32>
+  %4 = weft.reduce <max> %0 dims [2] : tensor<2x32x8xf32> -> tensor<2x32xf32>
+  %5 = weft.reshape %4 : tensor<2x32xf32> -> tensor<2x32x1xf32>
+  return %1, %2, %3, %5 : tensor<2x8xf32>, tensor<2x1x8xf32>, tensor<2x256xf32>, tensor<2x32x1xf32>
+}
+
+// -----
+
+// Rotary embedding and repeated heads of grouped-query attention are views and
+// elementwise ops on blocks of tokens.
+// CHECK-LABEL: func.func @grouped_query(
+func.func @grouped_query(%x: tensor<2x64x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x8x64x4xf32> {
+  // CHECK: weft.dot_general
+  // CHECK-NOT: weft.relayout
+  // CHECK: weft.concat {{.*}} -> tensor<2x2x64x4xf32, #weft.layout<[0, 2, 1, 3], tile 2 by 64>>
+  // CHECK: weft.broadcast_in_dim {{.*}} -> tensor<2x2x4x64x4xf32, #weft.layout<[0, 3, 1, 2, 4], tile 3 by 64>>
+  // CHECK: weft.reshape {{.*}} -> tensor<2x8x64x4xf32, #weft.layout<[0, 2, 1, 3], tile 2 by 64>>
+  // CHECK: weft.relayout
+  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x64x8xf32>, tensor<8x8xf32> -> tensor<2x64x8xf32>
+  %1 = weft.reshape %0 : tensor<2x64x8xf32> -> tensor<2x64x2x4xf32>
+  %2 = weft.transpose %1 perm [0, 2, 1, 3] : tensor<2x64x2x4xf32> -> tensor<2x2x64x4xf32>
+  %3 = weft.slice %2 [0, 0, 0, 0] to [2, 2, 64, 2] by [1, 1, 1, 1] : tensor<2x2x64x4xf32> -> tensor<2x2x64x2xf32>
+  %4 = weft.slice %2 [0, 0, 0, 2] to [2, 2, 64, 4] by [1, 1, 1, 1] : tensor<2x2x64x4xf32> -> tensor<2x2x64x2xf32>
+  %5 = weft.neg %4 : tensor<2x2x64x2xf32>
+  %6 = weft.concat %5, %3 dim 3 : tensor<2x2x64x2xf32>, tensor<2x2x64x2xf32> -> tensor<2x2x64x4xf32>
+  %7 = weft.broadcast_in_dim %6 dims [0, 1, 3, 4] : tensor<2x2x64x4xf32> -> tensor<2x2x4x64x4xf32>
+  %8 = weft.reshape %7 : tensor<2x2x4x64x4xf32> -> tensor<2x8x64x4xf32>
+  return %8 : tensor<2x8x64x4xf32>
+}
+
+// -----
+
+// Tokens of two sequences share a block only when it holds whole tiles.
+// CHECK-LABEL: func.func @split_tokens(
+func.func @split_tokens(%x: tensor<128x8xf32>, %y: tensor<96x8xf32>, %w: tensor<8x8xf32>) -> (tensor<2x64x8xf32>, tensor<4x24x8xf32>) {
+  // CHECK: weft.reshape {{.*}} tile 0 by 64>> -> tensor<2x64x8xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
+  // CHECK: weft.reshape {{.*}} : tensor<96x8xf32> -> tensor<4x24x8xf32>
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<128x8xf32>, tensor<8x8xf32> -> tensor<128x8xf32>
+  %1 = weft.reshape %0 : tensor<128x8xf32> -> tensor<2x64x8xf32>
+  %2 = weft.dot_general %y, %w batch [] x [] contract [1] x [1] : tensor<96x8xf32>, tensor<8x8xf32> -> tensor<96x8xf32>
+  %3 = weft.reshape %2 : tensor<96x8xf32> -> tensor<4x24x8xf32>
+  return %1, %3 : tensor<2x64x8xf32>, tensor<4x24x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @images(
+// CHECK-SAME: %[[X:.*]]: tensor<1x3x16x16xf32>, %[[W:.*]]: tensor<48x3x3x3xf32>, %[[D:.*]]: tensor<48x1x3x3xf32>, %[[C:.*]]: tensor<48xf32>)
+func.func @images(%x: tensor<1x3x16x16xf32>, %w: tensor<48x3x3x3xf32>, %d: tensor<48x1x3x3xf32>, %c: tensor<48xf32>) -> tensor<1x48xf32> {
+  // CHECK-DAG: %[[IMAGE:.*]] = weft.relayout %[[X]] : {{.*}} -> tensor<1x3x16x16xf32, #weft.layout<[0, 2, 3, 1]>>
+  // CHECK-DAG: %[[PACKED:.*]] = weft.relayout %[[W]] : {{.*}} -> tensor<48x3x3x3xf32, #weft.layout<[0, 2, 3, 1], tile 0 by 16>>
+  // CHECK-DAG: weft.relayout %[[D]] : {{.*}} -> tensor<48x1x3x3xf32, #weft.layout<[0, 2, 3, 1], tile 0 by 16>>
+  // CHECK: %[[PAD:.*]] = weft.pad %[[IMAGE]], %{{.*}} low [0, 0, 1, 1] high [0, 0, 1, 1]
+  // CHECK: weft.conv %[[PAD]], %[[PACKED]] strides [1, 1] pad [0, 0] x [0, 0] {{.*}} -> tensor<1x48x16x16xf32, #weft.layout<[0, 2, 3, 1]>>
+  // CHECK-NOT: weft.relayout
+  // CHECK: weft.batch_norm {{.*}} : tensor<1x48x16x16xf32, #weft.layout<[0, 2, 3, 1]>>
+  // CHECK: weft.conv {{.*}} groups 48 {{.*}} -> tensor<1x48x16x16xf32, #weft.layout<[0, 2, 3, 1]>>
+  // CHECK: weft.add
+  // CHECK: weft.reduce_window {{.*}} -> tensor<1x48x15x15xf32, #weft.layout<[0, 2, 3, 1]>>
+  // CHECK: weft.reduce <sum> {{.*}} -> tensor<1x48xf32>
+  %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 1 : tensor<1x3x16x16xf32>, tensor<48x3x3x3xf32> -> tensor<1x48x16x16xf32>
+  %1 = weft.batch_norm %0 mean %c variance %c : tensor<48xf32>, tensor<48xf32> eps 1.0e-5 : tensor<1x48x16x16xf32>
+  %2 = weft.conv %1, %d strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 48 : tensor<1x48x16x16xf32>, tensor<48x1x3x3xf32> -> tensor<1x48x16x16xf32>
+  %3 = weft.add %2, %1 : tensor<1x48x16x16xf32>
+  %4 = weft.reduce_window <max> %3 window [1, 1, 2, 2] strides [1, 1, 1, 1] dilations [1, 1, 1, 1] : tensor<1x48x16x16xf32> -> tensor<1x48x15x15xf32>
+  %5 = weft.reduce <sum> %4 dims [2, 3] : tensor<1x48x15x15xf32> -> tensor<1x48xf32>
+  return %5 : tensor<1x48xf32>
+}
+
+// -----
+
+// Grouped convolutions keep the layout of torch.
+// CHECK-LABEL: func.func @grouped(
+func.func @grouped(%x: tensor<1x8x4x4xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<1x8x4x4xf32> {
+  // CHECK-NOT: weft.relayout
+  // CHECK: %[[PAD:.*]] = weft.pad
+  // CHECK: weft.conv %[[PAD]]
+  %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 2 : tensor<1x8x4x4xf32>, tensor<8x4x3x3xf32> -> tensor<1x8x4x4xf32>
+  return %0 : tensor<1x8x4x4xf32>
+}
+
+// -----
+
+// An argument keeps its order; a contraction reads it so, other ops get a copy, a result
+// is what the signature says.
+// CHECK-LABEL: func.func @given_order(
+// CHECK-SAME: %{{.*}}: tensor<32x8xf32>, %[[W:.*]]: tensor<8x8xf32, #weft.layout<[1, 0]>>)
+func.func @given_order(%x: tensor<32x8xf32>, %w: tensor<8x8xf32, #weft.layout<[1, 0]>>)
+    -> (tensor<32x8xf32>, tensor<8x8xf32, #weft.layout<[1, 0]>>, tensor<8x8xf32, #weft.layout<[1, 0]>>) {
+  // CHECK: %[[R:.*]] = weft.relayout %[[W]] : {{.*}} -> tensor<8x8xf32>
+  // CHECK: weft.dot_general %{{.*}}, %[[W]]
+  // CHECK: %[[S:.*]] = weft.reverse %[[R]] dims [0] : tensor<8x8xf32>
+  // CHECK: %[[T:.*]] = weft.relayout %[[S]] : {{.*}} -> tensor<8x8xf32, #weft.layout<[1, 0]>>
+  // CHECK: return %{{.*}}, %[[T]], %[[W]]
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<32x8xf32>, tensor<8x8xf32, #weft.layout<[1, 0]>> -> tensor<32x8xf32>
+  %1 = weft.reverse %w dims [0] : tensor<8x8xf32, #weft.layout<[1, 0]>>
+  return %0, %1, %w : tensor<32x8xf32>, tensor<8x8xf32, #weft.layout<[1, 0]>>, tensor<8x8xf32, #weft.layout<[1, 0]>>
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: weft-opt %s -split-input-file -weft-hoist-bind | FileCheck %s
+
+#packed = #weft.layout<[0, 2, 3, 1], tile 0 by 32>
+
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[X:.*]]: tensor<1x8x8x8xf32> {weft.kind = "input", weft.name = "x"},
+// CHECK-SAME: %[[W:.*]]: tensor<64x8x3x3xf32> {weft.kind = "weight", weft.name = "w"},
+// CHECK-SAME: %[[P:.*]]: tensor<64x8x3x3xf32, #[[PACKED:.*]]> {weft.kind = "bound", weft.name = "bound.0"})
+func.func @main(%x: tensor<1x8x8x8xf32> {weft.kind = "input", weft.name = "x"},
+                %w: tensor<64x8x3x3xf32> {weft.kind = "weight", weft.name = "w"})
+    -> tensor<64x8x3x3xf32, #packed> attributes {weft.entry} {
+  // CHECK-NEXT: return %[[P]]
+  %0 = weft.neg %w : tensor<64x8x3x3xf32>
+  %1 = weft.relayout %0 : tensor<64x8x3x3xf32> -> tensor<64x8x3x3xf32, #packed>
+  return %1 : tensor<64x8x3x3xf32, #packed>
+}
+// CHECK-LABEL: func.func @bind(
+// CHECK-SAME: %[[W:.*]]: tensor<64x8x3x3xf32> {weft.kind = "weight", weft.name = "w"})
+// CHECK-SAME: -> tensor<64x8x3x3xf32, #[[PACKED]]> attributes {weft.entry}
+// CHECK: %[[N:.*]] = weft.neg %[[W]]
+// CHECK: %[[R:.*]] = weft.relayout %[[N]]
+// CHECK: return %[[R]]
+
+// -----
+
+// What depends on an input stays, and so does a relayout that only permutes.
+// CHECK-LABEL: func.func @main(
+// CHECK-COUNT-2: weft.relayout
+// CHECK-NOT: @bind
+func.func @main(%x: tensor<32x8xf32> {weft.kind = "input", weft.name = "x"},
+                %w: tensor<8x32xf32> {weft.kind = "weight", weft.name = "w"})
+    -> (tensor<32x8xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<8x32xf32, #weft.layout<[1, 0]>>)
+    attributes {weft.entry} {
+  %0 = weft.relayout %x : tensor<32x8xf32> -> tensor<32x8xf32, #weft.layout<[0, 1], tile 0 by 16>>
+  %1 = weft.relayout %w : tensor<8x32xf32> -> tensor<8x32xf32, #weft.layout<[1, 0]>>
+  return %0, %1 : tensor<32x8xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<8x32xf32, #weft.layout<[1, 0]>>
+}
+
+// -----
+
+// A weight that two relayouts share is one argument of @bind.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: weft.name = "bound.0"
+// CHECK-SAME: weft.name = "bound.1"
+// CHECK: func.func @bind(%{{[^,]*}}: tensor<32x32xf32> {weft.kind = "buffer", weft.name = "w"})
+func.func @main(%w: tensor<32x32xf32> {weft.kind = "buffer", weft.name = "w"})
+    -> (tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 32>>)
+    attributes {weft.entry} {
+  %0 = weft.relayout %w : tensor<32x32xf32> -> tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 16>>
+  %1 = weft.relayout %w : tensor<32x32xf32> -> tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 32>>
+  return %0, %1 : tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 32>>
+}
