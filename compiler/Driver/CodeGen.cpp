@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The LLVM dialect becomes machine code. Emitters already made the loops and vectors they
+// want, so the IR gets only cheap clean-up; instruction selection and register allocation run
+// at their default level, which measured five times faster code than level 0.
+#include "compiler/Driver/CodeGen.h"
+#include "compiler/Driver/SplitModule.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+
+using namespace mlir;
+using namespace weft;
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(const TargetInfo &target) {
+  static const bool initialized = [] {
+    return !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
+  }();
+  if (!initialized)
+    return llvm::createStringError("LLVM has no code generator for this machine");
+  llvm::Triple triple(target.triple);
+  std::string message;
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!backend)
+    return llvm::createStringError(message);
+  llvm::TargetOptions options;
+  options.FunctionSections = true;
+  return std::unique_ptr<llvm::TargetMachine>(
+      backend->createTargetMachine(triple, /*CPU=*/"", target.features, options,
+                                   llvm::Reloc::PIC_, std::nullopt,
+                                   llvm::CodeGenOptLevel::Default));
+}
+
+static void setFunctionAttributes(llvm::Module &module, const TargetInfo &target,
+                                  StringRef exported) {
+  for (llvm::Function &function : module) {
+    if (function.isIntrinsic())
+      continue;
+    if (!function.isDeclaration()) {
+      function.addFnAttr("target-features", target.features);
+      function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBytes * 8));
+      function.addFnAttr("frame-pointer", "none");
+    }
+    function.setDoesNotThrow();
+  }
+  for (llvm::GlobalValue &value : module.global_values())
+    if (!value.isDeclaration() && !value.hasLocalLinkage() && value.getName() != exported)
+      value.setVisibility(llvm::GlobalValue::HiddenVisibility);
+}
+
+/// What the lowering leaves behind: stack slots, address arithmetic repeated per access and
+/// invariant in its loop. Vectorising and unrolling were the emitter's business.
+static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PassBuilder builder(&machine);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+
+  llvm::FunctionPassManager pm;
+  pm.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  pm.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  pm.addPass(llvm::SimplifyCFGPass());
+  pm.addPass(llvm::createFunctionToLoopPassAdaptor(
+      llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      pm.run(function, functions);
+}
+
+static LogicalResult generateObject(ModuleOp part, const TargetInfo &target, StringRef exported,
+                                    ObjectCode &object) {
+  object.name = part.getSymName().value_or("module").str();
+  llvm::LLVMContext context; // one per object: LLVM's are not shared between threads
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(part, context, object.name);
+  if (!module)
+    return part.emitError("cannot translate '") << object.name << "' to LLVM IR";
+  auto machine = createTargetMachine(target);
+  if (!machine)
+    return part.emitError() << llvm::toString(machine.takeError());
+  module->setTargetTriple((*machine)->getTargetTriple());
+  module->setDataLayout((*machine)->createDataLayout());
+  module->setPICLevel(llvm::PICLevel::BigPIC);
+  setFunctionAttributes(*module, target, exported);
+
+  std::string message;
+  llvm::raw_string_ostream messages(message);
+  if (llvm::verifyModule(*module, &messages))
+    return part.emitError("LLVM rejects the IR of '") << object.name << "': " << message;
+  cleanUp(*module, **machine);
+
+  llvm::raw_svector_ostream stream(object.bytes);
+  llvm::legacy::PassManager pm;
+  if ((*machine)->addPassesToEmitFile(pm, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return part.emitError("LLVM cannot write object files for ") << target.triple;
+  pm.run(*module);
+  return success();
+}
+
+FailureOr<std::vector<ObjectCode>>
+weft::generateCode(ModuleOp module, const TargetInfo &target, StringRef exported) {
+  SmallVector<OwningOpRef<ModuleOp>> parts = splitModule(module);
+  std::vector<ObjectCode> objects(parts.size());
+  if (failed(failableParallelForEachN(module.getContext(), 0, parts.size(), [&](size_t i) {
+        return generateObject(*parts[i], target, exported, objects[i]);
+      })))
+    return failure();
+  return objects;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The LLVM dialect becomes machine code, kernel by kernel, on all processors.
+#ifndef WEFT_COMPILER_DRIVER_CODEGEN_H
+#define WEFT_COMPILER_DRIVER_CODEGEN_H
+
+#include "compiler/Target/TargetInfo.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include <vector>
+
+namespace weft {
+
+/// A relocatable, position-independent object file in memory.
+struct ObjectCode {
+  std::string name;
+  llvm::SmallVector<char, 0> bytes;
+};
+
+/// Compile a module in the LLVM dialect into one object per kernel and one for the rest. All
+/// symbols but `exported` are hidden. Runs in parallel on the context's threads; fails after
+/// a diagnostic.
+llvm::FailureOr<std::vector<ObjectCode>>
+generateCode(mlir::ModuleOp module, const TargetInfo &target, llvm::StringRef exported);
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kernels and entry points become a shared object that runs, and bad input becomes an error.
+#include "compiler/Driver/CodeGen.h"
+#include "compiler/Driver/Link.h"
+#include "compiler/Driver/Stages.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace weft;
+
+namespace {
+
+/// Two kernels, one with a table, and an entry that calls both.
+const char *source = R"mlir(
+  llvm.mlir.global private constant @table(dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>) : !llvm.array<4 x f32>
+  llvm.func @addTable(%out: !llvm.ptr {llvm.noalias}) attributes {weft.kernel = "nest"} {
+    %table = llvm.mlir.addressof @table : !llvm.ptr
+    %0 = llvm.load %out {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
+    %1 = llvm.load %table {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
+    %2 = llvm.fadd %0, %1 : vector<4xf32>
+    llvm.store %2, %out {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
+    llvm.return
+  }
+  llvm.func @double(%out: !llvm.ptr {llvm.noalias}) attributes {weft.kernel = "nest"} {
+    %0 = llvm.load %out {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
+    %1 = llvm.fadd %0, %0 : vector<4xf32>
+    llvm.store %1, %out {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
+    llvm.return
+  }
+  llvm.func @weft_artifact(%out: !llvm.ptr) {
+    llvm.call @addTable(%out) : (!llvm.ptr) -> ()
+    llvm.call @double(%out) : (!llvm.ptr) -> ()
+    llvm.return
+  }
+)mlir";
+
+class CodeGen : public ::testing::Test {
+protected:
+  CodeGen() {
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    auto host = TargetInfo::host();
+    if (host)
+      target = *host;
+    llvm::sys::fs::createUniqueDirectory("weft-codegen-test", folder);
+  }
+  ~CodeGen() override { llvm::sys::fs::remove_directories(folder); }
+
+  std::string path(llvm::StringRef name) const { return (folder + "/" + name).str(); }
+
+  std::vector<ObjectCode> compile() {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
+    if (!module)
+      return {};
+    auto objects = generateCode(*module, target, "weft_artifact");
+    return succeeded(objects) ? std::move(*objects) : std::vector<ObjectCode>();
+  }
+
+  mlir::MLIRContext context;
+  TargetInfo target;
+  llvm::SmallString<128> folder;
+};
+
+TEST_F(CodeGen, RunsWhatItCompiled) {
+  std::vector<ObjectCode> objects = compile();
+  ASSERT_EQ(objects.size(), 3u);
+  llvm::Error error = linkSharedObject(objects, path("a.so"));
+  ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+
+  void *library = dlopen(path("a.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto *function = reinterpret_cast<void (*)(float *)>(dlsym(library, "weft_artifact"));
+  ASSERT_NE(function, nullptr);
+  EXPECT_EQ(dlsym(library, "double"), nullptr) << "kernels must not be exported";
+  float data[] = {10, 20, 30, 40};
+  function(data);
+  EXPECT_EQ(data[0], 22);
+  EXPECT_EQ(data[3], 88);
+  dlclose(library);
+}
+
+TEST_F(CodeGen, EqualInputGivesEqualCode) {
+  std::vector<ObjectCode> first = compile(), second = compile();
+  ASSERT_EQ(first.size(), second.size());
+  for (size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i].name, second[i].name);
+    EXPECT_EQ(first[i].bytes, second[i].bytes);
+  }
+}
+
+TEST_F(CodeGen, ThreadsMayLinkAtOnce) {
+  std::vector<ObjectCode> objects = compile();
+  std::vector<std::thread> threads;
+  std::atomic<int> failures = 0;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      if (llvm::Error error = linkSharedObject(objects, path(std::to_string(i)))) {
+        llvm::consumeError(std::move(error));
+        ++failures;
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(failures, 0);
+}
+
+TEST_F(CodeGen, AFailedLinkLeavesNothing) {
+  ObjectCode broken{"broken", {}};
+  broken.bytes.append({'n', 'o', ' ', 'E', 'L', 'F'});
+  llvm::Error error = linkSharedObject({broken}, path("b.so"));
+  ASSERT_TRUE(bool(error));
+  EXPECT_NE(llvm::toString(std::move(error)).find("cannot link"), std::string::npos);
+  std::error_code code;
+  EXPECT_EQ(llvm::sys::fs::directory_iterator(folder, code), llvm::sys::fs::directory_iterator());
+}
+
+TEST_F(CodeGen, AFolderThatIsNotThereIsNamed) {
+  llvm::Error error = linkSharedObject(compile(), path("missing/c.so"));
+  ASSERT_TRUE(bool(error));
+  EXPECT_NE(llvm::toString(std::move(error)).find("missing/c.so"), std::string::npos);
+}
+
+} // namespace
