@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contractions in register tiles. One operand is read as vectors along the result's
+// innermost dim, the other is broadcast scalar by scalar where it lies:
+//   acc[i][j] += broadcast(scalars[i]) * vectors[j].
+// Loops: blocks of vector panels that stay in L2, chunks of the reduction, rows of the
+// broadcast operand, panels of the block, the tile. The epilogue runs on the accumulators,
+// or on the tile in L1 when it holds transcendental functions.
+#include "compiler/Kernels/ContractionShape.h"
+#include "compiler/Kernels/Emitters.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+struct Schedule {
+  int64_t rows = 6;        ///< MR: scalars of the broadcast operand held by a tile
+  int64_t groups = 4;      ///< NR / lanes: vectors of the other operand
+  int64_t width = 16;      ///< lanes of one vector
+  int64_t chunk = 0;       ///< KC: iterations of the innermost reduction between spills
+  int64_t panels = 1;      ///< panels of vectors kept in L2 while the rows go by
+  int64_t unroll = 4;      ///< KU
+  bool prefetch = false;   ///< the next rows while these compute
+  bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
+};
+
+enum class Split { Batch, Rows, Panels };
+
+class Contraction {
+public:
+  Contraction(KernelFunction &kernel, linalg::GenericOp generic)
+      : kernel(kernel), builder(kernel.builder), loc(generic.getLoc()), generic(generic),
+        space(generic.getContext()), point(kernel.pointEmitter(space)) {}
+
+  LogicalResult match();
+  void emit(bool serial);
+  int64_t flops() const { return shape.flops(space); }
+  const Schedule &getSchedule() const { return schedule; }
+  ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+
+private:
+  LogicalResult chooseRoles();
+  void chooseSchedule();
+  Split chooseSplit() const;
+
+  void emitBatch(Value low, Value high);
+  void emitPanelBlocks(Value low, Value high);
+  void emitRows(Value panel, Value panelEnd, Value chunkStart, int64_t chunkSize, bool first,
+                bool last);
+  void emitTile(int64_t rows, int64_t groups, int64_t valid, Value chunkStart, int64_t chunkSize,
+                bool first, bool last, Value prefetchRow);
+  SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, int64_t groups,
+                                   int64_t valid, Value chunkStart, int64_t chunkSize,
+                                   ArrayRef<Value> accumulators, Value prefetchRow);
+  SmallVector<Value> emitStep(int64_t rows, int64_t groups, int64_t valid,
+                              ArrayRef<Value> accumulators);
+  void emitEpilogue(int64_t rows, int64_t groups, int64_t valid, ArrayRef<Value> accumulators);
+  void setFlat(ArrayRef<unsigned> dims, Value number);
+  Value position(AffineExpr expr) { return point.indexValue(expr); }
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value add(Value a, int64_t b) {
+    return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
+  }
+  int64_t count(ArrayRef<unsigned> dims) const {
+    int64_t total = 1;
+    for (unsigned dim : dims)
+      total *= space.extent(dim);
+    return total;
+  }
+
+  KernelFunction &kernel;
+  OpBuilder &builder;
+  Location loc;
+  linalg::GenericOp generic;
+  IndexSpace space;
+  PointEmitter point;
+  ContractionShape shape;
+  SmallVector<EpilogueRoot> roots;
+  Schedule schedule;
+
+  unsigned lane = 0;                   ///< vectors run along this dim
+  std::optional<unsigned> row;         ///< tile rows run along this dim
+  SmallVector<unsigned> outerRows;     ///< other free dims of the broadcast operand
+  SmallVector<unsigned> outerPanels;   ///< other free dims of the vector operand
+  AffineExpr scalars, vectors;         ///< positions
+  Value scalarMemory, vectorMemory;
+  int64_t rowCount = 1, rowTiles = 1, laneBlocks = 1;
+  Split split = Split::Rows;
+  Value low, high;                     ///< this thread's share of the split
+  Value tile;                          ///< scratch for tileEpilogue
+};
+
+} // namespace
+
+LogicalResult Contraction::match() {
+  FailureOr<ContractionShape> matched = ContractionShape::match(generic, space);
+  if (failed(matched))
+    return failure();
+  shape = *matched;
+  if (failed(chooseRoles()))
+    return failure();
+  auto found = epilogueRoots(kernel, generic, shape.resultIndex, space);
+  if (failed(found))
+    return failure();
+  roots = *found;
+  chooseSchedule();
+  return success();
+}
+
+LogicalResult Contraction::chooseRoles() {
+  auto isUnit = [&](AffineExpr expr, unsigned dim) { return space.coefficientOf(expr, dim) == 1; };
+  auto laneOf = [&](ArrayRef<unsigned> free, AffineExpr operand) -> std::optional<unsigned> {
+    for (unsigned dim : free)
+      if (isUnit(operand, dim) && isUnit(shape.resultPosition, dim))
+        return dim;
+    return std::nullopt;
+  };
+  std::optional<unsigned> inRhs = laneOf(shape.rhsFree, shape.rhsPosition);
+  std::optional<unsigned> inLhs = laneOf(shape.lhsFree, shape.lhsPosition);
+  if (!inRhs && !inLhs)
+    return failure();
+  bool vectorsAreRhs = inRhs.has_value();
+  lane = vectorsAreRhs ? *inRhs : *inLhs;
+  ArrayRef<unsigned> scalarFree = vectorsAreRhs ? shape.lhsFree : shape.rhsFree;
+  ArrayRef<unsigned> vectorFree = vectorsAreRhs ? shape.rhsFree : shape.lhsFree;
+  scalars = vectorsAreRhs ? shape.lhsPosition : shape.rhsPosition;
+  vectors = vectorsAreRhs ? shape.rhsPosition : shape.lhsPosition;
+  scalarMemory = vectorsAreRhs ? shape.lhs : shape.rhs;
+  vectorMemory = vectorsAreRhs ? shape.rhs : shape.lhs;
+
+  // Tile rows along the innermost free dim that is long enough, else the longest.
+  for (unsigned dim : scalarFree)
+    if (!row || space.extent(dim) >= std::min<int64_t>(space.extent(*row), 6))
+      row = dim;
+  for (unsigned dim : scalarFree)
+    if (dim != row)
+      outerRows.push_back(dim);
+  for (unsigned dim : vectorFree)
+    if (dim != lane)
+      outerPanels.push_back(dim);
+  rowCount = row ? space.extent(*row) : 1;
+  return success();
+}
+
+/// Tile rows for `count` rows, at most `most`: few wasted rows first, then large tiles.
+static int64_t chooseRows(int64_t count, int64_t most) {
+  if (count <= most)
+    return count;
+  int64_t best = most;
+  double bestCost = 1e30;
+  for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
+    int64_t whole = count / rows, rest = count % rows;
+    // A tile costs its FMAs plus the loads that they share.
+    auto tileCost = [&](int64_t tileRows) {
+      return tileRows + 0.15 * most + (tileRows < most / 2 ? 0.25 * most : 0.0);
+    };
+    double cost = whole * tileCost(rows) + (rest ? tileCost(rest) : 0.0);
+    if (cost < bestCost) {
+      bestCost = cost;
+      best = rows;
+    }
+  }
+  return best;
+}
+
+void Contraction::chooseSchedule() {
+  const TargetInfo &target = kernel.target;
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t extent = space.extent(lane);
+  schedule.width = target.lanes(element.getIntOrFloatBitWidth());
+  int64_t needed = llvm::divideCeil(extent, schedule.width);
+
+  // Rows and groups fill the registers: accumulators, the vectors, one broadcast.
+  double bestCost = 1e30;
+  for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
+    int64_t most = (target.vectorRegisters - 1 - groups) / groups;
+    if (target.vectorRegisters >= 32 && groups == 4)
+      most = 6;
+    int64_t rows = chooseRows(rowCount, std::min<int64_t>(most, 14));
+    double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
+    // Cycles for one step of k, per useful multiply-add: FMAs against loads at two a cycle.
+    double fmas = double(rows * groups), loads = (rows + groups) / 2.0;
+    double latency = rows * groups < 8 ? 8.0 / (rows * groups) : 1.0;
+    double cost = std::max(fmas, loads) * latency / (rows * groups * lanesUsed) +
+                  0.02 * loads / fmas + 0.05 * double(rowCount % rows != 0);
+    if (cost < bestCost) {
+      bestCost = cost;
+      schedule.groups = groups;
+      schedule.rows = rows;
+    }
+  }
+  rowTiles = llvm::divideCeil(rowCount, schedule.rows);
+  laneBlocks = llvm::divideCeil(extent, schedule.groups * schedule.width);
+
+  int64_t innermost = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
+  int64_t depth = count(shape.reduced);
+  schedule.chunk = innermost;
+  if (shape.reduced.size() == 1 && innermost > 1792)
+    for (int64_t parts = 2; parts <= innermost; ++parts)
+      if (innermost % parts == 0 && innermost / parts <= 1536) {
+        schedule.chunk = innermost / parts;
+        break;
+      }
+  if (shape.reduced.size() == 1)
+    depth = schedule.chunk;
+  int64_t panelBytes = schedule.groups * schedule.width * depth * elementBytes;
+  int64_t total = laneBlocks * count(outerPanels);
+  schedule.panels = std::clamp<int64_t>(target.l2Bytes / 2 / std::max<int64_t>(panelBytes, 1), 1,
+                                        std::max<int64_t>(total, 1));
+  if (schedule.panels == 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
+    schedule.panels = std::min<int64_t>(2, total);
+  schedule.unroll = schedule.chunk % 4 == 0 ? 4 : 1;
+  // A weight larger than the second-level cache comes from memory row by row.
+  int64_t scalarBytes = cast<RankedTensorType>(scalarMemory.getType()).getNumElements() * elementBytes;
+  schedule.prefetch = row && shape.reduced.size() == 1 && schedule.chunk % 16 == 0 &&
+                      outerRows.empty() && space.coefficientOf(scalars, shape.reduced[0]) == 1 &&
+                      scalarBytes > target.l2Bytes / 2;
+  for (const EpilogueRoot &root : roots) {
+    SmallVector<Value> worklist{kernel.roots[root.number]};
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    while (!worklist.empty()) {
+      auto user = worklist.pop_back_val().getDefiningOp<linalg::GenericOp>();
+      if (!user || user == generic || !seen.insert(user).second)
+        continue;
+      for (Operation &op : *user.getBody())
+        schedule.tileEpilogue |= isa<math::MathDialect>(op.getDialect()) &&
+                                 !isa<math::AbsFOp, math::SqrtOp, math::FloorOp>(op);
+      llvm::append_range(worklist, user->getOperands());
+    }
+  }
+  split = chooseSplit();
+}
+
+Split Contraction::chooseSplit() const {
+  // The first choice that divides among two threads with little left over.
+  std::pair<Split, int64_t> choices[] = {{Split::Batch, count(shape.batch)},
+                                         {Split::Rows, rowTiles * count(outerRows)},
+                                         {Split::Panels, laneBlocks * count(outerPanels)}};
+  auto balance = [](int64_t pieces) {
+    return pieces < 2 ? 0.5 : double(pieces) / (2 * llvm::divideCeil(pieces, 2));
+  };
+  Split best = Split::Rows;
+  double bestBalance = 0;
+  for (auto [choice, pieces] : choices)
+    if (balance(pieces) > bestBalance + 0.02) {
+      best = choice;
+      bestBalance = balance(pieces);
+    }
+  return best;
+}
+
+/// Set `dims` from their joint row-major number.
+void Contraction::setFlat(ArrayRef<unsigned> dims, Value number) {
+  for (size_t i = dims.size(); i-- > 1;) {
+    Value size = constant(space.extent(dims[i]));
+    point.setDim(dims[i], arith::RemUIOp::create(builder, loc, number, size));
+    number = arith::DivUIOp::create(builder, loc, number, size);
+  }
+  if (!dims.empty())
+    point.setDim(dims.front(), number);
+}
+
+void Contraction::emit(bool serial) {
+  int64_t pieces = split == Split::Batch  ? count(shape.batch)
+                   : split == Split::Rows ? rowTiles * count(outerRows)
+                                          : laneBlocks * count(outerPanels);
+  std::tie(low, high) = kernel.share(pieces, serial);
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  if (schedule.tileEpilogue)
+    tile = kernel.scratch(element, schedule.rows * schedule.groups * schedule.width);
+  Value zero = constant(0);
+  if (split == Split::Batch)
+    emitBatch(low, high);
+  else
+    emitBatch(zero, constant(count(shape.batch)));
+}
+
+void Contraction::emitBatch(Value first, Value end) {
+  Value panels = constant(laneBlocks * count(outerPanels));
+  auto panelBlocks = [&] {
+    if (split == Split::Panels)
+      emitPanelBlocks(low, high);
+    else
+      emitPanelBlocks(constant(0), panels);
+  };
+  if (shape.batch.empty()) {
+    panelBlocks();
+    return;
+  }
+  emitLoop(builder, loc, first, end, 1, {}, [&](Value number, ValueRange) {
+    setFlat(shape.batch, number);
+    panelBlocks();
+    return SmallVector<Value>();
+  });
+}
+
+void Contraction::emitPanelBlocks(Value first, Value end) {
+  emitLoop(builder, loc, first, end, schedule.panels, {}, [&](Value panel, ValueRange) {
+    Value blockEnd = arith::MinUIOp::create(builder, loc, add(panel, schedule.panels), end);
+    int64_t depth = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
+    if (shape.reduced.size() != 1 || schedule.chunk == depth) {
+      emitRows(panel, blockEnd, constant(0), depth, true, true);
+      return SmallVector<Value>();
+    }
+    for (int64_t start = 0; start < depth; start += schedule.chunk)
+      emitRows(panel, blockEnd, constant(start), schedule.chunk, start == 0,
+               start + schedule.chunk == depth);
+    return SmallVector<Value>();
+  });
+}
+
+void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_t chunkSize,
+                           bool first, bool last) {
+  Value rowsLow = split == Split::Rows ? low : constant(0);
+  Value rowsHigh = split == Split::Rows ? high : constant(rowTiles * count(outerRows));
+  int64_t blockLanes = schedule.groups * schedule.width;
+  int64_t extent = space.extent(lane);
+  int64_t laneTail = extent % blockLanes;
+  int64_t rowTail = rowCount % schedule.rows;
+
+  auto ifElse = [&](Value condition, llvm::function_ref<void()> then,
+                    llvm::function_ref<void()> otherwise) {
+    auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    then();
+    builder.setInsertionPointToStart(branch.elseBlock());
+    otherwise();
+  };
+  auto equals = [&](Value value, int64_t expected) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, value, constant(expected));
+  };
+
+  emitLoop(builder, loc, rowsLow, rowsHigh, 1, {}, [&](Value rowNumber, ValueRange) {
+    Value rowTile = rowNumber;
+    if (!outerRows.empty()) {
+      Value tiles = constant(rowTiles);
+      rowTile = arith::RemUIOp::create(builder, loc, rowNumber, tiles);
+      setFlat(outerRows, arith::DivUIOp::create(builder, loc, rowNumber, tiles));
+    }
+    Value rowStart = arith::MulIOp::create(builder, loc, rowTile, constant(schedule.rows));
+    if (row)
+      point.setDim(*row, rowStart);
+    Value nextRow;
+    if (schedule.prefetch)
+      nextRow = arith::MinUIOp::create(builder, loc, add(rowStart, schedule.rows),
+                                       constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
+    auto panels = [&](int64_t rows) {
+      emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
+        Value laneBlock = number;
+        if (!outerPanels.empty()) {
+          Value blocks = constant(laneBlocks);
+          laneBlock = laneBlocks == 1 ? constant(0)
+                                      : arith::RemUIOp::create(builder, loc, number, blocks)
+                                            .getResult();
+          setFlat(outerPanels, laneBlocks == 1
+                                   ? number
+                                   : arith::DivUIOp::create(builder, loc, number, blocks)
+                                         .getResult());
+        }
+        point.setDim(lane, arith::MulIOp::create(builder, loc, laneBlock, constant(blockLanes)));
+        auto tileOf = [&](int64_t lanes) {
+          emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunkStart, chunkSize,
+                   first, last, nextRow);
+        };
+        if (laneTail == 0)
+          tileOf(blockLanes);
+        else if (laneBlocks == 1)
+          tileOf(laneTail);
+        else
+          ifElse(equals(laneBlock, laneBlocks - 1), [&] { tileOf(laneTail); },
+                 [&] { tileOf(blockLanes); });
+        return SmallVector<Value>();
+      });
+    };
+    if (rowTail == 0 || rowTiles == 1)
+      panels(rowTiles == 1 ? rowCount : schedule.rows);
+    else
+      ifElse(equals(rowTile, rowTiles - 1), [&] { panels(rowTail); },
+             [&] { panels(schedule.rows); });
+    return SmallVector<Value>();
+  });
+}
+
+void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value chunkStart,
+                           int64_t chunkSize, bool first, bool last, Value prefetchRow) {
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  auto type = VectorType::get({schedule.width}, element);
+  point.setLanes({static_cast<int64_t>(lane), schedule.width, groups, valid});
+  // Partial sums of earlier chunks wait in the first root's memory.
+  const Buffer &spill = kernel.rootBuffers[roots.front().number];
+  Value rowStart = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
+  auto atRow = [&](int64_t i) {
+    if (row)
+      point.setDim(*row, add(rowStart, i));
+    point.forget();
+  };
+  SmallVector<Value> accumulators;
+  if (first) {
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    accumulators.assign(rows * groups, zero);
+  } else {
+    for (int64_t i = 0; i < rows; ++i) {
+      atRow(i);
+      llvm::append_range(accumulators,
+                         point.asVectors(point.load(spill, roots.front().index)));
+    }
+  }
+  if (row)
+    point.setDim(*row, rowStart);
+  accumulators = emitReduction(shape.reduced, rows, groups, valid, chunkStart, chunkSize,
+                               accumulators, prefetchRow);
+  if (last) {
+    emitEpilogue(rows, groups, valid, accumulators);
+  } else {
+    for (int64_t i = 0; i < rows; ++i) {
+      atRow(i);
+      Emitted sums{SmallVector<Value, 4>(ArrayRef(accumulators).slice(i * groups, groups)), false};
+      point.store(spill, roots.front().index, sums);
+    }
+  }
+  if (row)
+    point.setDim(*row, rowStart);
+  point.setLanes(Lanes());
+}
+
+SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t rows,
+                                              int64_t groups, int64_t valid, Value chunkStart,
+                                              int64_t chunkSize, ArrayRef<Value> accumulators,
+                                              Value prefetchRow) {
+  if (dims.empty())
+    return emitStep(rows, groups, valid, accumulators);
+  unsigned dim = dims.front();
+  if (dims.size() > 1)
+    return emitLoop(builder, loc, 0, space.extent(dim), 1, accumulators,
+                    [&](Value variable, ValueRange now) {
+                      point.setDim(dim, variable);
+                      return emitReduction(dims.drop_front(), rows, groups, valid, chunkStart,
+                                           chunkSize, SmallVector<Value>(now), prefetchRow);
+                    });
+  auto steps = [&](Value start, int64_t size, ArrayRef<Value> now) {
+    return emitLoop(builder, loc, 0, size, schedule.unroll, now,
+                    [&](Value variable, ValueRange carried) {
+                      Value base = arith::AddIOp::create(builder, loc, start, variable);
+                      SmallVector<Value> sums(carried);
+                      for (int64_t step = 0; step < schedule.unroll; ++step) {
+                        point.setDim(dim, add(base, step));
+                        sums = emitStep(rows, groups, valid, sums);
+                      }
+                      return sums;
+                    });
+  };
+  if (!prefetchRow)
+    return steps(chunkStart, chunkSize, accumulators);
+  // The next rows arrive while these compute: one line of each every 16 steps.
+  constexpr int64_t lineElements = 16;
+  Value memory = point.getBuffer(scalarMemory)->flat;
+  return emitLoop(
+      builder, loc, 0, chunkSize, lineElements, accumulators,
+      [&](Value variable, ValueRange carried) {
+        Value start = arith::AddIOp::create(builder, loc, chunkStart, variable);
+        point.setDim(dim, start);
+        Value rowStart = point.indexValue(getAffineDimExpr(*row, builder.getContext()));
+        point.setDim(*row, prefetchRow);
+        Value address = position(scalars);
+        int64_t stride = *space.coefficientOf(scalars, *row);
+        for (int64_t i = 0; i < rows; ++i)
+          memref::PrefetchOp::create(builder, loc, memory, ValueRange{add(address, i * stride)},
+                                     /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+        point.setDim(*row, rowStart);
+        return steps(start, lineElements, SmallVector<Value>(carried));
+      });
+}
+
+SmallVector<Value> Contraction::emitStep(int64_t rows, int64_t groups, int64_t valid,
+                                         ArrayRef<Value> accumulators) {
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  auto type = VectorType::get({schedule.width}, element);
+  Value vectorBase = position(vectors);
+  Value memory = point.getBuffer(vectorMemory)->flat;
+  SmallVector<Value> columns;
+  for (int64_t group = 0; group < groups; ++group) {
+    Value address = add(vectorBase, group * schedule.width);
+    if (Value mask = point.validMask(group)) {
+      Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+      columns.push_back(
+          vector::MaskedLoadOp::create(builder, loc, type, memory, address, mask, zero));
+    } else {
+      columns.push_back(vector::LoadOp::create(builder, loc, type, memory, address));
+    }
+  }
+  Value scalarBase = position(scalars);
+  Value scalarFlat = point.getBuffer(scalarMemory)->flat;
+  int64_t stride = row ? *space.coefficientOf(scalars, *row) : 0;
+  SmallVector<Value> sums(accumulators);
+  for (int64_t i = 0; i < rows; ++i) {
+    Value scalar = memref::LoadOp::create(builder, loc, scalarFlat, add(scalarBase, i * stride));
+    Value broadcast = vector::BroadcastOp::create(builder, loc, type, scalar);
+    for (int64_t group = 0; group < groups; ++group)
+      sums[i * groups + group] = vector::FMAOp::create(builder, loc, broadcast, columns[group],
+                                                       sums[i * groups + group]);
+  }
+  return sums;
+}
+
+void Contraction::emitEpilogue(int64_t rows, int64_t groups, int64_t valid,
+                               ArrayRef<Value> accumulators) {
+  Value rowStart = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
+  Value product = generic->getResult(0);
+  auto storeRoots = [&](Value rowValue, const Emitted &sums) {
+    if (row)
+      point.setDim(*row, rowValue);
+    point.forget();
+    point.setOverride([&](PointEmitter &, Value tensor,
+                          ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+      return tensor == product ? std::optional<Emitted>(sums) : std::nullopt;
+    });
+    for (const EpilogueRoot &root : roots)
+      point.store(kernel.rootBuffers[root.number], root.index,
+                  point.emitAt(kernel.roots[root.number], root.index));
+    point.setOverride(nullptr);
+  };
+  if (!schedule.tileEpilogue) {
+    for (int64_t i = 0; i < rows; ++i)
+      storeRoots(row ? add(rowStart, i) : Value(),
+                 {SmallVector<Value, 4>(accumulators.slice(i * groups, groups)), false});
+    return;
+  }
+  auto type = cast<VectorType>(accumulators.front().getType());
+  for (auto [i, sum] : llvm::enumerate(accumulators))
+    vector::StoreOp::create(builder, loc, sum, tile, constant(i * schedule.width));
+  emitLoop(builder, loc, 0, rows, 1, {}, [&](Value i, ValueRange) {
+    Value base = arith::MulIOp::create(builder, loc, i, constant(groups * schedule.width));
+    Emitted sums{{}, false};
+    for (int64_t group = 0; group < groups; ++group)
+      sums.parts.push_back(
+          vector::LoadOp::create(builder, loc, type, tile, add(base, group * schedule.width)));
+    storeRoots(row ? arith::AddIOp::create(builder, loc, rowStart, i).getResult() : Value(), sums);
+    return SmallVector<Value>();
+  });
+}
+
+LogicalResult weft::emitContraction(KernelFunction &kernel) {
+  // A kernel may hold several contractions side by side (Q, K and V): each root stands on one.
+  SmallVector<std::unique_ptr<Contraction>> contractions;
+  SmallVector<bool> covered(kernel.roots.size(), false);
+  for (auto generic : kernel.source.getOps<linalg::GenericOp>()) {
+    if (!isReduction(generic))
+      continue;
+    contractions.push_back(std::make_unique<Contraction>(kernel, generic));
+    if (failed(contractions.back()->match()))
+      return failure();
+    for (const EpilogueRoot &root : contractions.back()->getRoots()) {
+      if (covered[root.number])
+        return failure();
+      covered[root.number] = true;
+    }
+  }
+  if (contractions.empty() || llvm::is_contained(covered, false))
+    return failure();
+
+  // Below this a barrier and cold caches cost more than the other core gives.
+  constexpr int64_t smallFlops = 400'000;
+  int64_t flops = 0;
+  for (const auto &contraction : contractions)
+    flops += contraction->flops();
+  bool serial = flops < smallFlops;
+  for (const auto &contraction : contractions)
+    contraction->emit(serial);
+  const Schedule &schedule = contractions.front()->getSchedule();
+  kernel.setWork(flops, serial);
+  kernel.setSchedule({{"rows", schedule.rows},
+                      {"groups", schedule.groups},
+                      {"lanes", schedule.width},
+                      {"chunk", schedule.chunk},
+                      {"panels", schedule.panels},
+                      {"unroll", schedule.unroll},
+                      {"prefetch", schedule.prefetch},
+                      {"tile_epilogue", schedule.tileEpilogue}});
+  return success();
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/ContractionShape.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// acc + a * b, in either order, on the operands as they are.
+static bool sumsProducts(linalg::GenericOp generic) {
+  if (generic.getNumDpsInputs() != 2 || generic.getNumDpsInits() != 1)
+    return false;
+  Block &body = *generic.getBody();
+  auto add = body.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!add || body.getOperations().size() != 3)
+    return false;
+  Value accumulator = body.getArgument(2);
+  Value product = add.getLhs() == accumulator ? add.getRhs() : add.getLhs();
+  if (add.getLhs() != accumulator && add.getRhs() != accumulator)
+    return false;
+  auto mul = product.getDefiningOp<arith::MulFOp>();
+  return mul && mul->getBlock() == &body && isa<BlockArgument>(mul.getLhs()) &&
+         isa<BlockArgument>(mul.getRhs()) && mul.getLhs() != mul.getRhs();
+}
+
+/// The kernel argument behind `tensor`, through views, and the position in it.
+static FailureOr<std::pair<Value, AffineExpr>> argumentBehind(Value tensor, Index index,
+                                                              const IndexSpace &space) {
+  while (auto view = throughView(tensor, index, space))
+    std::tie(tensor, index) = *view;
+  if (tensor.getDefiningOp())
+    return failure();
+  return std::make_pair(
+      tensor, space.linearize(index, cast<RankedTensorType>(tensor.getType()).getShape()));
+}
+
+static bool fits(ArrayRef<AffineExpr> positions, unsigned outer, unsigned inner,
+                 const IndexSpace &space) {
+  return llvm::all_of(positions, [&](AffineExpr position) {
+    std::optional<int64_t> a = space.coefficientOf(position, outer);
+    std::optional<int64_t> b = space.coefficientOf(position, inner);
+    return a && b && *a == *b * space.extent(inner);
+  });
+}
+
+FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, IndexSpace &space) {
+  if (!sumsProducts(generic))
+    return failure();
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  if (!element.isF32() && !element.isF64())
+    return failure();
+
+  // One dim of the space for each loop of more than one iteration.
+  SmallVector<int64_t, 4> ranges = generic.getStaticLoopRanges();
+  SmallVector<utils::IteratorType> kinds = generic.getIteratorTypesArray();
+  Index iteration;
+  SmallVector<unsigned> dims;
+  llvm::SmallBitVector reduces;
+  for (auto [range, kind] : llvm::zip_equal(ranges, kinds)) {
+    if (range == 0)
+      return failure();
+    if (range == 1) {
+      iteration.push_back(space.constant(0));
+      continue;
+    }
+    iteration.push_back(space.addDim(range));
+    dims.push_back(cast<AffineDimExpr>(iteration.back()).getPosition());
+    reduces.resize(dims.back() + 1);
+    reduces[dims.back()] = kind == utils::IteratorType::reduction;
+  }
+
+  ContractionShape shape;
+  shape.generic = generic;
+  auto position = [&](OpOperand &operand) {
+    return argumentBehind(operand.get(), operandIndex(generic, operand, iteration, space), space);
+  };
+  auto lhs = position(*generic.getDpsInputOperand(0));
+  auto rhs = position(*generic.getDpsInputOperand(1));
+  if (failed(lhs) || failed(rhs))
+    return failure();
+  std::tie(shape.lhs, shape.lhsPosition) = *lhs;
+  std::tie(shape.rhs, shape.rhsPosition) = *rhs;
+  shape.resultIndex = operandIndex(generic, *generic.getDpsInitOperand(0), iteration, space);
+  auto resultType = cast<RankedTensorType>(generic.getResultTypes().front());
+  shape.resultPosition = space.linearize(shape.resultIndex, resultType.getShape());
+  if (getElementTypeOrSelf(shape.lhs.getType()) != element ||
+      getElementTypeOrSelf(shape.rhs.getType()) != element)
+    return failure();
+
+  // Merge outer, inner pairs that every operand walks as one.
+  for (bool merged = true; merged;) {
+    merged = false;
+    for (unsigned outer : dims) {
+      for (unsigned inner : dims) {
+        if (outer == inner || reduces[outer] != reduces[inner] ||
+            !fits({shape.lhsPosition, shape.rhsPosition, shape.resultPosition}, outer, inner,
+                  space))
+          continue;
+        int64_t size = space.extent(inner);
+        AffineExpr both = space.addDim(space.extent(outer) * size);
+        Index replacement;
+        for (unsigned dim = 0; dim < space.size(); ++dim)
+          replacement.push_back(getAffineDimExpr(dim, generic.getContext()));
+        replacement[outer] = both.floorDiv(size);
+        replacement[inner] = both % size;
+        auto replace = [&](AffineExpr &expr) {
+          expr = space.simplify(expr.replaceDims(replacement));
+        };
+        replace(shape.lhsPosition);
+        replace(shape.rhsPosition);
+        replace(shape.resultPosition);
+        llvm::for_each(shape.resultIndex, replace);
+        bool reduction = reduces[outer];
+        // The merged dim stands where the outer one stood.
+        unsigned number = cast<AffineDimExpr>(both).getPosition();
+        llvm::replace(dims, outer, number);
+        llvm::erase(dims, inner);
+        reduces.resize(number + 1);
+        reduces[number] = reduction;
+        merged = true;
+        break;
+      }
+      if (merged)
+        break;
+    }
+  }
+
+  for (unsigned dim : dims) {
+    std::optional<int64_t> inLhs = space.coefficientOf(shape.lhsPosition, dim);
+    std::optional<int64_t> inRhs = space.coefficientOf(shape.rhsPosition, dim);
+    if (!inLhs || !inRhs || !space.coefficientOf(shape.resultPosition, dim))
+      return failure();
+    if (reduces[dim])
+      shape.reduced.push_back(dim);
+    else if (*inLhs && *inRhs)
+      shape.batch.push_back(dim);
+    else
+      (*inLhs ? shape.lhsFree : shape.rhsFree).push_back(dim);
+  }
+  return shape;
+}
+
+int64_t ContractionShape::flops(const IndexSpace &space) const {
+  int64_t total = 2;
+  for (const auto &dims : {batch, lhsFree, rhsFree, reduced})
+    for (unsigned dim : dims)
+      total *= space.extent(dim);
+  return total;
+}
+
+/// The index of each result of `user` whose operand `operand` has `index`.
+static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, IndexSpace &space) {
+  Operation *user = operand.getOwner();
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(user)) {
+    ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
+    Index result;
+    for (const auto &group : collapse.getReassociationIndices())
+      result.push_back(space.linearize(ArrayRef(index).slice(group.front(), group.size()),
+                                       shape.slice(group.front(), group.size())));
+    return result;
+  }
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(user)) {
+    ArrayRef<int64_t> shape = expand.getResultType().getShape();
+    Index result;
+    for (auto [expr, group] : llvm::zip_equal(index, expand.getReassociationIndices()))
+      llvm::append_range(result,
+                         space.delinearize(expr, shape.slice(group.front(), group.size())));
+    return result;
+  }
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user)) {
+    // Only what drops padding at the end keeps every point's place.
+    if (slice.getDroppedDims().any() ||
+        llvm::any_of(slice.getStaticOffsets(), [](int64_t offset) { return offset != 0; }) ||
+        llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride != 1; }))
+      return failure();
+    return index;
+  }
+  auto generic = dyn_cast<linalg::GenericOp>(user);
+  if (!generic || isReduction(generic) || generic.getNumResults() != 1 ||
+      generic.isDpsInit(&operand))
+    return failure();
+  Index iteration(generic.getNumLoops());
+  for (auto [expr, at] :
+       llvm::zip_equal(generic.getMatchingIndexingMap(&operand).getResults(), index))
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      iteration[dim.getPosition()] = at;
+  // Size-1 loops may stand outside the operand's map.
+  for (auto [expr, range] : llvm::zip_equal(iteration, generic.getStaticLoopRanges()))
+    if (!expr) {
+      if (range != 1)
+        return failure();
+      expr = space.constant(0);
+    }
+  Index result;
+  for (AffineExpr expr : generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)).getResults())
+    result.push_back(space.simplify(expr.replaceDims(iteration)));
+  return result;
+}
+
+FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel,
+                                                         linalg::GenericOp contraction,
+                                                         const Index &index, IndexSpace &space) {
+  llvm::MapVector<Value, Index> reached;
+  reached[contraction->getResult(0)] = index;
+  SmallVector<EpilogueRoot> roots;
+  SmallVector<Value> worklist{contraction->getResult(0)};
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    Index at = reached[value];
+    for (auto [number, root] : llvm::enumerate(kernel.roots))
+      if (root == value)
+        roots.push_back({static_cast<unsigned>(number), at});
+    for (OpOperand &use : value.getUses()) {
+      if (isa<func::ReturnOp>(use.getOwner()))
+        continue;
+      FailureOr<Index> next = indexThrough(use, at, space);
+      if (failed(next))
+        return failure();
+      Value result = use.getOwner()->getResult(0);
+      if (reached.insert({result, *next}).second)
+        worklist.push_back(result);
+    }
+  }
+  if (roots.empty())
+    return failure();
+  return roots;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Demand.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+class Visitor {
+public:
+  Visitor(IndexSpace &space, Demand &demand) : space(space), demand(demand) {}
+
+  void visit(Value tensor, ArrayRef<AffineExpr> index, SmallVector<Access> &accesses) {
+    demand.visited.push_back({tensor, Index(index)});
+    if (auto view = throughView(tensor, index, space))
+      return visit(view->first, view->second, accesses);
+    Operation *op = tensor.getDefiningOp();
+    if (!op) {
+      ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+      accesses.push_back({tensor, space.linearize(index, shape)});
+      return;
+    }
+    if (auto pad = dyn_cast<tensor::PadOp>(op)) {
+      Index source;
+      for (auto [i, expr] : llvm::enumerate(index))
+        source.push_back(space.simplify(expr - pad.getStaticLow()[i]));
+      return visit(pad.getSource(), source, accesses);
+    }
+    if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
+      llvm::SmallBitVector dropped = insert.getDroppedDims();
+      Index source;
+      for (auto [i, expr] : llvm::enumerate(index))
+        if (!dropped[i])
+          source.push_back(space.simplify(expr - insert.getStaticOffset(i)));
+      visit(insert.getSource(), source, accesses);
+      return visit(insert.getDest(), index, accesses);
+    }
+    if (auto generic = dyn_cast<linalg::GenericOp>(op))
+      visitGeneric(generic, cast<OpResult>(tensor), index, accesses);
+  }
+
+private:
+  void visitGeneric(linalg::GenericOp generic, OpResult result, ArrayRef<AffineExpr> index,
+                    SmallVector<Access> &accesses) {
+    if (demand.find(result, index))
+      return;
+    FailureOr<Index> iteration = iterationAt(generic, result.getResultNumber(), index, space);
+    if (failed(iteration))
+      return;
+    if (!isReduction(generic)) {
+      demand.scalarOps += generic.getBody()->getOperations().size() - 1;
+      visitOperands(generic, *iteration, accesses);
+      return;
+    }
+    ReductionDemand reduction{generic, Index(index), *iteration, {}, {}};
+    SmallVector<int64_t, 4> ranges = generic.getStaticLoopRanges();
+    for (auto [expr, range] : llvm::zip_equal(reduction.iteration, ranges))
+      if (!expr) {
+        expr = space.addDim(range);
+        reduction.reducedDims.push_back(cast<AffineDimExpr>(expr).getPosition());
+      }
+    visitOperands(generic, reduction.iteration, reduction.accesses);
+    demand.reductions.push_back(std::move(reduction));
+  }
+
+  void visitOperands(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration,
+                     SmallVector<Access> &accesses) {
+    for (OpOperand *operand : generic.getDpsInputOperands())
+      if (generic.payloadUsesValueFromOperand(operand))
+        visit(operand->get(), operandIndex(generic, *operand, iteration, space), accesses);
+    generic.getBody()->walk([&](tensor::ExtractOp extract) {
+      accesses.push_back({extract.getTensor(), std::nullopt});
+    });
+  }
+
+  IndexSpace &space;
+  Demand &demand;
+};
+} // namespace
+
+const ReductionDemand *Demand::find(Value tensor, ArrayRef<AffineExpr> index) const {
+  for (const ReductionDemand &reduction : reductions)
+    if (reduction.generic == tensor.getDefiningOp() && ArrayRef(reduction.index) == index)
+      return &reduction;
+  return nullptr;
+}
+
+Demand weft::demandOf(Value tensor, ArrayRef<AffineExpr> index, IndexSpace &space) {
+  Demand demand;
+  Visitor(space, demand).visit(tensor, index, demand.accesses);
+  return demand;
+}

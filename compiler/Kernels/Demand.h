@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a point of a tensor needs: the memory it reads and the reductions it stands on,
+// found symbolically, ahead of emission, with the index arithmetic of PointEmitter.
+#ifndef WEFT_COMPILER_KERNELS_DEMAND_H
+#define WEFT_COMPILER_KERNELS_DEMAND_H
+
+#include "compiler/Kernels/PointEmitter.h"
+
+namespace weft {
+
+/// One read of a kernel argument. An unknown position (a gather's) has no index.
+struct Access {
+  mlir::Value tensor;
+  std::optional<mlir::AffineExpr> position; ///< row-major
+};
+
+/// A reduction wanted at one index of its result.
+struct ReductionDemand {
+  mlir::linalg::GenericOp generic;
+  Index index;                            ///< of its results
+  Index iteration;                        ///< parallel dims from `index`, reduced dims new
+  llvm::SmallVector<unsigned> reducedDims; ///< of the index space, outermost first
+  llvm::SmallVector<Access> accesses;     ///< reads of its body
+};
+
+struct Demand {
+  llvm::SmallVector<ReductionDemand, 0> reductions; ///< what one needs comes ahead of it
+  llvm::SmallVector<Access> accesses;               ///< outside the reductions
+  llvm::SmallVector<std::pair<mlir::Value, Index>> visited;
+  int64_t scalarOps = 0; ///< body ops for one point, outside the reductions
+
+  const ReductionDemand *find(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index) const;
+};
+
+/// The demand of `tensor` at `index`; reduced dims are added to `space`.
+Demand demandOf(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index, IndexSpace &space);
+
+} // namespace weft
+
+#endif

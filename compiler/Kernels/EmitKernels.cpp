@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Chooses the emitter of a kernel, after checking that emitters can follow its ops.
+#include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/Kernels.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace weft;
+
+static LogicalResult checkKernel(func::FuncOp kernel) {
+  if (!kernel.getBody().hasOneBlock())
+    return kernel.emitError("expected a kernel of one block");
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    if (!isa<linalg::GenericOp, linalg::FillOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+             tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::PadOp, tensor::EmptyOp,
+             tensor::CastOp, arith::ConstantOp>(op))
+      return op.emitError("no emitter follows '") << op.getName() << "'";
+  return success();
+}
+
+LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
+  if (failed(checkKernel(source)))
+    return failure();
+  KernelFunction kernel(source, target);
+  bool contraction =
+      source->getAttrOfType<StringAttr>("weft.kernel").getValue() == "contraction";
+  if (!(contraction && succeeded(emitContraction(kernel))) && failed(emitNest(kernel))) {
+    kernel.emitted.erase();
+    return failure();
+  }
+  kernel.replaceSource();
+  return success();
+}
+
+namespace {
+class EmitKernelsPass : public PassWrapper<EmitKernelsPass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitKernelsPass)
+
+  EmitKernelsPass(TargetInfo target) : target(std::move(target)) {}
+
+  StringRef getArgument() const override { return "weft-emit-kernels"; }
+  StringRef getDescription() const override { return "Emit the loops of every kernel"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<affine::AffineDialect, arith::ArithDialect, memref::MemRefDialect,
+                    scf::SCFDialect, vector::VectorDialect>();
+  }
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> kernels;
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr("weft.kernel"))
+        kernels.push_back(function);
+    for (func::FuncOp kernel : kernels)
+      if (failed(emitKernel(kernel, target)))
+        return signalPassFailure();
+  }
+
+private:
+  TargetInfo target;
+};
+} // namespace
+
+std::unique_ptr<Pass> weft::createEmitKernelsPass(TargetInfo target) {
+  return std::make_unique<EmitKernelsPass>(std::move(target));
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One function per kind of kernel. Each fills KernelFunction::emitted, or fails without
+// having emitted anything, so that the next kind can be asked.
+#ifndef WEFT_COMPILER_KERNELS_EMITTERS_H
+#define WEFT_COMPILER_KERNELS_EMITTERS_H
+
+#include "compiler/Kernels/KernelFunction.h"
+
+namespace weft {
+
+/// Anything that PointEmitter can follow.
+llvm::LogicalResult emitNest(KernelFunction &kernel);
+
+/// Contractions with their epilogue. Fails on shapes that have no register tile.
+llvm::LogicalResult emitContraction(KernelFunction &kernel);
+
+} // namespace weft
+
+#endif

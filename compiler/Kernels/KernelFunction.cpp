@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/KernelFunction.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+static MemRefType memrefOf(Type tensor) {
+  auto type = cast<RankedTensorType>(tensor);
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+static Buffer flatten(OpBuilder &builder, Location loc, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  auto flatType = MemRefType::get({type.getNumElements()}, type.getElementType());
+  Value flat = memref;
+  if (type != flatType)
+    flat = memref::ReinterpretCastOp::create(builder, loc, flatType, memref, /*offset=*/0,
+                                             ArrayRef<int64_t>{type.getNumElements()},
+                                             ArrayRef<int64_t>{1});
+  return {flat, llvm::to_vector(type.getShape())};
+}
+
+KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target)
+    : source(source), target(target), builder(source), loc(source.getLoc()) {
+  SmallVector<Type> types;
+  for (Type type : source.getArgumentTypes())
+    types.push_back(memrefOf(type));
+  for (Type type : source.getResultTypes())
+    types.push_back(memrefOf(type));
+  // The scratch size is known when emission is over.
+  types.push_back(MemRefType::get({0}, builder.getI8Type()));
+  types.append(2, builder.getIndexType());
+  emitted = func::FuncOp::create(builder, loc, source.getName(),
+                                 builder.getFunctionType(types, {}),
+                                 ArrayRef<NamedAttribute>{});
+  emitted.setPrivate();
+  emitted->setAttr("weft.kernel", source->getAttr("weft.kernel"));
+
+  Block *entry = emitted.addEntryBlock();
+  builder.setInsertionPointToStart(entry);
+  unsigned inputs = source.getNumArguments();
+  for (unsigned i = 0; i < inputs; ++i)
+    argumentBuffers.push_back(flatten(builder, loc, entry->getArgument(i)));
+  for (unsigned i = 0; i < source.getNumResults(); ++i)
+    rootBuffers.push_back(flatten(builder, loc, entry->getArgument(inputs + i)));
+  unsigned last = entry->getNumArguments();
+  scratchArgument = entry->getArgument(last - 3);
+  thread = entry->getArgument(last - 2);
+  threads = entry->getArgument(last - 1);
+  roots = llvm::to_vector(source.getBody().front().getTerminator()->getOperands());
+}
+
+PointEmitter KernelFunction::pointEmitter(IndexSpace &space) {
+  PointEmitter emitter(builder, space);
+  emitter.loc = loc;
+  for (auto [argument, buffer] : llvm::zip_equal(source.getArguments(), argumentBuffers))
+    emitter.setBuffer(argument, buffer);
+  return emitter;
+}
+
+Value KernelFunction::scratch(Type element, int64_t elements) {
+  int64_t bytes = llvm::alignTo(llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) * elements, 64);
+  OpBuilder::InsertionGuard guard(builder);
+  // The views stand at the function's start, so that every loop sees them.
+  builder.setInsertionPointAfterValue(rootBuffers.empty() ? scratchArgument
+                                                          : rootBuffers.back().flat);
+  Value offset = arith::ConstantIndexOp::create(builder, loc, scratchBytes);
+  scratchBytes += bytes;
+  return memref::ViewOp::create(builder, loc, MemRefType::get({elements}, element),
+                                scratchArgument, offset, ValueRange());
+}
+
+std::pair<Value, Value> KernelFunction::share(int64_t total, bool serial) {
+  Value count = arith::ConstantIndexOp::create(builder, loc, total);
+  if (serial) {
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value first = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, zero);
+    return {zero, arith::SelectOp::create(builder, loc, first, count, zero)};
+  }
+  auto border = [&](Value number) -> Value {
+    Value scaled = arith::MulIOp::create(builder, loc, count, number);
+    return arith::DivUIOp::create(builder, loc, scaled, threads);
+  };
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value next = arith::AddIOp::create(builder, loc, thread, one);
+  Value low = border(thread);
+  return {low, border(next)};
+}
+
+void KernelFunction::setSchedule(ArrayRef<ScheduleEntry> schedule) {
+  SmallVector<NamedAttribute> entries;
+  for (auto [name, value] : schedule)
+    entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
+  emitted->setAttr("weft.schedule", builder.getDictionaryAttr(entries));
+}
+
+void KernelFunction::setWork(int64_t flops, bool serial) {
+  int64_t bytes = 0;
+  auto count = [&](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    bytes += tensor.getNumElements() * llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+  };
+  llvm::for_each(source.getArgumentTypes(), count);
+  llvm::for_each(source.getResultTypes(), count);
+  emitted->setAttr("weft.flops", builder.getI64IntegerAttr(flops));
+  emitted->setAttr("weft.bytes", builder.getI64IntegerAttr(bytes));
+  if (serial)
+    emitted->setAttr("weft.serial", builder.getUnitAttr());
+}
+
+void KernelFunction::replaceSource() {
+  builder.setInsertionPointToEnd(&emitted.getBody().front());
+  func::ReturnOp::create(builder, loc);
+  auto type = MemRefType::get({scratchBytes}, builder.getI8Type());
+  scratchArgument.setType(type);
+  emitted.setFunctionType(builder.getFunctionType(emitted.getBody().getArgumentTypes(), {}));
+  emitted->setAttr("weft.scratch_bytes", builder.getI64IntegerAttr(scratchBytes));
+  source.erase();
+}
+
+SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, Value low, Value high,
+                                  int64_t step, ValueRange carried, LoopBody body) {
+  Value stride = arith::ConstantIndexOp::create(builder, loc, step);
+  auto loop = scf::ForOp::create(builder, loc, low, high, stride, carried,
+                                 [](OpBuilder &, Location, Value, ValueRange) {});
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!loop.getBody()->empty() && isa<scf::YieldOp>(loop.getBody()->back()))
+    loop.getBody()->back().erase();
+  builder.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(builder, loc, next);
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, int64_t low, int64_t high,
+                                  int64_t step, ValueRange carried, LoopBody body) {
+  Value first = arith::ConstantIndexOp::create(builder, loc, low);
+  if (high - low <= step)
+    return high > low ? body(first, carried) : llvm::to_vector(carried);
+  Value last = arith::ConstantIndexOp::create(builder, loc, high);
+  return emitLoop(builder, loc, first, last, step, carried, body);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The memref form of a kernel while it is being emitted, beside its tensor form.
+#ifndef WEFT_COMPILER_KERNELS_KERNELFUNCTION_H
+#define WEFT_COMPILER_KERNELS_KERNELFUNCTION_H
+
+#include "compiler/Kernels/PointEmitter.h"
+#include "compiler/Target/TargetInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weft {
+
+/// The emitter's decisions, kept as `weft.schedule` on the kernel.
+using ScheduleEntry = std::pair<llvm::StringRef, int64_t>;
+
+struct KernelFunction {
+  /// Creates `emitted` beside `source`, with the signature of the loops stage.
+  KernelFunction(mlir::func::FuncOp source, const TargetInfo &target);
+
+  /// Erase the tensor form and give its name to the memref form.
+  void replaceSource();
+
+  /// Attributes that later stages and the report read.
+  void setSchedule(llvm::ArrayRef<ScheduleEntry> schedule);
+  void setWork(int64_t flops, bool serial);
+
+  /// Reserve per-thread scratch; returns a flat buffer of `elements` elements.
+  mlir::Value scratch(mlir::Type element, int64_t elements);
+
+  /// This thread's part [low, high) of `total` equal pieces of work. Serial: thread 0 takes all.
+  std::pair<mlir::Value, mlir::Value> share(int64_t total, bool serial);
+
+  /// A point emitter that knows the kernel's arguments.
+  PointEmitter pointEmitter(IndexSpace &space);
+
+  mlir::func::FuncOp source, emitted;
+  const TargetInfo &target;
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  llvm::SmallVector<mlir::Value> roots;  ///< what the tensor form returns
+  llvm::SmallVector<Buffer> rootBuffers; ///< where it goes
+  mlir::Value thread, threads;
+
+private:
+  llvm::SmallVector<Buffer> argumentBuffers;
+  mlir::Value scratchArgument;
+  int64_t scratchBytes = 0;
+};
+
+using LoopBody =
+    llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
+
+/// scf.for from `low` to `high`; the body gets the variable and the carried values.
+llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location loc,
+                                        mlir::Value low, mlir::Value high, int64_t step,
+                                        mlir::ValueRange carried, LoopBody body);
+llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location loc, int64_t low,
+                                        int64_t high, int64_t step, mlir::ValueRange carried,
+                                        LoopBody body);
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Elementwise, row and window kernels: a grid of cells shared among the threads; in every
+// cell first the reductions, each in its own loops, then the loops that store the roots.
+// Vectors run along a grid dim when memory is contiguous there (every lane reduces for
+// itself), otherwise along the reduced dims.
+#include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/Reductions.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+/// A root stored in the nest of another, and where it lies in terms of that nest's dims.
+struct NestRoot {
+  unsigned number;
+  Index index;
+};
+
+class Nest {
+public:
+  Nest(KernelFunction &kernel, unsigned leader)
+      : kernel(kernel), leader(leader), space(kernel.emitted.getContext()),
+        point(kernel.pointEmitter(space)) {}
+
+  /// Plan the loops for the leading root; other roots may join.
+  void plan(MutableArrayRef<bool> done);
+  void emit(bool serial);
+  int64_t flops() const;
+
+private:
+  void planDims();
+  void chooseLaneDim();
+  void planGrid();
+  void adopt(MutableArrayRef<bool> done);
+  bool onGrid(const NestRoot &root) const;
+
+  void emitCell(Value block, int64_t extent);
+  void emitReductions();
+  void emitStores(bool gridOnly);
+  void emitRowLoops(ArrayRef<unsigned> dims);
+
+  KernelFunction &kernel;
+  unsigned leader;
+  IndexSpace space;
+  PointEmitter point;
+  Demand demand;
+  SmallVector<NestRoot> roots;
+  SmallVector<unsigned> gridDims, rowDims; ///< rowDims: looped over inside a cell
+  std::optional<unsigned> laneDim;         ///< vectors along this dim
+  bool vertical = false;                   ///< the lane dim is a grid dim
+  int64_t width = 1;
+  int64_t laneBlock = 1;  ///< values of the lane dim in one cell
+  int64_t laneBlocks = 1;
+  SmallVector<int64_t> gridShape;
+  std::map<std::pair<void *, SmallVector<void *, 4>>, Emitted> reduced;
+};
+
+} // namespace
+
+/// Point work in a cell worth the grid's index arithmetic.
+constexpr int64_t cellElements = 4096;
+
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+void Nest::plan(MutableArrayRef<bool> done) {
+  Type element = tensorType(kernel.roots[leader]).getElementType();
+  width = kernel.target.lanes(std::max(32u, element.getIntOrFloatBitWidth()));
+  planDims();
+  chooseLaneDim();
+  planGrid();
+  adopt(done);
+}
+
+void Nest::planDims() {
+  Value root = kernel.roots[leader];
+  ArrayRef<int64_t> shape = tensorType(root).getShape();
+  int64_t total = ShapedType::getNumElements(shape);
+  // A pointwise kernel over memory in one order is one long loop.
+  if (shape.size() > 1) {
+    IndexSpace flat(kernel.emitted.getContext());
+    Index index = flat.delinearize(flat.addDim(total), shape);
+    Demand flatDemand = demandOf(root, index, flat);
+    if (flatDemand.reductions.empty() && stridedAccesses(flatDemand.accesses, 0, flat) == 0) {
+      space = flat;
+      roots.push_back({leader, index});
+      demand = std::move(flatDemand);
+      gridDims = {0};
+      return;
+    }
+  }
+  Index index;
+  for (int64_t size : shape)
+    index.push_back(size == 1 ? space.constant(0) : space.addDim(size));
+  roots.push_back({leader, index});
+  unsigned rootDims = space.size();
+  demand = demandOf(root, index, space);
+
+  llvm::SmallBitVector grid(rootDims);
+  if (demand.reductions.empty())
+    grid.set();
+  for (const ReductionDemand &reduction : demand.reductions)
+    for (AffineExpr expr : reduction.index)
+      for (unsigned dim = 0; dim < rootDims; ++dim)
+        if (expr.isFunctionOfDim(dim))
+          grid.set(dim);
+  for (unsigned dim = 0; dim < rootDims; ++dim)
+    (grid[dim] ? gridDims : rowDims).push_back(dim);
+}
+
+void Nest::chooseLaneDim() {
+  if (!gridDims.empty() && (rowDims.empty() || gridDims.back() > rowDims.back())) {
+    // The innermost dim of the result is on the grid. Reductions along contiguous memory
+    // are the reason to leave its store scalar.
+    unsigned dim = gridDims.back();
+    int64_t strided = 0, rows = 0;
+    for (const ReductionDemand &reduction : demand.reductions) {
+      strided += stridedAccesses(reduction.accesses, dim, space);
+      int64_t least = reduction.accesses.size();
+      for (unsigned reducedDim : reduction.reducedDims)
+        if (space.extent(reducedDim) >= width)
+          least = std::min(least, stridedAccesses(reduction.accesses, reducedDim, space));
+      rows += least;
+    }
+    vertical = demand.reductions.empty() || strided <= rows;
+    if (vertical)
+      laneDim = dim;
+  }
+  if (!vertical && !rowDims.empty())
+    laneDim = rowDims.back();
+}
+
+void Nest::planGrid() {
+  if (vertical) {
+    gridDims.pop_back();
+    int64_t extent = space.extent(*laneDim);
+    if (demand.reductions.empty()) {
+      // Whole lines go into one cell until it is worth its index arithmetic.
+      laneBlock = std::min(extent, cellElements);
+      int64_t elements = laneBlock;
+      while (laneBlock == extent && !gridDims.empty() &&
+             elements * space.extent(gridDims.back()) <= cellElements) {
+        elements *= space.extent(gridDims.back());
+        rowDims.insert(rowDims.begin(), gridDims.pop_back_val());
+      }
+    } else {
+      laneBlock = std::min(extent, maxLaneGroups * width);
+    }
+    laneBlocks = llvm::divideCeil(extent, laneBlock);
+  }
+  for (unsigned dim : gridDims)
+    gridShape.push_back(space.extent(dim));
+  gridShape.push_back(laneBlocks);
+}
+
+bool Nest::onGrid(const NestRoot &root) const {
+  for (AffineExpr expr : root.index)
+    for (unsigned dim : rowDims)
+      if (expr.isFunctionOfDim(dim))
+        return false;
+  return true;
+}
+
+/// Roots that this nest computes anyway are stored by it.
+void Nest::adopt(MutableArrayRef<bool> done) {
+  done[leader] = true;
+  for (unsigned number = 0; number < done.size(); ++number) {
+    if (done[number])
+      continue;
+    Value root = kernel.roots[number];
+    for (const auto &[tensor, index] : demand.visited) {
+      if (tensor != root)
+        continue;
+      // Every element exactly once: distinct dims that cover the shape, and all grid dims.
+      llvm::SmallBitVector used(space.size());
+      bool covers = true;
+      for (auto [expr, size] : llvm::zip_equal(index, tensorType(root).getShape())) {
+        if (size == 1)
+          continue;
+        auto dim = dyn_cast<AffineDimExpr>(expr);
+        covers = covers && dim && !used[dim.getPosition()] &&
+                 space.extent(dim.getPosition()) == size;
+        if (covers)
+          used.set(dim.getPosition());
+      }
+      for (unsigned dim : gridDims)
+        covers = covers && used[dim];
+      if (vertical)
+        covers = covers && used[*laneDim];
+      NestRoot candidate{number, index};
+      bool ofReduction = false;
+      for (const ReductionDemand &reduction : demand.reductions)
+        for (unsigned dim : reduction.reducedDims)
+          ofReduction |= used[dim];
+      if (!covers || ofReduction)
+        continue;
+      bool allRows = llvm::all_of(rowDims, [&](unsigned dim) { return used[dim]; });
+      if (!allRows && !onGrid(candidate))
+        continue;
+      roots.push_back(candidate);
+      done[number] = true;
+      break;
+    }
+  }
+}
+
+int64_t Nest::flops() const {
+  int64_t total = demand.scalarOps * tensorType(kernel.roots[leader]).getNumElements();
+  int64_t cells = ShapedType::getNumElements(gridShape) * laneBlock;
+  for (const ReductionDemand &reduction : demand.reductions) {
+    int64_t points = cells;
+    for (unsigned dim : reduction.reducedDims)
+      points *= space.extent(dim);
+    linalg::GenericOp generic = reduction.generic;
+    total += points * std::max<int64_t>(1, generic.getBody()->getOperations().size() - 1);
+  }
+  return total;
+}
+
+void Nest::emitReductions() {
+  for (const ReductionDemand &reduction : demand.reductions) {
+    SmallVector<Emitted> values = emitReduction(point, reduction, width);
+    for (auto [i, value] : llvm::enumerate(values)) {
+      linalg::GenericOp generic = reduction.generic;
+      std::pair<void *, SmallVector<void *, 4>> key{
+          generic->getResult(i).getAsOpaquePointer(), {}};
+      for (AffineExpr expr : reduction.index)
+        key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
+      reduced[key] = value;
+    }
+  }
+}
+
+void Nest::emitStores(bool gridOnly) {
+  for (const NestRoot &root : roots)
+    if (onGrid(root) == gridOnly)
+      point.store(kernel.rootBuffers[root.number], root.index,
+                  point.emitAt(kernel.roots[root.number], root.index));
+}
+
+void Nest::emitRowLoops(ArrayRef<unsigned> dims) {
+  if (dims.empty()) {
+    emitStores(/*gridOnly=*/false);
+    return;
+  }
+  unsigned dim = dims.front();
+  if (!vertical && dim == *laneDim) {
+    Value zero = arith::ConstantIndexOp::create(kernel.builder, kernel.loc, 0);
+    emitLaneLoop(point, dim, zero, space.extent(dim), width, {}, [&](Value, ValueRange) {
+      emitRowLoops(dims.drop_front());
+      return SmallVector<Value>();
+    });
+    point.setLanes(Lanes());
+    return;
+  }
+  emitLoop(kernel.builder, kernel.loc, 0, space.extent(dim), 1, {}, [&](Value variable, ValueRange) {
+    point.setDim(dim, variable);
+    point.forget();
+    emitRowLoops(dims.drop_front());
+    return SmallVector<Value>();
+  });
+  point.forget();
+}
+
+void Nest::emitCell(Value block, int64_t extent) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  reduced.clear();
+  point.forget();
+  if (!vertical) {
+    point.setLanes(Lanes());
+    emitReductions();
+    emitStores(/*gridOnly=*/true);
+    if (!rowDims.empty())
+      emitRowLoops(rowDims);
+    return;
+  }
+  Value size = arith::ConstantIndexOp::create(builder, loc, laneBlock);
+  Value base = arith::MulIOp::create(builder, loc, block, size);
+  auto body = [&](Value, ValueRange) {
+    emitReductions();
+    emitStores(/*gridOnly=*/true);
+    if (!rowDims.empty())
+      emitRowLoops(rowDims);
+    return SmallVector<Value>();
+  };
+  if (demand.reductions.empty() && !rowDims.empty()) {
+    // Pointwise: the lanes are the innermost loop.
+    std::function<void(ArrayRef<unsigned>)> loops = [&](ArrayRef<unsigned> dims) {
+      if (dims.empty()) {
+        emitLaneLoop(point, *laneDim, base, extent, width, {}, [&](Value, ValueRange) {
+          emitStores(false);
+          emitStores(true);
+          return SmallVector<Value>();
+        });
+        return;
+      }
+      emitLoop(builder, loc, 0, space.extent(dims.front()), 1, {}, [&](Value variable, ValueRange) {
+        point.setDim(dims.front(), variable);
+        loops(dims.drop_front());
+        return SmallVector<Value>();
+      });
+    };
+    loops(rowDims);
+    return;
+  }
+  emitLaneLoop(point, *laneDim, base, extent, width, {}, body);
+}
+
+void Nest::emit(bool serial) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  point.setOverride([this](PointEmitter &, Value tensor,
+                           ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
+    if (reduced.empty())
+      return std::nullopt;
+    std::pair<void *, SmallVector<void *, 4>> key{tensor.getAsOpaquePointer(), {}};
+    for (AffineExpr expr : index)
+      key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
+    auto found = reduced.find(key);
+    return found == reduced.end() ? std::nullopt : std::optional<Emitted>(found->second);
+  });
+
+  auto [low, high] = kernel.share(ShapedType::getNumElements(gridShape), serial);
+  emitLoop(builder, loc, low, high, 1, {}, [&](Value cell, ValueRange) {
+    // Cell number to grid dims and lane block, innermost first.
+    Value rest = cell;
+    SmallVector<Value> position(gridShape.size());
+    for (int64_t i = gridShape.size() - 1; i > 0; --i) {
+      Value size = arith::ConstantIndexOp::create(builder, loc, gridShape[i]);
+      position[i] = arith::RemUIOp::create(builder, loc, rest, size);
+      rest = arith::DivUIOp::create(builder, loc, rest, size);
+    }
+    position[0] = rest;
+    for (auto [i, dim] : llvm::enumerate(gridDims))
+      point.setDim(dim, position[i]);
+    Value block = position.back();
+    int64_t tail = vertical ? space.extent(*laneDim) % laneBlock : 0;
+    if (tail == 0 || laneBlocks == 1) {
+      emitCell(block, laneBlock);
+      return SmallVector<Value>();
+    }
+    Value last = arith::ConstantIndexOp::create(builder, loc, laneBlocks - 1);
+    Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, block, last);
+    auto branch = scf::IfOp::create(builder, loc, isLast, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    emitCell(block, tail);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    emitCell(block, laneBlock);
+    return SmallVector<Value>();
+  });
+}
+
+LogicalResult weft::emitNest(KernelFunction &kernel) {
+  // Dividing work has a price: a barrier, and the caches of two cores.
+  constexpr int64_t smallWork = 64 << 10;
+  int64_t elements = 0;
+  for (Value root : kernel.roots)
+    elements += tensorType(root).getNumElements();
+  for (Type type : kernel.source.getArgumentTypes())
+    elements = std::max(elements, std::min<int64_t>(cast<RankedTensorType>(type).getNumElements(),
+                                                    smallWork));
+  bool serial = elements < smallWork / 4;
+
+  SmallVector<bool> done(kernel.roots.size(), false);
+  int64_t flops = 0;
+  // Later roots stand on earlier ones: the last leads.
+  for (int64_t leader = done.size() - 1; leader >= 0; --leader) {
+    if (done[leader])
+      continue;
+    if (tensorType(kernel.roots[leader]).getNumElements() == 0) {
+      done[leader] = true;
+      continue;
+    }
+    Nest nest(kernel, leader);
+    nest.plan(done);
+    nest.emit(serial);
+    flops += nest.flops();
+  }
+  kernel.setWork(flops, serial);
+  kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
+  return success();
+}

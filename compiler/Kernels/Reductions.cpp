@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Reductions.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+int64_t weft::stridedAccesses(ArrayRef<Access> accesses, unsigned dim, const IndexSpace &space) {
+  int64_t strided = 0;
+  for (const Access &access : accesses) {
+    if (!access.position)
+      continue;
+    std::optional<int64_t> stride = space.coefficientOf(*access.position, dim);
+    strided += !stride || (*stride != 0 && *stride != 1);
+  }
+  return strided;
+}
+
+SmallVector<Value> weft::emitLaneLoop(PointEmitter &point, unsigned dim, Value base,
+                                      int64_t extent, int64_t width, ArrayRef<Value> carried,
+                                      LoopBody body) {
+  OpBuilder &builder = point.builder;
+  Location loc = point.loc;
+  int64_t block = maxLaneGroups * width;
+  int64_t whole = extent / block * block;
+  auto at = [&](Value offset, int64_t valid) {
+    point.setDim(dim, arith::AddIOp::create(builder, loc, base, offset));
+    int64_t groups = llvm::divideCeil(valid, width);
+    point.setLanes({static_cast<int64_t>(dim), width, groups, valid});
+  };
+  SmallVector<Value> values(carried);
+  if (whole > 0)
+    values = emitLoop(builder, loc, 0, whole, block, values, [&](Value offset, ValueRange now) {
+      at(offset, block);
+      return body(offset, now);
+    });
+  if (int64_t rest = extent - whole) {
+    Value offset = arith::ConstantIndexOp::create(builder, loc, whole);
+    at(offset, rest);
+    values = body(offset, values);
+  }
+  point.forget();
+  return values;
+}
+
+namespace {
+/// The loops of one reduction. Accumulators are a flat list: per result, per lane group.
+class ReductionLoops {
+public:
+  ReductionLoops(PointEmitter &point, const ReductionDemand &reduction, int64_t width)
+      : point(point), reduction(reduction), width(width), generic(reduction.generic) {}
+
+  SmallVector<Emitted> emit();
+
+private:
+  std::optional<vector::CombiningKind> combiningKind();
+  std::optional<unsigned> horizontalDim();
+  SmallVector<Emitted> emitWithCurrentLanes();
+  SmallVector<Emitted> emitHorizontally(unsigned dim, vector::CombiningKind kind);
+  SmallVector<Value> emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
+                               llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> innermost);
+  /// The accumulators after the current point.
+  SmallVector<Emitted> step(ArrayRef<Emitted> accumulators);
+  SmallVector<Emitted> initialValues();
+
+  PointEmitter &point;
+  const ReductionDemand &reduction;
+  int64_t width;
+  linalg::GenericOp generic;
+};
+} // namespace
+
+SmallVector<Emitted> ReductionLoops::initialValues() {
+  SmallVector<Emitted> initial;
+  for (OpOperand &init : generic.getDpsInitsMutable())
+    initial.push_back(point.emitAt(
+        init.get(), operandIndex(generic, init, reduction.iteration, point.space)));
+  return initial;
+}
+
+SmallVector<Emitted> ReductionLoops::step(ArrayRef<Emitted> accumulators) {
+  SmallVector<Emitted> arguments(generic.getBody()->getNumArguments());
+  for (OpOperand *operand : generic.getDpsInputOperands())
+    if (generic.payloadUsesValueFromOperand(operand))
+      arguments[operand->getOperandNumber()] = point.emitAt(
+          operand->get(), operandIndex(generic, *operand, reduction.iteration, point.space));
+  for (auto [i, accumulator] : llvm::enumerate(accumulators))
+    arguments[generic.getNumDpsInputs() + i] = accumulator;
+  return point.emitBody(generic, reduction.iteration, arguments);
+}
+
+SmallVector<Value>
+ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
+                          llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> innermost) {
+  if (dims.empty()) {
+    point.forget();
+    return innermost(accumulators);
+  }
+  return emitLoop(point.builder, point.loc, 0, point.space.extent(dims.front()), 1, accumulators,
+                  [&](Value variable, ValueRange now) {
+                    point.setDim(dims.front(), variable);
+                    SmallVector<Value> carried(now);
+                    return emitLoops(dims.drop_front(), carried, innermost);
+                  });
+}
+
+/// Split a flat accumulator list into one Emitted per result.
+static SmallVector<Emitted> unflatten(ArrayRef<Value> flat, unsigned results, bool uniform) {
+  SmallVector<Emitted> values;
+  unsigned groups = flat.size() / results;
+  for (unsigned i = 0; i < results; ++i) {
+    ArrayRef<Value> parts = flat.slice(i * groups, groups);
+    values.push_back({SmallVector<Value, 4>(parts), uniform});
+  }
+  return values;
+}
+
+SmallVector<Emitted> ReductionLoops::emitWithCurrentLanes() {
+  bool scalar = point.getLanes().isScalar();
+  unsigned results = generic.getNumResults();
+  auto flatten = [&](ArrayRef<Emitted> values) {
+    SmallVector<Value> flat;
+    for (const Emitted &value : values)
+      llvm::append_range(flat, scalar ? value.parts : point.asVectors(value));
+    return flat;
+  };
+  SmallVector<Value> initial = flatten(initialValues());
+  SmallVector<Value> reduced =
+      emitLoops(reduction.reducedDims, initial, [&](ArrayRef<Value> accumulators) {
+        return flatten(step(unflatten(accumulators, results, scalar)));
+      });
+  point.forget();
+  return unflatten(reduced, results, scalar);
+}
+
+std::optional<vector::CombiningKind> ReductionLoops::combiningKind() {
+  if (generic.getNumResults() != 1)
+    return std::nullopt;
+  SmallVector<Operation *> combiners;
+  if (!matchReduction(generic.getRegionOutputArgs(), 0, combiners) || combiners.size() != 1)
+    return std::nullopt;
+  return linalg::getCombinerOpKind(combiners.front());
+}
+
+std::optional<unsigned> ReductionLoops::horizontalDim() {
+  std::optional<unsigned> best;
+  int64_t least = 0;
+  for (unsigned dim : reduction.reducedDims) {
+    if (point.space.extent(dim) < 4)
+      continue;
+    int64_t strided = stridedAccesses(reduction.accesses, dim, point.space);
+    if (!best || strided <= least) {
+      best = dim;
+      least = strided;
+    }
+  }
+  return best;
+}
+
+static TypedAttr identityOf(vector::CombiningKind kind, Type type, OpBuilder &builder) {
+  using vector::CombiningKind;
+  if (auto floating = dyn_cast<FloatType>(type)) {
+    const llvm::fltSemantics &semantics = floating.getFloatSemantics();
+    switch (kind) {
+    case CombiningKind::ADD:
+      return builder.getFloatAttr(type, 0.0);
+    case CombiningKind::MUL:
+      return builder.getFloatAttr(type, 1.0);
+    case CombiningKind::MAXIMUMF:
+    case CombiningKind::MAXNUMF:
+      return builder.getFloatAttr(type, llvm::APFloat::getInf(semantics, /*Negative=*/true));
+    case CombiningKind::MINIMUMF:
+    case CombiningKind::MINNUMF:
+      return builder.getFloatAttr(type, llvm::APFloat::getInf(semantics));
+    default:
+      return {};
+    }
+  }
+  unsigned bits = type.getIntOrFloatBitWidth();
+  switch (kind) {
+  case CombiningKind::ADD:
+  case CombiningKind::OR:
+  case CombiningKind::XOR:
+  case CombiningKind::MAXUI:
+    return builder.getIntegerAttr(type, 0);
+  case CombiningKind::MUL:
+    return builder.getIntegerAttr(type, 1);
+  case CombiningKind::AND:
+  case CombiningKind::MINUI:
+    return builder.getIntegerAttr(type, llvm::APInt::getAllOnes(bits));
+  case CombiningKind::MAXSI:
+    return builder.getIntegerAttr(type, llvm::APInt::getSignedMinValue(bits));
+  case CombiningKind::MINSI:
+    return builder.getIntegerAttr(type, llvm::APInt::getSignedMaxValue(bits));
+  default:
+    return {};
+  }
+}
+
+SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, vector::CombiningKind kind) {
+  OpBuilder &builder = point.builder;
+  Location loc = point.loc;
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  Emitted initial = initialValues().front();
+
+  int64_t extent = point.space.extent(dim);
+  int64_t groups = std::min<int64_t>(maxLaneGroups, llvm::divideCeil(extent, width));
+  auto type = VectorType::get({width}, element);
+  Value identity = arith::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, Attribute(identityOf(kind, element, builder))));
+  SmallVector<Value> accumulators(groups, identity);
+
+  SmallVector<unsigned> outer;
+  for (unsigned other : reduction.reducedDims)
+    if (other != dim)
+      outer.push_back(other);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  accumulators = emitLoops(outer, accumulators, [&](ArrayRef<Value> now) {
+    return emitLaneLoop(
+        point, dim, zero, extent, width, now, [&](Value, ValueRange carried) {
+          SmallVector<Value> all(carried);
+          int64_t active = point.getLanes().groups;
+          Emitted accumulator{SmallVector<Value, 4>(ArrayRef(all).take_front(active)), false};
+          Emitted next = step(accumulator).front();
+          for (int64_t group = 0; group < active; ++group) {
+            Value value = next.parts[group];
+            if (Value mask = point.validMask(group))
+              value = arith::SelectOp::create(builder, loc, mask, value, all[group]);
+            all[group] = value;
+          }
+          return all;
+        });
+  });
+  point.setLanes(Lanes());
+
+  // A tree over the groups, then over the lanes: the order is fixed by the shape.
+  while (accumulators.size() > 1) {
+    SmallVector<Value> halved;
+    for (size_t i = 0; i + 1 < accumulators.size(); i += 2)
+      halved.push_back(
+          vector::makeArithReduction(builder, loc, kind, accumulators[i], accumulators[i + 1]));
+    if (accumulators.size() % 2)
+      halved.push_back(accumulators.back());
+    accumulators = std::move(halved);
+  }
+  Value reduced = vector::ReductionOp::create(builder, loc, kind, accumulators.front(),
+                                              arith::FastMathFlags::reassoc);
+  Value result =
+      vector::makeArithReduction(builder, loc, kind, initial.parts.front(), reduced);
+  return {Emitted{{result}, true}};
+}
+
+SmallVector<Emitted> ReductionLoops::emit() {
+  if (!point.getLanes().isScalar())
+    return emitWithCurrentLanes();
+  std::optional<vector::CombiningKind> kind = combiningKind();
+  std::optional<unsigned> dim = horizontalDim();
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  if (!kind || !dim || !identityOf(*kind, element, point.builder))
+    return emitWithCurrentLanes();
+  return emitHorizontally(*dim, *kind);
+}
+
+SmallVector<Emitted> weft::emitReduction(PointEmitter &point, const ReductionDemand &reduction,
+                                         int64_t width) {
+  return ReductionLoops(point, reduction, width).emit();
+}
