@@ -2,6 +2,7 @@
 // The stages of compilation and what they need registered.
 #include "compiler/Driver/Stages.h"
 #include "compiler/Graph/Graph.h"
+#include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Passes.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/Conversion/Passes.h"
@@ -71,6 +72,7 @@ void weft::registerPasses() {
   memref::registerExpandStridedMetadataPass();
   registerWeftTransformsPasses();
   registerTransformsPipelines();
+  registerWeftKernelsPasses();
   registerWeftLoweringPasses();
   registerLoweringPipelines();
 }

@@ -20,13 +20,13 @@ using namespace weft;
 namespace {
 
 struct Schedule {
-  int64_t rows = 6;        ///< MR: scalars of the broadcast operand held by a tile
-  int64_t groups = 4;      ///< NR / lanes: vectors of the other operand
-  int64_t width = 16;      ///< lanes of one vector
-  int64_t chunk = 0;       ///< KC: iterations of the innermost reduction between spills
-  int64_t panels = 1;      ///< panels of vectors kept in L2 while the rows go by
-  int64_t unroll = 4;      ///< KU
-  bool prefetch = false;   ///< the next rows while these compute
+  int64_t rows = 6;          ///< MR: scalars of the broadcast operand held by a tile
+  int64_t groups = 4;        ///< NR / lanes: vectors of the other operand
+  int64_t width = 16;        ///< lanes of one vector
+  int64_t chunk = 0;         ///< KC: iterations of the innermost reduction between spills
+  int64_t panels = 1;        ///< panels of vectors kept in L2 while the rows go by
+  int64_t unroll = 4;        ///< KU
+  bool prefetch = false;     ///< the next rows while these compute
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
 };
 
@@ -84,16 +84,16 @@ private:
   SmallVector<EpilogueRoot> roots;
   Schedule schedule;
 
-  unsigned lane = 0;                   ///< vectors run along this dim
-  std::optional<unsigned> row;         ///< tile rows run along this dim
-  SmallVector<unsigned> outerRows;     ///< other free dims of the broadcast operand
-  SmallVector<unsigned> outerPanels;   ///< other free dims of the vector operand
-  AffineExpr scalars, vectors;         ///< positions
+  unsigned lane = 0;                 ///< vectors run along this dim
+  std::optional<unsigned> row;       ///< tile rows run along this dim
+  SmallVector<unsigned> outerRows;   ///< other free dims of the broadcast operand
+  SmallVector<unsigned> outerPanels; ///< other free dims of the vector operand
+  AffineExpr scalars, vectors;       ///< positions
   Value scalarMemory, vectorMemory;
   int64_t rowCount = 1, rowTiles = 1, laneBlocks = 1;
   Split split = Split::Rows;
-  Value low, high;                     ///< this thread's share of the split
-  Value tile;                          ///< scratch for tileEpilogue
+  Value low, high; ///< this thread's share of the split
+  Value tile;      ///< scratch for tileEpilogue
 };
 
 } // namespace
@@ -218,7 +218,8 @@ void Contraction::chooseSchedule() {
     schedule.panels = std::min<int64_t>(2, total);
   schedule.unroll = schedule.chunk % 4 == 0 ? 4 : 1;
   // A weight larger than the second-level cache comes from memory row by row.
-  int64_t scalarBytes = cast<RankedTensorType>(scalarMemory.getType()).getNumElements() * elementBytes;
+  int64_t scalarBytes =
+      cast<RankedTensorType>(scalarMemory.getType()).getNumElements() * elementBytes;
   schedule.prefetch = row && shape.reduced.size() == 1 && schedule.chunk % 16 == 0 &&
                       outerRows.empty() && space.coefficientOf(scalars, shape.reduced[0]) == 1 &&
                       scalarBytes > target.l2Bytes / 2;
@@ -357,13 +358,13 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
         Value laneBlock = number;
         if (!outerPanels.empty()) {
           Value blocks = constant(laneBlocks);
-          laneBlock = laneBlocks == 1 ? constant(0)
-                                      : arith::RemUIOp::create(builder, loc, number, blocks)
-                                            .getResult();
-          setFlat(outerPanels, laneBlocks == 1
-                                   ? number
-                                   : arith::DivUIOp::create(builder, loc, number, blocks)
-                                         .getResult());
+          laneBlock = laneBlocks == 1
+                          ? constant(0)
+                          : arith::RemUIOp::create(builder, loc, number, blocks).getResult();
+          setFlat(outerPanels,
+                  laneBlocks == 1
+                      ? number
+                      : arith::DivUIOp::create(builder, loc, number, blocks).getResult());
         }
         point.setDim(lane, arith::MulIOp::create(builder, loc, laneBlock, constant(blockLanes)));
         auto tileOf = [&](int64_t lanes) {
@@ -375,16 +376,17 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
         else if (laneBlocks == 1)
           tileOf(laneTail);
         else
-          ifElse(equals(laneBlock, laneBlocks - 1), [&] { tileOf(laneTail); },
-                 [&] { tileOf(blockLanes); });
+          ifElse(
+              equals(laneBlock, laneBlocks - 1), [&] { tileOf(laneTail); },
+              [&] { tileOf(blockLanes); });
         return SmallVector<Value>();
       });
     };
     if (rowTail == 0 || rowTiles == 1)
       panels(rowTiles == 1 ? rowCount : schedule.rows);
     else
-      ifElse(equals(rowTile, rowTiles - 1), [&] { panels(rowTail); },
-             [&] { panels(schedule.rows); });
+      ifElse(
+          equals(rowTile, rowTiles - 1), [&] { panels(rowTail); }, [&] { panels(schedule.rows); });
     return SmallVector<Value>();
   });
 }
@@ -409,8 +411,7 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
   } else {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
-      llvm::append_range(accumulators,
-                         point.asVectors(point.load(spill, roots.front().index)));
+      llvm::append_range(accumulators, point.asVectors(point.load(spill, roots.front().index)));
     }
   }
   if (row)
@@ -431,10 +432,9 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
   point.setLanes(Lanes());
 }
 
-SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t rows,
-                                              int64_t groups, int64_t valid, Value chunkStart,
-                                              int64_t chunkSize, ArrayRef<Value> accumulators,
-                                              Value prefetchRow) {
+SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t rows, int64_t groups,
+                                              int64_t valid, Value chunkStart, int64_t chunkSize,
+                                              ArrayRef<Value> accumulators, Value prefetchRow) {
   if (dims.empty())
     return emitStep(rows, groups, valid, accumulators);
   unsigned dim = dims.front();
@@ -462,21 +462,21 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
   // The next rows arrive while these compute: one line of each every 16 steps.
   constexpr int64_t lineElements = 16;
   Value memory = point.getBuffer(scalarMemory)->flat;
-  return emitLoop(
-      builder, loc, 0, chunkSize, lineElements, accumulators,
-      [&](Value variable, ValueRange carried) {
-        Value start = arith::AddIOp::create(builder, loc, chunkStart, variable);
-        point.setDim(dim, start);
-        Value rowStart = point.indexValue(getAffineDimExpr(*row, builder.getContext()));
-        point.setDim(*row, prefetchRow);
-        Value address = position(scalars);
-        int64_t stride = *space.coefficientOf(scalars, *row);
-        for (int64_t i = 0; i < rows; ++i)
-          memref::PrefetchOp::create(builder, loc, memory, ValueRange{add(address, i * stride)},
-                                     /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
-        point.setDim(*row, rowStart);
-        return steps(start, lineElements, SmallVector<Value>(carried));
-      });
+  return emitLoop(builder, loc, 0, chunkSize, lineElements, accumulators,
+                  [&](Value variable, ValueRange carried) {
+                    Value start = arith::AddIOp::create(builder, loc, chunkStart, variable);
+                    point.setDim(dim, start);
+                    Value rowStart = point.indexValue(getAffineDimExpr(*row, builder.getContext()));
+                    point.setDim(*row, prefetchRow);
+                    Value address = position(scalars);
+                    int64_t stride = *space.coefficientOf(scalars, *row);
+                    for (int64_t i = 0; i < rows; ++i)
+                      memref::PrefetchOp::create(
+                          builder, loc, memory, ValueRange{add(address, i * stride)},
+                          /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+                    point.setDim(*row, rowStart);
+                    return steps(start, lineElements, SmallVector<Value>(carried));
+                  });
 }
 
 SmallVector<Value> Contraction::emitStep(int64_t rows, int64_t groups, int64_t valid,
@@ -504,8 +504,8 @@ SmallVector<Value> Contraction::emitStep(int64_t rows, int64_t groups, int64_t v
     Value scalar = memref::LoadOp::create(builder, loc, scalarFlat, add(scalarBase, i * stride));
     Value broadcast = vector::BroadcastOp::create(builder, loc, type, scalar);
     for (int64_t group = 0; group < groups; ++group)
-      sums[i * groups + group] = vector::FMAOp::create(builder, loc, broadcast, columns[group],
-                                                       sums[i * groups + group]);
+      sums[i * groups + group] =
+          vector::FMAOp::create(builder, loc, broadcast, columns[group], sums[i * groups + group]);
   }
   return sums;
 }
@@ -518,10 +518,10 @@ void Contraction::emitEpilogue(int64_t rows, int64_t groups, int64_t valid,
     if (row)
       point.setDim(*row, rowValue);
     point.forget();
-    point.setOverride([&](PointEmitter &, Value tensor,
-                          ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-      return tensor == product ? std::optional<Emitted>(sums) : std::nullopt;
-    });
+    point.setOverride(
+        [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+          return tensor == product ? std::optional<Emitted>(sums) : std::nullopt;
+        });
     for (const EpilogueRoot &root : roots)
       point.store(kernel.rootBuffers[root.number], root.index,
                   point.emitAt(kernel.roots[root.number], root.index));

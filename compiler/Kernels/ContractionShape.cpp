@@ -163,8 +163,7 @@ static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, Ind
     ArrayRef<int64_t> shape = expand.getResultType().getShape();
     Index result;
     for (auto [expr, group] : llvm::zip_equal(index, expand.getReassociationIndices()))
-      llvm::append_range(result,
-                         space.delinearize(expr, shape.slice(group.front(), group.size())));
+      llvm::append_range(result, space.delinearize(expr, shape.slice(group.front(), group.size())));
     return result;
   }
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user)) {

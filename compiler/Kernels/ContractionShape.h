@@ -10,7 +10,7 @@ namespace weft {
 
 struct ContractionShape {
   mlir::linalg::GenericOp generic;
-  mlir::Value lhs, rhs;                ///< kernel arguments
+  mlir::Value lhs, rhs; ///< kernel arguments
   mlir::AffineExpr lhsPosition, rhsPosition, resultPosition;
   Index resultIndex;                   ///< of the generic's result
   llvm::SmallVector<unsigned> batch;   ///< in both operands and the result
@@ -35,9 +35,10 @@ struct EpilogueRoot {
 
 /// The roots of `kernel` that stand elementwise on `contraction`'s result at `index`, found
 /// by following its users. Fails when a user is not elementwise on the whole result.
-llvm::FailureOr<llvm::SmallVector<EpilogueRoot>>
-epilogueRoots(KernelFunction &kernel, mlir::linalg::GenericOp contraction, const Index &index,
-              IndexSpace &space);
+llvm::FailureOr<llvm::SmallVector<EpilogueRoot>> epilogueRoots(KernelFunction &kernel,
+                                                               mlir::linalg::GenericOp contraction,
+                                                               const Index &index,
+                                                               IndexSpace &space);
 
 } // namespace weft
 

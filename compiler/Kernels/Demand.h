@@ -17,10 +17,10 @@ struct Access {
 /// A reduction wanted at one index of its result.
 struct ReductionDemand {
   mlir::linalg::GenericOp generic;
-  Index index;                            ///< of its results
-  Index iteration;                        ///< parallel dims from `index`, reduced dims new
+  Index index;                             ///< of its results
+  Index iteration;                         ///< parallel dims from `index`, reduced dims new
   llvm::SmallVector<unsigned> reducedDims; ///< of the index space, outermost first
-  llvm::SmallVector<Access> accesses;     ///< reads of its body
+  llvm::SmallVector<Access> accesses;      ///< reads of its body
 };
 
 struct Demand {

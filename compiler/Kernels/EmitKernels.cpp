@@ -26,8 +26,7 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   if (failed(checkKernel(source)))
     return failure();
   KernelFunction kernel(source, target);
-  bool contraction =
-      source->getAttrOfType<StringAttr>("weft.kernel").getValue() == "contraction";
+  bool contraction = source->getAttrOfType<StringAttr>("weft.kernel").getValue() == "contraction";
   if (!(contraction && succeeded(emitContraction(kernel))) && failed(emitNest(kernel))) {
     kernel.emitted.erase();
     return failure();
@@ -36,34 +35,29 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   return success();
 }
 
+namespace weft {
+#define GEN_PASS_DEF_EMITKERNELS
+#include "compiler/Kernels/Passes.h.inc"
+} // namespace weft
+
 namespace {
-class EmitKernelsPass : public PassWrapper<EmitKernelsPass, OperationPass<ModuleOp>> {
+class EmitKernels : public weft::impl::EmitKernelsBase<EmitKernels> {
 public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitKernelsPass)
+  using EmitKernelsBase::EmitKernelsBase;
 
-  EmitKernelsPass(TargetInfo target) : target(std::move(target)) {}
-
-  StringRef getArgument() const override { return "weft-emit-kernels"; }
-  StringRef getDescription() const override { return "Emit the loops of every kernel"; }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<affine::AffineDialect, arith::ArithDialect, memref::MemRefDialect,
-                    scf::SCFDialect, vector::VectorDialect>();
-  }
   void runOnOperation() override {
+    llvm::Expected<TargetInfo> target = TargetInfo::host(isa);
+    if (!target) {
+      getOperation().emitError(llvm::toString(target.takeError()));
+      return signalPassFailure();
+    }
     SmallVector<func::FuncOp> kernels;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr("weft.kernel"))
         kernels.push_back(function);
     for (func::FuncOp kernel : kernels)
-      if (failed(emitKernel(kernel, target)))
+      if (failed(emitKernel(kernel, *target)))
         return signalPassFailure();
   }
-
-private:
-  TargetInfo target;
 };
 } // namespace
-
-std::unique_ptr<Pass> weft::createEmitKernelsPass(TargetInfo target) {
-  return std::make_unique<EmitKernelsPass>(std::move(target));
-}

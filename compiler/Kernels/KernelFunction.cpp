@@ -34,8 +34,7 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target)
   // The scratch size is known when emission is over.
   types.push_back(MemRefType::get({0}, builder.getI8Type()));
   types.append(2, builder.getIndexType());
-  emitted = func::FuncOp::create(builder, loc, source.getName(),
-                                 builder.getFunctionType(types, {}),
+  emitted = func::FuncOp::create(builder, loc, source.getName(), builder.getFunctionType(types, {}),
                                  ArrayRef<NamedAttribute>{});
   emitted.setPrivate();
   emitted->setAttr("weft.kernel", source->getAttr("weft.kernel"));
@@ -63,15 +62,16 @@ PointEmitter KernelFunction::pointEmitter(IndexSpace &space) {
 }
 
 Value KernelFunction::scratch(Type element, int64_t elements) {
-  int64_t bytes = llvm::alignTo(llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) * elements, 64);
+  int64_t bytes =
+      llvm::alignTo(llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) * elements, 64);
   OpBuilder::InsertionGuard guard(builder);
   // The views stand at the function's start, so that every loop sees them.
   builder.setInsertionPointAfterValue(rootBuffers.empty() ? scratchArgument
                                                           : rootBuffers.back().flat);
   Value offset = arith::ConstantIndexOp::create(builder, loc, scratchBytes);
   scratchBytes += bytes;
-  return memref::ViewOp::create(builder, loc, MemRefType::get({elements}, element),
-                                scratchArgument, offset, ValueRange());
+  return memref::ViewOp::create(builder, loc, MemRefType::get({elements}, element), scratchArgument,
+                                offset, ValueRange());
 }
 
 std::pair<Value, Value> KernelFunction::share(int64_t total, bool serial) {

@@ -46,8 +46,7 @@ private:
   int64_t scratchBytes = 0;
 };
 
-using LoopBody =
-    llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
+using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
 
 /// scf.for from `low` to `high`; the body gets the variable and the carried values.
 llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location loc,

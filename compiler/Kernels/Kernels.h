@@ -16,8 +16,9 @@ namespace weft {
 /// does everything, `weft.serial`.
 llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target);
 
-/// Runs emitKernel on every kernel of a module ("weft-emit-kernels").
-std::unique_ptr<mlir::Pass> createEmitKernelsPass(TargetInfo target);
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "compiler/Kernels/Passes.h.inc"
 
 } // namespace weft
 

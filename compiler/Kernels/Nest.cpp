@@ -53,7 +53,7 @@ private:
   std::optional<unsigned> laneDim;         ///< vectors along this dim
   bool vertical = false;                   ///< the lane dim is a grid dim
   int64_t width = 1;
-  int64_t laneBlock = 1;  ///< values of the lane dim in one cell
+  int64_t laneBlock = 1; ///< values of the lane dim in one cell
   int64_t laneBlocks = 1;
   SmallVector<int64_t> gridShape;
   std::map<std::pair<void *, SmallVector<void *, 4>>, Emitted> reduced;
@@ -181,8 +181,8 @@ void Nest::adopt(MutableArrayRef<bool> done) {
         if (size == 1)
           continue;
         auto dim = dyn_cast<AffineDimExpr>(expr);
-        covers = covers && dim && !used[dim.getPosition()] &&
-                 space.extent(dim.getPosition()) == size;
+        covers =
+            covers && dim && !used[dim.getPosition()] && space.extent(dim.getPosition()) == size;
         if (covers)
           used.set(dim.getPosition());
       }
@@ -225,8 +225,7 @@ void Nest::emitReductions() {
     SmallVector<Emitted> values = emitReduction(point, reduction, width);
     for (auto [i, value] : llvm::enumerate(values)) {
       linalg::GenericOp generic = reduction.generic;
-      std::pair<void *, SmallVector<void *, 4>> key{
-          generic->getResult(i).getAsOpaquePointer(), {}};
+      std::pair<void *, SmallVector<void *, 4>> key{generic->getResult(i).getAsOpaquePointer(), {}};
       for (AffineExpr expr : reduction.index)
         key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
       reduced[key] = value;
@@ -256,12 +255,13 @@ void Nest::emitRowLoops(ArrayRef<unsigned> dims) {
     point.setLanes(Lanes());
     return;
   }
-  emitLoop(kernel.builder, kernel.loc, 0, space.extent(dim), 1, {}, [&](Value variable, ValueRange) {
-    point.setDim(dim, variable);
-    point.forget();
-    emitRowLoops(dims.drop_front());
-    return SmallVector<Value>();
-  });
+  emitLoop(kernel.builder, kernel.loc, 0, space.extent(dim), 1, {},
+           [&](Value variable, ValueRange) {
+             point.setDim(dim, variable);
+             point.forget();
+             emitRowLoops(dims.drop_front());
+             return SmallVector<Value>();
+           });
   point.forget();
 }
 
@@ -313,16 +313,16 @@ void Nest::emitCell(Value block, int64_t extent) {
 void Nest::emit(bool serial) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
-  point.setOverride([this](PointEmitter &, Value tensor,
-                           ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
-    if (reduced.empty())
-      return std::nullopt;
-    std::pair<void *, SmallVector<void *, 4>> key{tensor.getAsOpaquePointer(), {}};
-    for (AffineExpr expr : index)
-      key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
-    auto found = reduced.find(key);
-    return found == reduced.end() ? std::nullopt : std::optional<Emitted>(found->second);
-  });
+  point.setOverride(
+      [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
+        if (reduced.empty())
+          return std::nullopt;
+        std::pair<void *, SmallVector<void *, 4>> key{tensor.getAsOpaquePointer(), {}};
+        for (AffineExpr expr : index)
+          key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
+        auto found = reduced.find(key);
+        return found == reduced.end() ? std::nullopt : std::optional<Emitted>(found->second);
+      });
 
   auto [low, high] = kernel.share(ShapedType::getNumElements(gridShape), serial);
   emitLoop(builder, loc, low, high, 1, {}, [&](Value cell, ValueRange) {
@@ -362,8 +362,8 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
   for (Value root : kernel.roots)
     elements += tensorType(root).getNumElements();
   for (Type type : kernel.source.getArgumentTypes())
-    elements = std::max(elements, std::min<int64_t>(cast<RankedTensorType>(type).getNumElements(),
-                                                    smallWork));
+    elements = std::max(
+        elements, std::min<int64_t>(cast<RankedTensorType>(type).getNumElements(), smallWork));
   bool serial = elements < smallWork / 4;
 
   SmallVector<bool> done(kernel.roots.size(), false);

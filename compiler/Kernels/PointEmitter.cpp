@@ -40,16 +40,16 @@ Index weft::operandIndex(linalg::GenericOp generic, OpOperand &operand,
   return index;
 }
 
-std::optional<std::pair<Value, Index>>
-weft::throughView(Value tensor, ArrayRef<AffineExpr> index, const IndexSpace &space) {
+std::optional<std::pair<Value, Index>> weft::throughView(Value tensor, ArrayRef<AffineExpr> index,
+                                                         const IndexSpace &space) {
   Operation *op = tensor.getDefiningOp();
   if (auto expand = dyn_cast_or_null<tensor::ExpandShapeOp>(op)) {
     ArrayRef<int64_t> shape = expand.getResultType().getShape();
     Index source;
     for (const auto &group : expand.getReassociationIndices()) {
       int64_t first = group.empty() ? 0 : group.front();
-      source.push_back(space.linearize(index.slice(first, group.size()),
-                                       shape.slice(first, group.size())));
+      source.push_back(
+          space.linearize(index.slice(first, group.size()), shape.slice(first, group.size())));
     }
     return std::make_pair(expand.getSrc(), source);
   }
@@ -57,8 +57,7 @@ weft::throughView(Value tensor, ArrayRef<AffineExpr> index, const IndexSpace &sp
     ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
     Index source;
     for (auto [expr, group] : llvm::zip_equal(index, collapse.getReassociationIndices()))
-      llvm::append_range(source,
-                         space.delinearize(expr, shape.slice(group.front(), group.size())));
+      llvm::append_range(source, space.delinearize(expr, shape.slice(group.front(), group.size())));
     // Collapsing to rank 0 leaves no groups: every source dim has size 1.
     source.resize(shape.size(), space.constant(0));
     return std::make_pair(collapse.getSrc(), source);
@@ -206,13 +205,12 @@ Emitted PointEmitter::emitIndex(AffineExpr expr) {
     SmallVector<int64_t> offsets;
     for (int64_t lane = 0; lane < lanes.width; ++lane)
       offsets.push_back((group * lanes.width + lane) * *step);
-    Value offset = arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(type, [&] {
-                        SmallVector<APInt> values;
-                        for (int64_t v : offsets)
-                          values.push_back(APInt(64, v, /*isSigned=*/true));
-                        return values;
-                      }()));
+    Value offset = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, [&] {
+                                               SmallVector<APInt> values;
+                                               for (int64_t v : offsets)
+                                                 values.push_back(APInt(64, v, /*isSigned=*/true));
+                                               return values;
+                                             }()));
     value.parts.push_back(arith::AddIOp::create(builder, loc, first, offset));
   }
   return value;
@@ -235,9 +233,9 @@ Emitted PointEmitter::emitScalarOp(Operation &op, ArrayRef<Emitted> operands) {
     // One rounding instead of two where a product is summed.
     if (auto fast = dyn_cast<arith::ArithFastMathInterface>(clone))
       if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(clone))
-        clone->setAttr(fast.getFastMathAttrName(),
-                       arith::FastMathFlagsAttr::get(builder.getContext(),
-                                                     arith::FastMathFlags::contract));
+        clone->setAttr(
+            fast.getFastMathAttrName(),
+            arith::FastMathFlagsAttr::get(builder.getContext(), arith::FastMathFlags::contract));
     result.parts.push_back(clone->getResult(0));
   }
   return result;

@@ -120,11 +120,10 @@ Emitted PointEmitter::load(const Buffer &buffer, ArrayRef<AffineExpr> index) {
       Value address = indexValue(position + group * lanes.width);
       if (Value mask = laneMask(group)) {
         Value zeros = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-        result.parts.push_back(vector::MaskedLoadOp::create(builder, loc, type, buffer.flat,
-                                                            address, mask, zeros));
-      } else {
         result.parts.push_back(
-            vector::LoadOp::create(builder, loc, type, buffer.flat, address));
+            vector::MaskedLoadOp::create(builder, loc, type, buffer.flat, address, mask, zeros));
+      } else {
+        result.parts.push_back(vector::LoadOp::create(builder, loc, type, buffer.flat, address));
       }
     }
   } else {

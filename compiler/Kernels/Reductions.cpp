@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Reductions.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -20,9 +20,8 @@ int64_t weft::stridedAccesses(ArrayRef<Access> accesses, unsigned dim, const Ind
   return strided;
 }
 
-SmallVector<Value> weft::emitLaneLoop(PointEmitter &point, unsigned dim, Value base,
-                                      int64_t extent, int64_t width, ArrayRef<Value> carried,
-                                      LoopBody body) {
+SmallVector<Value> weft::emitLaneLoop(PointEmitter &point, unsigned dim, Value base, int64_t extent,
+                                      int64_t width, ArrayRef<Value> carried, LoopBody body) {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
   int64_t block = maxLaneGroups * width;
@@ -77,8 +76,8 @@ private:
 SmallVector<Emitted> ReductionLoops::initialValues() {
   SmallVector<Emitted> initial;
   for (OpOperand &init : generic.getDpsInitsMutable())
-    initial.push_back(point.emitAt(
-        init.get(), operandIndex(generic, init, reduction.iteration, point.space)));
+    initial.push_back(
+        point.emitAt(init.get(), operandIndex(generic, init, reduction.iteration, point.space)));
   return initial;
 }
 
@@ -220,20 +219,19 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, vector::Comb
       outer.push_back(other);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   accumulators = emitLoops(outer, accumulators, [&](ArrayRef<Value> now) {
-    return emitLaneLoop(
-        point, dim, zero, extent, width, now, [&](Value, ValueRange carried) {
-          SmallVector<Value> all(carried);
-          int64_t active = point.getLanes().groups;
-          Emitted accumulator{SmallVector<Value, 4>(ArrayRef(all).take_front(active)), false};
-          Emitted next = step(accumulator).front();
-          for (int64_t group = 0; group < active; ++group) {
-            Value value = next.parts[group];
-            if (Value mask = point.validMask(group))
-              value = arith::SelectOp::create(builder, loc, mask, value, all[group]);
-            all[group] = value;
-          }
-          return all;
-        });
+    return emitLaneLoop(point, dim, zero, extent, width, now, [&](Value, ValueRange carried) {
+      SmallVector<Value> all(carried);
+      int64_t active = point.getLanes().groups;
+      Emitted accumulator{SmallVector<Value, 4>(ArrayRef(all).take_front(active)), false};
+      Emitted next = step(accumulator).front();
+      for (int64_t group = 0; group < active; ++group) {
+        Value value = next.parts[group];
+        if (Value mask = point.validMask(group))
+          value = arith::SelectOp::create(builder, loc, mask, value, all[group]);
+        all[group] = value;
+      }
+      return all;
+    });
   });
   point.setLanes(Lanes());
 
@@ -249,8 +247,7 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, vector::Comb
   }
   Value reduced = vector::ReductionOp::create(builder, loc, kind, accumulators.front(),
                                               arith::FastMathFlags::reassoc);
-  Value result =
-      vector::makeArithReduction(builder, loc, kind, initial.parts.front(), reduced);
+  Value result = vector::makeArithReduction(builder, loc, kind, initial.parts.front(), reduced);
   return {Emitted{{result}, true}};
 }
 
