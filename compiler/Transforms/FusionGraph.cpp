@@ -10,6 +10,9 @@ using namespace weft;
 
 /// Arithmetic on so few elements is cheaper than a kernel of its own.
 static constexpr int64_t kFewElements = 64;
+/// A mask of at least so many elements per element that it follows from is cheaper to
+/// compute than to load.
+static constexpr int64_t kMaskExpansion = 16;
 /// No kernel repeats longer chains of arithmetic: recurrences on small states would
 /// otherwise be unrolled back to their start.
 static constexpr unsigned kMaxRepeatedArithmetic = 8;
@@ -80,7 +83,7 @@ void FusionGraph::materializeBlockedOperand(Value operand) {
   Operation *producer = operand.getDefiningOp();
   while (producer) {
     const IterationStructure *structure = getStructure(producer);
-    if (!structure || !structure->isStridedView())
+    if (!structure || !structure->isBlockView())
       break;
     producer = producer->getOperand(0).getDefiningOp();
   }
@@ -94,7 +97,7 @@ void FusionGraph::materializeViewsOfComposite(Operation *op) {
   while (last->getNumResults() == 1 && last->getResult(0).hasOneUse()) {
     Operation *user = *last->getResult(0).getUsers().begin();
     const IterationStructure *structure = getStructure(user);
-    if (!structure || !structure->isStridedView() || !structure->isExact())
+    if (!structure || !structure->isBlockView() || !structure->isExact())
       break;
     last = user;
   }
@@ -117,35 +120,42 @@ void FusionGraph::chooseRepeated(Block &block) {
   }
 }
 
-/// Arithmetic on few elements, and masks: integers and choices of constants that follow
-/// from positions alone.
+/// Arithmetic on few elements, and masks.
 bool FusionGraph::isWorthRepeating(Operation *op) const {
   if (!op->hasTrait<OpTrait::Elementwise>())
     return false;
-  if (llvm::all_of(op->getResults(), [](Value result) {
-        return typeOf(result).getNumElements() <= kFewElements;
-      }))
-    return true;
+  int64_t elements = typeOf(op->getResult(0)).getNumElements();
+  return elements <= kFewElements ||
+         (choosesOnly(op) && countElementsRead(op) * kMaskExpansion <= elements);
+}
+
+/// Integer arithmetic, comparisons of integers, and choices between constants.
+bool FusionGraph::choosesOnly(Operation *op) const {
   auto isConstant = [](Value value) {
     Operation *producer = value.getDefiningOp();
     while (producer && producer->getNumOperands() == 1 && isMemoryEffectFree(producer))
       producer = producer->getOperand(0).getDefiningOp();
     return producer && matchPattern(producer, m_Constant());
   };
-  auto followsFromPositions = [&](Value value) {
-    SmallVector<Value> worklist{value};
-    while (!worklist.empty()) {
-      Operation *producer = worklist.pop_back_val().getDefiningOp();
-      if (!producer || !isRepeated(producer))
-        return false;
-      llvm::append_range(worklist, producer->getOperands());
-    }
-    return true;
-  };
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    bool isFloat = isa<FloatType>(typeOf(operand).getElementType());
-    return (!isFloat || isConstant(operand)) && followsFromPositions(operand);
-  }) && (op->getNumOperands() > 1 || !isa<FloatType>(typeOf(op->getResult(0)).getElementType()));
+  auto isFloat = [](Value value) { return isa<FloatType>(typeOf(value).getElementType()); };
+  if (!llvm::all_of(op->getOperands(),
+                    [&](Value operand) { return !isFloat(operand) || isConstant(operand); }))
+    return false;
+  return !isFloat(op->getResult(0)) || op->getNumOperands() > 1;
+}
+
+/// Elements of memory from which a kernel that repeats `op` computes all of its result.
+int64_t FusionGraph::countElementsRead(Operation *op) const {
+  int64_t count = 0;
+  llvm::SmallSetVector<Value, 8> values(op->operand_begin(), op->operand_end());
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *producer = values[i].getDefiningOp();
+    if (producer && isRepeated(producer))
+      values.insert(producer->operand_begin(), producer->operand_end());
+    else
+      count += typeOf(values[i]).getNumElements();
+  }
+  return count;
 }
 
 void FusionGraph::connect(Block &block) {

@@ -51,6 +51,8 @@ private:
   void materializeViewsOfComposite(mlir::Operation *op);
   void chooseRepeated(mlir::Block &block);
   bool isWorthRepeating(mlir::Operation *op) const;
+  bool choosesOnly(mlir::Operation *op) const;
+  int64_t countElementsRead(mlir::Operation *op) const;
   void connect(mlir::Block &block);
   bool escapes(mlir::Value value, const llvm::SmallPtrSetImpl<mlir::Operation *> &kernel) const;
 

@@ -52,9 +52,9 @@ private:
   IterationStructure structure;
 };
 
-DimAccess shifted(DimAccess access, bool reversed = false) {
+DimAccess shifted(DimAccess access, bool skips = false) {
   access.kind = DimAccessKind::Shifted;
-  access.reversed = reversed;
+  access.skips = skips;
   return access;
 }
 
@@ -162,6 +162,8 @@ void describePartial(Operation *op, unsigned number, StructureBuilder &builder) 
 void describe(SliceOp op, StructureBuilder &builder) {
   builder.loopsOfResult();
   describePartial(op, 0, builder);
+  for (auto [dim, stride] : llvm::enumerate(op.getStride()))
+    builder.operand(0)[dim].skips = stride != 1;
 }
 
 void describe(PadOp op, StructureBuilder &builder) {
@@ -179,7 +181,7 @@ void describe(ReverseOp op, StructureBuilder &builder) {
   TensorAccess &result = builder.loopsOfResult();
   builder.operand(0) = result;
   for (int64_t dim : op.getDims())
-    builder.operand(0)[dim] = shifted(result[dim], /*reversed=*/true);
+    builder.operand(0)[dim] = shifted(result[dim], /*skips=*/true);
 }
 
 void describe(GatherOp op, StructureBuilder &builder) {
@@ -355,11 +357,11 @@ bool IterationStructure::keepsElementOrder() const {
          });
 }
 
-bool IterationStructure::isStridedView() const {
+bool IterationStructure::isBlockView() const {
   if (kind != IterationKind::View || operands.size() != 1)
     return false;
   for (const DimAccess &dim : operands.front())
-    if (dim.kind == DimAccessKind::Computed || dim.reversed)
+    if (dim.kind == DimAccessKind::Computed || dim.skips)
       return false;
   return flatten(operands.front()).size() == sizes.size();
 }

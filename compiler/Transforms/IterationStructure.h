@@ -25,8 +25,8 @@ enum class DimAccessKind {
 struct DimAccess {
   DimAccessKind kind = DimAccessKind::Exact;
   llvm::SmallVector<unsigned, 2> loops;
-  /// Shifted only: the index falls while the loop rises.
-  bool reversed = false;
+  /// Shifted only: the index does not rise by one with the loop.
+  bool skips = false;
 };
 
 /// One entry per dim of a tensor.
@@ -57,8 +57,8 @@ struct IterationStructure {
   bool isExact() const;
   /// Exact, and row-major order of every tensor is the same: reshapes that split and merge.
   bool keepsElementOrder() const;
-  /// A view that strides forward over its operand without repeating an element.
-  bool isStridedView() const;
+  /// A view of a rectangular block of its operand, nothing repeated and nothing skipped.
+  bool isBlockView() const;
 };
 
 /// The structure of `op`, or none when it has effects or is not known to the graph dialect.

@@ -171,26 +171,32 @@ static bool isPointwise(Operation *op, const IterationStructure &structure) {
 
 /// A contraction or a window takes elementwise epilogues, possibly under another row-major
 /// shape; a composite stores its result through views. Neither takes what its own operands
-/// come from.
+/// come from, nor yields what does not follow from it.
 bool Grouping::fitsAnchor(const KernelBody &body, Operation *anchor) const {
+  llvm::SmallPtrSet<Operation *, 16> following{anchor};
   for (Operation *op : body.ops) {
     if (op == anchor || !body.dependent.contains(op))
       continue;
+    if (llvm::any_of(op->getOperands(),
+                     [&](Value operand) { return following.contains(operand.getDefiningOp()); }))
+      following.insert(op);
     const IterationStructure &structure = *graph.getStructure(op);
     if (graph.getStructure(anchor)->kind == IterationKind::Composite) {
-      if (!structure.isStridedView() || !structure.isExact())
+      if (!structure.isBlockView() || !structure.isExact())
         return false;
       continue;
     }
-    bool isReshape = structure.isStridedView() && structure.keepsElementOrder() &&
+    bool isReshape = structure.isBlockView() && structure.keepsElementOrder() &&
                      isRowMajor(op->getOperand(0)) && isRowMajor(op->getResult(0));
     if (!isReshape && !isPointwise(op, structure))
       return false;
   }
-  return llvm::none_of(anchor->getOperands(), [&](Value operand) {
-    Operation *producer = operand.getDefiningOp();
-    return producer && body.dependent.contains(producer);
-  });
+  return llvm::all_of(body.results,
+                      [&](Value result) { return following.contains(result.getDefiningOp()); }) &&
+         llvm::none_of(anchor->getOperands(), [&](Value operand) {
+           Operation *producer = operand.getDefiningOp();
+           return producer && body.dependent.contains(producer);
+         });
 }
 
 std::vector<KernelGroup> weft::groupIntoKernels(const FusionGraph &graph) {

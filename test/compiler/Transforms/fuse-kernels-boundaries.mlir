@@ -1,0 +1,181 @@
+// RUN: weft-opt %s -split-input-file -weft-fuse-kernels | FileCheck %s
+
+// Asserts check one bool; arguments are returned as they are; results that are views are
+// stored by the kernel of their source, or copied.
+// CHECK-LABEL: func.func @boundary
+// CHECK-SAME: %[[X:[^:]*]]: {{[^,]*}}, %[[IDS:[^:]*]]:
+// CHECK-NEXT: %[[OK:.*]] = call @{{[a-z_0-9]+}}(%[[IDS]]) : (tensor<128xi64>) -> tensor<i1>
+// CHECK-NEXT: weft.assert %[[OK]], "index out of range"
+// CHECK-NEXT: %[[T:.*]] = call @[[COPY:[a-z_0-9]+]](%[[X]])
+// CHECK-NEXT: %[[C:.*]] = call @{{[a-z_0-9]+}}() : () -> tensor<4xf32>
+// CHECK-NEXT: %[[E:.*]] = call @[[EXP:[a-z_0-9]+]](%[[X]])
+// CHECK-NEXT: %[[D:.*]] = call @{{[a-z_0-9]+}}(%[[X]])
+// CHECK-NEXT: %[[F:.*]] = call @[[DOT:[a-z_0-9]+]](%[[D]], %[[X]])
+// CHECK-NEXT: return %[[T]], %[[X]], %[[C]], %[[E]], %[[F]]
+// CHECK: func.func private @[[COPY]](
+// CHECK-NEXT: weft.transpose
+// CHECK: func.func private @[[EXP]](
+// CHECK-NEXT: weft.exp
+// CHECK-NEXT: weft.reshape
+// CHECK: func.func private @[[DOT]](
+// CHECK-NEXT: weft.dot_general
+// CHECK-NEXT: weft.reshape
+func.func @boundary(%x: tensor<128x64xf32>, %ids: tensor<128xi64>) -> (tensor<64x128xf32>, tensor<128x64xf32>, tensor<4xf32>, tensor<128x8x8xf32>, tensor<2x64x64xf32>) attributes {weft.entry} {
+  %zero = weft.constant dense<0> : tensor<128xi64>
+  %ok = weft.cmp <ge> %ids, %zero : tensor<128xi64> -> tensor<128xi1>
+  weft.assert %ok, "index out of range" : tensor<128xi1>
+  %t = weft.transpose %x perm [1, 0] : tensor<128x64xf32> -> tensor<64x128xf32>
+  %c = weft.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %e = weft.exp %x : tensor<128x64xf32>
+  %er = weft.reshape %e : tensor<128x64xf32> -> tensor<128x8x8xf32>
+  %d = weft.dot_general %x, %x batch [] x [] contract [1] x [1] : tensor<128x64xf32>, tensor<128x64xf32> -> tensor<128x128xf32>
+  %f = weft.dot_general %d, %x batch [] x [] contract [1] x [0] : tensor<128x128xf32>, tensor<128x64xf32> -> tensor<128x64xf32>
+  %fr = weft.reshape %f : tensor<128x64xf32> -> tensor<2x64x64xf32>
+  return %t, %x, %c, %er, %fr : tensor<64x128xf32>, tensor<128x64xf32>, tensor<4xf32>, tensor<128x8x8xf32>, tensor<2x64x64xf32>
+}
+
+// -----
+
+// A kernel computes of its producer only what it slices out; a mean follows its sum.
+// CHECK-LABEL: func.func @pool
+// CHECK-NEXT: %[[Y:.*]]:2 = call @{{[a-z_0-9]+}}(
+// CHECK-NEXT: return %[[Y]]#0, %[[Y]]#1
+func.func @pool(%x: tensor<4x128x768xf32>) -> (tensor<4x768xf32>, tensor<f32>) attributes {weft.entry} {
+  %e = weft.exp %x : tensor<4x128x768xf32>
+  %s = weft.slice %e [0, 0, 0] to [4, 1, 768] by [1, 1, 1] : tensor<4x128x768xf32> -> tensor<4x1x768xf32>
+  %r = weft.reshape %s : tensor<4x1x768xf32> -> tensor<4x768xf32>
+  %t = weft.tanh %r : tensor<4x768xf32>
+  %sum = weft.reduce <sum> %t dims [0, 1] : tensor<4x768xf32> -> tensor<f32>
+  %c = weft.constant dense<3072.0> : tensor<f32>
+  %mean = weft.div %sum, %c : tensor<f32>
+  return %t, %mean : tensor<4x768xf32>, tensor<f32>
+}
+
+// -----
+
+// Small results are computed once all the same when the caller wants them.
+// CHECK-LABEL: func.func @tiny
+// CHECK-NEXT: %[[Y:.*]]:3 = call @[[KERNEL:[a-z_0-9]+]](
+// CHECK-NEXT: return %[[Y]]#0, %[[Y]]#1, %[[Y]]#2
+// CHECK: func.func private @[[KERNEL]](
+// CHECK-COUNT-1: weft.mul
+// CHECK-NOT: weft.mul
+func.func @tiny(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3x2xf32>, tensor<2xf32>) attributes {weft.entry} {
+  %a = weft.add %x, %y : tensor<2x3xf32>
+  %b = weft.mul %a, %y : tensor<2x3xf32>
+  %t = weft.transpose %b perm [1, 0] : tensor<2x3xf32> -> tensor<3x2xf32>
+  %s = weft.reduce <sum> %b dims [1] : tensor<2x3xf32> -> tensor<2xf32>
+  return %b, %t, %s : tensor<2x3xf32>, tensor<3x2xf32>, tensor<2xf32>
+}
+
+// -----
+
+// Small states that a contraction reads are computed once.
+// CHECK-LABEL: func.func @rnn
+// CHECK-NEXT: %[[H1:.*]] = call @[[FIRST:[a-z_0-9]+]](
+// CHECK-NEXT: %[[H2:.*]] = call @[[SECOND:[a-z_0-9]+]](%[[H1]],
+// CHECK-NEXT: return %[[H2]]
+// CHECK: func.func private @[[SECOND]](
+// CHECK-COUNT-1: weft.tanh
+// CHECK-NOT: weft.tanh
+func.func @rnn(%x: tensor<3x1x8xf32>, %h0: tensor<1x8xf32>, %w: tensor<8x8xf32>) -> tensor<1x8xf32> attributes {weft.entry} {
+  %x0 = weft.slice %x [0, 0, 0] to [1, 1, 8] by [1, 1, 1] : tensor<3x1x8xf32> -> tensor<1x1x8xf32>
+  %x0r = weft.reshape %x0 : tensor<1x1x8xf32> -> tensor<1x8xf32>
+  %d0 = weft.dot_general %h0, %w batch [] x [] contract [1] x [0] : tensor<1x8xf32>, tensor<8x8xf32> -> tensor<1x8xf32>
+  %s0 = weft.add %d0, %x0r : tensor<1x8xf32>
+  %h1 = weft.tanh %s0 : tensor<1x8xf32>
+  %d1 = weft.dot_general %h1, %w batch [] x [] contract [1] x [0] : tensor<1x8xf32>, tensor<8x8xf32> -> tensor<1x8xf32>
+  %x1 = weft.slice %x [1, 0, 0] to [2, 1, 8] by [1, 1, 1] : tensor<3x1x8xf32> -> tensor<1x1x8xf32>
+  %x1r = weft.reshape %x1 : tensor<1x1x8xf32> -> tensor<1x8xf32>
+  %s1 = weft.add %d1, %x1r : tensor<1x8xf32>
+  %h2 = weft.tanh %s1 : tensor<1x8xf32>
+  return %h2 : tensor<1x8xf32>
+}
+
+// -----
+
+// A window takes its epilogue, but not the pad.
+// CHECK-LABEL: func.func @maxpool
+// CHECK-NEXT: %[[P:.*]] = call @[[PAD:[a-z_0-9]+]](
+// CHECK-NEXT: %[[Y:.*]] = call @[[POOL:[a-z_0-9]+]](%[[P]])
+// CHECK-NEXT: return %[[Y]]
+// CHECK: func.func private @[[POOL]]({{.*}}attributes {weft.kernel = "nest"}
+// CHECK-NEXT: weft.reduce_window
+// CHECK-NEXT: weft.tanh
+func.func @maxpool(%x: tensor<1x64x112x112xf32>) -> tensor<1x64x56x56xf32> attributes {weft.entry} {
+  %ninf = weft.constant dense<0xFF800000> : tensor<f32>
+  %p = weft.pad %x, %ninf low [0, 0, 1, 1] high [0, 0, 1, 1] : tensor<1x64x112x112xf32>, tensor<f32> -> tensor<1x64x114x114xf32>
+  %m = weft.reduce_window <max> %p window [1, 1, 3, 3] strides [1, 1, 2, 2] dilations [1, 1, 1, 1] : tensor<1x64x114x114xf32> -> tensor<1x64x56x56xf32>
+  %t = weft.tanh %m : tensor<1x64x56x56xf32>
+  return %t : tensor<1x64x56x56xf32>
+}
+
+// -----
+
+// Axes are found through reshapes: the groups of the reduction, the channels of the scale.
+// CHECK-LABEL: func.func @groupnorm
+// CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(
+// CHECK-NEXT: return %[[Y]]
+func.func @groupnorm(%x: tensor<2x320x32x32xf32>, %w: tensor<320xf32>) -> tensor<2x320x32x32xf32> attributes {weft.entry} {
+  %r = weft.reshape %x : tensor<2x320x32x32xf32> -> tensor<2x32x10240xf32>
+  %s = weft.reduce <sum> %r dims [2] : tensor<2x32x10240xf32> -> tensor<2x32xf32>
+  %n = weft.constant dense<0.0001> : tensor<2x32xf32>
+  %m = weft.mul %s, %n : tensor<2x32xf32>
+  %mb = weft.broadcast_in_dim %m dims [0, 1] : tensor<2x32xf32> -> tensor<2x32x10240xf32>
+  %c = weft.sub %r, %mb : tensor<2x32x10240xf32>
+  %q = weft.mul %c, %c : tensor<2x32x10240xf32>
+  %v = weft.reduce <sum> %q dims [2] : tensor<2x32x10240xf32> -> tensor<2x32xf32>
+  %rs = weft.rsqrt %v : tensor<2x32xf32>
+  %vb = weft.broadcast_in_dim %rs dims [0, 1] : tensor<2x32xf32> -> tensor<2x32x10240xf32>
+  %y = weft.mul %c, %vb : tensor<2x32x10240xf32>
+  %back = weft.reshape %y : tensor<2x32x10240xf32> -> tensor<2x320x32x32xf32>
+  %wb = weft.broadcast_in_dim %w dims [1] : tensor<320xf32> -> tensor<2x320x32x32xf32>
+  %o = weft.mul %back, %wb : tensor<2x320x32x32xf32>
+  %sig = weft.sigmoid %o : tensor<2x320x32x32xf32>
+  %z = weft.mul %o, %sig : tensor<2x320x32x32xf32>
+  return %z : tensor<2x320x32x32xf32>
+}
+
+// -----
+
+// What is looked up at computed places has been computed before.
+// CHECK-LABEL: func.func @nll
+// CHECK-NEXT: %[[D:.*]] = call @{{[a-z_0-9]+}}(
+// CHECK-NEXT: %[[L:.*]] = call @{{[a-z_0-9]+}}(%[[D]])
+// CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(%[[L]],
+// CHECK-NEXT: return %[[Y]]
+func.func @nll(%x: tensor<128x256xf32>, %w: tensor<256x1000xf32>, %y: tensor<128xi64>) -> tensor<f32> attributes {weft.entry} {
+  %d = weft.dot_general %x, %w batch [] x [] contract [1] x [0] : tensor<128x256xf32>, tensor<256x1000xf32> -> tensor<128x1000xf32>
+  %max = weft.reduce <max> %d dims [1] : tensor<128x1000xf32> -> tensor<128xf32>
+  %mb = weft.broadcast_in_dim %max dims [0] : tensor<128xf32> -> tensor<128x1000xf32>
+  %s = weft.sub %d, %mb : tensor<128x1000xf32>
+  %e = weft.exp %s : tensor<128x1000xf32>
+  %sum = weft.reduce <sum> %e dims [1] : tensor<128x1000xf32> -> tensor<128xf32>
+  %l = weft.log %sum : tensor<128xf32>
+  %lb = weft.broadcast_in_dim %l dims [0] : tensor<128xf32> -> tensor<128x1000xf32>
+  %lp = weft.sub %s, %lb : tensor<128x1000xf32>
+  %i = weft.iota 0 : tensor<128xi64>
+  %g = weft.gather %lp[%i, %y] dims [0, 1] : tensor<128x1000xf32>, tensor<128xi64>, tensor<128xi64> -> tensor<128xf32>
+  %t = weft.reduce <sum> %g dims [0] : tensor<128xf32> -> tensor<f32>
+  %c = weft.constant dense<-0.0078125> : tensor<f32>
+  %loss = weft.mul %t, %c : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// An epilogue takes what only it needs; a contraction does not yield foreign values.
+// CHECK-LABEL: func.func @ind
+// CHECK-NEXT: %[[N:.*]] = call @[[SUB:[a-z_0-9]+]](
+// CHECK-NEXT: %[[Y:.*]] = call @[[DOT:[a-z_0-9]+]]({{.*}}, %[[N]])
+// CHECK-NEXT: return %[[Y]], %[[N]]
+// CHECK: func.func private @[[DOT]](
+// CHECK: weft.mul
+func.func @ind(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %a: tensor<128x128xf32>, %b: tensor<128x128xf32>) -> (tensor<128x128xf32>, tensor<128x128xf32>) attributes {weft.entry} {
+  %m = weft.mul %a, %b : tensor<128x128xf32>
+  %d = weft.dot_general %x, %w batch [] x [] contract [1] x [0] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32>
+  %s = weft.add %d, %m : tensor<128x128xf32>
+  %n = weft.sub %a, %b : tensor<128x128xf32>
+  %s2 = weft.add %s, %n : tensor<128x128xf32>
+  return %s2, %n : tensor<128x128xf32>, tensor<128x128xf32>
+}
