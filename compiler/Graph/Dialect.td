@@ -21,6 +21,7 @@ def Weft_Dialect : Dialect {
   let cppNamespace = "::weft";
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
+  let hasCanonicalizer = 1;
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
 

@@ -14,10 +14,10 @@ class Weft_UnaryOp<string mnemonic, TypeConstraint type>
 class Weft_FloatUnaryOp<string mnemonic, string text> : Weft_UnaryOp<mnemonic, Weft_FloatTensor> {
   let summary = text;
 }
-def Weft_NegOp : Weft_UnaryOp<"neg", Weft_Tensor> { let summary = "-x"; }
+def Weft_NegOp : Weft_UnaryOp<"neg", Weft_Tensor> { let summary = "-x"; let hasFolder = 1; }
 def Weft_AbsOp : Weft_UnaryOp<"abs", Weft_Tensor> { let summary = "|x|"; }
 def Weft_SignOp : Weft_UnaryOp<"sign", Weft_Tensor> { let summary = "-1, 0 or 1"; }
-def Weft_NotOp : Weft_UnaryOp<"not", Weft_Tensor> { let summary = "bitwise (bool: logical) complement"; }
+def Weft_NotOp : Weft_UnaryOp<"not", Weft_Tensor> { let summary = "bitwise (bool: logical) complement"; let hasFolder = 1; }
 def Weft_CeilOp : Weft_FloatUnaryOp<"ceil", "smallest integer not below x">;
 def Weft_FloorOp : Weft_FloatUnaryOp<"floor", "largest integer not above x">;
 def Weft_RoundEvenOp : Weft_FloatUnaryOp<"round_even", "nearest integer, ties to even">;
@@ -40,36 +40,38 @@ def Weft_TanhOp : Weft_FloatUnaryOp<"tanh", "hyperbolic tangent">;
 def Weft_SigmoidOp : Weft_FloatUnaryOp<"sigmoid", "1 / (1 + e^-x)">;
 def Weft_ErfOp : Weft_FloatUnaryOp<"erf", "error function">;
 
-class Weft_BinaryOp<string mnemonic, string text>
-    : Weft_PureOp<mnemonic, [SameOperandsAndResultType, Elementwise]> {
+class Weft_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
+    : Weft_PureOp<mnemonic, !listconcat([SameOperandsAndResultType, Elementwise], traits)> {
   let summary = text;
   let arguments = (ins Weft_Tensor:$lhs, Weft_Tensor:$rhs);
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
 }
-def Weft_AddOp : Weft_BinaryOp<"add", "x + y (bool: or)"> { }
-def Weft_SubOp : Weft_BinaryOp<"sub", "x - y"> { }
-def Weft_MulOp : Weft_BinaryOp<"mul", "x * y (bool: and)"> { }
-def Weft_DivOp : Weft_BinaryOp<"div", "x / y; integers truncate towards zero"> { }
+def Weft_AddOp : Weft_BinaryOp<"add", "x + y (bool: or)", [Commutative]> { let hasFolder = 1; }
+def Weft_SubOp : Weft_BinaryOp<"sub", "x - y"> { let hasFolder = 1; }
+def Weft_MulOp : Weft_BinaryOp<"mul", "x * y (bool: and)", [Commutative]> { let hasFolder = 1; }
+def Weft_DivOp : Weft_BinaryOp<"div", "x / y; integers truncate towards zero"> { let hasFolder = 1; }
 def Weft_RemOp : Weft_BinaryOp<"rem", "remainder with the sign of x (C fmod)">;
 def Weft_PowOp : Weft_BinaryOp<"pow", "x to the power y">;
 def Weft_Atan2Op : Weft_BinaryOp<"atan2", "angle of (y, x), signs respected">;
-def Weft_MaxOp : Weft_BinaryOp<"max", "larger of two, NaN if either is">;
-def Weft_MinOp : Weft_BinaryOp<"min", "smaller of two, NaN if either is">;
-def Weft_AndOp : Weft_BinaryOp<"and", "bitwise (bool: logical) and"> { }
-def Weft_OrOp : Weft_BinaryOp<"or", "bitwise (bool: logical) or"> { }
-def Weft_XorOp : Weft_BinaryOp<"xor", "bitwise (bool: logical) exclusive or">;
+def Weft_MaxOp : Weft_BinaryOp<"max", "larger of two, NaN if either is", [Commutative]> { let hasFolder = 1; }
+def Weft_MinOp : Weft_BinaryOp<"min", "smaller of two, NaN if either is", [Commutative]> { let hasFolder = 1; }
+def Weft_AndOp : Weft_BinaryOp<"and", "bitwise (bool: logical) and", [Commutative]> { let hasFolder = 1; }
+def Weft_OrOp : Weft_BinaryOp<"or", "bitwise (bool: logical) or", [Commutative]> { let hasFolder = 1; }
+def Weft_XorOp : Weft_BinaryOp<"xor", "bitwise (bool: logical) exclusive or", [Commutative]> { let hasFolder = 1; }
 
 def Weft_CmpOp : Weft_PureOp<"cmp", [SameTypeOperands, Elementwise, InferTypeOpAdaptor]> {
   let summary = "Compare two tensors element by element";
   let arguments = (ins Weft_ComparePredicateAttr:$predicate, Weft_Tensor:$lhs, Weft_Tensor:$rhs);
   let results = (outs Weft_BoolTensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
 }
 def Weft_SelectOp : Weft_PureOp<"select", [AllTypesMatch<["onTrue", "onFalse", "result"]>, Elementwise]> {
   let summary = "Choose between two tensors element by element";
   let arguments = (ins Weft_BoolTensor:$condition, Weft_Tensor:$onTrue, Weft_Tensor:$onFalse);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$condition `,` $onTrue `,` $onFalse attr-dict `:` type($condition) `,` type($result)";
   let hasVerifier = 1;
 }
@@ -77,6 +79,7 @@ def Weft_ConvertOp : Weft_PureOp<"convert", [Elementwise]> {
   let summary = "Convert the element type as torch's Tensor.to does";
   let arguments = (ins Weft_Tensor:$operand);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
 }

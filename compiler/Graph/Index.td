@@ -15,6 +15,7 @@ def Weft_GatherOp : Weft_InferredOp<"gather"> {
   let arguments = (ins Weft_Tensor:$operand, Variadic<Weft_IntTensor>:$indices,
                        DenseI64ArrayAttr:$indexedDims);
   let results = (outs Weft_Tensor:$result);
+  let hasCanonicalizer = 1;
   let assemblyFormat = "$operand `[` $indices `]` `dims` $indexedDims attr-dict `:` type($operand) `,` type($indices) `->` type($result)";
 }
 

@@ -9,6 +9,7 @@ def Weft_ReduceOp : Weft_InferredOp<"reduce"> {
   let summary = "Combine all elements along dims, which disappear";
   let arguments = (ins Weft_ReduceKindAttr:$kind, Weft_Tensor:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$kind $operand `dims` $dims attr-dict `:` type($operand) `->` type($result)";
 }
 def Weft_ArgReduceOp : Weft_InferredOp<"arg_reduce"> {

@@ -9,12 +9,14 @@ def Weft_ConstantOp : Weft_PureOp<"constant", [ConstantLike, AllTypesMatch<["val
   let summary = "A tensor known when compiling";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "attr-dict $value";
 }
 def Weft_IotaOp : Weft_PureOp<"iota"> {
   let summary = "Each element is its index along one dim";
   let arguments = (ins I64Attr:$dim);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$dim attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
@@ -22,6 +24,8 @@ def Weft_BroadcastInDimOp : Weft_PureOp<"broadcast_in_dim"> {
   let summary = "Place operand dim i at result dim dims[i] (size equal or 1) and repeat along the rest";
   let arguments = (ins Weft_Tensor:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
   let assemblyFormat = "$operand `dims` $dims attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -29,6 +33,8 @@ def Weft_ReshapeOp : Weft_PureOp<"reshape"> {
   let summary = "The same elements in row-major order under another shape";
   let arguments = (ins Weft_Tensor:$operand);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -36,6 +42,8 @@ def Weft_TransposeOp : Weft_InferredOp<"transpose"> {
   let summary = "Result dim i is operand dim perm[i]";
   let arguments = (ins Weft_Tensor:$operand, DenseI64ArrayAttr:$perm);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
   let assemblyFormat = "$operand `perm` $perm attr-dict `:` type($operand) `->` type($result)";
 }
 def Weft_SliceOp : Weft_InferredOp<"slice"> {
@@ -43,6 +51,7 @@ def Weft_SliceOp : Weft_InferredOp<"slice"> {
   let arguments = (ins Weft_Tensor:$operand, DenseI64ArrayAttr:$start, DenseI64ArrayAttr:$limit,
                        DenseI64ArrayAttr:$stride);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$operand $start `to` $limit `by` $stride attr-dict `:` type($operand) `->` type($result)";
 }
 def Weft_PadOp : Weft_InferredOp<"pad"> {
@@ -56,6 +65,7 @@ def Weft_ConcatOp : Weft_InferredOp<"concat"> {
   let summary = "Tensors one after another along one dim";
   let arguments = (ins Variadic<Weft_Tensor>:$operands, I64Attr:$dim);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$operands `dim` $dim attr-dict `:` type($operands) `->` type($result)";
 }
 def Weft_ReverseOp : Weft_PureOp<"reverse", [SameOperandsAndResultType]> {
@@ -69,6 +79,7 @@ def Weft_RelayoutOp : Weft_PureOp<"relayout"> {
   let summary = "The same tensor with its elements lying elsewhere in memory";
   let arguments = (ins Weft_Tensor:$operand);
   let results = (outs Weft_Tensor:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
 }

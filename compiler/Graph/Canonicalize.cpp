@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Canonical forms: chains of moves are one move, an index grid is one iota, and what is
+// computed from broadcasts is computed ahead of them. Together they turn an attention
+// mask over (batch, head, query, key) back into a mask over keys.
+#include "compiler/Graph/ConstantFolding.h"
+#include "compiler/Graph/Constraints.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace weft;
+
+//===----------------------------------------------------------------------===//
+// Chains of moves
+//===----------------------------------------------------------------------===//
+
+/// broadcast(broadcast(x)) places x's dims at once. A dim that the inner one repeats
+/// from size 1 has size 1 for the outer one too.
+static LogicalResult composeBroadcasts(BroadcastInDimOp op, PatternRewriter &rewriter) {
+  auto inner = op.getOperand().getDefiningOp<BroadcastInDimOp>();
+  if (!inner)
+    return rewriter.notifyMatchFailure(op, "operand is not a broadcast");
+  auto dims =
+      llvm::map_to_vector(inner.getDims(), [&](int64_t dim) { return op.getDims()[dim]; });
+  rewriter.replaceOpWithNewOp<BroadcastInDimOp>(op, op.getType(), inner.getOperand(), dims);
+  return success();
+}
+
+/// A broadcast iota is an iota, unless its own dim is the one repeated.
+static LogicalResult broadcastIota(BroadcastInDimOp op, PatternRewriter &rewriter) {
+  auto iota = op.getOperand().getDefiningOp<IotaOp>();
+  if (!iota)
+    return rewriter.notifyMatchFailure(op, "operand is not an iota");
+  int64_t dim = op.getDims()[iota.getDim()];
+  if (iota.getType().getDimSize(iota.getDim()) != op.getType().getDimSize(dim))
+    return rewriter.notifyMatchFailure(op, "repeats the dim of the iota");
+  rewriter.replaceOpWithNewOp<IotaOp>(op, op.getType(), dim);
+  return success();
+}
+
+void BroadcastInDimOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(composeBroadcasts);
+  patterns.add(broadcastIota);
+}
+
+static LogicalResult composeReshapes(ReshapeOp op, PatternRewriter &rewriter) {
+  auto inner = op.getOperand().getDefiningOp<ReshapeOp>();
+  if (!inner)
+    return rewriter.notifyMatchFailure(op, "operand is not a reshape");
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getOperand());
+  return success();
+}
+
+/// The only dim of more than one element, if there is exactly one.
+static std::optional<int64_t> onlyDim(RankedTensorType type) {
+  std::optional<int64_t> only;
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    if (size == 1)
+      continue;
+    if (only)
+      return std::nullopt;
+    only = dim;
+  }
+  return only;
+}
+
+/// A row of indices under a shape with more dims of size 1 is still an iota.
+static LogicalResult reshapeIota(ReshapeOp op, PatternRewriter &rewriter) {
+  auto iota = op.getOperand().getDefiningOp<IotaOp>();
+  if (!iota || onlyDim(iota.getType()) != static_cast<int64_t>(iota.getDim()))
+    return rewriter.notifyMatchFailure(op, "operand is not one row of indices");
+  std::optional<int64_t> dim = onlyDim(op.getType());
+  if (!dim)
+    return rewriter.notifyMatchFailure(op, "splits the indices");
+  rewriter.replaceOpWithNewOp<IotaOp>(op, op.getType(), *dim);
+  return success();
+}
+
+void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(composeReshapes);
+  patterns.add(reshapeIota);
+}
+
+static LogicalResult composeTransposes(TransposeOp op, PatternRewriter &rewriter) {
+  auto inner = op.getOperand().getDefiningOp<TransposeOp>();
+  if (!inner)
+    return rewriter.notifyMatchFailure(op, "operand is not a transpose");
+  auto perm = llvm::map_to_vector(op.getPerm(), [&](int64_t dim) { return inner.getPerm()[dim]; });
+  rewriter.replaceOpWithNewOp<TransposeOp>(op, op.getType(), inner.getOperand(), perm);
+  return success();
+}
+
+void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(composeTransposes);
+}
+
+//===----------------------------------------------------------------------===//
+// Indices that enumerate
+//===----------------------------------------------------------------------===//
+
+/// A gather whose indices are iotas over whole dims repeats its operand. An indexed dim of
+/// size 1 is read at 0 whatever the index.
+static LogicalResult gatherByIotas(GatherOp op, PatternRewriter &rewriter) {
+  RankedTensorType type = op.getOperand().getType();
+  llvm::SmallDenseMap<int64_t, int64_t> placeOf;
+  SmallVector<int64_t> unitDims;
+  for (auto [indices, dim] : llvm::zip(op.getIndices(), op.getIndexedDims())) {
+    auto iota = indices.getDefiningOp<IotaOp>();
+    if (type.getDimSize(dim) == 1)
+      unitDims.push_back(dim);
+    else if (iota && iota.getType().getDimSize(iota.getDim()) == type.getDimSize(dim))
+      placeOf[dim] = iota.getDim();
+    else
+      return rewriter.notifyMatchFailure(op, "indices do not enumerate a dim");
+  }
+  int64_t nextKept = tensorType(op.getIndices().front()).getRank();
+  SmallVector<int64_t> shape, places;
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    if (llvm::is_contained(unitDims, static_cast<int64_t>(dim)))
+      continue;
+    auto place = placeOf.find(dim);
+    places.push_back(place == placeOf.end() ? nextKept++ : place->second);
+    shape.push_back(size);
+  }
+  for (size_t i = 1; i < places.size(); ++i)
+    if (places[i - 1] >= places[i])
+      return rewriter.notifyMatchFailure(op, "reads a diagonal or transposes");
+  Value source = op.getOperand();
+  if (!unitDims.empty())
+    source = ReshapeOp::create(rewriter, op.getLoc(),
+                               RankedTensorType::get(shape, type.getElementType()), source);
+  rewriter.replaceOpWithNewOp<BroadcastInDimOp>(op, op.getType(), source, places);
+  return success();
+}
+
+void GatherOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(gatherByIotas);
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise ops ahead of broadcasts
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// f(broadcast(a), broadcast(b), splat) is broadcast(f(a, b, splat)) when both broadcasts
+/// place equal shapes alike.
+struct HoistAheadOfBroadcast : OpTraitRewritePattern<OpTrait::Elementwise> {
+  using OpTraitRewritePattern::OpTraitRewritePattern;
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!isa<WeftDialect>(op->getDialect()) || op->getNumResults() != 1)
+      return rewriter.notifyMatchFailure(op, "not an elementwise op of the graph");
+    BroadcastInDimOp broadcast = commonBroadcast(op);
+    if (!broadcast)
+      return rewriter.notifyMatchFailure(op, "operands are not broadcasts of one kind");
+
+    RankedTensorType source = broadcast.getOperand().getType();
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(aheadOfBroadcast(operand, source, op->getLoc(), rewriter));
+    auto result = cast<RankedTensorType>(op->getResult(0).getType());
+    Operation *hoisted = rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands,
+                                         source.clone(result.getElementType()), op->getAttrs());
+    rewriter.replaceOpWithNewOp<BroadcastInDimOp>(op, result, hoisted->getResult(0),
+                                                  broadcast.getDims());
+    return success();
+  }
+
+private:
+  /// The first of the broadcasts that all operands but splats are, or null.
+  static BroadcastInDimOp commonBroadcast(Operation *op) {
+    BroadcastInDimOp first;
+    for (Value operand : op->getOperands()) {
+      if (splatOf(operand))
+        continue;
+      auto broadcast = operand.getDefiningOp<BroadcastInDimOp>();
+      if (!broadcast)
+        return {};
+      if (!first)
+        first = broadcast;
+      RankedTensorType type = broadcast.getOperand().getType(), to = first.getOperand().getType();
+      if (broadcast.getDims() != first.getDims() || type.getShape() != to.getShape() ||
+          type.getEncoding() != to.getEncoding())
+        return {};
+    }
+    return first;
+  }
+
+  static SplatElementsAttr splatOf(Value value) {
+    Attribute constant;
+    if (!matchPattern(value, m_Constant(&constant)))
+      return {};
+    return dyn_cast<SplatElementsAttr>(constant);
+  }
+
+  static Value aheadOfBroadcast(Value operand, RankedTensorType source, Location location,
+                                PatternRewriter &rewriter) {
+    if (SplatElementsAttr splat = splatOf(operand)) {
+      RankedTensorType type = source.clone(splat.getElementType());
+      return ConstantOp::create(rewriter, location, splat.resizeSplat(type));
+    }
+    return operand.getDefiningOp<BroadcastInDimOp>().getOperand();
+  }
+};
+
+} // namespace
+
+void WeftDialect::getCanonicalizationPatterns(RewritePatternSet &patterns) const {
+  patterns.add<HoistAheadOfBroadcast>(getContext());
+}
