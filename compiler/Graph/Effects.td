@@ -7,7 +7,10 @@ include "compiler/Graph/OpBase.td"
 
 def Weft_AssertOp : Weft_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   let summary = "Every element is true, or the call fails and leaves nothing behind";
-  let arguments = (ins Weft_BoolTensor:$condition, StrAttr:$message);
+  let description = [{
+    From the linalg stage on, the condition is what memory holds of a bool tensor: i8.
+  }];
+  let arguments = (ins RankedTensorOf<[I1, I8]>:$condition, StrAttr:$message);
   let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
 }
 def Weft_TorchFallbackOp : Weft_Op<"torch_fallback", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -6,6 +6,34 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
+// Graph to linalg
+//===----------------------------------------------------------------------===//
+
+def LowerToLinalg : Pass<"weft-lower-to-linalg", "::mlir::ModuleOp"> {
+  let summary = "From graph ops on logical tensors to linalg on physical ones";
+  let description = [{
+    Tensors become what memory holds: physical shapes, bool and u8 as i8. Each elementwise
+    op becomes one linalg.generic over the physical dims of its result, contractions and
+    reductions one generic each, changes of shape tensor ops; what moves no element moves
+    nothing.
+
+    ```mlir
+    %0 = weft.add %a, %b : tensor<6x4xf32, #weft.layout<[0, 1], tile 0 by 4>>
+    // becomes
+    %0 = linalg.generic ... ins(%a, %b : tensor<2x4x4xf32>, tensor<2x4x4xf32>) ...
+    ```
+
+    `weft.attention` stays, on its logical operands behind unrealized casts, for the
+    attention emitter; so do `weft.cumulative` on row-major physical tensors, `weft.assert`
+    and `weft.torch_fallback`, which gets its element types as `operand_dtypes` and
+    `result_dtypes`. Arguments and results of entries keep their logical types as
+    `weft.type`. Fails on the other composite ops, which are decomposed before.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // Loops to LLVM
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Chooses the iteration space of a contraction from the layouts of its operands.
+#include "compiler/Lowering/GraphToLinalgContraction.h"
+#include "compiler/Lowering/GraphToLinalg.h"
+#include "compiler/Lowering/ScalarMath.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// The index that the operand's tiled dim runs along, or -1.
+static int64_t tiledIndex(const Contraction::Operand &operand) {
+  int64_t dim = operand.tensor.layout.tileDim;
+  return dim < 0 ? -1 : operand.dims[dim].index;
+}
+
+static bool uses(const Contraction::Operand &operand, int64_t index) {
+  return llvm::any_of(operand.dims, [&](const Contraction::OperandDim &dim) {
+    return dim.index == index || dim.window == index;
+  });
+}
+
+void Contraction::chooseTiles(const Operand &lhs, const Operand &rhs) {
+  int64_t rank = resultShape.size();
+  int64_t left = tiledIndex(lhs), right = tiledIndex(rhs);
+  if (!computed.hasTile() && left >= 0 && left < rank)
+    computed = computed.withTile(left, lhs.tensor.layout.tileSize);
+  if (right >= 0 && right < rank && right != computed.tileDim && !uses(lhs, right)) {
+    packedDim = right;
+    packSize = rhs.tensor.layout.tileSize;
+  }
+}
+
+/// The operand with the tile that the iteration has, or none. The padding of a tile along
+/// a reduction would count, so no reduction is tiled.
+StoredTensor Contraction::fitted(OpBuilder &builder, Location loc, const Operand &operand) const {
+  const Layout &layout = operand.tensor.layout;
+  if (packedDim >= 0 && tiledIndex(operand) == packedDim && layout.tileSize == packSize)
+    return operand.tensor;
+  Layout wanted = layout.withoutTile();
+  for (auto [dim, index] : llvm::enumerate(operand.dims))
+    if (computed.hasTile() && index.index == computed.tileDim)
+      wanted = wanted.withTile(dim, computed.tileSize);
+  return {relayout(builder, loc, operand.tensor, wanted), operand.tensor.shape, wanted};
+}
+
+void Contraction::layOutIteration() {
+  SmallVector<int64_t> sizes = computed.physicalShape(resultShape);
+  for (auto [dim, size] : llvm::zip_equal(computed.dims(), sizes)) {
+    if (dim.dim != packedDim) {
+      axes.push_back(dim);
+      physicalShape.push_back(size);
+      continue;
+    }
+    axes.push_back({packedDim, PhysicalDim::Block});
+    axes.push_back({packedDim, PhysicalDim::Lane});
+    physicalShape.push_back(llvm::divideCeil(size, packSize));
+    physicalShape.push_back(packSize);
+  }
+  for (size_t i = 0; i < reductions.size(); ++i)
+    axes.push_back({int64_t(resultShape.size() + i), PhysicalDim::Whole});
+}
+
+AffineExpr Contraction::axis(Builder &builder, PhysicalDim dim) const {
+  return builder.getAffineDimExpr(llvm::find(axes, dim) - axes.begin());
+}
+
+AffineMap Contraction::readMap(Builder &builder, const Operand &operand) const {
+  SmallVector<AffineExpr> reads;
+  for (PhysicalDim dim : operand.tensor.layout.dims()) {
+    const OperandDim &along = operand.dims[dim.dim];
+    AffineExpr read = axis(builder, {along.index, dim.part}) * along.dilation;
+    if (along.window >= 0)
+      read = axis(builder, {along.window, PhysicalDim::Whole}) * along.stride + read;
+    reads.push_back(read);
+  }
+  return AffineMap::get(axes.size(), 0, reads, builder.getContext());
+}
+
+/// `value` whose dim `position` holds blocks and the next one their lanes, joined to `size`.
+static Value joinedTile(OpBuilder &builder, Location loc, Value value, int64_t position,
+                        int64_t size) {
+  SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
+  shape[position] *= shape[position + 1];
+  shape.erase(shape.begin() + position + 1);
+  return resized(builder, loc, reshaped(builder, loc, value, shape), position, size);
+}
+
+Value Contraction::emit(OpBuilder &builder, Location loc, Operand lhs, Operand rhs, Type element,
+                        const Layout &layout) {
+  computed = layout;
+  chooseTiles(lhs, rhs);
+  lhs.tensor = fitted(builder, loc, lhs);
+  rhs.tensor = fitted(builder, loc, rhs);
+  layOutIteration();
+
+  int64_t rank = physicalShape.size();
+  AffineMap resultMap = AffineMap::getMultiDimIdentityMap(axes.size(), builder.getContext())
+                            .getMajorSubMap(rank);
+  SmallVector<AffineMap> maps{readMap(builder, lhs), readMap(builder, rhs), resultMap};
+  Type accumulator = computeType(element);
+  auto type = RankedTensorType::get(physicalShape, accumulator);
+  Value result = reducingGeneric(
+      builder, loc, type, builder.getZeroAttr(accumulator), {lhs.tensor.value, rhs.tensor.value},
+      maps, [&](OpBuilder &body, Location loc, ValueRange args) -> Value {
+        Value x = decode(body, loc, args[0], element), y = decode(body, loc, args[1], element);
+        if (isa<FloatType>(accumulator))
+          return arith::AddFOp::create(body, loc, args[2], arith::MulFOp::create(body, loc, x, y));
+        return arith::AddIOp::create(body, loc, args[2], arith::MulIOp::create(body, loc, x, y));
+      });
+  result = narrowed(builder, loc, result, storageElementType(element));
+  if (packedDim >= 0) {
+    int64_t position = llvm::find(axes, PhysicalDim{packedDim, PhysicalDim::Block}) - axes.begin();
+    result = joinedTile(builder, loc, result, position, resultShape[packedDim]);
+  }
+  return relayout(builder, loc, {result, resultShape, computed}, layout);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The one linalg.generic that every contraction becomes: result += lhs * rhs.
+#ifndef WEFT_COMPILER_LOWERING_GRAPHTOLINALGCONTRACTION_H
+#define WEFT_COMPILER_LOWERING_GRAPHTOLINALGCONTRACTION_H
+
+#include "compiler/Lowering/StoredTensor.h"
+#include "mlir/IR/AffineMap.h"
+
+namespace weft {
+
+/// Sum over `reductions` of lhs * rhs. An index is a result's logical dim, or past those a
+/// reduction. Blocks and lanes of a tiled dim are iteration dims of their own.
+class Contraction {
+public:
+  /// What runs along one dim of an operand: an index, or stride * window + dilation * index.
+  struct OperandDim {
+    int64_t index;
+    int64_t dilation = 1;
+    int64_t window = -1;
+    int64_t stride = 0;
+  };
+  struct Operand {
+    StoredTensor tensor;
+    llvm::SmallVector<OperandDim> dims;
+  };
+
+  Contraction(llvm::ArrayRef<int64_t> resultShape, llvm::ArrayRef<int64_t> reductions)
+      : resultShape(resultShape), reductions(reductions) {}
+
+  /// Emit it on elements of logical type `element`; the result lies as `layout` says.
+  mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc, Operand lhs, Operand rhs,
+                   mlir::Type element, const Layout &layout);
+
+private:
+  void chooseTiles(const Operand &lhs, const Operand &rhs);
+  StoredTensor fitted(mlir::OpBuilder &builder, mlir::Location loc, const Operand &operand) const;
+  void layOutIteration();
+  mlir::AffineExpr axis(mlir::Builder &builder, PhysicalDim dim) const;
+  mlir::AffineMap readMap(mlir::Builder &builder, const Operand &operand) const;
+
+  llvm::SmallVector<int64_t> resultShape, reductions;
+  /// How the generic's result lies: as the caller wants it, or tiled as the lhs is.
+  Layout computed;
+  /// A result dim that rhs packs in tiles: its blocks and lanes stand side by side.
+  int64_t packedDim = -1;
+  int64_t packSize = 0;
+  /// The iteration: the dims of the result's memory, outermost first, then the reductions.
+  llvm::SmallVector<PhysicalDim> axes;
+  llvm::SmallVector<int64_t> physicalShape;
+};
+
+} // namespace weft
+
+#endif

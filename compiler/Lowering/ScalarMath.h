@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What graph ops mean for single elements, written in arith and math.
+#ifndef WEFT_COMPILER_LOWERING_SCALARMATH_H
+#define WEFT_COMPILER_LOWERING_SCALARMATH_H
+
+#include "compiler/Graph/Graph.h"
+#include "mlir/IR/Builders.h"
+
+namespace weft {
+
+/// The type that bodies compute in: bool as i1, u8 as i8, half precision as f32.
+mlir::Type computeType(mlir::Type element);
+/// The type that memory holds: bool and u8 as i8.
+mlir::Type storageElementType(mlir::Type element);
+/// Whether integers of this type are read as unsigned (bool and u8 are).
+bool isUnsigned(mlir::Type element);
+
+/// A stored element as its compute type, and back.
+mlir::Value decode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value stored,
+                   mlir::Type element);
+mlir::Value encode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value computed,
+                   mlir::Type element);
+
+/// The elementwise `op` on elements in their compute types; null if it has no scalar form.
+mlir::Value emitScalar(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange operands);
+
+/// Combine two elements in their compute type.
+mlir::Value emitCombine(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind,
+                        mlir::Value lhs, mlir::Value rhs, bool isUnsigned);
+
+/// What combining leaves unchanged, as the storage type of `element` holds it.
+mlir::TypedAttr reduceIdentity(mlir::OpBuilder &builder, ReduceKind kind, mlir::Type element);
+
+} // namespace weft
+
+#endif
