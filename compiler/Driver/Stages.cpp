@@ -33,6 +33,7 @@ llvm::ArrayRef<Stage> weft::stages() {
          options.lanes = settings.target.lanes(32);
          buildOptimizePipeline(pm, options);
        }},
+      {"linalg", [](OpPassManager &pm, const StageSettings &) { pm.addPass(createLowerToLinalg()); }},
       {"llvm", [](OpPassManager &pm, const StageSettings &) { buildLowerToLLVMPipeline(pm); }},
   };
   return table;
