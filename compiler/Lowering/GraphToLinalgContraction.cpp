@@ -26,7 +26,9 @@ void Contraction::chooseTiles(const Operand &lhs, const Operand &rhs) {
   int64_t left = tiledIndex(lhs), right = tiledIndex(rhs);
   if (!computed.hasTile() && left >= 0 && left < rank)
     computed = computed.withTile(left, lhs.tensor.layout.tileSize);
-  if (right >= 0 && right < rank && right != computed.tileDim && !uses(lhs, right)) {
+  // An operand has one tile: where rhs runs along the result's, that one wins.
+  bool rhsFollowsTile = computed.hasTile() && uses(rhs, computed.tileDim);
+  if (right >= 0 && right < rank && !rhsFollowsTile && !uses(lhs, right)) {
     packedDim = right;
     packSize = rhs.tensor.layout.tileSize;
   }
