@@ -7,6 +7,8 @@
 // or on the tile in L1 when it holds transcendental functions.
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/Epilogue.h"
+#include "compiler/Kernels/RegisterTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -55,12 +57,11 @@ private:
                 bool last);
   void emitTile(int64_t rows, int64_t groups, int64_t valid, Value chunkStart, int64_t chunkSize,
                 bool first, bool last, Value prefetchRow);
-  SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, int64_t groups,
-                                   int64_t valid, Value chunkStart, int64_t chunkSize,
-                                   ArrayRef<Value> accumulators, Value prefetchRow);
-  SmallVector<Value> emitStep(int64_t rows, int64_t groups, int64_t valid,
-                              ArrayRef<Value> accumulators);
-  void emitEpilogue(int64_t rows, int64_t groups, int64_t valid, ArrayRef<Value> accumulators);
+  SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value chunkStart,
+                                   int64_t chunkSize, ArrayRef<Value> accumulators,
+                                   Value prefetchRow);
+  SmallVector<Value> emitStep(int64_t rows, ArrayRef<Value> accumulators);
+  void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void setFlat(ArrayRef<unsigned> dims, Value number);
   Value position(AffineExpr expr) { return point.indexValue(expr); }
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
@@ -105,7 +106,7 @@ LogicalResult Contraction::match() {
   shape = *matched;
   if (failed(chooseRoles()))
     return failure();
-  auto found = epilogueRoots(kernel, generic, shape.resultIndex, space);
+  auto found = epilogueRoots(kernel, generic->getResult(0), shape.resultIndex, space);
   if (failed(found))
     return failure();
   roots = *found;
@@ -416,10 +417,10 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
   }
   if (row)
     point.setDim(*row, rowStart);
-  accumulators = emitReduction(shape.reduced, rows, groups, valid, chunkStart, chunkSize,
-                               accumulators, prefetchRow);
+  accumulators =
+      emitReduction(shape.reduced, rows, chunkStart, chunkSize, accumulators, prefetchRow);
   if (last) {
-    emitEpilogue(rows, groups, valid, accumulators);
+    emitEpilogue(rows, groups, accumulators);
   } else {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
@@ -432,18 +433,18 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
   point.setLanes(Lanes());
 }
 
-SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t rows, int64_t groups,
-                                              int64_t valid, Value chunkStart, int64_t chunkSize,
+SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t rows,
+                                              Value chunkStart, int64_t chunkSize,
                                               ArrayRef<Value> accumulators, Value prefetchRow) {
   if (dims.empty())
-    return emitStep(rows, groups, valid, accumulators);
+    return emitStep(rows, accumulators);
   unsigned dim = dims.front();
   if (dims.size() > 1)
     return emitLoop(builder, loc, 0, space.extent(dim), 1, accumulators,
                     [&](Value variable, ValueRange now) {
                       point.setDim(dim, variable);
-                      return emitReduction(dims.drop_front(), rows, groups, valid, chunkStart,
-                                           chunkSize, SmallVector<Value>(now), prefetchRow);
+                      return emitReduction(dims.drop_front(), rows, chunkStart, chunkSize,
+                                           SmallVector<Value>(now), prefetchRow);
                     });
   auto steps = [&](Value start, int64_t size, ArrayRef<Value> now) {
     return emitLoop(builder, loc, 0, size, schedule.unroll, now,
@@ -452,7 +453,7 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
                       SmallVector<Value> sums(carried);
                       for (int64_t step = 0; step < schedule.unroll; ++step) {
                         point.setDim(dim, add(base, step));
-                        sums = emitStep(rows, groups, valid, sums);
+                        sums = emitStep(rows, sums);
                       }
                       return sums;
                     });
@@ -479,39 +480,13 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
                   });
 }
 
-SmallVector<Value> Contraction::emitStep(int64_t rows, int64_t groups, int64_t valid,
-                                         ArrayRef<Value> accumulators) {
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  auto type = VectorType::get({schedule.width}, element);
-  Value vectorBase = position(vectors);
-  Value memory = point.getBuffer(vectorMemory)->flat;
-  SmallVector<Value> columns;
-  for (int64_t group = 0; group < groups; ++group) {
-    Value address = add(vectorBase, group * schedule.width);
-    if (Value mask = point.validMask(group)) {
-      Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-      columns.push_back(
-          vector::MaskedLoadOp::create(builder, loc, type, memory, address, mask, zero));
-    } else {
-      columns.push_back(vector::LoadOp::create(builder, loc, type, memory, address));
-    }
-  }
-  Value scalarBase = position(scalars);
-  Value scalarFlat = point.getBuffer(scalarMemory)->flat;
+SmallVector<Value> Contraction::emitStep(int64_t rows, ArrayRef<Value> accumulators) {
   int64_t stride = row ? *space.coefficientOf(scalars, *row) : 0;
-  SmallVector<Value> sums(accumulators);
-  for (int64_t i = 0; i < rows; ++i) {
-    Value scalar = memref::LoadOp::create(builder, loc, scalarFlat, add(scalarBase, i * stride));
-    Value broadcast = vector::BroadcastOp::create(builder, loc, type, scalar);
-    for (int64_t group = 0; group < groups; ++group)
-      sums[i * groups + group] =
-          vector::FMAOp::create(builder, loc, broadcast, columns[group], sums[i * groups + group]);
-  }
-  return sums;
+  return emitTileStep(point, {point.getBuffer(scalarMemory)->flat, scalars}, stride,
+                      {point.getBuffer(vectorMemory)->flat, vectors}, rows, accumulators);
 }
 
-void Contraction::emitEpilogue(int64_t rows, int64_t groups, int64_t valid,
-                               ArrayRef<Value> accumulators) {
+void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {
   Value rowStart = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
   Value product = generic->getResult(0);
   auto storeRoots = [&](Value rowValue, const Emitted &sums) {

@@ -27,19 +27,6 @@ struct ContractionShape {
   int64_t flops(const IndexSpace &space) const;
 };
 
-/// A root of the kernel and its index where the result of one contraction has a given one.
-struct EpilogueRoot {
-  unsigned number;
-  Index index;
-};
-
-/// The roots of `kernel` that stand elementwise on `contraction`'s result at `index`, found
-/// by following its users. Fails when a user is not elementwise on the whole result.
-llvm::FailureOr<llvm::SmallVector<EpilogueRoot>> epilogueRoots(KernelFunction &kernel,
-                                                               mlir::linalg::GenericOp contraction,
-                                                               const Index &index,
-                                                               IndexSpace &space);
-
 } // namespace weft
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Chooses the emitter of a kernel, after checking that emitters can follow its ops.
+#include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Kernels.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -17,7 +19,7 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (!isa<linalg::GenericOp, linalg::FillOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
              tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::PadOp, tensor::EmptyOp,
-             tensor::CastOp, arith::ConstantOp>(op))
+             tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp, AttentionOp>(op))
       return op.emitError("no emitter follows '") << op.getName() << "'";
   return success();
 }
@@ -26,10 +28,14 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   if (failed(checkKernel(source)))
     return failure();
   KernelFunction kernel(source, target);
-  bool contraction = source->getAttrOfType<StringAttr>("weft.kernel").getValue() == "contraction";
-  if (!(contraction && succeeded(emitContraction(kernel))) && failed(emitNest(kernel))) {
+  StringRef kind = source->getAttrOfType<StringAttr>("weft.kernel").getValue();
+  LogicalResult emitted = kind == "attention"     ? emitAttention(kernel)
+                          : kind == "contraction" ? emitContraction(kernel)
+                                                  : failure();
+  // Whatever has no tile of its own is still a loop nest.
+  if (failed(emitted) && (kind == "attention" || failed(emitNest(kernel)))) {
     kernel.emitted.erase();
-    return failure();
+    return source.emitError("no emitter takes this kernel");
   }
   kernel.replaceSource();
   return success();

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Follows the users of a result forwards, to the roots that its tiles can store.
+#include "compiler/Kernels/Epilogue.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// The index of each result of `user` whose operand `operand` has `index`.
+static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, IndexSpace &space) {
+  Operation *user = operand.getOwner();
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(user)) {
+    ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
+    Index result;
+    for (const auto &group : collapse.getReassociationIndices())
+      result.push_back(space.linearize(ArrayRef(index).slice(group.front(), group.size()),
+                                       shape.slice(group.front(), group.size())));
+    return result;
+  }
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(user)) {
+    ArrayRef<int64_t> shape = expand.getResultType().getShape();
+    Index result;
+    for (auto [expr, group] : llvm::zip_equal(index, expand.getReassociationIndices()))
+      llvm::append_range(result, space.delinearize(expr, shape.slice(group.front(), group.size())));
+    return result;
+  }
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user)) {
+    // Only what drops padding at the end keeps every point's place.
+    if (slice.getDroppedDims().any() ||
+        llvm::any_of(slice.getStaticOffsets(), [](int64_t offset) { return offset != 0; }) ||
+        llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride != 1; }))
+      return failure();
+    return index;
+  }
+  auto generic = dyn_cast<linalg::GenericOp>(user);
+  if (!generic || isReduction(generic) || generic.getNumResults() != 1 ||
+      generic.isDpsInit(&operand))
+    return failure();
+  Index iteration(generic.getNumLoops());
+  for (auto [expr, at] :
+       llvm::zip_equal(generic.getMatchingIndexingMap(&operand).getResults(), index))
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      iteration[dim.getPosition()] = at;
+  // Size-1 loops may stand outside the operand's map.
+  for (auto [expr, range] : llvm::zip_equal(iteration, generic.getStaticLoopRanges()))
+    if (!expr) {
+      if (range != 1)
+        return failure();
+      expr = space.constant(0);
+    }
+  Index result;
+  for (AffineExpr expr : generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)).getResults())
+    result.push_back(space.simplify(expr.replaceDims(iteration)));
+  return result;
+}
+
+FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel, Value value,
+                                                         const Index &index, IndexSpace &space) {
+  llvm::MapVector<Value, Index> reached;
+  reached[value] = index;
+  SmallVector<EpilogueRoot> roots;
+  SmallVector<Value> worklist{value};
+  while (!worklist.empty()) {
+    value = worklist.pop_back_val();
+    Index at = reached[value];
+    for (auto [number, root] : llvm::enumerate(kernel.roots))
+      if (root == value)
+        roots.push_back({static_cast<unsigned>(number), at});
+    for (OpOperand &use : value.getUses()) {
+      if (isa<func::ReturnOp>(use.getOwner()))
+        continue;
+      FailureOr<Index> next = indexThrough(use, at, space);
+      if (failed(next))
+        return failure();
+      Value result = use.getOwner()->getResult(0);
+      if (reached.insert({result, *next}).second)
+        worklist.push_back(result);
+    }
+  }
+  if (roots.empty())
+    return failure();
+  return roots;
+}

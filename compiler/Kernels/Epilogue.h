@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is computed elementwise from a contraction's or an attention's result.
+#ifndef WEFT_COMPILER_KERNELS_EPILOGUE_H
+#define WEFT_COMPILER_KERNELS_EPILOGUE_H
+
+#include "compiler/Kernels/KernelFunction.h"
+
+namespace weft {
+
+/// A root of the kernel and its index where the followed value has a given one.
+struct EpilogueRoot {
+  unsigned number;
+  Index index;
+};
+
+/// The roots of `kernel` that stand elementwise on `value` at `index`, found by following
+/// its users. Fails when a user is not elementwise on the whole value.
+llvm::FailureOr<llvm::SmallVector<EpilogueRoot>>
+epilogueRoots(KernelFunction &kernel, mlir::Value value, const Index &index, IndexSpace &space);
+
+} // namespace weft
+
+#endif
