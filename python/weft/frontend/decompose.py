@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._subclasses import FakeTensorMode
+from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
@@ -39,30 +41,43 @@ def decompose(
         return op(*full_args, **full_kwargs)
 
     table = _table()
-    if op in _core():
-        table = {**table, op: _core()[op]}
+    if op in _all():
+        table = {**table, op: _all()[op]}
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tensors = [torch.empty(leaves[i].shape, dtype=leaves[i].dtype) for i in places]
         try:
-            graph = make_fx(call, decomposition_table=table)(*tensors).graph
+            module = make_fx(call, decomposition_table=table)(*tensors)
+            if any(_mutates(node) for node in module.graph.nodes):
+                module = make_fx(functionalize(module), decomposition_table=table)(*tensors)
         except Exception as error:
             # Decompositions are torch's and may fail in any way on what they do not cover.
             raise Decline(f"its decomposition fails: {type(error).__name__}") from error
-    for node in graph.nodes:
+    for node in module.graph.nodes:
         if node.target == op:
-            raise Decline("no lowering")
-    return graph
+            raise Decline(f"no lowering for {op}")
+    return module.graph
+
+
+def _mutates(node: torch.fx.Node) -> bool:
+    """Some of torch's decompositions fill a tensor in place."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 @functools.lru_cache(maxsize=1)
-def _core() -> dict[torch._ops.OpOverload, Callable]:
-    from torch._decomp import core_aten_decompositions
-
-    return dict(core_aten_decompositions().items())
+def _all() -> dict[torch._ops.OpOverload, Callable]:
+    """Core decompositions, and those to ATen ops that the core set leaves out (bilinear
+    upsampling). What is written in terms of torch's prims is of no use here.
+    """
+    to_aten = {
+        op: rule
+        for op, rule in decomposition_table.items()
+        if isinstance(op, torch._ops.OpOverload) and rule.__module__.startswith("torch._decomp")
+    }
+    return {**to_aten, **dict(core_aten_decompositions().items())}
 
 
 @functools.lru_cache(maxsize=1)
 def _table() -> dict[torch._ops.OpOverload, Callable]:
-    """Core decompositions of the ops that have no rule."""
-    return {op: rule for op, rule in _core().items() if str(op) not in TABLE}
+    """Decompositions of the ops that have no rule."""
+    return {op: rule for op, rule in _all().items() if str(op) not in TABLE}

@@ -23,6 +23,7 @@ from weft.frontend.graph import Graph, Value
 from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
 from weft.frontend.walk import Walk
 
+_INSTANCE_NORM = torch.ops.aten.instance_norm.default
 _GRAPH_KINDS = {
     "user": "input",
     "parameter": "weight",
@@ -71,9 +72,11 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     """The program without mutation; composites stay whole, since nothing is decomposed."""
     if not any(_mutates(node) for node in program.graph.nodes):
         return program
+    # Written as a batch norm, it tells of the running statistics that it changes.
+    decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return program.run_decompositions({})
+        return program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
 
 
 def _mutates(node: torch.fx.Node) -> bool:

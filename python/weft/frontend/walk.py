@@ -34,8 +34,12 @@ _STATIC_CHECKS = frozenset(
     )
 )
 _RUN_TIME_CHECKS = frozenset({"aten._assert_async.default", "aten._assert_async.msg"})
+# Tagged as random for the dropout between their layers.
+_RECURRENT = frozenset(f"aten.{cell}.input" for cell in ("lstm", "gru", "rnn_tanh", "rnn_relu"))
 # A decomposition of a decomposition of ... : deeper than this is a loop.
 _MAX_DEPTH = 8
+# PyTorch's own kernel is better than a longer decomposition (recurrent nets are unrolled).
+_MAX_DECOMPOSITION = 4000
 
 
 class Walk:
@@ -157,10 +161,14 @@ class Walk:
             except Decline as decline:
                 declined = decline
                 del self.graph.nodes[mark:]
-        if torch.Tag.nondeterministic_seeded in op.tags or depth == _MAX_DEPTH:
+        if _draws(op, args):
             raise declined or Decline("random")
+        if depth == _MAX_DEPTH:
+            raise declined or Decline("its decomposition is too deep")
         try:
             graph = self._decomposition(op, args, kwargs)
+            if len(graph.nodes) > _MAX_DECOMPOSITION:
+                raise Decline(f"its decomposition has {len(graph.nodes)} ops")
             tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Value)]
             placeholders = [node for node in graph.nodes if node.op == "placeholder"]
             output = self.run(graph, dict(zip(placeholders, tensors)), depth + 1)
@@ -197,6 +205,14 @@ class Walk:
         attrs = {"target": str(op), "arguments": arguments}
         types = [(result.dtype, result.shape) for result in site.results]
         return tuple(self.graph.emit("torch_fallback", operands, attrs, types))
+
+
+def _draws(op: torch._ops.OpOverload, args: list[Any]) -> bool:
+    """Whether the call draws from torch's generator."""
+    if str(op) in _RECURRENT:
+        dropout, train = args[5], args[6]
+        return bool(train and dropout)
+    return torch.Tag.nondeterministic_seeded in op.tags
 
 
 def _number(operands: list[Value], value: Any) -> int | None:

@@ -96,7 +96,8 @@ def batch_norm_functional(
     result, average, spread, n = _by_own_statistics(site, x, weight, bias, eps)
     unbiased = b.scalar("mul", spread, n / max(n - 1, 1))
     running = [
-        _blend(site, old, new, momentum) for old, new in ((mean, average), (variance, unbiased))
+        b.convert(_blend(site, old, new, momentum), meta.dtype)
+        for old, new, meta in zip((mean, variance), (average, unbiased), site.results[3:])
     ]
     return result, average, _inverse_deviation(site, spread, eps), *running
 
@@ -122,5 +123,4 @@ def _inverse_deviation(site: Site, variance: Value, eps: float) -> Value:
 def _blend(site: Site, old: Value, new: Value, momentum: float) -> Value:
     b = site.builder
     kept = b.scalar("mul", b.convert(old, new.dtype), 1 - momentum)
-    blended = b.binary("add", b.scalar("mul", new, momentum), kept)
-    return b.convert(blended, old.dtype)
+    return b.binary("add", b.scalar("mul", new, momentum), kept)
