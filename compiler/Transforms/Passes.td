@@ -12,7 +12,8 @@ def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
 
     * a reshape that merges leading dims sinks below contractions of the last dim and
       below elementwise ops, until it meets the reshape that splits them again;
-    * a transpose of a contraction's operand becomes a choice of dims;
+    * a transpose of a contraction's operand becomes a choice of dims, and an rhs that is
+      an argument is read in the layout that it was given in;
     * a broadcast of a reshape that only adds unit dims broadcasts the original.
 
     ```mlir

@@ -171,6 +171,20 @@ private:
   }
 };
 
+/// dot_general(x, relayout(w)) -> dot_general(x, w) for an argument w: its strides are as
+/// good as any.
+struct ReadWeightInPlace : OpRewritePattern<DotGeneralOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(DotGeneralOp dot, PatternRewriter &rewriter) const override {
+    auto relayout = dot.getRhs().getDefiningOp<RelayoutOp>();
+    if (!relayout || !isa<BlockArgument>(relayout.getOperand()))
+      return rewriter.notifyMatchFailure(dot, "rhs is no argument in a layout of its own");
+    rewriter.modifyOpInPlace(dot, [&] { dot.getRhsMutable().assign(relayout.getOperand()); });
+    return success();
+  }
+};
+
 /// broadcast_in_dim(reshape(x)) -> broadcast_in_dim(x) where the reshape only adds or drops
 /// dims of size 1.
 struct SkipUnitDimsAheadOfBroadcast : OpRewritePattern<BroadcastInDimOp> {
@@ -208,8 +222,8 @@ struct Simplify : weft::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkReshapeBelowDot>(&getContext(), lanes);
-    patterns.add<SinkReshapeBelowElementwise, FoldTransposeIntoDot, SkipUnitDimsAheadOfBroadcast>(
-        &getContext());
+    patterns.add<SinkReshapeBelowElementwise, FoldTransposeIntoDot, ReadWeightInPlace,
+                 SkipUnitDimsAheadOfBroadcast>(&getContext());
     ReshapeOp::getCanonicalizationPatterns(patterns, &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
