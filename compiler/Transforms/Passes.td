@@ -10,8 +10,10 @@ def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
   let description = [{
     Canonicalisation beyond what single ops fold to:
 
-    * a reshape that merges leading dims sinks below contractions of the last dim and
-      below elementwise ops, until it meets the reshape that splits them again;
+    * a reshape that merges leading dims (tokens) sinks below contractions of the last dim
+      and below elementwise ops, until it meets the reshape that splits them again;
+    * tokens that fill a vector only together (64 sequences of one token, rows of a small
+      image) are merged ahead of a contraction, and reshapes that split them sink instead;
     * a transpose of a contraction's operand becomes a choice of dims, and an rhs that is
       an argument is read in the layout that it was given in;
     * a broadcast of a reshape that only adds unit dims broadcasts the original.
@@ -24,9 +26,8 @@ def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
     %2 = weft.dot_general %x, %w ...   : -> tensor<2x64x3072xf32>
     ```
 
-    Declines to split tokens that fill a vector only together (64 sequences of one token),
-    a transpose that would reorder the free dims of a contraction, and elementwise ops
-    whose other operands cannot follow the reshape.
+    Declines a transpose that would reorder the free dims of a contraction, and elementwise
+    ops whose other operands cannot follow the reshape.
   }];
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">

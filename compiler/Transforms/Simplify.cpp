@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Patterns that let contractions see their operands without copies in between: merging
-// reshapes sink, transposes become contraction dims, unit dims vanish from broadcasts.
+// Patterns that let contractions see their operands without copies in between: reshapes
+// of tokens sink, transposes become contraction dims, unit dims vanish from broadcasts.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -13,24 +13,53 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-/// A reshape (b..., t, f) -> (m, ..., f) that merges leading dims and keeps the last one:
-/// what nn.Linear's and GPT-2's view(-1, f) are.
-static bool mergesLeadingDims(ReshapeOp reshape) {
+/// Whether the tokens of (..., tokens, features) fill vectors: dim rank - 2 does alone, and
+/// images (..., h, w, c) do so without a padded tail in each row.
+static bool fillsVectors(RankedTensorType type, int64_t lanes) {
+  int64_t tokens = type.getDimSize(type.getRank() - 2);
+  return tokens >= lanes && (type.getRank() <= 3 || tokens % lanes == 0);
+}
+
+/// A reshape that only merges or splits leading dims, (b..., t, f...) <-> (m, f...), as the
+/// view(-1, f) around GPT-2's Conv1D does.
+static bool regroupsLeadingDims(ReshapeOp reshape) {
   RankedTensorType from = reshape.getOperand().getType(), to = reshape.getType();
-  int64_t merged = from.getRank() - to.getRank();
-  if (to.getRank() < 2 || merged <= 0 || layoutOf(from) || layoutOf(to))
+  int64_t shared = std::min(from.getRank(), to.getRank()) - 1;
+  if (shared < 1 || from.getRank() == to.getRank() || layoutOf(from) || layoutOf(to))
     return false;
-  return from.getShape().drop_front(merged + 1) == to.getShape().drop_front();
+  return from.getShape().take_back(shared) == to.getShape().take_back(shared);
 }
 
-/// Whether the rows of `from` alone fill a vector, or those of `to` do not either. Splitting
-/// other rows would cost a contraction its vectors over tokens.
-static bool splitKeepsVectors(RankedTensorType from, RankedTensorType to, int64_t lanes) {
-  return from.getDimSize(from.getRank() - 2) >= lanes || to.getDimSize(to.getRank() - 2) < lanes;
+/// Of the two groupings of tokens, contractions want the one whose tokens fill vectors, and
+/// the split one where both do: it is the one that attention wants. A reshape away from it
+/// sinks.
+static bool sinks(ReshapeOp reshape, int64_t lanes) {
+  if (!regroupsLeadingDims(reshape))
+    return false;
+  RankedTensorType from = reshape.getOperand().getType(), to = reshape.getType();
+  if (from.getRank() > to.getRank())
+    return fillsVectors(from, lanes) || !fillsVectors(to, lanes);
+  return fillsVectors(from, lanes) && !fillsVectors(to, lanes);
 }
 
-static RankedTensorType withShapeOf(Type element, RankedTensorType shape) {
-  return RankedTensorType::get(shape.getShape(), cast<RankedTensorType>(element).getElementType());
+/// `type` under `shape`.
+static RankedTensorType reshaped(Type type, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, cast<RankedTensorType>(type).getElementType());
+}
+
+/// dot over `lhs`, which has other leading dims than its lhs, reshaped back.
+static void replaceLhs(DotGeneralOp dot, Value lhs, PatternRewriter &rewriter) {
+  ArrayRef<int64_t> from = cast<RankedTensorType>(lhs.getType()).getShape();
+  int64_t oldRank = dot.getLhs().getType().getRank(), newRank = from.size();
+  int64_t shared = std::min(oldRank, newRank) - 1;
+  auto contract = llvm::map_to_vector(dot.getLhsContract(),
+                                      [&](int64_t dim) { return dim + newRank - oldRank; });
+  SmallVector<int64_t> shape(from.drop_back(shared));
+  llvm::append_range(shape, dot.getType().getShape().drop_front(oldRank - shared));
+  auto regrouped = DotGeneralOp::create(rewriter, dot.getLoc(), reshaped(dot.getType(), shape), lhs,
+                                        dot.getRhs(), dot.getLhsBatch(), dot.getRhsBatch(),
+                                        contract, dot.getRhsContract());
+  rewriter.replaceOpWithNewOp<ReshapeOp>(dot, dot.getType(), regrouped);
 }
 
 namespace {
@@ -42,24 +71,38 @@ struct SinkReshapeBelowDot : OpRewritePattern<DotGeneralOp> {
 
   LogicalResult matchAndRewrite(DotGeneralOp dot, PatternRewriter &rewriter) const override {
     auto reshape = dot.getLhs().getDefiningOp<ReshapeOp>();
-    if (!reshape || !mergesLeadingDims(reshape) || !dot.getLhsBatch().empty())
-      return rewriter.notifyMatchFailure(dot, "lhs does not merge leading dims");
-    RankedTensorType from = reshape.getOperand().getType(), to = reshape.getType();
-    if (!splitKeepsVectors(from, to, lanes))
-      return rewriter.notifyMatchFailure(dot, "tokens fill a vector only together");
-    if (llvm::is_contained(dot.getLhsContract(), 0))
-      return rewriter.notifyMatchFailure(dot, "contracts the merged dim");
+    if (!reshape || !sinks(reshape, lanes) || !dot.getLhsBatch().empty())
+      return rewriter.notifyMatchFailure(dot, "lhs is grouped as contractions want it");
+    int64_t from = reshape.getOperand().getType().getRank(), to = reshape.getType().getRank();
+    int64_t leading = to - (std::min(from, to) - 1);
+    if (llvm::any_of(dot.getLhsContract(), [&](int64_t dim) { return dim < leading; }))
+      return rewriter.notifyMatchFailure(dot, "contracts a regrouped dim");
+    replaceLhs(dot, reshape.getOperand(), rewriter);
+    return success();
+  }
 
-    int64_t merged = from.getRank() - to.getRank();
-    auto contract = llvm::map_to_vector(dot.getLhsContract(),
-                                        [&](int64_t dim) { return dim + merged; });
-    SmallVector<int64_t> shape(from.getShape().take_front(merged + 1));
-    llvm::append_range(shape, dot.getType().getShape().drop_front());
-    auto type = RankedTensorType::get(shape, dot.getType().getElementType());
-    auto split = DotGeneralOp::create(rewriter, dot.getLoc(), type, reshape.getOperand(),
-                                      dot.getRhs(), dot.getLhsBatch(), dot.getRhsBatch(), contract,
-                                      dot.getRhsContract());
-    rewriter.replaceOpWithNewOp<ReshapeOp>(dot, dot.getType(), split);
+  int64_t lanes;
+};
+
+/// (b, h, w, c) x (c, f) -> (b * h * w, c) x (c, f) where only all tokens fill vectors.
+struct MergeTokens : OpRewritePattern<DotGeneralOp> {
+  MergeTokens(MLIRContext *context, int64_t lanes) : OpRewritePattern(context), lanes(lanes) {}
+
+  LogicalResult matchAndRewrite(DotGeneralOp dot, PatternRewriter &rewriter) const override {
+    RankedTensorType lhs = dot.getLhs().getType();
+    int64_t last = lhs.getRank() - 1;
+    bool isLinear = dot.getLhsBatch().empty() && dot.getRhs().getType().getRank() == 2 &&
+                    dot.getLhsContract() == ArrayRef<int64_t>(last);
+    if (!isLinear || last < 2 || layoutOf(lhs))
+      return rewriter.notifyMatchFailure(dot, "lhs has no leading dims to merge");
+    int64_t features = lhs.getDimSize(last);
+    int64_t tokens = ShapedType::getNumElements(lhs.getShape().drop_back());
+    if (fillsVectors(lhs, lanes) || tokens < lanes)
+      return rewriter.notifyMatchFailure(dot, "merging gains no vectors");
+    replaceLhs(dot,
+               ReshapeOp::create(rewriter, dot.getLoc(), reshaped(lhs, {tokens, features}),
+                                 dot.getLhs()),
+               rewriter);
     return success();
   }
 
@@ -67,62 +110,67 @@ struct SinkReshapeBelowDot : OpRewritePattern<DotGeneralOp> {
 };
 
 /// f(reshape(x), y...) -> reshape(f(x, y'...)) where every y is a reshape from the same
-/// shape, a splat, or a broadcast along the merged dims.
+/// shape, a splat, or a broadcast along the regrouped dims.
 struct SinkReshapeBelowElementwise : RewritePattern {
-  explicit SinkReshapeBelowElementwise(MLIRContext *context)
-      : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+  SinkReshapeBelowElementwise(MLIRContext *context, int64_t lanes)
+      : RewritePattern(MatchAnyOpTypeTag(), 1, context), lanes(lanes) {}
 
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
     if (!op->hasTrait<OpTrait::Elementwise>() && !isa<GeluOp, SiluOp>(op))
       return failure();
-    ReshapeOp reshape = findMergingOperand(op);
+    ReshapeOp reshape = findSinkingOperand(op);
     if (!reshape)
-      return rewriter.notifyMatchFailure(op, "no operand merges leading dims");
-    RankedTensorType from = reshape.getOperand().getType();
-    if (!llvm::all_of(op->getOperands(), [&](Value v) { return canSplit(v, from); }))
+      return rewriter.notifyMatchFailure(op, "operands are grouped as contractions want them");
+    ArrayRef<int64_t> shape = reshape.getOperand().getType().getShape();
+    if (!llvm::all_of(op->getOperands(), [&](Value v) { return canFollow(v, shape); }))
       return rewriter.notifyMatchFailure(op, "an operand cannot follow the reshape");
 
     auto operands = llvm::map_to_vector(
-        op->getOperands(), [&](Value operand) { return split(operand, from, rewriter); });
-    Type resultType = op->getResult(0).getType();
+        op->getOperands(), [&](Value operand) { return follow(operand, shape, rewriter); });
+    Type type = op->getResult(0).getType();
     Operation *sunk = rewriter.create(op->getLoc(), op->getName().getIdentifier(), operands,
-                                      withShapeOf(resultType, from), op->getAttrs());
-    rewriter.replaceOpWithNewOp<ReshapeOp>(op, resultType, sunk->getResult(0));
+                                      reshaped(type, shape), op->getAttrs());
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, type, sunk->getResult(0));
     return success();
   }
 
 private:
-  static ReshapeOp findMergingOperand(Operation *op) {
+  ReshapeOp findSinkingOperand(Operation *op) const {
     for (Value operand : op->getOperands())
       if (auto reshape = operand.getDefiningOp<ReshapeOp>())
-        if (mergesLeadingDims(reshape))
+        if (sinks(reshape, lanes))
           return reshape;
     return nullptr;
   }
 
-  static bool canSplit(Value value, RankedTensorType shape) {
+  static bool canFollow(Value value, ArrayRef<int64_t> shape) {
     if (auto reshape = value.getDefiningOp<ReshapeOp>())
-      return reshape.getOperand().getType().getShape() == shape.getShape();
+      return reshape.getOperand().getType().getShape() == shape;
     if (auto constant = value.getDefiningOp<ConstantOp>())
       return isa<SplatElementsAttr>(constant.getValue());
-    if (auto broadcast = value.getDefiningOp<BroadcastInDimOp>())
-      return !llvm::is_contained(broadcast.getDims(), 0);
-    return false;
+    auto broadcast = value.getDefiningOp<BroadcastInDimOp>();
+    if (!broadcast)
+      return false;
+    int64_t rank = broadcast.getType().getRank();
+    int64_t leading = rank - (std::min<int64_t>(rank, shape.size()) - 1);
+    return llvm::all_of(broadcast.getDims(), [&](int64_t dim) { return dim >= leading; });
   }
 
-  static Value split(Value value, RankedTensorType shape, PatternRewriter &rewriter) {
+  static Value follow(Value value, ArrayRef<int64_t> shape, PatternRewriter &rewriter) {
     if (auto reshape = value.getDefiningOp<ReshapeOp>())
       return reshape.getOperand();
-    RankedTensorType type = withShapeOf(value.getType(), shape);
+    RankedTensorType type = reshaped(value.getType(), shape);
     if (auto constant = value.getDefiningOp<ConstantOp>()) {
       auto splat = cast<SplatElementsAttr>(constant.getValue());
       return ConstantOp::create(rewriter, value.getLoc(), type, splat.resizeSplat(type));
     }
     auto broadcast = value.getDefiningOp<BroadcastInDimOp>();
-    int64_t merged = shape.getRank() - broadcast.getType().getRank();
-    auto dims = llvm::map_to_vector(broadcast.getDims(), [&](int64_t dim) { return dim + merged; });
+    int64_t shift = type.getRank() - broadcast.getType().getRank();
+    auto dims = llvm::map_to_vector(broadcast.getDims(), [&](int64_t dim) { return dim + shift; });
     return BroadcastInDimOp::create(rewriter, value.getLoc(), type, broadcast.getOperand(), dims);
   }
+
+  int64_t lanes;
 };
 
 /// A transpose that keeps the order of the dims that stay free is a renaming of dims.
@@ -221,9 +269,10 @@ struct Simplify : weft::impl::SimplifyBase<Simplify> {
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<SinkReshapeBelowDot>(&getContext(), lanes);
-    patterns.add<SinkReshapeBelowElementwise, FoldTransposeIntoDot, ReadWeightInPlace,
-                 SkipUnitDimsAheadOfBroadcast>(&getContext());
+    patterns.add<MergeTokens, SinkReshapeBelowDot, SinkReshapeBelowElementwise>(&getContext(),
+                                                                                lanes);
+    patterns.add<FoldTransposeIntoDot, ReadWeightInPlace, SkipUnitDimsAheadOfBroadcast>(
+        &getContext());
     ReshapeOp::getCanonicalizationPatterns(patterns, &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

@@ -21,14 +21,31 @@ func.func @conv1d(%x: tensor<2x64x32xf32>, %w: tensor<32x48xf32>, %b: tensor<48x
 
 // -----
 
-// 64 sequences of one token fill vectors only together.
+// 64 sequences of one token fill vectors only together, and so do two layers of them.
 // CHECK-LABEL: func.func @decode(
-func.func @decode(%x: tensor<64x1x32xf32>, %w: tensor<48x32xf32>) -> tensor<64x48xf32> {
-  // CHECK: %[[TOKENS:.*]] = weft.reshape {{.*}} -> tensor<64x32xf32>
-  // CHECK: weft.dot_general %[[TOKENS]]
-  %0 = weft.reshape %x : tensor<64x1x32xf32> -> tensor<64x32xf32>
-  %1 = weft.dot_general %0, %w batch [] x [] contract [1] x [1] : tensor<64x32xf32>, tensor<48x32xf32> -> tensor<64x48xf32>
-  return %1 : tensor<64x48xf32>
+// CHECK-SAME: %[[X:.*]]: tensor<64x1x32xf32>, %[[V:.*]]: tensor<48x32xf32>, %[[B:.*]]: tensor<48xf32>, %[[W:.*]]: tensor<32x48xf32>)
+func.func @decode(%x: tensor<64x1x32xf32>, %v: tensor<48x32xf32>, %b: tensor<48xf32>, %w: tensor<32x48xf32>) -> tensor<64x1x32xf32> {
+  // CHECK-DAG: %[[TOKENS:.*]] = weft.reshape %[[X]] : {{.*}} -> tensor<64x32xf32>
+  // CHECK-DAG: %[[DOT:.*]] = weft.dot_general %[[TOKENS]], %[[V]] {{.*}} contract [1] x [1] {{.*}} -> tensor<64x48xf32>
+  // CHECK-DAG: %[[BIAS:.*]] = weft.broadcast_in_dim %[[B]] dims [1] : tensor<48xf32> -> tensor<64x48xf32>
+  // CHECK: %[[SUM:.*]] = weft.add %[[DOT]], %[[BIAS]] : tensor<64x48xf32>
+  // CHECK: %[[OUT:.*]] = weft.dot_general %[[SUM]], %[[W]] {{.*}} -> tensor<64x32xf32>
+  // CHECK: weft.reshape %[[OUT]] : tensor<64x32xf32> -> tensor<64x1x32xf32>
+  %0 = weft.dot_general %x, %v batch [] x [] contract [2] x [1] : tensor<64x1x32xf32>, tensor<48x32xf32> -> tensor<64x1x48xf32>
+  %1 = weft.broadcast_in_dim %b dims [2] : tensor<48xf32> -> tensor<64x1x48xf32>
+  %2 = weft.add %0, %1 : tensor<64x1x48xf32>
+  %3 = weft.dot_general %2, %w batch [] x [] contract [2] x [1] : tensor<64x1x48xf32>, tensor<32x48xf32> -> tensor<64x1x32xf32>
+  return %3 : tensor<64x1x32xf32>
+}
+
+// -----
+
+// One sequence of one token fills no vector whatever its shape.
+// CHECK-LABEL: func.func @one_token(
+func.func @one_token(%x: tensor<1x1x32xf32>, %w: tensor<48x32xf32>) -> tensor<1x1x48xf32> {
+  // CHECK-NOT: weft.reshape
+  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<1x1x32xf32>, tensor<48x32xf32> -> tensor<1x1x48xf32>
+  return %0 : tensor<1x1x48xf32>
 }
 
 // -----
@@ -94,12 +111,12 @@ func.func @given_order(%x: tensor<128x32xf32>, %w: tensor<48x32xf32, #weft.layou
 
 // Free dims in another order need the copy.
 // CHECK-LABEL: func.func @swapped_free_dims(
-func.func @swapped_free_dims(%x: tensor<2x16x8xf32>, %w: tensor<4x8xf32>) -> tensor<16x2x4xf32> {
+func.func @swapped_free_dims(%x: tensor<32x16x8xf32>, %w: tensor<4x8xf32>) -> tensor<16x32x4xf32> {
   // CHECK: %[[T:.*]] = weft.transpose
   // CHECK: weft.dot_general %[[T]]
-  %0 = weft.transpose %x perm [1, 0, 2] : tensor<2x16x8xf32> -> tensor<16x2x8xf32>
-  %1 = weft.dot_general %0, %w batch [] x [] contract [2] x [1] : tensor<16x2x8xf32>, tensor<4x8xf32> -> tensor<16x2x4xf32>
-  return %1 : tensor<16x2x4xf32>
+  %0 = weft.transpose %x perm [1, 0, 2] : tensor<32x16x8xf32> -> tensor<16x32x8xf32>
+  %1 = weft.dot_general %0, %w batch [] x [] contract [2] x [1] : tensor<16x32x8xf32>, tensor<4x8xf32> -> tensor<16x32x4xf32>
+  return %1 : tensor<16x32x4xf32>
 }
 
 // -----
