@@ -83,16 +83,18 @@ def test_dense_permutations_are_read_where_they_lie():
     assert not strided.inputs[0].dense
 
 
-def test_locations_are_the_users():
-    def function(x):
+class Located(nn.Module):
+    def forward(self, x):
         y = x + 1
         return F.layer_norm(y, (3,))
 
-    graph = json.loads(lowered_of(function, torch.randn(2, 3)).graph)
-    _, first = inspect.getsourcelines(function)
+
+def test_locations_are_the_users():
+    graph = json.loads(lowered_of(Located(), torch.randn(2, 3)).graph)
+    _, first = inspect.getsourcelines(Located.forward)
     found = {node["op"]: graph["locs"][node["loc"]] for node in graph["nodes"]}
-    assert found["weft.add"] == [__file__, first + 1, "function"]
-    assert found["weft.layer_norm"] == [__file__, first + 2, "function"]
+    assert found["weft.add"] == [__file__, first + 1, "forward"]
+    assert found["weft.layer_norm"] == [__file__, first + 2, "forward"]
 
 
 def test_equal_programs_give_equal_bytes():
@@ -116,14 +118,17 @@ def test_unused_inputs_and_dead_ops_are_dropped():
     ]
 
 
-def test_fallback_is_named_with_reason_and_line():
-    def function(x):
+class Sort(nn.Module):
+    def forward(self, x):
         return torch.sort(x + 1, dim=1, descending=True)
 
-    lowered = check(function, torch.randn(3, 4), native=False)
+
+def test_fallback_is_named_with_reason_and_line():
+    lowered = check(Sort(), torch.randn(3, 4), native=False)
     (fallback,) = lowered.fallbacks
+    _, first = inspect.getsourcelines(Sort.forward)
     assert fallback.target == "aten.sort.default"
-    assert fallback.location.function == "function"
+    assert (fallback.location.file, fallback.location.line) == (__file__, first + 1)
     assert "aten.sort.default" in fallback.reason
 
 

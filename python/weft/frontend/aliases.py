@@ -14,12 +14,14 @@ import torch
 
 from weft.frontend.lowered import InputSource, ViewOf
 
+_DROPOUT = frozenset(
+    f"aten.{name}.default" for name in ("dropout", "alpha_dropout", "feature_dropout")
+)
 # Ops that return their first argument itself when there is nothing to do.
-_MAYBE_SELF = frozenset(
+_MAYBE_SELF = _DROPOUT | frozenset(
     f"aten.{name}"
     for name in (
         *("contiguous.default", "to.dtype", "to.dtype_layout", "to.device", "to.other"),
-        *("dropout.default", "alpha_dropout.default", "feature_dropout.default"),
         *("type_as.default", "resolve_conj.default", "resolve_neg.default", "lift_fresh.default"),
     )
 )
@@ -33,27 +35,39 @@ class Aliases:
     content of an input.
     """
 
+    graph: torch.fx.Graph
     sources: dict[torch.fx.Node, InputSource]
     mutated: dict[torch.fx.Node, torch.fx.Node]
+
+    def __post_init__(self) -> None:
+        # Dropout that does nothing returns its argument, but a copy on fake tensors.
+        self._copied: dict[int, int] = {}
+        for node in self.graph.nodes:
+            if _is_idle_dropout(node) and _same_geometry(node, node.args[0]):
+                self._copied[_fake_storage(node)] = self._storage(node.args[0])
+
+    def _storage(self, node: torch.fx.Node) -> int:
+        storage = _fake_storage(node)
+        return self._copied.get(storage, storage)
 
     def views(self, outputs: list[torch.fx.Node | None]) -> list[ViewOf | None]:
         """For each output leaf the view that it is, None if it owns its storage."""
         roots = {}
         for node in self.sources:
-            roots.setdefault(_storage(node), node)
+            roots.setdefault(self._storage(node), node)
         for node, root in self.mutated.items():
-            roots.setdefault(_storage(node), root)
+            roots.setdefault(self._storage(node), root)
         owners: dict[int, tuple[int, torch.fx.Node]] = {}
         for position, node in enumerate(outputs):
             if node is not None and _covers_storage(node):
-                owners.setdefault(_storage(node), (position, node))
+                owners.setdefault(self._storage(node), (position, node))
         return [
             None if node is None else self._view(position, node, roots, owners)
             for position, node in enumerate(outputs)
         ]
 
     def _view(self, position, node, roots, owners) -> ViewOf | None:
-        value, storage = node.meta["val"], _storage(node)
+        value, storage = node.meta["val"], self._storage(node)
         if storage in roots:
             root = roots[storage]
             base, base_value = self.sources[root], root.meta["val"]
@@ -79,31 +93,34 @@ class Aliases:
         while True:
             if node in self.mutated:
                 return self.mutated[node]
-            if node.op != "call_function" or not _returns_first_argument(node):
+            if node.op != "call_function" or not self._returns_first_argument(node):
                 return node
             node = node.args[0]
 
-
-def _returns_first_argument(node: torch.fx.Node) -> bool:
-    if not node.args or not isinstance(node.args[0], torch.fx.Node):
-        return False
-    if str(node.target) in _MAYBE_SELF:
-        value, first = node.meta["val"], node.args[0].meta["val"]
-        return (
-            _storage(node) == _storage(node.args[0])
-            and value.shape == first.shape
-            and value.stride() == first.stride()
-            and value.dtype == first.dtype
-        )
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or len(schema.returns) != 1 or not schema.arguments:
-        return False
-    written = schema.arguments[0].alias_info
-    returned = schema.returns[0].alias_info
-    return bool(written and returned and written.is_write and returned.is_write)
+    def _returns_first_argument(self, node: torch.fx.Node) -> bool:
+        if not node.args or not isinstance(node.args[0], torch.fx.Node):
+            return False
+        if str(node.target) in _MAYBE_SELF:
+            first = node.args[0]
+            return self._storage(node) == self._storage(first) and _same_geometry(node, first)
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or len(schema.returns) != 1 or not schema.arguments:
+            return False
+        written = schema.arguments[0].alias_info
+        returned = schema.returns[0].alias_info
+        return bool(written and returned and written.is_write and returned.is_write)
 
 
-def _storage(node: torch.fx.Node) -> int:
+def _is_idle_dropout(node: torch.fx.Node) -> bool:
+    return str(node.target) in _DROPOUT and (node.args[1] == 0 or not node.args[2])
+
+
+def _same_geometry(node: torch.fx.Node, other: torch.fx.Node) -> bool:
+    x, y = node.meta["val"], other.meta["val"]
+    return x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype
+
+
+def _fake_storage(node: torch.fx.Node) -> int:
     return node.meta["val"].untyped_storage()._cdata
 
 

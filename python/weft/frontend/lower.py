@@ -185,7 +185,7 @@ def _views(program: ExportedProgram) -> list[ViewOf | None]:
         for spec in signature.output_specs
         if spec.kind == OutputKind.USER_OUTPUT
     ]
-    return Aliases(sources, mutated).views(leaves)
+    return Aliases(program.graph, sources, mutated).views(leaves)
 
 
 def _outputs(
