@@ -7,6 +7,7 @@
 #include "python/bindings/Torch.h"
 
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -114,7 +115,7 @@ static void bindEnvironment(nb::module_ &module) {
       .def(nb::init<>())
       .def("rearm", [](Environment &self, const Guards &guards) { self.guards = guards; },
            nb::arg("guards"))
-      .def("holds", &Environment::holds)
+      .def("state_holds", [](const Environment &self) { return self.state.holds(); })
       .def_rw("eager", &Environment::eager)
       .def("eager_while_grad",
            [](Environment &self, nb::list tensors) {
@@ -130,6 +131,46 @@ static void bindEnvironment(nb::module_ &module) {
       .def("__len__", [](const Environment &self) { return self.specializations.size(); });
 }
 
+/// A call's tuple and dict as vectorcall would pass them.
+struct UnpackedCall {
+  UnpackedCall(nb::tuple args, nb::dict kwargs) {
+    for (nb::handle value : args)
+      values.push_back(value.ptr());
+    names = nb::steal<nb::tuple>(PyTuple_New(kwargs.size()));
+    Py_ssize_t index = 0;
+    for (auto [key, value] : kwargs) {
+      values.push_back(value.ptr());
+      PyTuple_SET_ITEM(names.ptr(), index++, key.inc_ref().ptr());
+    }
+    call = {values.data(), static_cast<Py_ssize_t>(args.size()), names.ptr()};
+  }
+  std::vector<PyObject *> values;
+  nb::tuple names;
+  CallArguments call;
+};
+
+/// (True, value), or (False, why PyTorch has to run the call).
+static nb::tuple callOnce(Specialization &self, nb::tuple args, nb::dict kwargs) {
+  UnpackedCall unpacked(args, kwargs);
+  PyRef value;
+  std::string reason;
+  switch (self.call(unpacked.call, value, reason)) {
+  case Specialization::Done:
+    return nb::make_tuple(true, nb::handle(value.get()));
+  case Specialization::Declined:
+    return nb::make_tuple(false, reason);
+  case Specialization::Mismatch:
+    return nb::make_tuple(false, "tensors changed while the program was made");
+  case Specialization::Error:
+    break;
+  }
+  throw nb::python_error();
+}
+
+static bool standsFor(Specialization &self, nb::tuple args, nb::dict kwargs) {
+  return self.standsFor(UnpackedCall(args, kwargs).call);
+}
+
 static void bindSpecialization(nb::module_ &module) {
   nb::class_<Specialization>(module, "Specialization",
                              nb::type_slots(collected<Specialization>()),
@@ -143,6 +184,8 @@ static void bindSpecialization(nb::module_ &module) {
       .def("attach", &parseProgram, nb::arg("program"), nb::arg("sources"), nb::arg("results"),
            nb::arg("effects"), nb::arg("outputs"), nb::arg("random").none(),
            nb::arg("fallbacks"), nb::arg("watched"))
+      .def("call", &callOnce, nb::arg("args"), nb::arg("kwargs"))
+      .def("matches", &standsFor, nb::arg("args"), nb::arg("kwargs"))
       .def("seconds", &Specialization::seconds);
 }
 

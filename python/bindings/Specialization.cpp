@@ -57,6 +57,12 @@ Specialization::Outcome Specialization::call(const CallArguments &call, PyRef &v
   return value ? Done : Error;
 }
 
+bool Specialization::standsFor(const CallArguments &call) {
+  std::vector<PyRef> found(slots.size());
+  std::vector<WeftTensor> slotViews(slots.size()), views;
+  return matches(call, found, slotViews) && (!program || viewSources(slotViews, views));
+}
+
 bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &found,
                              std::vector<WeftTensor> &views) const {
   Py_ssize_t named = PyTuple_GET_SIZE(names.get());

@@ -72,6 +72,9 @@ public:
   /// Matches and runs. `reason` says why when the outcome is Declined.
   Outcome call(const CallArguments &call, PyRef &value, std::string &reason);
 
+  /// Whether `call` would match, tensors of the module included.
+  bool standsFor(const CallArguments &call);
+
   /// Seconds of each of the program's calls, the least of those timed.
   std::vector<double> seconds() const { return timed; }
 

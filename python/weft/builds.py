@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Artifacts on demand: from the cache, or from the compiler, which is loaded only then."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import time
+import warnings
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from weft import _core, errors
+from weft._build import LLVM_VERSION, WEFT_VERSION
+
+
+@dataclass(frozen=True)
+class Options:
+    """isa: "native", "avx2" or "avx512"; threads: that schedules are made for."""
+
+    isa: str = "native"
+    threads: int = field(default_factory=_core.get_num_threads)
+
+
+@dataclass
+class Build:
+    """artifact: loaded. cached: found, not compiled. seconds: of the compiler's stages."""
+
+    artifact: _core.Artifact
+    key: str
+    cached: bool
+    graph: bytes
+    options: Options
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def build(graph: bytes, options: Options) -> Build:
+    """The artifact of a graph in JSON.
+
+    Trouble with the cache warns and costs a compilation, nothing else.
+    Raises: errors.CompileError.
+    """
+    key = cache_key(graph, options)
+    cache = _core.Cache(_core.Cache.default_folder())
+    path, warning = cache.lookup(key)
+    _warn(warning)
+    if path is not None:
+        try:
+            return Build(_core.Artifact.load(path), key, True, graph, options)
+        except errors.ArtifactError as error:
+            _warn(f"{error}; compiling it anew")
+    return _compile(graph, options, key, cache)
+
+
+def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Build:
+    draft, warning = cache.begin(key)
+    _warn(warning)
+    start = time.perf_counter()
+    from weft import _compiler
+
+    seconds = {"load compiler": time.perf_counter() - start}
+    statistics = _compiler.compile(graph, str(draft.path), asdict(options))
+    seconds.update(json.loads(statistics).get("seconds", {}))
+    path, draft, warning = cache.publish(draft)
+    _warn(warning)
+    return Build(_core.Artifact.load(path), key, False, graph, options, seconds)
+
+
+def lower_to(graph: bytes, stage: str, options: Options) -> str:
+    """The IR of a graph at a stage, as text."""
+    from weft import _compiler
+
+    return _compiler.lower(graph, stage, asdict(options))
+
+
+def cache_key(graph: bytes, options: Options) -> str:
+    """Equal for graphs that differ in source locations only."""
+    document = json.loads(graph)
+    document.pop("locs", None)
+    for node in document["nodes"]:
+        node.pop("loc", None)
+    facts = [WEFT_VERSION, LLVM_VERSION, _compiler_identity(), _cpu_flags(), asdict(options)]
+    text = json.dumps([document, facts], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+@lru_cache
+def _compiler_identity() -> list[Any]:
+    """Tells builds of the compiler apart without loading it."""
+    spec = importlib.util.find_spec("weft._compiler")
+    if spec is None or spec.origin is None:
+        return []
+    status = os.stat(spec.origin)
+    return [status.st_size, status.st_mtime_ns]
+
+
+@lru_cache
+def _cpu_flags() -> str:
+    """The features that the operating system reports for the first processor."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("flags"):
+                return " ".join(sorted(line.partition(":")[2].split()))
+    return ""
+
+
+def _warn(message: str) -> None:
+    if message:
+        warnings.warn(message, errors.WeftWarning, stacklevel=3)

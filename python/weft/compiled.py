@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`weft.compile`, and what stands behind the callable that it returns.
+
+The callable is C++ and answers every call that one of its programs stands for. `Compiled`
+is asked about the others: it compiles a program for them, or finds the reason why PyTorch
+has to run them.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft import _core, errors, frontend
+from weft.builds import Options, lower_to
+from weft.capture import Root, trace
+from weft.references import References, find_references
+from weft.report import render
+from weft.signature import Declined, NeedsGradient, Signature, describe
+from weft.specialize import Specialized, declined, specialize
+from weft.state import Snapshot, snapshot
+
+_MOST_ENVIRONMENTS = 16
+_MOST_SPECIALIZATIONS = 64
+
+_GRADIENT_ADVICE = (
+    "weft does not compile training yet: PyTorch runs this call, because {reason}; "
+    "call it under torch.no_grad() or torch.inference_mode() to run it compiled"
+)
+
+
+def compile(
+    target: Callable[..., Any] | None = None, *, isa: str = "native", threads: int | None = None
+) -> Callable[..., Any]:
+    """A callable that does what `target` does, by programs compiled on first use.
+
+    target: a torch.nn.Module or a function; without it, the result is a decorator.
+    isa: "native", or "avx2" or "avx512" to compile for that instruction set.
+    threads: that schedules are made for; by default as many as Weft runs on.
+    Raises: TypeError, if `target` cannot be called; errors.ConfigError for unknown options.
+    """
+    if target is None:
+        return lambda function: compile(function, isa=isa, threads=threads)
+    if not callable(target):
+        raise TypeError(f"expected a module or function, found {type(target).__qualname__}")
+    if isa not in ("native", "avx2", "avx512"):
+        raise errors.ConfigError(f"expected isa native, avx2 or avx512, found {isa!r}")
+    if threads is not None and threads < 1:
+        raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
+    options = Options(isa) if threads is None else Options(isa, threads)
+    return Compiled(target, options).callable
+
+
+@dataclass
+class _Environment:
+    """One state of torch and of the target, with the programs made in it."""
+
+    core: _core.Environment
+    key: tuple
+    reason: str | None
+    specializations: list[Specialized] = field(default_factory=list)
+
+
+class Compiled:
+    """The face of one callable. Attributes that it lacks are those of the target.
+
+    original: the module or function. callable: what the user calls.
+    """
+
+    def __init__(self, original: Callable[..., Any], options: Options) -> None:
+        self.original = original
+        self.options = options
+        self.callable = _core.Callable(self)
+        self.eager_reasons: Counter[str] = Counter()
+        self._environments: list[_Environment] = []
+        self._lock = threading.RLock()
+        self._warned = False
+        self._given_up: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "original":
+            raise AttributeError(name)
+        return getattr(self.original, name)
+
+    # What the C++ callable asks for.
+
+    def dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call that no program stands for yet."""
+        try:
+            specialized = self._specialization(args, kwargs)
+        except NeedsGradient as needs:
+            self._advise(needs.reason)
+            return self._eager(needs.reason, args, kwargs)
+        except Declined as why:
+            return self._eager(_with_location(why.reason, why.location), args, kwargs)
+        outcome, value = specialized.core.call(args, kwargs)
+        if outcome:
+            return value
+        if specialized.reason is not None:
+            value = _with_location(specialized.reason, specialized.location)
+        return self._eager(value, args, kwargs)
+
+    def declined(
+        self, core: _core.Specialization, reason: str, args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
+        """A call whose program could not run it; nothing has been written yet."""
+        if not reason:
+            reason = next(
+                _with_location(s.reason, s.location) for s in self._all() if s.core is core
+            )
+        return self._eager(reason, args, kwargs)
+
+    # What the user asks for.
+
+    def report(self, file: Any = None) -> None:
+        """Prints what has been compiled, how fast it runs and what PyTorch ran and why.
+
+        file: where to, by default standard output.
+        """
+        render(self._all(), self.eager_reasons, file)
+
+    def ir(self, stage: str = "graph") -> str:
+        """The IR of the latest program at a stage (`graph` … `llvm`), as text.
+
+        Raises: errors.Error, if nothing has been compiled; errors.CompileError for an
+        unknown stage.
+        """
+        build = self._latest().build
+        return lower_to(build.graph, stage, build.options)
+
+    @property
+    def artifact_path(self) -> Path:
+        """Where the latest program's artifact lies."""
+        return Path(self._latest().build.artifact.path)
+
+    @property
+    def artifact_paths(self) -> list[Path]:
+        return [Path(s.build.artifact.path) for s in self._all() if s.build is not None]
+
+    # How calls are decided.
+
+    def _specialization(self, args: tuple, kwargs: dict[str, Any]) -> Specialized:
+        if self._given_up is not None:
+            raise Declined(self._given_up)
+        if _core.interposition_active():
+            raise Declined("a torch mode or functorch transform is active")
+        with self._lock:
+            references = find_references(self.original)
+            state = snapshot(references)
+            environment = self._environment(state)
+            if environment.reason is not None:
+                raise Declined(environment.reason)
+            _check_gradients(state)
+            signature = describe(args, kwargs)
+            for specialized in environment.specializations:
+                if specialized.core.matches(args, kwargs):
+                    return specialized
+            if len(self._all()) >= _MOST_SPECIALIZATIONS:
+                raise Declined(f"more than {_MOST_SPECIALIZATIONS} programs would be needed")
+            specialized = self._compile(references, state, signature, args, kwargs)
+            environment.specializations.append(specialized)
+            environment.core.add(specialized.core)
+            # Tracing has touched the modules' dicts; their contents are as before.
+            environment.core.rearm(snapshot(references).guards)
+            return specialized
+
+    def _environment(self, state: Snapshot) -> _Environment:
+        for environment in self._environments:
+            if environment.key == state.key and environment.core.state_holds():
+                self._environments.remove(environment)
+                break
+        else:
+            environment = _Environment(_core.Environment(), state.key, state.reason)
+            environment.core.eager = state.reason is not None
+        environment.core.rearm(state.guards)
+        environment.core.eager_while_grad(state.gradients)
+        self._environments = [environment, *self._environments[: _MOST_ENVIRONMENTS - 1]]
+        self.callable._arm([each.core for each in self._environments])
+        return environment
+
+    def _compile(
+        self,
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Specialized:
+        root = Root(self.original, references.modules, references.tensors)
+        try:
+            try:
+                exported = trace(root, args, kwargs)
+            finally:
+                changed = snapshot(references).key != state.key
+                if changed:
+                    state.restore()
+            if changed:
+                self._given_up = "the call changes attributes of the module"
+                raise Declined(self._given_up)
+            return specialize(exported, signature, _resolver(root), self.options)
+        except Declined as why:
+            return declined(signature, why.reason, why.location)
+        except frontend.Unsupported as why:
+            location = None if why.location is None else str(why.location)
+            return declined(signature, why.reason, location)
+        except Exception as error:  # a bug of ours costs speed, never the user's result
+            reason = f"compilation failed: {type(error).__name__}: {error}"
+            warnings.warn(f"{reason}; PyTorch runs it", errors.WeftWarning, stacklevel=5)
+            return declined(signature, reason, None)
+
+    def _eager(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self.eager_reasons[reason] += 1
+        return self.original(*args, **kwargs)
+
+    def _advise(self, reason: str) -> None:
+        if not self._warned:
+            self._warned = True
+            advice = _GRADIENT_ADVICE.format(reason=reason)
+            warnings.warn(advice, errors.WeftWarning, stacklevel=3)
+
+    def _all(self) -> list[Specialized]:
+        return [each for env in self._environments for each in env.specializations]
+
+    def _latest(self) -> Specialized:
+        for specialized in reversed(self._all()):
+            if specialized.build is not None:
+                return specialized
+        raise errors.Error("nothing has been compiled yet: call the function first")
+
+
+def _check_gradients(state: Snapshot) -> None:
+    for tensor in state.gradients:
+        if tensor.requires_grad:
+            raise NeedsGradient("parameters require gradients")
+
+
+def _resolver(root: Root) -> Callable[[str], torch.Tensor]:
+    """Finds a tensor of the module by export's name for it."""
+
+    def resolve(name: str) -> torch.Tensor:
+        value: Any = root
+        for part in name.split("."):
+            value = getattr(value, part)
+        return value
+
+    return resolve
+
+
+def _with_location(reason: str | None, location: str | None) -> str:
+    return f"{reason} ({location})" if location else f"{reason}"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A call's arguments as a pattern, and a program's outputs as a recipe.
+
+The tuples made here are what `weft._core.Specialization` reads; Pattern.h and Outputs.h
+define them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from weft.frontend.dtypes import NAMES
+
+# Pattern.h
+_TENSOR, _VALUE, _TUPLE, _LIST, _DICT, _NODE = range(6)
+# Outputs.h
+_OUT_TUPLE, _OUT_LIST, _OUT_DICT, _OUT_NODE = range(4, 8)
+
+PLAIN = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+
+
+class Same:
+    """Compares by identity and keeps the object alive, so that its address stays its own."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class Declined(Exception):
+    """PyTorch has to run the call.
+
+    Attributes: reason (lower case, no final period), location (of the user's source, or None).
+    """
+
+    def __init__(self, reason: str, location: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.location = location
+
+
+class NeedsGradient(Declined):
+    """The call would have to record gradients."""
+
+
+@dataclass
+class Signature:
+    """arguments, names: patterns of positional, then of keyword arguments, and their names.
+    leaves: of (args, kwargs), in the order of torch's pytrees. examples: the tensors among
+    them; slots: their numbers by leaf."""
+
+    arguments: tuple = ()
+    names: tuple[str, ...] = ()
+    leaves: list[Any] = field(default_factory=list)
+    examples: list[torch.Tensor] = field(default_factory=list)
+    slots: dict[int, int] = field(default_factory=dict)
+
+
+def describe(args: tuple, kwargs: dict[str, Any]) -> Signature:
+    """The pattern that calls like this one have in common.
+
+    Raises: Declined, naming the argument that no pattern can describe.
+    """
+    signature = Signature(names=tuple(kwargs))
+    positional = [_describe(v, f"argument {i}", signature) for i, v in enumerate(args)]
+    named = [_describe(v, f"argument {k!r}", signature) for k, v in kwargs.items()]
+    signature.arguments = tuple(positional + named)
+    return signature
+
+
+def _describe(value: Any, name: str, signature: Signature) -> tuple:
+    if isinstance(value, torch.Tensor):
+        check_tensor(value, name)
+        slot = len(signature.examples)
+        signature.slots[len(signature.leaves)] = slot
+        signature.leaves.append(value)
+        signature.examples.append(value)
+        return (_TENSOR, slot)
+    kind = type(value)
+    if kind is tuple or kind is list:
+        children = tuple(_describe(v, f"{name}[{i}]", signature) for i, v in enumerate(value))
+        return (_TUPLE if kind is tuple else _LIST, children)
+    if kind is dict:
+        if not all(isinstance(key, PLAIN) for key in value):
+            raise Declined(f"{name} is a dict with keys that are no plain values")
+        children = tuple(_describe(v, f"{name}[{k!r}]", signature) for k, v in value.items())
+        return (_DICT, tuple(value), children)
+    if isinstance(value, PLAIN) and kind in PLAIN or isinstance(value, enum.Enum):
+        signature.leaves.append(value)
+        return (_VALUE, value)
+    return _describe_node(value, name, signature)
+
+
+def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
+    register_dataclasses(value)
+    node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
+    if node is None:
+        raise Declined(f"{name} is a {type(value).__qualname__}, which is no pytree")
+    children, context = node.flatten_fn(value)
+    described = tuple(_describe(v, f"{name}.{i}", signature) for i, v in enumerate(children))
+    return (_NODE, type(value), node.flatten_fn, context, described)
+
+
+def check_tensor(tensor: torch.Tensor, name: str) -> None:
+    """Raises: Declined, if no program can take such a tensor."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        raise Declined(f"{name} is a {type(tensor).__qualname__}, a subclass of torch.Tensor")
+    if tensor.layout != torch.strided:
+        raise Declined(f"{name} has layout {tensor.layout}")
+    if tensor.device.type != "cpu":
+        raise Declined(f"{name} is on device {tensor.device}")
+    if tensor.dtype not in NAMES:
+        raise Declined(f"{name} has dtype {tensor.dtype}")
+    if tensor.is_neg():
+        raise Declined(f"{name} is a lazily negated view")
+    if torch.is_grad_enabled() and tensor.requires_grad:
+        raise NeedsGradient(f"{name} requires gradients")
+
+
+def register_dataclasses(value: Any) -> None:
+    """Makes dataclass instances inside `value` known to torch's pytrees."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if type(value) not in pytree.SUPPORTED_NODES:
+            torch.export.register_dataclass(type(value))
+        for entry in dataclasses.fields(value):
+            register_dataclasses(getattr(value, entry.name))
+    elif isinstance(value, (tuple, list)):
+        for entry in value:
+            register_dataclasses(entry)
+    elif isinstance(value, dict):
+        for entry in value.values():
+            register_dataclasses(entry)
+
+
+def describe_outputs(spec: pytree.TreeSpec, leaves: list[tuple]) -> tuple:
+    """The recipe for a value of structure `spec`. leaves: one recipe per leaf, in order."""
+    remaining = iter(leaves)
+
+    def build(node: pytree.TreeSpec) -> tuple:
+        if node.is_leaf():
+            return next(remaining)
+        children = tuple(build(child) for child in node.children())
+        if node.type is tuple:
+            return (_OUT_TUPLE, children)
+        if node.type is list:
+            return (_OUT_LIST, children)
+        if node.type is dict:
+            return (_OUT_DICT, tuple(node.context), children)
+        unflatten = pytree.SUPPORTED_NODES[node.type].unflatten_fn
+        return (_OUT_NODE, unflatten, node.context, children)
+
+    return build(spec)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a program depends on besides a call's arguments: modules, closures, globals.
+
+A `Snapshot` of it has a key, equal for equal states; guards, that C++ checks on every call
+(equal keys follow from holding guards); and copies, to put back what tracing changed.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.nn.modules import module as torch_module
+
+from weft._core import Guards
+from weft.references import References
+from weft.signature import PLAIN, Declined, Same, check_tensor
+
+_HOOKS = (
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_forward_hooks",
+    "_forward_pre_hooks",
+)
+_GLOBAL_HOOKS = tuple(f"_global{name}" for name in _HOOKS)
+_TENSORS = ("_parameters", "_buffers")
+# Attributes of every module that do not tell its computation apart.
+_BOOKKEEPING = frozenset(
+    (*_HOOKS, *_TENSORS, "_modules", "_non_persistent_buffers_set")
+    + tuple(f"{name}_with_kwargs" for name in _HOOKS)
+    + tuple(f"{name}_always_called" for name in _HOOKS)
+    + tuple(f"_{when}state_dict_{kind}hooks" for when in ("", "load_") for kind in ("", "pre_"))
+    + ("_load_state_dict_post_hooks",)
+)
+_MOST_OBJECTS = 100_000
+
+
+@dataclass
+class Snapshot:
+    """reason: why PyTorch has to run calls in this state, or None. gradients: parameters
+    that may come to require them."""
+
+    key: tuple = ()
+    guards: Guards = field(default_factory=Guards)
+    reason: str | None = None
+    gradients: list[torch.Tensor] = field(default_factory=list)
+    _copies: list[tuple[Any, Any]] = field(default_factory=list)
+
+    def restore(self) -> None:
+        """Gives every container and `__dict__` the items it had."""
+        for container, copy in self._copies:
+            if isinstance(container, list):
+                container[:] = copy
+            elif container != copy:
+                container.clear()
+                container.update(copy)
+
+
+def snapshot(references: References) -> Snapshot:
+    """The state that `references` reach, as it is now."""
+    return _Walk().run(references)
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.result = Snapshot()
+        self.seen: dict[int, int] = {}
+        self.alive: list[Any] = []  # so that no address in `seen` is used twice
+
+    def run(self, references: References) -> Snapshot:
+        key: list[Any] = []
+        for name in _GLOBAL_HOOKS:
+            hooks = getattr(torch_module, name)
+            self.result.guards.watch_dict(hooks)
+            if hooks:
+                self.result.reason = "a hook is set on all modules"
+        for module in references.modules:
+            key.append(self.module(module, type(module).__name__))
+        for tensor in references.tensors:
+            key.append(Same(tensor))
+            self.tensor(tensor, "a tensor of the function's closure or globals")
+        for cell in references.cells:
+            self.result.guards.watch_cell(cell)
+        for namespace, name in references.names:
+            self.result.guards.watch_name(namespace, name)
+        key.extend(self.value(value) for value in references.values)
+        if references.reason is not None:
+            self.result.reason = references.reason
+        self.result.key = tuple(key)
+        return self.result
+
+    def module(self, module: torch.nn.Module, path: str) -> tuple:
+        number = self.seen.get(id(module))
+        if number is not None:
+            return ("again", number)
+        self._enter(module)
+        attributes = vars(module)
+        guards = self.result.guards
+        guards.watch_object(module)
+        self.result._copies.append((attributes, dict(attributes)))
+        for name in _HOOKS:
+            hooks = attributes.get(name)
+            if hooks is not None:
+                guards.watch_dict(hooks)
+                if hooks and self.result.reason is None:
+                    self.result.reason = f"{path} has hooks"
+        if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
+            self.result.reason = f"{path} has been compiled by torch.compile"
+        key: list[Any] = [Same(type(module)), Same(getattr(type(module), "forward", None))]
+        for kind in _TENSORS:
+            key.append(self.tensors(attributes[kind], path))
+        children = attributes["_modules"]
+        guards.watch_dict(children)
+        self.result._copies.append((children, dict(children)))
+        for name, child in children.items():
+            key.append((name, None if child is None else self.module(child, f"{path}.{name}")))
+        for name, value in attributes.items():
+            if name not in _BOOKKEEPING:
+                key.append((name, self.value(value)))
+        return tuple(key)
+
+    def tensors(self, named: dict[str, torch.Tensor | None], path: str) -> tuple:
+        self.result.guards.watch_dict(named)
+        self.result._copies.append((named, dict(named)))
+        for name, tensor in named.items():
+            if tensor is not None:
+                self.tensor(tensor, f"{path}.{name}")
+        return tuple((name, Same(tensor)) for name, tensor in named.items())
+
+    def tensor(self, tensor: torch.Tensor, name: str) -> None:
+        if torch.is_grad_enabled() and tensor.dtype.is_floating_point:
+            self.result.gradients.append(tensor)
+        try:
+            with torch.no_grad():
+                check_tensor(tensor, name)
+        except Declined as declined:
+            self.result.reason = self.result.reason or declined.reason
+
+    def value(self, value: Any) -> Any:
+        """A hashable stand-in, equal for values that a program cannot tell apart."""
+        kind = type(value)
+        if kind is Same:
+            return value
+        if kind is float:
+            return (kind, value.hex())
+        if kind in PLAIN:
+            return (kind, value)
+        if isinstance(value, torch.nn.Module):
+            return self.module(value, kind.__name__)
+        if isinstance(value, (torch.Tensor, type, types.ModuleType, Callable)):
+            return Same(value)
+        number = self.seen.get(id(value))
+        if number is not None:
+            return ("again", number)
+        self._enter(value)
+        if isinstance(value, tuple):
+            return (kind, tuple(self.value(entry) for entry in value))
+        if isinstance(value, list):
+            self.result.guards.watch_list(value)
+            self.result._copies.append((value, list(value)))
+            return (kind, tuple(self.value(entry) for entry in value))
+        if isinstance(value, dict):
+            self.result.guards.watch_dict(value)
+            self.result._copies.append((value, dict(value)))
+            return (kind, tuple((self.value(k), self.value(v)) for k, v in value.items()))
+        if kind in (set, frozenset) and all(type(entry) in PLAIN for entry in value):
+            self.result.guards.watch_set(value)
+            return (kind, frozenset(value))
+        return self.object(value)
+
+    def object(self, value: Any) -> Any:
+        """Any other object: its class and attributes, such as a model's configuration."""
+        if not hasattr(value, "__dict__"):
+            return Same(value)
+        self.result.guards.watch_object(value)
+        attributes = vars(value)
+        if type(attributes) is dict:
+            self.result._copies.append((attributes, dict(attributes)))
+        return (Same(type(value)), tuple((k, self.value(v)) for k, v in attributes.items()))
+
+    def _enter(self, value: Any) -> None:
+        if len(self.seen) >= _MOST_OBJECTS:
+            raise Declined("the module reaches too many objects to guard")
+        self.seen[id(value)] = len(self.seen)
+        self.alive.append(value)
