@@ -103,6 +103,7 @@ static void bindGuards(nb::module_ &module) {
       .def("watch_dict", [](Guards &self, nb::dict it) { self.watchDict(it.ptr()); })
       .def("watch_list", [](Guards &self, nb::list it) { self.watchList(it.ptr()); })
       .def("watch_set", [](Guards &self, nb::handle it) { self.watchSet(it.ptr()); })
+      .def("watch_function", [](Guards &self, nb::handle it) { self.watchFunction(it.ptr()); })
       .def("watch_cell", [](Guards &self, nb::handle it) { self.watchCell(it.ptr()); })
       .def("watch_name", [](Guards &self, nb::dict dict,
                             nb::str name) { self.watchName(dict.ptr(), name.ptr()); })

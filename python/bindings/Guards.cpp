@@ -35,6 +35,14 @@ void Guards::watchSet(PyObject *set) {
   sets.push_back({PyRef::borrow(set), PyRef::steal(copy)});
 }
 
+void Guards::watchFunction(PyObject *function) {
+  functions.push_back({PyRef::borrow(function), PyRef::borrow(PyFunction_GET_CODE(function)),
+                       PyRef::borrow(PyFunction_GET_DEFAULTS(function)),
+                       PyRef::borrow(PyFunction_GET_KW_DEFAULTS(function))});
+  if (PyObject *defaults = PyFunction_GET_KW_DEFAULTS(function))
+    watchDict(defaults);
+}
+
 void Guards::watchCell(PyObject *cell) {
   cells.push_back({PyRef::borrow(cell), PyRef::borrow(PyCell_GET(cell))});
 }
@@ -73,6 +81,13 @@ bool Guards::hold() const {
   for (const ContentGuard &guard : cells)
     if (PyCell_GET(guard.container.get()) != guard.copy.get())
       return false;
+  for (const FunctionGuard &guard : functions) {
+    PyObject *function = guard.function.get();
+    if (PyFunction_GET_CODE(function) != guard.code.get() ||
+        PyFunction_GET_DEFAULTS(function) != guard.defaults.get() ||
+        PyFunction_GET_KW_DEFAULTS(function) != guard.keywordDefaults.get())
+      return false;
+  }
   for (const NameGuard &guard : names)
     if (PyDict_GetItem(guard.dict.get(), guard.name.get()) != guard.value.get())
       return false;
@@ -99,6 +114,12 @@ int Guards::traverse(visitproc visit, void *arg) const {
       Py_VISIT(guard.container.get());
       Py_VISIT(guard.copy.get());
     }
+  for (const FunctionGuard &guard : functions) {
+    Py_VISIT(guard.function.get());
+    Py_VISIT(guard.code.get());
+    Py_VISIT(guard.defaults.get());
+    Py_VISIT(guard.keywordDefaults.get());
+  }
   for (const NameGuard &guard : names) {
     Py_VISIT(guard.dict.get());
     Py_VISIT(guard.value.get());

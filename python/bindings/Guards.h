@@ -23,6 +23,8 @@ public:
   void watchList(PyObject *list);
   /// A set of plain values, by equality with a copy made now.
   void watchSet(PyObject *set);
+  /// The function's code and defaults, which lie outside its `__dict__`.
+  void watchFunction(PyObject *function);
   void watchCell(PyObject *cell);
   /// One name of a module's or function's namespace, by the value's identity.
   void watchName(PyObject *dict, PyObject *name);
@@ -49,6 +51,10 @@ private:
     PyRef container;
     PyRef copy;
   };
+  struct FunctionGuard {
+    PyRef function;
+    PyRef code, defaults, keywordDefaults;
+  };
   struct NameGuard {
     PyRef dict;
     PyRef name;
@@ -60,7 +66,7 @@ private:
   std::vector<ContentGuard> lists;
   std::vector<ContentGuard> sets;
   std::vector<ContentGuard> cells;
-  // The version of a namespace changes with any of its names; the name is looked up then.
+  std::vector<FunctionGuard> functions;
   std::vector<NameGuard> names;
 };
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import random
 import traceback
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ class Root(torch.nn.Module):
     """What is traced: the target with the modules and tensors that it reaches.
 
     modules: found in closures and globals; torch.export knows only tensors of submodules.
+    fingerprint: of the state that the target must not change, other than through tensors.
     """
 
     def __init__(
@@ -29,18 +31,32 @@ class Root(torch.nn.Module):
         target: Callable[..., Any],
         modules: list[torch.nn.Module],
         tensors: list[torch.Tensor],
+        fingerprint: Callable[[], Any],
     ) -> None:
         super().__init__()
         self.train(any(module.training for module in modules))
         # Not as a submodule of that name: a function's modules are the ones in `modules`.
         object.__setattr__(self, "_target", target)
+        object.__setattr__(self, "_fingerprint", fingerprint)
+        # Outside the module, since export puts attributes back as they were.
+        object.__setattr__(self, "_observed", types.SimpleNamespace(effects=False))
         for number, module in enumerate(modules):
             self.add_module(f"m{number}", module)
         for number, tensor in enumerate(tensors):
             object.__setattr__(self, f"t{number}", tensor)
 
+    @property
+    def has_effects(self) -> bool:
+        """Whether a call while tracing has changed the state, if only until its end."""
+        return self._observed.effects
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        result = self._target(*args, **kwargs)
+        before = self._fingerprint()
+        try:
+            result = self._target(*args, **kwargs)
+        finally:
+            if self._fingerprint() != before:
+                self._observed.effects = True
         register_dataclasses(result)
         return result
 

@@ -180,7 +180,8 @@ class Compiled:
             environment = _Environment(_core.Environment(), state.key, state.reason)
             environment.core.eager = state.reason is not None
         environment.core.rearm(state.guards)
-        environment.core.eager_while_grad(state.gradients)
+        # Once the user knows, such calls need not come here any more.
+        environment.core.eager_while_grad(state.gradients if self._warned else [])
         self._environments = [environment, *self._environments[: _MOST_ENVIRONMENTS - 1]]
         self.callable._arm([each.core for each in self._environments])
         return environment
@@ -193,16 +194,20 @@ class Compiled:
         args: tuple,
         kwargs: dict[str, Any],
     ) -> Specialized:
-        root = Root(self.original, references.modules, references.tensors)
+        root = Root(
+            self.original,
+            references.modules,
+            references.tensors,
+            fingerprint=lambda: snapshot(references).key,
+        )
         try:
             try:
                 exported = trace(root, args, kwargs)
             finally:
-                changed = snapshot(references).key != state.key
-                if changed:
+                if root.has_effects:
                     state.restore()
-            if changed:
-                self._given_up = "the call changes attributes of the module"
+                    self._given_up = "the call changes attributes of the module or globals"
+            if root.has_effects:
                 raise Declined(self._given_up)
             return specialize(exported, signature, _resolver(root), self.options)
         except Declined as why:

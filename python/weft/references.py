@@ -31,6 +31,7 @@ class References:
     modules: list[torch.nn.Module] = field(default_factory=list)
     tensors: list[torch.Tensor] = field(default_factory=list)
     cells: list[types.CellType] = field(default_factory=list)
+    functions: list[types.FunctionType] = field(default_factory=list)
     names: list[tuple[dict[str, Any], str]] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     reason: str | None = None
@@ -83,7 +84,8 @@ class _Search:
         self.found.values.append(function)
         if _is_stable(function):
             return
-        self.found.values.append(function.__code__)
+        self.found.functions.append(function)
+        self.found.values.append(Same(function.__code__))
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.value(default, f"a default of {function.__qualname__}")
         free = function.__code__.co_freevars

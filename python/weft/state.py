@@ -84,12 +84,15 @@ class _Walk:
             self.tensor(tensor, "a tensor of the function's closure or globals")
         for cell in references.cells:
             self.result.guards.watch_cell(cell)
+        for function in references.functions:
+            self.result.guards.watch_function(function)
         for namespace, name in references.names:
             self.result.guards.watch_name(namespace, name)
         key.extend(self.value(value) for value in references.values)
         if references.reason is not None:
             self.result.reason = references.reason
-        self.result.key = tuple(key)
+        # A state that PyTorch has to deal with is another one than the same without hooks.
+        self.result.key = (self.result.reason, *key)
         return self.result
 
     def module(self, module: torch.nn.Module, path: str) -> tuple:

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shared by the Python tests: seeds are fixed, and the folder's helpers can be imported."""
+"""Shared by the Python tests: seeds are fixed, artifacts go to a cache of the session's own,
+and the folder's helpers can be imported."""
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,27 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+_CACHE = tempfile.TemporaryDirectory(prefix="weft-test-cache-")
+os.environ["WEFT_CACHE_DIR"] = _CACHE.name
+
 
 @pytest.fixture(autouse=True)
 def fixed_seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture
+def compiled_only(monkeypatch):
+    """Fails a test whose call PyTorch runs."""
+    from weft.compiled import Compiled
+
+    def refuse(self, reason, args, kwargs):
+        raise AssertionError(f"ran eagerly: {reason}")
+
+    monkeypatch.setattr(Compiled, "_eager", refuse)

@@ -13,10 +13,11 @@ from weft.frontend.lowered import Location
 
 _FRAME = re.compile(r'File "(?P<file>.+?)", line (?P<line>\d+), in (?P<function>.+)')
 _TORCH = os.path.dirname(torch.__file__) + os.sep
+_WEFT = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def location_of(node: torch.fx.Node) -> Location | None:
-    """The innermost frame outside torch (any frame, if all are torch's), None if unknown."""
+    """The innermost frame outside torch (torch's innermost, if it has no user), None if unknown."""
     trace = node.meta.get("stack_trace")
     return _innermost(trace) if trace else None
 
@@ -26,6 +27,7 @@ def _innermost(trace: str) -> Location | None:
     frames = [
         Location(match["file"], int(match["line"]), match["function"].strip())
         for match in _FRAME.finditer(trace)
+        if not match["file"].startswith(_WEFT)
     ]
     users = [frame for frame in frames if not frame.file.startswith(_TORCH)]
     return (users or frames or [None])[-1]

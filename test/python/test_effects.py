@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a call writes: buffers, its arguments, random numbers drawn, memory shared."""
+
+import copy
+
+import pytest
+import torch
+import weft
+from counting import programs
+
+pytestmark = pytest.mark.usefixtures("no_grad")
+
+
+def test_batch_norm_in_training():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    twin = copy.deepcopy(model)
+    compiled = weft.compile(model)
+    for _ in range(3):
+        x = torch.randn(6, 3)
+        torch.testing.assert_close(compiled(x), twin(x))
+        for name, value in twin.state_dict().items():
+            torch.testing.assert_close(model.state_dict()[name], value)
+    assert model[1].num_batches_tracked == 3
+    assert programs(compiled) == 1
+
+
+def test_dropout_draws_what_eager_draws():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5))
+    compiled = weft.compile(model)
+    x = torch.randn(4, 8)
+    for seed in (1, 2, 3):
+        torch.manual_seed(seed)
+        expected, state = model(x), torch.get_rng_state()
+        torch.manual_seed(seed)
+        torch.testing.assert_close(compiled(x), expected)
+        assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_argument_written_in_place():
+    def function(x, y):
+        x.add_(y)
+        return x * 2
+
+    compiled = weft.compile(function)
+    for _ in range(2):
+        x, y = torch.ones(3), torch.arange(3.0)
+        result = compiled(x, y)
+        assert torch.equal(x, torch.tensor([1.0, 2.0, 3.0]))
+        assert torch.equal(result, x * 2)
+
+
+def test_argument_written_in_place_and_returned():
+    compiled = weft.compile(lambda x: x.mul_(2))
+    for _ in range(2):
+        x = torch.ones(3)
+        assert compiled(x) is x
+        assert torch.equal(x, torch.full((3,), 2.0))
+
+
+def test_written_argument_that_overlaps_another():
+    def function(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled = weft.compile(function)
+    base = torch.arange(6.0)
+    assert torch.equal(compiled(torch.ones(4), torch.ones(4)), torch.full((4,), 2.0))
+    twin = base.clone()
+    assert torch.equal(compiled(base[:4], base[2:]), function(twin[:4], twin[2:]))
+    assert torch.equal(base, twin)
+    assert any("shares memory" in reason for reason in compiled.eager_reasons)
+
+
+def test_views_of_arguments_are_views():
+    compiled = weft.compile(lambda x: (x.view(-1), x.t(), x[1:, 1], x))
+    for _ in range(2):
+        x = torch.zeros(2, 3)
+        flat, turned, part, same = compiled(x)
+        assert same is x
+        x.add_(1)
+        assert flat.sum() == 6 and turned.shape == (3, 2) and turned.sum() == 6
+        assert torch.equal(part, torch.ones(1))
+
+
+def test_views_of_results_share_memory():
+    def function(x):
+        y = x + 1
+        return y, y.view(-1)
+
+    y, flat = weft.compile(function)(torch.zeros(2, 2))
+    y.zero_()
+    assert flat.sum() == 0
+
+
+def test_copies_are_copies():
+    compiled = weft.compile(lambda x: (x.clone(), x + 0, x.clone()))
+    x = torch.ones(3)
+    a, b, c = compiled(x)
+    a.zero_()
+    assert x.sum() == 3 and b.sum() == 3 and c.sum() == 3
+
+
+def test_outputs_stay_when_called_again():
+    compiled = weft.compile(lambda x: x * 2)
+    first = compiled(torch.ones(3))
+    compiled(torch.zeros(3))
+    assert torch.equal(first, torch.full((3,), 2.0))
+
+
+def test_compilation_leaves_the_generators_alone():
+    model = torch.nn.Dropout(0.5)
+    torch.manual_seed(5)
+    expected = model(torch.ones(100))
+    torch.manual_seed(5)
+    assert torch.equal(weft.compile(model)(torch.ones(100)), expected)
+
+
+def test_attribute_written_by_forward():
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+            self.seen = []
+
+        def forward(self, x):
+            self.calls += 1
+            self.seen.append(self.calls)
+            return x + self.calls
+
+    model = Counter()
+    compiled = weft.compile(model)
+    for call in (1, 2, 3):
+        assert compiled(torch.zeros(1)).item() == call
+    assert model.calls == 3 and model.seen == [1, 2, 3]
+    assert any("attributes" in reason for reason in compiled.eager_reasons)
+
+
+def test_nothing_is_written_when_the_program_fails():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(4, 2)
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, index):
+            self.calls.add_(1)
+            return self.table(index)
+
+    model, twin = Model(), Model()
+    compiled = weft.compile(model)
+    compiled(torch.tensor([1, 3]))
+    assert model.calls == 1
+    with pytest.raises(IndexError):
+        twin(torch.tensor([1, 9]))
+    with pytest.raises(IndexError):
+        compiled(torch.tensor([1, 9]))
+    assert model.calls == 1 + twin.calls
