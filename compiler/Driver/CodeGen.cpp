@@ -3,7 +3,7 @@
 // want, so the IR gets only cheap clean-up; instruction selection and register allocation run
 // at their default level, which measured five times faster code than level 0.
 #include "compiler/Driver/CodeGen.h"
-#include "compiler/Driver/SplitModule.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Threading.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
@@ -85,9 +85,17 @@ static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
       pm.run(function, functions);
 }
 
+/// The first function with a body: a kernel's module has one.
+static std::string nameOf(ModuleOp part) {
+  for (auto function : part.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal())
+      return function.getName().str();
+  return "tables";
+}
+
 static LogicalResult generateObject(ModuleOp part, const TargetInfo &target, StringRef exported,
                                     ObjectCode &object) {
-  object.name = part.getSymName().value_or("module").str();
+  object.name = nameOf(part);
   llvm::LLVMContext context; // one per object: LLVM's are not shared between threads
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(part, context, object.name);
   if (!module)
@@ -116,10 +124,11 @@ static LogicalResult generateObject(ModuleOp part, const TargetInfo &target, Str
 
 FailureOr<std::vector<ObjectCode>>
 weft::generateCode(ModuleOp module, const TargetInfo &target, StringRef exported) {
-  SmallVector<OwningOpRef<ModuleOp>> parts = splitModule(module);
+  SmallVector<ModuleOp> parts{module};
+  llvm::append_range(parts, module.getOps<ModuleOp>());
   std::vector<ObjectCode> objects(parts.size());
   if (failed(failableParallelForEachN(module.getContext(), 0, parts.size(), [&](size_t i) {
-        return generateObject(*parts[i], target, exported, objects[i]);
+        return generateObject(parts[i], target, exported, objects[i]);
       })))
     return failure();
   return objects;

@@ -16,9 +16,9 @@ struct ObjectCode {
   llvm::SmallVector<char, 0> bytes;
 };
 
-/// Compile a module in the LLVM dialect into one object per kernel and one for the rest. All
-/// symbols but `exported` are hidden. Runs in parallel on the context's threads; fails after
-/// a diagnostic.
+/// Compile a module in the LLVM dialect: one object for what lies in it directly (entry points,
+/// the artifact's table), then one for each nested module (a kernel). All symbols but
+/// `exported` are hidden. Runs in parallel on the context's threads; fails after a diagnostic.
 llvm::FailureOr<std::vector<ObjectCode>>
 generateCode(mlir::ModuleOp module, const TargetInfo &target, llvm::StringRef exported);
 

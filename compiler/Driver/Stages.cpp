@@ -24,17 +24,33 @@
 using namespace mlir;
 using namespace weft;
 
+static void buildOptimized(OpPassManager &pm, const StageSettings &settings) {
+  OptimizeOptions options;
+  options.lanes = settings.target.lanes(32);
+  buildOptimizePipeline(pm, options);
+}
+
+static void buildKernels(OpPassManager &pm, const StageSettings &) {
+  pm.addPass(createFuseKernels());
+  pm.addPass(createDedupeKernels());
+}
+
+static void buildLinalg(OpPassManager &pm, const StageSettings &) {
+  pm.addPass(createLowerToLinalg());
+}
+
+/// Every kernel has a module of its own by now, so that they are lowered side by side.
+static void buildLLVM(OpPassManager &pm, const StageSettings &) {
+  buildLowerToLLVMPipeline(pm.nest<ModuleOp>());
+}
+
 llvm::ArrayRef<Stage> weft::stages() {
   static const Stage table[] = {
       {"graph", [](OpPassManager &, const StageSettings &) {}},
-      {"optimized",
-       [](OpPassManager &pm, const StageSettings &settings) {
-         OptimizeOptions options;
-         options.lanes = settings.target.lanes(32);
-         buildOptimizePipeline(pm, options);
-       }},
-      {"linalg", [](OpPassManager &pm, const StageSettings &) { pm.addPass(createLowerToLinalg()); }},
-      {"llvm", [](OpPassManager &pm, const StageSettings &) { buildLowerToLLVMPipeline(pm); }},
+      {"optimized", buildOptimized},
+      {"kernels", buildKernels},
+      {"linalg", buildLinalg},
+      {"llvm", buildLLVM},
   };
   return table;
 }

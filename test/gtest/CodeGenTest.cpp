@@ -15,25 +15,31 @@ namespace {
 
 /// Two kernels, one with a table, and an entry that calls both.
 const char *source = R"mlir(
-  llvm.mlir.global private constant @table(dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>) : !llvm.array<4 x f32>
-  llvm.func @addTable(%out: !llvm.ptr {llvm.noalias}) attributes {weft.kernel = "nest"} {
-    %table = llvm.mlir.addressof @table : !llvm.ptr
-    %0 = llvm.load %out {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
-    %1 = llvm.load %table {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
-    %2 = llvm.fadd %0, %1 : vector<4xf32>
-    llvm.store %2, %out {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
-    llvm.return
-  }
-  llvm.func @double(%out: !llvm.ptr {llvm.noalias}) attributes {weft.kernel = "nest"} {
-    %0 = llvm.load %out {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
-    %1 = llvm.fadd %0, %0 : vector<4xf32>
-    llvm.store %1, %out {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
-    llvm.return
-  }
+  llvm.func @addTable(!llvm.ptr)
+  llvm.func @double(!llvm.ptr)
   llvm.func @weft_artifact(%out: !llvm.ptr) {
     llvm.call @addTable(%out) : (!llvm.ptr) -> ()
     llvm.call @double(%out) : (!llvm.ptr) -> ()
     llvm.return
+  }
+  module {
+    llvm.mlir.global private constant @table(dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>) : !llvm.array<4 x f32>
+    llvm.func @addTable(%out: !llvm.ptr {llvm.noalias}) {
+      %table = llvm.mlir.addressof @table : !llvm.ptr
+      %0 = llvm.load %out {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
+      %1 = llvm.load %table {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
+      %2 = llvm.fadd %0, %1 : vector<4xf32>
+      llvm.store %2, %out {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
+      llvm.return
+    }
+  }
+  module {
+    llvm.func @double(%out: !llvm.ptr {llvm.noalias}) {
+      %0 = llvm.load %out {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
+      %1 = llvm.fadd %0, %0 : vector<4xf32>
+      llvm.store %1, %out {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
+      llvm.return
+    }
   }
 )mlir";
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The compiler without LLVM's types.
+#include "compiler/Driver/Api.h"
+#include "compiler/Driver/Compile.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/JSON.h"
+
+using namespace weft;
+namespace json = llvm::json;
+
+static CompileOptions convert(const api::Options &options) {
+  return {options.isa, options.threads};
+}
+
+static std::string toJson(const CompileReport &report) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  json::OStream writer(stream);
+  writer.object([&] {
+    writer.attributeObject("seconds", [&] {
+      for (const auto &[step, seconds] : report.seconds)
+        writer.attribute(step, seconds);
+    });
+  });
+  return text;
+}
+
+api::Outcome api::compile(std::string_view graph, const std::string &outputPath,
+                          const Options &options) {
+  llvm::Expected<CompileReport> report = compileGraph(graph, convert(options), outputPath);
+  if (!report)
+    return {false, llvm::toString(report.takeError())};
+  return {true, toJson(*report)};
+}
+
+api::Outcome api::lower(std::string_view graph, const std::string &stage,
+                        const Options &options) {
+  llvm::Expected<std::string> text = lowerGraph(graph, convert(options), stage);
+  if (!text)
+    return {false, llvm::toString(text.takeError())};
+  return {true, std::move(*text)};
+}
+
+std::string api::llvmVersion() { return LLVM_VERSION_STRING; }

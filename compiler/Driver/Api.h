@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The compiler for callers that are built with exceptions and RTTI, which LLVM is not: no
+// type of LLVM's or MLIR's appears here.
+#ifndef WEFT_COMPILER_DRIVER_API_H
+#define WEFT_COMPILER_DRIVER_API_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weft::api {
+
+struct Options {
+  std::string isa = "native";
+  int64_t threads = 1;
+};
+
+struct Outcome {
+  bool succeeded;
+  std::string text; ///< what was asked for, or the diagnostics
+};
+
+/// compileGraph; the text is {"seconds": {"graph": 0.01, ...}}.
+Outcome compile(std::string_view graph, const std::string &outputPath, const Options &options);
+
+/// lowerGraph; the text is IR.
+Outcome lower(std::string_view graph, const std::string &stage, const Options &options);
+
+/// The LLVM this compiler generates code with, such as "22.1.8".
+std::string llvmVersion();
+
+} // namespace weft::api
+
+#endif

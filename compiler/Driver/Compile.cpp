@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A JSON graph in, a shared object out.
+#include "compiler/Driver/Compile.h"
+#include "compiler/Driver/CodeGen.h"
+#include "compiler/Driver/Diagnostics.h"
+#include "compiler/Driver/GraphImport.h"
+#include "compiler/Driver/Link.h"
+#include "compiler/Driver/StageRunner.h"
+#include "runtime/Abi.h"
+#include "llvm/Support/Process.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+/// One graph on its way. Owns the context, so that nothing outlives the call.
+class Compilation {
+public:
+  explicit Compilation(StageSettings settings)
+      : settings(std::move(settings)), context(makeRegistry()), log(context) {
+    context.printOpOnDiagnostic(false); // users are told their line, not our IR
+  }
+
+  llvm::Error lower(StringRef json, StringRef stage) {
+    bool done = timed("graph", [&] {
+      module = importGraph(json, context);
+      return bool(module);
+    });
+    StageRunner runner(settings, report.seconds);
+    return done && succeeded(runner.run(*module, stage)) ? llvm::Error::success() : failure();
+  }
+
+  llvm::Error emit(StringRef outputPath) {
+    FailureOr<std::vector<ObjectCode>> objects;
+    if (!timed("object", [&] {
+          objects = generateCode(*module, settings.target, WEFT_ARTIFACT_SYMBOL);
+          return succeeded(objects);
+        }))
+      return failure();
+    return timed("link", [&] { return linkSharedObject(*objects, outputPath); });
+  }
+
+  std::string text() {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream, OpPrintingFlags().enableDebugInfo());
+    return text;
+  }
+
+  CompileReport report;
+
+private:
+  static DialectRegistry makeRegistry() {
+    DialectRegistry registry;
+    registerDialects(registry);
+    return registry;
+  }
+
+  template <typename Step>
+  std::invoke_result_t<Step> timed(StringRef name, Step step) {
+    auto start = std::chrono::steady_clock::now();
+    auto result = step();
+    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    report.seconds.emplace_back(name, elapsed.count());
+    return result;
+  }
+
+  llvm::Error failure() const { return llvm::createStringError(log.text); }
+
+  StageSettings settings;
+  MLIRContext context;
+  DiagnosticLog log;
+  OwningOpRef<ModuleOp> module;
+};
+
+llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
+  std::string isa = llvm::sys::Process::GetEnv("WEFT_ISA").value_or(options.isa);
+  llvm::Expected<TargetInfo> target = TargetInfo::host(isa);
+  if (!target)
+    return target.takeError();
+  if (options.threads < 1)
+    return llvm::createStringError("expected at least 1 thread, found %lld",
+                                   static_cast<long long>(options.threads));
+  return StageSettings{std::move(*target), options.threads};
+}
+
+} // namespace
+
+llvm::Expected<CompileReport> weft::compileGraph(StringRef json, CompileOptions options,
+                                                 StringRef outputPath) {
+  llvm::Expected<StageSettings> settings = resolve(options);
+  if (!settings)
+    return settings.takeError();
+  Compilation compilation(std::move(*settings));
+  if (llvm::Error error = compilation.lower(json, stages().back().name))
+    return error;
+  if (llvm::Error error = compilation.emit(outputPath))
+    return error;
+  return std::move(compilation.report);
+}
+
+llvm::Expected<std::string> weft::lowerGraph(StringRef json, CompileOptions options,
+                                             StringRef stage) {
+  llvm::Expected<StageSettings> settings = resolve(options);
+  if (!settings)
+    return settings.takeError();
+  Compilation compilation(std::move(*settings));
+  if (llvm::Error error = compilation.lower(json, stage))
+    return error;
+  return compilation.text();
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A JSON graph in, a shared object out: the stages, code generation and linking in order.
+#ifndef WEFT_COMPILER_DRIVER_COMPILE_H
+#define WEFT_COMPILER_DRIVER_COMPILE_H
+
+#include "llvm/Support/Error.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+struct CompileOptions {
+  std::string isa = "native"; ///< as TargetInfo::host takes it
+  int64_t threads = 1;        ///< that the artifact is expected to run with
+};
+
+struct CompileReport {
+  /// Wall time of each step in order: stages by name, then "object" and "link".
+  std::vector<std::pair<std::string, double>> seconds;
+};
+
+/// Compile the JSON graph `json` into the shared object `outputPath`, which appears complete
+/// or not at all. An error carries the diagnostics, each with the user's line, and, when a
+/// pass failed, names a reproducer for weft-opt.
+///
+/// The environment has its say: WEFT_ISA replaces `options.isa`; WEFT_DUMP=folder leaves
+/// `NN-stage.mlir` after each stage; WEFT_VERIFY=1 verifies the IR after every pass.
+llvm::Expected<CompileReport> compileGraph(llvm::StringRef json, CompileOptions options,
+                                           llvm::StringRef outputPath);
+
+/// The IR of the JSON graph `json` after `stage`, as text with locations.
+llvm::Expected<std::string> lowerGraph(llvm::StringRef json, CompileOptions options,
+                                       llvm::StringRef stage);
+
+} // namespace weft
+
+#endif

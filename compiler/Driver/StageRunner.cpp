@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs the stages over one module, with dumps, timings and a reproducer when a pass fails.
+#include "compiler/Driver/StageRunner.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace weft;
+
+StageRunner::StageRunner(StageSettings settings, Timings &seconds)
+    : settings(std::move(settings)), seconds(seconds),
+      dumpFolder(llvm::sys::Process::GetEnv("WEFT_DUMP").value_or("")),
+      verifyEachPass(llvm::sys::Process::GetEnv("WEFT_VERIFY").value_or("0") != "0") {}
+
+LogicalResult StageRunner::run(ModuleOp module, StringRef last) {
+  const Stage &first = stages().front();
+  llvm::Expected<ArrayRef<Stage>> remaining = stagesBetween(first.name, last);
+  if (!remaining)
+    return emitError(module.getLoc()) << llvm::toString(remaining.takeError());
+  if (failed(dump(module, first)))
+    return failure();
+  for (const Stage &stage : *remaining) {
+    auto start = std::chrono::steady_clock::now();
+    if (failed(runStage(module, stage)))
+      return failure();
+    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    seconds.emplace_back(stage.name, elapsed.count());
+    if (failed(dump(module, stage)))
+      return failure();
+  }
+  return success();
+}
+
+static std::unique_ptr<llvm::raw_fd_ostream> openFile(StringRef path, std::error_code &error) {
+  return std::make_unique<llvm::raw_fd_ostream>(path, error, llvm::sys::fs::OF_Text);
+}
+
+/// `before` and the passes that failed on it, in the form that `weft-opt --run-reproducer`
+/// takes. Returns the path, or why there is none.
+static std::string writeReproducer(ModuleOp before, PassManager &pm) {
+  llvm::SmallString<128> path;
+  if (std::error_code error =
+          llvm::sys::fs::createTemporaryFile("weft-reproducer", "mlir", path))
+    return "no reproducer: " + error.message();
+  std::error_code error;
+  std::unique_ptr<llvm::raw_fd_ostream> stream = openFile(path, error);
+  if (error)
+    return "no reproducer: " + error.message();
+  before.print(*stream, OpPrintingFlags().enableDebugInfo());
+  *stream << "\n{-#\n  external_resources: {\n    mlir_reproducer: {\n      pipeline: \"";
+  pm.printAsTextualPipeline(*stream);
+  *stream << "\",\n      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n";
+  return ("weft-opt --run-reproducer " + path).str();
+}
+
+LogicalResult StageRunner::runStage(ModuleOp module, const Stage &stage) {
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(verifyEachPass);
+  stage.build(pm, settings);
+  OwningOpRef<ModuleOp> before = module.clone(); // a failed pass leaves anything behind
+  if (succeeded(pm.run(module)))
+    return success();
+  return emitError(module.getLoc())
+         << "cannot reach stage '" << stage.name << "'; to reproduce: "
+         << writeReproducer(*before, pm);
+}
+
+LogicalResult StageRunner::dump(ModuleOp module, const Stage &stage) const {
+  if (dumpFolder.empty())
+    return success();
+  llvm::SmallString<128> path(dumpFolder);
+  llvm::sys::path::append(path, llvm::formatv("{0,0+2}-{1}.mlir", &stage - stages().data(),
+                                              stage.name).str());
+  std::error_code error = llvm::sys::fs::create_directories(dumpFolder);
+  if (!error) {
+    std::unique_ptr<llvm::raw_fd_ostream> stream = openFile(path, error);
+    if (!error) {
+      module.print(*stream, OpPrintingFlags().enableDebugInfo());
+      return success();
+    }
+  }
+  return emitError(module.getLoc())
+         << "cannot write WEFT_DUMP file '" << path << "': " << error.message();
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// weft._compiler: the compiler, loaded only when the artifact cache misses.
+#include "compiler/Driver/Api.h"
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <stdexcept>
+
+namespace nb = nanobind;
+namespace api = weft::api;
+
+namespace {
+
+class CompileError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Options that are not given keep their defaults; one that is unknown is an error.
+api::Options parseOptions(const nb::dict &dict) {
+  api::Options options;
+  for (auto [key, value] : dict) {
+    auto name = nb::cast<std::string>(key);
+    if (name == "isa")
+      options.isa = nb::cast<std::string>(value);
+    else if (name == "threads")
+      options.threads = nb::cast<int64_t>(value);
+    else
+      throw nb::value_error(("expected option isa or threads, found '" + name + "'").c_str());
+  }
+  return options;
+}
+
+std::string textOrThrow(api::Outcome outcome) {
+  if (!outcome.succeeded)
+    throw CompileError(outcome.text);
+  return std::move(outcome.text);
+}
+
+/// `graph` stays valid without the GIL: the caller's frame holds the immutable bytes.
+std::string compile(const nb::bytes &graph, const std::string &outputPath,
+                    const nb::dict &options) {
+  std::string_view json(graph.c_str(), graph.size());
+  api::Options parsed = parseOptions(options);
+  nb::gil_scoped_release release;
+  return textOrThrow(api::compile(json, outputPath, parsed));
+}
+
+std::string lower(const nb::bytes &graph, const std::string &stage, const nb::dict &options) {
+  std::string_view json(graph.c_str(), graph.size());
+  api::Options parsed = parseOptions(options);
+  nb::gil_scoped_release release;
+  return textOrThrow(api::lower(json, stage, parsed));
+}
+
+} // namespace
+
+NB_MODULE(_compiler, m) {
+  m.doc() = "JSON graphs in, shared objects out.";
+  nb::exception<CompileError>(m, "CompileError", PyExc_RuntimeError);
+  m.def("compile", compile, nb::arg("graph"), nb::arg("output_path"),
+        nb::arg("options") = nb::dict(),
+        "Compile a JSON graph into a shared object, which appears complete or not at all.\n\n"
+        "Returns JSON: {\"seconds\": {step: seconds}}.\n\n"
+        "Raises:\n    CompileError: the diagnostics, each with the user's line.");
+  m.def("lower", lower, nb::arg("graph"), nb::arg("stage"), nb::arg("options") = nb::dict(),
+        "The IR of a JSON graph after a stage, as text with locations.\n\n"
+        "Raises:\n    CompileError: the diagnostics, each with the user's line.");
+  m.attr("llvm_version") = api::llvmVersion();
+}
