@@ -20,7 +20,7 @@ struct LowerGather : OpConversionPattern<GatherOp> {
 static Value clampedIndex(OpBuilder &body, Location loc, Value index, Type element, int64_t size) {
   Type wide = body.getI64Type();
   if (index.getType() != wide)
-    index = isUnsigned(element) ? arith::ExtUIOp::create(body, loc, wide, index).getResult()
+    index = hasUnsignedElements(element) ? arith::ExtUIOp::create(body, loc, wide, index).getResult()
                                 : arith::ExtSIOp::create(body, loc, wide, index).getResult();
   Value zero = arith::ConstantIntOp::create(body, loc, wide, 0);
   Value last = arith::ConstantIntOp::create(body, loc, wide, size - 1);

@@ -47,7 +47,7 @@ static Value emitReduction(OpBuilder &builder, Location loc, ReduceKind kind, Ty
       [&](OpBuilder &body, Location loc, ValueRange args) {
         Value next = decode(body, loc, args.front(), element);
         Value sum = decode(body, loc, args.back(), accumulator);
-        return encode(body, loc, emitCombine(body, loc, kind, sum, next, isUnsigned(element)),
+        return encode(body, loc, emitCombine(body, loc, kind, sum, next, hasUnsignedElements(element)),
                       accumulator);
       });
   return narrowed(builder, loc, result, storageElementType(element));
@@ -135,7 +135,7 @@ LogicalResult LowerArgReduce::matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
       iteratorsFor(maps.back()), [&](OpBuilder &body, Location loc, ValueRange args) {
         Value next = decode(body, loc, args[0], element);
         Value best = decode(body, loc, args[1], element);
-        Value better = isBetter(body, loc, op.getKind(), next, best, isUnsigned(element));
+        Value better = isBetter(body, loc, op.getKind(), next, best, hasUnsignedElements(element));
         Value index = logicalIndex(body, loc, operand.layout, dim);
         index = arith::IndexCastOp::create(body, loc, logical.getElementType(), index);
         Value value = arith::SelectOp::create(body, loc, better, args[0], args[1]);

@@ -27,7 +27,7 @@ Type weft::storageElementType(Type element) {
   return element;
 }
 
-bool weft::isUnsigned(Type element) {
+bool weft::hasUnsignedElements(Type element) {
   return element.isInteger(1) || element.isUnsignedInteger();
 }
 
@@ -199,14 +199,14 @@ static Value emitConvert(OpBuilder &b, Location loc, Value x, Type from, Type to
   if (fromInt && toInt) {
     if (toInt.getWidth() < fromInt.getWidth())
       return arith::TruncIOp::create(b, loc, toInt, x);
-    if (isUnsigned(from))
+    if (hasUnsignedElements(from))
       return arith::ExtUIOp::create(b, loc, toInt, x);
     return arith::ExtSIOp::create(b, loc, toInt, x);
   }
   if (toInt)
     return emitFloatToInt(b, loc, x, toInt);
   if (fromInt) {
-    if (isUnsigned(from))
+    if (hasUnsignedElements(from))
       return arith::UIToFPOp::create(b, loc, result, x);
     return arith::SIToFPOp::create(b, loc, result, x);
   }
@@ -218,7 +218,7 @@ static Value emitConvert(OpBuilder &b, Location loc, Value x, Type from, Type to
 Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
   Location loc = op->getLoc();
   Type element = getElementTypeOrSelf(op->getOperand(0).getType());
-  bool noSign = isUnsigned(element), isBool = element.isInteger(1);
+  bool noSign = hasUnsignedElements(element), isBool = element.isInteger(1);
   auto unary = [&]<typename GraphOp, typename ScalarOp>() {
     return [&](GraphOp) -> Value { return ScalarOp::create(b, loc, x[0]); };
   };
@@ -317,9 +317,9 @@ static APInt integerIdentity(ReduceKind kind, Type element) {
   case ReduceKind::all:
     return APInt(width, 1);
   case ReduceKind::max:
-    return isUnsigned(element) ? APInt::getZero(width) : APInt::getSignedMinValue(width);
+    return hasUnsignedElements(element) ? APInt::getZero(width) : APInt::getSignedMinValue(width);
   case ReduceKind::min:
-    return isUnsigned(element) ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
+    return hasUnsignedElements(element) ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
   }
   llvm_unreachable("unknown reduction");
 }

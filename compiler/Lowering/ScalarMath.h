@@ -13,7 +13,7 @@ mlir::Type computeType(mlir::Type element);
 /// The type that memory holds: bool and u8 as i8.
 mlir::Type storageElementType(mlir::Type element);
 /// Whether integers of this type are read as unsigned (bool and u8 are).
-bool isUnsigned(mlir::Type element);
+bool hasUnsignedElements(mlir::Type element);
 
 /// A stored element as its compute type, and back.
 mlir::Value decode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value stored,
