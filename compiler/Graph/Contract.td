@@ -7,6 +7,24 @@ include "compiler/Graph/OpBase.td"
 
 def Weft_DotGeneralOp : Weft_InferredOp<"dot_general"> {
   let summary = "Sum of products over contracted dims, batched: (batch..., lhs free..., rhs free...)";
+  let description = [{
+    result[b..., m..., n...] = sum over k... of lhs[b, m, k] * rhs[b, n, k], with batch and
+    contracted dims where the attributes say. The element type is kept; f16 and bf16
+    accumulate in f32.
+
+    * dot_general_c1: lhs and rhs have one element type.
+    * dot_general_c2: lhsBatch and lhsContract are distinct dims of lhs.
+    * dot_general_c3: rhsBatch and rhsContract are distinct dims of rhs.
+    * dot_general_c4: the batch dims pair up and have equal sizes.
+    * dot_general_c5: the contracted dims pair up and have equal sizes.
+
+    Created by the frontend; lowered as a contraction kernel.
+
+    ```mlir
+    %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1]
+      : tensor<4x8xf32>, tensor<16x8xf32> -> tensor<4x16xf32>
+    ```
+  }];
   let arguments = (ins Weft_Tensor:$lhs, Weft_Tensor:$rhs,
                        DenseI64ArrayAttr:$lhsBatch, DenseI64ArrayAttr:$rhsBatch,
                        DenseI64ArrayAttr:$lhsContract, DenseI64ArrayAttr:$rhsContract);
@@ -19,8 +37,18 @@ def Weft_DotGeneralOp : Weft_InferredOp<"dot_general"> {
 def Weft_MultiDotOp : Weft_InferredOp<"multi_dot"> {
   let summary = "One lhs against several rhs of one contraction each, walked as one kernel (Q, K, V)";
   let description = [{
-    result_i = dot_general(lhs, rhs_i) with the same dims for every i; rhs may differ in
-    their free sizes. Created by merge-matmuls, lowered to one contraction kernel.
+    products[i] = dot_general(lhs, rhs[i]) without batch dims and with the same contracted
+    dims for every i. rhs may differ in their free sizes.
+
+    * multi_dot_c1: there is a rhs.
+    * multi_dot_c2: lhs and each rhs satisfy the constraints of dot_general.
+
+    Created by merge-matmuls; lowered as one contraction kernel.
+
+    ```mlir
+    %q, %k = weft.multi_dot %x with %wq, %wk contract [1] x [1]
+      : tensor<4x8xf32>, tensor<16x8xf32>, tensor<16x8xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
+    ```
   }];
   let arguments = (ins Weft_Tensor:$lhs, Variadic<Weft_Tensor>:$rhs,
                        DenseI64ArrayAttr:$lhsContract, DenseI64ArrayAttr:$rhsContract);
@@ -32,6 +60,27 @@ def Weft_MultiDotOp : Weft_InferredOp<"multi_dot"> {
 }
 def Weft_ConvOp : Weft_InferredOp<"conv"> {
   let summary = "Cross-correlation of (n, c, s...) with (o, c / groups, k...), zero padding";
+  let description = [{
+    result[n, o, s...] = sum over c, k... of
+    padded[n, g(o) * C + c, s * stride + k * dilation...] * weight[o, c, k...], where C is
+    weight dim 1, g(o) the group of o, and padded is the input between padLow and padHigh
+    zeros. input: (n, c, s...); weight: (o, c / groups, k...); the element type is kept.
+
+    * conv_c1: input and weight have one element type.
+    * conv_c2: input and weight have one rank, above 2.
+    * conv_c3: strides, padLow, padHigh and dilations have one entry per spatial dim; strides
+      and dilations are positive, pads not negative.
+    * conv_c4: groups divide the output channels.
+    * conv_c5: the input's channels are groups times weight dim 1.
+    * conv_c6: the dilated weight fits the padded input.
+
+    Created by the frontend; its padding becomes weft.pad; lowered as a contraction kernel.
+
+    ```mlir
+    %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 1
+      : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x8x8xf32>
+    ```
+  }];
   let arguments = (ins Weft_Tensor:$input, Weft_Tensor:$weight, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$padLow, DenseI64ArrayAttr:$padHigh,
                        DenseI64ArrayAttr:$dilations, I64Attr:$groups);

@@ -7,6 +7,18 @@ include "compiler/Graph/OpBase.td"
 
 class Weft_UnaryOp<string mnemonic, TypeConstraint type>
     : Weft_PureOp<mnemonic, [SameOperandsAndResultType, Elementwise]> {
+  let description = !strconcat([{
+    result[i...] = f(operand[i...]), f as in the summary, correct to the last place or two.
+    operand, result: (i...) of one element type; integers wrap.
+
+    * }], mnemonic, [{_c1: operand and result have one type, layout included.
+
+    Created by the frontend and by decompositions; lowered to linalg.
+
+    ```mlir
+    %0 = weft.}], mnemonic, [{ %x : tensor<4x8xf32>
+    ```
+  }]);
   let arguments = (ins type:$operand);
   let results = (outs type:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
@@ -43,6 +55,18 @@ def Weft_ErfOp : Weft_FloatUnaryOp<"erf", "error function">;
 class Weft_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
     : Weft_PureOp<mnemonic, !listconcat([SameOperandsAndResultType, Elementwise], traits)> {
   let summary = text;
+  let description = !strconcat([{
+    result[i...] = f(lhs[i...], rhs[i...]), f as in the summary. lhs, rhs, result: (i...) of
+    one element type; integers wrap.
+
+    * }], mnemonic, [{_c1: operands and result have one type, layout included.
+
+    Created by the frontend and by decompositions; lowered to linalg.
+
+    ```mlir
+    %0 = weft.}], mnemonic, [{ %x, %y : tensor<4x8xf32>
+    ```
+  }]);
   let arguments = (ins Weft_Tensor:$lhs, Weft_Tensor:$rhs);
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
@@ -62,6 +86,19 @@ def Weft_XorOp : Weft_BinaryOp<"xor", "bitwise (bool: logical) exclusive or", [C
 
 def Weft_CmpOp : Weft_PureOp<"cmp", [SameTypeOperands, Elementwise, InferTypeOpAdaptor]> {
   let summary = "Compare two tensors element by element";
+  let description = [{
+    result[i...] = lhs[i...] predicate rhs[i...]; NaN is unequal to everything and otherwise
+    compares false. lhs, rhs: (i...) of any element type; result: (i...) of i1.
+
+    * cmp_c1: lhs and rhs have one type, layout included.
+    * cmp_c2: the result has their shape and layout.
+
+    Created by the frontend; lowered to linalg.
+
+    ```mlir
+    %0 = weft.cmp <lt> %a, %b : tensor<4xf32> -> tensor<4xi1>
+    ```
+  }];
   let arguments = (ins Weft_ComparePredicateAttr:$predicate, Weft_Tensor:$lhs, Weft_Tensor:$rhs);
   let results = (outs Weft_BoolTensor:$result);
   let hasFolder = 1;
@@ -69,6 +106,20 @@ def Weft_CmpOp : Weft_PureOp<"cmp", [SameTypeOperands, Elementwise, InferTypeOpA
 }
 def Weft_SelectOp : Weft_PureOp<"select", [AllTypesMatch<["onTrue", "onFalse", "result"]>, Elementwise]> {
   let summary = "Choose between two tensors element by element";
+  let description = [{
+    result[i...] = condition[i...] ? onTrue[i...] : onFalse[i...]. condition: (i...) of i1;
+    onTrue, onFalse and result: (i...) of any one element type.
+
+    * select_c1: onTrue, onFalse and the result have one type, layout included.
+    * select_c2: the condition has the result's shape.
+    * select_c3: the condition has the result's layout.
+
+    Created by the frontend; lowered to linalg.
+
+    ```mlir
+    %0 = weft.select %c, %a, %b : tensor<4xi1>, tensor<4xf32>
+    ```
+  }];
   let arguments = (ins Weft_BoolTensor:$condition, Weft_Tensor:$onTrue, Weft_Tensor:$onFalse);
   let results = (outs Weft_Tensor:$result);
   let hasFolder = 1;
@@ -77,6 +128,21 @@ def Weft_SelectOp : Weft_PureOp<"select", [AllTypesMatch<["onTrue", "onFalse", "
 }
 def Weft_ConvertOp : Weft_PureOp<"convert", [Elementwise]> {
   let summary = "Convert the element type as torch's Tensor.to does";
+  let description = [{
+    result[i...] = operand[i...] as the result's element type: floats round to nearest even
+    and truncate to integers, integers wrap, and a bool is whether its source is not zero.
+    operand, result: (i...).
+
+    * convert_c1: the operand has the result's shape.
+    * convert_c2: the operand has the result's layout.
+
+    Created by the frontend and by decompositions (bf16 and f16 compute in f32); lowered to
+    linalg.
+
+    ```mlir
+    %0 = weft.convert %a : tensor<4xbf16> -> tensor<4xf32>
+    ```
+  }];
   let arguments = (ins Weft_Tensor:$operand);
   let results = (outs Weft_Tensor:$result);
   let hasFolder = 1;
