@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch programs → weft graphs in JSON. Loads torch, never MLIR."""
 
-from weft.frontend.lower import lower
+from weft.frontend.exported import lower
 from weft.frontend.lowered import (
     Fallback,
     InputSource,
