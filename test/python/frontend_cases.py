@@ -25,7 +25,9 @@ class Function(torch.nn.Module):
         return self.function(*args, **kwargs)
 
 
-def check(function: Callable | torch.nn.Module, *args: Any, native: bool = True, **kwargs) -> Lowered:
+def check(
+    function: Callable | torch.nn.Module, *args: Any, native: bool = True, **kwargs
+) -> Lowered:
     """Same outputs, dtypes, mutations and view structure as eager; no fallback if `native`."""
     module = function if isinstance(function, torch.nn.Module) else Function(function)
     eager_module, eager_args = copy.deepcopy(module), copy.deepcopy((args, kwargs))

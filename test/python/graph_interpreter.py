@@ -300,9 +300,7 @@ def _conv(node, attrs: Attrs, xs, types):
     pairs = list(zip(attrs["padLow"], attrs["padHigh"], strict=True))
     x = F.pad(x, [n for pair in pairs[::-1] for n in pair])
     function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(pairs)]
-    return function(
-        x, weight, None, attrs["strides"], 0, attrs["dilations"], attrs["groups"]
-    )
+    return function(x, weight, None, attrs["strides"], 0, attrs["dilations"], attrs["groups"])
 
 
 @evaluates("gather")

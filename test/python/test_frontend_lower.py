@@ -37,7 +37,9 @@ def test_state_is_fed_and_written_back():
     lowered = check(Counter(), torch.randn(3), scale=3.0)
     kinds = {(entry.kind, entry.name) for entry in lowered.inputs}
     assert {("parameter", "weight"), ("buffer", "count"), ("user", None)} <= kinds
-    assert [(t.kind, t.name) for t in lowered.outputs if t.kind == "buffer"] == [("buffer", "count")]
+    assert [(t.kind, t.name) for t in lowered.outputs if t.kind == "buffer"] == [
+        ("buffer", "count")
+    ]
     constants = [t.value for t in lowered.outputs if t.kind == "constant"]
     assert constants == [7]
 
@@ -47,7 +49,17 @@ def test_outputs_that_are_inputs_keep_identity():
 
     def function(x):
         y = x.relu()
-        return x, x.contiguous(), x[1:, ::2], x.t(), x.detach(), y, y.view(-1), y, F.dropout(x, 0.5, False)
+        return (
+            x,
+            x.contiguous(),
+            x[1:, ::2],
+            x.t(),
+            x.detach(),
+            y,
+            y.view(-1),
+            y,
+            F.dropout(x, 0.5, False),
+        )
 
     outputs, lowered = run_module(Function(function), (x,))
     same, contiguous, part, turned, detached, y, flat, again, dropped = outputs

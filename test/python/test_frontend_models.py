@@ -43,7 +43,9 @@ MODELS = {
         {**masked(), "labels": torch.tensor([0, 1])},
     ),
     "distilbert": lambda: (
-        T.DistilBertModel(T.DistilBertConfig(dim=16, n_layers=2, n_heads=2, hidden_dim=32, **VOCABULARY)),
+        T.DistilBertModel(
+            T.DistilBertConfig(dim=16, n_layers=2, n_heads=2, hidden_dim=32, **VOCABULARY)
+        ),
         masked(),
     ),
     "gpt2": lambda: (
@@ -63,7 +65,9 @@ MODELS = {
         {**masked(), "use_cache": False},
     ),
     "t5-encoder": lambda: (
-        T.T5EncoderModel(T.T5Config(d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, **VOCABULARY)),
+        T.T5EncoderModel(
+            T.T5Config(d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, **VOCABULARY)
+        ),
         masked(),
     ),
     "whisper-encoder": lambda: (
@@ -125,7 +129,9 @@ class UNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.down = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(True))
-        self.middle = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU(True))
+        self.middle = nn.Sequential(
+            nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU(True)
+        )
         self.up = nn.Conv2d(16, 2, 1)
 
     def forward(self, x):

@@ -105,9 +105,7 @@ class Builder:
         shape = [x.shape[dim] for dim in perm]
         return self._one("transpose", [x], {"perm": list(perm)}, x.dtype, shape, x.bounds)
 
-    def slice(
-        self, x: Value, dim: int, start: int, limit: int, stride: int = 1
-    ) -> Value:
+    def slice(self, x: Value, dim: int, start: int, limit: int, stride: int = 1) -> Value:
         """Elements start, start + stride, ... below limit of one dim."""
         if (start, limit, stride) == (0, x.shape[dim], 1):
             return x

@@ -81,8 +81,11 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
 
 def _mutates(node: torch.fx.Node) -> bool:
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        bodies = (getattr(node.graph.owning_module, str(a.target), None) for a in node.args
-                  if isinstance(a, torch.fx.Node) and a.op == "get_attr")
+        bodies = (
+            getattr(node.graph.owning_module, str(a.target), None)
+            for a in node.args
+            if isinstance(a, torch.fx.Node) and a.op == "get_attr"
+        )
         return any(_mutates(inner) for body in bodies if body for inner in body.graph.nodes)
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
@@ -97,9 +100,7 @@ def _inputs(program: ExportedProgram) -> list[tuple[torch.fx.Node, InputSource |
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     specs = program.graph_signature.input_specs
     users = iter(range(len(specs)))
-    return [
-        (node, _source(program, node, spec, users)) for node, spec in zip(placeholders, specs)
-    ]
+    return [(node, _source(program, node, spec, users)) for node, spec in zip(placeholders, specs)]
 
 
 def _source(program, node: torch.fx.Node, spec: InputSpec, users) -> InputSource | None:
@@ -147,9 +148,7 @@ def _order(value: torch.Tensor) -> list[int] | None:
     if value.layout != torch.strided:
         raise Unsupported(f"an input of layout {value.layout}")
     # Dims of size 1 have any stride; they keep their place.
-    order = sorted(
-        range(value.dim()), key=lambda d: -value.stride(d) if value.shape[d] > 1 else 0
-    )
+    order = sorted(range(value.dim()), key=lambda d: -value.stride(d) if value.shape[d] > 1 else 0)
     if value.is_contiguous():
         return list(range(value.dim()))
     step = 1

@@ -169,7 +169,9 @@ class Walk:
             graph = self._decomposition(op, args, kwargs)
             if len(graph.nodes) > _MAX_DECOMPOSITION:
                 raise Decline(f"its decomposition has {len(graph.nodes)} ops")
-            tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Value)]
+            tensors = [
+                leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Value)
+            ]
             placeholders = [node for node in graph.nodes if node.op == "placeholder"]
             output = self.run(graph, dict(zip(placeholders, tensors)), depth + 1)
             return _checked(site, tuple(flatten_results(output)))

@@ -8,6 +8,7 @@ from weft.frontend.ops import (  # noqa: F401
     create,
     elementwise,
     index,
+    logic,
     norm,
     pad,
     pool,

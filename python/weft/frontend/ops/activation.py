@@ -58,7 +58,9 @@ def prelu(site: Site, x: Value, weight: Value):
     if site.target == "aten.prelu.default":
         weight = b.reshape(weight, [weight.size])
         along = 1 if x.rank > 1 else 0
-        weight = b.reshape(weight, [1] * x.rank) if weight.size == 1 else b.along(weight, along, x.shape)
+        weight = (
+            b.reshape(weight, [1] * x.rank) if weight.size == 1 else b.along(weight, along, x.shape)
+        )
     x, weight = site.promoted(x, weight)
     return site.finish(b.select(b.compare("gt", x, 0), x, b.binary("mul", x, weight)))
 

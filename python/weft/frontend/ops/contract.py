@@ -90,9 +90,7 @@ def _conv(site: Site, x: Value, weight: Value, bias, stride, padding, dilation, 
     b, n = site.builder, weight.rank - 2
     if x.rank == n + 1:
         x = b.reshape(x, [1, *x.shape])
-    result = b.conv(
-        x, weight, _spread(stride, n), *padding, _spread(dilation, n), groups
-    )
+    result = b.conv(x, weight, _spread(stride, n), *padding, _spread(dilation, n), groups)
     if bias is not None:
         result = b.binary("add", result, b.along(bias, 1, result.shape))
     return b.reshape(result, site.shape)

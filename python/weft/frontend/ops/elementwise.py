@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arithmetic, comparison, choice and casts, element by element."""
+"""Arithmetic, element by element."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import torch
 
 from weft.frontend.dtypes import is_float, is_integer
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
 from weft.frontend.table import Promotion, Site, lowers
 
 INT_TO_FLOAT = Promotion.INT_TO_FLOAT
 EXACT = Promotion.NO_OPMATH
-BOOL = Promotion.ALWAYS_BOOL
 
 _FLOAT_UNARY = {
     name: name
@@ -145,9 +143,7 @@ def div_mode(site: Site, x, y, rounding_mode=None):
     x, y = site.promoted(x, y)
     _refuse_zero(site, y)
     quotient = site.builder.binary("div", x, y)
-    return site.finish(
-        site.builder.unary("trunc", quotient) if is_float(x.dtype) else quotient
-    )
+    return site.finish(site.builder.unary("trunc", quotient) if is_float(x.dtype) else quotient)
 
 
 @lowers("floor_divide.default", "floor_divide.Scalar")
@@ -158,7 +154,9 @@ def floor_divide(site: Site, x, y):
     rest = b.binary("rem", x, y)
     if not is_float(x.dtype):
         quotient = b.binary("div", x, y)
-        return site.finish(b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient))
+        return site.finish(
+            b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient)
+        )
     # div_floor_floating of c10/util/generic_math.h: the quotient of what fmod leaves, so
     # that 1 // 0.1 is 9, and the plain quotient where the divisor is zero.
     quotient = b.binary("div", b.binary("sub", x, rest), y)
@@ -258,87 +256,3 @@ def clamp_min(site: Site, x, low):
 @lowers("clamp_max.default", "clamp_max.Tensor")
 def clamp_max(site: Site, x, high):
     return clamp(site, x, None, high)
-
-
-# Bits, truth and comparison
-
-
-def _named(*names: str) -> list[str]:
-    return [f"{name}.{overload}" for name in names for overload in ("Tensor", "Scalar")]
-
-
-@lowers(
-    *_named("bitwise_and", "__and__", "bitwise_or", "__or__", "bitwise_xor", "__xor__")
-)
-def bitwise(site: Site, x, y):
-    op = site.target.split(".")[1].removeprefix("bitwise_").strip("_")
-    return site.finish(site.builder.binary(op, *site.promoted(x, y, kind=EXACT)))
-
-
-@lowers("logical_and.default", "logical_or.default", "logical_xor.default")
-def logical(site: Site, x, y):
-    op = site.target.split(".")[1].removeprefix("logical_")
-    truths = [site.builder.broadcast(truth(site, v), site.shape) for v in (x, y)]
-    return site.builder.binary(op, *truths)
-
-
-def truth(site: Site, x: Value) -> Value:
-    return x if x.dtype == torch.bool else site.builder.compare("ne", x, 0)
-
-
-@lowers(*_named("eq", "ne", "lt", "le", "gt", "ge"))
-def compare(site: Site, x, y):
-    predicate = site.target.split(".")[1]
-    return site.builder.compare(predicate, *site.promoted(x, y, kind=BOOL))
-
-
-# Choice and casts
-
-
-@lowers("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
-def where(site: Site, condition, x, y):
-    condition = site.operand(truth(site, condition), torch.bool)
-    return site.builder.select(
-        condition, site.operand(x, site.dtype), site.operand(y, site.dtype)
-    )
-
-
-@lowers("masked_fill.Scalar", "masked_fill.Tensor")
-def masked_fill(site: Site, x, mask, value):
-    return where(site, mask, value, x)
-
-
-@lowers(
-    *("to.dtype", "to.dtype_layout", "to.device", "to.other", "to.prim_dtype"),
-    *("_to_copy.default", "type_as.default", "clone.default", "contiguous.default"),
-    *("detach.default", "alias.default", "lift_fresh.default", "lift_fresh_copy.default"),
-    *("lift.default", "positive.default", "resolve_conj.default", "resolve_neg.default"),
-    *("_autocast_to_full_precision.default", "_autocast_to_reduced_precision.default"),
-    "requires_grad_.default",
-)
-def cast(site: Site, x, *_, **__):
-    if site.results[0].device.type != "cpu":
-        raise Decline(f"the result is on device {site.results[0].device}")
-    return site.finish(x)
-
-
-@lowers("copy.default")
-def copy(site: Site, x, source, non_blocking=False):
-    return site.operand(source, site.dtype)
-
-
-@lowers(
-    *("dropout.default", "alpha_dropout.default", "feature_dropout.default"),
-    "feature_alpha_dropout.default",
-)
-def dropout(site: Site, x, p, train):
-    if train and p != 0:
-        raise Decline("random")
-    return x
-
-
-@lowers("native_dropout.default")
-def native_dropout(site: Site, x, p, train):
-    if train is not False:
-        raise Decline("random")
-    return x, site.builder.constant(True, torch.bool, x.shape)

@@ -80,19 +80,22 @@ def gather(site: Site, x: Value, *args, sparse_grad=False, **kwargs):
         if dim is None or index.shape[:dim] != x.shape[:dim]:
             raise Decline("take_along_dim of broadcast or flattened operands")
     if not x.rank or not index.rank:
-        return b.reshape(b.broadcast(b.reshape(x, [1] * max(x.rank, 1)), [max(index.size, 1)]), site.shape)
+        return b.reshape(
+            b.broadcast(b.reshape(x, [1] * max(x.rank, 1)), [max(index.size, 1)]), site.shape
+        )
     dim, size = dim_of(dim, x.rank), x.shape[dim_of(dim, x.rank)]
     low = 0 if site.target == "aten.gather.default" else -size
     _check(
-        site, index, low, size,
+        site,
+        index,
+        low,
+        size,
         f"RuntimeError: index is out of bounds for dimension {dim} with size {size}",
     )
     if low:
         index = _wrap(site, index, size)
     index = b.convert(index, torch.int64)
-    indices = [
-        index if d == dim else b.iota(torch.int64, index.shape, d) for d in range(x.rank)
-    ]
+    indices = [index if d == dim else b.iota(torch.int64, index.shape, d) for d in range(x.rank)]
     return b.gather(x, indices, range(x.rank))
 
 
@@ -117,7 +120,10 @@ def index_fill(site: Site, x: Value, dim, index: Value, value):
     (dim,) = dims_of(dim, x.rank)
     size = x.shape[dim]
     _check(
-        site, index, -size, size,
+        site,
+        index,
+        -size,
+        size,
         f"IndexError: index is out of bounds for dimension {dim} with size {size}",
     )
     index = _wrap(site, b.convert(b.reshape(index, [index.size]), torch.int64), size)

@@ -46,9 +46,7 @@ def native_group_norm(site: Site, x, weight, bias, n, c, spatial, groups, eps):
 
 
 @lowers("instance_norm.default")
-def instance_norm(
-    site: Site, x, weight, bias, mean, variance, use_input_stats, momentum, eps, _
-):
+def instance_norm(site: Site, x, weight, bias, mean, variance, use_input_stats, momentum, eps, _):
     if mean is None and use_input_stats:
         return group_norm(site, x, x.shape[1], weight, bias, eps)
     if use_input_stats:
@@ -86,9 +84,7 @@ def batch_norm_no_stats(site: Site, x, weight, bias, training, momentum, eps):
 
 
 @lowers("_native_batch_norm_legit_functional.default")
-def batch_norm_functional(
-    site: Site, x, weight, bias, mean, variance, training, momentum, eps
-):
+def batch_norm_functional(site: Site, x, weight, bias, mean, variance, training, momentum, eps):
     """Also gives the new running statistics, which the program writes back."""
     b = site.builder
     if not training:

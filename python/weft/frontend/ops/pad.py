@@ -46,7 +46,11 @@ def _pad_by(site: Site, x: Value, pad: Sequence[int], mode: str) -> Value:
         raise Decline(f"{mode} padding by a negative amount")
     for dim, before, after in _by_dim(x, pad):
         size = x.shape[dim]
-        parts = [_edge(site, x, dim, before, mode, True), x, _edge(site, x, dim, after, mode, False)]
+        parts = [
+            _edge(site, x, dim, before, mode, True),
+            x,
+            _edge(site, x, dim, after, mode, False),
+        ]
         x = site.builder.concat([part for part in parts if part is not None], dim)
         assert x.shape[dim] == before + size + after
     return x

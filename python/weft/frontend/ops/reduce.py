@@ -10,7 +10,7 @@ import torch
 from weft.frontend.dtypes import is_float, opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
-from weft.frontend.ops.elementwise import truth
+from weft.frontend.ops.logic import truth
 from weft.frontend.table import Site, dim_of, dims_of, lowers
 
 

@@ -77,9 +77,7 @@ def _select(site: Site, x: Value, dim: int, index: int) -> Value:
 @lowers("unbind.int")
 def unbind(site: Site, x: Value, dim=0):
     dim = dim_of(dim, x.rank)
-    return tuple(
-        _select(site, x, dim, i) if i in site.used else None for i in range(x.shape[dim])
-    )
+    return tuple(_select(site, x, dim, i) if i in site.used else None for i in range(x.shape[dim]))
 
 
 @lowers(
