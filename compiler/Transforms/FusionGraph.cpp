@@ -214,30 +214,31 @@ bool FusionGraph::escapes(Value value, const llvm::SmallPtrSetImpl<Operation *> 
 KernelBody FusionGraph::getBody(ArrayRef<Operation *> kernelNodes) const {
   KernelBody body;
   llvm::SmallPtrSet<Operation *, 16> kernel(kernelNodes.begin(), kernelNodes.end());
-  llvm::SmallSetVector<Operation *, 16> ops(kernelNodes.begin(), kernelNodes.end());
-  for (size_t i = 0; i < ops.size(); ++i)
-    for (Value operand : ops[i]->getOperands())
-      if (Operation *producer = operand.getDefiningOp())
-        if (isRepeated(producer))
-          ops.insert(producer);
-  body.ops.assign(ops.begin(), ops.end());
-  llvm::sort(body.ops, [&](Operation *a, Operation *b) { return getPosition(a) < getPosition(b); });
-
-  for (Operation *op : body.ops) {
+  llvm::SmallPtrSet<Operation *, 16> visited;
+  // Every op follows what it reads, so that where repeated ops stood in the program does
+  // not make kernels differ.
+  auto visit = [&](auto &self, Operation *op) -> void {
+    if (!visited.insert(op).second)
+      return;
     bool isDependent = kernel.contains(op);
     for (Value operand : op->getOperands()) {
       Operation *producer = operand.getDefiningOp();
-      if (!producer || !ops.contains(producer))
+      if (!producer || (!kernel.contains(producer) && !isRepeated(producer))) {
         body.inputs.insert(operand);
-      else
-        isDependent |= body.dependent.contains(producer);
+        continue;
+      }
+      self(self, producer);
+      isDependent |= body.dependent.contains(producer);
     }
+    body.ops.push_back(op);
     if (isDependent)
       body.dependent.insert(op);
-    if (kernel.contains(op))
-      for (Value result : op->getResults())
-        if (escapes(result, kernel))
-          body.results.push_back(result);
+  };
+  for (Operation *op : kernelNodes) {
+    visit(visit, op);
+    for (Value result : op->getResults())
+      if (escapes(result, kernel))
+        body.results.push_back(result);
   }
   return body;
 }

@@ -13,7 +13,7 @@ namespace weft {
 
 /// The ops that a kernel made of some nodes would consist of.
 struct KernelBody {
-  /// The nodes and the repeated ops that they read, in program order.
+  /// The nodes and the repeated ops that they read, each after what it reads.
   llvm::SmallVector<mlir::Operation *> ops;
   /// Values that come from outside.
   llvm::SmallSetVector<mlir::Value, 8> inputs;

@@ -76,8 +76,9 @@ void Grouping::joinProducers(Operation *node) {
     return graph.getPosition(a) > graph.getPosition(b);
   });
   for (Operation *producer : producers)
-    if (graph.getStructure(producer) && groupOf[producer] != groupOf[node])
-      tryMerge(groupOf[producer], groupOf[node], InputAlignment::Free);
+    if (graph.getStructure(producer) && groupOf[producer] != groupOf[node] &&
+        !tryMerge(groupOf[producer], groupOf[node], InputAlignment::Free))
+      tryMerge(groupOf[producer], groupOf[node], InputAlignment::Shared);
 }
 
 bool Grouping::hasReduction(unsigned group) const {
@@ -169,30 +170,36 @@ static bool isPointwise(Operation *op, const IterationStructure &structure) {
          llvm::all_of(op->getOperands(), sameLayout);
 }
 
-/// A contraction or a window takes elementwise epilogues, possibly under another row-major
-/// shape; a composite stores its result through views. Neither takes what its own operands
-/// come from, nor yields what does not follow from it.
+/// Can an op stand behind `anchor`? Contractions and windows take elementwise epilogues,
+/// possibly under another row-major shape; a composite stores its result through views.
+static bool fitsBehind(Operation *op, const IterationStructure &structure,
+                       const IterationStructure &anchor) {
+  if (anchor.kind == IterationKind::Composite)
+    return structure.isBlockView() && structure.isExact();
+  bool isReshape = structure.isBlockView() && structure.keepsElementOrder() &&
+                   isRowMajor(op->getOperand(0)) && isRowMajor(op->getResult(0));
+  return isReshape || isPointwise(op, structure);
+}
+
+/// Every result must follow from exactly one result of the anchor, since each is walked in
+/// its own loops, and nothing may lie ahead of the anchor.
 bool Grouping::fitsAnchor(const KernelBody &body, Operation *anchor) const {
-  llvm::SmallPtrSet<Operation *, 16> following{anchor};
+  const IterationStructure &structure = *graph.getStructure(anchor);
+  DenseMap<Value, Value> origins;
+  for (Value result : anchor->getResults())
+    origins[result] = result;
   for (Operation *op : body.ops) {
     if (op == anchor || !body.dependent.contains(op))
       continue;
-    if (llvm::any_of(op->getOperands(),
-                     [&](Value operand) { return following.contains(operand.getDefiningOp()); }))
-      following.insert(op);
-    const IterationStructure &structure = *graph.getStructure(op);
-    if (graph.getStructure(anchor)->kind == IterationKind::Composite) {
-      if (!structure.isBlockView() || !structure.isExact())
-        return false;
-      continue;
-    }
-    bool isReshape = structure.isBlockView() && structure.keepsElementOrder() &&
-                     isRowMajor(op->getOperand(0)) && isRowMajor(op->getResult(0));
-    if (!isReshape && !isPointwise(op, structure))
+    if (!fitsBehind(op, *graph.getStructure(op), structure))
       return false;
+    for (Value operand : op->getOperands())
+      if (Value origin = origins.lookup(operand))
+        for (Value result : op->getResults())
+          if (origins.try_emplace(result, origin).first->second != origin)
+            return false;
   }
-  return llvm::all_of(body.results,
-                      [&](Value result) { return following.contains(result.getDefiningOp()); }) &&
+  return llvm::all_of(body.results, [&](Value result) { return origins.contains(result); }) &&
          llvm::none_of(anchor->getOperands(), [&](Value operand) {
            Operation *producer = operand.getDefiningOp();
            return producer && body.dependent.contains(producer);

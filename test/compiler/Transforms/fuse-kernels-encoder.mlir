@@ -52,7 +52,6 @@ func.func @embed(%ids: tensor<2x128xi64>, %word: tensor<30522x768xf32>, %pos: te
 // CHECK: weft.multi_dot
 // CHECK-COUNT-3: weft.add
 // CHECK: func.func private @[[ATTENTION]]({{.*}}attributes {weft.kernel = "attention"}
-// CHECK-COUNT-3: weft.reshape
 // CHECK-COUNT-3: weft.transpose
 // CHECK: weft.iota
 // CHECK: weft.attention
@@ -117,7 +116,7 @@ func.func @rotary(%q: tensor<1x128x768xf32>, %cos: tensor<128x64xf32>, %sin: ten
 // Attention strides over its operands, but does not repeat them.
 // CHECK-LABEL: func.func @gqa
 // CHECK-NEXT: %[[K:.*]] = call @{{[a-z_0-9]+}}(%{{.*}}) : (tensor<1x2x128x64xf32>) -> tensor<1x2x4x128x64xf32>
-// CHECK-NEXT: %[[Y:.*]] = call @[[ATTENTION:[a-z_0-9]+]](%[[K]],
+// CHECK-NEXT: %[[Y:.*]] = call @[[ATTENTION:[a-z_0-9]+]](%{{.*}}, %[[K]])
 // CHECK-NEXT: return %[[Y]]
 // CHECK: func.func private @[[ATTENTION]](
 // CHECK-NEXT: weft.reshape
@@ -127,4 +126,19 @@ func.func @gqa(%q: tensor<1x8x128x64xf32>, %k: tensor<1x2x128x64xf32>) -> tensor
   %kr = weft.reshape %kb : tensor<1x2x4x128x64xf32> -> tensor<1x8x128x64xf32>
   %a = weft.attention %q, %kr, %kr causal true scale 1.250000e-01 : tensor<1x8x128x64xf32>, tensor<1x8x128x64xf32>, tensor<1x8x128x64xf32> -> tensor<1x8x128x64xf32>
   return %a : tensor<1x8x128x64xf32>
+}
+
+// -----
+
+// The rows of the sum and of the product are one, since both read x.
+// CHECK-LABEL: func.func @rms
+// CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(
+// CHECK-NEXT: return %[[Y]]
+func.func @rms(%x: tensor<128x512xf32>) -> tensor<128x512xf32> attributes {weft.entry} {
+  %q = weft.mul %x, %x : tensor<128x512xf32>
+  %s = weft.reduce <sum> %q dims [1] : tensor<128x512xf32> -> tensor<128xf32>
+  %r = weft.rsqrt %s : tensor<128xf32>
+  %b = weft.broadcast_in_dim %r dims [0] : tensor<128xf32> -> tensor<128x512xf32>
+  %y = weft.mul %x, %b : tensor<128x512xf32>
+  return %y : tensor<128x512xf32>
 }
