@@ -12,41 +12,29 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-namespace {
+static bool isPreparedArgument(func::FuncOp main, unsigned number) {
+  auto kind = main.getArgAttrOfType<StringAttr>(number, "weft.kind");
+  return kind && kind.getValue() != "input" && kind.getValue() != "bound";
+}
 
-/// The values of @main that depend on weights, buffers and constants alone.
-class PreparedValues {
-public:
-  explicit PreparedValues(func::FuncOp main) : main(main) {}
-
-  bool contains(Value value) {
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      auto kind = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "weft.kind");
-      return kind && kind.getValue() != "input" && kind.getValue() != "bound";
-    }
-    auto [known, inserted] = ops.try_emplace(value.getDefiningOp(), false);
-    if (!inserted)
-      return known->second;
-    Operation *op = value.getDefiningOp();
-    bool prepared = isPure(op) && llvm::all_of(op->getOperands(),
-                                               [&](Value operand) { return contains(operand); });
-    return ops[op] = prepared;
-  }
-
-private:
-  func::FuncOp main;
-  llvm::DenseMap<Operation *, bool> ops;
-};
-
-} // namespace
-
-/// Relayouts into tiles of prepared values: the ones that copy, once for all calls.
+/// Relayouts into tiles, which copy, of what depends on weights, buffers and constants alone.
 static SmallVector<RelayoutOp> findPacking(func::FuncOp main) {
-  PreparedValues prepared(main);
+  llvm::DenseSet<Value> prepared;
+  for (BlockArgument argument : main.getArguments())
+    if (isPreparedArgument(main, argument.getArgNumber()))
+      prepared.insert(argument);
+
   SmallVector<RelayoutOp> packing;
-  for (auto relayout : main.front().getOps<RelayoutOp>()) {
-    LayoutAttr layout = layoutOf(relayout.getType());
-    if (layout && layout.hasTile() && prepared.contains(relayout.getOperand()))
+  for (Operation &op : main.front()) {
+    bool isPrepared = isPure(&op) && llvm::all_of(op.getOperands(), [&](Value operand) {
+                        return prepared.contains(operand);
+                      });
+    if (!isPrepared)
+      continue;
+    prepared.insert_range(op.getResults());
+    auto relayout = dyn_cast<RelayoutOp>(&op);
+    LayoutAttr layout = relayout ? layoutOf(relayout.getType()) : nullptr;
+    if (layout && layout.hasTile())
       packing.push_back(relayout);
   }
   return packing;

@@ -47,6 +47,13 @@ static RankedTensorType reshaped(Type type, ArrayRef<int64_t> shape) {
   return RankedTensorType::get(shape, cast<RankedTensorType>(type).getElementType());
 }
 
+/// Whether the dot is (..., tokens, features) times a matrix.
+static bool isLinear(DotGeneralOp dot) {
+  int64_t last = dot.getLhs().getType().getRank() - 1;
+  return dot.getLhsBatch().empty() && dot.getRhs().getType().getRank() == 2 &&
+         dot.getLhsContract() == ArrayRef<int64_t>(last);
+}
+
 /// dot over `lhs`, which has other leading dims than its lhs, reshaped back.
 static void replaceLhs(DotGeneralOp dot, Value lhs, PatternRewriter &rewriter) {
   ArrayRef<int64_t> from = cast<RankedTensorType>(lhs.getType()).getShape();
@@ -91,9 +98,7 @@ struct MergeTokens : OpRewritePattern<DotGeneralOp> {
   LogicalResult matchAndRewrite(DotGeneralOp dot, PatternRewriter &rewriter) const override {
     RankedTensorType lhs = dot.getLhs().getType();
     int64_t last = lhs.getRank() - 1;
-    bool isLinear = dot.getLhsBatch().empty() && dot.getRhs().getType().getRank() == 2 &&
-                    dot.getLhsContract() == ArrayRef<int64_t>(last);
-    if (!isLinear || last < 2 || layoutOf(lhs))
+    if (!isLinear(dot) || last < 2 || layoutOf(lhs))
       return rewriter.notifyMatchFailure(dot, "lhs has no leading dims to merge");
     int64_t features = lhs.getDimSize(last);
     int64_t tokens = ShapedType::getNumElements(lhs.getShape().drop_back());
@@ -173,14 +178,15 @@ private:
   int64_t lanes;
 };
 
-/// A transpose that keeps the order of the dims that stay free is a renaming of dims.
+/// A transpose that keeps the order of the dims that stay free is a renaming of dims. A lhs
+/// (..., tokens, features) of a matrix stays: its layout makes the transpose a view.
 struct FoldTransposeIntoDot : OpRewritePattern<DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(DotGeneralOp dot, PatternRewriter &rewriter) const override {
     Side lhs{dot.getLhs(), dot.getLhsBatch(), dot.getLhsContract()};
     Side rhs{dot.getRhs(), dot.getRhsBatch(), dot.getRhsContract()};
-    bool lhsFolds = fold(lhs), rhsFolds = fold(rhs);
+    bool lhsFolds = !isLinear(dot) && fold(lhs), rhsFolds = fold(rhs);
     if (!lhsFolds && !rhsFolds)
       return rewriter.notifyMatchFailure(dot, "no operand is a transpose that keeps free dims");
     rewriter.replaceOpWithNewOp<DotGeneralOp>(dot, dot.getType(), lhs.value, rhs.value, lhs.batch,
