@@ -39,8 +39,15 @@ static void buildLinalg(OpPassManager &pm, const StageSettings &) {
   pm.addPass(createLowerToLinalg());
 }
 
-/// Every kernel has a module of its own by now, so that they are lowered side by side.
+static void buildLoops(OpPassManager &pm, const StageSettings &settings) {
+  pm.addPass(createLowerToLoops(settings.target, settings.threads));
+  pm.addPass(createPlanMemory());
+  pm.addPass(createInsertBarriers());
+}
+
+/// Every kernel gets a module of its own, so that they are lowered side by side.
 static void buildLLVM(OpPassManager &pm, const StageSettings &) {
+  pm.addPass(createLowerEntries());
   buildLowerToLLVMPipeline(pm.nest<ModuleOp>());
 }
 
@@ -50,6 +57,7 @@ llvm::ArrayRef<Stage> weft::stages() {
       {"optimized", buildOptimized},
       {"kernels", buildKernels},
       {"linalg", buildLinalg},
+      {"loops", buildLoops},
       {"llvm", buildLLVM},
   };
   return table;

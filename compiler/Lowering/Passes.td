@@ -34,6 +34,105 @@ def LowerToLinalg : Pass<"weft-lower-to-linalg", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Linalg to loops
+//===----------------------------------------------------------------------===//
+
+def LowerToLoops : Pass<"weft-lower-to-loops", "::mlir::ModuleOp"> {
+  let summary = "Emit every kernel, and turn entries into calls on memrefs";
+  let description = [{
+    Kernels go through `emitKernel`; one that is only declared is taken to be linked in by
+    someone else. Entries take their results, the thread's number and the number of
+    threads as arguments; a result is written where the caller wants it by the kernel that
+    makes it. One that is an argument, or comes a second time, is marked as an alias.
+    Fallbacks, asserts and copies become calls to declarations with `weft.service`.
+
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry} {
+      %0 = call @k(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = call @k(%0) : (tensor<8xf32>) -> tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
+    // becomes
+    func.func @main(%x: memref<8xf32>, %r: memref<8xf32>, %thread: index, %threads: index) {
+      %0 = memref.alloc() : memref<8xf32>
+      call @k(%x, %0, %scratch, %thread, %threads)
+      call @k(%0, %r, %scratch, %thread, %threads)
+    ```
+  }];
+  let options = [
+    Option<"isa", "isa", "std::string", "\"native\"", "native, avx2 or avx512">,
+    Option<"threads", "threads", "int64_t", "0",
+           "threads to keep scratch memory for; 0 is what the machine has">
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def PlanMemory : Pass<"weft-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Lay the buffers of an entry out in one arena";
+  let description = [{
+    Every `memref.alloc` becomes a view of a new argument, at a multiple of 64 bytes; two
+    share bytes when no call needs both. `weft.arena_bytes` is the size of the arena and
+    `weft.liveness_bound` what any plan needs at least.
+
+    ```mlir
+    %0 = memref.alloc() : memref<8xf32>
+    // becomes
+    %0 = memref.view %arena[%c64][] : memref<128xi8> to memref<8xf32>
+    ```
+
+    Declines on entries that have an arena.
+  }];
+  let statistics = [
+    Statistic<"arenaBytes", "arena-bytes", "bytes of all arenas">,
+    Statistic<"boundBytes", "bound-bytes", "bytes that any plan needs">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def InsertBarriers : Pass<"weft-insert-barriers", "::mlir::ModuleOp"> {
+  let summary = "Let the team wait where a call needs what another thread did";
+  let description = [{
+    Inserts `call @weft_barrier()` ahead of a call that reads or writes memory which an
+    earlier call since the last barrier wrote, or writes what it read. Calls that thread 0
+    makes alone need none between them. After a fallback or assert all threads learn how
+    it went, so that all stop together.
+
+    ```mlir
+    call @k(%x, %0, %scratch, %thread, %threads)
+    call @weft_barrier() : () -> ()
+    call @k(%0, %r, %scratch, %thread, %threads)
+    ```
+  }];
+  let statistics = [Statistic<"barriers", "barriers", "barriers inserted">];
+}
+
+//===----------------------------------------------------------------------===//
+// Entries to LLVM
+//===----------------------------------------------------------------------===//
+
+def LowerEntries : Pass<"weft-lower-entries", "::mlir::ModuleOp"> {
+  let summary = "Entries become functions that obey runtime/Abi.h; kernels get modules of their own";
+  let description = [{
+    Each entry becomes `i32 (WeftContext *, i32 thread, i32 threads)`, and the module gets
+    the artifact's table (`weft_artifact`) and manifest. Kernels with a body move into
+    unnamed nested modules, one each, ready to be lowered and compiled in parallel; the
+    entries call them through declarations that take bare pointers.
+
+    ```mlir
+    module {
+      llvm.func @k(!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64)
+      llvm.func internal @weft_entry_main(%context: !llvm.ptr, %thread: i32, %threads: i32) -> i32
+      llvm.mlir.global external constant @weft_artifact()
+      module { func.func @k(memref<8xf32>, memref<8xf32>, memref<0xi8>, index, index) { ... } }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // Loops to LLVM
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Lowering/Entries/EntryForm.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+EntryForm::EntryForm(func::FuncOp entry) : entry(entry) {
+  ArrayRef<BlockArgument> all = entry.getArguments();
+  threadsArgument = all.back();
+  threadArgument = all.drop_back().back();
+  all = all.drop_back(2);
+  if (entry->hasAttr(attr::arenaBytes)) {
+    arenaArgument = all.back();
+    all = all.drop_back();
+  }
+  tensorArguments.assign(all.begin(), all.end());
+}
+
+SmallVector<func::FuncOp> EntryForm::find(ModuleOp module) {
+  SmallVector<func::FuncOp> found;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(attr::entry) && !function.isExternal())
+      found.push_back(function);
+  return found;
+}
+
+StringRef weft::serviceOf(func::FuncOp callee) {
+  auto service = callee->getAttrOfType<StringAttr>(attr::service);
+  return service ? service.getValue() : "";
+}
+
+bool weft::isSerial(func::FuncOp callee) {
+  return callee->hasAttr(attr::serial) || callee->hasAttr(attr::service);
+}
+
+CallOperands weft::operandsOf(func::CallOp call, func::FuncOp callee) {
+  ValueRange operands = call.getOperands();
+  auto inputs = callee->getAttrOfType<IntegerAttr>(attr::numInputs);
+  int64_t numInputs = inputs ? inputs.getInt() : 0;
+  if (callee->hasAttr(attr::service))
+    return {operands.take_front(numInputs), operands.drop_front(numInputs), nullptr};
+  ValueRange buffers = operands.drop_back(3);
+  return {buffers.take_front(numInputs), buffers.drop_front(numInputs),
+          operands[operands.size() - 3]};
+}
+
+int64_t weft::byteSize(MemRefType type) {
+  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Lowering/Entries/EntryFunction.h"
+#include "compiler/Lowering/Entries/AbiTypes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+class EntryFunctionEmitter {
+public:
+  EntryFunctionEmitter(const EntryForm &form, ArrayRef<func::FuncOp> fallbacks)
+      : form(form), module(form.function()->getParentOfType<ModuleOp>()), fallbacks(fallbacks),
+        context(module.getContext()), builder(context), loc(form.function().getLoc()),
+        pointer(LLVM::LLVMPointerType::get(context)) {}
+
+  FailureOr<LLVM::LLVMFuncOp> emit();
+
+private:
+  void createFunction();
+  void loadTensors();
+  LogicalResult emitOp(Operation *op);
+  LogicalResult emitCall(func::CallOp call);
+  void emitView(memref::ViewOp view);
+  void emitKernelCall(func::CallOp call, func::FuncOp kernel);
+  void emitBarrier();
+  void emitFallback(func::CallOp call, func::FuncOp service);
+  Value emitTensors(func::CallOp call, func::FuncOp service);
+  void emitAssert(func::CallOp call);
+  void emitCopy(func::CallOp call);
+  void emitMark();
+
+  /// `then` runs where `condition` holds; emission goes on behind it.
+  void emitIf(Value condition, llvm::function_ref<void()> then);
+  Block *newBlock(ArrayRef<Type> arguments = {});
+  Value integer(unsigned bits, int64_t value) {
+    return LLVM::ConstantOp::create(builder, loc, builder.getIntegerType(bits), value);
+  }
+  Value isNonZero(Value value) {
+    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, value,
+                                LLVM::ZeroOp::create(builder, loc, value.getType()));
+  }
+  Value fieldAddress(int32_t field) {
+    return LLVM::GEPOp::create(builder, loc, pointer, abi::contextType(context), contextPointer,
+                               ArrayRef<LLVM::GEPArg>{0, field});
+  }
+  Value loadField(int32_t field, Type type) {
+    return LLVM::LoadOp::create(builder, loc, type, fieldAddress(field));
+  }
+  void storeStatus(Value status) {
+    LLVM::StoreOp::create(builder, loc, status, fieldAddress(abi::field::contextStatus));
+  }
+  /// The address of a constant array.
+  Value dimensions(ArrayRef<int64_t> values);
+
+  const EntryForm &form;
+  ModuleOp module;
+  ArrayRef<func::FuncOp> fallbacks;
+  MLIRContext *context;
+  OpBuilder builder;
+  Location loc;
+  Type pointer;
+
+  LLVM::LLVMFuncOp function;
+  Value contextPointer, thread, threads; ///< of the C function
+  Value isFirst, wantsMark, markFunction;
+  DenseMap<Value, Value> values; ///< memref to pointer, index to i64
+  int32_t callNumber = 0, assertNumber = 0;
+  bool verdictPending = false; ///< a fallback or assert has run since the last barrier
+};
+
+} // namespace
+
+FailureOr<LLVM::LLVMFuncOp> weft::emitEntryFunction(const EntryForm &entry,
+                                                    ArrayRef<func::FuncOp> fallbacks) {
+  return EntryFunctionEmitter(entry, fallbacks).emit();
+}
+
+FailureOr<LLVM::LLVMFuncOp> EntryFunctionEmitter::emit() {
+  createFunction();
+  loadTensors();
+  for (Operation &op : form.function().getBody().front()) {
+    loc = op.getLoc();
+    if (failed(emitOp(&op)))
+      return failure();
+  }
+  return function;
+}
+
+void EntryFunctionEmitter::createFunction() {
+  auto entry = form.function();
+  builder.setInsertionPoint(entry);
+  function = LLVM::LLVMFuncOp::create(builder, loc, ("weft_entry_" + entry.getName()).str(),
+                                      abi::entryFunctionType(context), LLVM::Linkage::Internal);
+  Block *block = function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(block);
+  contextPointer = block->getArgument(0);
+  thread = block->getArgument(1);
+  threads = block->getArgument(2);
+  isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread, integer(32, 0));
+  markFunction = loadField(abi::field::contextMark, pointer);
+  wantsMark = LLVM::AndOp::create(builder, loc, isFirst, isNonZero(markFunction));
+  auto wide = [&](Value value) -> Value {
+    return LLVM::SExtOp::create(builder, loc, builder.getI64Type(), value);
+  };
+  values[form.thread()] = wide(thread);
+  values[form.threads()] = wide(threads);
+  values[form.arena()] = loadField(abi::field::contextArena, pointer);
+}
+
+void EntryFunctionEmitter::loadTensors() {
+  Value table = loadField(abi::field::contextTensors, pointer);
+  for (auto [index, tensor] : llvm::enumerate(form.tensors())) {
+    if (tensor.use_empty())
+      continue;
+    Value address = LLVM::GEPOp::create(
+        builder, loc, pointer, abi::tensorType(context), table,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index), abi::field::tensorData});
+    values[tensor] = LLVM::LoadOp::create(builder, loc, pointer, address);
+  }
+}
+
+LogicalResult EntryFunctionEmitter::emitOp(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](arith::ConstantIndexOp constant) {
+        values[constant] = integer(64, constant.value());
+        return success();
+      })
+      .Case([&](arith::MulIOp product) {
+        values[product] = LLVM::MulOp::create(builder, loc, values.lookup(product.getLhs()),
+                                              values.lookup(product.getRhs()));
+        return success();
+      })
+      .Case([&](memref::ViewOp view) {
+        emitView(view);
+        return success();
+      })
+      .Case([&](func::CallOp call) { return emitCall(call); })
+      .Case([&](func::ReturnOp) -> LogicalResult {
+        if (verdictPending)
+          return op->emitOpError("expected a barrier behind the last fallback or assert");
+        LLVM::ReturnOp::create(builder, loc, integer(32, 0));
+        return success();
+      })
+      .Default(
+          [](Operation *other) { return other->emitOpError("expected an op of the entry form"); });
+}
+
+void EntryFunctionEmitter::emitView(memref::ViewOp view) {
+  values[view] = LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(),
+                                     values.lookup(view.getSource()),
+                                     ArrayRef<LLVM::GEPArg>{values.lookup(view.getByteShift())});
+}
+
+LogicalResult EntryFunctionEmitter::emitCall(func::CallOp call) {
+  auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+  StringRef service = serviceOf(callee);
+  if (service == "barrier")
+    emitBarrier();
+  else if (service == "fallback")
+    emitFallback(call, callee);
+  else if (service == "assert")
+    emitAssert(call);
+  else if (service == "copy")
+    emitCopy(call);
+  else if (callee->hasAttr(attr::kernel))
+    emitKernelCall(call, callee);
+  else
+    return call.emitOpError("expected a call to a kernel or a service");
+  return success();
+}
+
+void EntryFunctionEmitter::emitKernelCall(func::CallOp call, func::FuncOp kernel) {
+  auto operands = llvm::map_to_vector(call.getOperands(),
+                                      [&](Value operand) { return values.lookup(operand); });
+  auto emit = [&] { LLVM::CallOp::create(builder, loc, TypeRange(), kernel.getName(), operands); };
+  if (isSerial(kernel)) {
+    operands[operands.size() - 2] = integer(64, 0);
+    operands.back() = integer(64, 1);
+    emitIf(isFirst, emit);
+  } else {
+    emit();
+  }
+  emitMark();
+}
+
+/// Behind it, everybody leaves if thread 0 has found a reason.
+void EntryFunctionEmitter::emitBarrier() {
+  Value team =
+      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt, threads, integer(32, 1));
+  emitIf(team, [&] {
+    Value barrier = loadField(abi::field::contextBarrier, pointer);
+    LLVM::CallOp::create(builder, loc, abi::barrierFunctionType(context),
+                         ValueRange{barrier, contextPointer, thread});
+  });
+  if (!std::exchange(verdictPending, false))
+    return;
+  Value status = loadField(abi::field::contextStatus, builder.getI32Type());
+  Block *leave = newBlock(), *goOn = newBlock();
+  LLVM::CondBrOp::create(builder, loc, isNonZero(status), leave, goOn);
+  builder.setInsertionPointToEnd(leave);
+  LLVM::ReturnOp::create(builder, loc, status);
+  builder.setInsertionPointToEnd(goOn);
+}
+
+void EntryFunctionEmitter::emitFallback(func::CallOp call, func::FuncOp service) {
+  int64_t number = llvm::find(fallbacks, service) - fallbacks.begin();
+  CallOperands operands = operandsOf(call, service);
+  int32_t numInputs = operands.inputs.size();
+  emitIf(isFirst, [&] {
+    Value tensors = emitTensors(call, service);
+    Value outputs = LLVM::GEPOp::create(builder, loc, pointer, abi::tensorType(context), tensors,
+                                        ArrayRef<LLVM::GEPArg>{numInputs});
+    Value fallback = loadField(abi::field::contextFallback, pointer);
+    auto result = LLVM::CallOp::create(builder, loc, abi::fallbackFunctionType(context),
+                                       ValueRange{fallback, contextPointer, integer(32, number),
+                                                  tensors, integer(32, numInputs), outputs,
+                                                  integer(32, operands.outputs.size())});
+    storeStatus(result.getResult());
+  });
+  verdictPending = true;
+  emitMark();
+}
+
+/// An array of WeftTensor on the stack: the operands of `call`.
+Value EntryFunctionEmitter::emitTensors(func::CallOp call, func::FuncOp service) {
+  Type type = abi::tensorType(context);
+  Value array;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.getBody().front());
+    array = LLVM::AllocaOp::create(builder, loc, pointer, type, integer(64, call.getNumOperands()),
+                                   /*alignment=*/8);
+  }
+  for (auto [index, operand] : llvm::enumerate(call.getOperands())) {
+    auto logical = service.getArgAttrOfType<TypeAttr>(index, attr::type);
+    abi::TensorInfo info = abi::describe(cast<RankedTensorType>(logical.getValue()));
+    constexpr int32_t cpu = 1;
+    Value fields[] = {values.lookup(operand),
+                      dimensions(info.shape),
+                      dimensions(info.strides),
+                      integer(32, info.shape.size()),
+                      integer(32, info.dtype),
+                      integer(32, cpu),
+                      integer(32, 0)};
+    for (auto [field, value] : llvm::enumerate(fields)) {
+      Value address = LLVM::GEPOp::create(
+          builder, loc, pointer, type, array,
+          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index), static_cast<int32_t>(field)});
+      LLVM::StoreOp::create(builder, loc, value, address);
+    }
+  }
+  return array;
+}
+
+Value EntryFunctionEmitter::dimensions(ArrayRef<int64_t> dims) {
+  std::string name = "weft_dims";
+  for (int64_t dim : dims)
+    name += "_" + std::to_string(dim);
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(module.getBody());
+    // A scalar has no dims, but its arrays want an address.
+    SmallVector<int64_t> stored(dims);
+    if (stored.empty())
+      stored.push_back(0);
+    auto type = LLVM::LLVMArrayType::get(builder.getI64Type(), stored.size());
+    LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/true,
+                           LLVM::Linkage::Internal, name, builder.getI64TensorAttr(stored));
+  }
+  return LLVM::AddressOfOp::create(builder, loc, pointer, name);
+}
+
+/// The status is the assert's number, from 1, if one element is zero.
+void EntryFunctionEmitter::emitAssert(func::CallOp call) {
+  Value condition = call.getOperand(0);
+  int64_t elements = cast<MemRefType>(condition.getType()).getNumElements();
+  Value data = values.lookup(condition);
+  Type i64 = builder.getI64Type(), i32 = builder.getI32Type();
+  ++assertNumber;
+  emitIf(isFirst, [&] {
+    Block *header = newBlock({i64}), *body = newBlock(), *done = newBlock({i32});
+    LLVM::BrOp::create(builder, loc, ValueRange{integer(64, 0)}, header);
+
+    builder.setInsertionPointToEnd(header);
+    Value index = header->getArgument(0);
+    Value more =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::slt, index, integer(64, elements));
+    LLVM::CondBrOp::create(builder, loc, more, body, ValueRange(), done,
+                           ValueRange{integer(32, 0)});
+
+    builder.setInsertionPointToEnd(body);
+    Value address = LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), data,
+                                        ArrayRef<LLVM::GEPArg>{index});
+    Value element = LLVM::LoadOp::create(builder, loc, builder.getI8Type(), address);
+    Value next = LLVM::AddOp::create(builder, loc, index, integer(64, 1));
+    Value failure = integer(32, assertNumber);
+    LLVM::CondBrOp::create(builder, loc, isNonZero(element), header, ValueRange{next}, done,
+                           ValueRange{failure});
+
+    builder.setInsertionPointToEnd(done);
+    storeStatus(done->getArgument(0));
+  });
+  verdictPending = true;
+}
+
+void EntryFunctionEmitter::emitCopy(func::CallOp call) {
+  int64_t bytes = byteSize(cast<MemRefType>(call.getOperand(0).getType()));
+  emitIf(isFirst, [&] {
+    LLVM::MemcpyOp::create(builder, loc, values.lookup(call.getOperand(1)),
+                           values.lookup(call.getOperand(0)), integer(64, bytes),
+                           /*isVolatile=*/false);
+  });
+}
+
+void EntryFunctionEmitter::emitMark() {
+  int32_t number = callNumber++;
+  emitIf(wantsMark, [&] {
+    LLVM::CallOp::create(builder, loc, abi::markFunctionType(context),
+                         ValueRange{markFunction, contextPointer, integer(32, number)});
+  });
+}
+
+void EntryFunctionEmitter::emitIf(Value condition, llvm::function_ref<void()> then) {
+  Block *inside = newBlock(), *behind = newBlock();
+  LLVM::CondBrOp::create(builder, loc, condition, inside, behind);
+  builder.setInsertionPointToEnd(inside);
+  then();
+  LLVM::BrOp::create(builder, loc, behind);
+  builder.setInsertionPointToEnd(behind);
+}
+
+Block *EntryFunctionEmitter::newBlock(ArrayRef<Type> arguments) {
+  OpBuilder::InsertionGuard guard(builder);
+  Region &region = function.getBody();
+  SmallVector<Location> locations(arguments.size(), loc);
+  return builder.createBlock(&region, region.end(), arguments, locations);
+}

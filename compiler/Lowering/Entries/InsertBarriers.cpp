@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// weft-insert-barriers: the team waits where one call needs what another thread did.
+// In straight-line code, waiting as late as possible takes the fewest barriers.
+#include "compiler/Lowering/Entries/EntryForm.h"
+#include "compiler/Lowering/Passes.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace weft {
+#define GEN_PASS_DEF_INSERTBARRIERS
+#include "compiler/Lowering/Passes.h.inc"
+} // namespace weft
+
+namespace {
+
+/// Bytes [low, high) of one argument of the entry.
+struct MemoryRange {
+  Value root;
+  int64_t low, high;
+  /// Threads use disjoint slices of this size each; 0 where they share the range.
+  int64_t slice = 0;
+
+  bool overlaps(const MemoryRange &other) const {
+    if (root != other.root || low >= other.high || other.low >= high)
+      return false;
+    bool sameSlices = slice != 0 && slice == other.slice && low == other.low;
+    return !sameSlices;
+  }
+};
+
+/// What one call does to memory.
+struct Access {
+  bool serial = false;
+  SmallVector<MemoryRange> reads, writes;
+};
+
+struct InsertBarriers : weft::impl::InsertBarriersBase<InsertBarriers> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (func::FuncOp entry : EntryForm::find(getOperation()))
+      insertBarriers(entry, symbols);
+  }
+
+  void insertBarriers(func::FuncOp entry, SymbolTable &symbols);
+};
+
+} // namespace
+
+static MemoryRange rangeOf(Value buffer) {
+  int64_t size = byteSize(cast<MemRefType>(buffer.getType()));
+  int64_t offset = 0;
+  int64_t slice = 0;
+  Value root = buffer;
+  while (auto view = root.getDefiningOp<memref::ViewOp>()) {
+    root = view.getSource();
+    if (std::optional<int64_t> constant = getConstantIntValue(view.getByteShift())) {
+      offset += *constant;
+      continue;
+    }
+    // A thread's slice of scratch: the call as a whole uses all of them.
+    slice = size;
+    size = byteSize(cast<MemRefType>(root.getType()));
+    offset = 0;
+  }
+  return {root, offset, offset + size, slice};
+}
+
+static Access accessOf(func::CallOp call, func::FuncOp callee) {
+  Access access;
+  CallOperands operands = operandsOf(call, callee);
+  access.serial = isSerial(callee);
+  for (Value input : operands.inputs)
+    access.reads.push_back(rangeOf(input));
+  for (Value output : operands.outputs)
+    access.writes.push_back(rangeOf(output));
+  if (operands.scratch)
+    access.writes.push_back(rangeOf(operands.scratch));
+  return access;
+}
+
+/// The verdict in the call's context; it has no buffer in the IR.
+static MemoryRange statusRange() { return {Value(), 0, 1}; }
+
+static bool anyOverlap(ArrayRef<MemoryRange> some, ArrayRef<MemoryRange> others) {
+  return llvm::any_of(some, [&](const MemoryRange &range) {
+    return llvm::any_of(others, [&](const MemoryRange &other) { return range.overlaps(other); });
+  });
+}
+
+static bool mustWait(const Access &earlier, const Access &later) {
+  if (earlier.serial && later.serial)
+    return false; // thread 0 keeps its own order
+  return anyOverlap(earlier.writes, later.reads) || anyOverlap(earlier.writes, later.writes) ||
+         anyOverlap(earlier.reads, later.writes);
+}
+
+static func::FuncOp declareBarrier(ModuleOp module, SymbolTable &symbols) {
+  if (auto known = symbols.lookup<func::FuncOp>(barrierName))
+    return known;
+  OpBuilder builder(module.getContext());
+  auto barrier =
+      func::FuncOp::create(builder, module.getLoc(), barrierName, builder.getFunctionType({}, {}));
+  barrier.setPrivate();
+  barrier->setAttr(attr::service, builder.getStringAttr("barrier"));
+  symbols.insert(barrier);
+  return barrier;
+}
+
+void InsertBarriers::insertBarriers(func::FuncOp entry, SymbolTable &symbols) {
+  SmallVector<Access> pending; // since the last barrier
+  auto wait = [&](OpBuilder builder, Location loc) {
+    func::CallOp::create(builder, loc, declareBarrier(getOperation(), symbols));
+    pending.clear();
+    ++barriers;
+  };
+  for (func::CallOp call : llvm::make_early_inc_range(entry.getOps<func::CallOp>())) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (serviceOf(callee) == "barrier") {
+      pending.clear();
+      continue;
+    }
+    Access access = accessOf(call, callee);
+    bool givesVerdict = serviceOf(callee) == "fallback" || serviceOf(callee) == "assert";
+    if (givesVerdict)
+      access.writes.push_back(statusRange());
+    if (llvm::any_of(pending, [&](const Access &earlier) { return mustWait(earlier, access); }))
+      wait(OpBuilder(call), call.getLoc());
+    pending.push_back(std::move(access));
+    if (!givesVerdict)
+      continue;
+    // All threads read the verdict, to go on or stop together; the next one must not be
+    // written before.
+    OpBuilder after(call->getContext());
+    after.setInsertionPointAfter(call);
+    wait(after, call.getLoc());
+    pending.push_back({/*serial=*/false, {statusRange()}, {}});
+  }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What an artifact says about itself, as JSON: the counterpart of runtime/Manifest.h.
+#ifndef WEFT_COMPILER_LOWERING_ENTRIES_MANIFESTWRITER_H
+#define WEFT_COMPILER_LOWERING_ENTRIES_MANIFESTWRITER_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+
+namespace weft {
+
+/// The manifest of a module whose entries are in the form of EntryForm.h, with arenas.
+std::string writeManifest(mlir::ModuleOp module);
+
+/// The declarations of a module's fallbacks: the position is the fallback's number.
+llvm::SmallVector<mlir::func::FuncOp> fallbacksOf(mlir::ModuleOp module);
+
+} // namespace weft
+
+#endif

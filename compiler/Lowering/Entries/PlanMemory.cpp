@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// weft-plan-memory: an entry's buffers become parts of one arena.
+#include "compiler/Lowering/Entries/EntryForm.h"
+#include "compiler/Lowering/Entries/MemoryPlan.h"
+#include "compiler/Lowering/Passes.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace weft {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "compiler/Lowering/Passes.h.inc"
+} // namespace weft
+
+/// Steps number the ops of the block.
+static DenseMap<Operation *, int64_t> numberSteps(Block &block) {
+  DenseMap<Operation *, int64_t> steps;
+  for (auto [step, op] : llvm::enumerate(block))
+    steps[&op] = step;
+  return steps;
+}
+
+/// Extends `lifetime` by every call that `buffer` reaches, through views too.
+static void addUses(Value buffer, const DenseMap<Operation *, int64_t> &steps, Lifetime &lifetime) {
+  for (Operation *user : buffer.getUsers()) {
+    if (isa<memref::ViewOp>(user)) {
+      addUses(user->getResult(0), steps, lifetime);
+      continue;
+    }
+    int64_t step = steps.lookup(user);
+    lifetime.first = std::min(lifetime.first, step);
+    lifetime.last = std::max(lifetime.last, step);
+  }
+}
+
+namespace {
+struct PlanMemory : weft::impl::PlanMemoryBase<PlanMemory> {
+  void runOnOperation() override {
+    for (func::FuncOp entry : EntryForm::find(getOperation()))
+      if (!entry->hasAttr(attr::arenaBytes) && failed(plan(entry)))
+        return signalPassFailure();
+  }
+
+  LogicalResult plan(func::FuncOp entry);
+};
+} // namespace
+
+LogicalResult PlanMemory::plan(func::FuncOp entry) {
+  Block &block = entry.getBody().front();
+  DenseMap<Operation *, int64_t> steps = numberSteps(block);
+  auto buffers = llvm::to_vector(block.getOps<memref::AllocOp>());
+  SmallVector<Lifetime> lifetimes;
+  for (memref::AllocOp buffer : buffers) {
+    Lifetime lifetime{byteSize(buffer.getType()), std::numeric_limits<int64_t>::max(), -1};
+    addUses(buffer, steps, lifetime);
+    if (lifetime.last < 0) // nobody uses it: alive nowhere
+      lifetime.first = lifetime.last = steps.lookup(buffer), lifetime.bytes = 0;
+    lifetimes.push_back(lifetime);
+  }
+  MemoryPlan plan = planMemory(lifetimes);
+
+  OpBuilder builder = OpBuilder::atBlockBegin(&block);
+  auto arenaType = MemRefType::get({plan.bytes}, builder.getI8Type());
+  unsigned position = entry.getNumArguments() - 2;
+  if (failed(entry.insertArgument(position, arenaType, {}, entry.getLoc())))
+    return failure();
+  entry->setAttr(attr::arenaBytes, builder.getI64IntegerAttr(plan.bytes));
+  entry->setAttr(attr::livenessBound, builder.getI64IntegerAttr(plan.bound));
+  Value arena = entry.getArgument(position);
+  for (auto [buffer, offset] : llvm::zip_equal(buffers, plan.offsets)) {
+    builder.setInsertionPoint(buffer);
+    Value start = arith::ConstantIndexOp::create(builder, buffer.getLoc(), offset);
+    Value view = memref::ViewOp::create(builder, buffer.getLoc(), buffer.getType(), arena, start,
+                                        ValueRange());
+    buffer.replaceAllUsesWith(view);
+    buffer.erase();
+  }
+  arenaBytes += plan.bytes;
+  boundBytes += plan.bound;
+  return success();
+}

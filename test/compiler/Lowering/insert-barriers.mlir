@@ -1,0 +1,82 @@
+// RUN: weft-opt %s -weft-insert-barriers | FileCheck %s
+
+func.func private @k(memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index)
+    attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64}
+func.func private @s(memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index)
+    attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64, weft.serial}
+func.func private @weft_assert(memref<1xi8>) attributes {weft.service = "assert", weft.num_inputs = 1 : i64}
+
+// Two calls that share nothing but their input need no barrier; the one that reads does.
+// Threads' own slices of one scratch buffer do not conflict.
+// CHECK-LABEL: func.func @parallel(
+// CHECK: call @k
+// CHECK-NEXT: call @k
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @k
+// CHECK-NEXT: return
+func.func @parallel(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<512xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 512 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %all = memref.view %arena[%c128][] : memref<512xi8> to memref<128xi8>
+  %o = arith.muli %thread, %c64 : index
+  %s = memref.view %all[%o][] : memref<128xi8> to memref<64xi8>
+  %a = memref.view %arena[%c0][] : memref<512xi8> to memref<16xf32>
+  %b = memref.view %arena[%c64][] : memref<512xi8> to memref<16xf32>
+  call @k(%x, %a, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @k(%x, %b, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @k(%a, %r, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  return
+}
+
+// Memory that is used again: the reader must be done before the writer starts.
+// CHECK-LABEL: func.func @reuse(
+// CHECK: call @k
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @k
+func.func @reuse(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<128xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %a = memref.view %arena[%c0][] : memref<128xi8> to memref<16xf32>
+  %s = memref.view %arena[%c64][] : memref<128xi8> to memref<64xi8>
+  call @k(%a, %r, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @k(%x, %a, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  return
+}
+
+// Thread 0 keeps its own order, but others must wait for it.
+// CHECK-LABEL: func.func @serial(
+// CHECK: call @s
+// CHECK-NEXT: call @s
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @k
+func.func @serial(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<192xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 192 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %a = memref.view %arena[%c0][] : memref<192xi8> to memref<16xf32>
+  %b = memref.view %arena[%c64][] : memref<192xi8> to memref<16xf32>
+  %s = memref.view %arena[%c128][] : memref<192xi8> to memref<64xi8>
+  call @s(%x, %a, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @s(%a, %b, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @k(%b, %r, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  return
+}
+
+// Everybody reads the verdict, and the next one is not written before they have.
+// CHECK-LABEL: func.func @verdicts(
+// CHECK: call @weft_assert
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @weft_assert
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: return
+func.func @verdicts(%x: memref<1xi8>, %arena: memref<0xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 0 : i64} {
+  call @weft_assert(%x) : (memref<1xi8>) -> ()
+  call @weft_assert(%x) : (memref<1xi8>) -> ()
+  return
+}

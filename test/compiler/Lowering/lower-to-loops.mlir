@@ -1,0 +1,61 @@
+// RUN: weft-opt %s -split-input-file -verify-diagnostics -weft-lower-to-loops="threads=4" | FileCheck %s
+
+// The last kernel writes into the caller's result; what lies between gets memory.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<2x8xf32> {weft.kind = "input", weft.name = "x", weft.type = tensor<2x8xf32>}
+// CHECK-SAME: %[[R:[a-z0-9]+]]: memref<2x8xf32> {weft.kind = "result", weft.type = tensor<2x8xf32>}
+// CHECK-SAME: %[[THREAD:[a-z0-9]+]]: index, %[[THREADS:[a-z0-9]+]]: index) attributes {weft.entry, weft.max_threads = 4
+// CHECK: %[[T:.*]] = memref.alloc() : memref<2x8xf32>
+// CHECK: %[[ALL:.*]] = memref.alloc() : memref<512xi8>
+// CHECK: %[[SIZE:.*]] = arith.constant 128 : index
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[THREAD]], %[[SIZE]]
+// CHECK: %[[SCRATCH:.*]] = memref.view %[[ALL]][%[[OFFSET]]][] : memref<512xi8> to memref<100xi8>
+// CHECK: call @k(%[[X]], %[[T]], %[[SCRATCH]], %[[THREAD]], %[[THREADS]])
+// CHECK: call @k(%[[T]], %[[R]]
+// CHECK: return{{$}}
+func.func private @k(tensor<2x8xf32>) -> tensor<2x8xf32>
+    attributes {weft.kernel = "nest", weft.scratch_bytes = 100 : i64}
+func.func @main(%x: tensor<2x8xf32> {weft.name = "x", weft.kind = "input"}) -> tensor<2x8xf32>
+    attributes {weft.entry} {
+  %0 = call @k(%x) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %1 = call @k(%0) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %1 : tensor<2x8xf32>
+}
+
+// -----
+
+// Arguments and repeated results are aliases; a prepared tensor is copied.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: weft.kind = "result", weft.type = tensor<4xf32>}
+// CHECK-SAME: weft.alias_argument = 0 : i64
+// CHECK-SAME: weft.alias_result = 0 : i64
+// CHECK-SAME: %[[COPY:[a-z0-9]+]]: memref<4xf32> {weft.kind = "result", weft.type = tensor<4xf32>}, %{{.*}}: index
+// CHECK-SAME: weft.max_threads = 1
+// CHECK: call @weft_copy(%{{.*}}, %[[COPY]])
+// CHECK: func.func private @weft_copy(memref<4xf32>, memref<4xf32>) attributes {weft.num_inputs = 1 : i64, weft.service = "copy"}
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {weft.kernel = "nest", weft.serial}
+func.func @main(%x: tensor<4xf32>, %p: tensor<4xf32> {weft.kind = "bound"})
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {weft.entry} {
+  %0 = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %x, %0, %p : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Fallbacks and asserts are services; what storage forgets of a type is kept.
+// CHECK-LABEL: func.func @main(
+// CHECK: call @weft_fallback(%{{.*}}, %[[R:[a-z0-9]+]]) : (memref<3xi8>, memref<3xi8>) -> ()
+// CHECK: func.func private @weft_fallback(memref<3xi8> {weft.type = tensor<3xi1>}, memref<3xi8> {weft.type = tensor<3xui8>})
+// CHECK-SAME: weft.arguments = "[]", weft.num_inputs = 1 : i64, weft.service = "fallback", weft.target = "aten.foo.default"
+func.func @main(%x: tensor<3xi8>) -> tensor<3xi8> attributes {weft.entry} {
+  %0 = weft.torch_fallback "aten.foo.default"(%x) "[]" {operand_dtypes = [i1], result_dtypes = [ui8]} : (tensor<3xi8>) -> tensor<3xi8>
+  return %0 : tensor<3xi8>
+}
+
+// -----
+
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> attributes {weft.entry} {
+  // expected-error @+1 {{expected only calls, fallbacks and asserts in an entry}}
+  %0 = arith.negf %x : tensor<3xf32>
+  return %0 : tensor<3xf32>
+}

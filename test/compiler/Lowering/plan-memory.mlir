@@ -1,0 +1,44 @@
+// RUN: weft-opt %s -weft-plan-memory | FileCheck %s
+
+func.func private @k(memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index)
+    attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64}
+
+// A chain needs two buffers at a time: the third lies where the first did.
+// CHECK-LABEL: func.func @chain(
+// CHECK-SAME: %[[ARENA:[a-z0-9]+]]: memref<256xi8>, %{{.*}}: index, %{{.*}}: index) attributes {weft.arena_bytes = 256 : i64, weft.entry, weft.liveness_bound = 256 : i64}
+// CHECK-NOT: memref.alloc
+// CHECK: memref.view {{.*}} to memref<0xi8>
+// CHECK: %[[FIRST:.*]] = arith.constant [[LOW:[0-9]+]] : index
+// CHECK: %[[A:.*]] = memref.view %[[ARENA]][%[[FIRST]]][] : memref<256xi8> to memref<32xf32>
+// CHECK: %[[B:.*]] = memref.view %[[ARENA]]
+// CHECK: %[[THIRD:.*]] = arith.constant [[LOW]] : index
+// CHECK: %[[C:.*]] = memref.view %[[ARENA]][%[[THIRD]]]
+// CHECK: call @k(%{{.*}}, %[[A]]
+// CHECK: call @k(%[[A]], %[[B]]
+// CHECK: call @k(%[[B]], %[[C]]
+func.func @chain(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+  %s = memref.alloc() : memref<0xi8>
+  %a = memref.alloc() : memref<32xf32>
+  %b = memref.alloc() : memref<32xf32>
+  %c = memref.alloc() : memref<32xf32>
+  call @k(%x, %a, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  call @k(%a, %b, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  call @k(%b, %c, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  call @k(%c, %r, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  return
+}
+
+// Nothing to plan: an arena of zero bytes.
+// CHECK-LABEL: func.func @empty(
+// CHECK-SAME: memref<0xi8>
+// CHECK-SAME: weft.arena_bytes = 0 : i64
+func.func @empty(%thread: index, %threads: index) attributes {weft.entry} {
+  return
+}
+
+// Declines: planned already.
+// CHECK-LABEL: func.func @planned(%{{[a-z0-9]+}}: memref<64xi8>, %{{.*}}: index, %{{.*}}: index) attributes {weft.arena_bytes = 64 : i64, weft.entry}
+func.func @planned(%arena: memref<64xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 64 : i64} {
+  return
+}
