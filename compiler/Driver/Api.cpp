@@ -33,8 +33,7 @@ api::Outcome api::compile(std::string_view graph, const std::string &outputPath,
   return {true, toJson(*report)};
 }
 
-api::Outcome api::lower(std::string_view graph, const std::string &stage,
-                        const Options &options) {
+api::Outcome api::lower(std::string_view graph, const std::string &stage, const Options &options) {
   llvm::Expected<std::string> text = lowerGraph(graph, convert(options), stage);
   if (!text)
     return {false, llvm::toString(text.takeError())};

@@ -38,9 +38,8 @@ createTargetMachine(const TargetInfo &target) {
   llvm::TargetOptions options;
   options.FunctionSections = true;
   return std::unique_ptr<llvm::TargetMachine>(
-      backend->createTargetMachine(triple, /*CPU=*/"", target.features, options,
-                                   llvm::Reloc::PIC_, std::nullopt,
-                                   llvm::CodeGenOptLevel::Default));
+      backend->createTargetMachine(triple, /*CPU=*/"", target.features, options, llvm::Reloc::PIC_,
+                                   std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
 static void setFunctionAttributes(llvm::Module &module, const TargetInfo &target,
@@ -78,8 +77,8 @@ static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
   pm.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   pm.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   pm.addPass(llvm::SimplifyCFGPass());
-  pm.addPass(llvm::createFunctionToLoopPassAdaptor(
-      llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  pm.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                   /*UseMemorySSA=*/true));
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
       pm.run(function, functions);
@@ -122,8 +121,8 @@ static LogicalResult generateObject(ModuleOp part, const TargetInfo &target, Str
   return success();
 }
 
-FailureOr<std::vector<ObjectCode>>
-weft::generateCode(ModuleOp module, const TargetInfo &target, StringRef exported) {
+FailureOr<std::vector<ObjectCode>> weft::generateCode(ModuleOp module, const TargetInfo &target,
+                                                      StringRef exported) {
   SmallVector<ModuleOp> parts{module};
   llvm::append_range(parts, module.getOps<ModuleOp>());
   std::vector<ObjectCode> objects(parts.size());

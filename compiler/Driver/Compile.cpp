@@ -58,8 +58,7 @@ private:
     return registry;
   }
 
-  template <typename Step>
-  std::invoke_result_t<Step> timed(StringRef name, Step step) {
+  template <typename Step> std::invoke_result_t<Step> timed(StringRef name, Step step) {
     auto start = std::chrono::steady_clock::now();
     auto result = step();
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

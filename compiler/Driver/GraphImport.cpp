@@ -151,9 +151,9 @@ LogicalResult GraphImporter::createEntry(const json::Object &graph) {
   builder.setInsertionPointToStart(entry.addEntryBlock());
   for (BlockArgument argument : entry.getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
-    values.push_back(layoutOf(type) ? RelayoutOp::create(builder, loc,
-                                                         withLayout(type, nullptr), argument)
-                                    : Value(argument));
+    values.push_back(layoutOf(type)
+                         ? RelayoutOp::create(builder, loc, withLayout(type, nullptr), argument)
+                         : Value(argument));
   }
   return success();
 }
@@ -275,8 +275,7 @@ LogicalResult GraphImporter::checkShape(const OperationState &state) {
 
   auto [least, most] = operandCounts(name);
   size_t count = state.operands.size();
-  if (auto sizes = dyn_cast_or_null<DenseI32ArrayAttr>(
-          state.attributes.get("operandSegmentSizes")))
+  if (auto sizes = dyn_cast_or_null<DenseI32ArrayAttr>(state.attributes.get("operandSegmentSizes")))
     least = most = std::accumulate(sizes.asArrayRef().begin(), sizes.asArrayRef().end(), 0);
   if (count < least || count > most)
     return error() << "expected " << (least == most ? "" : "at least ") << least
@@ -293,17 +292,16 @@ LogicalResult GraphImporter::inferTypes(const json::Object &node, OperationState
   OpaqueProperties properties(storage.data());
   name.initOpProperties(properties, OpaqueProperties(nullptr));
   llvm::scope_exit release([&] { name.destroyOpProperties(properties); });
-  if (name.getOpPropertyByteSize() &&
-      failed(name.setOpPropertiesFromAttribute(name, properties, attributes,
-                                               [&] { return error(); })))
+  if (name.getOpPropertyByteSize() && failed(name.setOpPropertiesFromAttribute(
+                                          name, properties, attributes, [&] { return error(); })))
     return failure();
   if (node.get("types") || name.hasTrait<OpTrait::ZeroResults>())
     return success();
   auto *inference = name.getInterface<InferTypeOpInterface>();
   if (!inference)
     return error() << "expected \"types\", since this op does not infer them";
-  if (succeeded(inference->inferReturnTypes(&context, loc, state.operands, attributes,
-                                            properties, {}, state.types)))
+  if (succeeded(inference->inferReturnTypes(&context, loc, state.operands, attributes, properties,
+                                            {}, state.types)))
     return success();
   return error() << "cannot infer result types from operands of type "
                  << TypeRange(ValueRange(state.operands));

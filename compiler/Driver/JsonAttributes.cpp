@@ -87,8 +87,8 @@ static Expected<llvm::APInt> parseInteger(const json::Value &value, IntegerType 
     number = *boolean;
   unsigned width = type.getWidth();
   bool isUnsigned = type.isUnsigned() || width == 1;
-  if (!number || !(isUnsigned ? *number >= 0 && llvm::isUIntN(width, *number)
-                              : llvm::isIntN(width, *number)))
+  if (!number ||
+      !(isUnsigned ? *number >= 0 && llvm::isUIntN(width, *number) : llvm::isIntN(width, *number)))
     return createStringError("expected an integer of %u bits, found %s", width,
                              show(value).c_str());
   return llvm::APInt(width, *number, /*isSigned=*/!isUnsigned);

@@ -56,8 +56,7 @@ Error runLld(ArrayRef<const char *> arguments) {
     return createStringError("lld crashed earlier in this process and cannot run again");
   std::string text;
   raw_string_ostream stream(text);
-  lld::Result result =
-      lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  lld::Result result = lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
   usable = result.canRunAgain;
   if (result.retCode == 0)
     return Error::success();
@@ -82,10 +81,18 @@ Error weft::linkSharedObject(ArrayRef<ObjectCode> objects, StringRef outputPath)
     return createFileError(outputPath, error);
   FileRemover removeTemporary(temporary);
 
-  std::vector<const char *> arguments = {"ld.lld",          "-shared", "-z",  "now",
-                                         "-z",              "noexecstack", "--hash-style=gnu",
-                                         "--gc-sections",   "--build-id=none", "--threads=1",
-                                         "-o",              temporary.c_str()};
+  std::vector<const char *> arguments = {"ld.lld",
+                                         "-shared",
+                                         "-z",
+                                         "now",
+                                         "-z",
+                                         "noexecstack",
+                                         "--hash-style=gnu",
+                                         "--gc-sections",
+                                         "--build-id=none",
+                                         "--threads=1",
+                                         "-o",
+                                         temporary.c_str()};
   for (const std::string &path : paths)
     arguments.push_back(path.c_str());
   if (Error error = runLld(arguments))

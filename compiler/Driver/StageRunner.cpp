@@ -44,8 +44,7 @@ static std::unique_ptr<llvm::raw_fd_ostream> openFile(StringRef path, std::error
 /// takes. Returns the path, or why there is none.
 static std::string writeReproducer(ModuleOp before, PassManager &pm) {
   llvm::SmallString<128> path;
-  if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile("weft-reproducer", "mlir", path))
+  if (std::error_code error = llvm::sys::fs::createTemporaryFile("weft-reproducer", "mlir", path))
     return "no reproducer: " + error.message();
   std::error_code error;
   std::unique_ptr<llvm::raw_fd_ostream> stream = openFile(path, error);
@@ -65,17 +64,16 @@ LogicalResult StageRunner::runStage(ModuleOp module, const Stage &stage) {
   OwningOpRef<ModuleOp> before = module.clone(); // a failed pass leaves anything behind
   if (succeeded(pm.run(module)))
     return success();
-  return emitError(module.getLoc())
-         << "cannot reach stage '" << stage.name << "'; to reproduce: "
-         << writeReproducer(*before, pm);
+  return emitError(module.getLoc()) << "cannot reach stage '" << stage.name
+                                    << "'; to reproduce: " << writeReproducer(*before, pm);
 }
 
 LogicalResult StageRunner::dump(ModuleOp module, const Stage &stage) const {
   if (dumpFolder.empty())
     return success();
   llvm::SmallString<128> path(dumpFolder);
-  llvm::sys::path::append(path, llvm::formatv("{0,0+2}-{1}.mlir", &stage - stages().data(),
-                                              stage.name).str());
+  llvm::sys::path::append(
+      path, llvm::formatv("{0,0+2}-{1}.mlir", &stage - stages().data(), stage.name).str());
   std::error_code error = llvm::sys::fs::create_directories(dumpFolder);
   if (!error) {
     std::unique_ptr<llvm::raw_fd_ostream> stream = openFile(path, error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Library calls for the math ops that neither vector code nor LLVM covers accurately.
-#include "compiler/Lowering/Passes.h"
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "compiler/Lowering/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/DialectConversion.h"
 

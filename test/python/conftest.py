@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 _CACHE = tempfile.TemporaryDirectory(prefix="weft-test-cache-")
 os.environ["WEFT_CACHE_DIR"] = _CACHE.name
+# LLVM packages come without assertions: the verifier after every pass stands in for them.
+os.environ["WEFT_VERIFY"] = "1"
 
 
 @pytest.fixture(autouse=True)
