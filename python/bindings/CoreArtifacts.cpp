@@ -46,17 +46,29 @@ static std::vector<WeftTensor> viewTensors(nb::list tensors,
   return views;
 }
 
+static std::unique_ptr<TorchHost> makeHost(nb::list fallbacks) {
+  std::vector<PyRef> functions;
+  for (nb::handle fallback : fallbacks)
+    functions.push_back(PyRef::borrow(fallback.ptr()));
+  return functions.empty() ? nullptr : std::make_unique<TorchHost>(std::move(functions));
+}
+
+static void bindProgram(rt::Program &program, nb::list arguments, nb::list fallbacks) {
+  std::vector<std::vector<int64_t>> numbers;
+  std::vector<WeftTensor> in = viewTensors(arguments, numbers);
+  std::unique_ptr<TorchHost> host = makeHost(fallbacks);
+  nb::gil_scoped_release released;
+  program.bind(in, host.get());
+}
+
 static void runProgram(rt::Program &program, nb::list arguments, nb::list results,
                        nb::list fallbacks) {
   std::vector<std::vector<int64_t>> argumentNumbers, resultNumbers;
   std::vector<WeftTensor> in = viewTensors(arguments, argumentNumbers);
   std::vector<WeftTensor> out = viewTensors(results, resultNumbers);
-  std::vector<PyRef> functions;
-  for (nb::handle fallback : fallbacks)
-    functions.push_back(PyRef::borrow(fallback.ptr()));
-  TorchHost host(std::move(functions));
+  std::unique_ptr<TorchHost> host = makeHost(fallbacks);
   nb::gil_scoped_release released;
-  program.run(in, out, fallbacks.size() ? &host : nullptr);
+  program.run(in, out, host.get());
 }
 
 static void bindCache(nb::module_ &module) {
@@ -103,6 +115,8 @@ void bindArtifacts(nb::module_ &module) {
            },
            nb::arg("artifact"))
       .def_prop_ro("has_bind", &rt::Program::hasBind)
+      .def("bind", &bindProgram, nb::arg("arguments"), nb::arg("fallbacks"),
+           "Prepare anew what @main keeps of its weights.")
       .def("run", &runProgram, nb::arg("arguments"), nb::arg("results"), nb::arg("fallbacks"),
            "Run @main on tensors; `fallbacks` as TorchHost.h describes them.");
   bindCache(module);

@@ -14,8 +14,7 @@ from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from weft.artifact import load
-    from weft.compiled import compile
-    from weft.exported import from_exported_program
+    from weft.compiled import compile, from_exported_program
 
 __version__ = "0.1.0"
 
@@ -30,7 +29,7 @@ __all__ = [
 
 _HOMES = {
     "compile": "weft.compiled",
-    "from_exported_program": "weft.exported",
+    "from_exported_program": "weft.compiled",
     "load": "weft.artifact",
 }
 

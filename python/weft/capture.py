@@ -2,78 +2,132 @@
 """From a module or function and one call's arguments to the graph of that call.
 
 Everything that is known about how programs are captured lies here: today torch.export
-traces them with fake tensors. The rest of the package sees `Root` and `trace`.
+traces them with fake tensors. The rest of the package sees `Tracing`, `Given`, `Captured`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import operator
 import random
 import traceback
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 
-from weft.signature import Declined, register_dataclasses
+from weft.references import References, find_references
+from weft.signature import Declined, HasEffects, register_dataclasses
+from weft.state import snapshot
 
 
-class Root(torch.nn.Module):
-    """What is traced: the target with the modules and tensors that it reaches.
+@dataclass
+class Captured:
+    """A program, and how to find the live tensor that it calls by a name."""
 
-    modules: found in closures and globals; torch.export knows only tensors of submodules.
-    fingerprint: of the state that the target must not change, other than through tensors.
-    """
+    program: torch.export.ExportedProgram
+    resolve: Callable[[str], torch.Tensor]
 
-    def __init__(
-        self,
-        target: Callable[..., Any],
-        modules: list[torch.nn.Module],
-        tensors: list[torch.Tensor],
-        fingerprint: Callable[[], Any],
-    ) -> None:
+
+class Tracing:
+    """Captures a module or function anew for each kind of call."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        self.target = target
+
+    def references(self) -> References:
+        return find_references(self.target)
+
+    def capture(self, args: tuple, kwargs: dict[str, Any]) -> Captured:
+        """The program of `target(*args, **kwargs)`, for exactly these shapes and values.
+
+        Runs no kernel on the user's data and leaves torch's generators as they were.
+        Raises: Declined, with the reason why there is no such program; HasEffects, if the
+        target changed its state, which may still be changed.
+        """
+        root = _Root(self.target, self.references())
+        try:
+            with _random_state_kept():
+                program = torch.export.export(root, args, kwargs, strict=False)
+        except Exception as error:
+            # Tracing runs the user's code on tensors without values; whatever it raises,
+            # the eager call will tell the user what is really wrong, if anything is.
+            _refuse_effects(root)
+            raise Declined(f"torch.export: {_first_line(error)}", _user_line(error)) from error
+        _refuse_effects(root)
+        return Captured(program, lambda name: operator.attrgetter(name)(root))
+
+
+class Given:
+    """Captures nothing: the program was exported by the user."""
+
+    def __init__(self, program: torch.export.ExportedProgram) -> None:
+        self.program = program
+
+    def references(self) -> References:
+        return References(tensors=[*self.program.state_dict.values()])
+
+    def capture(self, args: tuple, kwargs: dict[str, Any]) -> Captured:
+        """Raises: Declined, if the call is not the one that was exported."""
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        if structure != self.program.call_spec.in_spec:
+            raise Declined("the program was exported for other arguments")
+        placeholders = self.program.graph.find_nodes(op="placeholder")
+        for node, leaf in zip(placeholders[-len(leaves) :] if leaves else (), leaves, strict=True):
+            if not _is_like(leaf, node.meta["val"]):
+                raise Declined(f"the program was exported for another {node.name}")
+        return Captured(self.program, self._tensor)
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        found = self.program.state_dict.get(name)
+        return self.program.constants[name] if found is None else found
+
+
+def _is_like(leaf: Any, example: Any) -> bool:
+    if not isinstance(leaf, torch.Tensor):
+        return type(leaf) is type(example) and leaf == example
+    return (
+        isinstance(example, torch.Tensor)
+        and leaf.dtype == example.dtype
+        and tuple(leaf.shape) == tuple(example.shape)
+        and leaf.stride() == example.stride()
+    )
+
+
+class _Root(torch.nn.Module):
+    """What is traced: the target with the modules and tensors that it reaches, since
+    torch.export knows only tensors of submodules."""
+
+    def __init__(self, target: Callable[..., Any], references: References) -> None:
         super().__init__()
-        self.train(any(module.training for module in modules))
-        # Not as a submodule of that name: a function's modules are the ones in `modules`.
+        self.train(any(module.training for module in references.modules))
+        # Not submodules: a function's modules are those of the references.
         object.__setattr__(self, "_target", target)
-        object.__setattr__(self, "_fingerprint", fingerprint)
-        # Outside the module, since export puts attributes back as they were.
+        object.__setattr__(self, "_references", references)
+        # In an object, since export puts attributes and containers back as they were.
         object.__setattr__(self, "_observed", types.SimpleNamespace(effects=False))
-        for number, module in enumerate(modules):
-            self.add_module(f"m{number}", module)
-        for number, tensor in enumerate(tensors):
+        for number, module in enumerate(references.modules):
+            self._modules[f"m{number}"] = module
+        for number, tensor in enumerate(references.tensors):
             object.__setattr__(self, f"t{number}", tensor)
 
-    @property
-    def has_effects(self) -> bool:
-        """Whether a call while tracing has changed the state, if only until its end."""
-        return self._observed.effects
-
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        before = self._fingerprint()
+        before = snapshot(self._references).key
         try:
             result = self._target(*args, **kwargs)
         finally:
-            if self._fingerprint() != before:
+            if snapshot(self._references).key != before:
                 self._observed.effects = True
         register_dataclasses(result)
         return result
 
 
-def trace(root: Root, args: tuple, kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
-    """The program of `root(*args, **kwargs)`, for exactly these shapes and values.
-
-    Runs no kernel on the user's data and leaves torch's generators as they were.
-    Raises: Declined, with the reason why there is no such program.
-    """
-    try:
-        with _random_state_kept():
-            return torch.export.export(root, args, kwargs, strict=False)
-    except Exception as error:
-        # Tracing runs the user's code on tensors without values; whatever it raises, the
-        # eager call will tell the user what is really wrong, if anything is.
-        raise Declined(f"torch.export: {_first_line(error)}", _user_line(error)) from error
+def _refuse_effects(root: _Root) -> None:
+    if root._observed.effects:
+        raise HasEffects("the call changes attributes of the module or globals")
 
 
 @contextlib.contextmanager

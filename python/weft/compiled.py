@@ -20,10 +20,9 @@ import torch
 
 from weft import _core, errors, frontend
 from weft.builds import Options, lower_to
-from weft.capture import Root, trace
-from weft.references import References, find_references
+from weft.capture import Given, Tracing
 from weft.report import render
-from weft.signature import Declined, NeedsGradient, Signature, describe
+from weft.signature import Declined, HasEffects, NeedsGradient, Signature, describe
 from weft.specialize import Specialized, declined, specialize
 from weft.state import Snapshot, snapshot
 
@@ -50,12 +49,28 @@ def compile(
         return lambda function: compile(function, isa=isa, threads=threads)
     if not callable(target):
         raise TypeError(f"expected a module or function, found {type(target).__qualname__}")
+    return Compiled(target, Tracing(target), _options(isa, threads)).callable
+
+
+def from_exported_program(
+    program: torch.export.ExportedProgram, *, isa: str = "native", threads: int | None = None
+) -> Callable[..., Any]:
+    """A callable for the calls that `program` was exported for; its weights are taken live.
+
+    Other calls run `program.module()`, whose checks say what is wrong with them. Options as
+    for `compile`.
+    """
+    if not isinstance(program, torch.export.ExportedProgram):
+        raise TypeError(f"expected an ExportedProgram, found {type(program).__qualname__}")
+    return Compiled(program.module(), Given(program), _options(isa, threads)).callable
+
+
+def _options(isa: str, threads: int | None) -> Options:
     if isa not in ("native", "avx2", "avx512"):
         raise errors.ConfigError(f"expected isa native, avx2 or avx512, found {isa!r}")
     if threads is not None and threads < 1:
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
-    options = Options(isa) if threads is None else Options(isa, threads)
-    return Compiled(target, options).callable
+    return Options(isa) if threads is None else Options(isa, threads)
 
 
 @dataclass
@@ -74,9 +89,12 @@ class Compiled:
     original: the module or function. callable: what the user calls.
     """
 
-    def __init__(self, original: Callable[..., Any], options: Options) -> None:
+    def __init__(
+        self, original: Callable[..., Any], capture: Tracing | Given, options: Options
+    ) -> None:
         self.original = original
         self.options = options
+        self._capture = capture
         self.callable = _core.Callable(self)
         self.eager_reasons: Counter[str] = Counter()
         self._environments: list[_Environment] = []
@@ -152,7 +170,7 @@ class Compiled:
         if _core.interposition_active():
             raise Declined("a torch mode or functorch transform is active")
         with self._lock:
-            references = find_references(self.original)
+            references = self._capture.references()
             state = snapshot(references)
             environment = self._environment(state)
             if environment.reason is not None:
@@ -164,7 +182,7 @@ class Compiled:
                     return specialized
             if len(self._all()) >= _MOST_SPECIALIZATIONS:
                 raise Declined(f"more than {_MOST_SPECIALIZATIONS} programs would be needed")
-            specialized = self._compile(references, state, signature, args, kwargs)
+            specialized = self._compile(state, signature, args, kwargs)
             environment.specializations.append(specialized)
             environment.core.add(specialized.core)
             # Tracing has touched the modules' dicts; their contents are as before.
@@ -187,29 +205,15 @@ class Compiled:
         return environment
 
     def _compile(
-        self,
-        references: References,
-        state: Snapshot,
-        signature: Signature,
-        args: tuple,
-        kwargs: dict[str, Any],
+        self, state: Snapshot, signature: Signature, args: tuple, kwargs: dict[str, Any]
     ) -> Specialized:
-        root = Root(
-            self.original,
-            references.modules,
-            references.tensors,
-            fingerprint=lambda: snapshot(references).key,
-        )
         try:
-            try:
-                exported = trace(root, args, kwargs)
-            finally:
-                if root.has_effects:
-                    state.restore()
-                    self._given_up = "the call changes attributes of the module or globals"
-            if root.has_effects:
-                raise Declined(self._given_up)
-            return specialize(exported, signature, _resolver(root), self.options)
+            captured = self._capture.capture(args, kwargs)
+            return specialize(captured.program, signature, captured.resolve, self.options)
+        except HasEffects as why:
+            state.restore()
+            self._given_up = why.reason
+            return declined(signature, why.reason, None)
         except Declined as why:
             return declined(signature, why.reason, why.location)
         except frontend.Unsupported as why:
@@ -244,18 +248,6 @@ def _check_gradients(state: Snapshot) -> None:
     for tensor in state.gradients:
         if tensor.requires_grad:
             raise NeedsGradient("parameters require gradients")
-
-
-def _resolver(root: Root) -> Callable[[str], torch.Tensor]:
-    """Finds a tensor of the module by export's name for it."""
-
-    def resolve(name: str) -> torch.Tensor:
-        value: Any = root
-        for part in name.split("."):
-            value = getattr(value, part)
-        return value
-
-    return resolve
 
 
 def _with_location(reason: str | None, location: str | None) -> str:

@@ -64,6 +64,10 @@ class Declined(Exception):
         self.location = location
 
 
+class HasEffects(Declined):
+    """The call changes Python state, which no program does."""
+
+
 class NeedsGradient(Declined):
     """The call would have to record gradients."""
 

@@ -120,8 +120,10 @@ class _Walk:
         self.result._copies.append((children, dict(children)))
         for name, child in children.items():
             key.append((name, None if child is None else self.module(child, f"{path}.{name}")))
+        # The code of a GraphModule is its class's `forward`; its attributes record its making.
+        graph = isinstance(module, torch.fx.GraphModule)
         for name, value in attributes.items():
-            if name not in _BOOKKEEPING:
+            if name not in _BOOKKEEPING and not (graph and type(value) not in PLAIN):
                 key.append((name, self.value(value)))
         return tuple(key)
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`weft.load`: an artifact on its own, called with tensors, without the module it came from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft import _core, errors
+from weft.fallbacks import fallback_functions
+from weft.frontend.dtypes import DTYPES, NAMES
+
+
+def load(path: str | Path) -> LoadedArtifact:
+    """Opens an artifact for calls with all its arguments, weights included.
+
+    Raises: errors.ArtifactError, if the file is missing, damaged, of another version of
+    Weft or for another CPU.
+    """
+    return LoadedArtifact(_core.Artifact.load(Path(path)))
+
+
+class LoadedArtifact:
+    """A callable. `signature` lists its arguments: name, kind, dtype, shape, strides."""
+
+    def __init__(self, artifact: _core.Artifact) -> None:
+        self.path = Path(artifact.path)
+        self.manifest: dict[str, Any] = json.loads(artifact.manifest)
+        entry = self.manifest["entries"]["main"]
+        self.signature: list[dict[str, Any]] = entry["arguments"]
+        self._results: list[dict[str, Any]] = entry["results"]
+        self._program = _core.Program(artifact)
+        self._fallbacks = fallback_functions(self.manifest)
+
+    def __call__(self, *args: torch.Tensor, **kwargs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The program's results, for arguments in the signature's order or by name.
+
+        Weights may change between calls; what was prepared from them is prepared anew.
+        Raises: errors.ArgumentError, naming the argument, what was expected and what was
+        found; errors.AssertError, if a check inside the program fails.
+        """
+        arguments = self._in_order(args, kwargs)
+        for spec, argument in zip(self.signature, arguments, strict=True):
+            _check(spec, argument)
+        results = [
+            torch.empty_strided(spec["shape"], spec["strides"], dtype=DTYPES[spec["dtype"]])
+            for spec in self._results
+        ]
+        if self._program.has_bind:
+            self._program.bind(arguments, self._fallbacks)
+        self._program.run(arguments, results, self._fallbacks)
+        for number, spec in enumerate(self._results):
+            if alias := spec.get("alias"):
+                ((kind, index),) = alias.items()
+                source = arguments[index] if kind == "argument" else results[index]
+                results[number].copy_(source.detach())
+        return tuple(results)
+
+    def __repr__(self) -> str:
+        return f"<weft artifact {self.path}>"
+
+    def _in_order(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+        names = [spec["name"] for spec in self.signature]
+        for name in kwargs:
+            if name not in names:
+                raise errors.ArgumentError(f"expected an argument among {names}, found {name!r}")
+        rest = [name for name in names[len(args) :] if name in kwargs]
+        if len(args) + len(kwargs) != len(names) or len(rest) != len(kwargs):
+            found = len(args) + len(kwargs)
+            raise errors.ArgumentError(
+                f"expected {len(names)} arguments ({', '.join(names)}), found {found}"
+            )
+        return [*args, *(kwargs[name] for name in rest)]
+
+
+def _check(spec: dict[str, Any], argument: Any) -> None:
+    """Raises: errors.ArgumentError for whatever DLPack could not hand over as it should be."""
+
+    def refuse(expected: str, found: Any) -> None:
+        raise errors.ArgumentError(f"argument {spec['name']!r}: expected {expected}, found {found}")
+
+    if not isinstance(argument, torch.Tensor):
+        refuse("a torch.Tensor", type(argument).__qualname__)
+    if type(argument) not in (torch.Tensor, torch.nn.Parameter):
+        refuse("a plain torch.Tensor", f"the subclass {type(argument).__qualname__}")
+    if argument.device.type != "cpu":
+        refuse("a tensor on device cpu", f"device {argument.device}")
+    if argument.layout != torch.strided:
+        refuse("layout torch.strided", argument.layout)
+    if argument.dtype != DTYPES[spec["dtype"]]:
+        refuse(f"dtype {spec['dtype']}", NAMES.get(argument.dtype, str(argument.dtype)))
+    if list(argument.shape) != spec["shape"]:
+        refuse(f"shape {spec['shape']}", list(argument.shape))
+    if argument.is_neg():
+        refuse("a tensor with its own values", "a lazily negated view")

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The other ways in: exported programs, torch.compile, artifacts on their own; and looking inside."""
+
+import io
+
+import pytest
+import torch
+import weft
+from counting import programs
+
+pytestmark = pytest.mark.usefixtures("no_grad")
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x, scale=1.0):
+        return {"y": self.linear(x) * scale, "x": x}
+
+
+def test_exported_program(compiled_only):
+    model = Model()
+    x = torch.randn(2, 4)
+    exported = torch.export.export(model, (x,), {"scale": 2.0})
+    compiled = weft.from_exported_program(exported)
+    for _ in range(2):
+        result = compiled(x, scale=2.0)
+        assert result["x"] is x
+        torch.testing.assert_close(result["y"], model(x, 2.0)["y"])
+        model.linear.weight.add_(1)
+    assert programs(compiled) == 1
+
+
+def test_exported_program_called_otherwise():
+    exported = torch.export.export(Model(), (torch.randn(2, 4),))
+    compiled = weft.from_exported_program(exported)
+    with pytest.raises(Exception, match="shape"):
+        compiled(torch.randn(3, 4))
+    assert "exported for another" in " ".join(compiled.eager_reasons)
+    with pytest.raises(TypeError, match="ExportedProgram"):
+        weft.from_exported_program(Model())
+
+
+def test_backend_of_torch_compile(compiled_only):
+    from weft.dynamo import backend
+
+    model = Model()
+    compiled = torch.compile(model, backend=backend)
+    for batch in (2, 3, 2):
+        x = torch.randn(batch, 4)
+        torch.testing.assert_close(compiled(x, 3.0)["y"], model(x, 3.0)["y"])
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def loaded():
+    compiled = weft.compile(lambda x, n: x * 2 + n)
+    compiled(torch.ones(2, 3), torch.ones(3, dtype=torch.int64))
+    return weft.load(compiled.artifact_path)
+
+
+def test_loaded_artifact(loaded):
+    x, n = torch.randn(2, 3), torch.arange(3)
+    names = [spec["name"] for spec in loaded.signature]
+    (result,) = loaded(x, n)
+    torch.testing.assert_close(result, x * 2 + n)
+    (result,) = loaded(x, **{names[1]: n})
+    torch.testing.assert_close(result, x * 2 + n)
+    strided = torch.randn(3, 2).t()
+    torch.testing.assert_close(loaded(strided, n)[0], strided * 2 + n)
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        (torch.ones(2, 4), r"expected shape \[2, 3\], found \[2, 4\]"),
+        (torch.ones(2, 3, dtype=torch.float64), "expected dtype f32, found f64"),
+        (torch.ones(2, 3, dtype=torch.complex64), "expected dtype f32, found torch.complex64"),
+        (torch.ones(2, 3, device="meta"), "expected a tensor on device cpu, found device meta"),
+        (torch.ones(2, 3).to_sparse(), "expected layout torch.strided, found torch.sparse_coo"),
+        ([[1.0]], "expected a torch.Tensor, found list"),
+    ],
+)
+def test_loaded_artifact_refuses(loaded, first, message):
+    n = torch.arange(3)
+    with pytest.raises(weft.errors.ArgumentError, match=message):
+        loaded(first, n)
+    x = torch.ones(2, 3)
+    torch.testing.assert_close(loaded(x, n)[0], x * 2 + n)
+
+
+def test_loaded_artifact_counts_its_arguments(loaded):
+    with pytest.raises(weft.errors.ArgumentError, match="expected 2 arguments .* found 1"):
+        loaded(torch.ones(2, 3))
+    with pytest.raises(weft.errors.ArgumentError, match="found 'bogus'"):
+        loaded(torch.ones(2, 3), bogus=torch.arange(3))
+
+
+def test_file_that_is_no_artifact(tmp_path):
+    path = tmp_path / "nothing.so"
+    with pytest.raises(weft.errors.ArtifactError, match="nothing.so"):
+        weft.load(path)
+    path.write_bytes(b"\x7fELF and so on")
+    with pytest.raises(weft.errors.ArtifactError, match="nothing.so"):
+        weft.load(path)
+
+
+def test_report():
+    compiled = weft.compile(Model())
+    text = io.StringIO()
+    compiled.report(text)
+    assert "not called yet" in text.getvalue()
+    compiled(torch.randn(2, 4))
+    with torch.enable_grad(), pytest.warns(weft.errors.WeftWarning):
+        compiled(torch.randn(2, 4))
+    text = io.StringIO()
+    compiled.report(text)
+    assert "f32[2, 4]" in text.getvalue()
+    assert "test_front_doors.py" in text.getvalue()
+    assert "require gradients" in text.getvalue()
+
+
+def test_nothing_inside_before_the_first_call():
+    with pytest.raises(weft.errors.Error, match="nothing has been compiled"):
+        weft.compile(Model()).ir()
