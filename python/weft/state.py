@@ -123,7 +123,7 @@ class _Walk:
         # The code of a GraphModule is its class's `forward`; its attributes record its making.
         graph = isinstance(module, torch.fx.GraphModule)
         for name, value in attributes.items():
-            if name not in _BOOKKEEPING and not (graph and type(value) not in PLAIN):
+            if name == "training" or (name not in _BOOKKEEPING and not graph):
                 key.append((name, self.value(value)))
         return tuple(key)
 

@@ -36,7 +36,7 @@ def test_exported_program(compiled_only):
 def test_exported_program_called_otherwise():
     exported = torch.export.export(Model(), (torch.randn(2, 4),))
     compiled = weft.from_exported_program(exported)
-    with pytest.raises(Exception, match="shape"):
+    with pytest.raises(Exception, match="Guard failed|shape"):
         compiled(torch.randn(3, 4))
     assert "exported for another" in " ".join(compiled.eager_reasons)
     with pytest.raises(TypeError, match="ExportedProgram"):
