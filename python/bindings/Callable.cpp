@@ -19,8 +19,7 @@ namespace {
 
 // A plain CPython type, because nanobind's have no vectorcall.
 struct Callable {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *face;
   PyObject *original;
   PyObject *weakReferences;
@@ -76,15 +75,13 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
       continue;
     case Specialization::Done:
       if (i > 0 && environment.specializations.size() == specializations.size())
-        std::rotate(environment.specializations.begin(),
-                    environment.specializations.begin() + i,
+        std::rotate(environment.specializations.begin(), environment.specializations.begin() + i,
                     environment.specializations.begin() + i + 1);
       return true;
     case Specialization::Error:
       return true;
     case Specialization::Declined: {
-      PyRef text = PyRef::steal(
-          PyUnicode_DecodeUTF8(reason.data(), reason.size(), "replace"));
+      PyRef text = PyRef::steal(PyUnicode_DecodeUTF8(reason.data(), reason.size(), "replace"));
       if (text)
         value = packCall({candidate.get(), text.get()}, call, self->face, Names::get().declined);
       return true;
@@ -225,9 +222,9 @@ PyObject *makeCallableType(PyObject *module) {
                                 {Py_tp_methods, methods},
                                 {Py_tp_members, members},
                                 {}};
-  static PyType_Spec spec = {
-      "weft._core.Callable", sizeof(Callable), 0,
-      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  static PyType_Spec spec = {"weft._core.Callable", sizeof(Callable), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+                             slots};
   return PyType_FromModuleAndSpec(module, &spec, nullptr);
 }
 

@@ -77,43 +77,48 @@ static void bindCache(nb::module_ &module) {
       .def(nb::init<std::filesystem::path>(), nb::arg("folder"))
       .def_static("default_folder", &rt::Cache::defaultFolder)
       .def_prop_ro("folder", &rt::Cache::folder)
-      .def("lookup",
-           [](const rt::Cache &self, const std::string &key) {
-             rt::Cache::Lookup found = self.lookup(key);
-             return std::pair(found.path, found.warning);
-           },
-           nb::arg("key"), "(path or None, warning) of a whole, sealed artifact.")
-      .def("begin",
-           [](const rt::Cache &self, const std::string &key) {
-             rt::Cache::Writing writing = self.begin(key);
-             return std::pair(writing.draft, writing.warning);
-           },
-           nb::arg("key"), "(draft, warning): a place to write the entry of `key`.")
+      .def(
+          "lookup",
+          [](const rt::Cache &self, const std::string &key) {
+            rt::Cache::Lookup found = self.lookup(key);
+            return std::pair(found.path, found.warning);
+          },
+          nb::arg("key"), "(path or None, warning) of a whole, sealed artifact.")
+      .def(
+          "begin",
+          [](const rt::Cache &self, const std::string &key) {
+            rt::Cache::Writing writing = self.begin(key);
+            return std::pair(writing.draft, writing.warning);
+          },
+          nb::arg("key"), "(draft, warning): a place to write the entry of `key`.")
       .def("begin_private", &rt::Cache::beginPrivate, nb::arg("key"))
-      .def("publish",
-           [](const rt::Cache &self, std::shared_ptr<rt::Draft> draft) {
-             rt::Cache::Published done = self.publish(std::move(draft));
-             return nb::make_tuple(done.path, done.draft, done.warning);
-           },
-           nb::arg("draft"), "(path, draft to keep until it is loaded, warning).");
+      .def(
+          "publish",
+          [](const rt::Cache &self, std::shared_ptr<rt::Draft> draft) {
+            rt::Cache::Published done = self.publish(std::move(draft));
+            return nb::make_tuple(done.path, done.draft, done.warning);
+          },
+          nb::arg("draft"), "(path, draft to keep until it is loaded, warning).");
 }
 
 void bindArtifacts(nb::module_ &module) {
   nb::class_<rt::Artifact>(module, "Artifact", "A checked and loaded shared object.")
-      .def_static("load",
-                  [](const std::filesystem::path &path) {
-                    return std::const_pointer_cast<rt::Artifact>(rt::Artifact::load(path));
-                  },
-                  nb::arg("path"), nb::call_guard<nb::gil_scoped_release>())
+      .def_static(
+          "load",
+          [](const std::filesystem::path &path) {
+            return std::const_pointer_cast<rt::Artifact>(rt::Artifact::load(path));
+          },
+          nb::arg("path"), nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("path", &rt::Artifact::path)
       .def_prop_ro("manifest",
                    [](const rt::Artifact &self) { return std::string(self.manifestText()); });
   nb::class_<rt::Program>(module, "Program", "A callable artifact.")
-      .def("__init__",
-           [](rt::Program *self, std::shared_ptr<rt::Artifact> artifact) {
-             new (self) rt::Program(std::move(artifact));
-           },
-           nb::arg("artifact"))
+      .def(
+          "__init__",
+          [](rt::Program *self, std::shared_ptr<rt::Artifact> artifact) {
+            new (self) rt::Program(std::move(artifact));
+          },
+          nb::arg("artifact"))
       .def_prop_ro("has_bind", &rt::Program::hasBind)
       .def("bind", &bindProgram, nb::arg("arguments"), nb::arg("fallbacks"),
            "Prepare anew what @main keeps of its weights.")

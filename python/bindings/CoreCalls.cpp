@@ -26,9 +26,8 @@ template <typename T> static int clearInstance(PyObject *self) {
 
 /// Lets the cycle collector see through what T holds.
 template <typename T> static PyType_Slot *collected() {
-  static PyType_Slot slots[] = {{Py_tp_traverse, (void *)traverseInstance<T>},
-                                {Py_tp_clear, (void *)clearInstance<T>},
-                                {}};
+  static PyType_Slot slots[] = {
+      {Py_tp_traverse, (void *)traverseInstance<T>}, {Py_tp_clear, (void *)clearInstance<T>}, {}};
   return slots;
 }
 
@@ -71,9 +70,8 @@ static void parsePattern(Specialization &self, nb::tuple arguments, nb::tuple na
 }
 
 static void parseProgram(Specialization &self, std::shared_ptr<rt::Program> program,
-                         nb::list sources, nb::list results, nb::list effects,
-                         nb::tuple outputs, nb::object random, nb::list fallbacks,
-                         std::vector<size_t> watched) {
+                         nb::list sources, nb::list results, nb::list effects, nb::tuple outputs,
+                         nb::object random, nb::list fallbacks, std::vector<size_t> watched) {
   self.program = std::move(program);
   for (nb::handle source : sources)
     self.sources.push_back(parseSource(source));
@@ -114,8 +112,9 @@ static void bindEnvironment(nb::module_ &module) {
   nb::class_<Environment>(module, "Environment", nb::type_slots(collected<Environment>()),
                           "A state of torch and of the module, with its programs.")
       .def(nb::init<>())
-      .def("rearm", [](Environment &self, const Guards &guards) { self.guards = guards; },
-           nb::arg("guards"))
+      .def(
+          "rearm", [](Environment &self, const Guards &guards) { self.guards = guards; },
+          nb::arg("guards"))
       .def("state_holds", [](const Environment &self) { return self.state.holds(); })
       .def_rw("eager", &Environment::eager)
       .def("eager_while_grad",
@@ -124,11 +123,12 @@ static void bindEnvironment(nb::module_ &module) {
              for (nb::handle tensor : tensors)
                self.gradients.push_back(borrowRef(tensor));
            })
-      .def("add", [](Environment &self, nb::handle specialization) {
-        if (!nb::isinstance<Specialization>(specialization))
-          throw nb::type_error("expected a Specialization");
-        self.specializations.insert(self.specializations.begin(), borrowRef(specialization));
-      })
+      .def("add",
+           [](Environment &self, nb::handle specialization) {
+             if (!nb::isinstance<Specialization>(specialization))
+               throw nb::type_error("expected a Specialization");
+             self.specializations.insert(self.specializations.begin(), borrowRef(specialization));
+           })
       .def("__len__", [](const Environment &self) { return self.specializations.size(); });
 }
 
@@ -173,18 +173,18 @@ static bool standsFor(Specialization &self, nb::tuple args, nb::dict kwargs) {
 }
 
 static void bindSpecialization(nb::module_ &module) {
-  nb::class_<Specialization>(module, "Specialization",
-                             nb::type_slots(collected<Specialization>()),
+  nb::class_<Specialization>(module, "Specialization", nb::type_slots(collected<Specialization>()),
                              "One program and the calls it stands for.")
-      .def("__init__",
-           [](Specialization *self, nb::tuple arguments, nb::tuple names, nb::list examples) {
-             new (self) Specialization();
-             parsePattern(*self, arguments, names, examples);
-           },
-           nb::arg("arguments"), nb::arg("names"), nb::arg("examples"))
+      .def(
+          "__init__",
+          [](Specialization *self, nb::tuple arguments, nb::tuple names, nb::list examples) {
+            new (self) Specialization();
+            parsePattern(*self, arguments, names, examples);
+          },
+          nb::arg("arguments"), nb::arg("names"), nb::arg("examples"))
       .def("attach", &parseProgram, nb::arg("program"), nb::arg("sources"), nb::arg("results"),
-           nb::arg("effects"), nb::arg("outputs"), nb::arg("random").none(),
-           nb::arg("fallbacks"), nb::arg("watched"))
+           nb::arg("effects"), nb::arg("outputs"), nb::arg("random").none(), nb::arg("fallbacks"),
+           nb::arg("watched"))
       .def("call", &callOnce, nb::arg("args"), nb::arg("kwargs"))
       .def("matches", &standsFor, nb::arg("args"), nb::arg("kwargs"))
       .def("seconds", &Specialization::seconds);

@@ -60,8 +60,7 @@ struct ExchangeTable {
   int (*currentStream)(int32_t deviceType, int32_t deviceId, void **out);
 };
 
-static_assert(sizeof(Tensor) == 48 && sizeof(ManagedTensor) == 80,
-              "the layout is an ABI");
+static_assert(sizeof(Tensor) == 48 && sizeof(ManagedTensor) == 80, "the layout is an ABI");
 
 } // namespace weft::dlpack
 

@@ -8,9 +8,8 @@
 namespace weft {
 
 bool Environment::wantsGradients() const {
-  return std::any_of(gradients.begin(), gradients.end(), [](const PyRef &tensor) {
-    return Torch::get().requiresGrad(tensor.get());
-  });
+  return std::any_of(gradients.begin(), gradients.end(),
+                     [](const PyRef &tensor) { return Torch::get().requiresGrad(tensor.get()); });
 }
 
 int Environment::traverse(visitproc visit, void *arg) const {

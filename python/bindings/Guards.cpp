@@ -130,8 +130,7 @@ int Guards::traverse(visitproc visit, void *arg) const {
 void Guards::clear() { *this = Guards(); }
 
 GlobalState::GlobalState() {
-  nb::object guard =
-      nb::module_::import_("torch._C._dynamo.guards").attr("GlobalStateGuard")();
+  nb::object guard = nb::module_::import_("torch._C._dynamo.guards").attr("GlobalStateGuard")();
   check = PyRef::steal(nb::object(guard.attr("check")).release().ptr());
   inferenceMode = Torch::get().inferenceMode();
 }

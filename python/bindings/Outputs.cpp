@@ -91,8 +91,7 @@ PyRef Outputs::build(const std::vector<PyRef> &results, const std::vector<PyRef>
   return {};
 }
 
-PyRef Outputs::buildDict(const std::vector<PyRef> &results,
-                         const std::vector<PyRef> &slots) const {
+PyRef Outputs::buildDict(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const {
   PyRef dict = PyRef::steal(PyDict_New());
   for (size_t i = 0; dict && i < children.size(); ++i) {
     PyRef child = children[i].build(results, slots);
@@ -102,8 +101,7 @@ PyRef Outputs::buildDict(const std::vector<PyRef> &results,
   return dict;
 }
 
-PyRef Outputs::buildNode(const std::vector<PyRef> &results,
-                         const std::vector<PyRef> &slots) const {
+PyRef Outputs::buildNode(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const {
   PyRef list = buildList(children, results, slots);
   if (!list)
     return {};
@@ -112,8 +110,7 @@ PyRef Outputs::buildNode(const std::vector<PyRef> &results,
 }
 
 // torch makes the view, so that it is one for autograd and for the storage's owner too.
-PyRef Outputs::buildView(const std::vector<PyRef> &results,
-                         const std::vector<PyRef> &slots) const {
+PyRef Outputs::buildView(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const {
   PyRef base = children.front().build(results, slots);
   if (!base)
     return {};

@@ -33,8 +33,8 @@ private:
 
   Kind kind;
   size_t index = 0;
-  PyRef object;               // the object, the keys, or a node's unflatten
-  PyRef context;              // of a node
+  PyRef object;                // the object, the keys, or a node's unflatten
+  PyRef context;               // of a node
   PyRef sizes, strides, dtype; // of a view; dtype may be None
   int64_t offset = 0;
   std::vector<Outputs> children; // of a view: its base

@@ -109,8 +109,7 @@ bool Pattern::matchDict(PyObject *candidate, std::vector<PyRef> &slots) const {
     if (!PyDict_Next(candidate, &position, &key, &value))
       return false;
     PyRef held = PyRef::borrow(value);
-    if (!sameValue(key, PyTuple_GET_ITEM(object.get(), i)) ||
-        !children[i].match(held.get(), slots))
+    if (!sameValue(key, PyTuple_GET_ITEM(object.get(), i)) || !children[i].match(held.get(), slots))
       return false;
   }
   return true;

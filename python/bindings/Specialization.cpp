@@ -66,8 +66,7 @@ bool Specialization::standsFor(const CallArguments &call) {
 bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &found,
                              std::vector<WeftTensor> &views) const {
   Py_ssize_t named = PyTuple_GET_SIZE(names.get());
-  if (call.named() != named ||
-      call.positional + named != static_cast<Py_ssize_t>(arguments.size()))
+  if (call.named() != named || call.positional + named != static_cast<Py_ssize_t>(arguments.size()))
     return false;
   for (Py_ssize_t i = 0; i < named; ++i)
     if (PyUnicode_Compare(PyTuple_GET_ITEM(call.names, i), PyTuple_GET_ITEM(names.get(), i)))
@@ -144,7 +143,8 @@ bool Specialization::writesOverlap(const std::vector<WeftTensor> &slotViews,
       return !itself && written.overlaps(memoryOf(other));
     };
     for (size_t i = 0; i < slotViews.size(); ++i)
-      if (disturbs(slotViews[i], effect.target.slot >= 0 && sameAs[i] == sameAs[effect.target.slot]))
+      if (disturbs(slotViews[i],
+                   effect.target.slot >= 0 && sameAs[i] == sameAs[effect.target.slot]))
         return true;
     for (size_t i = 0; i < sources.size(); ++i)
       if (sources[i].slot < 0 &&
@@ -161,8 +161,8 @@ bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTenso
   views.resize(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     const Result &result = results[i];
-    tensors.push_back(PyRef::steal(
-        torch.allocate(result.sizes.get(), result.strides.get(), result.dtype.get())));
+    tensors.push_back(
+        PyRef::steal(torch.allocate(result.sizes.get(), result.strides.get(), result.dtype.get())));
     dlpack::Tensor view;
     if (!tensors.back() || !torch.view(tensors.back().get(), view))
       return false;
@@ -225,8 +225,8 @@ bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> 
     const Result &result = results[i];
     if (!result.eagerStrides)
       continue;
-    PyRef laidOut = PyRef::steal(torch.allocate(result.eagerSizes.get(),
-                                                result.eagerStrides.get(), result.dtype.get()));
+    PyRef laidOut = PyRef::steal(
+        torch.allocate(result.eagerSizes.get(), result.eagerStrides.get(), result.dtype.get()));
     if (!laidOut || !torch.copy(laidOut.get(), tensors[i].get()))
       return false;
     tensors[i] = std::move(laidOut);

@@ -34,14 +34,14 @@ class Specialization {
 public:
   /// A tensor that the program reads or writes: an argument of the call or one it owns.
   struct Source {
-    int slot = -1;  // -1: the tensor of `guard`'s own
+    int slot = -1; // -1: the tensor of `guard`'s own
     PyRef tensor;
-    TensorGuard guard;      // of an owned tensor
+    TensorGuard guard;       // of an owned tensor
     void *checked = nullptr; // where an owned tensor's data lay when it was last examined
   };
   struct Result {
-    PyRef sizes, strides, dtype;     // as the program writes it
-    PyRef eagerSizes, eagerStrides;  // null, or the layout in which the user gets it
+    PyRef sizes, strides, dtype;    // as the program writes it
+    PyRef eagerSizes, eagerStrides; // null, or the layout in which the user gets it
   };
   struct Effect {
     Source target;
@@ -59,7 +59,7 @@ public:
   std::vector<Pattern> arguments;
   PyRef names; // of keyword arguments, whose patterns follow the positional ones
   std::vector<TensorGuard> slots;
-  std::vector<int> sameAs; // for each slot, the first slot that holds the same object
+  std::vector<int> sameAs;              // for each slot, the first slot that holds the same object
   std::shared_ptr<rt::Program> program; // null: PyTorch runs these calls
   std::unique_ptr<TorchHost> host;
   std::vector<Source> sources;

@@ -89,17 +89,18 @@ PyObject *Torch::wrap(const WeftTensor &tensor) const {
   auto holder = std::make_unique<Holder>();
   holder->sizes.assign(tensor.sizes, tensor.sizes + tensor.rank);
   holder->strides.assign(tensor.strides, tensor.strides + tensor.rank);
-  holder->managed = {{1, 3},
-                     holder.get(),
-                     [](dlpack::ManagedTensor *self) { delete static_cast<Holder *>(self->context); },
-                     0,
-                     {tensor.data,
-                      {tensor.device_type, tensor.device_id},
-                      tensor.rank,
-                      toDLPack(static_cast<WeftDType>(tensor.dtype)),
-                      holder->sizes.data(),
-                      holder->strides.data(),
-                      0}};
+  holder->managed = {
+      {1, 3},
+      holder.get(),
+      [](dlpack::ManagedTensor *self) { delete static_cast<Holder *>(self->context); },
+      0,
+      {tensor.data,
+       {tensor.device_type, tensor.device_id},
+       tensor.rank,
+       toDLPack(static_cast<WeftDType>(tensor.dtype)),
+       holder->sizes.data(),
+       holder->strides.data(),
+       0}};
   void *object = nullptr;
   if (exchange->managedToPython(&holder.release()->managed, &object) != 0)
     return nullptr;
@@ -107,8 +108,7 @@ PyObject *Torch::wrap(const WeftTensor &tensor) const {
 }
 
 bool Torch::copy(PyObject *target, PyObject *source) const {
-  return static_cast<bool>(
-      PyRef::steal(PyObject_CallMethodOneArg(target, copyName.get(), source)));
+  return static_cast<bool>(PyRef::steal(PyObject_CallMethodOneArg(target, copyName.get(), source)));
 }
 
 std::optional<WeftDType> fromDLPack(dlpack::DataType type) {

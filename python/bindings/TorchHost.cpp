@@ -27,8 +27,7 @@ void TorchHost::fallback(int32_t index, std::span<const WeftTensor> inputs,
   nb::gil_scoped_acquire gil;
   PyRef in = wrapAll(inputs), out = wrapAll(outputs);
   PyObject *arguments[] = {in.get(), out.get()};
-  PyRef done =
-      PyRef::steal(PyObject_Vectorcall(functions[index].get(), arguments, 2, nullptr));
+  PyRef done = PyRef::steal(PyObject_Vectorcall(functions[index].get(), arguments, 2, nullptr));
   if (!done)
     throw nb::python_error();
 }

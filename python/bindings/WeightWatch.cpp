@@ -37,8 +37,7 @@ static uint64_t fingerprint(const WeftTensor &tensor) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (uint64_t i = 0; i < count; i += step) {
     uint64_t bits = 0;
-    std::memcpy(&bits, static_cast<char *>(tensor.data) + elementOffset(tensor, i) * width,
-                width);
+    std::memcpy(&bits, static_cast<char *>(tensor.data) + elementOffset(tensor, i) * width, width);
     hash = (hash ^ bits) * 0x100000001b3u;
   }
   return hash;

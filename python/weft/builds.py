@@ -62,7 +62,10 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
     from weft import _compiler
 
     seconds = {"load compiler": time.perf_counter() - start}
-    statistics = _compiler.compile(graph, str(draft.path), asdict(options))
+    try:
+        statistics = _compiler.compile(graph, str(draft.path), asdict(options))
+    except _compiler.CompileError as error:
+        raise errors.CompileError(str(error)) from None
     seconds.update(json.loads(statistics).get("seconds", {}))
     path, draft, warning = cache.publish(draft)
     _warn(warning)
@@ -70,10 +73,16 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
 
 
 def lower_to(graph: bytes, stage: str, options: Options) -> str:
-    """The IR of a graph at a stage, as text."""
+    """The IR of a graph at a stage, as text.
+
+    Raises: errors.CompileError.
+    """
     from weft import _compiler
 
-    return _compiler.lower(graph, stage, asdict(options))
+    try:
+        return _compiler.lower(graph, stage, asdict(options))
+    except _compiler.CompileError as error:
+        raise errors.CompileError(str(error)) from None
 
 
 def cache_key(graph: bytes, options: Options) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from weft.compiled import compile
 
@@ -19,4 +20,6 @@ def backend(
     Programs are made on the first call, for the shapes that come; Dynamo's own guards
     decide which graph is called.
     """
+    # Otherwise its class gets its `forward` during the first call, which looks like an effect.
+    _LazyGraphModule.force_recompile(module)
     return compile(module, **options)

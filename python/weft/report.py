@@ -23,7 +23,7 @@ def render(programs: list[Specialized], eager_reasons: Counter[str], file: Any =
             continue
         _print_program(console, f"program {number}: {program.shapes}", program)
     if eager_reasons:
-        table = Table("calls", "reason", title="run by PyTorch")
+        table = Table("noted", "reason", title="run by PyTorch")
         for reason, calls in eager_reasons.most_common():
             table.add_row(str(calls), reason)
         console.print(table)
