@@ -29,11 +29,14 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
     return failure();
   KernelFunction kernel(source, target);
   StringRef kind = source->getAttrOfType<StringAttr>("weft.kernel").getValue();
-  LogicalResult emitted = kind == "attention"     ? emitAttention(kernel)
-                          : kind == "contraction" ? emitContraction(kernel)
-                                                  : failure();
-  // Whatever has no tile of its own is still a loop nest.
-  if (failed(emitted) && (kind == "attention" || failed(emitNest(kernel)))) {
+  SmallVector<LogicalResult (*)(KernelFunction &)> emitters;
+  if (kind == "attention")
+    emitters = {emitAttention};
+  else if (kind == "contraction")
+    emitters = {emitContraction, emitDotProduct, emitNest};
+  else
+    emitters = {emitNest};
+  if (llvm::none_of(emitters, [&](auto emit) { return succeeded(emit(kernel)); })) {
     kernel.emitted.erase();
     return source.emitError("no emitter takes this kernel");
   }

@@ -14,6 +14,9 @@ llvm::LogicalResult emitNest(KernelFunction &kernel);
 /// Contractions with their epilogue. Fails on shapes that have no register tile.
 llvm::LogicalResult emitContraction(KernelFunction &kernel);
 
+/// Contractions whose operands are both contiguous along the reduction.
+llvm::LogicalResult emitDotProduct(KernelFunction &kernel);
+
 /// One weft.attention.
 llvm::LogicalResult emitAttention(KernelFunction &kernel);
 

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contractions of few rows, bound by memory: both operands are contiguous along the
+// reduction, so vectors run along it. A block of weight rows is read once; every product
+// keeps one vector of partial sums, folded at the end.
+#include "compiler/Kernels/ContractionShape.h"
+#include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/Epilogue.h"
+#include "compiler/Kernels/Reductions.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+class DotProduct {
+public:
+  DotProduct(KernelFunction &kernel, linalg::GenericOp generic)
+      : kernel(kernel), builder(kernel.builder), loc(generic.getLoc()), generic(generic),
+        space(generic.getContext()), point(kernel.pointEmitter(space)) {}
+
+  LogicalResult match();
+  void emit(bool serial);
+  int64_t flops() const { return shape.flops(space); }
+  ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+  int64_t getColumns() const { return columns; }
+  int64_t getRows() const { return rows; }
+
+private:
+  void emitTile(int64_t tileRows, int64_t tileColumns);
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+
+  KernelFunction &kernel;
+  OpBuilder &builder;
+  Location loc;
+  linalg::GenericOp generic;
+  IndexSpace space;
+  PointEmitter point;
+  ContractionShape shape;
+  SmallVector<EpilogueRoot> roots;
+  unsigned depth = 0;          ///< the reduced dim
+  unsigned column = 0;         ///< innermost dim of the result, of one operand
+  std::optional<unsigned> row; ///< the other operand's
+  SmallVector<unsigned> outer;
+  AffineExpr rowPosition, columnPosition;
+  Value rowMemory, columnMemory;
+  int64_t columns = 8, rows = 1, width = 16;
+};
+
+} // namespace
+
+LogicalResult DotProduct::match() {
+  FailureOr<ContractionShape> matched = ContractionShape::match(generic, space);
+  if (failed(matched))
+    return failure();
+  shape = *matched;
+  if (shape.reduced.empty())
+    return failure();
+  depth = shape.reduced.back();
+  for (AffineExpr position : {shape.lhsPosition, shape.rhsPosition})
+    if (space.coefficientOf(position, depth) != 1)
+      return failure();
+  auto innermost = [&](ArrayRef<unsigned> dims) -> std::optional<unsigned> {
+    for (unsigned dim : dims)
+      if (space.coefficientOf(shape.resultPosition, dim) == 1)
+        return dim;
+    return std::nullopt;
+  };
+  std::optional<unsigned> inRhs = innermost(shape.rhsFree), inLhs = innermost(shape.lhsFree);
+  if (!inRhs && !inLhs)
+    return failure();
+  column = inRhs ? *inRhs : *inLhs;
+  ArrayRef<unsigned> columnFree = inRhs ? shape.rhsFree : shape.lhsFree;
+  ArrayRef<unsigned> rowFree = inRhs ? shape.lhsFree : shape.rhsFree;
+  columnPosition = inRhs ? shape.rhsPosition : shape.lhsPosition;
+  rowPosition = inRhs ? shape.lhsPosition : shape.rhsPosition;
+  columnMemory = inRhs ? shape.rhs : shape.lhs;
+  rowMemory = inRhs ? shape.lhs : shape.rhs;
+  for (unsigned dim : rowFree)
+    if (!row || space.extent(dim) > space.extent(*row))
+      row = dim;
+  outer = shape.batch;
+  for (unsigned dim : columnFree)
+    if (dim != column)
+      outer.push_back(dim);
+  for (unsigned dim : rowFree)
+    if (dim != row)
+      outer.push_back(dim);
+
+  auto found = epilogueRoots(kernel, generic->getResult(0), shape.resultIndex, space);
+  if (failed(found))
+    return failure();
+  roots = *found;
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  width = kernel.target.lanes(element.getIntOrFloatBitWidth());
+  columns = std::min<int64_t>(8, space.extent(column));
+  int64_t most = kernel.target.vectorRegisters >= 32 ? 3 : 1;
+  rows = row ? std::min(most, space.extent(*row)) : 1;
+  return success();
+}
+
+void DotProduct::emit(bool serial) {
+  int64_t columnCount = space.extent(column), rowCount = row ? space.extent(*row) : 1;
+  int64_t blocks = llvm::divideCeil(columnCount, columns);
+  int64_t outerCount = 1;
+  for (unsigned dim : outer)
+    outerCount *= space.extent(dim);
+  auto [low, high] = kernel.share(outerCount * blocks, serial);
+  emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
+    Value blockCount = constant(blocks);
+    Value block = arith::RemUIOp::create(builder, loc, number, blockCount);
+    Value rest = arith::DivUIOp::create(builder, loc, number, blockCount);
+    for (size_t i = outer.size(); i-- > 0;) {
+      Value size = constant(space.extent(outer[i]));
+      point.setDim(outer[i], i == 0 ? rest
+                                    : arith::RemUIOp::create(builder, loc, rest, size).getResult());
+      rest = arith::DivUIOp::create(builder, loc, rest, size);
+    }
+    // The last block moves back over the one before: its columns are computed twice alike.
+    Value first = arith::MulIOp::create(builder, loc, block, constant(columns));
+    first = arith::MinUIOp::create(builder, loc, first, constant(columnCount - columns));
+    point.setDim(column, first);
+    if (!row) {
+      emitTile(1, columns);
+      return SmallVector<Value>();
+    }
+    int64_t whole = rowCount / rows * rows;
+    emitLoop(builder, loc, 0, whole, rows, {}, [&](Value variable, ValueRange) {
+      point.setDim(*row, variable);
+      emitTile(rows, columns);
+      return SmallVector<Value>();
+    });
+    if (whole < rowCount) {
+      point.setDim(*row, constant(whole));
+      emitTile(rowCount - whole, columns);
+    }
+    return SmallVector<Value>();
+  });
+}
+
+void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  auto type = VectorType::get({width}, element);
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  int64_t columnStride = *space.coefficientOf(columnPosition, column);
+  int64_t rowStride = row ? *space.coefficientOf(rowPosition, *row) : 0;
+  Value columnFlat = point.getBuffer(columnMemory)->flat;
+  Value rowFlat = point.getBuffer(rowMemory)->flat;
+
+  auto loadAt = [&](Value memory, Value base, int64_t offset) -> Value {
+    Value address = base;
+    if (offset != 0)
+      address = arith::AddIOp::create(builder, loc, base, constant(offset));
+    if (Value mask = point.validMask(0))
+      return vector::MaskedLoadOp::create(builder, loc, type, memory, address, mask, zero);
+    return vector::LoadOp::create(builder, loc, type, memory, address);
+  };
+  auto step = [&](ArrayRef<Value> now) {
+    SmallVector<Value> sums(now);
+    Value rowBase = point.indexValue(rowPosition), columnBase = point.indexValue(columnPosition);
+    SmallVector<Value> rowVectors;
+    for (int64_t i = 0; i < tileRows; ++i)
+      rowVectors.push_back(loadAt(rowFlat, rowBase, i * rowStride));
+    for (int64_t j = 0; j < tileColumns; ++j) {
+      Value vector = loadAt(columnFlat, columnBase, j * columnStride);
+      for (int64_t i = 0; i < tileRows; ++i)
+        sums[i * tileColumns + j] = vector::FMAOp::create(builder, loc, vector, rowVectors[i],
+                                                          sums[i * tileColumns + j]);
+    }
+    return sums;
+  };
+  std::function<SmallVector<Value>(ArrayRef<unsigned>, ArrayRef<Value>)> reduce =
+      [&](ArrayRef<unsigned> dims, ArrayRef<Value> now) -> SmallVector<Value> {
+    if (dims.size() > 1)
+      return emitLoop(builder, loc, 0, space.extent(dims.front()), 1, now,
+                      [&](Value variable, ValueRange carried) {
+                        point.setDim(dims.front(), variable);
+                        return reduce(dims.drop_front(), SmallVector<Value>(carried));
+                      });
+    int64_t extent = space.extent(depth), whole = extent / width * width;
+    point.setLanes({static_cast<int64_t>(depth), width, 1, width});
+    SmallVector<Value> sums =
+        emitLoop(builder, loc, 0, whole, width, now, [&](Value variable, ValueRange carried) {
+          point.setDim(depth, variable);
+          return step(SmallVector<Value>(carried));
+        });
+    if (whole < extent) {
+      point.setLanes({static_cast<int64_t>(depth), width, 1, extent - whole});
+      point.setDim(depth, constant(whole));
+      sums = step(sums);
+    }
+    return sums;
+  };
+  SmallVector<Value> sums =
+      reduce(shape.reduced, SmallVector<Value>(tileRows * tileColumns, zero));
+
+  // One short vector of results for each row goes through the epilogue.
+  Value product = generic->getResult(0);
+  Value firstRow =
+      row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
+  auto resultType = VectorType::get({tileColumns}, element);
+  for (int64_t i = 0; i < tileRows; ++i) {
+    Value result = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(resultType));
+    for (int64_t j = 0; j < tileColumns; ++j) {
+      Value sum = vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
+                                              sums[i * tileColumns + j],
+                                              arith::FastMathFlags::reassoc);
+      result = vector::InsertOp::create(builder, loc, sum, result, j);
+    }
+    point.setLanes({static_cast<int64_t>(column), tileColumns, 1, tileColumns});
+    if (row)
+      point.setDim(*row, arith::AddIOp::create(builder, loc, firstRow, constant(i)));
+    Emitted emitted{{result}, false};
+    point.setOverride([&](PointEmitter &, Value tensor,
+                          ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+      return tensor == product ? std::optional<Emitted>(emitted) : std::nullopt;
+    });
+    for (const EpilogueRoot &root : roots)
+      point.store(kernel.rootBuffers[root.number], root.index,
+                  point.emitAt(kernel.roots[root.number], root.index));
+    point.setOverride(nullptr);
+  }
+  if (row)
+    point.setDim(*row, firstRow);
+  point.setLanes(Lanes());
+}
+
+LogicalResult weft::emitDotProduct(KernelFunction &kernel) {
+  SmallVector<std::unique_ptr<DotProduct>> products;
+  SmallVector<bool> covered(kernel.roots.size(), false);
+  int64_t flops = 0;
+  for (auto generic : kernel.source.getOps<linalg::GenericOp>()) {
+    if (!isReduction(generic))
+      continue;
+    products.push_back(std::make_unique<DotProduct>(kernel, generic));
+    if (failed(products.back()->match()))
+      return failure();
+    flops += products.back()->flops();
+    for (const EpilogueRoot &root : products.back()->getRoots()) {
+      if (covered[root.number])
+        return failure();
+      covered[root.number] = true;
+    }
+  }
+  if (products.empty() || llvm::is_contained(covered, false))
+    return failure();
+  // Bound by memory: the other core helps when the weights are more than its caches hold near.
+  bool serial = flops < 300'000;
+  for (const auto &product : products)
+    product->emit(serial);
+  kernel.setWork(flops, serial);
+  kernel.setSchedule({{"columns", products.front()->getColumns()},
+                      {"rows", products.front()->getRows()},
+                      {"lanes", kernel.target.lanes(32)}});
+  return success();
+}
