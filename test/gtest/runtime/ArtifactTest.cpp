@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/Artifact.h"
 #include "runtime/Cache.h"
+#include "runtime/CpuFeatures.h"
 #include "runtime/Errors.h"
 #include "runtime/Program.h"
 #include "runtime/Seal.h"
@@ -135,6 +136,11 @@ TEST_F(ArtifactTest, refusesWhatItCannotRun) {
   EXPECT_TRUE(contains(errorOf(folder / "absent.so"), "cannot be read"));
   std::ofstream(folder / "text.so") << "hello";
   EXPECT_TRUE(contains(errorOf(folder / "text.so"), "expected a shared object"));
+}
+
+TEST(CpuFeatures, ignoresWhatTheSystemSwitchesOff) {
+  EXPECT_EQ(missingCpuFeatures({"shstk", "64bit", "made-up"}),
+            (std::vector<std::string>{"made-up"}));
 }
 
 TEST_F(ArtifactTest, noticesDamage) {
