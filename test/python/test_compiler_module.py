@@ -34,11 +34,24 @@ def test_lower_stops_at_a_stage():
     assert '"model.py":12:0' in text
 
 
+def test_compile_writes_one_complete_file(tmp_path):
+    report = json.loads(_compiler.compile(graph(EXP), str(tmp_path / "a.so"), {"threads": 2}))
+    assert list(report["seconds"]) == [
+        "graph", "optimized", "kernels", "linalg", "loops", "llvm", "object", "link",
+    ]  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == ["a.so"]
+
+
 def test_an_error_names_the_line_and_leaves_no_file(tmp_path):
     bad = graph({"op": "weft.softmax", "in": [0], "attrs": {"dim": 7}, "loc": 0})
     with pytest.raises(_compiler.CompileError, match=r"^model\.py:12: error: .*found 7$"):
         _compiler.compile(bad, str(tmp_path / "a.so"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(_compiler.CompileError, match="missing"):
+        _compiler.compile(graph(EXP), str(tmp_path / "missing" / "a.so"))
 
 
 @pytest.mark.parametrize(
