@@ -20,8 +20,7 @@ static LogicalResult composeBroadcasts(BroadcastInDimOp op, PatternRewriter &rew
   auto inner = op.getOperand().getDefiningOp<BroadcastInDimOp>();
   if (!inner)
     return rewriter.notifyMatchFailure(op, "operand is not a broadcast");
-  auto dims =
-      llvm::map_to_vector(inner.getDims(), [&](int64_t dim) { return op.getDims()[dim]; });
+  auto dims = llvm::map_to_vector(inner.getDims(), [&](int64_t dim) { return op.getDims()[dim]; });
   rewriter.replaceOpWithNewOp<BroadcastInDimOp>(op, op.getType(), inner.getOperand(), dims);
   return success();
 }

@@ -14,8 +14,7 @@ LogicalResult LogSoftmaxOp::verify() {
 }
 
 /// Weight and bias, where given, have the shape `shape`.
-static LogicalResult checkAffine(Value weight, Value bias, ArrayRef<int64_t> shape,
-                                 ErrorFn error) {
+static LogicalResult checkAffine(Value weight, Value bias, ArrayRef<int64_t> shape, ErrorFn error) {
   if (weight && failed(checkShape("weight", weight, shape, error)))
     return failure();
   return bias ? checkShape("bias", bias, shape, error) : success();
@@ -24,8 +23,8 @@ static LogicalResult checkAffine(Value weight, Value bias, ArrayRef<int64_t> sha
 static LogicalResult checkTrailingNorm(RankedTensorType type, int64_t normalizedDims, Value weight,
                                        Value bias, ErrorFn error) {
   if (normalizedDims < 1 || normalizedDims > type.getRank())
-    return error() << "expected normalizedDims to be at least 1 and at most rank "
-                   << type.getRank() << ", found " << normalizedDims;
+    return error() << "expected normalizedDims to be at least 1 and at most rank " << type.getRank()
+                   << ", found " << normalizedDims;
   return checkAffine(weight, bias, type.getShape().take_back(normalizedDims), error);
 }
 

@@ -65,8 +65,8 @@ Value ComputeBuilder::mean(Value value, ArrayRef<int64_t> dims) {
 }
 
 Value ComputeBuilder::broadcast(Value value, Value like, ArrayRef<int64_t> places) {
-  return create<BroadcastInDimOp>(tensorType(like).clone(tensorType(value).getElementType()),
-                                  value, places);
+  return create<BroadcastInDimOp>(tensorType(like).clone(tensorType(value).getElementType()), value,
+                                  places);
 }
 
 Value ComputeBuilder::unreduce(Value reduced, Value like, ArrayRef<int64_t> dims) {

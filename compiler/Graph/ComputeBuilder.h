@@ -13,8 +13,7 @@ public:
   /// Builds at `builder`'s insertion point for an operand of element type `element`.
   ComputeBuilder(mlir::OpBuilder &builder, mlir::Location location, mlir::Type element);
 
-  template <typename OpTy, typename... Args>
-  mlir::Value create(Args &&...args) {
+  template <typename OpTy, typename... Args> mlir::Value create(Args &&...args) {
     return OpTy::create(builder, location, std::forward<Args>(args)...);
   }
 

@@ -17,9 +17,7 @@ DenseElementsAttr weft::foldable(Attribute attribute) {
   return elements;
 }
 
-bool weft::isUnsigned(Type element) {
-  return element.isInteger(1) || element.isUnsignedInteger();
-}
+bool weft::isUnsigned(Type element) { return element.isInteger(1) || element.isUnsignedInteger(); }
 
 bool weft::isIntSplat(Attribute attribute, int64_t value) {
   DenseElementsAttr elements = foldable(attribute);

@@ -53,9 +53,8 @@ mlir::DenseElementsAttr foldElements(mlir::RankedTensorType type,
 
 /// The constant of `type` whose element at row-major place i is that of `operand` at
 /// place `source(index of i)`, or null when it would be too large.
-mlir::DenseElementsAttr
-foldMove(mlir::RankedTensorType type, mlir::Attribute operand,
-         llvm::function_ref<int64_t(llvm::ArrayRef<int64_t>)> source);
+mlir::DenseElementsAttr foldMove(mlir::RankedTensorType type, mlir::Attribute operand,
+                                 llvm::function_ref<int64_t(llvm::ArrayRef<int64_t>)> source);
 
 } // namespace weft
 

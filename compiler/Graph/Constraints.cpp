@@ -8,12 +8,11 @@ using namespace weft;
 LogicalResult weft::checkDim(StringRef name, int64_t dim, int64_t rank, ErrorFn error) {
   if (dim >= 0 && dim < rank)
     return success();
-  return error() << "expected " << name << " to be at least 0 and below rank " << rank
-                 << ", found " << dim;
+  return error() << "expected " << name << " to be at least 0 and below rank " << rank << ", found "
+                 << dim;
 }
 
-LogicalResult weft::checkDims(StringRef name, ArrayRef<int64_t> dims, int64_t rank,
-                              ErrorFn error) {
+LogicalResult weft::checkDims(StringRef name, ArrayRef<int64_t> dims, int64_t rank, ErrorFn error) {
   SmallVector<bool> seen(rank, false);
   for (int64_t dim : dims) {
     if (dim < 0 || dim >= rank || seen[dim])
@@ -28,8 +27,8 @@ LogicalResult weft::checkEntries(StringRef name, ArrayRef<int64_t> values, int64
                                  int64_t least, ErrorFn error) {
   if (static_cast<int64_t>(values.size()) != size ||
       llvm::any_of(values, [&](int64_t value) { return value < least; }))
-    return error() << "expected " << name << " to have " << size << " entries of at least "
-                   << least << ", found [" << values << "]";
+    return error() << "expected " << name << " to have " << size << " entries of at least " << least
+                   << ", found [" << values << "]";
   return success();
 }
 

@@ -19,8 +19,8 @@ mlir::LogicalResult checkDims(llvm::StringRef name, llvm::ArrayRef<int64_t> dims
                               ErrorFn error);
 
 /// `values` has `size` entries, none below `least`.
-mlir::LogicalResult checkEntries(llvm::StringRef name, llvm::ArrayRef<int64_t> values,
-                                 int64_t size, int64_t least, ErrorFn error);
+mlir::LogicalResult checkEntries(llvm::StringRef name, llvm::ArrayRef<int64_t> values, int64_t size,
+                                 int64_t least, ErrorFn error);
 
 /// `value` has the shape `shape`.
 mlir::LogicalResult checkShape(llvm::StringRef name, mlir::Value value,

@@ -46,8 +46,8 @@ static LogicalResult checkDot(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch,
 }
 
 LogicalResult DotGeneralOp::check(Adaptor op, ErrorFn error) {
-  return checkDot(op.getLhs(), op.getRhs(), op.getLhsBatch(), op.getRhsBatch(),
-                  op.getLhsContract(), op.getRhsContract(), error);
+  return checkDot(op.getLhs(), op.getRhs(), op.getLhsBatch(), op.getRhsBatch(), op.getLhsContract(),
+                  op.getRhsContract(), error);
 }
 
 SmallVector<Type> DotGeneralOp::infer(Adaptor op) {
@@ -85,7 +85,8 @@ SmallVector<Type> MultiDotOp::infer(Adaptor op) {
 static int64_t convSlack(ConvOp::Adaptor op, int64_t index) {
   int64_t padded = tensorType(op.getInput()).getDimSize(index + 2) + op.getPadLow()[index] +
                    op.getPadHigh()[index];
-  return padded - ((tensorType(op.getWeight()).getDimSize(index + 2) - 1) * op.getDilations()[index] + 1);
+  return padded -
+         ((tensorType(op.getWeight()).getDimSize(index + 2) - 1) * op.getDilations()[index] + 1);
 }
 
 LogicalResult ConvOp::check(Adaptor op, ErrorFn error) {
@@ -106,7 +107,8 @@ LogicalResult ConvOp::check(Adaptor op, ErrorFn error) {
                    << "), found " << groups;
   if (input.getDimSize(1) != weight.getDimSize(1) * groups)
     return error() << "expected input dim 1 (" << input.getDimSize(1)
-                   << ") to equal weight dim 1 times groups (" << weight.getDimSize(1) * groups << ")";
+                   << ") to equal weight dim 1 times groups (" << weight.getDimSize(1) * groups
+                   << ")";
   for (int64_t index = 0; index < spatial; ++index)
     if (convSlack(op, index) < 0)
       return error() << "expected the weight to fit the padded input along dim " << index + 2

@@ -79,8 +79,7 @@ Replacement AttentionOp::decompose(OpBuilder &builder) {
   if (getCausal())
     scores = hideFuture(b, builder, scores);
   Value weights = maskedSoftmax(b, scores, columns);
-  Value product =
-      b.create<DotGeneralOp>(weights, b.enter(getValue()), batch, batch, columns, rows);
+  Value product = b.create<DotGeneralOp>(weights, b.enter(getValue()), batch, batch, columns, rows);
   product = b.leave(product, element);
   if (layoutOf(getType()))
     product = b.create<RelayoutOp>(getType(), product);

@@ -12,8 +12,8 @@ LogicalResult CmpOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
 }
 
 /// Elementwise ops keep shape and layout, whatever they do to the element type.
-static LogicalResult checkSamePlaces(StringRef name, RankedTensorType type,
-                                     RankedTensorType result, ErrorFn error) {
+static LogicalResult checkSamePlaces(StringRef name, RankedTensorType type, RankedTensorType result,
+                                     ErrorFn error) {
   if (type.getShape() != result.getShape())
     return error() << "expected " << name << " of the result's shape [" << result.getShape()
                    << "], found [" << type.getShape() << "]";

@@ -14,8 +14,8 @@ static bool isLossless(Type from, Type to) {
     return true;
   auto fromFloat = dyn_cast<FloatType>(from), toFloat = dyn_cast<FloatType>(to);
   if (fromFloat)
-    return toFloat && APFloat::isRepresentableBy(fromFloat.getFloatSemantics(),
-                                                 toFloat.getFloatSemantics());
+    return toFloat &&
+           APFloat::isRepresentableBy(fromFloat.getFloatSemantics(), toFloat.getFloatSemantics());
   unsigned bits = from.getIntOrFloatBitWidth() - (isUnsigned(from) ? 0 : 1);
   if (toFloat)
     return bits <= toFloat.getFPMantissaWidth();

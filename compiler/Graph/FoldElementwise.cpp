@@ -26,8 +26,7 @@ static OpFoldResult evaluate(RankedTensorType type, ArrayRef<Attribute> operands
 using MaybeInt = std::optional<APInt>;
 using MaybeFloat = std::optional<APFloat>;
 
-template <typename OpTy>
-static Value operandOfSame(Value value) {
+template <typename OpTy> static Value operandOfSame(Value value) {
   auto op = value.getDefiningOp<OpTy>();
   return op ? op.getOperand() : Value();
 }

@@ -110,7 +110,7 @@ std::optional<bool> weft::decide(ComparePredicate predicate, Value lhs, Value rh
   auto answer = [](bool always, bool never) {
     return always ? std::optional(true) : never ? std::optional(false) : std::nullopt;
   };
-  bool less = left->high < right->low, greater = left->low > right->high;
+  bool less = left->high<right->low, greater = left->low> right->high;
   bool atMost = left->high <= right->low, atLeast = left->low >= right->high;
   bool equal = atMost && atLeast;
   switch (predicate) {

@@ -59,8 +59,8 @@ LogicalResult ReduceWindowOp::check(Adaptor op, ErrorFn error) {
   for (auto [dim, size, window, dilation] :
        llvm::enumerate(type.getShape(), op.getWindow(), op.getDilations()))
     if (int64_t extent = (window - 1) * dilation + 1; extent > size)
-      return error() << "expected a window of extent " << extent << " to fit dim " << dim << ", found size "
-                     << size;
+      return error() << "expected a window of extent " << extent << " to fit dim " << dim
+                     << ", found size " << size;
   return success();
 }
 

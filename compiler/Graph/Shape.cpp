@@ -36,8 +36,8 @@ LogicalResult BroadcastInDimOp::verify() {
 LogicalResult ReshapeOp::verify() {
   RankedTensorType from = getOperand().getType(), to = getType();
   if (from.getNumElements() != to.getNumElements())
-    return emitOpError() << "expected a result of " << from.getNumElements()
-                         << " elements, found " << to.getNumElements();
+    return emitOpError() << "expected a result of " << from.getNumElements() << " elements, found "
+                         << to.getNumElements();
   return checkSameElement("operand", getOperand(), "result", getResult(),
                           [&] { return emitOpError(); });
 }
@@ -45,8 +45,7 @@ LogicalResult ReshapeOp::verify() {
 LogicalResult TransposeOp::check(Adaptor op, ErrorFn error) {
   int64_t rank = tensorType(op.getOperand()).getRank();
   if (static_cast<int64_t>(op.getPerm().size()) != rank)
-    return error() << "expected perm to have " << rank << " entries, found "
-                   << op.getPerm().size();
+    return error() << "expected perm to have " << rank << " entries, found " << op.getPerm().size();
   return checkDims("perm", op.getPerm(), rank, error);
 }
 

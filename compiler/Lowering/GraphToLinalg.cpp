@@ -44,11 +44,11 @@ Value weft::parallelGeneric(OpBuilder &builder, Location loc, RankedTensorType t
   SmallVector<AffineMap> maps(inputMaps);
   maps.push_back(builder.getMultiDimIdentityMap(type.getRank()));
   SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             builder, loc, type, inputs, init, maps, iterators,
-             [&](OpBuilder &nested, Location loc, ValueRange args) {
-               linalg::YieldOp::create(nested, loc, body(nested, loc, args.drop_back()));
-             })
+  return linalg::GenericOp::create(builder, loc, type, inputs, init, maps, iterators,
+                                   [&](OpBuilder &nested, Location loc, ValueRange args) {
+                                     linalg::YieldOp::create(nested, loc,
+                                                             body(nested, loc, args.drop_back()));
+                                   })
       .getResult(0);
 }
 
@@ -70,11 +70,11 @@ Value weft::reducingGeneric(OpBuilder &builder, Location loc, RankedTensorType t
                             TypedAttr identity, ValueRange inputs, ArrayRef<AffineMap> maps,
                             BodyFn body) {
   Value init = filled(builder, loc, type, identity);
-  return linalg::GenericOp::create(
-             builder, loc, type, inputs, init, maps, iteratorsFor(maps.back()),
-             [&](OpBuilder &nested, Location loc, ValueRange args) {
-               linalg::YieldOp::create(nested, loc, body(nested, loc, args));
-             })
+  return linalg::GenericOp::create(builder, loc, type, inputs, init, maps,
+                                   iteratorsFor(maps.back()),
+                                   [&](OpBuilder &nested, Location loc, ValueRange args) {
+                                     linalg::YieldOp::create(nested, loc, body(nested, loc, args));
+                                   })
       .getResult(0);
 }
 

@@ -28,8 +28,7 @@ void populateConvToLinalg(mlir::RewritePatternSet &patterns, const mlir::TypeCon
 void populateGatherToLinalg(mlir::RewritePatternSet &patterns,
                             const mlir::TypeConverter &converter);
 
-using BodyFn =
-    llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
+using BodyFn = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
 /// A linalg.generic without reductions that makes a tensor of `type`: dim i of the
 /// iteration is dim i of the result. The body gets the elements of `inputs` as stored.

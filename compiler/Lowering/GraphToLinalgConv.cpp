@@ -98,8 +98,8 @@ LogicalResult LowerConv::matchAndRewrite(ConvOp op, OpAdaptor adaptor,
   Value value = Contraction(resultShape, reductions)
                     .emit(rewriter, loc, {input, inputDims}, {weight, weightDims},
                           logical.getElementType(), layout);
-  StoredTensor result = reshapedLogically(rewriter, loc, {value, resultShape, layout},
-                                          logical.getShape());
+  StoredTensor result =
+      reshapedLogically(rewriter, loc, {value, resultShape, layout}, logical.getShape());
   rewriter.replaceOp(op, relayout(rewriter, loc, result, Layout::of(logical)));
   return success();
 }

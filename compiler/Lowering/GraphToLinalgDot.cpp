@@ -28,8 +28,7 @@ struct DotDims {
 /// from `firstFree` on, contracted dims from `firstReduction` on.
 static SmallVector<Contraction::OperandDim> operandDims(int64_t rank, ArrayRef<int64_t> batch,
                                                         ArrayRef<int64_t> contract,
-                                                        int64_t firstFree,
-                                                        int64_t firstReduction) {
+                                                        int64_t firstFree, int64_t firstReduction) {
   SmallVector<Contraction::OperandDim> dims;
   for (int64_t dim = 0; dim < rank; ++dim) {
     if (const int64_t *it = llvm::find(batch, dim); it != batch.end())
@@ -50,10 +49,10 @@ static Value emitDot(OpBuilder &builder, Location loc, const StoredTensor &lhs,
   for (int64_t dim : dims.lhsContract)
     reductions.push_back(lhs.shape[dim]);
   int64_t rhsFree = lhsRank - int64_t(dims.lhsContract.size());
-  Contraction::Operand left{
-      lhs, operandDims(lhsRank, dims.lhsBatch, dims.lhsContract, batches, rank)};
-  Contraction::Operand right{
-      rhs, operandDims(rhsRank, dims.rhsBatch, dims.rhsContract, rhsFree, rank)};
+  Contraction::Operand left{lhs,
+                            operandDims(lhsRank, dims.lhsBatch, dims.lhsContract, batches, rank)};
+  Contraction::Operand right{rhs,
+                             operandDims(rhsRank, dims.rhsBatch, dims.rhsContract, rhsFree, rank)};
   return Contraction(logical.getShape(), reductions)
       .emit(builder, loc, left, right, logical.getElementType(), Layout::of(logical));
 }
@@ -63,8 +62,8 @@ LogicalResult LowerDotGeneral::matchAndRewrite(DotGeneralOp op, OpAdaptor adapto
   StoredTensor lhs(adaptor.getLhs(), cast<RankedTensorType>(op.getLhs().getType()));
   StoredTensor rhs(adaptor.getRhs(), cast<RankedTensorType>(op.getRhs().getType()));
   DotDims dims{op.getLhsBatch(), op.getRhsBatch(), op.getLhsContract(), op.getRhsContract()};
-  rewriter.replaceOp(op, emitDot(rewriter, op.getLoc(), lhs, rhs, dims,
-                                 cast<RankedTensorType>(op.getType())));
+  rewriter.replaceOp(
+      op, emitDot(rewriter, op.getLoc(), lhs, rhs, dims, cast<RankedTensorType>(op.getType())));
   return success();
 }
 
@@ -76,8 +75,8 @@ LogicalResult LowerMultiDot::matchAndRewrite(MultiDotOp op, OpAdaptor adaptor,
   for (auto [value, old, product] :
        llvm::zip_equal(adaptor.getRhs(), op.getRhs(), op.getProducts())) {
     StoredTensor rhs(value, cast<RankedTensorType>(old.getType()));
-    products.push_back(emitDot(rewriter, op.getLoc(), lhs, rhs, dims,
-                               cast<RankedTensorType>(product.getType())));
+    products.push_back(
+        emitDot(rewriter, op.getLoc(), lhs, rhs, dims, cast<RankedTensorType>(product.getType())));
   }
   rewriter.replaceOp(op, products);
   return success();

@@ -20,8 +20,9 @@ struct LowerGather : OpConversionPattern<GatherOp> {
 static Value clampedIndex(OpBuilder &body, Location loc, Value index, Type element, int64_t size) {
   Type wide = body.getI64Type();
   if (index.getType() != wide)
-    index = hasUnsignedElements(element) ? arith::ExtUIOp::create(body, loc, wide, index).getResult()
-                                : arith::ExtSIOp::create(body, loc, wide, index).getResult();
+    index = hasUnsignedElements(element)
+                ? arith::ExtUIOp::create(body, loc, wide, index).getResult()
+                : arith::ExtSIOp::create(body, loc, wide, index).getResult();
   Value zero = arith::ConstantIntOp::create(body, loc, wide, 0);
   Value last = arith::ConstantIntOp::create(body, loc, wide, size - 1);
   index = arith::MaxSIOp::create(body, loc, index, zero);
@@ -45,9 +46,8 @@ LogicalResult LowerGather::matchAndRewrite(GatherOp op, OpAdaptor adaptor,
   auto logical = cast<RankedTensorType>(op.getType());
   Layout layout = Layout::of(logical);
   RankedTensorType type = storageType(logical);
-  StoredTensor operand =
-      untiled(rewriter, loc,
-              {adaptor.getOperand(), cast<RankedTensorType>(op.getOperand().getType())});
+  StoredTensor operand = untiled(
+      rewriter, loc, {adaptor.getOperand(), cast<RankedTensorType>(op.getOperand().getType())});
   auto indexType = cast<RankedTensorType>(op.getIndices().front().getType());
 
   // The indices lie as the leading dims of the result do.

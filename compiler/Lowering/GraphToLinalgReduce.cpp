@@ -47,7 +47,8 @@ static Value emitReduction(OpBuilder &builder, Location loc, ReduceKind kind, Ty
       [&](OpBuilder &body, Location loc, ValueRange args) {
         Value next = decode(body, loc, args.front(), element);
         Value sum = decode(body, loc, args.back(), accumulator);
-        return encode(body, loc, emitCombine(body, loc, kind, sum, next, hasUnsignedElements(element)),
+        return encode(body, loc,
+                      emitCombine(body, loc, kind, sum, next, hasUnsignedElements(element)),
                       accumulator);
       });
   return narrowed(builder, loc, result, storageElementType(element));
@@ -124,8 +125,8 @@ LogicalResult LowerArgReduce::matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
   SmallVector<AffineMap> maps = reductionMaps(rewriter, operand.layout, dim);
   maps.push_back(maps.back());
 
-  auto indexType = RankedTensorType::get(layout.physicalShape(logical.getShape()),
-                                         logical.getElementType());
+  auto indexType =
+      RankedTensorType::get(layout.physicalShape(logical.getShape()), logical.getElementType());
   auto valueType = indexType.clone(storageElementType(element));
   SmallVector<Value> inits{
       filled(rewriter, loc, valueType, reduceIdentity(rewriter, op.getKind(), element)),
@@ -151,9 +152,8 @@ LogicalResult LowerReduceWindow::matchAndRewrite(ReduceWindowOp op, OpAdaptor ad
                                                  ConversionPatternRewriter &rewriter) const {
   Location loc = op.getLoc();
   auto logical = cast<RankedTensorType>(op.getType());
-  StoredTensor operand =
-      untiled(rewriter, loc,
-              {adaptor.getOperand(), cast<RankedTensorType>(op.getOperand().getType())});
+  StoredTensor operand = untiled(
+      rewriter, loc, {adaptor.getOperand(), cast<RankedTensorType>(op.getOperand().getType())});
   const Layout &layout = operand.layout;
 
   int64_t rank = logical.getRank();
@@ -177,9 +177,8 @@ LogicalResult LowerReduceWindow::matchAndRewrite(ReduceWindowOp op, OpAdaptor ad
     maps.push_back(AffineMap::get(dims, 0, windowDims, getContext()));
   }
   maps.push_back(AffineMap::getMultiDimIdentityMap(dims, getContext()).getMajorSubMap(rank));
-  Value result =
-      emitReduction(rewriter, loc, op.getKind(), logical.getElementType(),
-                    layout.physicalShape(logical.getShape()), inputs, maps);
+  Value result = emitReduction(rewriter, loc, op.getKind(), logical.getElementType(),
+                               layout.physicalShape(logical.getShape()), inputs, maps);
   rewriter.replaceOp(
       op, relayout(rewriter, loc, {result, logical.getShape(), layout}, Layout::of(logical)));
   return success();

@@ -33,8 +33,8 @@ struct LowerTranspose : OpConversionPattern<TransposeOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult matchAndRewrite(TransposeOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    Layout seen = Layout::of(cast<RankedTensorType>(op.getOperand().getType()))
-                      .permuted(op.getPerm());
+    Layout seen =
+        Layout::of(cast<RankedTensorType>(op.getOperand().getType())).permuted(op.getPerm());
     StoredTensor result(adaptor.getOperand(), op.getType().getShape(), seen);
     rewriter.replaceOp(op, relayout(rewriter, op.getLoc(), result, Layout::of(op.getType())));
     return success();
@@ -107,9 +107,8 @@ LogicalResult LowerReverse::matchAndRewrite(ReverseOp op, OpAdaptor adaptor,
   SmallVector<AffineExpr> reads;
   for (auto [position, dim] : llvm::enumerate(operand.layout.dims())) {
     AffineExpr index = rewriter.getAffineDimExpr(position);
-    reads.push_back(llvm::is_contained(op.getDims(), dim.dim)
-                        ? operand.shape[dim.dim] - 1 - index
-                        : index);
+    reads.push_back(llvm::is_contained(op.getDims(), dim.dim) ? operand.shape[dim.dim] - 1 - index
+                                                              : index);
   }
   auto type = cast<RankedTensorType>(operand.value.getType());
   AffineMap map = AffineMap::get(type.getRank(), 0, reads, getContext());
@@ -138,6 +137,7 @@ LogicalResult LowerIota::matchAndRewrite(IotaOp op, OpAdaptor,
 }
 
 void weft::populateShapeToLinalg(RewritePatternSet &patterns, const TypeConverter &converter) {
-  patterns.add<LowerBroadcast, LowerReshape, LowerTranspose, LowerRelayout, LowerReverse,
-               LowerIota>(converter, patterns.getContext());
+  patterns
+      .add<LowerBroadcast, LowerReshape, LowerTranspose, LowerRelayout, LowerReverse, LowerIota>(
+          converter, patterns.getContext());
 }

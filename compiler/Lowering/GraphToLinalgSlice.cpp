@@ -31,8 +31,8 @@ static SmallVector<OpFoldResult> perPhysicalDim(Builder &builder, const Layout &
                                                 ArrayRef<int64_t> values, int64_t otherwise) {
   SmallVector<OpFoldResult> result;
   for (PhysicalDim dim : layout.dims())
-    result.push_back(builder.getIndexAttr(
-        dim.part == PhysicalDim::Whole ? values[dim.dim] : otherwise));
+    result.push_back(
+        builder.getIndexAttr(dim.part == PhysicalDim::Whole ? values[dim.dim] : otherwise));
   return result;
 }
 
@@ -51,8 +51,8 @@ LogicalResult LowerSlice::matchAndRewrite(SliceOp op, OpAdaptor adaptor,
       operand.value, perPhysicalDim(rewriter, layout, op.getStart(), 0),
       getAsIndexOpFoldResult(getContext(), physical),
       perPhysicalDim(rewriter, layout, op.getStride(), 1));
-  rewriter.replaceOp(op, relayout(rewriter, loc, {slice, logical.getShape(), layout},
-                                  Layout::of(logical)));
+  rewriter.replaceOp(
+      op, relayout(rewriter, loc, {slice, logical.getShape(), layout}, Layout::of(logical)));
   return success();
 }
 
@@ -80,8 +80,8 @@ LogicalResult LowerPad::matchAndRewrite(PadOp op, OpAdaptor adaptor,
                                    perPhysicalDim(rewriter, layout, op.getLow(), 0),
                                    perPhysicalDim(rewriter, layout, op.getHigh(), 0),
                                    scalarOf(rewriter, loc, adaptor.getValue()));
-  rewriter.replaceOp(op, relayout(rewriter, loc, {padded, logical.getShape(), layout},
-                                  Layout::of(logical)));
+  rewriter.replaceOp(
+      op, relayout(rewriter, loc, {padded, logical.getShape(), layout}, Layout::of(logical)));
   return success();
 }
 
@@ -93,9 +93,8 @@ LogicalResult LowerConcat::matchAndRewrite(ConcatOp op, OpAdaptor adaptor,
   Layout layout = Layout::of(logical);
   if (layout.tileDim == dim)
     layout = layout.withoutTile();
-  Value result =
-      tensor::EmptyOp::create(rewriter, loc, layout.physicalShape(logical.getShape()),
-                              storageType(logical).getElementType());
+  Value result = tensor::EmptyOp::create(rewriter, loc, layout.physicalShape(logical.getShape()),
+                                         storageType(logical).getElementType());
   SmallVector<int64_t> offset(logical.getRank(), 0);
   SmallVector<OpFoldResult> ones(cast<RankedTensorType>(result.getType()).getRank(),
                                  rewriter.getIndexAttr(1));
@@ -107,8 +106,8 @@ LogicalResult LowerConcat::matchAndRewrite(ConcatOp op, OpAdaptor adaptor,
         getAsIndexOpFoldResult(getContext(), layout.physicalShape(operand.shape)), ones);
     offset[dim] += operand.shape[dim];
   }
-  rewriter.replaceOp(op, relayout(rewriter, loc, {result, logical.getShape(), layout},
-                                  Layout::of(logical)));
+  rewriter.replaceOp(
+      op, relayout(rewriter, loc, {result, logical.getShape(), layout}, Layout::of(logical)));
   return success();
 }
 

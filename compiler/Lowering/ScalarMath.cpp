@@ -124,8 +124,7 @@ static Value emitSign(OpBuilder &b, Location loc, Value x, bool isUnsigned) {
   if (auto floating = dyn_cast<FloatType>(type)) {
     Value above = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x, zero);
     Value below = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, zero);
-    Value negative =
-        arith::SelectOp::create(b, loc, below, constant(b, loc, type, -1), zero);
+    Value negative = arith::SelectOp::create(b, loc, below, constant(b, loc, type, -1), zero);
     return arith::SelectOp::create(b, loc, above, one, negative);
   }
   if (isUnsigned)
@@ -243,9 +242,7 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
       .Case(unary.operator()<TanhOp, math::TanhOp>())
       .Case(unary.operator()<ErfOp, math::ErfOp>())
       .Case([&](NegOp) { return emitNeg(b, loc, x[0]); })
-      .Case([&](AbsOp) {
-        return noSign ? x[0] : byType<math::AbsFOp, math::AbsIOp>(b, loc, x);
-      })
+      .Case([&](AbsOp) { return noSign ? x[0] : byType<math::AbsFOp, math::AbsIOp>(b, loc, x); })
       .Case([&](SignOp) { return emitSign(b, loc, x[0], noSign); })
       .Case([&](NotOp) { return emitNot(b, loc, x[0]); })
       .Case([&](RsqrtOp) { return reciprocal(b, loc, math::SqrtOp::create(b, loc, x[0])); })
@@ -319,7 +316,8 @@ static APInt integerIdentity(ReduceKind kind, Type element) {
   case ReduceKind::max:
     return hasUnsignedElements(element) ? APInt::getZero(width) : APInt::getSignedMinValue(width);
   case ReduceKind::min:
-    return hasUnsignedElements(element) ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
+    return hasUnsignedElements(element) ? APInt::getMaxValue(width)
+                                        : APInt::getSignedMaxValue(width);
   }
   llvm_unreachable("unknown reduction");
 }
@@ -331,6 +329,6 @@ TypedAttr weft::reduceIdentity(OpBuilder &b, ReduceKind kind, Type element) {
     return b.getFloatAttr(type, APFloat::getInf(type.getFloatSemantics(), kind == ReduceKind::max));
   }
   Type storage = storageElementType(element);
-  return b.getIntegerAttr(
-      storage, integerIdentity(kind, element).zext(storage.getIntOrFloatBitWidth()));
+  return b.getIntegerAttr(storage,
+                          integerIdentity(kind, element).zext(storage.getIntOrFloatBitWidth()));
 }

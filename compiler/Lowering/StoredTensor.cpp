@@ -18,9 +18,7 @@ using llvm::SmallVector;
 // Layout
 //===----------------------------------------------------------------------===//
 
-Layout Layout::rowMajor(int64_t rank) {
-  return {llvm::to_vector(llvm::seq<int64_t>(rank)), -1, 0};
-}
+Layout Layout::rowMajor(int64_t rank) { return {llvm::to_vector(llvm::seq<int64_t>(rank)), -1, 0}; }
 
 Layout Layout::of(RankedTensorType type) {
   LayoutAttr attr = layoutOf(type);
@@ -142,7 +140,8 @@ Value weft::reshaped(OpBuilder &builder, Location loc, Value value, ArrayRef<int
   if (Value splat = movedSplat(builder, loc, value, shape))
     return splat;
   int64_t rank = shape.size();
-  if (auto groups = getReassociationIndicesForReshape(type, result); groups && rank != type.getRank()) {
+  if (auto groups = getReassociationIndicesForReshape(type, result);
+      groups && rank != type.getRank()) {
     if (rank < type.getRank())
       return tensor::CollapseShapeOp::create(builder, loc, result, value, *groups);
     return tensor::ExpandShapeOp::create(builder, loc, result, value, *groups);
@@ -208,8 +207,8 @@ static Value withoutTile(OpBuilder &builder, Location loc, const StoredTensor &t
                          ArrayRef<int64_t> order) {
   int64_t tileDim = tensor.layout.tileDim;
   SmallVector<PhysicalDim> split = splitDims(order, tileDim);
-  Value value = transposed(builder, loc, tensor.value,
-                           permutationBetween(tensor.layout.dims(), split));
+  Value value =
+      transposed(builder, loc, tensor.value, permutationBetween(tensor.layout.dims(), split));
   int64_t block = llvm::find(order, tileDim) - order.begin();
   SmallVector<int64_t> padded(cast<RankedTensorType>(value.getType()).getShape());
   padded[block] *= padded[block + 1];
@@ -300,7 +299,8 @@ static bool keepsTile(const StoredTensor &tensor, ArrayRef<int64_t> shape,
     return true;
   if (group.from.size() == 1 && group.to.size() == 1)
     return true;
-  return group.from.back() == layout.tileDim && tensor.shape[layout.tileDim] % layout.tileSize == 0 &&
+  return group.from.back() == layout.tileDim &&
+         tensor.shape[layout.tileDim] % layout.tileSize == 0 &&
          shape[group.to.back()] % layout.tileSize == 0;
 }
 
@@ -333,8 +333,8 @@ static std::optional<Layout> layoutAfterReshape(const StoredTensor &tensor,
   for (auto [dim, size] : llvm::enumerate(shape)) {
     if (size != 1)
       continue;
-    auto behind = dim == 0 ? result.order.begin()
-                           : std::next(llvm::find(result.order, int64_t(dim) - 1));
+    auto behind =
+        dim == 0 ? result.order.begin() : std::next(llvm::find(result.order, int64_t(dim) - 1));
     result.order.insert(behind, dim);
   }
   return result;

@@ -12,8 +12,8 @@ namespace weft {
 
 struct TargetInfo {
   std::string triple;
-  std::string features;       ///< LLVM feature string, "+avx2,+fma,-avx512f"
-  int64_t vectorBytes = 16;   ///< width of one vector register
+  std::string features;     ///< LLVM feature string, "+avx2,+fma,-avx512f"
+  int64_t vectorBytes = 16; ///< width of one vector register
   int64_t vectorRegisters = 16;
   int64_t l1Bytes = 32 << 10; ///< data cache of one core
   int64_t l2Bytes = 1 << 20;

@@ -181,17 +181,16 @@ void LayoutChooser::movePaddingOut(ConvOp conv) {
   builder.setInsertionPoint(conv);
   RankedTensorType type = conv.getInput().getType();
   auto scalar = RankedTensorType::get({}, type.getElementType());
-  auto zero = ConstantOp::create(
-      builder, conv.getLoc(), scalar,
-      cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+  auto zero = ConstantOp::create(builder, conv.getLoc(), scalar,
+                                 cast<ElementsAttr>(builder.getZeroAttr(scalar)));
   SmallVector<int64_t> low = {0, 0}, high = {0, 0}, shape(type.getShape());
   llvm::append_range(low, conv.getPadLow());
   llvm::append_range(high, conv.getPadHigh());
   for (auto [size, before, after] : llvm::zip_equal(shape, low, high))
     size += before + after;
   auto paddedType = RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
-  conv.getInputMutable().assign(PadOp::create(builder, conv.getLoc(), paddedType, conv.getInput(),
-                                              zero, low, high));
+  conv.getInputMutable().assign(
+      PadOp::create(builder, conv.getLoc(), paddedType, conv.getInput(), zero, low, high));
   SmallVector<int64_t> none(conv.getPadLow().size(), 0);
   conv.setPadLow(none);
   conv.setPadHigh(none);
@@ -217,8 +216,8 @@ void LayoutChooser::visitConv(ConvOp conv) {
 void LayoutChooser::visitAttention(AttentionOp attention) {
   ValueRange tensors = attention->getOperands().take_front(3);
   auto example = llvm::find_if(tensors, [](Value v) { return isInTokenBlocks(typeOf(v)); });
-  bool enoughTokens = llvm::all_of(
-      tensors, [&](Value tensor) { return chooseTokenLayout(typeOf(tensor), lanes); });
+  bool enoughTokens =
+      llvm::all_of(tensors, [&](Value tensor) { return chooseTokenLayout(typeOf(tensor), lanes); });
   if (example == tensors.end() || !enoughTokens) {
     visitRowMajor(attention);
     return;
@@ -321,13 +320,12 @@ void LayoutChooser::visit(Operation *op) {
                   transposedLayout(layoutOf(transpose.getOperand()), transpose.getPerm()));
       })
       .Case([&](ReshapeOp reshape) {
-        visitFirstOperand(op, reshapedLayout(reshape.getOperand().getType(),
-                                             reshape.getType().getShape()));
+        visitFirstOperand(
+            op, reshapedLayout(reshape.getOperand().getType(), reshape.getType().getShape()));
       })
       .Case([&](BroadcastInDimOp broadcast) {
         visitFirstOperand(op, broadcastLayout(broadcast.getOperand().getType(),
-                                              broadcast.getType().getShape(),
-                                              broadcast.getDims()));
+                                              broadcast.getType().getShape(), broadcast.getDims()));
       })
       .Case([&](ReduceOp reduce) {
         visitFirstOperand(op, reducedLayout(layoutOf(reduce.getOperand()), reduce.getDims()));

@@ -52,7 +52,8 @@ void DedupeKernelsPass::runOnOperation() {
     if (!kernel->hasAttr("weft.kernel"))
       continue;
     SmallVector<func::FuncOp, 1> &candidates = kept[hashOf(kernel)];
-    auto *same = llvm::find_if(candidates, [&](func::FuncOp other) { return areSame(kernel, other); });
+    auto *same =
+        llvm::find_if(candidates, [&](func::FuncOp other) { return areSame(kernel, other); });
     if (same == candidates.end())
       candidates.push_back(kernel);
     else

@@ -10,7 +10,9 @@ using namespace weft;
 
 namespace {
 
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
 
 /// Collects loops and accesses of one op.
 class StructureBuilder {
@@ -74,14 +76,13 @@ bool StructureBuilder::isView() const {
 IterationStructure StructureBuilder::finish() {
   auto reduces = [&](const TensorAccess &tensor) {
     return llvm::any_of(tensor, [&](const DimAccess &dim) {
-      return llvm::any_of(dim.loops, [&](unsigned loop) {
-        return structure.loops[loop] == LoopKind::Reduction;
-      });
+      return llvm::any_of(
+          dim.loops, [&](unsigned loop) { return structure.loops[loop] == LoopKind::Reduction; });
     });
   };
   auto slides = [](const TensorAccess &tensor) {
-    return llvm::any_of(
-        tensor, [](const DimAccess &dim) { return dim.kind == DimAccessKind::Window; });
+    return llvm::any_of(tensor,
+                        [](const DimAccess &dim) { return dim.kind == DimAccessKind::Window; });
   };
   if (isa<CompositeOpInterface>(op))
     structure.kind = IterationKind::Composite;
@@ -224,8 +225,8 @@ void describe(ArgReduceOp op, StructureBuilder &builder) {
 
 void describe(CumulativeOp op, StructureBuilder &builder) {
   for (auto [dim, size] : llvm::enumerate(shapeOf(op.getOperand())))
-    builder.result()[dim] =
-        builder.loop(size, int64_t(dim) == int64_t(op.getDim()) ? LoopKind::Scan : LoopKind::Parallel);
+    builder.result()[dim] = builder.loop(
+        size, int64_t(dim) == int64_t(op.getDim()) ? LoopKind::Scan : LoopKind::Parallel);
   builder.operand(0) = builder.result();
 }
 
@@ -337,9 +338,8 @@ bool IterationStructure::isIdentity() const {
   if (!keepsElementOrder())
     return false;
   return llvm::all_of(operands, [&](const TensorAccess &operand) {
-    return llvm::equal(operand, results.front(), [](const DimAccess &a, const DimAccess &b) {
-      return a.loops == b.loops;
-    });
+    return llvm::equal(operand, results.front(),
+                       [](const DimAccess &a, const DimAccess &b) { return a.loops == b.loops; });
   });
 }
 
@@ -378,18 +378,17 @@ std::optional<IterationStructure> weft::getIterationStructure(Operation *op) {
     return std::nullopt;
 
   StructureBuilder builder(op);
-  bool known =
-      llvm::TypeSwitch<Operation *, bool>(op)
-          .Case<ConstantOp, IotaOp>([&](auto) { return builder.loopsOfResult(), true; })
-          .Case<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, ReverseOp,
-                GatherOp, ReduceOp, ArgReduceOp, CumulativeOp, ReduceWindowOp, DotGeneralOp,
-                MultiDotOp, ConvOp, AttentionOp>(
-              [&](auto typed) { return describe(typed, builder), true; })
-          .Default([&](Operation *other) {
-            if (!other->hasTrait<OpTrait::Elementwise>() && !isa<RelayoutOp>(other))
-              return false;
-            return describeIdentity(other, builder), true;
-          });
+  bool known = llvm::TypeSwitch<Operation *, bool>(op)
+                   .Case<ConstantOp, IotaOp>([&](auto) { return builder.loopsOfResult(), true; })
+                   .Case<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp,
+                         ReverseOp, GatherOp, ReduceOp, ArgReduceOp, CumulativeOp, ReduceWindowOp,
+                         DotGeneralOp, MultiDotOp, ConvOp, AttentionOp>(
+                       [&](auto typed) { return describe(typed, builder), true; })
+                   .Default([&](Operation *other) {
+                     if (!other->hasTrait<OpTrait::Elementwise>() && !isa<RelayoutOp>(other))
+                       return false;
+                     return describeIdentity(other, builder), true;
+                   });
   if (!known)
     return std::nullopt;
   return builder.finish();

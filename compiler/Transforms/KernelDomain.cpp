@@ -137,7 +137,8 @@ LogicalResult DomainInference::uniteExactAccesses(Operation *op) {
 LogicalResult DomainInference::uniteReductions() {
   for (ArrayRef<unsigned> rows : llvm::drop_begin(reduced, reduced.empty() ? 0 : 1)) {
     AxisList first = axes.resolve(reduced.front()), other = axes.resolve(rows);
-    if (first.size() == other.size() && std::is_permutation(first.begin(), first.end(), other.begin()))
+    if (first.size() == other.size() &&
+        std::is_permutation(first.begin(), first.end(), other.begin()))
       continue;
     if (failed(axes.unite(first, other)))
       return failure();
@@ -167,7 +168,8 @@ LogicalResult DomainInference::followShiftedAccesses(Operation *op) {
 
 /// Adds the domain axes under `list`. Fails when one occurs twice, since the value would
 /// then be needed on a diagonal, and when shifts go round in a circle.
-LogicalResult DomainInference::addAxes(ArrayRef<unsigned> list, AxisSet &set, unsigned depth) const {
+LogicalResult DomainInference::addAxes(ArrayRef<unsigned> list, AxisSet &set,
+                                       unsigned depth) const {
   if (depth > shifted.size())
     return failure();
   for (unsigned axis : axes.resolve(list)) {
@@ -196,9 +198,8 @@ LogicalResult DomainInference::collectAxes() {
       for (ArrayRef<unsigned> dim : places.find(result)->second) {
         if (failed(addAxes(dim, set)))
           return failure();
-        if (mustLieAtPoint && llvm::any_of(axes.resolve(dim), [&](unsigned axis) {
-              return shifted.contains(axis);
-            }))
+        if (mustLieAtPoint &&
+            llvm::any_of(axes.resolve(dim), [&](unsigned axis) { return shifted.contains(axis); }))
           return failure();
       }
       bool isView = graph.getStructure(op)->kind == IterationKind::View;

@@ -53,8 +53,7 @@ LayoutAttr weft::channelsLast(MLIRContext *context) {
 
 LayoutAttr weft::chooseConvWeightLayout(RankedTensorType weight, int64_t lanes) {
   int64_t channels = weight.getDimSize(0);
-  bool oneRegisterPadsLess =
-      llvm::alignTo(channels, lanes) < llvm::alignTo(channels, 2 * lanes);
+  bool oneRegisterPadsLess = llvm::alignTo(channels, lanes) < llvm::alignTo(channels, 2 * lanes);
   return LayoutAttr::get(weight.getContext(), {0, 2, 3, 1}, 0,
                          oneRegisterPadsLess ? lanes : 2 * lanes);
 }

@@ -25,6 +25,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
-      "weft-optimize", "graph to optimized: simplify, merge matmuls, choose layouts, bind, decompose",
+      "weft-optimize",
+      "graph to optimized: simplify, merge matmuls, choose layouts, bind, decompose",
       buildOptimizePipeline);
 }

@@ -104,10 +104,10 @@ struct MergeTokens : OpRewritePattern<DotGeneralOp> {
     int64_t tokens = ShapedType::getNumElements(lhs.getShape().drop_back());
     if (fillsVectors(lhs, lanes) || tokens < lanes)
       return rewriter.notifyMatchFailure(dot, "merging gains no vectors");
-    replaceLhs(dot,
-               ReshapeOp::create(rewriter, dot.getLoc(), reshaped(lhs, {tokens, features}),
-                                 dot.getLhs()),
-               rewriter);
+    replaceLhs(
+        dot,
+        ReshapeOp::create(rewriter, dot.getLoc(), reshaped(lhs, {tokens, features}), dot.getLhs()),
+        rewriter);
     return success();
   }
 

@@ -104,8 +104,8 @@ static SmallVector<DimGroup> groupDims(ArrayRef<int64_t> from, ArrayRef<int64_t>
 }
 
 /// The result dim that takes over the tile of an operand dim, or failure.
-static FailureOr<int64_t> moveTile(const DimGroup &group, LayoutAttr layout,
-                                   ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+static FailureOr<int64_t> moveTile(const DimGroup &group, LayoutAttr layout, ArrayRef<int64_t> from,
+                                   ArrayRef<int64_t> to) {
   if (group.from.size() == 1 && group.to.size() == 1)
     return group.to.front();
   bool wholeTiles = from[layout.getTileDim()] % layout.getTileSize() == 0 &&

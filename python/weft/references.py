@@ -135,8 +135,10 @@ def _is_stable(value: Any) -> bool:
     if isinstance(value, types.ModuleType):
         return value.__name__.partition(".")[0] in _STABLE
     module = getattr(value, "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] in _STABLE or (
-        getattr(builtins, getattr(value, "__name__", ""), None) is value
+    return (
+        isinstance(module, str)
+        and module.partition(".")[0] in _STABLE
+        or (getattr(builtins, getattr(value, "__name__", ""), None) is value)
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""From a lowered program to one that can be called: its artifact, fed and read as `Lowered` says."""
+"""From a lowered program to a callable one: its artifact, fed and read as `Lowered` says."""
 
 from __future__ import annotations
 

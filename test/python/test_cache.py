@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+
 import weft
 from weft.errors import WeftWarning
 

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 import torch
-import weft
 from counting import programs
+
+import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
 

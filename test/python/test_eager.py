@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+
 import weft
 from weft.errors import WeftWarning
 

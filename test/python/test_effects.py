@@ -5,8 +5,9 @@ import copy
 
 import pytest
 import torch
-import weft
 from counting import programs
+
+import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The other ways in: exported programs, torch.compile, artifacts on their own; and looking inside."""
+"""The other ways in: exported programs, torch.compile, artifacts alone; and looking inside."""
 
 import io
 
 import pytest
 import torch
-import weft
 from counting import programs
+
+import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 

@@ -3,8 +3,9 @@
 
 import pytest
 import torch
-import weft
 from counting import programs
+
+import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 

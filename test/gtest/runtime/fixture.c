@@ -29,14 +29,16 @@ static int32_t run(WeftContext *context, int32_t thread, int32_t threads) {
 #define TENSOR "\"dtype\":\"f32\",\"shape\":[2,3],\"strides\":[3,1]"
 static const char manifest[] =
     "{\"weft\":\"0\",\"abi\":1,\"llvm\":\"0\",\"cpu_features\":[" FIXTURE_FEATURES
-    "],\"threads_hint\":2,\"entries\":{\"main\":{\"arguments\":[{\"name\":\"x\",\"kind\":\"input\"," TENSOR
-    "}],\"bound\":[],\"results\":[{" TENSOR ",\"alias\":null}],\"arena_bytes\":64,"
-    "\"liveness_bound\":64,\"calls\":[{\"kernel\":\"k\",\"kind\":\"nest\",\"locs\":[[\"a.py\",3,\"f\"]],"
+    "],\"threads_hint\":2,\"entries\":{\"main\":{\"arguments\":[{\"name\":\"x\",\"kind\":"
+    "\"input\"," TENSOR "}],\"bound\":[],\"results\":[{" TENSOR
+    ",\"alias\":null}],\"arena_bytes\":64,"
+    "\"liveness_bound\":64,\"calls\":[{\"kernel\":\"k\",\"kind\":\"nest\",\"locs\":[[\"a.py\",3,"
+    "\"f\"]],"
     "\"flops\":6,\"bytes\":48,\"serial\":false,\"schedule\":{}}],\"asserts\":[\"x is negative\"]}},"
     "\"fallbacks\":[]}";
 
 static const WeftEntry entries[] = {{"main", run, 64, 8, 2}};
 
-__attribute__((visibility("default"))) const WeftArtifact weft_artifact = {
-    WEFT_ABI_MAGIC, FIXTURE_VERSION, sizeof(WeftArtifact), 1, entries, manifest,
-    sizeof(manifest) - 1};
+__attribute__((visibility("default")))
+const WeftArtifact weft_artifact = {WEFT_ABI_MAGIC, FIXTURE_VERSION, sizeof(WeftArtifact), 1,
+                                    entries,        manifest,        sizeof(manifest) - 1};
