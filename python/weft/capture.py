@@ -115,14 +115,21 @@ class _Root(torch.nn.Module):
             object.__setattr__(self, f"t{number}", tensor)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        before = snapshot(self._references).key
+        before = _unobserved_snapshot(self._references)
         try:
             result = self._target(*args, **kwargs)
         finally:
-            if snapshot(self._references).key != before:
+            if _unobserved_snapshot(self._references) != before:
                 self._observed.effects = True
         register_dataclasses(result)
         return result
+
+
+def _unobserved_snapshot(references: References) -> Any:
+    # The tracer must not see that reading the state switches gradients off and on: it
+    # would cut the program in pieces, one for each tensor.
+    with torch._C.DisableTorchFunction():
+        return snapshot(references).key
 
 
 def _refuse_effects(root: _Root) -> None:
