@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Each target installs and builds what it needs first, then says what it does. Stamps under
+# build/ remember finished steps, so that a second run starts at once.
+
+BUILD := build/release
+BIN := .venv/bin
+JOBS := $(shell nproc)
+RUN := $(BIN)/python
+say = @echo "weft: $(strip $(1))"
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench docs build lint lint-code format tidy debug clean
+
+help:
+	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
+	@echo "make test    build, then every test and lint"
+	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
+	@echo "make docs    the ops and passes, as Markdown, into build/docs"
+	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
+	@echo "make lint    formats, includes, FileCheck directives    make format   apply the formats"
+	@echo "make tidy    clang-tidy (minutes)                       make debug    ASan and UBSan build"
+	@echo "make clean   remove build/ and .venv/"
+
+# --- what the machine needs ---
+
+build/stamps/debian: apt-packages.txt tools/setup/install-debian-packages.sh
+	$(call say,looking for the Debian packages of apt-packages.txt)
+	@tools/setup/install-debian-packages.sh
+	@mkdir -p $(@D) && touch $@
+
+# The build tree holds the package: sources are linked, modules lie beside them.
+.venv/stamp: requirements-dev.txt | build/stamps/debian
+	$(call say,making .venv and installing the Python packages of $<)
+	@test -x $(BIN)/python || tools/setup/make-venv.sh .venv
+	@$(BIN)/python -m pip install --disable-pip-version-check --requirement $<
+	@echo $(CURDIR)/$(BUILD)/python > $$(echo .venv/lib/python*/site-packages)/weft.pth
+	@touch $@
+
+.venv/stamp-bench: requirements-bench.txt .venv/stamp
+	$(call say,installing the systems to compare with: $<)
+	@$(BIN)/python -m pip install --disable-pip-version-check --requirement $<
+	@touch $@
+
+# --- build ---
+
+build/%/build.ninja: CMakePresets.json | build/stamps/debian .venv/stamp
+	$(call say,configuring $(@D))
+	@cmake --preset $* -D Python_EXECUTABLE=$(CURDIR)/$(BIN)/python \
+	  -D WEFT_LIT=$(CURDIR)/$(BIN)/lit
+
+build: $(BUILD)/build.ninja .venv/stamp build/stamps/debian
+	$(call say,building $(BUILD) with $(JOBS) jobs)
+	@cmake --build --preset release --parallel $(JOBS)
+
+debug: build/debug/build.ninja .venv/stamp build/stamps/debian
+	$(call say,building build/debug with $(JOBS) jobs)
+	@cmake --build --preset debug --parallel $(JOBS)
+
+# --- run ---
+
+demo: build
+	$(call say,running the demo)
+	@$(RUN) examples/demo.py $(DEMO_ARGS)
+
+bench: build .venv/stamp-bench
+	$(call say,running the benchmarks)
+	@$(RUN) benchmarks/run.py $(BENCH_ARGS)
+
+# Every suite runs, whatever the others said; pytest's summary is the last line.
+test: build
+	@failed=""; \
+	echo "weft: lints"; $(MAKE) --no-print-directory lint-code || failed="$$failed lint"; \
+	echo "weft: lit tests"; cmake --build --preset release --target check-weft-lit || failed="$$failed lit"; \
+	echo "weft: C++ tests"; \
+	ctest --test-dir $(BUILD) --output-on-failure --progress --parallel $(JOBS) \
+	  || failed="$$failed ctest"; \
+	test -z "$$failed" || echo "weft: failed before the Python tests:$$failed"; \
+	echo "weft: Python tests"; $(RUN) -m pytest -q $(PYTEST_ARGS) && test -z "$$failed"
+
+lint: .venv/stamp lint-code
+
+lint-code:
+	$(call say,checking includes and FileCheck directives; clang-format and ruff)
+	@$(BIN)/python tools/check-includes.py
+	@$(BIN)/python tools/check-filecheck.py
+	@git ls-files '*.c' '*.cpp' '*.h' | xargs clang-format-22 --dry-run --Werror
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+
+format: .venv/stamp
+	$(call say,formatting C++ and Python)
+	@git ls-files '*.c' '*.cpp' '*.h' | xargs clang-format-22 -i
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+tidy: build
+	$(call say,running clang-tidy)
+	@git ls-files 'compiler/*.cpp' 'runtime/*.cpp' 'python/*.cpp' 'tools/*.cpp' \
+	  | xargs --max-args=1 --max-procs=$(JOBS) clang-tidy-22 --quiet -p $(BUILD)
+
+TBLGEN = mlir-tblgen-22 -I . -I /usr/lib/llvm-22/include
+
+docs: build/stamps/debian
+	$(call say,writing the ops and passes into build/docs)
+	@mkdir -p build/docs
+	@$(TBLGEN) -gen-op-doc -dialect=weft compiler/Graph/Ops.td -o build/docs/ops.md
+	@for room in Transforms Kernels Lowering; do \
+	  $(TBLGEN) -gen-pass-doc compiler/$$room/Passes.td -o build/docs/passes-$$room.md; done
+	@ls build/docs
+
+clean:
+	$(call say,removing build and .venv)
+	@rm -rf build .venv
