@@ -60,11 +60,11 @@ debug: build/debug/build.ninja .venv/stamp build/stamps/debian
 
 demo: build
 	$(call say,running the demo)
-	@$(RUN) examples/demo.py $(DEMO_ARGS)
+	@$(RUN) -m examples.demo $(DEMO_ARGS)
 
 bench: build .venv/stamp-bench
 	$(call say,running the benchmarks)
-	@$(RUN) benchmarks/run.py $(BENCH_ARGS)
+	@$(RUN) -m benchmarks.run $(BENCH_ARGS)
 
 # Every suite runs, whatever the others said; pytest's summary is the last line.
 test: build

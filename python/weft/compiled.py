@@ -9,6 +9,7 @@ has to run them.
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -154,6 +155,17 @@ class Compiled:
         return lower_to(build.graph, stage, build.options)
 
     @property
+    def compile_seconds(self) -> dict[str, float]:
+        """How long the latest program took: `capture` and `lower` up to the graph, `build`
+        from there to the loaded artifact; the compiler's own stages, which are part of
+        `build`, unless the artifact was found in the cache.
+
+        Raises: errors.Error, if nothing has been compiled.
+        """
+        latest = self._latest()
+        return {**latest.seconds, **latest.build.seconds}
+
+    @property
     def artifact_path(self) -> Path:
         """Where the latest program's artifact lies."""
         return Path(self._latest().build.artifact.path)
@@ -208,8 +220,12 @@ class Compiled:
         self, state: Snapshot, signature: Signature, args: tuple, kwargs: dict[str, Any]
     ) -> Specialized:
         try:
+            start = time.perf_counter()
             captured = self._capture.capture(args, kwargs)
-            return specialize(captured.program, signature, captured.resolve, self.options)
+            seconds = {"capture": time.perf_counter() - start}
+            made = specialize(captured.program, signature, captured.resolve, self.options)
+            made.seconds = {**seconds, **made.seconds}
+            return made
         except HasEffects as why:
             state.restore()
             self._given_up = why.reason
