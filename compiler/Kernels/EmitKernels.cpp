@@ -3,6 +3,7 @@
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Kernels.h"
+#include "compiler/Kernels/VectorMath.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -41,6 +42,7 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
     return source.emitError("no emitter takes this kernel");
   }
   kernel.replaceSource();
+  expandVectorMath(kernel.emitted);
   return success();
 }
 

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Expands elementary functions of f32 vectors. Each reduces its argument to a short
+// interval, evaluates a polynomial there (VectorMathTables.h) and undoes the reduction, for
+// all lanes alike: branches become selects. The reductions are those of W. J. Cody and
+// W. Waite, "Software Manual for the Elementary Functions", 1980.
+#include "compiler/Kernels/VectorMath.h"
+#include "compiler/Kernels/VectorMathTables.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <limits>
+
+using namespace mlir;
+using namespace weft;
+
+// ln 2 in two parts. The first has 13 significant bits, so its product with any exponent
+// is exact.
+constexpr float log2OfE = 0x1.715476p+0f;
+constexpr float ln2High = 0x1.62e4p-1f;
+constexpr float ln2Low = 0x1.7f7d1cp-20f;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+// Adding this to a small float leaves the nearest integer in the low bits of the sum.
+constexpr float integerShift = 0x1.8p23f;
+constexpr int32_t exponentBias = 127;
+constexpr int32_t mantissaBits = 23;
+constexpr int32_t sqrtHalfBits = 0x3f3504f3;
+
+namespace {
+/// Vector arithmetic at one place, on vectors of one type.
+class VectorCode {
+public:
+  VectorCode(Operation *op, VectorType type)
+      : b(op->getLoc(), op), type(type), intType(type.clone(b.getI32Type())) {}
+
+  Value exp(Value x);
+  Value expm1(Value x);
+  Value log(Value x);
+  Value log1p(Value x);
+  Value tanh(Value x);
+  Value erf(Value x);
+
+private:
+  /// exp(x) = 2^n * exp(r), |r| <= ln(2) / 2.
+  struct Reduced {
+    Value biased; ///< an integer whose low bits are n + bias
+    Value r;
+  };
+  Reduced reduce(Value x, int32_t bias);
+  Value expOfReduced(Value r);
+  /// exp where neither its value nor 2^n leaves the normal floats.
+  Value expInRange(Value x);
+  /// log(2^exponent * (1 + f)), sqrt(1/2) <= 1 + f < sqrt(2).
+  Value logOfParts(Value exponent, Value f);
+  /// n = floor(log2(x / sqrt(1/2))); also the bits of x less those of sqrt(1/2).
+  std::pair<Value, Value> exponentOf(Value x);
+  /// The values of log at and beyond its pole, for `x` with `log` right elsewhere.
+  Value withPole(Value x, float pole, Value log);
+
+  Value polynomial(ArrayRef<float> coefficients, Value x) {
+    Value sum = constant(coefficients.back());
+    for (float coefficient : llvm::reverse(coefficients.drop_back()))
+      sum = fma(sum, x, constant(coefficient));
+    return sum;
+  }
+
+  Value constant(float value) { return splat(type, b.getF32FloatAttr(value)); }
+  Value constant(int32_t value) { return splat(intType, b.getI32IntegerAttr(value)); }
+  Value splat(VectorType of, Attribute value) {
+    return arith::ConstantOp::create(b, DenseElementsAttr::get(of, value));
+  }
+
+  Value fma(Value x, Value y, Value z) { return math::FmaOp::create(b, x, y, z); }
+  Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
+  Value sub(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
+  Value div(Value x, Value y) { return arith::DivFOp::create(b, x, y); }
+  Value negate(Value x) { return arith::NegFOp::create(b, x); }
+  Value absolute(Value x) { return math::AbsFOp::create(b, x); }
+  Value withSignOf(Value x, Value sign) { return math::CopySignOp::create(b, x, sign); }
+
+  Value bitsOf(Value x) { return arith::BitcastOp::create(b, intType, x); }
+  Value fromBits(Value bits) { return arith::BitcastOp::create(b, type, bits); }
+  Value toFloat(Value integer) { return arith::SIToFPOp::create(b, type, integer); }
+  Value subInt(Value x, Value y) { return arith::SubIOp::create(b, x, y); }
+  Value shiftRight(Value x, int32_t by) { return arith::ShRSIOp::create(b, x, constant(by)); }
+  Value shiftLeft(Value x, int32_t by) { return arith::ShLIOp::create(b, x, constant(by)); }
+  /// The float 2^(k - bias), where the low bits of `biased` are k.
+  Value powerOfTwo(Value biased) { return fromBits(shiftLeft(biased, mantissaBits)); }
+
+  // Ordered: false for NaN.
+  Value less(Value x, Value y) { return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, y); }
+  Value equal(Value x, Value y) {
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, x, y);
+  }
+  Value select(Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(b, condition, yes, no);
+  }
+  // NaN passes: the comparison is false, and x86 has one instruction for just this.
+  Value atMost(Value x, float bound) {
+    Value limit = constant(bound);
+    return select(less(limit, x), limit, x);
+  }
+  Value atLeast(Value x, float bound) {
+    Value limit = constant(bound);
+    return select(less(x, limit), limit, x);
+  }
+
+  ImplicitLocOpBuilder b;
+  VectorType type, intType;
+};
+} // namespace
+
+VectorCode::Reduced VectorCode::reduce(Value x, int32_t bias) {
+  // The shift is a multiple of 2^22, so it leaves no trace once the low 9 bits are shifted
+  // into the exponent field.
+  Value shift = constant(integerShift + bias);
+  Value shifted = fma(x, constant(log2OfE), shift);
+  Value n = sub(shifted, shift); // exact
+  Value r = fma(n, constant(-ln2High), x);
+  return {bitsOf(shifted), fma(n, constant(-ln2Low), r)};
+}
+
+Value VectorCode::expOfReduced(Value r) {
+  Value one = constant(1.0f);
+  Value tail = polynomial(vector_math::expTail, r);
+  return fma(fma(tail, r, one), r, one);
+}
+
+Value VectorCode::expInRange(Value x) {
+  auto [biased, r] = reduce(x, exponentBias);
+  return mul(expOfReduced(r), powerOfTwo(biased));
+}
+
+Value VectorCode::exp(Value x) {
+  // Beyond these bounds the results are infinity and zero, by the scaling below.
+  x = atLeast(atMost(x, 89.0f), -104.0f);
+  // 2^n may be no float where the result still is one; two factors always are, and only
+  // the second product can round.
+  auto [biased, r] = reduce(x, 2 * exponentBias);
+  Value half = shiftRight(biased, 1);
+  Value rest = subInt(biased, half);
+  return mul(mul(expOfReduced(r), powerOfTwo(half)), powerOfTwo(rest));
+}
+
+Value VectorCode::expm1(Value x) {
+  Value clamped = atLeast(atMost(x, 89.0f), -20.0f);
+  // 2^n expm1(r) + (2^n - 1), all halved so that 2^128 does not occur.
+  auto [biased, r] = reduce(clamped, exponentBias - 1);
+  Value tail = polynomial(vector_math::expm1Tail, r);
+  Value reduced = fma(tail, mul(r, r), r);
+  Value scale = powerOfTwo(biased);
+  Value halved = fma(scale, reduced, sub(scale, constant(0.5f)));
+  // Zeros keep their sign.
+  return select(equal(x, constant(0.0f)), x, mul(halved, constant(2.0f)));
+}
+
+std::pair<Value, Value> VectorCode::exponentOf(Value x) {
+  Value bits = subInt(bitsOf(x), constant(sqrtHalfBits));
+  return {shiftRight(bits, mantissaBits), bits};
+}
+
+Value VectorCode::logOfParts(Value exponent, Value f) {
+  Value tail = polynomial(vector_math::logTail, f);
+  Value low = fma(mul(f, f), tail, mul(exponent, constant(ln2Low)));
+  // exponent * ln2High + f in two parts (T. J. Dekker, "A floating-point technique for
+  // extending the available precision", 1971); the product, if not 0, is the larger.
+  Value high = fma(exponent, constant(ln2High), f);
+  Value lost = add(fma(exponent, constant(ln2High), negate(high)), f);
+  return add(high, add(lost, low));
+}
+
+Value VectorCode::withPole(Value x, float pole, Value log) {
+  Value atPole = constant(pole);
+  Value outside = select(equal(x, atPole), constant(-infinity),
+                         constant(std::numeric_limits<float>::quiet_NaN()));
+  Value inside = select(equal(x, constant(infinity)), x, log);
+  return select(less(atPole, x), inside, outside);
+}
+
+Value VectorCode::log(Value x) {
+  // Denormals have no exponent of their own until they are scaled.
+  Value denormal = less(x, constant(std::numeric_limits<float>::min()));
+  Value scaled = select(denormal, mul(x, constant(0x1p23f)), x);
+  Value correction = select(denormal, constant(-23.0f), constant(0.0f));
+  auto [exponent, bits] = exponentOf(scaled);
+  Value fraction = arith::AndIOp::create(b, bits, constant((1 << mantissaBits) - 1));
+  Value mantissa = fromBits(arith::AddIOp::create(b, fraction, constant(sqrtHalfBits)));
+  Value f = sub(mantissa, constant(1.0f));
+  return withPole(x, 0.0f, logOfParts(add(toFloat(exponent), correction), f));
+}
+
+Value VectorCode::log1p(Value x) {
+  // 1 + x rounded serves to find the exponent; f is made from x itself and rounds once.
+  auto [exponent, bits] = exponentOf(add(x, constant(1.0f)));
+  // 2^-exponent may be denormal, 4 times that is not.
+  Value fourfold = powerOfTwo(subInt(constant(exponentBias + 2), exponent));
+  Value scale = mul(fourfold, constant(0.25f));
+  Value f = fma(x, scale, sub(scale, constant(1.0f)));
+  Value log = withPole(x, -1.0f, logOfParts(toFloat(exponent), f));
+  // Zeros keep their sign.
+  return select(equal(x, constant(0.0f)), x, log);
+}
+
+Value VectorCode::tanh(Value x) {
+  Value magnitude = absolute(x);
+  Value squared = mul(magnitude, magnitude);
+  Value near = fma(mul(squared, magnitude), polynomial(vector_math::tanhTail, squared), magnitude);
+  // 1 - 2 / (exp(2 |x|) + 1), which is 1 from 9.02 on.
+  Value bounded = atMost(magnitude, 10.0f);
+  Value power = expInRange(add(bounded, bounded));
+  Value one = constant(1.0f);
+  Value far = sub(one, div(constant(2.0f), add(power, one)));
+  Value isNear = less(magnitude, constant(vector_math::tanhNearBelow));
+  return withSignOf(select(isNear, near, far), x);
+}
+
+Value VectorCode::erf(Value x) {
+  Value magnitude = absolute(x);
+  Value squared = mul(magnitude, magnitude);
+  Value near = fma(magnitude, polynomial(vector_math::erfNear, squared), magnitude);
+  // 1 - exp(log(1 - erf(|x|))), which is 1 from 3.92 on.
+  Value bounded = atMost(magnitude, 3.95f);
+  Value logarithm = fma(polynomial(vector_math::erfFar, bounded), bounded, negate(bounded));
+  Value far = sub(constant(1.0f), expInRange(logarithm));
+  Value isNear = less(magnitude, constant(vector_math::erfNearBelow));
+  return withSignOf(select(isNear, near, far), x);
+}
+
+/// The value of `op` in vector arithmetic, or null when it is not one of ours.
+static Value expand(Operation *op) {
+  auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
+  if (!type || !type.getElementType().isF32())
+    return {};
+  VectorCode code(op, type);
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::ExpOp exp) { return code.exp(exp.getOperand()); })
+      .Case([&](math::ExpM1Op expm1) { return code.expm1(expm1.getOperand()); })
+      .Case([&](math::LogOp log) { return code.log(log.getOperand()); })
+      .Case([&](math::Log1pOp log1p) { return code.log1p(log1p.getOperand()); })
+      .Case([&](math::TanhOp tanh) { return code.tanh(tanh.getOperand()); })
+      .Case([&](math::ErfOp erf) { return code.erf(erf.getOperand()); })
+      .Default(Value());
+}
+
+void weft::expandVectorMath(func::FuncOp kernel) {
+  kernel.walk([](Operation *op) {
+    if (Value expanded = expand(op)) {
+      op->getResult(0).replaceAllUsesWith(expanded);
+      op->erase();
+    }
+  });
+}

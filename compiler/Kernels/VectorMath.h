@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Elementary functions of f32 vectors in vector arithmetic, where the library offers only
+// a call per lane.
+#ifndef WEFT_COMPILER_KERNELS_VECTORMATH_H
+#define WEFT_COMPILER_KERNELS_VECTORMATH_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weft {
+
+/// Rewrite exp, expm1, log, log1p, tanh and erf of f32 vectors in `kernel` into arith ops
+/// and fma. Scalars and other element types stay.
+///
+/// Largest errors over all floats: exp and log 1 ULP; expm1, log1p, tanh and erf 2 ULP.
+/// Signed zeros, infinities, NaN, overflow and denormals behave as in IEEE 754's
+/// recommended functions; nothing is assumed about values (no fast-math).
+void expandVectorMath(mlir::func::FuncOp kernel);
+
+} // namespace weft
+
+#endif

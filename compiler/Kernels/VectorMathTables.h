@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Polynomials of VectorMath, lowest coefficient first, as tools/fit-vector-math.py prints
+// them; the errors are relative to the function's value.
+#ifndef WEFT_COMPILER_KERNELS_VECTORMATHTABLES_H
+#define WEFT_COMPILER_KERNELS_VECTORMATHTABLES_H
+
+namespace weft::vector_math {
+
+/// exp(x) = 1 + x + x^2 p(x), -0.347 <= x <= 0.347; error 0.05 * 2^-24.
+constexpr float expTail[] = {
+    0.499999940f, 0.166665211f, 0.0416682735f, 0.00836868584f, 0.00138201355f,
+};
+
+/// expm1(x) = x + x^2 p(x), -0.347 <= x <= 0.347; error 0.01 * 2^-24.
+constexpr float expm1Tail[] = {
+    0.500000000f, 0.166666657f, 0.0416664928f, 0.00833354425f, 0.00139323424f, 0.000197633970f,
+};
+
+/// log(1 + x) = x + x^2 p(x), -0.293 <= x <= 0.414; error 0.07 * 2^-24.
+constexpr float logTail[] = {
+    -0.499999881f, 0.333333254f,  -0.250016004f, 0.200019613f,   -0.166087180f,
+    0.141822726f,  -0.132463440f, 0.129014179f,  -0.0760925934f,
+};
+
+/// tanh(x) = x + x^3 p(x^2), 0 <= x <= 0.625; error 0.08 * 2^-24.
+constexpr float tanhTail[] = {
+    -0.333332807f, 0.133314088f, -0.0537370592f, 0.0206308626f, -0.00569625339f,
+};
+
+/// erf(x) = x + x p(x^2), 0 <= x <= 0.93; error 0.29 * 2^-24.
+constexpr float erfNear[] = {
+    0.128379151f, -0.376124889f, 0.112817310f, -0.0267629661f, 0.00498735253f, -0.000595958380f,
+};
+
+/// log(1 - erf(x)) = -x + x p(x), 0.92 <= x <= 3.95; error 0.01 * 2^-24.
+constexpr float erfFar[] = {
+    -0.128648490f,   -0.635151327f,   -0.106236845f,    0.0237620194f,
+    -0.00364242936f, 0.000322793669f, -1.12298903e-05f,
+};
+
+/// Where tanh and erf change from one form to the other, inside both fitted intervals.
+constexpr float tanhNearBelow = 0.625f;
+constexpr float erfNearBelow = 0.925f;
+
+} // namespace weft::vector_math
+
+#endif

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fit the polynomials of compiler/Kernels/VectorMathTables.h and print them.
+
+Every function is written as `function(x) = fixed(x) + factor(x) * polynomial(variable(x))`;
+the polynomial minimises the largest error relative to `scale(x)`, on Chebyshev nodes of the
+interval, by Lawson's iteration: least squares whose weights grow where the error is large
+(C. L. Lawson, "Contributions to the theory of linear least maximum approximation", 1961).
+Coefficients become float32 one by one, the lowest first, and those left are fitted again,
+so that the later ones make up for the rounding of the earlier ones.
+
+Needs numpy and mpmath. Deterministic; takes a few seconds.
+"""
+
+from dataclasses import dataclass
+from typing import Callable
+
+import mpmath
+import numpy as np
+
+Function = Callable[[np.ndarray], np.ndarray]
+NODES = 1500
+ROUNDS = 60
+
+
+def reference(function: Callable) -> Function:
+    """`function` of mpmath at 40 digits, elementwise."""
+
+    def evaluate(x: np.ndarray) -> np.ndarray:
+        with mpmath.workdps(40):
+            return np.array([float(function(mpmath.mpf(v))) for v in x])
+
+    return evaluate
+
+
+@dataclass
+class Fit:
+    """One polynomial: what it stands for, `target(x)`, with `weight(x)` turning its absolute
+    error into the relative error of the function that is computed from it."""
+
+    name: str
+    formula: str
+    terms: int
+    low: float
+    high: float
+    target: Callable
+    weight: Callable
+    variable: Function
+
+
+def lawson(basis: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Coefficients that make the largest |basis @ c - target| nearly smallest."""
+    columns = np.abs(basis).max(axis=0)
+    weights = np.ones(len(target)) / len(target)
+    best, least = None, np.inf
+    for _ in range(ROUNDS):
+        root = np.sqrt(weights)
+        found = np.linalg.lstsq((basis / columns) * root[:, None], target * root, rcond=None)[0]
+        error = np.abs(basis @ (found / columns) - target)
+        if error.max() < least:
+            best, least = found / columns, error.max()
+        weights *= error
+        weights /= weights.sum()
+    return best
+
+
+def fit(problem: Fit) -> tuple[list[np.float32], float]:
+    """Float32 coefficients, lowest first, and the largest weighted error they leave."""
+    angle = (np.arange(NODES) + 0.5) * np.pi / NODES
+    x = (problem.low + problem.high) / 2 + (problem.high - problem.low) / 2 * np.cos(angle)
+    x = x[np.abs(x) > 1e-4]  # the targets are quotients that cancel around zero
+    weight = reference(problem.weight)(x)
+    target = reference(problem.target)(x) * weight
+    powers = problem.variable(x)[:, None] ** np.arange(problem.terms)
+    basis = powers * weight[:, None]
+    rounded: list[np.float32] = []
+    for term in range(problem.terms):
+        rest = target - basis[:, :term] @ np.array(rounded, dtype=np.float64)
+        rounded.append(np.float32(lawson(basis[:, term:], rest)[0]))
+    error = np.abs(basis @ np.array(rounded, dtype=np.float64) - target).max()
+    return rounded, float(error)
+
+
+def identity(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+def square(x: np.ndarray) -> np.ndarray:
+    return x * x
+
+
+HALF_LN2 = float(mpmath.log(2) / 2) * 1.001  # rounding to the nearest n is not exact
+ROOT2 = float(mpmath.sqrt(2))
+
+FITS = [
+    Fit(
+        "expTail",
+        "exp(x) = 1 + x + x^2 p(x)",
+        5,
+        -HALF_LN2,
+        HALF_LN2,
+        lambda r: (mpmath.exp(r) - 1 - r) / r**2,
+        lambda r: r**2 / mpmath.exp(r),
+        identity,
+    ),
+    Fit(
+        "expm1Tail",
+        "expm1(x) = x + x^2 p(x)",
+        6,
+        -HALF_LN2,
+        HALF_LN2,
+        lambda r: (mpmath.exp(r) - 1 - r) / r**2,
+        lambda r: abs(r**2 / mpmath.expm1(r)),
+        identity,
+    ),
+    Fit(
+        "logTail",
+        "log(1 + x) = x + x^2 p(x)",
+        9,
+        ROOT2 / 2 - 1,
+        ROOT2 - 1,
+        lambda f: (mpmath.log(1 + f) - f) / f**2,
+        lambda f: abs(f**2 / mpmath.log(1 + f)),
+        identity,
+    ),
+    Fit(
+        "tanhTail",
+        "tanh(x) = x + x^3 p(x^2)",
+        5,
+        0.0,
+        0.625,
+        lambda x: (mpmath.tanh(x) - x) / x**3,
+        lambda x: x**3 / mpmath.tanh(x),
+        square,
+    ),
+    Fit(
+        "erfNear",
+        "erf(x) = x + x p(x^2)",
+        6,
+        0.0,
+        0.93,
+        lambda x: (mpmath.erf(x) - x) / x,
+        lambda x: x / mpmath.erf(x),
+        square,
+    ),
+    Fit(
+        "erfFar",
+        "log(1 - erf(x)) = -x + x p(x)",
+        7,
+        0.92,
+        3.95,
+        lambda x: (mpmath.log(mpmath.erfc(x)) + x) / x,
+        # d erf = erfc * d log(erfc)
+        lambda x: x * mpmath.erfc(x) / mpmath.erf(x),
+        identity,
+    ),
+]
+
+
+def main() -> None:
+    for problem in FITS:
+        coefficients, error = fit(problem)
+        print(f"/// {problem.formula}, {problem.low:.3g} <= x <= {problem.high:.3g}; ", end="")
+        print(f"error {error * 2**24:.2f} * 2^-24.")
+        print(f"constexpr float {problem.name}[] = {{")
+        print(*(f"    {coefficient:#.9g}f," for coefficient in coefficients), sep="\n")
+        print("};\n")
+
+
+if __name__ == "__main__":
+    main()
