@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: weft-opt %s -weft-emit-kernels=isa=avx2 -split-input-file | FileCheck %s
+
+#id = affine_map<(i) -> (i)>
+
+// The result is scaled by 2^n in two steps, so that denormals round once.
+// CHECK-LABEL: func.func private @exp
+// CHECK-DAG:     %[[SHIFT:.*]] = arith.constant dense<0x4B4000FE> : vector<8xf32>
+// CHECK-DAG:     %[[LOG2E:.*]] = arith.constant dense<1.44269502> : vector<8xf32>
+// CHECK:         %[[SHIFTED:.*]] = math.fma %{{.*}}, %[[LOG2E]], %[[SHIFT]] : vector<8xf32>
+// CHECK:         arith.subf %[[SHIFTED]], %[[SHIFT]]
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[SHIFTED]] : vector<8xf32> to vector<8xi32>
+// CHECK:         %[[HALF:.*]] = arith.shrsi %[[BITS]]
+// CHECK:         %[[REST:.*]] = arith.subi %[[BITS]], %[[HALF]]
+// CHECK:         %[[FIRST:.*]] = arith.mulf
+// CHECK:         arith.mulf %[[FIRST]]
+// CHECK-NOT:     math.exp
+func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %r = math.exp %a : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// CHECK-LABEL: func.func private @every_function
+// CHECK-NOT:     math.{{exp|log|tanh|erf}}
+// CHECK:         return
+func.func private @every_function(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %0 = math.exp %a : f32
+    %1 = math.expm1 %0 : f32
+    %2 = math.log %1 : f32
+    %3 = math.log1p %2 : f32
+    %4 = math.tanh %3 : f32
+    %5 = math.erf %4 : f32
+    linalg.yield %5 : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// Other element types keep the library's functions.
+// CHECK-LABEL: func.func private @double
+// CHECK:         math.exp %{{.*}} : vector<{{.*}}xf64>
+func.func private @double(%x: tensor<64xf64>) -> tensor<64xf64>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf64>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf64>) outs(%e : tensor<64xf64>) {
+  ^bb0(%a: f64, %out: f64):
+    %r = math.exp %a : f64
+    linalg.yield %r : f64
+  } -> tensor<64xf64>
+  return %y : tensor<64xf64>
+}
+
+// -----
+
+// So does a scalar.
+// CHECK-LABEL: func.func private @scalar
+// CHECK:         math.tanh %{{.*}} : f32
+func.func private @scalar(%x: tensor<f32>) -> tensor<f32> attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<f32>
+  %y = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>],
+                       iterator_types = []}
+      ins(%x : tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%a: f32, %out: f32):
+    %r = math.tanh %a : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  return %y : tensor<f32>
+}
