@@ -5,6 +5,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_link_options(-fuse-ld=lld)
 endif()
 if(WEFT_SANITIZE)
-  target_compile_options(weft_options INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
+  target_compile_options(weft_options INTERFACE -fsanitize=address,undefined
+                         -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(weft_options INTERFACE -fsanitize=address,undefined)
 endif()
