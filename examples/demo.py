@@ -151,13 +151,12 @@ class Demo:
 
     def where_to_look(self) -> None:
         trial = self.trials[0]
-        artifact = trial.compiled.artifact_path
         graph = OUTPUT / f"{trial.name}.mlir"
         graph.write_text(trial.compiled.ir("graph"), "utf-8")
         self.console.rule("Inside")
         for each in self.trials:
-            path = each.compiled.artifact_path
-            self.console.print(f"{each.title}: {_size(path)}, {path}", soft_wrap=True)
+            size = each.artifact.stat().st_size / 1024
+            self.console.print(f"{each.title}: {size:.0f} KiB, {each.artifact}", soft_wrap=True)
         python = os.path.relpath(sys.executable)
         show = f"{python} -m examples.inside {trial.name}"
         for command, meaning in (
@@ -165,13 +164,9 @@ class Demo:
             (f"{show} kernels", 'compiled.ir("kernels"), or any other stage'),
             (f"{WEFT_OPT} {graph} --weft-optimize --weft-fuse-kernels", "passes, one by one"),
             (f"WEFT_DUMP=dump WEFT_CACHE_DIR=fresh {show} report", "a file for each stage"),
-            (f"llvm-objdump-22 -d {artifact}", "the machine code"),
+            (f"llvm-objdump-22 -d {trial.artifact}", "the machine code"),
         ):
             self.console.print(f"  [bold]{command}[/]\n      {meaning}", soft_wrap=True)
-
-
-def _size(path: Path) -> str:
-    return f"{path.stat().st_size / 1024:.0f} KiB"
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

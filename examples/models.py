@@ -11,7 +11,7 @@ from torch import nn
 
 from examples.fashion_mnist import ConvNet, Mlp
 
-IMAGES_PER_CALL = 100
+IMAGES_PER_CALL = 64
 
 
 @dataclass(frozen=True)

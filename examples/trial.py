@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -25,6 +26,7 @@ class Trial:
     name: str
     title: str
     compiled: Callable[..., Any]
+    artifact: Path
     first: dict[str, float]
     eager_seconds: float
     weft_seconds: float
@@ -47,7 +49,7 @@ def run_trial(name: str, case: Case, console: Console, rounds: int) -> Trial:
         result = compiled(*case.args)
         if compiled.eager_reasons:
             raise NotCompiled(f"{case.title}: run by PyTorch: {', '.join(compiled.eager_reasons)}")
-        first = compiled.compile_seconds
+        first, artifact = compiled.compile_seconds, compiled.artifact_path
     with waiting(console, f"measuring {case.title}"):
         reference = in_float64(case.module, case.args)
         calls = {"eager": lambda: case.module(*case.args), "weft": lambda: compiled(*case.args)}
@@ -57,6 +59,7 @@ def run_trial(name: str, case: Case, console: Console, rounds: int) -> Trial:
         name,
         case.title,
         compiled,
+        artifact,
         first,
         seconds["eager"],
         seconds["weft"],

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The benchmarks' harness: what it computes and prints, and its processes."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from benchmarks.results import (
+    ModelResult,
+    RunResult,
+    SystemResult,
+    errors_table,
+    notes,
+    times_table,
+)
+from benchmarks.run import as_json, largest_error, parse
+from benchmarks.worker import Failed, Ready, Worker
+from rich.console import Console
+
+
+@pytest.fixture
+def run():
+    systems = {
+        "eager": SystemResult("torch", seconds=4e-3, error=2e-7),
+        "openvino": SystemResult(failed="openvino is not installed"),
+        "inductor": SystemResult("frozen", seconds=2e-3, error=1e-7),
+        "weft": SystemResult("native", seconds=1e-3, error=3e-7),
+    }
+    model = ModelResult("mlp", "MLP", flops=5_000_000, systems=systems)
+    return RunResult("CPU", 2, 3, [model], peaks=[9e9, 10e9, 11e9])
+
+
+def text(table) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    console.print(table)
+    return console.file.getvalue()
+
+
+def test_ratios(run):
+    (model,) = run.models
+    assert model.ratio("weft") == 4 and model.ratio("inductor") == 2
+    assert model.ratio("openvino") is None and model.ratio("absent") is None
+    assert model.best_peer_ratio() == 2
+    assert ModelResult("empty").best_peer_ratio() is None
+
+
+def test_table_of_times(run):
+    row = text(times_table(run)).splitlines()[-2]
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    assert cells == ["MLP", "4.000 (1.00)", "–", "2.000 (2.00)", "1.000 (4.00)", "2.00", "50"]
+
+
+def test_table_of_errors(run):
+    row = text(errors_table(run)).splitlines()[-2]
+    assert [cell.strip() for cell in row.strip("│").split("│")][1:] == [
+        "2.0e-07",
+        "–",
+        "1.0e-07",
+        "3.0e-07",
+    ]
+
+
+def test_notes_name_settings_and_what_is_missing(run):
+    assert notes(run) == [
+        "eager: torch",
+        "inductor: frozen",
+        "weft: native",
+        "mlp, openvino: not measured: openvino is not installed",
+    ]
+
+
+def test_json(run):
+    document = json.loads(json.dumps(as_json(run)))
+    (model,) = document["models"]
+    assert document["peak"] == 10e9 and model["best_peer_over_weft"] == 2
+    assert model["eager_over_system"]["openvino"] is None
+
+
+def test_error_of_outputs():
+    reference = [np.zeros(2), np.zeros((1, 3))]
+    assert largest_error([np.array([0, -0.5]), np.zeros((1, 3))], reference) == 0.5
+    with pytest.raises(ValueError, match=r"expected outputs of shapes .* found \[\(2,\)\]"):
+        largest_error([np.zeros(2)], reference)
+
+
+def test_all_models_by_default():
+    options = parse(["--systems", "eager", "weft"])
+    assert options.models == [] and list(options.systems) == ["eager", "weft"]
+
+
+def test_a_process_measures(tmp_path):
+    with Worker("eager", "mlp-b1", 1, tmp_path / "log") as worker:
+        assert isinstance(worker.state, Ready) and worker.state.title.startswith("MLP")
+        assert all(time > 0 for time in worker.ask("times", 0.0))
+        (output,) = worker.ask("outputs")
+        assert output.shape == (1, 10)
+    assert not worker.process.is_alive()
+
+
+def test_a_system_that_fails_says_why(tmp_path):
+    with Worker("eager", "no such model", 1, tmp_path / "log") as worker:
+        assert isinstance(worker.state, Failed)
+        assert worker.state.reason == "KeyError: 'no such model'"
