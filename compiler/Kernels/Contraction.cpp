@@ -28,6 +28,7 @@ struct Schedule {
   int64_t chunk = 0;         ///< KC: iterations of the innermost reduction between spills
   int64_t panels = 1;        ///< panels of vectors kept in L2 while the rows go by
   int64_t unroll = 4;        ///< KU
+  int64_t summands = 0;      ///< products summed in registers before they join partial sums
   bool prefetch = false;     ///< the next rows while these compute
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
 };
@@ -57,6 +58,8 @@ private:
                 bool last);
   void emitTile(int64_t rows, int64_t groups, int64_t valid, Value chunkStart, int64_t chunkSize,
                 bool first, bool last, Value prefetchRow);
+  SmallVector<Value> emitSums(int64_t rows, int64_t groups, Value chunkStart, int64_t chunkSize,
+                              Value prefetchRow);
   SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value chunkStart,
                                    int64_t chunkSize, ArrayRef<Value> accumulators,
                                    Value prefetchRow);
@@ -170,6 +173,15 @@ static int64_t chooseRows(int64_t count, int64_t most) {
   return best;
 }
 
+/// Long sums go in blocks: rounding errors grow with the block, not with the whole.
+static int64_t chooseSummands(int64_t chunk) {
+  constexpr int64_t most = 256, least = 64;
+  for (int64_t size = std::min(chunk, most); size >= least; --size)
+    if (chunk % size == 0 && (size % 16 == 0 || chunk % 16 != 0))
+      return size;
+  return chunk;
+}
+
 void Contraction::chooseSchedule() {
   const TargetInfo &target = kernel.target;
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
@@ -218,6 +230,7 @@ void Contraction::chooseSchedule() {
   if (schedule.panels == 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
     schedule.panels = std::min<int64_t>(2, total);
   schedule.unroll = schedule.chunk % 4 == 0 ? 4 : 1;
+  schedule.summands = chooseSummands(schedule.chunk);
   // A weight larger than the second-level cache comes from memory row by row.
   int64_t scalarBytes =
       cast<RankedTensorType>(scalarMemory.getType()).getNumElements() * elementBytes;
@@ -275,7 +288,7 @@ void Contraction::emit(bool serial) {
                                           : laneBlocks * count(outerPanels);
   std::tie(low, high) = kernel.share(pieces, serial);
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  if (schedule.tileEpilogue)
+  if (schedule.tileEpilogue || schedule.summands < schedule.chunk)
     tile = kernel.scratch(element, schedule.rows * schedule.groups * schedule.width);
   Value zero = constant(0);
   if (split == Split::Batch)
@@ -405,20 +418,19 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
       point.setDim(*row, add(rowStart, i));
     point.forget();
   };
-  SmallVector<Value> accumulators;
-  if (first) {
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-    accumulators.assign(rows * groups, zero);
-  } else {
+  SmallVector<Value> accumulators = emitSums(rows, groups, chunkStart, chunkSize, prefetchRow);
+  if (!first) {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
-      llvm::append_range(accumulators, point.asVectors(point.load(spill, roots.front().index)));
+      SmallVector<Value, 4> earlier = point.asVectors(point.load(spill, roots.front().index));
+      for (int64_t group = 0; group < groups; ++group) {
+        Value &sum = accumulators[i * groups + group];
+        sum = arith::AddFOp::create(builder, loc, earlier[group], sum);
+      }
     }
+    if (row)
+      point.setDim(*row, rowStart);
   }
-  if (row)
-    point.setDim(*row, rowStart);
-  accumulators =
-      emitReduction(shape.reduced, rows, chunkStart, chunkSize, accumulators, prefetchRow);
   if (last) {
     emitEpilogue(rows, groups, accumulators);
   } else {
@@ -431,6 +443,35 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
   if (row)
     point.setDim(*row, rowStart);
   point.setLanes(Lanes());
+}
+
+SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chunkStart,
+                                         int64_t chunkSize, Value prefetchRow) {
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  auto type = VectorType::get({schedule.width}, element);
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  SmallVector<Value> zeros(rows * groups, zero);
+  if (!tile || chunkSize <= schedule.summands || shape.reduced.size() != 1)
+    return emitReduction(shape.reduced, rows, chunkStart, chunkSize, zeros, prefetchRow);
+  for (int64_t i = 0; i < rows * groups; ++i)
+    vector::StoreOp::create(builder, loc, zero, tile, constant(i * schedule.width));
+  auto partial = [&](int64_t i) -> Value {
+    return vector::LoadOp::create(builder, loc, type, tile, constant(i * schedule.width));
+  };
+  emitLoop(builder, loc, 0, chunkSize, schedule.summands, {}, [&](Value offset, ValueRange) {
+    Value start = arith::AddIOp::create(builder, loc, chunkStart, offset);
+    SmallVector<Value> sums =
+        emitReduction(shape.reduced, rows, start, schedule.summands, zeros, prefetchRow);
+    for (int64_t i = 0; i < rows * groups; ++i) {
+      Value sum = arith::AddFOp::create(builder, loc, partial(i), sums[i]);
+      vector::StoreOp::create(builder, loc, sum, tile, constant(i * schedule.width));
+    }
+    return SmallVector<Value>();
+  });
+  SmallVector<Value> totals;
+  for (int64_t i = 0; i < rows * groups; ++i)
+    totals.push_back(partial(i));
+  return totals;
 }
 
 SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t rows,
@@ -555,6 +596,7 @@ LogicalResult weft::emitContraction(KernelFunction &kernel) {
                       {"groups", schedule.groups},
                       {"lanes", schedule.width},
                       {"chunk", schedule.chunk},
+                      {"summands", schedule.summands},
                       {"panels", schedule.panels},
                       {"unroll", schedule.unroll},
                       {"prefetch", schedule.prefetch},

@@ -34,6 +34,15 @@ public:
       visit(insert.getSource(), source, accesses);
       return visit(insert.getDest(), index, accesses);
     }
+    if (auto scan = dyn_cast<CumulativeOp>(op)) {
+      ScanDemand found{scan, Index(index), Index(index), static_cast<unsigned>(scan.getDim()), 0};
+      AffineExpr along = space.addDim(scan.getType().getDimSize(scan.getDim()));
+      found.along = cast<AffineDimExpr>(along).getPosition();
+      found.operandIndex[found.dim] = along;
+      visit(scan.getOperand(), found.operandIndex, accesses);
+      demand.scans.push_back(std::move(found));
+      return;
+    }
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
       visitGeneric(generic, cast<OpResult>(tensor), index, accesses);
   }

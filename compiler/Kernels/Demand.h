@@ -4,6 +4,7 @@
 #ifndef WEFT_COMPILER_KERNELS_DEMAND_H
 #define WEFT_COMPILER_KERNELS_DEMAND_H
 
+#include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/PointEmitter.h"
 
 namespace weft {
@@ -23,7 +24,19 @@ struct ReductionDemand {
   llvm::SmallVector<Access> accesses;      ///< reads of its body
 };
 
+/// A running reduction wanted at one index: everywhere along its dim, so line by line.
+struct ScanDemand {
+  CumulativeOp op;
+  Index index;        ///< at which the result is wanted
+  Index operandIndex; ///< `index` with a loop variable of its own along the dim
+  unsigned dim;       ///< of the result, scanned
+  unsigned along;     ///< that variable
+
+  mlir::AffineExpr line() const { return index[dim]; }
+};
+
 struct Demand {
+  llvm::SmallVector<ScanDemand, 0> scans;
   llvm::SmallVector<ReductionDemand, 0> reductions; ///< what one needs comes ahead of it
   llvm::SmallVector<Access> accesses;               ///< outside the reductions
   llvm::SmallVector<std::pair<mlir::Value, Index>> visited;

@@ -114,8 +114,8 @@ void DotProduct::emit(bool serial) {
     Value rest = arith::DivUIOp::create(builder, loc, number, blockCount);
     for (size_t i = outer.size(); i-- > 0;) {
       Value size = constant(space.extent(outer[i]));
-      point.setDim(outer[i], i == 0 ? rest
-                                    : arith::RemUIOp::create(builder, loc, rest, size).getResult());
+      point.setDim(outer[i],
+                   i == 0 ? rest : arith::RemUIOp::create(builder, loc, rest, size).getResult());
       rest = arith::DivUIOp::create(builder, loc, rest, size);
     }
     // The last block moves back over the one before: its columns are computed twice alike.
@@ -166,8 +166,8 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
     for (int64_t j = 0; j < tileColumns; ++j) {
       Value vector = loadAt(columnFlat, columnBase, j * columnStride);
       for (int64_t i = 0; i < tileRows; ++i)
-        sums[i * tileColumns + j] = vector::FMAOp::create(builder, loc, vector, rowVectors[i],
-                                                          sums[i * tileColumns + j]);
+        sums[i * tileColumns + j] =
+            vector::FMAOp::create(builder, loc, vector, rowVectors[i], sums[i * tileColumns + j]);
     }
     return sums;
   };
@@ -193,30 +193,28 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
     }
     return sums;
   };
-  SmallVector<Value> sums =
-      reduce(shape.reduced, SmallVector<Value>(tileRows * tileColumns, zero));
+  SmallVector<Value> sums = reduce(shape.reduced, SmallVector<Value>(tileRows * tileColumns, zero));
 
   // One short vector of results for each row goes through the epilogue.
   Value product = generic->getResult(0);
-  Value firstRow =
-      row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
+  Value firstRow = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
   auto resultType = VectorType::get({tileColumns}, element);
   for (int64_t i = 0; i < tileRows; ++i) {
     Value result = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(resultType));
     for (int64_t j = 0; j < tileColumns; ++j) {
-      Value sum = vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
-                                              sums[i * tileColumns + j],
-                                              arith::FastMathFlags::reassoc);
+      Value sum =
+          vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
+                                      sums[i * tileColumns + j], arith::FastMathFlags::reassoc);
       result = vector::InsertOp::create(builder, loc, sum, result, j);
     }
     point.setLanes({static_cast<int64_t>(column), tileColumns, 1, tileColumns});
     if (row)
       point.setDim(*row, arith::AddIOp::create(builder, loc, firstRow, constant(i)));
     Emitted emitted{{result}, false};
-    point.setOverride([&](PointEmitter &, Value tensor,
-                          ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-      return tensor == product ? std::optional<Emitted>(emitted) : std::nullopt;
-    });
+    point.setOverride(
+        [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+          return tensor == product ? std::optional<Emitted>(emitted) : std::nullopt;
+        });
     for (const EpilogueRoot &root : roots)
       point.store(kernel.rootBuffers[root.number], root.index,
                   point.emitAt(kernel.roots[root.number], root.index));

@@ -20,7 +20,8 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (!isa<linalg::GenericOp, linalg::FillOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
              tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::PadOp, tensor::EmptyOp,
-             tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp, AttentionOp>(op))
+             tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp, AttentionOp,
+             CumulativeOp>(op))
       return op.emitError("no emitter follows '") << op.getName() << "'";
   return success();
 }

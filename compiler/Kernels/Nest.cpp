@@ -5,6 +5,8 @@
 // itself), otherwise along the reduced dims.
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Reductions.h"
+#include "compiler/Kernels/Scans.h"
+#include "compiler/Kernels/Transposition.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -42,6 +44,8 @@ private:
   void emitReductions();
   void emitStores(bool gridOnly);
   void emitRowLoops(ArrayRef<unsigned> dims);
+  void emitTransposed(Value base, int64_t extent);
+  void emitSquare(Value base, int64_t columns, int64_t rows);
 
   KernelFunction &kernel;
   unsigned leader;
@@ -51,11 +55,13 @@ private:
   SmallVector<NestRoot> roots;
   SmallVector<unsigned> gridDims, rowDims; ///< rowDims: looped over inside a cell
   std::optional<unsigned> laneDim;         ///< vectors along this dim
-  bool vertical = false;                   ///< the lane dim is a grid dim
+  std::optional<unsigned> loadDim; ///< what is stored along laneDim is contiguous along this
+  bool vertical = false;           ///< the lane dim is a grid dim
   int64_t width = 1;
   int64_t laneBlock = 1; ///< values of the lane dim in one cell
   int64_t laneBlocks = 1;
   SmallVector<int64_t> gridShape;
+  SmallVector<Buffer> lines; ///< of the scans, in scratch
   std::map<std::pair<void *, SmallVector<void *, 4>>, Emitted> reduced;
 };
 
@@ -84,7 +90,8 @@ void Nest::planDims() {
     IndexSpace flat(kernel.emitted.getContext());
     Index index = flat.delinearize(flat.addDim(total), shape);
     Demand flatDemand = demandOf(root, index, flat);
-    if (flatDemand.reductions.empty() && stridedAccesses(flatDemand.accesses, 0, flat) == 0) {
+    if (flatDemand.reductions.empty() && flatDemand.scans.empty() &&
+        stridedAccesses(flatDemand.accesses, 0, flat) == 0) {
       space = flat;
       roots.push_back({leader, index});
       demand = std::move(flatDemand);
@@ -107,12 +114,18 @@ void Nest::planDims() {
       for (unsigned dim = 0; dim < rootDims; ++dim)
         if (expr.isFunctionOfDim(dim))
           grid.set(dim);
+  // A scanned line belongs to one cell.
+  for (const ScanDemand &scan : demand.scans)
+    for (unsigned dim = 0; dim < rootDims; ++dim)
+      if (scan.line().isFunctionOfDim(dim))
+        grid.reset(dim);
   for (unsigned dim = 0; dim < rootDims; ++dim)
     (grid[dim] ? gridDims : rowDims).push_back(dim);
 }
 
 void Nest::chooseLaneDim() {
-  if (!gridDims.empty() && (rowDims.empty() || gridDims.back() > rowDims.back())) {
+  if (demand.scans.empty() && !gridDims.empty() &&
+      (rowDims.empty() || gridDims.back() > rowDims.back())) {
     // The innermost dim of the result is on the grid. Reductions along contiguous memory
     // are the reason to leave its store scalar.
     unsigned dim = gridDims.back();
@@ -131,13 +144,28 @@ void Nest::chooseLaneDim() {
   }
   if (!vertical && !rowDims.empty())
     laneDim = rowDims.back();
+  if (!vertical || !demand.reductions.empty() || roots.size() > 1)
+    return;
+  // Squares of vectors are loaded along one dim and stored along another.
+  int64_t least = stridedAccesses(demand.accesses, *laneDim, space);
+  for (unsigned dim : gridDims) {
+    int64_t strided = stridedAccesses(demand.accesses, dim, space);
+    if (dim == *laneDim || strided >= least || space.extent(dim) < width / 2 ||
+        space.extent(*laneDim) < width / 2)
+      continue;
+    loadDim = dim;
+    least = strided;
+  }
 }
 
 void Nest::planGrid() {
   if (vertical) {
     gridDims.pop_back();
     int64_t extent = space.extent(*laneDim);
-    if (demand.reductions.empty()) {
+    if (loadDim) {
+      llvm::erase(gridDims, *loadDim);
+      laneBlock = std::min(extent, width);
+    } else if (demand.reductions.empty()) {
       // Whole lines go into one cell until it is worth its index arithmetic.
       laneBlock = std::min(extent, cellElements);
       int64_t elements = laneBlock;
@@ -167,6 +195,8 @@ bool Nest::onGrid(const NestRoot &root) const {
 /// Roots that this nest computes anyway are stored by it.
 void Nest::adopt(MutableArrayRef<bool> done) {
   done[leader] = true;
+  if (loadDim)
+    return;
   for (unsigned number = 0; number < done.size(); ++number) {
     if (done[number])
       continue;
@@ -272,6 +302,8 @@ void Nest::emitCell(Value block, int64_t extent) {
   point.forget();
   if (!vertical) {
     point.setLanes(Lanes());
+    for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
+      emitScan(point, scan, line);
     emitReductions();
     emitStores(/*gridOnly=*/true);
     if (!rowDims.empty())
@@ -280,6 +312,10 @@ void Nest::emitCell(Value block, int64_t extent) {
   }
   Value size = arith::ConstantIndexOp::create(builder, loc, laneBlock);
   Value base = arith::MulIOp::create(builder, loc, block, size);
+  if (loadDim) {
+    emitTransposed(base, extent);
+    return;
+  }
   auto body = [&](Value, ValueRange) {
     emitReductions();
     emitStores(/*gridOnly=*/true);
@@ -310,9 +346,58 @@ void Nest::emitCell(Value block, int64_t extent) {
   emitLaneLoop(point, *laneDim, base, extent, width, {}, body);
 }
 
+/// `columns` vectors along loadDim, one for each value of laneDim from `base`, stored as
+/// `rows` vectors along laneDim.
+void Nest::emitSquare(Value base, int64_t columns, int64_t rows) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  const NestRoot &root = roots.front();
+  Value first = point.indexValue(getAffineDimExpr(*loadDim, builder.getContext()));
+  auto offset = [&](Value from, int64_t by) -> Value {
+    Value step = arith::ConstantIndexOp::create(builder, loc, by);
+    return arith::AddIOp::create(builder, loc, from, step);
+  };
+  point.setLanes({static_cast<int64_t>(*loadDim), width, 1, rows});
+  SmallVector<Value> square;
+  for (int64_t i = 0; i < columns; ++i) {
+    point.setDim(*laneDim, offset(base, i));
+    point.forget();
+    square.push_back(point.asVectors(point.emitAt(kernel.roots[root.number], root.index)).front());
+  }
+  square.resize(width, square.front());
+  square = transposeVectors(builder, loc, square);
+  point.setDim(*laneDim, base);
+  point.setLanes({static_cast<int64_t>(*laneDim), width, 1, columns});
+  for (int64_t i = 0; i < rows; ++i) {
+    point.setDim(*loadDim, offset(first, i));
+    point.forget();
+    point.store(kernel.rootBuffers[root.number], root.index, {{square[i]}, false});
+  }
+  point.setLanes(Lanes());
+  point.setDim(*loadDim, first);
+}
+
+void Nest::emitTransposed(Value base, int64_t extent) {
+  int64_t rows = space.extent(*loadDim), whole = rows / width * width;
+  auto squareAt = [&](Value variable, int64_t count) {
+    point.setDim(*loadDim, variable);
+    emitSquare(base, extent, count);
+    return SmallVector<Value>();
+  };
+  emitLoop(kernel.builder, kernel.loc, 0, whole, width, {},
+           [&](Value variable, ValueRange) { return squareAt(variable, width); });
+  if (whole < rows)
+    squareAt(arith::ConstantIndexOp::create(kernel.builder, kernel.loc, whole), rows - whole);
+}
+
 void Nest::emit(bool serial) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
+  for (const ScanDemand &scan : demand.scans) {
+    int64_t extent = space.extent(scan.along);
+    Type element = getElementTypeOrSelf(CumulativeOp(scan.op).getType());
+    lines.push_back({kernel.scratch(element, extent), {extent}});
+  }
   point.setOverride(
       [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
         if (reduced.empty())

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Running reductions inside a nest: each line is computed once, in order, into scratch.
+#ifndef WEFT_COMPILER_KERNELS_SCANS_H
+#define WEFT_COMPILER_KERNELS_SCANS_H
+
+#include "compiler/Kernels/Demand.h"
+#include "compiler/Kernels/KernelFunction.h"
+
+namespace weft {
+
+/// Compute the line of `scan` through the emitter's point into `line`, a scratch buffer of
+/// one element for each index along the scanned dim.
+void emitScan(PointEmitter &point, const ScanDemand &scan, const Buffer &line);
+
+} // namespace weft
+
+#endif
