@@ -12,8 +12,8 @@ so that the later ones make up for the rounding of the earlier ones.
 Needs numpy and mpmath. Deterministic; takes a few seconds.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import mpmath
 import numpy as np
