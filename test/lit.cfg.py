@@ -13,3 +13,8 @@ config.test_exec_root = config.weft_binary_dir
 config.environment["PATH"] = os.pathsep.join(
     [config.weft_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
 )
+
+# Emitting code for an instruction set asks the host for its caches, so the host must have it.
+with open("/proc/cpuinfo", encoding="ascii") as cpuinfo:
+    if " avx512vl " in cpuinfo.read():
+        config.available_features.add("avx512")

@@ -1,0 +1,94 @@
+// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// REQUIRES: avx512
+
+// Feature-major tokens: the weight is broadcast where it lies, tokens are the lanes. Long
+// sums go in blocks through a tile of scratch.
+// CHECK-LABEL: func.func private @linear
+// CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<1536xi8>, %{{.*}}: index, %{{.*}}: index
+// CHECK-SAME:    weft.flops = 150994944 : i64
+// CHECK-SAME:    weft.schedule = {chunk = 768 : i64, groups = 4 : i64, lanes = 16 : i64,
+// CHECK-SAME:      rows = 6 : i64, summands = 256 : i64
+// CHECK-NOT:     weft.serial
+// CHECK:         memref.prefetch
+// CHECK-COUNT-96: vector.fma
+// CHECK-NOT:     vector.fma
+#x = affine_map<(t, n, i, k) -> (t, k, i)>
+#w = affine_map<(t, n, i, k) -> (n, k)>
+#y = affine_map<(t, n, i, k) -> (t, n, i)>
+#id = affine_map<(t, n, i) -> (t, n, i)>
+#bias = affine_map<(t, n, i) -> (n)>
+func.func private @linear(%x: tensor<2x768x64xf32>, %w: tensor<768x768xf32>, %b: tensor<768xf32>)
+    -> tensor<2x768x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x768x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x768x64xf32>) -> tensor<2x768x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x768x64xf32>, tensor<768x768xf32>) outs(%init : tensor<2x768x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<2x768x64xf32>
+  %out = linalg.generic {indexing_maps = [#id, #bias, #id],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%dot, %b : tensor<2x768x64xf32>, tensor<768xf32>) outs(%empty : tensor<2x768x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %unused: f32):
+    %sum = arith.addf %a, %c : f32
+    linalg.yield %sum : f32
+  } -> tensor<2x768x64xf32>
+  return %out : tensor<2x768x64xf32>
+}
+
+// -----
+
+// One token: both operands are contiguous along the reduction, so vectors run there and
+// every column keeps its own sum.
+// CHECK-LABEL: func.func private @gemv
+// CHECK-SAME:    weft.schedule = {columns = 8 : i64, lanes = 16 : i64, rows = 1 : i64}
+// CHECK-COUNT-8: vector.fma
+// CHECK-COUNT-8: vector.reduction <add>
+// CHECK:         vector.store {{.*}} vector<8xf32>
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (n, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+func.func private @gemv(%x: tensor<1x1024xf32>, %w: tensor<64x1024xf32>) -> tensor<1x64xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x64xf32>) -> tensor<1x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<1x1024xf32>, tensor<64x1024xf32>) outs(%init : tensor<1x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<1x64xf32>
+  return %dot : tensor<1x64xf32>
+}
+
+// -----
+
+// Integers have no register tile: the nest takes them.
+// CHECK-LABEL: func.func private @integers
+// CHECK-SAME:    weft.schedule = {lanes = 16 : i64}
+// CHECK-NOT:     vector.fma
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (n, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+func.func private @integers(%x: tensor<4x32xi64>, %w: tensor<8x32xi64>) -> tensor<4x8xi64>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0 : i64
+  %empty = tensor.empty() : tensor<4x8xi64>
+  %init = linalg.fill ins(%zero : i64) outs(%empty : tensor<4x8xi64>) -> tensor<4x8xi64>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<4x32xi64>, tensor<8x32xi64>) outs(%init : tensor<4x8xi64>) {
+  ^bb0(%a: i64, %c: i64, %sum: i64):
+    %product = arith.muli %a, %c : i64
+    %next = arith.addi %sum, %product : i64
+    linalg.yield %next : i64
+  } -> tensor<4x8xi64>
+  return %dot : tensor<4x8xi64>
+}

@@ -1,0 +1,118 @@
+// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// REQUIRES: avx512
+
+// Rows in memory order: the maximum in vectors along the row, folded to a scalar, then the
+// row is stored; the last two elements are masked.
+// CHECK-LABEL: func.func private @subtract_max
+// CHECK-SAME:    weft.serial
+// CHECK:         scf.for
+// CHECK:           vector.maskedload
+// CHECK:           arith.maximumf
+// CHECK:           vector.reduction <maximumf>
+// CHECK:           scf.for
+// CHECK:             vector.load
+// CHECK:             arith.subf
+// CHECK:             vector.store
+// CHECK:           vector.maskedstore
+#row = affine_map<(i, j) -> (i)>
+#id = affine_map<(i, j) -> (i, j)>
+func.func private @subtract_max(%x: tensor<5x130xf32>) -> tensor<5x130xf32>
+    attributes {weft.kernel = "nest"} {
+  %lowest = arith.constant 0xFF800000 : f32
+  %line = tensor.empty() : tensor<5xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%line : tensor<5xf32>) -> tensor<5xf32>
+  %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<5x130xf32>) outs(%init : tensor<5xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<5xf32>
+  %empty = tensor.empty() : tensor<5x130xf32>
+  %out = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %max : tensor<5x130xf32>, tensor<5xf32>) outs(%empty : tensor<5x130xf32>) {
+  ^bb0(%a: f32, %b: f32, %unused: f32):
+    %c = arith.subf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<5x130xf32>
+  return %out : tensor<5x130xf32>
+}
+
+// -----
+
+// The lanes follow the memory: columns are summed by vertical vectors, without a fold.
+// CHECK-LABEL: func.func private @column_sums
+// CHECK:         scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK-NOT:     vector.reduction
+func.func private @column_sums(%x: tensor<100x64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %line = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%line : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>],
+      iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<100x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<64xf32>
+  return %sum : tensor<64xf32>
+}
+
+// -----
+
+// A transposed copy goes through squares of vectors: no element is loaded or stored alone.
+// CHECK-LABEL: func.func private @transpose
+// CHECK-COUNT-16: vector.load
+// CHECK-COUNT-64: vector.shuffle
+// CHECK-COUNT-16: vector.store
+// CHECK-NOT:     memref.load
+func.func private @transpose(%x: tensor<64x96xf32>) -> tensor<96x64xf32>
+    attributes {weft.kernel = "nest"} {
+  %empty = tensor.empty() : tensor<96x64xf32>
+  %out = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x96xf32>) outs(%empty : tensor<96x64xf32>) {
+  ^bb0(%a: f32, %unused: f32):
+    linalg.yield %a : f32
+  } -> tensor<96x64xf32>
+  return %out : tensor<96x64xf32>
+}
+
+// -----
+
+// A running sum fills a line of scratch in order; the epilogue reads it back as vectors.
+#id = affine_map<(i, j) -> (i, j)>
+// CHECK-LABEL: func.func private @running_sum
+// CHECK-SAME:    weft.scratch_bytes = 512 : i64
+// CHECK:         scf.for {{.*}} iter_args({{.*}}) -> (i64)
+// CHECK:           arith.addi
+// CHECK:           memref.store
+// CHECK:         vector.load
+func.func private @running_sum(%x: tensor<3x64xi64>) -> tensor<3x64xi64>
+    attributes {weft.kernel = "nest"} {
+  %sum = weft.cumulative <sum> %x dim 1 : tensor<3x64xi64>
+  %empty = tensor.empty() : tensor<3x64xi64>
+  %out = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sum : tensor<3x64xi64>) outs(%empty : tensor<3x64xi64>) {
+  ^bb0(%a: i64, %unused: i64):
+    %one = arith.constant 1 : i64
+    %c = arith.subi %a, %one : i64
+    linalg.yield %c : i64
+  } -> tensor<3x64xi64>
+  return %out : tensor<3x64xi64>
+}
+
+// -----
+
+// Padding is a mask on the load of what is padded.
+// CHECK-LABEL: func.func private @padded
+// CHECK:         vector.maskedload
+func.func private @padded(%x: tensor<30xf32>) -> tensor<34xf32>
+    attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %out = tensor.pad %x low[1] high[3] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<30xf32> to tensor<34xf32>
+  return %out : tensor<34xf32>
+}
