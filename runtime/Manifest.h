@@ -53,7 +53,7 @@ struct EntrySpec {
   std::vector<TensorSpec> bound;
   std::vector<TensorSpec> results;
   uint64_t arenaBytes = 0;
-  uint64_t livenessBound = 0; ///< bytes that any plan of this entry needs
+  uint64_t livenessBound = 0; ///< bytes of tensors that are alive at once: no plan needs less
   std::vector<CallSpec> calls;
   std::vector<std::string> asserts;
 };

@@ -74,7 +74,8 @@ def PlanMemory : Pass<"weft-plan-memory", "::mlir::ModuleOp"> {
   let description = [{
     Every `memref.alloc` becomes a view of a new argument, at a multiple of 64 bytes; two
     share bytes when no call needs both. `weft.arena_bytes` is the size of the arena and
-    `weft.liveness_bound` what any plan needs at least.
+    `weft.liveness_bound` what any plan needs at least for tensors; threads' scratch memory
+    comes on top.
 
     ```mlir
     %0 = memref.alloc() : memref<8xf32>
@@ -86,7 +87,7 @@ def PlanMemory : Pass<"weft-plan-memory", "::mlir::ModuleOp"> {
   }];
   let statistics = [
     Statistic<"arenaBytes", "arena-bytes", "bytes of all arenas">,
-    Statistic<"boundBytes", "bound-bytes", "bytes that any plan needs">
+    Statistic<"boundBytes", "bound-bytes", "bytes that any plan needs for tensors">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"];
 }

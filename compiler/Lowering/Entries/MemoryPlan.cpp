@@ -2,7 +2,9 @@
 // Best fit in a fixed order: each buffer goes into the smallest gap between the buffers
 // placed before it that are alive at the same time. Several orders are tried, because none
 // is best for every graph; largest first is good for most (Pisarchyk and Lee, "Efficient
-// Memory Management for Deep Neural Net Inference", 2020, algorithm 3).
+// Memory Management for Deep Neural Net Inference", 2020, algorithm 3). Where an order wastes
+// memory, the buffer that lies highest is placed first in the next attempt: whoever could not
+// find room chooses before those who took it.
 #include "compiler/Lowering/Entries/MemoryPlan.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -19,8 +21,7 @@ static bool overlapInTime(const Lifetime &a, const Lifetime &b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-/// The most bytes alive at one step.
-static int64_t livenessBound(ArrayRef<Lifetime> buffers) {
+int64_t weft::livenessBound(ArrayRef<Lifetime> buffers) {
   SmallVector<std::pair<int64_t, int64_t>> changes; // step, bytes; ends count after starts
   for (const Lifetime &buffer : buffers) {
     changes.push_back({2 * buffer.first, alignedBytes(buffer)});
@@ -47,19 +48,77 @@ static int64_t findGap(SmallVector<std::pair<int64_t, int64_t>> &placed, int64_t
   return best >= 0 ? best : end;
 }
 
-static MemoryPlan placeInOrder(ArrayRef<Lifetime> buffers, ArrayRef<size_t> order) {
+namespace {
+
+/// Tries orders of placement on one set of buffers.
+class Planner {
+public:
+  explicit Planner(ArrayRef<Lifetime> buffers);
+
+  /// Places the buffers in `order` and in orders made from it, and keeps the best plan.
+  void improve(SmallVector<size_t> order);
+  /// No order can do better.
+  bool isOptimal() const { return best.bytes == bound; }
+  MemoryPlan takeBest() { return std::move(best); }
+
+private:
+  MemoryPlan place(ArrayRef<size_t> order) const;
+  size_t highest(const MemoryPlan &plan) const;
+
+  ArrayRef<Lifetime> buffers;
+  SmallVector<SmallVector<size_t>> neighbours; ///< alive at the same time
+  int64_t bound;
+  MemoryPlan best;
+};
+
+} // namespace
+
+Planner::Planner(ArrayRef<Lifetime> buffers)
+    : buffers(buffers), neighbours(buffers.size()), bound(livenessBound(buffers)) {
+  best.bytes = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < buffers.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (overlapInTime(buffers[i], buffers[j])) {
+        neighbours[i].push_back(j);
+        neighbours[j].push_back(i);
+      }
+}
+
+MemoryPlan Planner::place(ArrayRef<size_t> order) const {
+  constexpr int64_t nowhere = -1;
   MemoryPlan plan;
-  plan.offsets.resize(buffers.size());
-  for (auto [position, index] : enumerate(order)) {
-    SmallVector<std::pair<int64_t, int64_t>> taken;
-    for (size_t other : order.take_front(position))
-      if (overlapInTime(buffers[index], buffers[other]))
+  plan.offsets.assign(buffers.size(), nowhere);
+  SmallVector<std::pair<int64_t, int64_t>> taken;
+  for (size_t index : order) {
+    taken.clear();
+    for (size_t other : neighbours[index])
+      if (plan.offsets[other] != nowhere)
         taken.push_back({plan.offsets[other], plan.offsets[other] + alignedBytes(buffers[other])});
     int64_t bytes = alignedBytes(buffers[index]);
     plan.offsets[index] = findGap(taken, bytes);
     plan.bytes = std::max(plan.bytes, plan.offsets[index] + bytes);
   }
   return plan;
+}
+
+size_t Planner::highest(const MemoryPlan &plan) const {
+  for (auto [index, offset] : enumerate(plan.offsets))
+    if (offset + alignedBytes(buffers[index]) == plan.bytes)
+      return index;
+  llvm_unreachable("the arena ends where a buffer ends");
+}
+
+void Planner::improve(SmallVector<size_t> order) {
+  constexpr int attempts = 200;
+  for (int attempt = 0; attempt < attempts && !isOptimal(); ++attempt) {
+    MemoryPlan plan = place(order);
+    if (!order.empty()) {
+      auto *last = llvm::find(order, highest(plan));
+      std::rotate(order.begin(), last, last + 1);
+    }
+    if (plan.bytes < best.bytes)
+      best = std::move(plan);
+  }
 }
 
 MemoryPlan weft::planMemory(ArrayRef<Lifetime> buffers) {
@@ -74,18 +133,13 @@ MemoryPlan weft::planMemory(ArrayRef<Lifetime> buffers) {
       [&](size_t i) { return Key(-buffers[i].last, -bytes(i)); },
   };
 
-  int64_t bound = livenessBound(buffers);
-  MemoryPlan best;
-  best.bytes = std::numeric_limits<int64_t>::max();
+  Planner planner(buffers);
   for (const auto &key : keys) {
     SmallVector<size_t> order = to_vector(seq<size_t>(0, buffers.size()));
     sort(order, [&](size_t a, size_t b) { return std::pair(key(a), a) < std::pair(key(b), b); });
-    MemoryPlan plan = placeInOrder(buffers, order);
-    if (plan.bytes < best.bytes)
-      best = std::move(plan);
-    if (best.bytes == bound)
+    planner.improve(std::move(order));
+    if (planner.isOptimal())
       break;
   }
-  best.bound = bound;
-  return best;
+  return planner.takeBest();
 }

@@ -22,11 +22,13 @@ struct Lifetime {
 struct MemoryPlan {
   llvm::SmallVector<int64_t> offsets; ///< one for each buffer
   int64_t bytes = 0;                  ///< of the arena
-  int64_t bound = 0;                  ///< the most that is alive at once: no plan takes less
 };
 
 /// Place the buffers so that no two that are alive at once overlap.
 MemoryPlan planMemory(llvm::ArrayRef<Lifetime> buffers);
+
+/// The most bytes that are alive at once: no plan takes less.
+int64_t livenessBound(llvm::ArrayRef<Lifetime> buffers);
 
 } // namespace weft
 

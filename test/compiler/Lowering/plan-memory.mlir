@@ -28,6 +28,24 @@ func.func @chain(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %thread
   return
 }
 
+// Scratch memory takes room, but the bound counts tensors only.
+// CHECK-LABEL: func.func @scratch(
+// CHECK-SAME: weft.arena_bytes = 256 : i64
+// CHECK-SAME: weft.liveness_bound = 128 : i64
+func.func private @worker(memref<32xf32>, memref<32xf32>, memref<64xi8>, index, index)
+    attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64, weft.scratch_bytes = 64 : i64}
+func.func @scratch(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+  %none = memref.alloc() : memref<0xi8>
+  %a = memref.alloc() : memref<32xf32>
+  %all = memref.alloc() : memref<128xi8>
+  %size = arith.constant 64 : index
+  %offset = arith.muli %thread, %size : index
+  %mine = memref.view %all[%offset][] : memref<128xi8> to memref<64xi8>
+  call @worker(%x, %a, %mine, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<64xi8>, index, index) -> ()
+  call @k(%a, %r, %none, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  return
+}
+
 // Nothing to plan: an arena of zero bytes.
 // CHECK-LABEL: func.func @empty(
 // CHECK-SAME: memref<0xi8>
