@@ -48,7 +48,11 @@ class Tracing:
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state, which may still be changed.
         """
-        root = _Root(self.target, self.references())
+        references = self.references()
+        root = _Root(self.target, references)
+        for function in references.code:
+            # torch.export names only lines in functions called `forward` otherwise.
+            torch.fx.proxy._register_stack_trace_anchor(function)
         try:
             with _random_state_kept():
                 program = torch.export.export(root, args, kwargs, strict=False)

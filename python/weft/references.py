@@ -26,7 +26,8 @@ _STABLE = frozenset({"torch", "math", "builtins", "operator", "functools", "iter
 @dataclass
 class References:
     """modules: in the order found. names: (namespace, name) pairs whose value matters.
-    values: plain values and functions, compared by value or identity."""
+    values: plain values and functions, compared by value or identity. code: the user's own
+    functions and methods, whose lines can be named."""
 
     modules: list[torch.nn.Module] = field(default_factory=list)
     tensors: list[torch.Tensor] = field(default_factory=list)
@@ -34,6 +35,7 @@ class References:
     functions: list[types.FunctionType] = field(default_factory=list)
     names: list[tuple[dict[str, Any], str]] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
+    code: list[types.FunctionType] = field(default_factory=list)
     reason: str | None = None
 
 
@@ -85,6 +87,7 @@ class _Search:
         if _is_stable(function):
             return
         self.found.functions.append(function)
+        self.found.code.append(function)
         self.found.values.append(Same(function.__code__))
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.value(default, f"a default of {function.__qualname__}")
@@ -106,6 +109,7 @@ class _Search:
             for function in vars(base).values():
                 if isinstance(function, types.FunctionType) and id(function) not in self.seen:
                     self.seen.add(id(function))
+                    self.found.code.append(function)
                     for code in _codes(function.__code__):
                         self.method_globals(function, code)
 
@@ -114,7 +118,10 @@ class _Search:
         for name, *_ in _global_paths(code):
             if name in namespace:
                 self.found.names.append((namespace, name))
-                self.found.values.append(Same(namespace[name]))
+                value = namespace[name]
+                self.found.values.append(Same(value))
+                if isinstance(value, types.FunctionType) and not _is_stable(value):
+                    self.found.code.append(value)
 
     def globals(self, function: types.FunctionType, code: types.CodeType) -> None:
         for path in _global_paths(code):

@@ -16,13 +16,17 @@ nn = torch.nn
 
 
 def mlp():
-    return nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)), (torch.randn(64, 784),)
+    return nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)), (
+        torch.randn(64, 784),
+    )
 
 
 def cnn():
     layers = [nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     layers += [nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * 49, 10)), (torch.randn(8, 1, 28, 28),)
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * 49, 10)), (
+        torch.randn(8, 1, 28, 28),
+    )
 
 
 def encoder(batch: int, **sizes: int):

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ops without a lowering run by PyTorch's kernels inside the program, between native ones."""
+
+import inspect
+import io
+import json
+import threading
+
+import pytest
+import torch
+
+import weft
+
+pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
+
+nn = torch.nn
+
+
+def calls(compiled) -> list[str]:
+    manifest = json.loads(compiled._latest().build.artifact.manifest)
+    found = manifest["entries"]["main"]["calls"]
+    return [call["target"] if "fallback" in call else "native" for call in found]
+
+
+def sorted_rows(x):
+    return (x * 2 + 1).sort(-1).values * 3
+
+
+def sorted_order(x):
+    values, order = (x + 1).sort(dim=0, descending=True)
+    return values - 1, order * 2
+
+
+def topmost(x):
+    return torch.topk(x.exp(), 3, dim=-1)[0].sum(-1)
+
+
+def cumulative_log(x):
+    return torch.logcumsumexp(x * 2, 0) + x
+
+
+def upsampled():
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.ConvTranspose2d(4, 3, 3), nn.ReLU())
+
+
+@pytest.mark.parametrize(
+    ("target", "shape"),
+    [
+        (sorted_rows, (4, 8)),
+        (sorted_order, (5, 3)),
+        (topmost, (4, 8)),
+        (cumulative_log, (6, 2)),
+        (upsampled(), (1, 3, 8, 8)),
+    ],
+    ids=["sort", "sort-two-results", "topk", "logcumsumexp", "conv-transpose"],
+)
+def test_fallback_between_native_ops(target, shape):
+    compiled = weft.compile(target)
+    for _ in range(3):
+        x = torch.randn(shape)
+        torch.testing.assert_close(compiled(x), target(x))
+    run = calls(compiled)
+    assert "native" in run and any(call.startswith("aten.") for call in run)
+
+
+def test_report_names_the_op_its_line_and_the_way():
+    compiled = weft.compile(sorted_rows)
+    compiled(torch.randn(4, 8))
+    text = io.StringIO()
+    compiled.report(text)
+    line = inspect.getsourcelines(sorted_rows)[1] + 1
+    report = " ".join(text.getvalue().split())
+    assert "aten.sort.default runs by torch.ops at" in report
+    assert f"test_fallbacks.py:{line} (sorted_rows)" in report
+
+
+def test_random_numbers_come_in_program_order():
+    def function(x):
+        first = torch.nn.functional.dropout(x * 2, 0.5, training=True)
+        noise = torch.randn_like(x)
+        return torch.nn.functional.dropout(first + noise, 0.25, training=True), torch.rand(3)
+
+    compiled = weft.compile(function)
+    x = torch.randn(16, 4)
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        expected, after = function(x), torch.get_rng_state()
+        torch.manual_seed(seed)
+        torch.testing.assert_close(compiled(x), expected)
+        assert torch.equal(torch.get_rng_state(), after)
+
+
+def test_fallback_that_raises_leaves_everything_usable():
+    # The check is inside the kernel: only real values fail it.
+    def function(x):
+        return torch.linalg.cholesky(x * 2) + 1
+
+    compiled = weft.compile(function)
+    good, bad = torch.eye(3), -torch.eye(3)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(good), function(good))
+    with pytest.MonkeyPatch.context() as patch:
+        # Such a call is PyTorch's to refuse.
+        patch.setattr("weft.compiled.Compiled._eager", lambda self, why, a, k: self.original(*a))
+        with pytest.raises(torch.linalg.LinAlgError, match="positive-definite"):
+            compiled(bad)
+    torch.testing.assert_close(compiled(good), function(good))
+
+
+def test_loaded_artifact_with_fallback():
+    compiled = weft.compile(sorted_rows)
+    x = torch.randn(4, 8)
+    compiled(x)
+    torch.testing.assert_close(weft.load(compiled.artifact_path)(x)[0], sorted_rows(x))
+
+
+def test_several_threads():
+    compiled = weft.compile(sorted_rows)
+    compiled(torch.randn(64, 128))
+    wrong = []
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for _ in range(50):
+                x = torch.randn(64, 128, generator=generator)
+                if not torch.allclose(compiled(x), sorted_rows(x)):
+                    wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
