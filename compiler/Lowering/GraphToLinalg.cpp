@@ -58,6 +58,13 @@ Value weft::filled(OpBuilder &builder, Location loc, RankedTensorType type, Type
   return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
 }
 
+AffineMap weft::leadingDims(Builder &builder, unsigned dims, unsigned results) {
+  SmallVector<AffineExpr> exprs;
+  for (unsigned dim = 0; dim < results; ++dim)
+    exprs.push_back(builder.getAffineDimExpr(dim));
+  return AffineMap::get(dims, 0, exprs, builder.getContext());
+}
+
 SmallVector<utils::IteratorType> weft::iteratorsFor(AffineMap result) {
   SmallVector<utils::IteratorType> iterators;
   for (unsigned dim = 0; dim < result.getNumDims(); ++dim)

@@ -48,6 +48,10 @@ mlir::Value reducingGeneric(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value filled(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                    mlir::TypedAttr value);
 
+/// (d0, ..., dn) -> (d0, ..., dk) with k < n, down to no results at all, where
+/// AffineMap::getMajorSubMap returns a null map.
+mlir::AffineMap leadingDims(mlir::Builder &builder, unsigned dims, unsigned results);
+
 /// Parallel where `result` uses a dim, reduction elsewhere.
 llvm::SmallVector<mlir::utils::IteratorType> iteratorsFor(mlir::AffineMap result);
 

@@ -98,8 +98,7 @@ Value Contraction::emit(OpBuilder &builder, Location loc, Operand lhs, Operand r
   layOutIteration();
 
   int64_t rank = physicalShape.size();
-  AffineMap resultMap =
-      AffineMap::getMultiDimIdentityMap(axes.size(), builder.getContext()).getMajorSubMap(rank);
+  AffineMap resultMap = leadingDims(builder, axes.size(), rank);
   SmallVector<AffineMap> maps{readMap(builder, lhs), readMap(builder, rhs), resultMap};
   Type accumulator = computeType(element);
   auto type = RankedTensorType::get(physicalShape, accumulator);

@@ -176,7 +176,7 @@ LogicalResult LowerReduceWindow::matchAndRewrite(ReduceWindowOp op, OpAdaptor ad
     inputs.push_back(tensor::EmptyOp::create(rewriter, loc, window, rewriter.getF32Type()));
     maps.push_back(AffineMap::get(dims, 0, windowDims, getContext()));
   }
-  maps.push_back(AffineMap::getMultiDimIdentityMap(dims, getContext()).getMajorSubMap(rank));
+  maps.push_back(leadingDims(rewriter, dims, rank));
   Value result = emitReduction(rewriter, loc, op.getKind(), logical.getElementType(),
                                layout.physicalShape(logical.getShape()), inputs, maps);
   rewriter.replaceOp(

@@ -53,3 +53,17 @@ func.func private @packed_conv(%x: tensor<1x3x10x10xf32, #last>,
     : tensor<1x3x10x10xf32, #last>, tensor<20x3x3x3xf32, #packed> -> tensor<1x20x4x4xf32, #last>
   return %0 : tensor<1x20x4x4xf32, #last>
 }
+
+// -----
+
+// A product of vectors has no parallel dims.
+// CHECK-DAG: #[[VECTOR:.*]] = affine_map<(d0) -> (d0)>
+// CHECK-DAG: #[[SCALAR:.*]] = affine_map<(d0) -> ()>
+// CHECK-LABEL: func.func private @inner_product(
+// CHECK: linalg.generic {indexing_maps = [#[[VECTOR]], #[[VECTOR]], #[[SCALAR]]], iterator_types = ["reduction"]}
+func.func private @inner_product(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<f32>
+    attributes {weft.kernel = "contraction"} {
+  %0 = weft.dot_general %x, %y batch [] x [] contract [0] x [0]
+    : tensor<8xf32>, tensor<8xf32> -> tensor<f32>
+  return %0 : tensor<f32>
+}
