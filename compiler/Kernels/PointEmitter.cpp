@@ -17,7 +17,7 @@ using namespace weft;
 bool weft::isReduction(linalg::GenericOp generic) { return generic.getNumReductionLoops() > 0; }
 
 FailureOr<Index> weft::iterationAt(linalg::GenericOp generic, unsigned result,
-                                   ArrayRef<AffineExpr> index, IndexSpace &space) {
+                                   ArrayRef<AffineExpr> index, const IndexSpace &space) {
   AffineMap map = generic.getIndexingMapMatchingResult(generic->getResult(result));
   Index iteration(generic.getNumLoops());
   for (auto [expr, at] : llvm::zip_equal(map.getResults(), index)) {
@@ -38,6 +38,14 @@ Index weft::operandIndex(linalg::GenericOp generic, OpOperand &operand,
   for (AffineExpr expr : generic.getMatchingIndexingMap(&operand).getResults())
     index.push_back(space.simplify(expr.replaceDims(iteration)));
   return index;
+}
+
+/// A transpose or broadcast.
+static bool isCopy(linalg::GenericOp generic) {
+  if (isReduction(generic) || generic.getNumDpsInputs() != 1 || generic.getNumResults() != 1)
+    return false;
+  Block &body = *generic.getBody();
+  return llvm::hasSingleElement(body) && body.getTerminator()->getOperand(0) == body.getArgument(0);
 }
 
 std::optional<std::pair<Value, Index>> weft::throughView(Value tensor, ArrayRef<AffineExpr> index,
@@ -74,6 +82,11 @@ std::optional<std::pair<Value, Index>> weft::throughView(Value tensor, ArrayRef<
   }
   if (auto cast = dyn_cast_or_null<tensor::CastOp>(op))
     return std::make_pair(cast.getSource(), Index(index));
+  if (auto generic = dyn_cast_or_null<linalg::GenericOp>(op); generic && isCopy(generic))
+    if (FailureOr<Index> iteration = iterationAt(generic, 0, index, space); succeeded(iteration)) {
+      OpOperand &source = *generic.getDpsInputOperand(0);
+      return std::make_pair(source.get(), operandIndex(generic, source, *iteration, space));
+    }
   return std::nullopt;
 }
 

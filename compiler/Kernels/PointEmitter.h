@@ -118,7 +118,7 @@ private:
 /// The iteration point of `generic` at which its result number `result` has `index`:
 /// fails for results whose map is not a permutation of all parallel dims.
 llvm::FailureOr<Index> iterationAt(mlir::linalg::GenericOp generic, unsigned result,
-                                   llvm::ArrayRef<mlir::AffineExpr> index, IndexSpace &space);
+                                   llvm::ArrayRef<mlir::AffineExpr> index, const IndexSpace &space);
 
 /// Operand `operand` of `generic` at iteration point `iteration`.
 Index operandIndex(mlir::linalg::GenericOp generic, mlir::OpOperand &operand,
