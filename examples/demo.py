@@ -187,7 +187,7 @@ def main() -> int:
     torch.set_num_threads(weft.get_num_threads())
 
     # Into a file or pipe as wide as the table is.
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console = Console() if sys.stdout.isatty() else Console(width=140)
     demo = Demo(console, options.rounds)
     with torch.no_grad():
         for part in (demo.fashion_mnist, lambda: demo.sentences(options.sentences), demo.bert):
