@@ -29,7 +29,6 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
 LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   if (failed(checkKernel(source)))
     return failure();
-  KernelFunction kernel(source, target);
   StringRef kind = source->getAttrOfType<StringAttr>("weft.kernel").getValue();
   SmallVector<LogicalResult (*)(KernelFunction &)> emitters;
   if (kind == "attention")
@@ -38,13 +37,17 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
     emitters = {emitContraction, emitDotProduct, emitNest};
   else
     emitters = {emitNest};
-  if (llvm::none_of(emitters, [&](auto emit) { return succeeded(emit(kernel)); })) {
-    kernel.emitted.erase();
-    return source.emitError("no emitter takes this kernel");
+  for (auto emit : emitters) {
+    KernelFunction kernel(source, target);
+    if (failed(emit(kernel)) || kernel.unfollowed) {
+      kernel.emitted.erase();
+      continue;
+    }
+    kernel.replaceSource();
+    expandVectorMath(kernel.emitted);
+    return success();
   }
-  kernel.replaceSource();
-  expandVectorMath(kernel.emitted);
-  return success();
+  return source.emitError("no emitter takes this kernel");
 }
 
 namespace weft {

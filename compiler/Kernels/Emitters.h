@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One function per kind of kernel. Each fills KernelFunction::emitted, or fails without
-// having emitted anything, so that the next kind can be asked.
+// One function per kind of kernel. Each fills KernelFunction::emitted or fails, and then
+// the next kind is asked with a fresh one.
 #ifndef WEFT_COMPILER_KERNELS_EMITTERS_H
 #define WEFT_COMPILER_KERNELS_EMITTERS_H
 

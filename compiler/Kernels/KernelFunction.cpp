@@ -56,6 +56,7 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target)
 PointEmitter KernelFunction::pointEmitter(IndexSpace &space) {
   PointEmitter emitter(builder, space);
   emitter.loc = loc;
+  emitter.reportTo(unfollowed);
   for (auto [argument, buffer] : llvm::zip_equal(source.getArguments(), argumentBuffers))
     emitter.setBuffer(argument, buffer);
   return emitter;

@@ -39,6 +39,7 @@ struct KernelFunction {
   llvm::SmallVector<mlir::Value> roots;  ///< what the tensor form returns
   llvm::SmallVector<Buffer> rootBuffers; ///< where it goes
   mlir::Value thread, threads;
+  bool unfollowed = false; ///< a point emitter met what it cannot follow
 
 private:
   llvm::SmallVector<Buffer> argumentBuffers;

@@ -400,6 +400,9 @@ void Nest::emit(bool serial) {
   }
   point.setOverride(
       [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
+        for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
+          if (scan.op->getResult(0) == tensor)
+            return point.load(line, index[scan.dim]);
         if (reduced.empty())
           return std::nullopt;
         std::pair<void *, SmallVector<void *, 4>> key{tensor.getAsOpaquePointer(), {}};

@@ -183,15 +183,29 @@ Emitted PointEmitter::emitProducer(Value tensor, ArrayRef<AffineExpr> index) {
   }
   if (isa<arith::ConstantOp>(op))
     return emitConstant(op, index);
-  assert(isa<tensor::EmptyOp>(op) && "checkKernel admits no other producers");
+  // What nobody wrote may have any value.
+  if (isa<tensor::EmptyOp>(op))
+    return zeroOf(tensor);
+  return fail(tensor);
+}
+
+Emitted PointEmitter::zeroOf(Value tensor) {
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
   return {{arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element))}, true};
 }
 
+Emitted PointEmitter::fail(Value tensor) {
+  *failed = true;
+  return zeroOf(tensor);
+}
+
 Emitted PointEmitter::emitGeneric(linalg::GenericOp generic, OpResult result,
                                   ArrayRef<AffineExpr> index) {
-  assert(!isReduction(generic) && "reductions are overridden by the nest");
-  Index iteration = *iterationAt(generic, result.getResultNumber(), index, space);
+  // Reductions are computed ahead of the points that use them, and found by the override.
+  FailureOr<Index> found = iterationAt(generic, result.getResultNumber(), index, space);
+  if (isReduction(generic) || mlir::failed(found))
+    return fail(result);
+  Index iteration = *found;
   Block &body = *generic.getBody();
   SmallVector<Emitted> arguments(body.getNumArguments());
   for (OpOperand *operand : generic.getDpsInputOperands())

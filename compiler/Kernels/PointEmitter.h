@@ -71,6 +71,11 @@ public:
   /// The constant mask of group's valid lanes, or null when all are.
   mlir::Value validMask(int64_t group);
 
+  /// Something was wanted that no emitter follows; what was emitted must be thrown away.
+  bool hasFailed() const { return *failed; }
+  /// Report failures of this emitter where `flag` lies.
+  void reportTo(bool &flag) { failed = &flag; }
+
   mlir::OpBuilder &builder;
   IndexSpace &space;
   mlir::Location loc = builder.getUnknownLoc();
@@ -107,6 +112,12 @@ private:
   llvm::SmallVector<Guard> boundsOf(llvm::ArrayRef<mlir::AffineExpr> index,
                                     llvm::ArrayRef<int64_t> shape);
 
+  /// Record that `tensor` cannot be followed; its value is a placeholder.
+  Emitted fail(mlir::Value tensor);
+  Emitted zeroOf(mlir::Value tensor);
+
+  bool ownFlag = false;
+  bool *failed = &ownFlag;
   llvm::SmallVector<mlir::Value> dimValues;
   Lanes lanes;
   llvm::DenseMap<mlir::Value, Buffer> buffers;
