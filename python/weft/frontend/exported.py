@@ -20,10 +20,12 @@ from torch.export.graph_signature import (
 from weft.frontend.aliases import Aliases
 from weft.frontend.dtypes import NAMES
 from weft.frontend.graph import Graph, Value
+from weft.frontend.inplace import mutates_beyond
 from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
 from weft.frontend.walk import Walk
 
 _INSTANCE_NORM = torch.ops.aten.instance_norm.default
+_LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 _GRAPH_KINDS = {
     "user": "input",
     "parameter": "weight",
@@ -69,30 +71,15 @@ def lower(program: ExportedProgram) -> Lowered:
 
 
 def _functionalised(program: ExportedProgram) -> ExportedProgram:
-    """The program without mutation; composites stay whole, since nothing is decomposed."""
-    if not any(_mutates(node) for node in program.graph.nodes):
+    """The program without mutation but what `out_of_place` undoes; composites stay whole,
+    since nothing is decomposed."""
+    if not mutates_beyond(program.graph):
         return program
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
-
-
-def _mutates(node: torch.fx.Node) -> bool:
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
-        bodies = (
-            getattr(node.graph.owning_module, str(a.target), None)
-            for a in node.args
-            if isinstance(a, torch.fx.Node) and a.op == "get_attr"
-        )
-        return any(_mutates(inner) for body in bodies if body for inner in body.graph.nodes)
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return False
-    # Their schemas do not say that they write running statistics when training.
-    if str(node.target) in ("aten.batch_norm.default", "aten.instance_norm.default"):
-        return bool(node.args[3] is not None and node.args[5])
-    return node.target._schema.is_mutable
 
 
 def _inputs(program: ExportedProgram) -> list[tuple[torch.fx.Node, InputSource | None]]:
@@ -134,7 +121,8 @@ def _feed(walk: Walk, node: torch.fx.Node, source: InputSource | None) -> Value 
         raise Unsupported(f"input {node.name} is on {value.device}")
     if any(isinstance(size, torch.SymInt) for size in value.shape):
         raise Unsupported(f"input {node.name} has a symbolic size")
-    literal = source.kind == "constant" and "lifted_tensor" in source.name
+    # A tensor that lives on outside may be written; a literal is copied where it stands.
+    literal = source.kind == "constant" and all(user.target in _LIFTS for user in node.users)
     if literal and value.numel() <= _MAX_LITERAL and value.numel():
         return walk.builder.dense(source.tensor)
     entry = Value(value.dtype, tuple(value.shape))
@@ -201,13 +189,14 @@ def _outputs(
         )
     }
     first_leaf = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
-    numbers: dict[int, int] = {}
+    results: dict[tuple[int, str], int] = {}
 
-    def result(value: Value) -> int:
-        if id(value) not in numbers:
-            numbers[id(value)] = len(numbers)
+    def result(value: Value, name: str = "") -> int:
+        """name: of the tensor that the user gets; equal values of two names are two tensors."""
+        if (id(value), name) not in results:
+            results[id(value), name] = len(graph.outputs)
             graph.outputs.append(value)
-        return numbers[id(value)]
+        return results[id(value), name]
 
     targets, leaf = [], 0
     for spec, value in zip(specs, values, strict=True):
@@ -224,7 +213,7 @@ def _outputs(
                 view = _rebased(view, view.base + first_leaf)
             targets.append(OutputTarget("user", index=leaf, view=view))
         elif isinstance(value, Value):
-            targets.append(OutputTarget("user", index=leaf, result=result(value)))
+            targets.append(OutputTarget("user", index=leaf, result=result(value, spec.arg.name)))
         else:
             targets.append(OutputTarget("constant", index=leaf, value=value))
         leaf += 1

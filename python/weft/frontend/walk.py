@@ -19,6 +19,7 @@ from weft.frontend.decompose import decompose
 from weft.frontend.dtypes import NAMES
 from weft.frontend.fallback import encode_arguments, flatten_results
 from weft.frontend.graph import Graph, Value
+from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Unsupported
 from weft.frontend.table import TABLE, Site
@@ -97,8 +98,8 @@ class Walk:
             return self._region(name, args)
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Unsupported(f"{name} is no tensor op", self.graph.location)
-        site = self._site(node, live)
-        values = self._lower(node.target, site, args, kwargs, depth)
+        op = out_of_place(node.target) or node.target
+        values = self._lower(op, self._site(node, live), args, kwargs, depth)
         return values[0] if isinstance(node.meta["val"], torch.Tensor) else values
 
     def _arguments(self, arguments: Any, env: dict[torch.fx.Node, Any]) -> Any:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""In-place ops that their out-of-place form can stand for, as relu_ on a layer's result.
+
+Where these are all the mutation in a program, it needs no functionalisation by torch, which
+traces the whole program anew and takes as long as the export.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+
+import torch
+
+from weft.frontend.fallback import flatten_results
+
+_NORMS = ("aten.batch_norm.default", "aten.instance_norm.default")
+
+
+@functools.lru_cache(maxsize=1024)
+def out_of_place(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
+    """`aten.relu` for `aten.relu_`; None for what writes nothing or has no such form."""
+    name = op._schema.name.removeprefix("aten::")
+    if op.namespace != "aten" or not op._schema.is_mutable or not name.endswith("_"):
+        return None
+    written = [a for a in op._schema.arguments if a.alias_info and a.alias_info.is_write]
+    packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
+    if packet is None or written != op._schema.arguments[:1]:
+        return None
+    functional = getattr(packet, op._overloadname, None)
+    if functional is None or functional._schema.is_mutable:
+        return None
+    names = [[a.name for a in each._schema.arguments] for each in (op, functional)]
+    return functional if names[0] == names[1] else None
+
+
+def mutates_beyond(graph: torch.fx.Graph) -> bool:
+    """Whether `graph` writes anything else than intermediate results that no other tensor
+    shares the memory of, so that out-of-place forms do not suffice."""
+    writers = [node for node in graph.nodes if _mutates(node)]
+    if not writers:
+        return False
+    members = _by_storage(graph)
+    order = {node: number for number, node in enumerate(graph.nodes)}
+    return not all(_is_simple(node, members, order) for node in writers)
+
+
+def _mutates(node: torch.fx.Node) -> bool:
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        bodies = (
+            getattr(node.graph.owning_module, str(a.target), None)
+            for a in node.args
+            if isinstance(a, torch.fx.Node) and a.op == "get_attr"
+        )
+        return any(_mutates(inner) for body in bodies if body for inner in body.graph.nodes)
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    # Their schemas do not say that they write running statistics when training.
+    if str(node.target) in _NORMS:
+        return bool(node.args[3] is not None and node.args[5])
+    return node.target._schema.is_mutable
+
+
+def _by_storage(graph: torch.fx.Graph) -> dict[int, list[torch.fx.Node]]:
+    members = defaultdict(list)
+    for node in graph.nodes:
+        values = flatten_results(node.meta.get("val"))
+        for storage in {_storage(v) for v in values if isinstance(v, torch.Tensor)}:
+            members[storage].append(node)
+    return members
+
+
+def _storage(value: torch.Tensor) -> int:
+    return value.untyped_storage()._cdata
+
+
+def _is_simple(
+    node: torch.fx.Node,
+    members: dict[int, list[torch.fx.Node]],
+    order: dict[torch.fx.Node, int],
+) -> bool:
+    """The tensor that `node` writes is the result of a chain of ops, each written by the
+    next, and nobody looks at it but through the chain's end."""
+    if not isinstance(node.target, torch._ops.OpOverload) or out_of_place(node.target) is None:
+        return False
+    if any(each.meta["val"].dtype != node.meta["val"].dtype for each in node.all_input_nodes):
+        return False  # the written tensor's type rules, not the promoted one
+    chain = [each for each in members[_storage(node.meta["val"])] if order[each] <= order[node]]
+    if chain[0].op != "call_function" or chain[-1] is not node:
+        return False
+    for written, writer in zip(chain, chain[1:]):
+        if writer.args[0] is not written or not _mutates(writer):
+            return False
+        if any(order[user] > order[writer] for user in written.users):
+            return False
+    return True
