@@ -10,7 +10,7 @@
 namespace weft {
 
 /// float32 operations per second (an FMA counts two) of `threads` threads running at once,
-/// with the widest vectors this CPU has. Takes about 50 ms.
+/// with the widest vectors this CPU has. Takes half a second.
 double measurePeakFlops(int32_t threads);
 
 } // namespace weft

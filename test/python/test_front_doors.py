@@ -108,7 +108,8 @@ def test_file_that_is_no_artifact(tmp_path):
         weft.load(path)
 
 
-def test_report():
+def test_report(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     compiled = weft.compile(Model())
     text = io.StringIO()
     compiled.report(text)
@@ -121,6 +122,36 @@ def test_report():
     assert "f32[2, 4]" in text.getvalue()
     assert "test_front_doors.py" in text.getvalue()
     assert "require gradients" in text.getvalue()
+
+
+class Repeated(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.special.digamma(layer(x).exp() + 1)
+        return x
+
+
+def test_report_of_kernels_and_fallbacks(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    compiled = weft.compile(Repeated())
+    for _ in range(3):
+        compiled(torch.randn(64, 64))
+    text = io.StringIO()
+    compiled.report(text)
+    lines = text.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines if "artifact:" not in line) <= 120
+    row = next(line.split() for line in lines if "contraction" in line)
+    assert row[2] == "3"  # the layers' kernel, once
+    assert row[4] == f"{3 * 2 * 64**3 / 1e9:.3f}"
+    number = Repeated.forward.__code__.co_firstlineno + 2
+    (fallback,) = {line for line in lines if "torch.ops" in line}
+    assert "aten.digamma.default" in fallback and f"test_front_doors.py:{number}" in fallback
+    assert "compiled, seconds: capture" in text.getvalue()
+    assert " object " in text.getvalue()
 
 
 def test_nothing_inside_before_the_first_call():
