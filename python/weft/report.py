@@ -17,7 +17,6 @@ from rich.table import Table
 from weft import _core
 from weft.specialize import Specialized
 
-
 _FILE_WIDTH = 120
 
 
