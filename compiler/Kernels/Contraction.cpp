@@ -22,14 +22,15 @@ using namespace weft;
 namespace {
 
 struct Schedule {
-  int64_t rows = 6;          ///< MR: scalars of the broadcast operand held by a tile
-  int64_t groups = 4;        ///< NR / lanes: vectors of the other operand
-  int64_t width = 16;        ///< lanes of one vector
-  int64_t chunk = 0;         ///< KC: iterations of the innermost reduction between spills
-  int64_t panels = 1;        ///< panels of vectors kept in L2 while the rows go by
-  int64_t unroll = 4;        ///< KU
-  int64_t summands = 0;      ///< products summed in registers before they join partial sums
-  bool prefetch = false;     ///< the next rows while these compute
+  int64_t rows = 6;      ///< MR: scalars of the broadcast operand held by a tile
+  int64_t groups = 4;    ///< NR / lanes: vectors of the other operand
+  int64_t width = 16;    ///< lanes of one vector
+  int64_t chunk = 0;     ///< KC: iterations of the innermost reduction between spills
+  int64_t panels = 1;    ///< panels of vectors kept in L2 while the rows go by
+  int64_t unroll = 4;    ///< KU
+  int64_t summands = 0;  ///< innermost products summed in registers before they join partial sums
+  int64_t blockDims = 0; ///< outer reduced dims that start a new block of such sums
+  bool prefetch = false; ///< the next rows while these compute
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
 };
 
@@ -67,6 +68,7 @@ private:
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void setFlat(ArrayRef<unsigned> dims, Value number);
   Value position(AffineExpr expr) { return point.indexValue(expr); }
+  bool sumsInBlocks() const { return schedule.blockDims > 0 || schedule.summands < schedule.chunk; }
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value add(Value a, int64_t b) {
     return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
@@ -230,7 +232,12 @@ void Contraction::chooseSchedule() {
   if (schedule.panels == 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
     schedule.panels = std::min<int64_t>(2, total);
   schedule.unroll = schedule.chunk % 4 == 0 ? 4 : 1;
+  // Blocks of at least `least` products: inner dims whole, or part of the innermost one.
+  constexpr int64_t least = 64;
   schedule.summands = chooseSummands(schedule.chunk);
+  schedule.blockDims = shape.reduced.empty() ? 0 : shape.reduced.size() - 1;
+  for (int64_t inside = schedule.summands; schedule.blockDims > 0 && inside < least;)
+    inside *= space.extent(shape.reduced[--schedule.blockDims]);
   // A weight larger than the second-level cache comes from memory row by row.
   int64_t scalarBytes =
       cast<RankedTensorType>(scalarMemory.getType()).getNumElements() * elementBytes;
@@ -288,7 +295,7 @@ void Contraction::emit(bool serial) {
                                           : laneBlocks * count(outerPanels);
   std::tie(low, high) = kernel.share(pieces, serial);
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  if (schedule.tileEpilogue || schedule.summands < schedule.chunk)
+  if (schedule.tileEpilogue || sumsInBlocks())
     tile = kernel.scratch(element, schedule.rows * schedule.groups * schedule.width);
   Value zero = constant(0);
   if (split == Split::Batch)
@@ -451,23 +458,38 @@ SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chu
   auto type = VectorType::get({schedule.width}, element);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> zeros(rows * groups, zero);
-  if (!tile || chunkSize <= schedule.summands || shape.reduced.size() != 1)
-    return emitReduction(shape.reduced, rows, chunkStart, chunkSize, zeros, prefetchRow);
+  ArrayRef<unsigned> dims = shape.reduced;
+  if (!sumsInBlocks())
+    return emitReduction(dims, rows, chunkStart, chunkSize, zeros, prefetchRow);
   for (int64_t i = 0; i < rows * groups; ++i)
     vector::StoreOp::create(builder, loc, zero, tile, constant(i * schedule.width));
   auto partial = [&](int64_t i) -> Value {
     return vector::LoadOp::create(builder, loc, type, tile, constant(i * schedule.width));
   };
-  emitLoop(builder, loc, 0, chunkSize, schedule.summands, {}, [&](Value offset, ValueRange) {
-    Value start = arith::AddIOp::create(builder, loc, chunkStart, offset);
+  auto addBlock = [&](Value start, int64_t size) {
     SmallVector<Value> sums =
-        emitReduction(shape.reduced, rows, start, schedule.summands, zeros, prefetchRow);
+        emitReduction(dims.drop_front(schedule.blockDims), rows, start, size, zeros, prefetchRow);
     for (int64_t i = 0; i < rows * groups; ++i) {
       Value sum = arith::AddFOp::create(builder, loc, partial(i), sums[i]);
       vector::StoreOp::create(builder, loc, sum, tile, constant(i * schedule.width));
     }
-    return SmallVector<Value>();
-  });
+  };
+  std::function<void(ArrayRef<unsigned>)> blocks = [&](ArrayRef<unsigned> outer) {
+    if (!outer.empty()) {
+      emitLoop(builder, loc, 0, space.extent(outer.front()), 1, {},
+               [&](Value variable, ValueRange) {
+                 point.setDim(outer.front(), variable);
+                 blocks(outer.drop_front());
+                 return SmallVector<Value>();
+               });
+      return;
+    }
+    emitLoop(builder, loc, 0, chunkSize, schedule.summands, {}, [&](Value offset, ValueRange) {
+      addBlock(arith::AddIOp::create(builder, loc, chunkStart, offset), schedule.summands);
+      return SmallVector<Value>();
+    });
+  };
+  blocks(dims.take_front(schedule.blockDims));
   SmallVector<Value> totals;
   for (int64_t i = 0; i < rows * groups; ++i)
     totals.push_back(partial(i));

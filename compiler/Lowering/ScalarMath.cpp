@@ -137,10 +137,24 @@ static Value reciprocal(OpBuilder &b, Location loc, Value x) {
   return arith::DivFOp::create(b, loc, constant(b, loc, x.getType(), 1), x);
 }
 
+/// With t = exp(-|x|): 1 / (1 + t), or t / (1 + t) left of zero, where 1 / (1 + exp(-x))
+/// would lose digits and then overflow inside. What 1 + t rounds away is put back to first
+/// order: q - q * error / (1 + t).
 static Value emitSigmoid(OpBuilder &b, Location loc, Value x) {
-  Value exp = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, x));
-  Value sum = arith::AddFOp::create(b, loc, constant(b, loc, x.getType(), 1), exp);
-  return reciprocal(b, loc, sum);
+  Value magnitude = math::AbsFOp::create(b, loc, x);
+  Value t = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, magnitude));
+  Value one = constant(b, loc, x.getType(), 1);
+  Value zero = constant(b, loc, x.getType(), 0);
+  Value sum = arith::AddFOp::create(b, loc, one, t);
+  Value error = arith::SubFOp::create(b, loc, t, arith::SubFOp::create(b, loc, sum, one));
+  Value negative = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, zero);
+  Value numerator = arith::SelectOp::create(b, loc, negative, t, one);
+  Value quotient = arith::DivFOp::create(b, loc, numerator, sum);
+  // 1 / (1 + t) is the quotient right of zero and its complement left of it.
+  Value complement = arith::SubFOp::create(b, loc, one, quotient);
+  Value inverse = arith::SelectOp::create(b, loc, negative, complement, quotient);
+  Value scaled = arith::MulFOp::create(b, loc, quotient, arith::NegFOp::create(b, loc, error));
+  return math::FmaOp::create(b, loc, scaled, inverse, quotient);
 }
 
 static Value emitCmp(OpBuilder &b, Location loc, ComparePredicate predicate, Value lhs, Value rhs,
