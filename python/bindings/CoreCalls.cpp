@@ -100,6 +100,7 @@ static void bindGuards(nb::module_ &module) {
       .def("watch_object", [](Guards &self, nb::handle it) { self.watchObject(it.ptr()); })
       .def("watch_dict", [](Guards &self, nb::dict it) { self.watchDict(it.ptr()); })
       .def("watch_list", [](Guards &self, nb::list it) { self.watchList(it.ptr()); })
+      .def("watch_buffer", [](Guards &self, nb::handle it) { self.watchBuffer(it.ptr()); })
       .def("watch_set", [](Guards &self, nb::handle it) { self.watchSet(it.ptr()); })
       .def("watch_function", [](Guards &self, nb::handle it) { self.watchFunction(it.ptr()); })
       .def("watch_cell", [](Guards &self, nb::handle it) { self.watchCell(it.ptr()); })

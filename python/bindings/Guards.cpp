@@ -6,6 +6,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
+
 namespace nb = nanobind;
 
 namespace weft {
@@ -48,8 +50,51 @@ void Guards::watchCell(PyObject *cell) {
 }
 
 void Guards::watchName(PyObject *dict, PyObject *name) {
-  names.push_back(
-      {PyRef::borrow(dict), PyRef::borrow(name), PyRef::borrow(PyDict_GetItem(dict, name))});
+  auto found = std::ranges::find_if(
+      namespaces, [&](const NamespaceGuard &guard) { return guard.dict.get() == dict; });
+  if (found == namespaces.end())
+    found = namespaces.insert(found, {PyRef::borrow(dict), {}, dictVersion(dict)});
+  found->names.push_back({PyRef::borrow(name), PyRef::borrow(PyDict_GetItem(dict, name))});
+}
+
+bool Guards::NamespaceGuard::holds() const {
+  uint64_t now = dictVersion(dict.get());
+  if (now == version)
+    return true;
+  for (const Name &each : names)
+    if (PyDict_GetItem(dict.get(), each.name.get()) != each.value.get())
+      return false;
+  version = now;
+  return true;
+}
+
+void Guards::watchBuffer(PyObject *object) {
+  BufferGuard guard;
+  guard.object = PyRef::borrow(object);
+  if (!guard.read(object))
+    throw nb::python_error();
+  buffers.push_back(std::move(guard));
+}
+
+bool Guards::BufferGuard::read(PyObject *from) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(from, &view, PyBUF_FULL_RO))
+    return false;
+  shape.assign(view.shape, view.shape + view.ndim);
+  format = view.format ? view.format : "";
+  bytes.resize(size_t(view.len));
+  bool copied = !PyBuffer_ToContiguous(bytes.data(), &view, view.len, 'C');
+  PyBuffer_Release(&view);
+  return copied;
+}
+
+bool Guards::BufferGuard::holds() const {
+  BufferGuard now;
+  if (!now.read(object.get())) {
+    PyErr_Clear(); // what cannot be read any more is no longer what it was
+    return false;
+  }
+  return now.shape == shape && now.format == format && now.bytes == bytes;
 }
 
 static bool sameItems(PyObject *list, PyObject *copy) {
@@ -88,8 +133,11 @@ bool Guards::hold() const {
         PyFunction_GET_KW_DEFAULTS(function) != guard.keywordDefaults.get())
       return false;
   }
-  for (const NameGuard &guard : names)
-    if (PyDict_GetItem(guard.dict.get(), guard.name.get()) != guard.value.get())
+  for (const NamespaceGuard &guard : namespaces)
+    if (!guard.holds())
+      return false;
+  for (const BufferGuard &guard : buffers)
+    if (!guard.holds())
       return false;
   for (const ContentGuard &guard : sets) {
     int same = PyObject_RichCompareBool(guard.container.get(), guard.copy.get(), Py_EQ);
@@ -120,10 +168,13 @@ int Guards::traverse(visitproc visit, void *arg) const {
     Py_VISIT(guard.defaults.get());
     Py_VISIT(guard.keywordDefaults.get());
   }
-  for (const NameGuard &guard : names) {
+  for (const NamespaceGuard &guard : namespaces) {
     Py_VISIT(guard.dict.get());
-    Py_VISIT(guard.value.get());
+    for (const Name &each : guard.names)
+      Py_VISIT(each.value.get());
   }
+  for (const BufferGuard &guard : buffers)
+    Py_VISIT(guard.object.get());
   return 0;
 }
 

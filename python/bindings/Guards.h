@@ -10,6 +10,7 @@
 #include "python/bindings/PyRef.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace weft {
@@ -23,6 +24,8 @@ public:
   void watchList(PyObject *list);
   /// A set of plain values, by equality with a copy made now.
   void watchSet(PyObject *set);
+  /// The bytes and the form of an object with the buffer protocol.
+  void watchBuffer(PyObject *object);
   /// The function's code and defaults, which lie outside its `__dict__`.
   void watchFunction(PyObject *function);
   void watchCell(PyObject *cell);
@@ -55,10 +58,24 @@ private:
     PyRef function;
     PyRef code, defaults, keywordDefaults;
   };
-  struct NameGuard {
-    PyRef dict;
+  struct Name {
     PyRef name;
     PyRef value; // null when the name was absent
+  };
+  /// Names are looked up only after their namespace has changed in some way.
+  struct NamespaceGuard {
+    PyRef dict;
+    std::vector<Name> names;
+    mutable uint64_t version;
+    bool holds() const;
+  };
+  struct BufferGuard {
+    PyRef object;
+    std::vector<Py_ssize_t> shape;
+    std::string format;
+    std::string bytes;
+    bool read(PyObject *from);
+    bool holds() const;
   };
 
   std::vector<ObjectGuard> objects;
@@ -67,7 +84,8 @@ private:
   std::vector<ContentGuard> sets;
   std::vector<ContentGuard> cells;
   std::vector<FunctionGuard> functions;
-  std::vector<NameGuard> names;
+  std::vector<NamespaceGuard> namespaces;
+  std::vector<BufferGuard> buffers;
 };
 
 /// torch's state that changes what an operation does.

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a module or function can reach besides its arguments.
 
-For a module: itself. For a function: its closure, its defaults and the globals that its code
-names, followed into the user's functions that it calls. Whatever cannot be guarded is a
-reason to leave the function to PyTorch.
+For a module: itself and its methods. For a function or method: its closure, its defaults and
+the globals that its code names, followed into the user's functions, classes and containers.
+Of installed libraries only what their code names itself counts, by identity.
 """
 
 from __future__ import annotations
 
 import builtins
 import dis
+import sys
+import sysconfig
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,10 +19,11 @@ from typing import Any
 
 import torch
 
-from weft.signature import PLAIN, Same
+from weft.signature import Same
 
 # Modules whose functions and constants do not change under a program.
-_STABLE = frozenset({"torch", "math", "builtins", "operator", "functools", "itertools", "typing"})
+_STABLE = frozenset({"torch", "numpy"}) | sys.stdlib_module_names - {"__main__"}
+_LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
 
 
 @dataclass
@@ -44,8 +47,11 @@ def find_references(target: Callable[..., Any]) -> References:
     references = References()
     search = _Search(references)
     search.value(target, "the target")
-    for kind in {type(child) for module in references.modules for child in module.modules()}:
-        search.methods(kind)
+    for module in references.modules:
+        for child in module.modules():
+            search.methods(type(child))
+            for name, value in vars(child).items():
+                search.attribute(value, name)
     return references
 
 
@@ -61,69 +67,73 @@ class _Search:
         elif isinstance(value, torch.Tensor):
             if not any(value is tensor for tensor in self.found.tensors):
                 self.found.tensors.append(value)
-        elif type(value) in PLAIN:
-            self.found.values.append(value)
-        elif isinstance(value, tuple):
-            self.found.values.append(type(value))
-            for entry in value:
-                self.value(entry, name)
         elif isinstance(value, types.MethodType):
             self.value(value.__self__, name)
             self.value(value.__func__, name)
         elif isinstance(value, types.FunctionType):
+            self.found.values.append(value)
             self.function(value)
-        elif isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
+        else:
             self.found.values.append(value)
-        elif _is_stable(value):
-            self.found.values.append(value)
-        elif self.found.reason is None:
-            self.found.reason = f"{name} is a {type(value).__qualname__}, which has no guard"
+            self.methods(value if isinstance(value, type) else type(value))
+
+    def attribute(self, value: Any, name: str) -> None:
+        """What the snapshot of a module's attributes guards by identity alone."""
+        if isinstance(value, types.MethodType):
+            value = value.__func__
+        if isinstance(value, types.FunctionType):
+            self.function(value)
+        elif callable(value) and not isinstance(value, (type, torch.nn.Module)):
+            self.methods(type(value))
 
     def function(self, function: types.FunctionType) -> None:
-        if id(function) in self.seen:
+        if id(function) in self.seen or is_stable(function):
             return
         self.seen.add(id(function))
-        self.found.values.append(function)
-        if _is_stable(function):
-            return
         self.found.functions.append(function)
         self.found.code.append(function)
         self.found.values.append(Same(function.__code__))
+        library = _is_library(function)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self.value(default, f"a default of {function.__qualname__}")
+            self.reached(default, f"a default of {function.__qualname__}", library)
         free = function.__code__.co_freevars
         for name, cell in zip(free, function.__closure__ or (), strict=True):
             self.found.cells.append(cell)
             try:
-                self.value(cell.cell_contents, f"{name!r} of {function.__qualname__}'s closure")
+                value = cell.cell_contents
             except ValueError:  # not filled yet
                 self.found.reason = self.found.reason or f"{name!r} is not bound yet"
-        for code in _codes(function.__code__):
-            self.globals(function, code)
-
-    def methods(self, kind: type[torch.nn.Module]) -> None:
-        """Globals that the methods of a user's module class name, by identity."""
-        for base in kind.__mro__:
-            if _is_stable(base):
                 continue
-            for function in vars(base).values():
-                if isinstance(function, types.FunctionType) and id(function) not in self.seen:
-                    self.seen.add(id(function))
-                    self.found.code.append(function)
-                    for code in _codes(function.__code__):
-                        self.method_globals(function, code)
+            if isinstance(value, types.FunctionType):
+                self.function(value)  # that this one decorates
+            self.reached(value, f"{name!r} of {function.__qualname__}'s closure", library)
+        for code in _codes(function.__code__):
+            self.globals(function, code, library)
 
-    def method_globals(self, function: types.FunctionType, code: types.CodeType) -> None:
-        namespace = function.__globals__
-        for name, *_ in _global_paths(code):
-            if name in namespace:
-                self.found.names.append((namespace, name))
-                value = namespace[name]
-                self.found.values.append(Same(value))
-                if isinstance(value, types.FunctionType) and not _is_stable(value):
-                    self.found.code.append(value)
+    def reached(self, value: Any, name: str, library: bool) -> None:
+        """A value that a function names. Tensors and modules of a library are as any."""
+        if library and not isinstance(value, (torch.Tensor, torch.nn.Module)):
+            self.found.values.append(Same(value))
+            if isinstance(value, types.FunctionType) and not is_stable(value):
+                self.found.code.append(value)
+        else:
+            self.value(value, name)
 
-    def globals(self, function: types.FunctionType, code: types.CodeType) -> None:
+    def methods(self, kind: type) -> None:
+        """What the methods and properties of a class reach."""
+        for base in kind.__mro__:
+            if id(base) in self.seen or is_stable(base):
+                continue
+            self.seen.add(id(base))
+            for member in vars(base).values():
+                if isinstance(member, property):
+                    member = member.fget
+                elif isinstance(member, (staticmethod, classmethod)):
+                    member = member.__func__
+                if isinstance(member, types.FunctionType):
+                    self.function(member)
+
+    def globals(self, function: types.FunctionType, code: types.CodeType, library: bool) -> None:
         for path in _global_paths(code):
             namespace: Any = function.__globals__
             for name in path:
@@ -131,14 +141,19 @@ class _Search:
                 if name not in namespace:
                     break
                 value = namespace[name]
-                if not isinstance(value, types.ModuleType) or _is_stable(value):
-                    self.value(value, f"global {'.'.join(path)!r}")
+                if not isinstance(value, types.ModuleType) or is_stable(value) or library:
+                    self.reached(value, f"global {'.'.join(path)!r}", library)
                     break
                 self.found.values.append(value)
                 namespace = vars(value)
 
 
-def _is_stable(value: Any) -> bool:
+def _is_library(function: types.FunctionType) -> bool:
+    return function.__code__.co_filename.startswith(_LIBRARIES)
+
+
+def is_stable(value: Any) -> bool:
+    """Whether a function, class or module belongs to Python or torch."""
     if isinstance(value, types.ModuleType):
         return value.__name__.partition(".")[0] in _STABLE
     module = getattr(value, "__module__", None)

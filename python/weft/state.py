@@ -7,16 +7,19 @@ A `Snapshot` of it has a key, equal for equal states; guards, that C++ checks on
 
 from __future__ import annotations
 
+import array
+import functools
 import types
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy
 import torch
 from torch.nn.modules import module as torch_module
 
 from weft._core import Guards
-from weft.references import References
+from weft.references import References, is_stable
 from weft.signature import PLAIN, Declined, Same, check_tensor
 
 _HOOKS = (
@@ -36,6 +39,8 @@ _BOOKKEEPING = frozenset(
     + ("_load_state_dict_post_hooks",)
 )
 _MOST_OBJECTS = 100_000
+_MOST_WATCHED_BYTES = 64 * 1024  # compared on every call
+_CONTAINERS = (tuple, list, dict, set, frozenset, torch.nn.Module)
 
 
 @dataclass
@@ -112,7 +117,7 @@ class _Walk:
                     self.result.reason = f"{path} has hooks"
         if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
             self.result.reason = f"{path} has been compiled by torch.compile"
-        key: list[Any] = [Same(type(module)), Same(getattr(type(module), "forward", None))]
+        key: list[Any] = [self.type(type(module))]
         for kind in _TENSORS:
             key.append(self.tensors(attributes[kind], path))
         children = attributes["_modules"]
@@ -155,8 +160,12 @@ class _Walk:
             return (kind, value)
         if isinstance(value, torch.nn.Module):
             return self.module(value, kind.__name__)
-        if isinstance(value, (torch.Tensor, type, types.ModuleType, Callable)):
+        if isinstance(value, type):
+            return self.type(value)
+        if isinstance(value, (torch.Tensor, types.ModuleType, types.FunctionType)):
             return Same(value)
+        if is_stable(kind) and kind.__hash__ is not None and not isinstance(value, _CONTAINERS):
+            return self.opaque(value)
         number = self.seen.get(id(value))
         if number is not None:
             return ("again", number)
@@ -176,15 +185,55 @@ class _Walk:
             return (kind, frozenset(value))
         return self.object(value)
 
+    def type(self, kind: type) -> Any:
+        """A class and its attributes, which `forward` may be or read."""
+        if id(kind) in self.seen or is_stable(kind):
+            return Same(kind)
+        self._enter(kind)
+        guards, key = self.result.guards, [Same(kind)]
+        for base in kind.__mro__:
+            if not is_stable(base):
+                guards.watch_object(base)
+                key += [(name, self.member(value)) for name, value in vars(base).items()]
+        return tuple(key)
+
+    def member(self, value: Any) -> Any:
+        simple = type(value) in PLAIN or type(value) in (tuple, list, dict, set)
+        return self.value(value) if simple else Same(value)
+
     def object(self, value: Any) -> Any:
         """Any other object: its class and attributes, such as a model's configuration."""
         if not hasattr(value, "__dict__"):
-            return Same(value)
+            return self.opaque(value)
         self.result.guards.watch_object(value)
         attributes = vars(value)
         if type(attributes) is dict:
             self.result._copies.append((attributes, dict(attributes)))
-        return (Same(type(value)), tuple((k, self.value(v)) for k, v in attributes.items()))
+        return (self.type(type(value)), tuple((k, self.value(v)) for k, v in attributes.items()))
+
+    def opaque(self, value: Any) -> Any:
+        """An object without attributes to watch: one that never changes, memory that is
+        compared on every call, or a reason to leave the calls to PyTorch."""
+        kind = type(value)
+        if isinstance(value, functools.partial):
+            return (
+                kind,
+                self.value(value.func),
+                self.value(value.args),
+                self.value(value.keywords),
+            )
+        if isinstance(value, (numpy.ndarray, bytearray, array.array)):
+            if not isinstance(value, numpy.ndarray) or not value.dtype.hasobject:
+                if memoryview(value).nbytes <= _MOST_WATCHED_BYTES:
+                    self.result.guards.watch_buffer(value)
+                    return (Same(value), bytes(memoryview(value).tobytes()))
+        # What compares by value and has a hash never changes, by Python's convention.
+        elif kind.__hash__ is not None and not isinstance(value, Iterator):
+            if kind.__hash__ is not object.__hash__ or is_stable(kind):
+                return Same(value)
+        if self.result.reason is None:
+            self.result.reason = f"an object of {kind.__qualname__}, which has no guard"
+        return Same(value)
 
     def _enter(self, value: Any) -> None:
         if len(self.seen) >= _MOST_OBJECTS:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Whatever a program was specialised on may change; the next call must see it."""
 
+import collections
+
+import numpy
 import pytest
 import torch
 from counting import programs
@@ -10,7 +13,17 @@ import weft
 pytestmark = pytest.mark.usefixtures("no_grad")
 
 
+class Activation:
+    def __init__(self):
+        self.slope = 1.0
+
+    def __call__(self, x):
+        return x * self.slope
+
+
 class Model(torch.nn.Module):
+    gain = 1.0
+
     def __init__(self):
         super().__init__()
         self.linear = torch.nn.Linear(4, 4)
@@ -18,10 +31,13 @@ class Model(torch.nn.Module):
         self.scale = 2.0
         self.sizes = [1, 2]
         self.options = {"bias": 1.0}
+        self.table = numpy.ones((2, 2))
+        self.activation = Activation()
         self.register_buffer("shift", torch.zeros(4))
 
     def forward(self, x):
-        x = self.norm(self.linear(x)) * self.scale + self.shift
+        x = self.norm(self.linear(x)) * self.scale * self.gain + self.shift
+        x = self.activation(x) * float(self.table[1, 0])
         return x * self.sizes[-1] + self.options["bias"]
 
 
@@ -35,6 +51,15 @@ def replace_module(model):
 
 def replace_dict(model):
     model.__dict__ = {**model.__dict__, "scale": 5.0}
+
+
+def change_class(model):
+    model.__class__ = type("Changed", (Model,), {"gain": 1.0})
+    model.__class__.gain = 7.0
+
+
+def patch_method(model):
+    model.activation = lambda x: x * 3
 
 
 def replace_class(model):
@@ -53,6 +78,10 @@ CHANGES = {
     "attribute": lambda model: setattr(model, "scale", 3.0),
     "list": lambda model: model.sizes.append(7),
     "dict": lambda model: model.options.update(bias=4.0),
+    "array": lambda model: model.table.fill(3.0),
+    "callable object": lambda model: setattr(model.activation, "slope", 4.0),
+    "class": change_class,
+    "function": patch_method,
     "eval": lambda model: model.eval(),
     "momentum": lambda model: setattr(model.norm, "eps", 0.5),
     "weight in place": lambda model: model.linear.weight.mul_(2),
@@ -159,8 +188,8 @@ def test_default_dtype():
     assert compiled(x).dtype == torch.float32
 
 
-def test_autocast():
-    linear = torch.nn.Linear(8, 8)
+def test_autocast(compiled_only):
+    linear = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(inplace=True))
     compiled = weft.compile(linear)
     x = torch.randn(2, 8)
     assert compiled(x).dtype == torch.float32
@@ -187,3 +216,123 @@ def test_grad_mode_is_seen():
     with torch.enable_grad():
         assert compiled(x)[0] == 2
     assert compiled(x)[0] == 3
+
+
+def test_deterministic_algorithms_are_another_program():
+    compiled = weft.compile(lambda x: x * 2)
+    x = torch.ones(3)
+    compiled(x)
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert torch.equal(compiled(x), x * 2)
+        assert programs(compiled) == 2
+    finally:
+        torch.use_deterministic_algorithms(False)
+    compiled(x)
+    assert programs(compiled) == 2
+
+
+FACTORS = {"a": 2.0}
+TABLE = torch.ones(3)
+
+
+class Settings:
+    factor = 2.0
+
+
+def scaled(x):
+    return x * SCALE
+
+
+class UsesGlobals(torch.nn.Module):
+    @property
+    def offset(self):
+        return FACTORS["a"]
+
+    def forward(self, x):
+        return scaled(x) * Settings.factor + self.offset + TABLE
+
+
+def set_scale(value):
+    globals()["SCALE"] = value
+
+
+def set_table(value):
+    globals()["TABLE"] = value
+
+
+@pytest.mark.parametrize(
+    ("change", "undo", "count"),
+    [
+        (lambda: set_scale(5.0), lambda: set_scale(2.0), 2),
+        (lambda: FACTORS.update(a=5.0), lambda: FACTORS.update(a=2.0), 2),
+        (lambda: setattr(Settings, "factor", 5.0), lambda: setattr(Settings, "factor", 2.0), 2),
+        (lambda: TABLE.mul_(3), lambda: TABLE.div_(3), 1),
+        (lambda: set_table(torch.zeros(3)), lambda: set_table(torch.ones(3)), 2),
+    ],
+    ids=["behind a helper", "dict", "class", "tensor in place", "tensor"],
+)
+def test_globals_of_methods(change, undo, count, compiled_only):
+    model = UsesGlobals()
+    compiled = weft.compile(model)
+    x = torch.randn(3)
+    torch.testing.assert_close(compiled(x), model(x))
+    change()
+    try:
+        torch.testing.assert_close(compiled(x), model(x))
+        assert programs(compiled) == count
+    finally:
+        undo()
+    torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_globals_that_do_not_count_need_no_new_program(compiled_only):
+    compiled = weft.compile(UsesGlobals())
+    x = torch.randn(3)
+    for number in range(3):
+        globals()["UNRELATED"] = number
+        compiled(x)
+    assert programs(compiled) == 1
+
+
+def test_a_mutable_object_without_a_guard_runs_eagerly():
+    model = torch.nn.Linear(2, 2)
+    model.history = collections.deque([1.0])
+    compiled = weft.compile(model)
+    torch.testing.assert_close(compiled(torch.ones(1, 2)), model(torch.ones(1, 2)))
+    assert "deque" in " ".join(compiled.eager_reasons)
+
+
+def test_a_tensor_passed_twice():
+    def function(x, y, z):
+        return x + y * 2 + z * 3
+
+    compiled = weft.compile(function)
+    x, y = torch.randn(3), torch.randn(3)
+    for arguments in [(x, x, y), (x, y, y), (x, x, x), (x, y, x), (x, y, torch.randn(3))] * 2:
+        torch.testing.assert_close(compiled(*arguments), function(*arguments))
+    assert programs(compiled) == 5
+
+
+def test_a_tensor_passed_twice_and_written():
+    def function(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled = weft.compile(function)
+    for _ in range(2):
+        mine, theirs = torch.ones(3), torch.ones(3)
+        torch.testing.assert_close(compiled(mine, mine), function(theirs, theirs))
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_a_parameter_passed_as_an_argument(compiled_only):
+    linear = torch.nn.Linear(3, 3)
+
+    def function(w, x):
+        return linear(x) + w
+
+    compiled = weft.compile(function)
+    for w in (linear.weight, torch.randn(3, 3), linear.weight):
+        x = torch.randn(3, 3)
+        torch.testing.assert_close(compiled(w, x), function(w, x))

@@ -72,14 +72,18 @@ def lower(program: ExportedProgram) -> Lowered:
 
 def _functionalised(program: ExportedProgram) -> ExportedProgram:
     """The program without mutation but what `out_of_place` undoes; composites stay whole,
-    since nothing is decomposed."""
-    if not mutates_beyond(program.graph):
+    since nothing is decomposed. Autocast's conversions become ops, which export leaves out."""
+    if not mutates_beyond(program.graph) and not torch.is_autocast_enabled("cpu"):
         return program
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
+        try:
+            return program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
+        except Exception as error:
+            # For example for one tensor passed twice and written.
+            raise Unsupported(f"torch cannot functionalise it: {error}") from error
 
 
 def _inputs(program: ExportedProgram) -> list[tuple[torch.fx.Node, InputSource | None]]:
