@@ -83,6 +83,10 @@ std::shared_ptr<const Artifact> Artifact::load(const std::filesystem::path &path
   } catch (const ArtifactError &error) {
     refuse(path, error.what());
   }
+  // The ABI covers calls, not what a manifest means.
+  if (artifact->description.weft != WEFT_VERSION)
+    refuse(path, "made for another version: expected Weft " WEFT_VERSION ", found " +
+                     artifact->description.weft);
   std::vector<std::string> missing = missingCpuFeatures(artifact->description.cpuFeatures);
   if (!missing.empty())
     refuse(path, "made for another CPU: this one lacks " + join(missing));

@@ -28,7 +28,7 @@ static int32_t run(WeftContext *context, int32_t thread, int32_t threads) {
 
 #define TENSOR "\"dtype\":\"f32\",\"shape\":[2,3],\"strides\":[3,1]"
 static const char manifest[] =
-    "{\"weft\":\"0\",\"abi\":1,\"llvm\":\"0\",\"cpu_features\":[" FIXTURE_FEATURES
+    "{\"weft\":\"" FIXTURE_WEFT "\",\"abi\":1,\"llvm\":\"0\",\"cpu_features\":[" FIXTURE_FEATURES
     "],\"threads_hint\":2,\"entries\":{\"main\":{\"arguments\":[{\"name\":\"x\",\"kind\":"
     "\"input\"," TENSOR "}],\"bound\":[],\"results\":[{" TENSOR
     ",\"alias\":null}],\"arena_bytes\":64,"
