@@ -25,18 +25,23 @@ static std::string toJson(const CompileReport &report) {
   return text;
 }
 
+static api::Outcome failed(llvm::Error error) {
+  bool cannotWrite = error.isA<llvm::FileError>();
+  return {false, llvm::toString(std::move(error)), cannotWrite};
+}
+
 api::Outcome api::compile(std::string_view graph, const std::string &outputPath,
                           const Options &options) {
   llvm::Expected<CompileReport> report = compileGraph(graph, convert(options), outputPath);
   if (!report)
-    return {false, llvm::toString(report.takeError())};
+    return failed(report.takeError());
   return {true, toJson(*report)};
 }
 
 api::Outcome api::lower(std::string_view graph, const std::string &stage, const Options &options) {
   llvm::Expected<std::string> text = lowerGraph(graph, convert(options), stage);
   if (!text)
-    return {false, llvm::toString(text.takeError())};
+    return failed(text.takeError());
   return {true, std::move(*text)};
 }
 

@@ -17,7 +17,8 @@ struct Options {
 
 struct Outcome {
   bool succeeded;
-  std::string text; ///< what was asked for, or the diagnostics
+  std::string text;         ///< what was asked for, or the diagnostics
+  bool cannotWrite = false; ///< the program is right, but its file found no room
 };
 
 /// compileGraph; the text is {"seconds": {"graph": 0.01, ...}}.

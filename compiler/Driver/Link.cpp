@@ -7,6 +7,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/raw_ostream.h"
+#include <fcntl.h>
 #include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -63,6 +64,19 @@ Error runLld(ArrayRef<const char *> arguments) {
   return createStringError("cannot link: " + StringRef(text).trim());
 }
 
+/// Says whether the disk has room for as much. lld maps its output: where there is none, it
+/// would not fail, the process would die of SIGBUS.
+std::error_code tryRoom(StringRef path, uint64_t bytes) {
+  int descriptor = -1;
+  if (std::error_code error = sys::fs::openFileForWrite(path, descriptor, sys::fs::CD_OpenExisting))
+    return error;
+  int failure = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  if (failure == 0 && ftruncate(descriptor, 0) != 0)
+    failure = errno;
+  close(descriptor);
+  return {failure, std::generic_category()};
+}
+
 } // namespace
 
 Error weft::linkSharedObject(ArrayRef<ObjectCode> objects, StringRef outputPath) {
@@ -80,6 +94,12 @@ Error weft::linkSharedObject(ArrayRef<ObjectCode> objects, StringRef outputPath)
   if (std::error_code error = sys::fs::createUniqueFile(outputPath + "-%%%%%%%%.tmp", temporary))
     return createFileError(outputPath, error);
   FileRemover removeTemporary(temporary);
+  // Headers, symbols and alignment come on top of the code; a shared object has few of them.
+  uint64_t bytes = 1 << 16;
+  for (const ObjectCode &object : objects)
+    bytes += object.bytes.size();
+  if (std::error_code error = tryRoom(temporary, bytes))
+    return createFileError(outputPath, error);
 
   std::vector<const char *> arguments = {"ld.lld",
                                          "-shared",

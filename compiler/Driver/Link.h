@@ -10,6 +10,7 @@ namespace weft {
 
 /// Link `objects` into the shared object `outputPath`, which appears complete or not at all.
 /// Symbols they leave undefined (libm, memcpy) are resolved in the process that loads it.
+/// A file that cannot be written is an llvm::FileError.
 /// May be called from several threads; lld runs once at a time.
 llvm::Error linkSharedObject(llvm::ArrayRef<ObjectCode> objects, llvm::StringRef outputPath);
 

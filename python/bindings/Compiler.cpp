@@ -14,6 +14,10 @@ class CompileError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+class OutputError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// Options that are not given keep their defaults; one that is unknown is an error.
 api::Options parseOptions(const nb::dict &dict) {
   api::Options options;
@@ -30,6 +34,8 @@ api::Options parseOptions(const nb::dict &dict) {
 }
 
 std::string textOrThrow(api::Outcome outcome) {
+  if (outcome.cannotWrite)
+    throw OutputError(outcome.text);
   if (!outcome.succeeded)
     throw CompileError(outcome.text);
   return std::move(outcome.text);
@@ -56,11 +62,13 @@ std::string lower(const nb::bytes &graph, const std::string &stage, const nb::di
 NB_MODULE(_compiler, m) {
   m.doc() = "JSON graphs in, shared objects out.";
   nb::exception<CompileError>(m, "CompileError", PyExc_RuntimeError);
+  nb::exception<OutputError>(m, "OutputError", PyExc_OSError);
   m.def("compile", compile, nb::arg("graph"), nb::arg("output_path"),
         nb::arg("options") = nb::dict(),
         "Compile a JSON graph into a shared object, which appears complete or not at all.\n\n"
         "Returns JSON: {\"seconds\": {step: seconds}}.\n\n"
-        "Raises:\n    CompileError: the diagnostics, each with the user's line.");
+        "Raises:\n    CompileError: the diagnostics, each with the user's line.\n"
+        "    OutputError: the file cannot be written.");
   m.def("lower", lower, nb::arg("graph"), nb::arg("stage"), nb::arg("options") = nb::dict(),
         "The IR of a JSON graph after a stage, as text with locations.\n\n"
         "Raises:\n    CompileError: the diagnostics, each with the user's line.");

@@ -63,8 +63,13 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
 
     seconds = {"load compiler": time.perf_counter() - start}
     try:
-        statistics = _compiler.compile(graph, str(draft.path), asdict(options))
-    except _compiler.CompileError as error:
+        try:
+            statistics = _compiler.compile(graph, str(draft.path), asdict(options))
+        except _compiler.OutputError as full:
+            _warn(f"the artifact cache is full ({full}): compiled programs will not be kept")
+            draft = cache.begin_private(key)
+            statistics = _compiler.compile(graph, str(draft.path), asdict(options))
+    except (_compiler.CompileError, _compiler.OutputError) as error:
         raise errors.CompileError(str(error)) from None
     seconds.update(json.loads(statistics).get("seconds", {}))
     path, draft, warning = cache.publish(draft)

@@ -2,6 +2,7 @@
 """The artifact cache: hits, damage, folders that cannot be written, settings."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -64,9 +65,9 @@ def test_cache_folder_that_cannot_be_made(tmp_path, monkeypatch):
         run_once()
 
 
-def python(code: str, **environment: str) -> subprocess.CompletedProcess:
+def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -93,3 +94,64 @@ def test_number_of_threads():
             weft.set_num_threads(0)
     finally:
         weft.set_num_threads(before)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_interrupted_compilation(cache, monkeypatch, moment):
+    from weft import _compiler
+
+    real = _compiler.compile
+
+    def interrupted(*arguments):
+        if moment == "after":
+            real(*arguments)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(_compiler, "compile", interrupted)
+    compiled = weft.compile(lambda x: x * 2 + 1)
+    x = torch.ones(3)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(x)
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+    monkeypatch.undo()
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(cache))
+    assert torch.equal(compiled(x), torch.full((3,), 3.0))
+    assert not build_of(compiled).cached
+
+
+SMALL_ROOM = """
+import resource, sys, warnings
+import torch, weft
+room, kind = sys.argv[1:]
+if kind == "limit":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(room), resource.RLIM_INFINITY))
+with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.ReLU(), torch.nn.Linear(5, 6))
+    compiled, x = weft.compile(model), torch.randn(3, 4)
+    torch.testing.assert_close(compiled(x), model(x))
+    torch.testing.assert_close(compiled(x), model(x))
+print("eager" if compiled.eager_reasons else "native", *(w.category.__name__ for w in caught))
+"""
+
+
+def test_files_may_not_grow(cache):
+    """Nothing can be written anywhere: PyTorch runs the call."""
+    result = python(SMALL_ROOM, "1000", "limit")
+    assert result.stdout.startswith("eager WeftWarning"), result.stderr
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small file system")
+def test_full_disk(tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("no file system may be mounted here")
+    try:
+        result = python(SMALL_ROOM, "0", "disk", WEFT_CACHE_DIR=str(folder))
+        assert result.stdout.strip() == "native WeftWarning", result.stderr
+        assert [path for path in folder.rglob("*") if path.is_file()] == []
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -50,7 +50,7 @@ def test_an_error_names_the_line_and_leaves_no_file(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(_compiler.CompileError, match="missing"):
+    with pytest.raises(_compiler.OutputError, match="missing"):
         _compiler.compile(graph(EXP), str(tmp_path / "missing" / "a.so"))
 
 
