@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from weft import _core, errors
 from weft.fallbacks import fallback_functions
@@ -40,15 +41,13 @@ class LoadedArtifact:
 
         Weights may change between calls; what was prepared from them is prepared anew.
         Raises: errors.ArgumentError, naming the argument, what was expected and what was
-        found; errors.AssertError, if a check inside the program fails.
+        found; errors.AssertError, if a check inside the program fails; errors.Error under a
+        torch mode that gives tensors another meaning.
         """
         arguments = self._in_order(args, kwargs)
         for spec, argument in zip(self.signature, arguments, strict=True):
             _check(spec, argument)
-        results = [
-            torch.empty_strided(spec["shape"], spec["strides"], dtype=DTYPES[spec["dtype"]])
-            for spec in self._results
-        ]
+        results = [_allocate(spec) for spec in self._results]
         if self._program.has_bind:
             self._program.bind(arguments, self._fallbacks)
         self._program.run(arguments, results, self._fallbacks)
@@ -76,6 +75,17 @@ class LoadedArtifact:
         return [*args, *(kwargs[name] for name in rest)]
 
 
+def _allocate(spec: dict[str, Any]) -> torch.Tensor:
+    shape, strides, dtype = spec["shape"], spec["strides"], DTYPES[spec["dtype"]]
+    result = torch.empty_strided(shape, strides, dtype=dtype, device="cpu")
+    if type(result) is not torch.Tensor or is_functorch_wrapped_tensor(result):
+        raise errors.Error(
+            f"expected to be called on tensors with memory, found a torch mode that makes "
+            f"{type(result).__qualname__}s"
+        )
+    return result
+
+
 def _check(spec: dict[str, Any], argument: Any) -> None:
     """Raises: errors.ArgumentError for whatever DLPack could not hand over as it should be."""
 
@@ -86,6 +96,10 @@ def _check(spec: dict[str, Any], argument: Any) -> None:
         refuse("a torch.Tensor", type(argument).__qualname__)
     if type(argument) not in (torch.Tensor, torch.nn.Parameter):
         refuse("a plain torch.Tensor", f"the subclass {type(argument).__qualname__}")
+    if is_functorch_wrapped_tensor(argument):
+        refuse("a tensor with memory", "one inside a functorch transform")
+    if argument.is_nested:
+        refuse("a plain torch.Tensor", "a nested tensor")
     if argument.device.type != "cpu":
         refuse("a tensor on device cpu", f"device {argument.device}")
     if argument.layout != torch.strided:
@@ -96,3 +110,5 @@ def _check(spec: dict[str, Any], argument: Any) -> None:
         refuse(f"shape {spec['shape']}", list(argument.shape))
     if argument.is_neg():
         refuse("a tensor with its own values", "a lazily negated view")
+    if argument.requires_grad and torch.is_grad_enabled():
+        refuse("a call under torch.no_grad()", "a tensor that requires gradients")
