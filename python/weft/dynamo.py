@@ -13,13 +13,17 @@ from weft.compiled import compile
 
 
 def backend(
-    module: torch.fx.GraphModule, example_inputs: list[Any], **options: Any
+    module: torch.fx.GraphModule,
+    example_inputs: list[Any],
+    *,
+    options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """The callable for one of Dynamo's graphs. options: those of `weft.compile`.
+    """The callable for one of Dynamo's graphs. options: those of `weft.compile`, as given to
+    `torch.compile(..., options={"threads": 1})`.
 
     Programs are made on the first call, for the shapes that come; Dynamo's own guards
     decide which graph is called.
     """
     # Otherwise its class gets its `forward` during the first call, which looks like an effect.
     _LazyGraphModule.force_recompile(module)
-    return compile(module, **options)
+    return compile(module, **(options or {}))
