@@ -88,6 +88,7 @@ private:
   PointEmitter point;
   ContractionShape shape;
   SmallVector<EpilogueRoot> roots;
+  const EpilogueRoot *spillRoot = nullptr;
   Schedule schedule;
 
   unsigned lane = 0;                 ///< vectors run along this dim
@@ -217,7 +218,10 @@ void Contraction::chooseSchedule() {
   int64_t innermost = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
   int64_t depth = count(shape.reduced);
   schedule.chunk = innermost;
-  if (shape.reduced.size() == 1 && innermost > 1792)
+  spillRoot = llvm::find_if(roots, [&](const EpilogueRoot &root) {
+    return getElementTypeOrSelf(kernel.roots[root.number].getType()) == element;
+  });
+  if (shape.reduced.size() == 1 && innermost > 1792 && spillRoot != roots.end())
     for (int64_t parts = 2; parts <= innermost; ++parts)
       if (innermost % parts == 0 && innermost / parts <= 1536) {
         schedule.chunk = innermost / parts;
@@ -417,8 +421,8 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   auto type = VectorType::get({schedule.width}, element);
   point.setLanes({static_cast<int64_t>(lane), schedule.width, groups, valid});
-  // Partial sums of earlier chunks wait in the first root's memory.
-  const Buffer &spill = kernel.rootBuffers[roots.front().number];
+  // Partial sums of earlier chunks wait where a root will be stored.
+  auto spill = [&]() -> const Buffer & { return kernel.rootBuffers[spillRoot->number]; };
   Value rowStart = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
   auto atRow = [&](int64_t i) {
     if (row)
@@ -429,7 +433,7 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
   if (!first) {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
-      SmallVector<Value, 4> earlier = point.asVectors(point.load(spill, roots.front().index));
+      SmallVector<Value, 4> earlier = point.asVectors(point.load(spill(), spillRoot->index));
       for (int64_t group = 0; group < groups; ++group) {
         Value &sum = accumulators[i * groups + group];
         sum = arith::AddFOp::create(builder, loc, earlier[group], sum);
@@ -444,7 +448,7 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
       Emitted sums{SmallVector<Value, 4>(ArrayRef(accumulators).slice(i * groups, groups)), false};
-      point.store(spill, roots.front().index, sums);
+      point.store(spill(), spillRoot->index, sums);
     }
   }
   if (row)
