@@ -64,19 +64,19 @@ static PyRef packCall(std::initializer_list<PyObject *> leading, const CallArgum
 // Tries the programs of one environment. True when the call has been dealt with.
 static bool callPrograms(Callable *self, Environment &environment, const CallArguments &call,
                          PyRef &value) {
-  // Python code may run below and change the list; the copy keeps its members alive.
-  std::vector<PyRef> specializations = environment.specializations;
+  std::vector<PyRef> &specializations = environment.specializations;
+  // Python code may run below and change the list: every round looks at it anew.
   for (size_t i = 0; i < specializations.size(); ++i) {
-    PyRef &candidate = specializations[i];
+    PyRef candidate = specializations[i];
     std::string reason;
     auto *specialization = nb::inst_ptr<Specialization>(nb::handle(candidate.get()));
     switch (specialization->call(call, value, reason)) {
     case Specialization::Mismatch:
       continue;
     case Specialization::Done:
-      if (i > 0 && environment.specializations.size() == specializations.size())
-        std::rotate(environment.specializations.begin(), environment.specializations.begin() + i,
-                    environment.specializations.begin() + i + 1);
+      if (i > 0 && i < specializations.size())
+        std::rotate(specializations.begin(), specializations.begin() + i,
+                    specializations.begin() + i + 1);
       return true;
     case Specialization::Error:
       return true;
@@ -92,11 +92,12 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
 }
 
 static PyRef dispatch(Callable *self, const CallArguments &call) {
-  std::vector<PyRef> environments = self->environments;
   // An operation under a mode may mean anything; the face says so in the report.
-  bool direct = !environments.empty() && !interpositionActive();
-  for (size_t i = 0; direct && i < environments.size(); ++i) {
-    auto &environment = *nb::inst_ptr<Environment>(nb::handle(environments[i].get()));
+  bool direct = !self->environments.empty() && !interpositionActive();
+  for (size_t i = 0; direct && i < self->environments.size(); ++i) {
+    // Python code may run below and replace the list.
+    PyRef alive = self->environments[i];
+    auto &environment = *nb::inst_ptr<Environment>(nb::handle(alive.get()));
     if (!environment.holds())
       continue;
     if (environment.eager || environment.wantsGradients())

@@ -13,10 +13,44 @@ namespace nb = nanobind;
 
 namespace weft {
 
+/// Buffers for one call, given back empty.
+class Specialization::Lease {
+public:
+  explicit Lease(Specialization &owner) : owner(owner) {
+    if (owner.idle.empty()) {
+      buffers = std::make_unique<Buffers>();
+    } else {
+      buffers = std::move(owner.idle.back());
+      owner.idle.pop_back();
+    }
+    buffers->found.resize(owner.slots.size());
+    buffers->slotViews.resize(owner.slots.size());
+  }
+  ~Lease() {
+    // Dropping a tensor may run Python code, which may call the program: only then is it idle.
+    buffers->found.clear();
+    buffers->tensors.clear();
+    owner.idle.push_back(std::move(buffers));
+  }
+  Lease(const Lease &) = delete;
+  Lease &operator=(const Lease &) = delete;
+
+  Buffers &operator*() { return *buffers; }
+
+private:
+  Specialization &owner;
+  std::unique_ptr<Buffers> buffers;
+};
+
 Specialization::Outcome Specialization::call(const CallArguments &call, PyRef &value,
                                              std::string &reason) {
-  std::vector<PyRef> found(slots.size());
-  std::vector<WeftTensor> slotViews(slots.size()), views, resultViews;
+  Lease buffers(*this);
+  return callWith(*buffers, call, value, reason);
+}
+
+Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArguments &call,
+                                                 PyRef &value, std::string &reason) {
+  auto &[found, tensors, slotViews, views, resultViews, sourceTensors] = buffers;
   if (!matches(call, found, slotViews))
     return Mismatch;
   if (!program)
@@ -29,14 +63,13 @@ Specialization::Outcome Specialization::call(const CallArguments &call, PyRef &v
   }
 
   if (!weights.empty()) {
-    std::vector<PyObject *> tensors;
+    sourceTensors.clear();
     for (const Source &source : sources)
-      tensors.push_back(sourceTensor(source, found));
-    if (weights.changed(tensors, views))
+      sourceTensors.push_back(sourceTensor(source, found));
+    if (weights.changed(sourceTensors, views))
       program->bind(views, host.get());
   }
 
-  std::vector<PyRef> tensors;
   if (!allocate(tensors, resultViews))
     return Error;
   PyRef randomState;

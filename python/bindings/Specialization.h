@@ -82,6 +82,16 @@ public:
   void clear();
 
 private:
+  /// What one call needs memory for. Kept from call to call, because allocating it anew
+  /// would be a good part of a small program's time.
+  struct Buffers {
+    std::vector<PyRef> found, tensors;
+    std::vector<WeftTensor> slotViews, views, resultViews;
+    std::vector<PyObject *> sourceTensors;
+  };
+  class Lease;
+
+  Outcome callWith(Buffers &buffers, const CallArguments &call, PyRef &value, std::string &reason);
   bool matches(const CallArguments &call, std::vector<PyRef> &found,
                std::vector<WeftTensor> &views) const;
   bool matchTensors(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
@@ -93,6 +103,9 @@ private:
                std::string &reason);
   bool commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const;
   PyObject *sourceTensor(const Source &source, const std::vector<PyRef> &found) const;
+
+  /// Not in use. Calls may nest and overlap; the GIL guards the list.
+  std::vector<std::unique_ptr<Buffers>> idle;
 
   static constexpr int timedCalls = 8;
   int timedSoFar = 0;

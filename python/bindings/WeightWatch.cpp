@@ -27,17 +27,26 @@ static int64_t elementOffset(const WeftTensor &tensor, uint64_t index) {
   return offset;
 }
 
-// FNV-1a over the sampled elements' bytes; speed matters, an adversary does not exist.
-static uint64_t fingerprint(const WeftTensor &tensor) {
+static std::vector<int64_t> sampledOffsets(const WeftTensor &tensor) {
   uint64_t count = 1;
   for (int32_t i = 0; i < tensor.rank; ++i)
     count *= tensor.sizes[i];
   uint64_t step = checksWholeWeights() || count < samples ? 1 : count / samples;
+  int64_t width = static_cast<int64_t>(rt::dtypeSize(tensor.dtype));
+  std::vector<int64_t> offsets;
+  for (uint64_t i = 0; i < count; i += step)
+    offsets.push_back(elementOffset(tensor, i) * width);
+  return offsets;
+}
+
+// FNV-1a over the sampled elements' bytes; speed matters, an adversary does not exist.
+static uint64_t fingerprint(const WeftTensor &tensor, const std::vector<int64_t> &offsets) {
   size_t width = rt::dtypeSize(tensor.dtype);
+  const char *data = static_cast<const char *>(tensor.data);
   uint64_t hash = 0xcbf29ce484222325u;
-  for (uint64_t i = 0; i < count; i += step) {
+  for (int64_t offset : offsets) {
     uint64_t bits = 0;
-    std::memcpy(&bits, static_cast<char *>(tensor.data) + elementOffset(tensor, i) * width, width);
+    std::memcpy(&bits, data + offset, width);
     hash = (hash ^ bits) * 0x100000001b3u;
   }
   return hash;
@@ -55,11 +64,15 @@ static uint64_t versionOf(PyObject *tensor) {
 
 bool WeightWatch::changed(const std::vector<PyObject *> &tensors,
                           const std::vector<WeftTensor> &views) {
-  bool any = states.size() != watched.size();
-  states.resize(watched.size());
+  bool any = states.empty();
+  if (any) {
+    states.resize(watched.size());
+    for (size_t number : watched)
+      offsets.push_back(sampledOffsets(views[number]));
+  }
   for (size_t i = 0; i < watched.size(); ++i) {
     const WeftTensor &view = views[watched[i]];
-    State now{view.data, versionOf(tensors[watched[i]]), fingerprint(view)};
+    State now{view.data, versionOf(tensors[watched[i]]), fingerprint(view, offsets[i])};
     any |= !(now == states[i]);
     states[i] = now;
   }

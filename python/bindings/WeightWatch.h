@@ -21,7 +21,8 @@ public:
   void watch(std::vector<size_t> numbers) { watched = std::move(numbers); }
   bool empty() const { return watched.empty(); }
 
-  /// Whether any watched tensor differs from the last time this was asked.
+  /// Whether any watched tensor differs from the last time this was asked. Their sizes and
+  /// strides are always the same.
   bool changed(const std::vector<PyObject *> &tensors, const std::vector<WeftTensor> &views);
 
 private:
@@ -33,6 +34,7 @@ private:
   };
   std::vector<size_t> watched;
   std::vector<State> states;
+  std::vector<std::vector<int64_t>> offsets; ///< of the sampled elements, in bytes
 };
 
 } // namespace weft
