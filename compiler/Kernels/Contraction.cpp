@@ -193,13 +193,17 @@ void Contraction::chooseSchedule() {
   schedule.width = target.lanes(element.getIntOrFloatBitWidth());
   int64_t needed = llvm::divideCeil(extent, schedule.width);
 
+  // Rows a multiple of 4 KiB apart fall into one set of the first-level cache, of 8 lines.
+  constexpr int64_t aliasBytes = 4096, mostAliased = 7;
+  bool aliased = row && *space.coefficientOf(scalars, *row) * elementBytes % aliasBytes == 0;
+
   // Rows and groups fill the registers: accumulators, the vectors, one broadcast.
   double bestCost = 1e30;
   for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
     int64_t most = (target.vectorRegisters - 1 - groups) / groups;
     if (target.vectorRegisters >= 32 && groups == 4)
       most = 6;
-    int64_t rows = chooseRows(rowCount, std::min<int64_t>(most, 14));
+    int64_t rows = chooseRows(rowCount, std::min(most, aliased ? mostAliased : 14));
     double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
     // Cycles for one step of k, per useful multiply-add: FMAs against loads at two a cycle.
     double fmas = double(rows * groups), loads = (rows + groups) / 2.0;
