@@ -49,6 +49,7 @@ private:
   FailureOr<RankedTensorType> readInput(const json::Object &input, size_t number);
   LogicalResult readNode(const json::Object &node);
   LogicalResult readOperands(const json::Object &node, OperationState &state);
+  void locateInput(Value value);
   LogicalResult readTypes(const json::Object &node, OperationState &state);
   LogicalResult readAttributes(const json::Object &node, OperationState &state);
   LogicalResult checkShape(const OperationState &state);
@@ -228,8 +229,21 @@ LogicalResult GraphImporter::readOperands(const json::Object &node, OperationSta
     if (failed(value))
       return failure();
     state.operands.push_back(*value);
+    locateInput(*value);
   }
   return success();
+}
+
+/// An input, and the relayout that undoes its strides, have the line that first reads them:
+/// so do the kernels that only prepare it.
+void GraphImporter::locateInput(Value value) {
+  auto relayout = value.getDefiningOp<RelayoutOp>();
+  auto argument = dyn_cast<BlockArgument>(relayout ? relayout.getOperand() : value);
+  if (!argument || !isa<UnknownLoc>(argument.getLoc()))
+    return;
+  argument.setLoc(loc);
+  if (relayout)
+    relayout->setLoc(loc);
 }
 
 LogicalResult GraphImporter::readTypes(const json::Object &node, OperationState &state) {
