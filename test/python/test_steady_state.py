@@ -144,12 +144,14 @@ def test_several_threads_at_once(two_threads):
 def test_several_threads_compile_at_once():
     model = wide_net()
     compiled = weft.compile(model)
+    # Beforehand: torch.export replaces the module's parameters while it traces.
+    inputs = [torch.randn(8 + number % 2, 256) for number in range(4)]
+    expected = [model(x) for x in inputs]
     start = threading.Barrier(4)
 
     def work(number):
-        x = torch.randn(8 + number % 2, 256)
         start.wait()
-        torch.testing.assert_close(compiled(x), model(x))
+        torch.testing.assert_close(compiled(inputs[number]), expected[number])
 
     in_threads(4, work)
 
@@ -178,3 +180,27 @@ def test_other_threads_run_during_a_call(two_threads):
         other.join()
     # With the GIL held, the counter would stand still from entry to return.
     assert max(progress) > 1000
+
+
+def test_weights_change_while_others_call(two_threads):
+    """Every result is that of some state of the weights, never of a half-prepared one."""
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3)).eval()
+    nn.init.zeros_(model[2].bias)
+    compiled = weft.compile(model)
+    x = torch.randn(1, 3, 16, 16)
+    base = compiled(x)
+    scales = [2.0**power for power in range(6)]
+    possible = [base * scale for scale in scales]
+
+    def work(number):
+        for step in range(200):
+            if number == 0:
+                # One element after another would show; a whole new storage is one step.
+                weight = kept * scales[step % len(scales)]
+                model[2].weight.data = weight
+            else:
+                result = compiled(x)
+                assert any(torch.equal(result, one) for one in possible)
+
+    kept = model[2].weight.data.clone()
+    in_threads(3, work)
