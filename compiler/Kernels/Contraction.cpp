@@ -5,6 +5,7 @@
 // Loops: blocks of vector panels that stay in L2, chunks of the reduction, rows of the
 // broadcast operand, panels of the block, the tile. The epilogue runs on the accumulators,
 // or on the tile in L1 when it holds transcendental functions.
+#include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Epilogue.h"
@@ -21,19 +22,6 @@ using namespace weft;
 
 namespace {
 
-struct Schedule {
-  int64_t rows = 6;      ///< MR: scalars of the broadcast operand held by a tile
-  int64_t groups = 4;    ///< NR / lanes: vectors of the other operand
-  int64_t width = 16;    ///< lanes of one vector
-  int64_t chunk = 0;     ///< KC: iterations of the innermost reduction between spills
-  int64_t panels = 1;    ///< panels of vectors kept in L2 while the rows go by
-  int64_t unroll = 4;    ///< KU
-  int64_t summands = 0;  ///< innermost products summed in registers before they join partial sums
-  int64_t blockDims = 0; ///< outer reduced dims that start a new block of such sums
-  bool prefetch = false; ///< the next rows while these compute
-  bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
-};
-
 enum class Split { Batch, Rows, Panels };
 
 class Contraction {
@@ -45,7 +33,7 @@ public:
   LogicalResult match();
   void emit(bool serial);
   int64_t flops() const { return shape.flops(space); }
-  const Schedule &getSchedule() const { return schedule; }
+  const ContractionSchedule &getSchedule() const { return schedule; }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
 
 private:
@@ -68,7 +56,6 @@ private:
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void setFlat(ArrayRef<unsigned> dims, Value number);
   Value position(AffineExpr expr) { return point.indexValue(expr); }
-  bool sumsInBlocks() const { return schedule.blockDims > 0 || schedule.summands < schedule.chunk; }
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value add(Value a, int64_t b) {
     return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
@@ -89,7 +76,7 @@ private:
   ContractionShape shape;
   SmallVector<EpilogueRoot> roots;
   const EpilogueRoot *spillRoot = nullptr;
-  Schedule schedule;
+  ContractionSchedule schedule;
 
   unsigned lane = 0;                 ///< vectors run along this dim
   std::optional<unsigned> row;       ///< tile rows run along this dim
@@ -155,116 +142,49 @@ LogicalResult Contraction::chooseRoles() {
   return success();
 }
 
-/// Tile rows for `count` rows, at most `most`: few wasted rows first, then large tiles.
-static int64_t chooseRows(int64_t count, int64_t most) {
-  if (count <= most)
-    return count;
-  int64_t best = most;
-  double bestCost = 1e30;
-  for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
-    int64_t whole = count / rows, rest = count % rows;
-    // A tile costs its FMAs plus the loads that they share.
-    auto tileCost = [&](int64_t tileRows) {
-      return tileRows + 0.15 * most + (tileRows < most / 2 ? 0.25 * most : 0.0);
-    };
-    double cost = whole * tileCost(rows) + (rest ? tileCost(rest) : 0.0);
-    if (cost < bestCost) {
-      bestCost = cost;
-      best = rows;
-    }
+/// Whether `root` stands on `contraction` through functions of many instructions.
+static bool isTranscendental(Value root, linalg::GenericOp contraction) {
+  SmallVector<Value> worklist{root};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!worklist.empty()) {
+    auto user = worklist.pop_back_val().getDefiningOp<linalg::GenericOp>();
+    if (!user || user == contraction || !seen.insert(user).second)
+      continue;
+    for (Operation &op : *user.getBody())
+      if (isa<math::MathDialect>(op.getDialect()) &&
+          !isa<math::AbsFOp, math::SqrtOp, math::FloorOp>(op))
+        return true;
+    llvm::append_range(worklist, user->getOperands());
   }
-  return best;
-}
-
-/// Long sums go in blocks: rounding errors grow with the block, not with the whole.
-static int64_t chooseSummands(int64_t chunk) {
-  constexpr int64_t most = 256, least = 64;
-  for (int64_t size = std::min(chunk, most); size >= least; --size)
-    if (chunk % size == 0 && (size % 16 == 0 || chunk % 16 != 0))
-      return size;
-  return chunk;
+  return false;
 }
 
 void Contraction::chooseSchedule() {
-  const TargetInfo &target = kernel.target;
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
-  int64_t extent = space.extent(lane);
-  schedule.width = target.lanes(element.getIntOrFloatBitWidth());
-  int64_t needed = llvm::divideCeil(extent, schedule.width);
-
-  // Rows a multiple of 4 KiB apart fall into one set of the first-level cache, of 8 lines.
-  constexpr int64_t aliasBytes = 4096, mostAliased = 7;
-  bool aliased = row && *space.coefficientOf(scalars, *row) * elementBytes % aliasBytes == 0;
-
-  // Rows and groups fill the registers: accumulators, the vectors, one broadcast.
-  double bestCost = 1e30;
-  for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
-    int64_t most = (target.vectorRegisters - 1 - groups) / groups;
-    if (target.vectorRegisters >= 32 && groups == 4)
-      most = 6;
-    int64_t rows = chooseRows(rowCount, std::min(most, aliased ? mostAliased : 14));
-    double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
-    // Cycles for one step of k, per useful multiply-add: FMAs against loads at two a cycle.
-    double fmas = double(rows * groups), loads = (rows + groups) / 2.0;
-    double latency = rows * groups < 8 ? 8.0 / (rows * groups) : 1.0;
-    double cost = std::max(fmas, loads) * latency / (rows * groups * lanesUsed) +
-                  0.02 * loads / fmas + 0.05 * double(rowCount % rows != 0);
-    if (cost < bestCost) {
-      bestCost = cost;
-      schedule.groups = groups;
-      schedule.rows = rows;
-    }
-  }
-  rowTiles = llvm::divideCeil(rowCount, schedule.rows);
-  laneBlocks = llvm::divideCeil(extent, schedule.groups * schedule.width);
-
-  int64_t innermost = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
-  int64_t depth = count(shape.reduced);
-  schedule.chunk = innermost;
   spillRoot = llvm::find_if(roots, [&](const EpilogueRoot &root) {
     return getElementTypeOrSelf(kernel.roots[root.number].getType()) == element;
   });
-  if (shape.reduced.size() == 1 && innermost > 1792 && spillRoot != roots.end())
-    for (int64_t parts = 2; parts <= innermost; ++parts)
-      if (innermost % parts == 0 && innermost / parts <= 1536) {
-        schedule.chunk = innermost / parts;
-        break;
-      }
-  if (shape.reduced.size() == 1)
-    depth = schedule.chunk;
-  int64_t panelBytes = schedule.groups * schedule.width * depth * elementBytes;
-  int64_t total = laneBlocks * count(outerPanels);
-  schedule.panels = std::clamp<int64_t>(target.l2Bytes / 2 / std::max<int64_t>(panelBytes, 1), 1,
-                                        std::max<int64_t>(total, 1));
-  if (schedule.panels == 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
-    schedule.panels = std::min<int64_t>(2, total);
-  schedule.unroll = schedule.chunk % 4 == 0 ? 4 : 1;
-  // Blocks of at least `least` products: inner dims whole, or part of the innermost one.
-  constexpr int64_t least = 64;
-  schedule.summands = chooseSummands(schedule.chunk);
-  schedule.blockDims = shape.reduced.empty() ? 0 : shape.reduced.size() - 1;
-  for (int64_t inside = schedule.summands; schedule.blockDims > 0 && inside < least;)
-    inside *= space.extent(shape.reduced[--schedule.blockDims]);
-  // A weight larger than the second-level cache comes from memory row by row.
-  int64_t scalarBytes =
+
+  ContractionProblem problem;
+  problem.elementBits = element.getIntOrFloatBitWidth();
+  int64_t elementBytes = problem.elementBits / 8;
+  problem.rowCount = rowCount;
+  problem.rowStrideBytes = row ? *space.coefficientOf(scalars, *row) * elementBytes : 0;
+  problem.laneCount = space.extent(lane);
+  problem.outerPanels = count(outerPanels);
+  for (unsigned dim : shape.reduced)
+    problem.reduced.push_back(space.extent(dim));
+  problem.scalarBytes =
       cast<RankedTensorType>(scalarMemory.getType()).getNumElements() * elementBytes;
-  schedule.prefetch = row && shape.reduced.size() == 1 && schedule.chunk % 16 == 0 &&
-                      outerRows.empty() && space.coefficientOf(scalars, shape.reduced[0]) == 1 &&
-                      scalarBytes > target.l2Bytes / 2;
-  for (const EpilogueRoot &root : roots) {
-    SmallVector<Value> worklist{kernel.roots[root.number]};
-    llvm::SmallPtrSet<Operation *, 8> seen;
-    while (!worklist.empty()) {
-      auto user = worklist.pop_back_val().getDefiningOp<linalg::GenericOp>();
-      if (!user || user == generic || !seen.insert(user).second)
-        continue;
-      for (Operation &op : *user.getBody())
-        schedule.tileEpilogue |= isa<math::MathDialect>(op.getDialect()) &&
-                                 !isa<math::AbsFOp, math::SqrtOp, math::FloorOp>(op);
-      llvm::append_range(worklist, user->getOperands());
-    }
-  }
+  problem.scalarsContiguous = outerRows.empty() && shape.reduced.size() == 1 &&
+                              space.coefficientOf(scalars, shape.reduced[0]) == 1;
+  problem.canSpill = spillRoot != roots.end();
+  problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
+    return isTranscendental(kernel.roots[root.number], generic);
+  });
+  schedule = ContractionSchedule::choose(problem, kernel.target);
+  rowTiles = llvm::divideCeil(rowCount, schedule.rows);
+  laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
   split = chooseSplit();
 }
 
@@ -303,7 +223,7 @@ void Contraction::emit(bool serial) {
                                           : laneBlocks * count(outerPanels);
   std::tie(low, high) = kernel.share(pieces, serial);
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  if (schedule.tileEpilogue || sumsInBlocks())
+  if (schedule.tileEpilogue || schedule.sumsInBlocks())
     tile = kernel.scratch(element, schedule.rows * schedule.groups * schedule.width);
   Value zero = constant(0);
   if (split == Split::Batch)
@@ -422,8 +342,6 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
 
 void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value chunkStart,
                            int64_t chunkSize, bool first, bool last, Value prefetchRow) {
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  auto type = VectorType::get({schedule.width}, element);
   point.setLanes({static_cast<int64_t>(lane), schedule.width, groups, valid});
   // Partial sums of earlier chunks wait where a root will be stored.
   auto spill = [&]() -> const Buffer & { return kernel.rootBuffers[spillRoot->number]; };
@@ -467,7 +385,7 @@ SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chu
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> zeros(rows * groups, zero);
   ArrayRef<unsigned> dims = shape.reduced;
-  if (!sumsInBlocks())
+  if (!schedule.sumsInBlocks())
     return emitReduction(dims, rows, chunkStart, chunkSize, zeros, prefetchRow);
   for (int64_t i = 0; i < rows * groups; ++i)
     vector::StoreOp::create(builder, loc, zero, tile, constant(i * schedule.width));
@@ -620,7 +538,7 @@ LogicalResult weft::emitContraction(KernelFunction &kernel) {
   bool serial = flops < smallFlops;
   for (const auto &contraction : contractions)
     contraction->emit(serial);
-  const Schedule &schedule = contractions.front()->getSchedule();
+  const ContractionSchedule &schedule = contractions.front()->getSchedule();
   kernel.setWork(flops, serial);
   kernel.setSchedule({{"rows", schedule.rows},
                       {"groups", schedule.groups},

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/ContractionSchedule.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace weft;
+
+/// Tile rows for `count` rows, at most `most`: few wasted rows first, then large tiles.
+static int64_t chooseRows(int64_t count, int64_t most) {
+  if (count <= most)
+    return count;
+  int64_t best = most;
+  double bestCost = 1e30;
+  for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
+    int64_t whole = count / rows, rest = count % rows;
+    // A tile costs its FMAs plus the loads that they share.
+    auto tileCost = [&](int64_t tileRows) {
+      return tileRows + 0.15 * most + (tileRows < most / 2 ? 0.25 * most : 0.0);
+    };
+    double cost = whole * tileCost(rows) + (rest ? tileCost(rest) : 0.0);
+    if (cost < bestCost) {
+      bestCost = cost;
+      best = rows;
+    }
+  }
+  return best;
+}
+
+/// Rows and groups fill the registers: accumulators, the vectors, one broadcast.
+static void chooseTile(const ContractionProblem &problem, const TargetInfo &target,
+                       ContractionSchedule &schedule) {
+  // Rows a multiple of 4 KiB apart fall into one set of the first-level cache, of 8 lines.
+  constexpr int64_t aliasBytes = 4096, mostAliased = 7, mostRows = 14;
+  bool aliased = problem.rowCount > 1 && problem.rowStrideBytes % aliasBytes == 0;
+  int64_t needed = llvm::divideCeil(problem.laneCount, schedule.width);
+  double bestCost = 1e30;
+  for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
+    int64_t most = (target.vectorRegisters - 1 - groups) / groups;
+    int64_t rows = chooseRows(problem.rowCount, std::min(most, aliased ? mostAliased : mostRows));
+    double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
+    // Cycles for one step of k, per useful multiply-add: FMAs against loads at two a cycle.
+    double fmas = double(rows * groups), loads = (rows + groups) / 2.0;
+    double latency = fmas < 8 ? 8.0 / fmas : 1.0;
+    double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + 0.02 * loads / fmas +
+                  0.05 * double(problem.rowCount % rows != 0);
+    if (cost < bestCost) {
+      bestCost = cost;
+      schedule.groups = groups;
+      schedule.rows = rows;
+    }
+  }
+}
+
+/// The chunk of a long reduction whose panels stay in the second-level cache.
+static int64_t chooseChunk(const ContractionProblem &problem) {
+  constexpr int64_t longest = 1792, preferred = 1536;
+  int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
+  if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
+    return innermost;
+  for (int64_t parts = 2; parts <= innermost; ++parts)
+    if (innermost % parts == 0 && innermost / parts <= preferred)
+      return innermost / parts;
+  return innermost;
+}
+
+static void chooseSummands(const ContractionProblem &problem, ContractionSchedule &schedule) {
+  constexpr int64_t most = 256, least = 64, line = 16;
+  int64_t chunk = schedule.chunk;
+  // A block is whole steps of the unrolled loop, and whole lines where the chunk is.
+  int64_t step = chunk % line == 0 ? line : schedule.unroll;
+  schedule.summands = chunk;
+  for (int64_t size = std::min(chunk, most); size >= least; --size)
+    if (chunk % size == 0 && size % step == 0) {
+      schedule.summands = size;
+      break;
+    }
+  schedule.blockDims = problem.reduced.empty() ? 0 : problem.reduced.size() - 1;
+  for (int64_t inside = schedule.summands; schedule.blockDims > 0 && inside < least;)
+    inside *= problem.reduced[--schedule.blockDims];
+}
+
+ContractionSchedule ContractionSchedule::choose(const ContractionProblem &problem,
+                                                const TargetInfo &target) {
+  ContractionSchedule schedule;
+  schedule.width = target.lanes(problem.elementBits);
+  chooseTile(problem, target, schedule);
+  schedule.chunk = chooseChunk(problem);
+  schedule.unroll = schedule.chunk % 4 == 0 ? 4 : 1;
+  chooseSummands(problem, schedule);
+
+  int64_t depth = schedule.chunk;
+  for (size_t i = 0; i + 1 < problem.reduced.size(); ++i)
+    depth *= problem.reduced[i];
+  int64_t panelBytes = schedule.groups * schedule.width * depth * (problem.elementBits / 8);
+  int64_t total =
+      problem.outerPanels * llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
+  schedule.panels = std::clamp<int64_t>(target.l2Bytes / 2 / std::max<int64_t>(panelBytes, 1), 1,
+                                        std::max<int64_t>(total, 1));
+  if (schedule.panels == 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
+    schedule.panels = std::min<int64_t>(2, total);
+
+  // A weight larger than the second-level cache comes from memory row by row.
+  schedule.prefetch = problem.scalarsContiguous && problem.rowCount > 1 &&
+                      schedule.chunk % 16 == 0 && problem.scalarBytes > target.l2Bytes / 2;
+  schedule.tileEpilogue = problem.transcendental;
+  return schedule;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The plain numbers that steer the contraction emitter, and how they are chosen: a
+// function of shapes and the machine alone.
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTIONSCHEDULE_H
+#define WEFT_COMPILER_KERNELS_CONTRACTIONSCHEDULE_H
+
+#include "compiler/Target/TargetInfo.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace weft {
+
+/// What a contraction looks like to its schedule. Vectors are taken from one operand along
+/// its lane dim; the other operand is broadcast, row by row.
+struct ContractionProblem {
+  unsigned elementBits = 32;
+  int64_t rowCount = 1;               ///< extent of the dim along which tile rows run
+  int64_t rowStrideBytes = 0;         ///< between rows of the broadcast operand
+  int64_t laneCount = 1;              ///< extent of the lane dim
+  int64_t outerPanels = 1;            ///< other free iterations of the vector operand
+  llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
+  int64_t scalarBytes = 0;            ///< size of the broadcast operand
+  bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
+  bool canSpill = false;              ///< partial sums may wait in the result between chunks
+  bool transcendental = false;        ///< the epilogue holds functions of many instructions
+};
+
+struct ContractionSchedule {
+  int64_t rows = 6;      ///< MR: scalars of the broadcast operand held by a tile
+  int64_t groups = 4;    ///< NR / lanes: vectors of the other operand
+  int64_t width = 16;    ///< lanes of one vector
+  int64_t chunk = 1;     ///< KC: iterations of the innermost reduction between spills
+  int64_t panels = 1;    ///< panels of vectors kept in L2 while the rows go by
+  int64_t unroll = 1;    ///< KU
+  int64_t summands = 1;  ///< innermost products summed in registers before they join partial sums
+  int64_t blockDims = 0; ///< outer reduced dims that start a new block of such sums
+  bool prefetch = false; ///< the next rows while these compute
+  bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
+
+  static ContractionSchedule choose(const ContractionProblem &problem, const TargetInfo &target);
+
+  /// Long sums go in blocks: rounding errors grow with the block, not with the whole.
+  bool sumsInBlocks() const { return blockDims > 0 || summands < chunk; }
+};
+
+} // namespace weft
+
+#endif
