@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ class LoadedArtifact:
         self._results: list[dict[str, Any]] = entry["results"]
         self._program = _core.Program(artifact)
         self._fallbacks = fallback_functions(self.manifest)
+        self._binding = threading.RLock()
 
     def __call__(self, *args: torch.Tensor, **kwargs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The program's results, for arguments in the signature's order or by name.
@@ -49,8 +51,12 @@ class LoadedArtifact:
             _check(spec, argument)
         results = [_allocate(spec) for spec in self._results]
         if self._program.has_bind:
-            self._program.bind(arguments, self._fallbacks)
-        self._program.run(arguments, results, self._fallbacks)
+            # Another thread may call with other weights: theirs must not come between.
+            with self._binding:
+                self._program.bind(arguments, self._fallbacks)
+                self._program.run(arguments, results, self._fallbacks)
+        else:
+            self._program.run(arguments, results, self._fallbacks)
         for number, spec in enumerate(self._results):
             if alias := spec.get("alias"):
                 ((kind, index),) = alias.items()

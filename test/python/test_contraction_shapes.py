@@ -3,8 +3,9 @@
 
 import pytest
 import torch
-import weft
 from counting import programs
+
+import weft
 
 ROWS = [1, 2, 3, 15, 16, 17, 64, 65, 130]
 # 268 and 388 have no divisor that is whole steps of the unrolled loop near 256.

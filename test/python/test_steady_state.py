@@ -204,3 +204,20 @@ def test_weights_change_while_others_call(two_threads):
 
     kept = model[2].weight.data.clone()
     in_threads(3, work)
+
+
+def test_loaded_artifact_called_with_several_weights_at_once():
+    model = nn.Conv2d(3, 8, 3).eval()
+    compiled = weft.compile(model)
+    x = torch.randn(1, 3, 16, 16)
+    compiled(x)
+    loaded = weft.load(compiled.artifact_path)
+    weights = [torch.randn_like(model.weight) for _ in range(3)]
+    expected = [nn.functional.conv2d(x, weight, model.bias) for weight in weights]
+
+    def work(number):
+        for _ in range(100):
+            (result,) = loaded(weights[number], model.bias, x)
+            torch.testing.assert_close(result, expected[number])
+
+    in_threads(3, work)
