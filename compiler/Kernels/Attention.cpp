@@ -42,6 +42,7 @@ private:
   SmallVector<Value> emitScores();
   SmallVector<Value> emitExponentials(ArrayRef<Value> maxima);
   void emitOutput(ArrayRef<Value> sums);
+  void storeRoot(const EpilogueRoot &root);
   SmallVector<Value> maskScores(ArrayRef<Value> scores);
 
   /// Loop over the keys that this block sees, `rows` at a time and then one by one.
@@ -80,6 +81,7 @@ private:
   Sequence queries, keys;
   AffineExpr queryBlock, lane, feature, valueFeature;
   std::optional<TileOperand> query, key, value;
+  Index resultIndex; ///< physical, before the epilogue
   SmallVector<EpilogueRoot> roots;
   Value scores;        ///< scratch, [key][lanes]
   Value packedQueries; ///< scratch, [feature][lanes], when the queries are not in lanes
@@ -202,14 +204,11 @@ LogicalResult Attention::match() {
   Index index(batch);
   index.push_back(queries.token);
   index.push_back(valueFeature);
-  index = physicalIndex(resultType, index, space);
-  if (!op->hasOneUse())
-    return failure();
-  Operation *user = *op->getUsers().begin();
+  resultIndex = physicalIndex(resultType, index, space);
   Value result = op.getResult();
-  if (isa<UnrealizedConversionCastOp>(user))
-    result = user->getResult(0);
-  auto found = epilogueRoots(kernel, result, index, space);
+  if (op->hasOneUse() && isa<UnrealizedConversionCastOp>(*op->getUsers().begin()))
+    result = op->getUsers().begin()->getResult(0);
+  auto found = epilogueRoots(kernel, result, resultIndex, space);
   if (failed(found) || found->size() != kernel.roots.size())
     return failure();
   roots = *found;
@@ -221,7 +220,10 @@ void Attention::emit() {
   int64_t tiles = extentOf(keys.tile);
   scores = kernel.scratch(element, tiles * keys.tileSize * lanes);
   unsigned laneDim = cast<AffineDimExpr>(lane).getPosition();
-  if (space.coefficientOf(query->position, laneDim) != 1)
+  // Queries beside one another in memory are read as they lie, unless lanes would leave it.
+  LayoutAttr layout = layoutOf(cast<RankedTensorType>(op.getQuery().getType()));
+  bool whole = (layout && layout.hasTile()) || queries.length % lanes == 0;
+  if (!whole || space.coefficientOf(query->position, laneDim) != 1)
     packedQueries = kernel.scratch(element, extentOf(feature) * lanes);
 
   int64_t cells = 1;
@@ -439,6 +441,17 @@ SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> maxima) {
   });
 }
 
+/// Lanes behind the last query have no place of their own where dims have been merged.
+void Attention::storeRoot(const EpilogueRoot &root) {
+  const Buffer &buffer = kernel.rootBuffers[root.number];
+  auto value = [&] { return point.emitAt(kernel.roots[root.number], root.index); };
+  bool exact = space.rangeOf(queries.token).second < queries.length;
+  if (exact || root.index == resultIndex)
+    point.store(buffer, root.index, value());
+  else
+    point.storeWithin(queries.token, queries.length, buffer, root.index, value);
+}
+
 void Attention::emitOutput(ArrayRef<Value> sums) {
   SmallVector<Value> factors;
   for (Value sum : sums) {
@@ -470,8 +483,7 @@ void Attention::emitOutput(ArrayRef<Value> sums) {
         return here ? std::optional<Emitted>(result) : std::nullopt;
       });
       for (const EpilogueRoot &root : roots)
-        point.store(kernel.rootBuffers[root.number], root.index,
-                    point.emitAt(kernel.roots[root.number], root.index));
+        storeRoot(root);
       point.setOverride(nullptr);
     }
     set(valueFeature, first);

@@ -63,7 +63,10 @@ private:
     ReductionDemand reduction{generic, Index(index), *iteration, {}, {}};
     SmallVector<int64_t, 4> ranges = generic.getStaticLoopRanges();
     for (auto [expr, range] : llvm::zip_equal(reduction.iteration, ranges))
-      if (!expr) {
+      if (!expr && range == 1) {
+        // No dim: what is indexed by it would look as if it changed along it.
+        expr = space.constant(0);
+      } else if (!expr) {
         expr = space.addDim(range);
         reduction.reducedDims.push_back(cast<AffineDimExpr>(expr).getPosition());
       }

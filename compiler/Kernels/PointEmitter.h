@@ -58,6 +58,9 @@ public:
   Emitted emitAt(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
   Emitted load(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index);
   void store(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index, const Emitted &value);
+  /// Store what `value` returns, but only where 0 <= expr < size.
+  void storeWithin(mlir::AffineExpr expr, int64_t size, const Buffer &buffer,
+                   llvm::ArrayRef<mlir::AffineExpr> index, llvm::function_ref<Emitted()> value);
 
   /// The ops of a generic's body with these block arguments; returns what it yields.
   llvm::SmallVector<Emitted> emitBody(mlir::linalg::GenericOp generic,

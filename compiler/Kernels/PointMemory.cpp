@@ -178,3 +178,10 @@ void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const
   }
   guards.truncate(outerGuards);
 }
+
+void PointEmitter::storeWithin(AffineExpr expr, int64_t size, const Buffer &buffer,
+                               ArrayRef<AffineExpr> index, llvm::function_ref<Emitted()> value) {
+  guards.push_back({expr, 0, size});
+  store(buffer, index, value());
+  guards.pop_back();
+}

@@ -34,3 +34,16 @@ func.func private @heads(%x: tensor<1x4x16xf32>, %y: tensor<1x4x16xf32>)
     : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32> -> tensor<1x2x4x8xf32>
   return %0 : tensor<1x2x4x8xf32>
 }
+
+// Lanes behind the one query would fall on other heads where the dims are merged; the result
+// itself is stored too.
+// CHECK-LABEL: func.func private @merged(
+// CHECK-COUNT-2: scf.if
+// CHECK: return
+func.func private @merged(%q: tensor<1x2x1x8xf32>, %k: tensor<1x2x4x8xf32>)
+    -> (tensor<1x2x1x8xf32>, tensor<1x16xf32>) attributes {weft.kernel = "attention"} {
+  %0 = weft.attention %q, %k, %k causal false scale 1.0
+    : tensor<1x2x1x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32> -> tensor<1x2x1x8xf32>
+  %1 = tensor.collapse_shape %0 [[0], [1, 2, 3]] : tensor<1x2x1x8xf32> into tensor<1x16xf32>
+  return %0, %1 : tensor<1x2x1x8xf32>, tensor<1x16xf32>
+}
