@@ -122,7 +122,7 @@ def DecomposeComposites : Pass<"weft-decompose-composites", "::mlir::func::FuncO
     %1 = weft.mul %0, %s : tensor<8xf32>
     ```
 
-    Leaves `weft.attention` whole unless asked: it has a kernel of its own.
+    Leaves `weft.attention` of f32 and f64 whole unless asked: it has a kernel of its own.
   }];
   let options = [Option<"attention", "attention", "bool", "false", "decompose attention too">];
   let statistics = [Statistic<"numDecomposed", "num-decomposed", "composites decomposed">];
