@@ -99,7 +99,10 @@ LogicalResult LowerConcat::matchAndRewrite(ConcatOp op, OpAdaptor adaptor,
   SmallVector<OpFoldResult> ones(cast<RankedTensorType>(result.getType()).getRank(),
                                  rewriter.getIndexAttr(1));
   for (auto [value, old] : llvm::zip_equal(adaptor.getOperands(), op.getOperands())) {
-    StoredTensor operand(value, cast<RankedTensorType>(old.getType()));
+    auto oldType = cast<RankedTensorType>(old.getType());
+    if (oldType.getNumElements() == 0) // linalg's verifiers refuse a slice of nothing
+      continue;
+    StoredTensor operand(value, oldType);
     Value part = relayout(rewriter, loc, operand, layout);
     result = tensor::InsertSliceOp::create(
         rewriter, loc, part, result, perPhysicalDim(rewriter, layout, offset, 0),

@@ -31,6 +31,17 @@ static LLVM::LLVMFunctionType barePointerType(func::FuncOp kernel) {
   return LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
 }
 
+/// Buffers without elements get one dim: MLIR finds no strides for shapes like 3x0, and a
+/// function that takes them keeps its type.
+static void flattenEmptyArguments(func::FuncOp kernel) {
+  for (BlockArgument argument : kernel.getArguments())
+    if (auto type = dyn_cast<MemRefType>(argument.getType());
+        type && type.hasStaticShape() && type.getNumElements() == 0)
+      argument.setType(MemRefType::get({0}, type.getElementType()));
+  kernel.setType(FunctionType::get(kernel.getContext(), kernel.getBody().getArgumentTypes(),
+                                   kernel.getResultTypes()));
+}
+
 /// Leaves a declaration in `module`; a body goes into a nested module.
 static void moveKernelOut(ModuleOp module, func::FuncOp kernel) {
   OpBuilder builder(kernel);
@@ -39,6 +50,7 @@ static void moveKernelOut(ModuleOp module, func::FuncOp kernel) {
   declaration.setVisibility_(LLVM::Visibility::Hidden);
   if (kernel.isExternal())
     return kernel.erase();
+  flattenEmptyArguments(kernel);
   builder.setInsertionPointToEnd(module.getBody());
   auto nested = ModuleOp::create(builder, kernel.getLoc());
   kernel->moveBefore(nested.getBody(), nested.getBody()->end());

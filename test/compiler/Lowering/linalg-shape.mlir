@@ -63,3 +63,16 @@ func.func @main(%x: tensor<4xi1>) -> tensor<4xui8> {
   %0 = weft.torch_fallback "aten.x"(%x) "[]" : (tensor<4xi1>) -> tensor<4xui8>
   return %0 : tensor<4xui8>
 }
+
+// -----
+
+// Nothing is inserted for an operand without elements.
+// CHECK-LABEL: func.func private @concat_nothing(
+// CHECK-COUNT-1: tensor.insert_slice
+// CHECK-NOT: tensor.insert_slice
+// CHECK: return
+func.func private @concat_nothing(%x: tensor<2x3xf32>, %y: tensor<0x3xf32>) -> tensor<2x3xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.concat %x, %y dim 0 : tensor<2x3xf32>, tensor<0x3xf32> -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares compiled programs with eager PyTorch and with a float64 twin of the same call.
+
+Many functions of the same arguments are compiled as one program: capturing costs far more
+than compiling, and kernels that share inputs are worth testing too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+import weft
+
+# In units of the type's eps: how far a result may lie from the float64 twin where eager's
+# own error would allow less.
+SLACK = 4
+
+
+def check(
+    functions: Callable | Sequence[Callable],
+    *args: Any,
+    native: bool = True,
+    pointwise: bool = False,
+    double_is_exact: bool = True,
+    same_strides: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`functions` of `args` in one compiled program against eager, dtypes and effects included.
+
+    Floats may be twice as far from the float64 twin as eager's are; float64 has to agree to
+    1e-12, unless the program rounds to float32 by itself (`double_is_exact` is False).
+
+    native: nothing may be left to PyTorch. pointwise: errors are measured element by
+    element, not against the largest element. same_strides: as eager's. Returns the compiled callable.
+    """
+    module = functions if isinstance(functions, torch.nn.Module) else Together(functions)
+    eager, eager_args = copy.deepcopy(module), copy.deepcopy((args, kwargs))
+    twin, twin_args = copy.deepcopy(module).double(), in_double((args, kwargs))
+    with torch.no_grad():
+        expected = eager(*eager_args[0], **eager_args[1])
+        compiled = weft.compile(module)
+        found = compiled(*args, **kwargs)
+        if native:
+            assert not compiled.eager_reasons, compiled.eager_reasons
+            fallbacks = compiled._latest().lowered.fallbacks
+            assert not fallbacks, fallbacks
+        exact = pytree.tree_leaves(twin(*twin_args[0], **twin_args[1]))
+    if same_strides:
+        for got, want in zip(*map(pytree.tree_leaves, (found, expected)), strict=True):
+            assert strides(got) == strides(want), (got.shape, got.stride(), want.stride())
+    compare(found, expected, exact, pointwise, double_is_exact)
+    compare((args, kwargs), eager_args, None, False, double_is_exact)
+    compare(list(module.buffers()), list(eager.buffers()), None, False, double_is_exact)
+    return compiled
+
+
+class Together(torch.nn.Module):
+    """Several functions of the same arguments as one."""
+
+    def __init__(self, functions: Callable | Sequence[Callable]) -> None:
+        super().__init__()
+        self.functions = [functions] if callable(functions) else list(functions)
+
+    def forward(self, *args: Any, **kwargs: Any) -> list:
+        return [function(*args, **kwargs) for function in self.functions]
+
+    def __deepcopy__(self, memo: dict) -> Together:
+        return Together(self.functions)
+
+
+def in_double(tree: Any) -> Any:
+    def convert(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        return leaf.double() if leaf.is_floating_point() else leaf.clone()
+
+    return pytree.tree_map(convert, tree)
+
+
+def compare(found, expected, exact, pointwise, double_is_exact) -> None:
+    found, expected = pytree.tree_leaves(found), pytree.tree_leaves(expected)
+    assert len(found) == len(expected)
+    for number, (got, want) in enumerate(zip(found, expected, strict=True)):
+        if not isinstance(want, torch.Tensor):
+            assert got == want or got is want, number
+            continue
+        assert (got.dtype, got.shape) == (want.dtype, want.shape), number
+        twin = None if exact is None else exact[number]
+        problem = difference(got, want, twin, pointwise, double_is_exact)
+        assert problem is None, f"output {number}, {list(want.shape)}: {problem}"
+
+
+def strides(tensor: torch.Tensor) -> list[int]:
+    """Those that tell elements apart."""
+    if tensor.numel() == 0:
+        return []
+    return [stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1]
+
+
+def difference(got, want, twin, pointwise, double_is_exact) -> str | None:
+    """What is wrong with `got`, or None."""
+    if not want.dtype.is_floating_point:
+        wrong = (got != want).sum().item()
+        return f"{wrong} elements differ" if wrong else None
+    if want.numel() == 0:
+        return None
+    kind = torch.finfo(want.dtype)
+    got, want = got.double(), want.double()
+    twin = want if twin is None else twin.double()
+
+    # Eager's own vector code may say nan where the limit exists, and f32 overflows sooner.
+    unbounded = ~(twin.isfinite() & want.isfinite())
+    agrees = same(got, want) | same(got, twin)
+    if not agrees[unbounded].all():
+        return f"found {got[unbounded & ~agrees]}, expected {want[unbounded & ~agrees]}"
+
+    error = (got - twin).abs()[~unbounded]
+    eager, scale = (want - twin).abs()[~unbounded], twin.abs()[~unbounded]
+    if error.numel() == 0:
+        return None
+    if not pointwise:
+        eager, scale = eager.max(), scale.max()
+    limit = 2 * eager + SLACK * kind.eps * scale + kind.tiny
+    if kind.eps < 1e-10:
+        limit = 2 * eager + (1e-12 if double_is_exact else 1e-5) * scale + kind.tiny
+    if (error <= limit).all():
+        return None
+    worst = (error - limit).argmax()
+    return f"error {error[worst]:.2e}, eager's {eager.max():.2e}, values up to {scale.max():.2e}"
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a == b) | (a.isnan() & b.isnan())
