@@ -64,7 +64,7 @@ static int64_t chooseChunk(const ContractionProblem &problem) {
 }
 
 static void chooseSummands(const ContractionProblem &problem, ContractionSchedule &schedule) {
-  constexpr int64_t most = 256, least = 64, line = 16;
+  constexpr int64_t most = 128, least = 64, line = 16;
   int64_t chunk = schedule.chunk;
   // A block is whole steps of the unrolled loop, and whole lines where the chunk is.
   int64_t step = chunk % line == 0 ? line : schedule.unroll;

@@ -7,7 +7,7 @@
 // CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<1536xi8>, %{{.*}}: index, %{{.*}}: index
 // CHECK-SAME:    weft.flops = 150994944 : i64
 // CHECK-SAME:    weft.schedule = {chunk = 768 : i64, groups = 4 : i64, lanes = 16 : i64,
-// CHECK-SAME:      rows = 6 : i64, summands = 256 : i64
+// CHECK-SAME:      rows = 6 : i64, summands = 128 : i64
 // CHECK-NOT:     weft.serial
 // CHECK:         memref.prefetch
 // CHECK-COUNT-96: vector.fma
