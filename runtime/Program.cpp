@@ -178,6 +178,16 @@ void Program::check(std::span<const WeftTensor> arguments) const {
     checkTensor("argument \"" + specs[i].name + "\"", specs[i], arguments[i]);
 }
 
+/// How long a call may wait for its workers: a tenth of what it would take alone, by its
+/// operations at a rate that one core about reaches.
+static ThreadTeam::Patience patienceFor(const EntrySpec &spec) {
+  constexpr int64_t flopsPerNanosecond = 100, perCall = 1000;
+  int64_t nanoseconds = 0;
+  for (const CallSpec &call : spec.calls)
+    nanoseconds += perCall + call.flops / flopsPerNanosecond;
+  return ThreadTeam::Patience(nanoseconds / 10);
+}
+
 void Program::run(std::span<const WeftTensor> arguments, std::span<const WeftTensor> results,
                   Host *host, Profile *profile) {
   check(arguments);
@@ -269,7 +279,8 @@ void Program::execute(const WeftEntry &entry, const EntrySpec &spec, ArenaPool &
     profile->seconds.assign(spec.calls.size(), 0.0);
     call.lastMark = std::chrono::steady_clock::now();
   }
-  call.team->run(std::min(getNumThreads(), entry.max_threads), Call::share, &call);
+  call.team->run(std::min(getNumThreads(), entry.max_threads), Call::share, &call,
+                 patienceFor(spec));
 
   if (call.hostFailure)
     std::rethrow_exception(call.hostFailure);

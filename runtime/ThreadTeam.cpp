@@ -87,26 +87,71 @@ ThreadTeam &ThreadTeam::process() {
 
 ThreadTeam::~ThreadTeam() {
   closing = true;
-  for (std::unique_ptr<Worker> &worker : workers) {
-    worker->ticket.increment();
-    worker->thread.join();
-  }
+  jobs.increment();
+  for (std::thread &worker : workers)
+    worker.join();
 }
 
-void ThreadTeam::run(int32_t wanted, Task newTask, void *newData) {
+void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patience) {
   if (wanted <= 1 || busy.exchange(true, std::memory_order_acquire))
     return newTask(newData, 0, 1);
-  threads = hire(wanted);
-  oversubscribed = threads > processors;
+  wanted = hire(wanted);
+  oversubscribed = wanted > processors;
   task = newTask;
   data = newData;
   uint32_t before = finished.load();
-  for (int32_t i = 1; i < threads; ++i)
-    workers[i - 1]->ticket.increment();
+  threads = gather(wanted, patience);
+  started.increment();
   task(data, 0, threads);
   for (uint32_t now; (now = finished.load()) - before != uint32_t(threads - 1);)
     finished.waitWhile(now, !oversubscribed);
   busy.store(false, std::memory_order_release);
+}
+
+constexpr uint64_t takenMask = 0xffff, oneLeft = 1 << 16, leftMask = takenMask << 16;
+
+/// Offer a job to the workers; the size of the team once all have come or patience is over.
+int32_t ThreadTeam::gather(int32_t wanted, Patience patience) {
+  using Clock = std::chrono::steady_clock;
+  uint64_t job = jobs.load() + 1u;
+  seats.store(job << 32 | uint64_t(wanted - 1) * oneLeft, std::memory_order_release);
+  jobs.increment();
+  Clock::time_point start = Clock::now();
+  // A call that went on alone leaves its worker asleep again before the next one: once in
+  // a while it pays to wait as long as waking takes.
+  constexpr Patience wakeTime = std::chrono::microseconds(500);
+  constexpr int32_t longestPause = 64;
+  bool retry = lonelyCalls > 0 && lonelyCalls % retryPause == 0;
+  if (retry)
+    patience = std::max(patience, wakeTime);
+  uint64_t now;
+  while ((now = seats.load(std::memory_order_acquire)) & leftMask) {
+    if (patience != Patience::max() && Clock::now() - start > patience)
+      break;
+    if (oversubscribed)
+      std::this_thread::yield();
+    relaxProcessor();
+  }
+  now = seats.fetch_and(~leftMask, std::memory_order_acq_rel);
+  if (!(now & leftMask)) {
+    lonelyCalls = 0;
+    retryPause = 1;
+  } else {
+    ++lonelyCalls;
+    if (retry)
+      retryPause = std::min(2 * retryPause, longestPause);
+  }
+  return int32_t(now & takenMask) + 1;
+}
+
+/// This worker's number in the team of `job`, if it still has a seat.
+std::optional<int32_t> ThreadTeam::takeSeat(uint32_t job) {
+  uint64_t now = seats.load(std::memory_order_acquire);
+  do {
+    if (now >> 32 != job || !(now & leftMask))
+      return std::nullopt;
+  } while (!seats.compare_exchange_weak(now, now - oneLeft + 1, std::memory_order_acq_rel));
+  return int32_t(now & takenMask) + 1;
 }
 
 void ThreadTeam::barrier() {
@@ -117,31 +162,33 @@ void ThreadTeam::barrier() {
   round.increment();
 }
 
-/// How many threads, the caller included, a team that wants `wanted` gets.
+/// How many threads, the caller included, a team that wants `wanted` may get.
 int32_t ThreadTeam::hire(int32_t wanted) {
   if (processors == 0)
     processors = availableProcessors();
   SignalsBlocked blocked;
   while (int32_t(workers.size()) < wanted - 1) {
-    auto worker = std::make_unique<Worker>();
     try {
-      workers.reserve(workers.size() + 1);
-      int32_t number = int32_t(workers.size()) + 1;
-      worker->thread = std::thread([this, &worker = *worker, number] { work(worker, number); });
+      workers.emplace_back([this] { work(); });
     } catch (const std::system_error &) {
       break; // the system gives no more threads: fewer do the same work
     }
-    workers.push_back(std::move(worker));
   }
   return std::min(wanted, int32_t(workers.size()) + 1);
 }
 
-void ThreadTeam::work(Worker &worker, int32_t number) {
-  for (uint32_t done = 0;; ++done) {
-    worker.ticket.waitWhile(done, !oversubscribed);
+void ThreadTeam::work() {
+  for (uint32_t seen = 0;;) {
+    jobs.waitWhile(seen, !oversubscribed);
+    seen = jobs.load();
     if (closing)
       return;
-    task(data, number, threads);
+    std::optional<int32_t> number = takeSeat(seen);
+    if (!number)
+      continue;
+    // The job has this number of starts behind it: every job starts once, in order.
+    started.waitWhile(seen - 1, !oversubscribed);
+    task(data, *number, threads);
     finished.increment();
   }
 }

@@ -5,7 +5,8 @@
 
 #include "runtime/WaitWord.h"
 #include <atomic>
-#include <memory>
+#include <chrono>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -27,10 +28,15 @@ public:
   /// One thread's share; must not throw.
   using Task = void (*)(void *data, int32_t thread, int32_t threads);
 
+  using Patience = std::chrono::nanoseconds;
+
   /// Run `task` on the calling thread (thread 0) and up to `wanted` - 1 workers, and
   /// return when all are done. Fewer threads take part (the task is told how many) when
-  /// another caller has the team, which is never waited for, or the system gives no more.
-  void run(int32_t wanted, Task task, void *data);
+  /// another caller has the team, which is never waited for, when the system gives no
+  /// more, or when workers do not come within `patience`: one whose processor another
+  /// program keeps (such as PyTorch's own workers, which spin for milliseconds after an
+  /// eager op) must not hold up a call that takes microseconds.
+  void run(int32_t wanted, Task task, void *data, Patience patience = Patience::max());
 
   /// Wait until every thread of the running team has come. Only inside a task that was
   /// told of more than one thread.
@@ -42,23 +48,28 @@ public:
   ThreadTeam &operator=(const ThreadTeam &) = delete;
 
 private:
-  struct alignas(64) Worker {
-    WaitWord ticket; ///< counts the jobs that this worker has been given
-    std::thread thread;
-  };
-
-  void work(Worker &worker, int32_t number);
+  void work();
   int32_t hire(int32_t wanted);
+  int32_t gather(int32_t wanted, Patience patience);
+  std::optional<int32_t> takeSeat(uint32_t job);
 
   std::atomic<bool> busy{false};
   bool closing = false;
-  int32_t processors = 0; ///< that this process may use; counted with the first worker
+  int32_t lonelyCalls = 0; ///< in a row that some worker missed
+  int32_t retryPause = 1;  ///< such calls between two that wait for a worker to wake up
+  int32_t processors = 0;  ///< that this process may use; counted with the first worker
   /// More threads than processors: whoever spins keeps another from working.
   std::atomic<bool> oversubscribed{false};
   Task task = nullptr;
   void *data = nullptr;
   int32_t threads = 1;
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::thread> workers;
+
+  alignas(64) WaitWord jobs;    ///< counts the jobs offered to the workers
+  alignas(64) WaitWord started; ///< counts the jobs whose team is complete
+  /// The job's number (high half), seats left (next 16 bits) and taken (lowest 16): a
+  /// worker that comes late finds another job's number, or no seat.
+  alignas(64) std::atomic<uint64_t> seats{0};
 
   alignas(64) std::atomic<int32_t> arrived{0};
   alignas(64) WaitWord round;    ///< counts barriers

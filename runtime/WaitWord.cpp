@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 namespace weft::rt {
-namespace {
-
 void relaxProcessor() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -16,6 +14,8 @@ void relaxProcessor() {
   asm volatile("yield");
 #endif
 }
+
+namespace {
 
 bool spinWhile(const std::atomic<uint32_t> &value, uint32_t old) {
   using Clock = std::chrono::steady_clock;

@@ -9,6 +9,9 @@
 
 namespace weft::rt {
 
+/// Tell the processor that this thread only waits.
+void relaxProcessor();
+
 class WaitWord {
 public:
   uint32_t load() const { return value.load(std::memory_order_acquire); }
