@@ -36,7 +36,8 @@ def check(
     1e-12, unless the program rounds to float32 by itself (`double_is_exact` is False).
 
     native: nothing may be left to PyTorch. pointwise: errors are measured element by
-    element, not against the largest element. same_strides: as eager's. Returns the compiled callable.
+    element, not against the largest element. same_strides: as eager's. Returns the compiled
+    callable.
     """
     module = functions if isinstance(functions, torch.nn.Module) else Together(functions)
     eager, eager_args = copy.deepcopy(module), copy.deepcopy((args, kwargs))

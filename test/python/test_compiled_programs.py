@@ -247,7 +247,9 @@ def test_linear(rows):
         check(Linears().bfloat16(), torch.randn(rows, 256, dtype=torch.bfloat16))
 
 
-@pytest.mark.parametrize("m, k, n", [(1, 1, 1), (7, 3, 17), (17, 65, 7), (63, 100, 65), (3, 130, 1)])
+@pytest.mark.parametrize(
+    "m, k, n", [(1, 1, 1), (7, 3, 17), (17, 65, 7), (63, 100, 65), (3, 130, 1)]
+)
 def test_matmul(m, k, n):
     functions = [
         lambda a, b: a @ b,
@@ -298,11 +300,15 @@ def test_convolutions(batch, height, width):
 
 
 def test_convolutions_of_other_ranks():
-    check(nn.Sequential(nn.Conv1d(3, 18, 5, 2, 2), nn.GELU(), nn.Conv1d(18, 5, 3, dilation=2)),
-          torch.randn(2, 3, 41))
+    check(
+        nn.Sequential(nn.Conv1d(3, 18, 5, 2, 2), nn.GELU(), nn.Conv1d(18, 5, 3, dilation=2)),
+        torch.randn(2, 3, 41),
+    )
     check(nn.Sequential(nn.Conv1d(6, 12, 3, groups=3), nn.ReLU()), torch.randn(1, 6, 9))
-    check(nn.Sequential(nn.Conv3d(2, 17, 3, padding=1), nn.ReLU(), nn.Conv3d(17, 4, 2, 2)),
-          torch.randn(2, 2, 5, 6, 7))
+    check(
+        nn.Sequential(nn.Conv3d(2, 17, 3, padding=1), nn.ReLU(), nn.Conv3d(17, 4, 2, 2)),
+        torch.randn(2, 2, 5, 6, 7),
+    )
 
 
 class ConvNet(nn.Module):
@@ -310,15 +316,24 @@ class ConvNet(nn.Module):
 
     def __init__(self, channels=24):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, channels, 3, 2, 1, bias=False),
-                                  nn.BatchNorm2d(channels), nn.ReLU6())
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, channels, 3, 2, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU6()
+        )
         self.depthwise = nn.Sequential(
             nn.Conv2d(channels, channels, 3, 1, 1, groups=channels, bias=False),
-            nn.BatchNorm2d(channels), nn.SiLU())
-        self.gate = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(channels, 6, 1), nn.ReLU(),
-                                  nn.Conv2d(6, channels, 1), nn.Sigmoid())
-        self.project = nn.Sequential(nn.Conv2d(channels, channels, 1, bias=False),
-                                     nn.BatchNorm2d(channels))
+            nn.BatchNorm2d(channels),
+            nn.SiLU(),
+        )
+        self.gate = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1),
+            nn.Conv2d(channels, 6, 1),
+            nn.ReLU(),
+            nn.Conv2d(6, channels, 1),
+            nn.Sigmoid(),
+        )
+        self.project = nn.Sequential(
+            nn.Conv2d(channels, channels, 1, bias=False), nn.BatchNorm2d(channels)
+        )
         self.head = nn.Linear(channels, 10)
 
     def forward(self, x):
