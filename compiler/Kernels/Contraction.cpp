@@ -8,8 +8,8 @@
 #include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
-#include "compiler/Kernels/Epilogue.h"
 #include "compiler/Kernels/RegisterTile.h"
+#include "compiler/Kernels/SideBySide.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -33,7 +33,17 @@ public:
   LogicalResult match();
   void emit(bool serial);
   int64_t flops() const { return shape.flops(space); }
-  const ContractionSchedule &getSchedule() const { return schedule; }
+  SmallVector<ScheduleEntry> getSchedule() const {
+    return {{"rows", schedule.rows},
+            {"groups", schedule.groups},
+            {"lanes", schedule.width},
+            {"chunk", schedule.chunk},
+            {"summands", schedule.summands},
+            {"panels", schedule.panels},
+            {"unroll", schedule.unroll},
+            {"prefetch", schedule.prefetch},
+            {"tile_epilogue", schedule.tileEpilogue}};
+  }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
 
 private:
@@ -196,8 +206,10 @@ Split Contraction::chooseSplit() const {
   auto balance = [](int64_t pieces) {
     return pieces < 2 ? 0.5 : double(pieces) / (2 * llvm::divideCeil(pieces, 2));
   };
+  // Rows unless another choice is better: a contraction without batch dims has one batch,
+  // and its loop, which the threads would share, does not exist.
   Split best = Split::Rows;
-  double bestBalance = 0;
+  double bestBalance = balance(choices[1].second);
   for (auto [choice, pieces] : choices)
     if (balance(pieces) > bestBalance + 0.02) {
       best = choice;
@@ -512,42 +524,5 @@ void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> acc
 }
 
 LogicalResult weft::emitContraction(KernelFunction &kernel) {
-  // A kernel may hold several contractions side by side (Q, K and V): each root stands on one.
-  SmallVector<std::unique_ptr<Contraction>> contractions;
-  SmallVector<bool> covered(kernel.roots.size(), false);
-  for (auto generic : kernel.source.getOps<linalg::GenericOp>()) {
-    if (!isReduction(generic))
-      continue;
-    contractions.push_back(std::make_unique<Contraction>(kernel, generic));
-    if (failed(contractions.back()->match()))
-      return failure();
-    for (const EpilogueRoot &root : contractions.back()->getRoots()) {
-      if (covered[root.number])
-        return failure();
-      covered[root.number] = true;
-    }
-  }
-  if (contractions.empty() || llvm::is_contained(covered, false))
-    return failure();
-
-  // Below this a barrier and cold caches cost more than the other core gives.
-  constexpr int64_t smallFlops = 400'000;
-  int64_t flops = 0;
-  for (const auto &contraction : contractions)
-    flops += contraction->flops();
-  bool serial = flops < smallFlops;
-  for (const auto &contraction : contractions)
-    contraction->emit(serial);
-  const ContractionSchedule &schedule = contractions.front()->getSchedule();
-  kernel.setWork(flops, serial);
-  kernel.setSchedule({{"rows", schedule.rows},
-                      {"groups", schedule.groups},
-                      {"lanes", schedule.width},
-                      {"chunk", schedule.chunk},
-                      {"summands", schedule.summands},
-                      {"panels", schedule.panels},
-                      {"unroll", schedule.unroll},
-                      {"prefetch", schedule.prefetch},
-                      {"tile_epilogue", schedule.tileEpilogue}});
-  return success();
+  return emitSideBySide<Contraction>(kernel, /*smallFlops=*/400'000);
 }

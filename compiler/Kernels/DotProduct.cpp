@@ -4,8 +4,7 @@
 // keeps one vector of partial sums, folded at the end.
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
-#include "compiler/Kernels/Epilogue.h"
-#include "compiler/Kernels/Reductions.h"
+#include "compiler/Kernels/SideBySide.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -25,8 +24,9 @@ public:
   void emit(bool serial);
   int64_t flops() const { return shape.flops(space); }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
-  int64_t getColumns() const { return columns; }
-  int64_t getRows() const { return rows; }
+  SmallVector<ScheduleEntry> getSchedule() const {
+    return {{"columns", columns}, {"rows", rows}, {"lanes", width}};
+  }
 
 private:
   void emitTile(int64_t tileRows, int64_t tileColumns);
@@ -226,31 +226,5 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
 }
 
 LogicalResult weft::emitDotProduct(KernelFunction &kernel) {
-  SmallVector<std::unique_ptr<DotProduct>> products;
-  SmallVector<bool> covered(kernel.roots.size(), false);
-  int64_t flops = 0;
-  for (auto generic : kernel.source.getOps<linalg::GenericOp>()) {
-    if (!isReduction(generic))
-      continue;
-    products.push_back(std::make_unique<DotProduct>(kernel, generic));
-    if (failed(products.back()->match()))
-      return failure();
-    flops += products.back()->flops();
-    for (const EpilogueRoot &root : products.back()->getRoots()) {
-      if (covered[root.number])
-        return failure();
-      covered[root.number] = true;
-    }
-  }
-  if (products.empty() || llvm::is_contained(covered, false))
-    return failure();
-  // Bound by memory: the other core helps when the weights are more than its caches hold near.
-  bool serial = flops < 300'000;
-  for (const auto &product : products)
-    product->emit(serial);
-  kernel.setWork(flops, serial);
-  kernel.setSchedule({{"columns", products.front()->getColumns()},
-                      {"rows", products.front()->getRows()},
-                      {"lanes", kernel.target.lanes(32)}});
-  return success();
+  return emitSideBySide<DotProduct>(kernel, /*smallFlops=*/300'000);
 }
