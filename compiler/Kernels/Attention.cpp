@@ -3,10 +3,11 @@
 // S[k, q] into scratch while the maxima are taken, exponentials and their sums vertically,
 // then O[e, q] from the exponentials and the values, divided at the end. Keys and values
 // are broadcast scalar by scalar where they lie, so no layout needs a transposed copy.
-#include "compiler/Graph/Graph.h"
+#include "compiler/Kernels/AttentionMask.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Epilogue.h"
 #include "compiler/Kernels/RegisterTile.h"
+#include "compiler/Kernels/StoredIndex.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -34,6 +35,12 @@ public:
   void emit();
 
 private:
+  /// An index of these last two dims in this grid cell's batch.
+  Index at(AffineExpr token, AffineExpr last) const {
+    Index index(batch);
+    index.append({token, last});
+    return index;
+  }
   std::optional<TileOperand> operandAt(Value tensor, AffineExpr token, AffineExpr feature);
   Sequence splitSequence(RankedTensorType type, int64_t tokenDim);
 
@@ -43,7 +50,6 @@ private:
   SmallVector<Value> emitExponentials(ArrayRef<Value> maxima);
   void emitOutput(ArrayRef<Value> sums);
   void storeRoot(const EpilogueRoot &root);
-  SmallVector<Value> maskScores(ArrayRef<Value> scores);
 
   /// Loop over the keys that this block sees, `rows` at a time and then one by one.
   SmallVector<Value> keyLoop(int64_t rows, ArrayRef<Value> carried,
@@ -90,22 +96,6 @@ private:
 
 } // namespace
 
-/// Physical index of a tensor of logical type `type` at the logical `index`.
-static Index physicalIndex(RankedTensorType type, ArrayRef<AffineExpr> index,
-                           const IndexSpace &space) {
-  LayoutAttr layout = layoutOf(type);
-  if (!layout)
-    return Index(index);
-  Index physical;
-  for (int64_t dim : layout.getOrder())
-    physical.push_back(dim == layout.getTileDim()
-                           ? space.simplify(index[dim].floorDiv(layout.getTileSize()))
-                           : index[dim]);
-  if (layout.hasTile())
-    physical.push_back(space.simplify(index[layout.getTileDim()] % layout.getTileSize()));
-  return physical;
-}
-
 Sequence Attention::splitSequence(RankedTensorType type, int64_t tokenDim) {
   LayoutAttr layout = layoutOf(type);
   Sequence sequence;
@@ -121,13 +111,8 @@ Sequence Attention::splitSequence(RankedTensorType type, int64_t tokenDim) {
 
 std::optional<TileOperand> Attention::operandAt(Value tensor, AffineExpr token,
                                                 AffineExpr featureExpr) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  Index index(batch);
-  index.push_back(token);
-  index.push_back(featureExpr);
-  index = physicalIndex(type, index, space);
-  if (auto cast = tensor.getDefiningOp<UnrealizedConversionCastOp>())
-    tensor = cast.getInputs().front();
+  Index index;
+  std::tie(tensor, index) = storedAt(tensor, at(token, featureExpr), space);
   while (auto view = throughView(tensor, index, space))
     std::tie(tensor, index) = *view;
   if (tensor.getDefiningOp())
@@ -201,10 +186,7 @@ LogicalResult Attention::match() {
     return failure();
 
   auto resultType = cast<RankedTensorType>(op.getResult().getType());
-  Index index(batch);
-  index.push_back(queries.token);
-  index.push_back(valueFeature);
-  resultIndex = physicalIndex(resultType, index, space);
+  resultIndex = physicalIndex(resultType, at(queries.token, valueFeature), space);
   Value result = op.getResult();
   if (op->hasOneUse() && isa<UnrealizedConversionCastOp>(*op->getUsers().begin()))
     result = op->getUsers().begin()->getResult(0);
@@ -265,14 +247,8 @@ void Attention::emitBlock() {
     emitLoop(builder, loc, 0, extentOf(feature), 1, {}, [&](Value variable, ValueRange) {
       set(feature, variable);
       point.forget();
-      Index index(batch);
-      index.push_back(queries.token);
-      index.push_back(feature);
-      auto type = cast<RankedTensorType>(op.getQuery().getType());
-      Value source = op.getQuery();
-      if (auto cast = source.getDefiningOp<UnrealizedConversionCastOp>())
-        source = cast.getInputs().front();
-      Emitted vectors = point.emitAt(source, physicalIndex(type, index, space));
+      auto [source, index] = storedAt(op.getQuery(), at(queries.token, feature), space);
+      Emitted vectors = point.emitAt(source, index);
       for (auto [group, vector] : llvm::enumerate(point.asVectors(vectors))) {
         Value address = arith::MulIOp::create(builder, loc, variable, constant(lanes));
         address = arith::AddIOp::create(builder, loc, address, constant(group * width));
@@ -336,60 +312,6 @@ Attention::keyLoop(int64_t step, ArrayRef<Value> carried,
   });
 }
 
-/// Scale and mask one key's scores.
-SmallVector<Value> Attention::maskScores(ArrayRef<Value> raw) {
-  SmallVector<Value> masked;
-  Value scale = splat(op.getScale().convertToDouble());
-  for (Value score : raw)
-    masked.push_back(arith::MulFOp::create(builder, loc, score, scale));
-  Value hidden = splat(-std::numeric_limits<double>::infinity());
-  auto keep = [&](ArrayRef<Value> conditions) {
-    for (auto [score, condition] : llvm::zip_equal(masked, conditions))
-      score = arith::SelectOp::create(builder, loc, condition, score, hidden);
-  };
-  if (Value mask = op.getMask()) {
-    bool boolean = getElementTypeOrSelf(mask.getType()).isInteger(1);
-    auto type = cast<RankedTensorType>(mask.getType());
-    if (auto cast = mask.getDefiningOp<UnrealizedConversionCastOp>())
-      mask = cast.getInputs().front();
-    Index index(batch);
-    index.push_back(queries.token);
-    index.push_back(keys.token);
-    SmallVector<Value, 4> values =
-        point.asVectors(point.emitAt(mask, physicalIndex(type, index, space)));
-    if (boolean) {
-      SmallVector<Value> conditions;
-      for (Value part : values) {
-        Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(part.getType()));
-        conditions.push_back(
-            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, part, zero));
-      }
-      keep(conditions);
-    } else {
-      for (auto [score, part] : llvm::zip_equal(masked, values))
-        score = arith::AddFOp::create(builder, loc, score, part);
-    }
-  }
-  if (op.getCausal()) {
-    auto indices = VectorType::get({width}, builder.getIndexType());
-    Value token = vector::BroadcastOp::create(builder, loc, indices, valueOf(keys.token));
-    Value first = vector::BroadcastOp::create(builder, loc, indices, valueOf(queries.token));
-    SmallVector<Value> conditions;
-    for (int64_t group = 0; group < groups; ++group) {
-      SmallVector<APInt> offsets;
-      for (int64_t i = 0; i < width; ++i)
-        offsets.push_back(APInt(64, group * width + i));
-      Value offset =
-          arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(indices, offsets));
-      Value position = arith::AddIOp::create(builder, loc, first, offset);
-      conditions.push_back(
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, token, position));
-    }
-    keep(conditions);
-  }
-  return masked;
-}
-
 SmallVector<Value> Attention::emitScores() {
   SmallVector<Value> lowest(groups, splat(-std::numeric_limits<double>::infinity()));
   unsigned keyDim = cast<AffineDimExpr>(keys.inner).getPosition();
@@ -406,7 +328,8 @@ SmallVector<Value> Attention::emitScores() {
     for (int64_t i = 0; i < count; ++i) {
       set(keys.inner, arith::AddIOp::create(builder, loc, first, constant(i)));
       point.forget();
-      SmallVector<Value> masked = maskScores(ArrayRef(sums).slice(i * groups, groups));
+      SmallVector<Value> masked = maskScores(op, point, at(queries.token, keys.token),
+                                             ArrayRef(sums).slice(i * groups, groups));
       Value token = valueOf(keys.token);
       for (int64_t group = 0; group < groups; ++group) {
         vector::StoreOp::create(builder, loc, masked[group], scores, scoreAddress(token, group));

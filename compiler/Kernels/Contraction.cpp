@@ -5,8 +5,9 @@
 // Loops: blocks of vector panels that stay in L2, chunks of the reduction, rows of the
 // broadcast operand, panels of the block, the tile. The epilogue runs on the accumulators,
 // or on the tile in L1 when it holds transcendental functions.
+#include "compiler/Kernels/ContractionGrid.h"
+#include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
-#include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/RegisterTile.h"
 #include "compiler/Kernels/SideBySide.h"
@@ -21,8 +22,6 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
-
-enum class Split { Batch, Rows, Panels };
 
 class Contraction {
 public:
@@ -47,9 +46,7 @@ public:
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
 
 private:
-  LogicalResult chooseRoles();
   void chooseSchedule();
-  Split chooseSplit() const;
 
   void emitBatch(Value low, Value high);
   void emitPanelBlocks(Value low, Value high);
@@ -65,10 +62,21 @@ private:
   SmallVector<Value> emitStep(int64_t rows, ArrayRef<Value> accumulators);
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void setFlat(ArrayRef<unsigned> dims, Value number);
+  Value currentRow() {
+    return roles.row ? position(getAffineDimExpr(*roles.row, builder.getContext())) : constant(0);
+  }
+  void setRow(Value value) {
+    if (roles.row)
+      point.setDim(*roles.row, value);
+  }
   Value position(AffineExpr expr) { return point.indexValue(expr); }
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value add(Value a, int64_t b) {
     return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
+  }
+  /// Elements between rows of the broadcast operand.
+  int64_t rowStride() const {
+    return roles.row ? *space.coefficientOf(roles.scalars.position, *roles.row) : 0;
   }
   int64_t count(ArrayRef<unsigned> dims) const {
     int64_t total = 1;
@@ -88,14 +96,9 @@ private:
   const EpilogueRoot *spillRoot = nullptr;
   ContractionSchedule schedule;
 
-  unsigned lane = 0;                 ///< vectors run along this dim
-  std::optional<unsigned> row;       ///< tile rows run along this dim
-  SmallVector<unsigned> outerRows;   ///< other free dims of the broadcast operand
-  SmallVector<unsigned> outerPanels; ///< other free dims of the vector operand
-  AffineExpr scalars, vectors;       ///< positions
-  Value scalarMemory, vectorMemory;
-  int64_t rowCount = 1, rowTiles = 1, laneBlocks = 1;
-  Split split = Split::Rows;
+  ContractionRoles roles;
+  int64_t rowCount = 1;
+  ContractionGrid grid;
   Value low, high; ///< this thread's share of the split
   Value tile;      ///< scratch for tileEpilogue
 };
@@ -107,66 +110,17 @@ LogicalResult Contraction::match() {
   if (failed(matched))
     return failure();
   shape = *matched;
-  if (failed(chooseRoles()))
+  FailureOr<ContractionRoles> chosen = ContractionRoles::choose(shape, space);
+  if (failed(chosen))
     return failure();
+  roles = *chosen;
+  rowCount = roles.row ? space.extent(*roles.row) : 1;
   auto found = epilogueRoots(kernel, generic->getResult(0), shape.resultIndex, space);
   if (failed(found))
     return failure();
   roots = *found;
   chooseSchedule();
   return success();
-}
-
-LogicalResult Contraction::chooseRoles() {
-  auto isUnit = [&](AffineExpr expr, unsigned dim) { return space.coefficientOf(expr, dim) == 1; };
-  auto laneOf = [&](ArrayRef<unsigned> free, AffineExpr operand) -> std::optional<unsigned> {
-    for (unsigned dim : free)
-      if (isUnit(operand, dim) && isUnit(shape.resultPosition, dim))
-        return dim;
-    return std::nullopt;
-  };
-  std::optional<unsigned> inRhs = laneOf(shape.rhsFree, shape.rhsPosition);
-  std::optional<unsigned> inLhs = laneOf(shape.lhsFree, shape.lhsPosition);
-  if (!inRhs && !inLhs)
-    return failure();
-  bool vectorsAreRhs = inRhs.has_value();
-  lane = vectorsAreRhs ? *inRhs : *inLhs;
-  ArrayRef<unsigned> scalarFree = vectorsAreRhs ? shape.lhsFree : shape.rhsFree;
-  ArrayRef<unsigned> vectorFree = vectorsAreRhs ? shape.rhsFree : shape.lhsFree;
-  scalars = vectorsAreRhs ? shape.lhsPosition : shape.rhsPosition;
-  vectors = vectorsAreRhs ? shape.rhsPosition : shape.lhsPosition;
-  scalarMemory = vectorsAreRhs ? shape.lhs : shape.rhs;
-  vectorMemory = vectorsAreRhs ? shape.rhs : shape.lhs;
-
-  // Tile rows along the innermost free dim that is long enough, else the longest.
-  for (unsigned dim : scalarFree)
-    if (!row || space.extent(dim) >= std::min<int64_t>(space.extent(*row), 6))
-      row = dim;
-  for (unsigned dim : scalarFree)
-    if (dim != row)
-      outerRows.push_back(dim);
-  for (unsigned dim : vectorFree)
-    if (dim != lane)
-      outerPanels.push_back(dim);
-  rowCount = row ? space.extent(*row) : 1;
-  return success();
-}
-
-/// Whether `root` stands on `contraction` through functions of many instructions.
-static bool isTranscendental(Value root, linalg::GenericOp contraction) {
-  SmallVector<Value> worklist{root};
-  llvm::SmallPtrSet<Operation *, 8> seen;
-  while (!worklist.empty()) {
-    auto user = worklist.pop_back_val().getDefiningOp<linalg::GenericOp>();
-    if (!user || user == contraction || !seen.insert(user).second)
-      continue;
-    for (Operation &op : *user.getBody())
-      if (isa<math::MathDialect>(op.getDialect()) &&
-          !isa<math::AbsFOp, math::SqrtOp, math::FloorOp>(op))
-        return true;
-    llvm::append_range(worklist, user->getOperands());
-  }
-  return false;
 }
 
 void Contraction::chooseSchedule() {
@@ -179,43 +133,26 @@ void Contraction::chooseSchedule() {
   problem.elementBits = element.getIntOrFloatBitWidth();
   int64_t elementBytes = problem.elementBits / 8;
   problem.rowCount = rowCount;
-  problem.rowStrideBytes = row ? *space.coefficientOf(scalars, *row) * elementBytes : 0;
-  problem.laneCount = space.extent(lane);
-  problem.outerPanels = count(outerPanels);
+  problem.rowStrideBytes = rowStride() * elementBytes;
+  problem.laneCount = space.extent(roles.lane);
+  problem.outerPanels = count(roles.outerPanels);
   for (unsigned dim : shape.reduced)
     problem.reduced.push_back(space.extent(dim));
   problem.scalarBytes =
-      cast<RankedTensorType>(scalarMemory.getType()).getNumElements() * elementBytes;
-  problem.scalarsContiguous = outerRows.empty() && shape.reduced.size() == 1 &&
-                              space.coefficientOf(scalars, shape.reduced[0]) == 1;
+      cast<RankedTensorType>(roles.scalars.memory.getType()).getNumElements() * elementBytes;
+  problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
+                              space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
   });
   schedule = ContractionSchedule::choose(problem, kernel.target);
-  rowTiles = llvm::divideCeil(rowCount, schedule.rows);
-  laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
-  split = chooseSplit();
-}
-
-Split Contraction::chooseSplit() const {
-  // The first choice that divides among two threads with little left over.
-  std::pair<Split, int64_t> choices[] = {{Split::Batch, count(shape.batch)},
-                                         {Split::Rows, rowTiles * count(outerRows)},
-                                         {Split::Panels, laneBlocks * count(outerPanels)}};
-  auto balance = [](int64_t pieces) {
-    return pieces < 2 ? 0.5 : double(pieces) / (2 * llvm::divideCeil(pieces, 2));
-  };
-  // Rows unless another choice is better: a contraction without batch dims has one batch,
-  // and its loop, which the threads would share, does not exist.
-  Split best = Split::Rows;
-  double bestBalance = balance(choices[1].second);
-  for (auto [choice, pieces] : choices)
-    if (balance(pieces) > bestBalance + 0.02) {
-      best = choice;
-      bestBalance = balance(pieces);
-    }
-  return best;
+  grid.batches = count(shape.batch);
+  grid.rowTiles = llvm::divideCeil(rowCount, schedule.rows);
+  grid.outerRows = count(roles.outerRows);
+  grid.laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
+  grid.outerPanels = problem.outerPanels;
+  grid.chooseSplit();
 }
 
 /// Set `dims` from their joint row-major number.
@@ -230,24 +167,21 @@ void Contraction::setFlat(ArrayRef<unsigned> dims, Value number) {
 }
 
 void Contraction::emit(bool serial) {
-  int64_t pieces = split == Split::Batch  ? count(shape.batch)
-                   : split == Split::Rows ? rowTiles * count(outerRows)
-                                          : laneBlocks * count(outerPanels);
-  std::tie(low, high) = kernel.share(pieces, serial);
+  std::tie(low, high) = kernel.share(grid.pieces(), serial);
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   if (schedule.tileEpilogue || schedule.sumsInBlocks())
     tile = kernel.scratch(element, schedule.rows * schedule.groups * schedule.width);
   Value zero = constant(0);
-  if (split == Split::Batch)
+  if (grid.split == ContractionGrid::Batches)
     emitBatch(low, high);
   else
-    emitBatch(zero, constant(count(shape.batch)));
+    emitBatch(zero, constant(grid.batches));
 }
 
 void Contraction::emitBatch(Value first, Value end) {
-  Value panels = constant(laneBlocks * count(outerPanels));
+  Value panels = constant(grid.panels());
   auto panelBlocks = [&] {
-    if (split == Split::Panels)
+    if (grid.split == ContractionGrid::Panels)
       emitPanelBlocks(low, high);
     else
       emitPanelBlocks(constant(0), panels);
@@ -280,10 +214,10 @@ void Contraction::emitPanelBlocks(Value first, Value end) {
 
 void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_t chunkSize,
                            bool first, bool last) {
-  Value rowsLow = split == Split::Rows ? low : constant(0);
-  Value rowsHigh = split == Split::Rows ? high : constant(rowTiles * count(outerRows));
+  Value rowsLow = grid.split == ContractionGrid::Rows ? low : constant(0);
+  Value rowsHigh = grid.split == ContractionGrid::Rows ? high : constant(grid.rows());
   int64_t blockLanes = schedule.groups * schedule.width;
-  int64_t extent = space.extent(lane);
+  int64_t extent = space.extent(roles.lane);
   int64_t laneTail = extent % blockLanes;
   int64_t rowTail = rowCount % schedule.rows;
 
@@ -302,14 +236,13 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
 
   emitLoop(builder, loc, rowsLow, rowsHigh, 1, {}, [&](Value rowNumber, ValueRange) {
     Value rowTile = rowNumber;
-    if (!outerRows.empty()) {
-      Value tiles = constant(rowTiles);
+    if (!roles.outerRows.empty()) {
+      Value tiles = constant(grid.rowTiles);
       rowTile = arith::RemUIOp::create(builder, loc, rowNumber, tiles);
-      setFlat(outerRows, arith::DivUIOp::create(builder, loc, rowNumber, tiles));
+      setFlat(roles.outerRows, arith::DivUIOp::create(builder, loc, rowNumber, tiles));
     }
     Value rowStart = arith::MulIOp::create(builder, loc, rowTile, constant(schedule.rows));
-    if (row)
-      point.setDim(*row, rowStart);
+    setRow(rowStart);
     Value nextRow;
     if (schedule.prefetch)
       nextRow = arith::MinUIOp::create(builder, loc, add(rowStart, schedule.rows),
@@ -317,50 +250,51 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
     auto panels = [&](int64_t rows) {
       emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
         Value laneBlock = number;
-        if (!outerPanels.empty()) {
-          Value blocks = constant(laneBlocks);
-          laneBlock = laneBlocks == 1
+        if (!roles.outerPanels.empty()) {
+          Value blocks = constant(grid.laneBlocks);
+          laneBlock = grid.laneBlocks == 1
                           ? constant(0)
                           : arith::RemUIOp::create(builder, loc, number, blocks).getResult();
-          setFlat(outerPanels,
-                  laneBlocks == 1
+          setFlat(roles.outerPanels,
+                  grid.laneBlocks == 1
                       ? number
                       : arith::DivUIOp::create(builder, loc, number, blocks).getResult());
         }
-        point.setDim(lane, arith::MulIOp::create(builder, loc, laneBlock, constant(blockLanes)));
+        point.setDim(roles.lane,
+                     arith::MulIOp::create(builder, loc, laneBlock, constant(blockLanes)));
         auto tileOf = [&](int64_t lanes) {
           emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunkStart, chunkSize,
                    first, last, nextRow);
         };
         if (laneTail == 0)
           tileOf(blockLanes);
-        else if (laneBlocks == 1)
+        else if (grid.laneBlocks == 1)
           tileOf(laneTail);
         else
           ifElse(
-              equals(laneBlock, laneBlocks - 1), [&] { tileOf(laneTail); },
+              equals(laneBlock, grid.laneBlocks - 1), [&] { tileOf(laneTail); },
               [&] { tileOf(blockLanes); });
         return SmallVector<Value>();
       });
     };
-    if (rowTail == 0 || rowTiles == 1)
-      panels(rowTiles == 1 ? rowCount : schedule.rows);
+    if (rowTail == 0 || grid.rowTiles == 1)
+      panels(grid.rowTiles == 1 ? rowCount : schedule.rows);
     else
       ifElse(
-          equals(rowTile, rowTiles - 1), [&] { panels(rowTail); }, [&] { panels(schedule.rows); });
+          equals(rowTile, grid.rowTiles - 1), [&] { panels(rowTail); },
+          [&] { panels(schedule.rows); });
     return SmallVector<Value>();
   });
 }
 
 void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value chunkStart,
                            int64_t chunkSize, bool first, bool last, Value prefetchRow) {
-  point.setLanes({static_cast<int64_t>(lane), schedule.width, groups, valid});
+  point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, valid});
   // Partial sums of earlier chunks wait where a root will be stored.
   auto spill = [&]() -> const Buffer & { return kernel.rootBuffers[spillRoot->number]; };
-  Value rowStart = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
+  Value rowStart = currentRow();
   auto atRow = [&](int64_t i) {
-    if (row)
-      point.setDim(*row, add(rowStart, i));
+    setRow(add(rowStart, i));
     point.forget();
   };
   SmallVector<Value> accumulators = emitSums(rows, groups, chunkStart, chunkSize, prefetchRow);
@@ -373,8 +307,7 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
         sum = arith::AddFOp::create(builder, loc, earlier[group], sum);
       }
     }
-    if (row)
-      point.setDim(*row, rowStart);
+    setRow(rowStart);
   }
   if (last) {
     emitEpilogue(rows, groups, accumulators);
@@ -385,8 +318,7 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
       point.store(spill(), spillRoot->index, sums);
     }
   }
-  if (row)
-    point.setDim(*row, rowStart);
+  setRow(rowStart);
   point.setLanes(Lanes());
 }
 
@@ -463,36 +395,34 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
     return steps(chunkStart, chunkSize, accumulators);
   // The next rows arrive while these compute: one line of each every 16 steps.
   constexpr int64_t lineElements = 16;
-  Value memory = point.getBuffer(scalarMemory)->flat;
+  Value memory = point.getBuffer(roles.scalars.memory)->flat;
   return emitLoop(builder, loc, 0, chunkSize, lineElements, accumulators,
                   [&](Value variable, ValueRange carried) {
                     Value start = arith::AddIOp::create(builder, loc, chunkStart, variable);
                     point.setDim(dim, start);
-                    Value rowStart = point.indexValue(getAffineDimExpr(*row, builder.getContext()));
-                    point.setDim(*row, prefetchRow);
-                    Value address = position(scalars);
-                    int64_t stride = *space.coefficientOf(scalars, *row);
+                    Value rowStart = currentRow();
+                    setRow(prefetchRow);
+                    Value address = position(roles.scalars.position);
                     for (int64_t i = 0; i < rows; ++i)
                       memref::PrefetchOp::create(
-                          builder, loc, memory, ValueRange{add(address, i * stride)},
+                          builder, loc, memory, ValueRange{add(address, i * rowStride())},
                           /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
-                    point.setDim(*row, rowStart);
+                    setRow(rowStart);
                     return steps(start, lineElements, SmallVector<Value>(carried));
                   });
 }
 
 SmallVector<Value> Contraction::emitStep(int64_t rows, ArrayRef<Value> accumulators) {
-  int64_t stride = row ? *space.coefficientOf(scalars, *row) : 0;
-  return emitTileStep(point, {point.getBuffer(scalarMemory)->flat, scalars}, stride,
-                      {point.getBuffer(vectorMemory)->flat, vectors}, rows, accumulators);
+  return emitTileStep(
+      point, {point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position}, rowStride(),
+      {point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position}, rows, accumulators);
 }
 
 void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {
-  Value rowStart = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
+  Value rowStart = currentRow();
   Value product = generic->getResult(0);
   auto storeRoots = [&](Value rowValue, const Emitted &sums) {
-    if (row)
-      point.setDim(*row, rowValue);
+    setRow(rowValue);
     point.forget();
     point.setOverride(
         [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
@@ -505,7 +435,7 @@ void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> acc
   };
   if (!schedule.tileEpilogue) {
     for (int64_t i = 0; i < rows; ++i)
-      storeRoots(row ? add(rowStart, i) : Value(),
+      storeRoots(add(rowStart, i),
                  {SmallVector<Value, 4>(accumulators.slice(i * groups, groups)), false});
     return;
   }
@@ -518,7 +448,7 @@ void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> acc
     for (int64_t group = 0; group < groups; ++group)
       sums.parts.push_back(
           vector::LoadOp::create(builder, loc, type, tile, add(base, group * schedule.width)));
-    storeRoots(row ? arith::AddIOp::create(builder, loc, rowStart, i).getResult() : Value(), sums);
+    storeRoots(arith::AddIOp::create(builder, loc, rowStart, i), sums);
     return SmallVector<Value>();
   });
 }

@@ -78,13 +78,13 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   auto rhs = position(*generic.getDpsInputOperand(1));
   if (failed(lhs) || failed(rhs))
     return failure();
-  std::tie(shape.lhs, shape.lhsPosition) = *lhs;
-  std::tie(shape.rhs, shape.rhsPosition) = *rhs;
+  std::tie(shape.lhs.memory, shape.lhs.position) = *lhs;
+  std::tie(shape.rhs.memory, shape.rhs.position) = *rhs;
   shape.resultIndex = operandIndex(generic, *generic.getDpsInitOperand(0), iteration, space);
   auto resultType = cast<RankedTensorType>(generic.getResultTypes().front());
   shape.resultPosition = space.linearize(shape.resultIndex, resultType.getShape());
-  if (getElementTypeOrSelf(shape.lhs.getType()) != element ||
-      getElementTypeOrSelf(shape.rhs.getType()) != element)
+  if (getElementTypeOrSelf(shape.lhs.memory.getType()) != element ||
+      getElementTypeOrSelf(shape.rhs.memory.getType()) != element)
     return failure();
 
   // Merge outer, inner pairs that every operand walks as one.
@@ -93,7 +93,7 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
     for (unsigned outer : dims) {
       for (unsigned inner : dims) {
         if (outer == inner || reduces[outer] != reduces[inner] ||
-            !fits({shape.lhsPosition, shape.rhsPosition, shape.resultPosition}, outer, inner,
+            !fits({shape.lhs.position, shape.rhs.position, shape.resultPosition}, outer, inner,
                   space))
           continue;
         int64_t size = space.extent(inner);
@@ -106,8 +106,8 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
         auto replace = [&](AffineExpr &expr) {
           expr = space.simplify(expr.replaceDims(replacement));
         };
-        replace(shape.lhsPosition);
-        replace(shape.rhsPosition);
+        replace(shape.lhs.position);
+        replace(shape.rhs.position);
         replace(shape.resultPosition);
         llvm::for_each(shape.resultIndex, replace);
         bool reduction = reduces[outer];
@@ -126,8 +126,8 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   }
 
   for (unsigned dim : dims) {
-    std::optional<int64_t> inLhs = space.coefficientOf(shape.lhsPosition, dim);
-    std::optional<int64_t> inRhs = space.coefficientOf(shape.rhsPosition, dim);
+    std::optional<int64_t> inLhs = space.coefficientOf(shape.lhs.position, dim);
+    std::optional<int64_t> inRhs = space.coefficientOf(shape.rhs.position, dim);
     if (!inLhs || !inRhs || !space.coefficientOf(shape.resultPosition, dim))
       return failure();
     if (reduces[dim])
@@ -135,14 +135,22 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
     else if (*inLhs && *inRhs)
       shape.batch.push_back(dim);
     else
-      (*inLhs ? shape.lhsFree : shape.rhsFree).push_back(dim);
+      (*inLhs ? shape.lhs : shape.rhs).free.push_back(dim);
   }
   return shape;
 }
 
+std::optional<ContractionShape::Sides> ContractionShape::sides(const IndexSpace &space) const {
+  for (bool right : {true, false})
+    for (unsigned dim : right ? rhs.free : lhs.free)
+      if (space.coefficientOf(resultPosition, dim) == 1)
+        return Sides{right ? rhs : lhs, right ? lhs : rhs, dim};
+  return std::nullopt;
+}
+
 int64_t ContractionShape::flops(const IndexSpace &space) const {
   int64_t total = 2;
-  for (const auto &dims : {batch, lhsFree, rhsFree, reduced})
+  for (const auto &dims : {batch, lhs.free, rhs.free, reduced})
     for (unsigned dim : dims)
       total *= space.extent(dim);
   return total;

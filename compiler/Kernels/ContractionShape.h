@@ -8,14 +8,25 @@
 
 namespace weft {
 
+struct ContractionOperand {
+  mlir::Value memory; ///< a kernel argument
+  mlir::AffineExpr position;
+  llvm::SmallVector<unsigned> free; ///< dims in this operand and the result alone
+};
+
 struct ContractionShape {
+  /// The operands by which of them holds the innermost dim of the result.
+  struct Sides {
+    const ContractionOperand &inner; ///< holds it
+    const ContractionOperand &outer;
+    unsigned innermost;
+  };
+
   mlir::linalg::GenericOp generic;
-  mlir::Value lhs, rhs; ///< kernel arguments
-  mlir::AffineExpr lhsPosition, rhsPosition, resultPosition;
-  Index resultIndex;                   ///< of the generic's result
-  llvm::SmallVector<unsigned> batch;   ///< in both operands and the result
-  llvm::SmallVector<unsigned> lhsFree; ///< in lhs and the result
-  llvm::SmallVector<unsigned> rhsFree;
+  ContractionOperand lhs, rhs;
+  Index resultIndex; ///< of the generic's result
+  mlir::AffineExpr resultPosition;
+  llvm::SmallVector<unsigned> batch; ///< in both operands and the result
   llvm::SmallVector<unsigned> reduced;
 
   /// Describe `generic`, whose loops become dims of `space`; neighbouring dims that are
@@ -23,6 +34,9 @@ struct ContractionShape {
   /// that are read from kernel arguments with constant strides.
   static llvm::FailureOr<ContractionShape> match(mlir::linalg::GenericOp generic,
                                                  IndexSpace &space);
+
+  /// Nothing when no operand holds the result's innermost dim alone.
+  std::optional<Sides> sides(const IndexSpace &space) const;
 
   int64_t flops(const IndexSpace &space) const;
 };

@@ -44,8 +44,7 @@ private:
   unsigned column = 0;         ///< innermost dim of the result, of one operand
   std::optional<unsigned> row; ///< the other operand's
   SmallVector<unsigned> outer;
-  AffineExpr rowPosition, columnPosition;
-  Value rowMemory, columnMemory;
+  ContractionOperand rowOperand, columnOperand;
   int64_t columns = 8, rows = 1, width = 16;
 };
 
@@ -59,33 +58,23 @@ LogicalResult DotProduct::match() {
   if (shape.reduced.empty())
     return failure();
   depth = shape.reduced.back();
-  for (AffineExpr position : {shape.lhsPosition, shape.rhsPosition})
-    if (space.coefficientOf(position, depth) != 1)
+  for (const ContractionOperand *operand : {&shape.lhs, &shape.rhs})
+    if (space.coefficientOf(operand->position, depth) != 1)
       return failure();
-  auto innermost = [&](ArrayRef<unsigned> dims) -> std::optional<unsigned> {
-    for (unsigned dim : dims)
-      if (space.coefficientOf(shape.resultPosition, dim) == 1)
-        return dim;
-    return std::nullopt;
-  };
-  std::optional<unsigned> inRhs = innermost(shape.rhsFree), inLhs = innermost(shape.lhsFree);
-  if (!inRhs && !inLhs)
+  std::optional<ContractionShape::Sides> sides = shape.sides(space);
+  if (!sides)
     return failure();
-  column = inRhs ? *inRhs : *inLhs;
-  ArrayRef<unsigned> columnFree = inRhs ? shape.rhsFree : shape.lhsFree;
-  ArrayRef<unsigned> rowFree = inRhs ? shape.lhsFree : shape.rhsFree;
-  columnPosition = inRhs ? shape.rhsPosition : shape.lhsPosition;
-  rowPosition = inRhs ? shape.lhsPosition : shape.rhsPosition;
-  columnMemory = inRhs ? shape.rhs : shape.lhs;
-  rowMemory = inRhs ? shape.lhs : shape.rhs;
-  for (unsigned dim : rowFree)
+  column = sides->innermost;
+  columnOperand = sides->inner;
+  rowOperand = sides->outer;
+  for (unsigned dim : rowOperand.free)
     if (!row || space.extent(dim) > space.extent(*row))
       row = dim;
   outer = shape.batch;
-  for (unsigned dim : columnFree)
+  for (unsigned dim : columnOperand.free)
     if (dim != column)
       outer.push_back(dim);
-  for (unsigned dim : rowFree)
+  for (unsigned dim : rowOperand.free)
     if (dim != row)
       outer.push_back(dim);
 
@@ -144,10 +133,10 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   auto type = VectorType::get({width}, element);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  int64_t columnStride = *space.coefficientOf(columnPosition, column);
-  int64_t rowStride = row ? *space.coefficientOf(rowPosition, *row) : 0;
-  Value columnFlat = point.getBuffer(columnMemory)->flat;
-  Value rowFlat = point.getBuffer(rowMemory)->flat;
+  int64_t columnStride = *space.coefficientOf(columnOperand.position, column);
+  int64_t rowStride = row ? *space.coefficientOf(rowOperand.position, *row) : 0;
+  Value columnFlat = point.getBuffer(columnOperand.memory)->flat;
+  Value rowFlat = point.getBuffer(rowOperand.memory)->flat;
 
   auto loadAt = [&](Value memory, Value base, int64_t offset) -> Value {
     Value address = base;
@@ -159,7 +148,8 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
   };
   auto step = [&](ArrayRef<Value> now) {
     SmallVector<Value> sums(now);
-    Value rowBase = point.indexValue(rowPosition), columnBase = point.indexValue(columnPosition);
+    Value rowBase = point.indexValue(rowOperand.position),
+          columnBase = point.indexValue(columnOperand.position);
     SmallVector<Value> rowVectors;
     for (int64_t i = 0; i < tileRows; ++i)
       rowVectors.push_back(loadAt(rowFlat, rowBase, i * rowStride));

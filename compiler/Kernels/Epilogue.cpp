@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Follows the users of a result forwards, to the roots that its tiles can store.
 #include "compiler/Kernels/Epilogue.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -80,4 +81,20 @@ FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel,
   if (roots.empty())
     return failure();
   return roots;
+}
+
+bool weft::isTranscendental(Value root, linalg::GenericOp contraction) {
+  SmallVector<Value> worklist{root};
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!worklist.empty()) {
+    auto user = worklist.pop_back_val().getDefiningOp<linalg::GenericOp>();
+    if (!user || user == contraction || !seen.insert(user).second)
+      continue;
+    for (Operation &op : *user.getBody())
+      if (isa<math::MathDialect>(op.getDialect()) &&
+          !isa<math::AbsFOp, math::SqrtOp, math::FloorOp>(op))
+        return true;
+    llvm::append_range(worklist, user->getOperands());
+  }
+  return false;
 }

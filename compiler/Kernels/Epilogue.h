@@ -18,6 +18,9 @@ struct EpilogueRoot {
 llvm::FailureOr<llvm::SmallVector<EpilogueRoot>>
 epilogueRoots(KernelFunction &kernel, mlir::Value value, const Index &index, IndexSpace &space);
 
+/// Whether `root` stands on `contraction` through functions of many instructions.
+bool isTranscendental(mlir::Value root, mlir::linalg::GenericOp contraction);
+
 } // namespace weft
 
 #endif
