@@ -311,6 +311,25 @@ def test_convolutions_of_other_ranks():
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_transposed_convolutions(dtype):
+    images = nn.Sequential(
+        nn.ConvTranspose2d(7, 20, 2, 2),
+        nn.ReLU(),
+        nn.ConvTranspose2d(20, 18, 4, 2, 1),
+        nn.GELU(),
+        nn.ConvTranspose2d(18, 3, 3, 2, 1, 1, groups=3),
+        nn.Tanh(),
+    )
+    check(images.to(dtype), torch.randn(2, 7, 5, 3, dtype=dtype))
+    waves = nn.Sequential(nn.ConvTranspose1d(5, 33, 16, 8, 4), nn.SiLU(), nn.Conv1d(33, 1, 7))
+    check(waves.to(dtype), torch.randn(1, 5, 9, dtype=dtype))
+    check(
+        nn.Sequential(nn.ConvTranspose3d(3, 16, 2, 2), nn.Sigmoid()).to(dtype),
+        torch.randn(1, 3, 2, 3, 5, dtype=dtype),
+    )
+
+
 class ConvNet(nn.Module):
     """Inverted residuals with folded norms, as in mobile networks."""
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reductions, contractions, norms, pools, attention and losses against eager PyTorch."""
 
+import json
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -108,8 +110,41 @@ def test_convolution(module, dtype):
     check(module, x[0])
 
 
-def test_transposed_convolution_falls_back():
-    check(nn.ConvTranspose2d(4, 2, 3, stride=2), torch.randn(1, 4, 5, 5), native=False)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.ConvTranspose1d(4, 6, 3),
+        nn.ConvTranspose1d(4, 3, 16, 8, 4),
+        nn.ConvTranspose1d(4, 3, 2, 5, output_padding=4),
+        nn.ConvTranspose1d(4, 3, 3, 2, 3, 1),
+        nn.ConvTranspose1d(4, 3, 5, 2, 6, bias=False),
+        nn.ConvTranspose2d(4, 6, 2, 2),
+        nn.ConvTranspose2d(4, 6, 4, 2, 1, groups=2),
+        nn.ConvTranspose2d(4, 4, 3, 2, 1, 1, groups=4, bias=False),
+        nn.ConvTranspose2d(4, 6, (3, 2), (1, 3), (2, 0), (0, 2), dilation=(2, 1)),
+        nn.ConvTranspose2d(4, 6, 3, 2, 2, dilation=3),
+        nn.ConvTranspose3d(4, 2, 2, 2),
+        nn.ConvTranspose3d(4, 2, 3, (2, 1, 3), 1, (1, 0, 2), dilation=(1, 2, 1)),
+    ],
+)
+def test_transposed_convolution(module, dtype):
+    n = len(module.kernel_size)
+    x = torch.randn(2, 4, *[7, 6, 5][:n], dtype=dtype)
+    module = module.to(dtype)
+    check(module, x)
+    check(module, x[0])
+
+
+@pytest.mark.parametrize(
+    "module",
+    [nn.ConvTranspose2d(4, 6, 4), nn.ConvTranspose2d(4, 6, 3, (2, 1), (1, 0), (1, 0), groups=2)],
+)
+def test_transposed_convolution_of_single_inputs(module):
+    """One conv of one tap: no work on the zeros around the input."""
+    lowered = check(module, torch.randn(2, 4, 1, 1))
+    (conv,) = [n for n in json.loads(lowered.graph)["nodes"] if n["op"] == "weft.conv"]
+    assert conv["attrs"]["padLow"] == [0, 0]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
+from weft.frontend.ops.transposed_conv import Dim, transposed_conv
 from weft.frontend.table import Site, lowers
 
 
@@ -77,12 +77,35 @@ def conv_padding(site: Site, x, weight, bias=None, stride=1, padding="valid", di
     return _conv(site, x, weight, bias, stride, (low, high), dilation, groups)
 
 
+@lowers("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
+def conv_transpose(
+    site: Site, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
+    """The result's sizes, and so output_padding, are the site's."""
+    n = weight.rank - 2
+    if x.rank == n + 1:
+        x = site.builder.reshape(x, [1, *x.shape])
+    dilation = _spread(dilation, n)
+    geometry = zip(
+        *(x.shape[2:], weight.shape[2:], site.shape[-n:]),
+        *(_spread(stride, n), _spread(padding, n), dilation),
+    )
+    dims = [
+        Dim(size, (kernel - 1) * apart + 1, result, step, pad)
+        for size, kernel, result, step, pad, apart in geometry
+    ]
+    result = transposed_conv(site.builder, x, weight, dims, dilation, groups)
+    return _with_bias(site, result, bias)
+
+
 @lowers("convolution.default")
 def convolution(
     site: Site, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups
 ):
     if transposed:
-        raise Decline("transposed convolution")
+        return conv_transpose(
+            site, x, weight, bias, stride, padding, output_padding, groups, dilation
+        )
     return conv(site, x, weight, bias, stride, padding, dilation, groups)
 
 
@@ -91,6 +114,12 @@ def _conv(site: Site, x: Value, weight: Value, bias, stride, padding, dilation, 
     if x.rank == n + 1:
         x = b.reshape(x, [1, *x.shape])
     result = b.conv(x, weight, _spread(stride, n), *padding, _spread(dilation, n), groups)
+    return _with_bias(site, result, bias)
+
+
+def _with_bias(site: Site, result: Value, bias: Value | None) -> Value:
+    """(b, c, s...) plus (c), as the call's result."""
+    b = site.builder
     if bias is not None:
         result = b.binary("add", result, b.along(bias, 1, result.shape))
     return b.reshape(result, site.shape)
