@@ -46,29 +46,26 @@ static std::vector<WeftTensor> viewTensors(nb::list tensors,
   return views;
 }
 
-static std::unique_ptr<TorchHost> makeHost(nb::list fallbacks) {
-  std::vector<PyRef> functions;
-  for (nb::handle fallback : fallbacks)
-    functions.push_back(PyRef::borrow(fallback.ptr()));
-  return functions.empty() ? nullptr : std::make_unique<TorchHost>(std::move(functions));
+static std::optional<TorchCall> makeCall(const TorchHost *host) {
+  return host ? std::optional<TorchCall>(std::in_place, *host) : std::nullopt;
 }
 
-static void bindProgram(rt::Program &program, nb::list arguments, nb::list fallbacks) {
+static void bindProgram(rt::Program &program, nb::list arguments, const TorchHost *host) {
   std::vector<std::vector<int64_t>> numbers;
   std::vector<WeftTensor> in = viewTensors(arguments, numbers);
-  std::unique_ptr<TorchHost> host = makeHost(fallbacks);
+  std::optional<TorchCall> torch = makeCall(host);
   nb::gil_scoped_release released;
-  program.bind(in, host.get());
+  program.bind(in, torch ? &*torch : nullptr);
 }
 
 static void runProgram(rt::Program &program, nb::list arguments, nb::list results,
-                       nb::list fallbacks) {
+                       const TorchHost *host) {
   std::vector<std::vector<int64_t>> argumentNumbers, resultNumbers;
   std::vector<WeftTensor> in = viewTensors(arguments, argumentNumbers);
   std::vector<WeftTensor> out = viewTensors(results, resultNumbers);
-  std::unique_ptr<TorchHost> host = makeHost(fallbacks);
+  std::optional<TorchCall> torch = makeCall(host);
   nb::gil_scoped_release released;
-  program.run(in, out, host.get());
+  program.run(in, out, torch ? &*torch : nullptr);
 }
 
 static void bindCache(nb::module_ &module) {
@@ -120,10 +117,10 @@ void bindArtifacts(nb::module_ &module) {
           },
           nb::arg("artifact"))
       .def_prop_ro("has_bind", &rt::Program::hasBind)
-      .def("bind", &bindProgram, nb::arg("arguments"), nb::arg("fallbacks"),
+      .def("bind", &bindProgram, nb::arg("arguments"), nb::arg("host").none(),
            "Prepare anew what @main keeps of its weights.")
-      .def("run", &runProgram, nb::arg("arguments"), nb::arg("results"), nb::arg("fallbacks"),
-           "Run @main on tensors; `fallbacks` as TorchHost.h describes them.");
+      .def("run", &runProgram, nb::arg("arguments"), nb::arg("results"), nb::arg("host").none(),
+           "Run @main on tensors; `host` runs its fallbacks.");
   bindCache(module);
 }
 

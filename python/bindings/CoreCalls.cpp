@@ -71,7 +71,7 @@ static void parsePattern(Specialization &self, nb::tuple arguments, nb::tuple na
 
 static void parseProgram(Specialization &self, std::shared_ptr<rt::Program> program,
                          nb::list sources, nb::list results, nb::list effects, nb::tuple outputs,
-                         nb::object random, nb::list fallbacks, std::vector<size_t> watched) {
+                         nb::object random, nb::object host, std::vector<size_t> watched) {
   self.program = std::move(program);
   for (nb::handle source : sources)
     self.sources.push_back(parseSource(source));
@@ -85,12 +85,25 @@ static void parseProgram(Specialization &self, std::shared_ptr<rt::Program> prog
     self.saveRandomState = borrowRef(random[0]);
     self.restoreRandomState = borrowRef(random[1]);
   }
-  std::vector<PyRef> functions;
-  for (nb::handle fallback : fallbacks)
-    functions.push_back(borrowRef(fallback));
-  if (!functions.empty())
-    self.host = std::make_unique<TorchHost>(std::move(functions));
+  self.host = borrowUnlessNone(host);
+  if (self.host && !nb::isinstance<TorchHost>(host))
+    throw nb::type_error("expected a TorchHost or None");
   self.weights.watch(std::move(watched));
+}
+
+static void bindHost(nb::module_ &module) {
+  nb::class_<TorchHost>(module, "TorchHost", nb::type_slots(collected<TorchHost>()),
+                        "The fallbacks of a manifest; see TorchHost.h.")
+      .def(nb::init<>())
+      .def(
+          "add",
+          [](TorchHost &self, nb::handle function, nb::handle description) {
+            self.add(function.ptr(), description.ptr());
+          },
+          nb::arg("function"), nb::arg("description").none());
+  module.def(
+      "has_dispatcher", [] { return TorchAbi::get() != nullptr; },
+      "Whether the process's libtorch exports its C dispatcher.");
 }
 
 static void bindGuards(nb::module_ &module) {
@@ -184,7 +197,7 @@ static void bindSpecialization(nb::module_ &module) {
           },
           nb::arg("arguments"), nb::arg("names"), nb::arg("examples"))
       .def("attach", &parseProgram, nb::arg("program"), nb::arg("sources"), nb::arg("results"),
-           nb::arg("effects"), nb::arg("outputs"), nb::arg("random").none(), nb::arg("fallbacks"),
+           nb::arg("effects"), nb::arg("outputs"), nb::arg("random").none(), nb::arg("host").none(),
            nb::arg("watched"))
       .def("call", &callOnce, nb::arg("args"), nb::arg("kwargs"))
       .def("matches", &standsFor, nb::arg("args"), nb::arg("kwargs"))
@@ -192,6 +205,7 @@ static void bindSpecialization(nb::module_ &module) {
 }
 
 void bindCalls(nb::module_ &module) {
+  bindHost(module);
   bindGuards(module);
   bindEnvironment(module);
   bindSpecialization(module);

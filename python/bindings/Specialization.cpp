@@ -62,12 +62,17 @@ Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArg
     return Declined;
   }
 
+  std::optional<TorchCall> torch;
+  if (host)
+    torch.emplace(*nb::inst_ptr<TorchHost>(nb::handle(host.get())));
+  rt::Host *torchHost = torch ? &*torch : nullptr;
+
   if (!weights.empty()) {
     sourceTensors.clear();
     for (const Source &source : sources)
       sourceTensors.push_back(sourceTensor(source, found));
     if (weights.changed(sourceTensors, views))
-      program->bind(views, host.get());
+      program->bind(views, torchHost);
   }
 
   if (!allocate(tensors, resultViews))
@@ -78,7 +83,7 @@ Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArg
     if (!randomState)
       return Error;
   }
-  if (!execute(views, resultViews, reason)) {
+  if (!execute(views, resultViews, torchHost, reason)) {
     if (randomState &&
         !PyRef::steal(PyObject_CallOneArg(restoreRandomState.get(), randomState.get())))
       return Error;
@@ -211,12 +216,13 @@ bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTenso
 }
 
 bool Specialization::execute(const std::vector<WeftTensor> &views,
-                             const std::vector<WeftTensor> &resultViews, std::string &reason) {
+                             const std::vector<WeftTensor> &resultViews, rt::Host *torch,
+                             std::string &reason) {
   bool timing = timedSoFar < timedCalls;
   rt::Profile profile;
   try {
     nb::gil_scoped_release released;
-    program->run(views, resultViews, host.get(), timing ? &profile : nullptr);
+    program->run(views, resultViews, torch, timing ? &profile : nullptr);
   } catch (const rt::AssertError &error) {
     reason = error.what();
     return false;
@@ -280,9 +286,7 @@ int Specialization::traverse(visitproc visit, void *arg) const {
     Py_VISIT(source.tensor.get());
   for (const Effect &effect : effects)
     Py_VISIT(effect.target.tensor.get());
-  if (host)
-    if (int status = host->traverse(visit, arg))
-      return status;
+  Py_VISIT(host.get());
   return outputs ? outputs->traverse(visit, arg) : 0;
 }
 
@@ -290,7 +294,7 @@ void Specialization::clear() {
   arguments.clear();
   sources.clear();
   effects.clear();
-  host.reset();
+  host = PyRef();
   outputs.reset();
 }
 

@@ -32,6 +32,10 @@ struct CallArguments {
 
 class Specialization {
 public:
+  Specialization() = default;
+  Specialization(const Specialization &) = delete;
+  Specialization &operator=(const Specialization &) = delete;
+
   /// A tensor that the program reads or writes: an argument of the call or one it owns.
   struct Source {
     int slot = -1; // -1: the tensor of `guard`'s own
@@ -61,7 +65,7 @@ public:
   std::vector<TensorGuard> slots;
   std::vector<int> sameAs;              // for each slot, the first slot that holds the same object
   std::shared_ptr<rt::Program> program; // null: PyTorch runs these calls
-  std::unique_ptr<TorchHost> host;
+  PyRef host;                           // a TorchHost, or null where the program has no fallbacks
   std::vector<Source> sources;
   std::vector<Result> results;
   std::vector<Effect> effects;
@@ -100,7 +104,7 @@ private:
                      const std::vector<WeftTensor> &views) const;
   bool allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const;
   bool execute(const std::vector<WeftTensor> &views, const std::vector<WeftTensor> &resultViews,
-               std::string &reason);
+               rt::Host *torch, std::string &reason);
   bool commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const;
   PyObject *sourceTensor(const Source &source, const std::vector<PyRef> &found) const;
 

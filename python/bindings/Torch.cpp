@@ -41,6 +41,8 @@ Torch::Torch() {
   functorchStack = own(impl.attr("_functorch").attr("peek_interpreter_stack"));
   forwardModeDict = own(nb::module_::import_("torch.autograd.forward_ad").attr("__dict__"));
   forwardModeName = PyRef::steal(PyUnicode_InternFromString("_current_level"));
+  isAutocastEnabled = own(torch.attr("is_autocast_enabled"));
+  cpuName = PyRef::steal(PyUnicode_InternFromString("cpu"));
   emptyStrided = own(torch.attr("empty_strided"));
   dtypeKeyword = own(nb::make_tuple("dtype"));
   copyName = PyRef::steal(PyUnicode_InternFromString("copy_"));
@@ -73,6 +75,13 @@ bool Torch::interpositionActive() const {
     return true;
   PyObject *level = PyDict_GetItem(forwardModeDict.get(), forwardModeName.get());
   return level && PyLong_AsLong(level) >= 0;
+}
+
+bool Torch::autocastEnabled() const {
+  PyRef value = PyRef::steal(PyObject_CallOneArg(isAutocastEnabled.get(), cpuName.get()));
+  if (!value)
+    throw nb::python_error();
+  return value.get() == Py_True;
 }
 
 PyObject *Torch::allocate(PyObject *sizes, PyObject *strides, PyObject *dtype) const {

@@ -34,6 +34,8 @@ public:
 
   bool inferenceMode() const { return call(inferenceModeEnabled); }
   bool interpositionActive() const;
+  /// On this thread, for the CPU.
+  bool autocastEnabled() const;
 
   /// An uninitialised tensor. Null with a Python error set.
   PyObject *allocate(PyObject *sizes, PyObject *strides, PyObject *dtype) const;
@@ -53,6 +55,7 @@ private:
   PyRef requiresGradGetter, isNegMethod;
   PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
   PyRef forwardModeDict, forwardModeName;
+  PyRef isAutocastEnabled, cpuName;
   PyRef emptyStrided, dtypeKeyword, copyName;
 };
 

@@ -12,7 +12,7 @@ import torch
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 from weft import _core, errors
-from weft.fallbacks import fallback_functions
+from weft.fallbacks import torch_host
 from weft.frontend.dtypes import DTYPES, NAMES
 
 
@@ -35,7 +35,7 @@ class LoadedArtifact:
         self.signature: list[dict[str, Any]] = entry["arguments"]
         self._results: list[dict[str, Any]] = entry["results"]
         self._program = _core.Program(artifact)
-        self._fallbacks = fallback_functions(self.manifest)
+        self._host = torch_host(self.manifest)
         self._binding = threading.RLock()
 
     def __call__(self, *args: torch.Tensor, **kwargs: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -53,10 +53,10 @@ class LoadedArtifact:
         if self._program.has_bind:
             # Another thread may call with other weights: theirs must not come between.
             with self._binding:
-                self._program.bind(arguments, self._fallbacks)
-                self._program.run(arguments, results, self._fallbacks)
+                self._program.bind(arguments, self._host)
+                self._program.run(arguments, results, self._host)
         else:
-            self._program.run(arguments, results, self._fallbacks)
+            self._program.run(arguments, results, self._host)
         for number, spec in enumerate(self._results):
             if alias := spec.get("alias"):
                 ((kind, index),) = alias.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs a program's fallbacks, the ops that PyTorch's own kernels compute inside it."""
+"""A program's fallbacks, the ops that PyTorch's own kernels compute inside it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from typing import Any
 
 import torch
 
-from weft.frontend.fallback import call_fallback
+from weft import _core
+from weft.dispatcher import describe_call
+from weft.frontend.fallback import call_fallback, overload_of
 
 Fallback = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor]], None]
 
 
-def fallback_functions(manifest: dict[str, Any]) -> list[Fallback]:
-    """For each fallback of the manifest, the function that TorchHost.h describes."""
-    return [_function(entry["target"], entry["arguments"]) for entry in manifest["fallbacks"]]
+def torch_host(manifest: dict[str, Any]) -> _core.TorchHost | None:
+    """What runs the fallbacks of the manifest, None where it has none."""
+    if not manifest["fallbacks"]:
+        return None
+    host = _core.TorchHost()
+    for entry in manifest["fallbacks"]:
+        call = (entry["target"], entry["arguments"])
+        host.add(_function(*call), describe_call(*call))
+    return host
 
 
 def draws_random_numbers(manifest: dict[str, Any]) -> bool:
     return any(
-        torch.Tag.nondeterministic_seeded in _overload(entry["target"]).tags
+        torch.Tag.nondeterministic_seeded in overload_of(entry["target"]).tags
         for entry in manifest["fallbacks"]
     )
-
-
-def _overload(target: str) -> torch._ops.OpOverload:
-    namespace, name, overload = target.split(".")
-    return getattr(getattr(getattr(torch.ops, namespace), name), overload)
 
 
 def _function(target: str, arguments: str) -> Fallback:

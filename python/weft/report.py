@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from weft import _core
+from weft.dispatcher import way_of
 from weft.specialize import Specialized
 
 _FILE_WIDTH = 120
@@ -142,7 +143,9 @@ def _fallback_table(program: Specialized) -> Table:
     for fallback in program.lowered.fallbacks:
         where = fallback.location
         line = f"{os.path.basename(where.file)}:{where.line}" if where else ""
-        table.add_row(fallback.target, line, "torch.ops", fallback.reason)
+        table.add_row(
+            fallback.target, line, way_of(fallback.target, fallback.arguments), fallback.reason
+        )
     return table
 
 

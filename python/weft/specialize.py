@@ -13,7 +13,7 @@ import torch
 
 from weft import _core, frontend
 from weft.builds import Build, Options, build
-from weft.fallbacks import draws_random_numbers, fallback_functions
+from weft.fallbacks import draws_random_numbers, torch_host
 from weft.frontend.dtypes import DTYPES
 from weft.signature import Signature, describe_outputs
 
@@ -78,7 +78,7 @@ def specialize(
         effects=wiring.effects(),
         outputs=describe_outputs(exported.call_spec.out_spec, wiring.leaves()),
         random=_random_state(manifest),
-        fallbacks=fallback_functions(manifest),
+        host=torch_host(manifest),
         watched=_watched(manifest),
     )
     return Specialized(

@@ -59,8 +59,7 @@ def encode_arguments(
 @functools.lru_cache(maxsize=1024)
 def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tensor]], list]:
     """The function that runs `target` on operands and gives its flattened results."""
-    namespace, name, overload = target.split(".")
-    op = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+    op = overload_of(target)
     template = json.loads(arguments)
 
     def run(operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -71,6 +70,12 @@ def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tenso
         return flatten_results(op(*positional, **named))
 
     return run
+
+
+def overload_of(target: str) -> torch._ops.OpOverload:
+    """The overload named `aten.sort.default`."""
+    namespace, name, overload = target.split(".")
+    return getattr(getattr(getattr(torch.ops, namespace), name), overload)
 
 
 def flatten_results(results: Any) -> list[Any]:

@@ -101,9 +101,10 @@ class OutputTarget:
 
 @dataclass(frozen=True)
 class Fallback:
-    """An op that PyTorch runs inside the program."""
+    """An op that PyTorch runs inside the program. arguments: the template of fallback.py."""
 
     target: str
+    arguments: str
     reason: str
     location: Location | None
 

@@ -204,7 +204,7 @@ class Walk:
             raise Unsupported(f"{op} changes its arguments", location)
         operands: list[Value] = []
         arguments = encode_arguments(op, args, kwargs, lambda value: _number(operands, value))
-        self.fallbacks.append(Fallback(str(op), reason, location))
+        self.fallbacks.append(Fallback(str(op), arguments, reason, location))
         attrs = {"target": str(op), "arguments": arguments}
         types = [(result.dtype, result.shape) for result in site.results]
         return tuple(self.graph.emit("torch_fallback", operands, attrs, types))

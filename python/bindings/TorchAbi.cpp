@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "python/bindings/TorchAbi.h"
+
+#include <dlfcn.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace weft {
+
+/// In the order of WeftDType.
+static constexpr const char *dtypeNames[WEFT_BOOL + 1] = {
+    "aoti_torch_dtype_float64", "aoti_torch_dtype_float32", "aoti_torch_dtype_bfloat16",
+    "aoti_torch_dtype_float16", "aoti_torch_dtype_int64",   "aoti_torch_dtype_int32",
+    "aoti_torch_dtype_int16",   "aoti_torch_dtype_int8",    "aoti_torch_dtype_uint8",
+    "aoti_torch_dtype_bool"};
+
+/// The libtorch that torch has loaded; kept open, as torch does.
+static void *libtorch() { return dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW); }
+
+template <typename Function> static bool find(void *library, const char *name, Function *&out) {
+  out = reinterpret_cast<Function *>(dlsym(library, name));
+  return out != nullptr;
+}
+
+bool TorchAbi::load(void *library) {
+  for (size_t i = 0; i < std::size(dtypeNames); ++i) {
+    int32_t (*number)();
+    if (!find(library, dtypeNames[i], number))
+      return false;
+    dtypes[i] = number();
+  }
+  return find(library, "torch_call_dispatcher", callDispatcher) &&
+         find(library, "aoti_torch_abi_version", version) &&
+         find(library, "torch_exception_get_what_without_backtrace", lastError) &&
+         find(library, "aoti_torch_create_tensor_from_blob", tensorFromBlob) &&
+         find(library, "aoti_torch_delete_tensor_object", deleteTensor) &&
+         find(library, "aoti_torch_get_dim", rank) &&
+         find(library, "aoti_torch_get_sizes", sizes) && find(library, "aoti_torch_copy_", copy) &&
+         find(library, "torch_new_stable_ivalue", newValue) &&
+         find(library, "torch_new_string_handle", newString) &&
+         find(library, "torch_new_list_reserve_size", newList) &&
+         find(library, "torch_list_push_back", pushBack) &&
+         find(library, "torch_list_size", listSize) &&
+         find(library, "torch_list_get_item", listItem) &&
+         find(library, "torch_delete_list", deleteList) &&
+         find(library, "aoti_torch_grad_mode_is_enabled", gradEnabled) &&
+         find(library, "aoti_torch_grad_mode_set_enabled", setGradEnabled);
+}
+
+const TorchAbi *TorchAbi::get() {
+  static TorchAbi abi;
+  static const bool loaded = [] {
+    void *library = libtorch();
+    return library && abi.load(library);
+  }();
+  return loaded ? &abi : nullptr;
+}
+
+int32_t TorchAbi::constant(const char *name) {
+  int32_t (*number)();
+  void *library = libtorch();
+  if (!library || !find(library, name, number))
+    throw std::runtime_error(std::string("expected libtorch to export ") + name);
+  return number();
+}
+
+} // namespace weft
