@@ -2,6 +2,7 @@
 // Contractions in register tiles. One operand is read as vectors along the result's
 // innermost dim, the other is broadcast scalar by scalar where it lies:
 //   acc[i][j] += broadcast(scalars[i]) * vectors[j].
+// Where that dim is a batch dim, as in depthwise convolutions, both are read as vectors.
 // Loops: blocks of vector panels that stay in L2, chunks of the reduction, rows of the
 // broadcast operand, panels of the block, the tile. The epilogue runs on the accumulators,
 // or on the tile in L1 when it holds transcendental functions.
@@ -135,6 +136,7 @@ void Contraction::chooseSchedule() {
   problem.rowCount = rowCount;
   problem.rowStrideBytes = rowStride() * elementBytes;
   problem.laneCount = space.extent(roles.lane);
+  problem.lanewise = roles.lanewise;
   problem.outerPanels = count(roles.outerPanels);
   for (unsigned dim : shape.reduced)
     problem.reduced.push_back(space.extent(dim));
@@ -147,7 +149,7 @@ void Contraction::chooseSchedule() {
     return isTranscendental(kernel.roots[root.number], generic);
   });
   schedule = ContractionSchedule::choose(problem, kernel.target);
-  grid.batches = count(shape.batch);
+  grid.batches = count(roles.batch);
   grid.rowTiles = llvm::divideCeil(rowCount, schedule.rows);
   grid.outerRows = count(roles.outerRows);
   grid.laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
@@ -186,12 +188,12 @@ void Contraction::emitBatch(Value first, Value end) {
     else
       emitPanelBlocks(constant(0), panels);
   };
-  if (shape.batch.empty()) {
+  if (roles.batch.empty()) {
     panelBlocks();
     return;
   }
   emitLoop(builder, loc, first, end, 1, {}, [&](Value number, ValueRange) {
-    setFlat(shape.batch, number);
+    setFlat(roles.batch, number);
     panelBlocks();
     return SmallVector<Value>();
   });

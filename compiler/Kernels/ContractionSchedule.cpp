@@ -39,7 +39,8 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
     int64_t rows = chooseRows(problem.rowCount, std::min(most, aliased ? mostAliased : mostRows));
     double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
     // Cycles for one step of k, per useful multiply-add: FMAs against loads at two a cycle.
-    double fmas = double(rows * groups), loads = (rows + groups) / 2.0;
+    double fmas = double(rows * groups);
+    double loads = (problem.lanewise ? fmas + groups : double(rows + groups)) / 2.0;
     double latency = fmas < 8 ? 8.0 / fmas : 1.0;
     double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + 0.02 * loads / fmas +
                   0.05 * double(problem.rowCount % rows != 0);
@@ -85,7 +86,10 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   schedule.width = target.lanes(problem.elementBits);
   chooseTile(problem, target, schedule);
   schedule.chunk = chooseChunk(problem);
-  schedule.unroll = schedule.chunk % 4 == 0 ? 4 : 1;
+  // A window's last dim is short: the loop over it would cost as much as its steps.
+  constexpr int64_t shortWindow = 8;
+  bool unrollsWindow = problem.lanewise && schedule.chunk <= shortWindow;
+  schedule.unroll = unrollsWindow ? schedule.chunk : schedule.chunk % 4 == 0 ? 4 : 1;
   chooseSummands(problem, schedule);
 
   int64_t depth = schedule.chunk;

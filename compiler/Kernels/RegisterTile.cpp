@@ -20,27 +20,32 @@ SmallVector<Value> weft::emitTileStep(PointEmitter &point, const TileOperand &sc
     return arith::AddIOp::create(builder, loc, base, step);
   };
   auto type = cast<VectorType>(accumulators.front().getType());
+  auto loadLanes = [&](Value memory, Value base, int64_t group) -> Value {
+    Value address = add(base, group * lanes.width);
+    Value mask = point.validMask(group);
+    if (!mask)
+      return vector::LoadOp::create(builder, loc, type, memory, address);
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    return vector::MaskedLoadOp::create(builder, loc, type, memory, address, mask, zero);
+  };
   Value vectorBase = point.indexValue(vectors.position);
   SmallVector<Value> columns;
-  for (int64_t group = 0; group < lanes.groups; ++group) {
-    Value address = add(vectorBase, group * lanes.width);
-    if (Value mask = point.validMask(group)) {
-      Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-      columns.push_back(
-          vector::MaskedLoadOp::create(builder, loc, type, vectors.memory, address, mask, zero));
-    } else {
-      columns.push_back(vector::LoadOp::create(builder, loc, type, vectors.memory, address));
-    }
-  }
+  for (int64_t group = 0; group < lanes.groups; ++group)
+    columns.push_back(loadLanes(vectors.memory, vectorBase, group));
+  bool lanewise = point.space.coefficientOf(scalars.position, lanes.dim) != 0;
   Value scalarBase = point.indexValue(scalars.position);
   SmallVector<Value> sums(accumulators);
   for (int64_t i = 0; i < rows; ++i) {
-    Value scalar =
-        memref::LoadOp::create(builder, loc, scalars.memory, add(scalarBase, i * rowStride));
-    Value broadcast = vector::BroadcastOp::create(builder, loc, type, scalar);
+    Value address = add(scalarBase, i * rowStride);
+    Value shared;
+    if (!lanewise) {
+      Value scalar = memref::LoadOp::create(builder, loc, scalars.memory, address);
+      shared = vector::BroadcastOp::create(builder, loc, type, scalar);
+    }
     for (int64_t group = 0; group < lanes.groups; ++group) {
+      Value factor = lanewise ? loadLanes(scalars.memory, address, group) : shared;
       Value &sum = sums[i * lanes.groups + group];
-      sum = vector::FMAOp::create(builder, loc, broadcast, columns[group], sum);
+      sum = vector::FMAOp::create(builder, loc, factor, columns[group], sum);
     }
   }
   return sums;

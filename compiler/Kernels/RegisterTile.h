@@ -15,6 +15,7 @@ struct TileOperand {
 
 /// One step of the reduction at the emitter's point: accumulators[i][j] += scalar i * vector j.
 /// Scalar i lies `rowStride` elements after scalar i - 1; vector j holds the emitter's lanes.
+/// Where the position of `scalars` runs along the lanes, each lane has scalars of its own.
 llvm::SmallVector<mlir::Value> emitTileStep(PointEmitter &point, const TileOperand &scalars,
                                             int64_t rowStride, const TileOperand &vectors,
                                             int64_t rows, llvm::ArrayRef<mlir::Value> accumulators);

@@ -197,19 +197,16 @@ void LayoutChooser::movePaddingOut(ConvOp conv) {
 }
 
 void LayoutChooser::visitConv(ConvOp conv) {
-  RankedTensorType inputType = conv.getInput().getType();
-  int64_t channels = inputType.getDimSize(1);
-  bool depthwise = static_cast<int64_t>(conv.getGroups()) == channels;
-  if (inputType.getRank() != 4 || (conv.getGroups() != 1 && !depthwise)) {
+  std::optional<ConvLayouts> layouts = chooseConvLayouts(conv, lanes);
+  if (!layouts) {
     requireRowMajor(conv, 0);
     movePaddingOut(conv);
     return;
   }
-  LayoutAttr images = channelsLast(conv.getContext());
-  require(conv, 0, images);
-  require(conv, 1, chooseConvWeightLayout(conv.getWeight().getType(), lanes));
+  require(conv, 0, layouts->images);
+  require(conv, 1, layouts->weight);
   movePaddingOut(conv);
-  setLayout(conv.getResult(), images);
+  setLayout(conv.getResult(), layouts->images);
 }
 
 /// Query, key and value are all in blocks of tokens or all row-major: one kernel form each.

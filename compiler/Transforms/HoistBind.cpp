@@ -17,7 +17,15 @@ static bool isPreparedArgument(func::FuncOp main, unsigned number) {
   return kind && kind.getValue() != "input" && kind.getValue() != "bound";
 }
 
-/// Relayouts into tiles, which copy, of what depends on weights, buffers and constants alone.
+/// Whether the consumers of `relayout` read its elements often: tiles, and the weights of
+/// convolutions. Others are index arithmetic in the kernel that reads them.
+static bool isPacking(RelayoutOp relayout) {
+  LayoutAttr layout = layoutOf(relayout.getType());
+  return (layout && layout.hasTile()) ||
+         llvm::any_of(relayout->getUsers(), [](Operation *user) { return isa<ConvOp>(user); });
+}
+
+/// Packing of what depends on weights, buffers and constants alone.
 static SmallVector<RelayoutOp> findPacking(func::FuncOp main) {
   llvm::DenseSet<Value> prepared;
   for (BlockArgument argument : main.getArguments())
@@ -32,9 +40,7 @@ static SmallVector<RelayoutOp> findPacking(func::FuncOp main) {
     if (!isPrepared)
       continue;
     prepared.insert_range(op.getResults());
-    auto relayout = dyn_cast<RelayoutOp>(&op);
-    LayoutAttr layout = relayout ? layoutOf(relayout.getType()) : nullptr;
-    if (layout && layout.hasTile())
+    if (auto relayout = dyn_cast<RelayoutOp>(&op); relayout && isPacking(relayout))
       packing.push_back(relayout);
   }
   return packing;

@@ -47,13 +47,35 @@ bool weft::isInTokenBlocks(RankedTensorType type) {
   return layout && layout.hasTile() && layout.getTileDim() == type.getRank() - 2;
 }
 
-LayoutAttr weft::channelsLast(MLIRContext *context) {
-  return LayoutAttr::get(context, {0, 2, 3, 1}, -1, 0);
+LayoutAttr weft::channelsLast(RankedTensorType type) {
+  SmallVector<int64_t> order{0};
+  llvm::append_range(order, llvm::seq<int64_t>(2, type.getRank()));
+  order.push_back(1);
+  return LayoutAttr::get(type.getContext(), order, -1, 0);
 }
 
-LayoutAttr weft::chooseConvWeightLayout(RankedTensorType weight, int64_t lanes) {
-  int64_t channels = weight.getDimSize(0);
+/// Whether vectors along the channels of a (..., groups * channels) result stay in a group,
+/// or each group is a lane.
+static bool groupsFillVectors(int64_t channels, int64_t inputChannels, int64_t lanes) {
+  return channels % lanes == 0 || (channels == 1 && inputChannels == 1);
+}
+
+std::optional<ConvLayouts> weft::chooseConvLayouts(ConvOp conv, int64_t lanes) {
+  RankedTensorType input = conv.getInput().getType(), weight = conv.getWeight().getType();
+  int64_t channels = weight.getDimSize(0), groups = conv.getGroups(), rank = weight.getRank();
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2, rank));
+  order.push_back(1);
+  if (groups > 1) {
+    if (!groupsFillVectors(channels / groups, weight.getDimSize(1), lanes))
+      return std::nullopt;
+    order.push_back(0);
+    return ConvLayouts{channelsLast(input), LayoutAttr::get(weight.getContext(), order, -1, 0)};
+  }
+  bool fewChannels = 2 * channels <= lanes;
+  if (fewChannels && conv.getStrides().back() == 1 && conv.getType().getShape().back() >= lanes)
+    return std::nullopt;
+  order.insert(order.begin(), 0);
   bool oneRegisterPadsLess = llvm::alignTo(channels, lanes) < llvm::alignTo(channels, 2 * lanes);
-  return LayoutAttr::get(weight.getContext(), {0, 2, 3, 1}, 0,
-                         oneRegisterPadsLess ? lanes : 2 * lanes);
+  return ConvLayouts{channelsLast(input), LayoutAttr::get(weight.getContext(), order, 0,
+                                                          oneRegisterPadsLess ? lanes : 2 * lanes)};
 }

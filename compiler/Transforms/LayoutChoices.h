@@ -14,11 +14,18 @@ LayoutAttr chooseTokenLayout(mlir::RankedTensorType type, int64_t lanes);
 /// Whether `type` is a (..., tokens, features) tensor in blocks of tokens, in any order.
 bool isInTokenBlocks(mlir::RankedTensorType type);
 
-/// (n, h, w, c) for an image (n, c, h, w).
-LayoutAttr channelsLast(mlir::MLIRContext *context);
+/// (n, s..., c) for images (n, c, s...).
+LayoutAttr channelsLast(mlir::RankedTensorType type);
 
-/// (o / block, h, w, c, block) for a convolution weight (o, c, h, w).
-LayoutAttr chooseConvWeightLayout(mlir::RankedTensorType weight, int64_t lanes);
+struct ConvLayouts {
+  LayoutAttr images; ///< of input and result
+  LayoutAttr weight;
+};
+
+/// Channels last, so that vectors run along output channels: the weight (o, c, k...) lies as
+/// (o / block, k..., c, block), or as (k..., c, o) in groups. Nothing for row-major, with
+/// vectors along the last spatial dim, which suits groups of few channels.
+std::optional<ConvLayouts> chooseConvLayouts(ConvOp conv, int64_t lanes);
 
 } // namespace weft
 

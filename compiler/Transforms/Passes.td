@@ -89,8 +89,8 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
 def HoistBind : Pass<"weft-hoist-bind", "::mlir::ModuleOp"> {
   let summary = "Prepare weights once, in an entry of their own";
   let description = [{
-    A relayout into tiles that depends on weights, buffers and constants only moves with
-    what it depends on into the entry `@bind`. Its result becomes a trailing argument of
+    A relayout into tiles, or of a convolution's weight, that depends on weights, buffers
+    and constants only moves with what it depends on into the entry `@bind`. Its result becomes a trailing argument of
     `@main` of kind "bound".
 
     ```mlir

@@ -312,6 +312,23 @@ def test_convolutions_of_other_ranks():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_grouped_convolutions(dtype):
+    network = nn.Sequential(
+        nn.Conv2d(32, 64, 3, padding=1, groups=2),
+        nn.Hardswish(),
+        nn.Conv2d(64, 33, 1),
+        nn.Conv2d(33, 33, 5, 2, 2, groups=33),
+        nn.ReLU(),
+        nn.Conv2d(33, 33, 7, 1, 6, dilation=2, groups=33, bias=False),
+        nn.Conv2d(33, 44, 3, groups=11),
+        nn.Conv2d(44, 2, 1),
+    )
+    check(network.to(dtype), torch.randn(2, 32, 43, 37, dtype=dtype))
+    signal = nn.Sequential(nn.Conv1d(20, 20, 9, groups=20), nn.SiLU(), nn.Conv1d(20, 40, 3, 2, 1))
+    check(signal.to(dtype), torch.randn(1, 20, 50, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_transposed_convolutions(dtype):
     images = nn.Sequential(
         nn.ConvTranspose2d(7, 20, 2, 2),

@@ -70,6 +70,35 @@ func.func private @gemv(%x: tensor<1x1024xf32>, %w: tensor<64x1024xf32>) -> tens
 
 // -----
 
+// Depthwise: channels are the lanes of both operands, tile rows are pixels, and the loop
+// over a row of the window is unrolled.
+// CHECK-LABEL: func.func private @depthwise
+// CHECK-SAME:    weft.schedule = {chunk = 3 : i64, groups = 1 : i64, lanes = 16 : i64,
+// CHECK-SAME:      rows = 14 : i64, {{.*}} unroll = 3 : i64
+// CHECK-NOT:     vector.broadcast
+// CHECK-COUNT-42: vector.fma
+// CHECK-NOT:     vector.fma
+#x = affine_map<(h, w, c, i, j) -> (h + i, w + j, c)>
+#w = affine_map<(h, w, c, i, j) -> (i, j, c)>
+#y = affine_map<(h, w, c, i, j) -> (h, w, c)>
+func.func private @depthwise(%x: tensor<16x16x64xf32>, %w: tensor<3x3x64xf32>)
+    -> tensor<14x14x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<14x14x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<14x14x64xf32>) -> tensor<14x14x64xf32>
+  %sum = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<16x16x64xf32>, tensor<3x3x64xf32>) outs(%init : tensor<14x14x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<14x14x64xf32>
+  return %sum : tensor<14x14x64xf32>
+}
+
+// -----
+
 // Integers have no register tile: the nest takes them.
 // CHECK-LABEL: func.func private @integers
 // CHECK-SAME:    weft.schedule = {lanes = 16 : i64}

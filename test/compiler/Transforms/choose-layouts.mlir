@@ -137,7 +137,7 @@ func.func @split_tokens(%x: tensor<128x8xf32>, %y: tensor<96x8xf32>, %w: tensor<
 func.func @images(%x: tensor<1x3x16x16xf32>, %w: tensor<48x3x3x3xf32>, %d: tensor<48x1x3x3xf32>, %c: tensor<48xf32>) -> tensor<1x48xf32> {
   // CHECK-DAG: %[[IMAGE:.*]] = weft.relayout %[[X]] : {{.*}} -> tensor<1x3x16x16xf32, #weft.layout<[0, 2, 3, 1]>>
   // CHECK-DAG: %[[PACKED:.*]] = weft.relayout %[[W]] : {{.*}} -> tensor<48x3x3x3xf32, #weft.layout<[0, 2, 3, 1], tile 0 by 16>>
-  // CHECK-DAG: weft.relayout %[[D]] : {{.*}} -> tensor<48x1x3x3xf32, #weft.layout<[0, 2, 3, 1], tile 0 by 16>>
+  // CHECK-DAG: weft.relayout %[[D]] : {{.*}} -> tensor<48x1x3x3xf32, #weft.layout<[2, 3, 1, 0]>>
   // CHECK: %[[PAD:.*]] = weft.pad %[[IMAGE]], %{{.*}} low [0, 0, 1, 1] high [0, 0, 1, 1]
   // CHECK: weft.conv %[[PAD]], %[[PACKED]] strides [1, 1] pad [0, 0] x [0, 0] {{.*}} -> tensor<1x48x16x16xf32, #weft.layout<[0, 2, 3, 1]>>
   // CHECK-NOT: weft.relayout
@@ -157,7 +157,7 @@ func.func @images(%x: tensor<1x3x16x16xf32>, %w: tensor<48x3x3x3xf32>, %d: tenso
 
 // -----
 
-// Grouped convolutions keep the layout of torch.
+// Groups whose channels do not fill vectors keep the layout of torch.
 // CHECK-LABEL: func.func @grouped(
 func.func @grouped(%x: tensor<1x8x4x4xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<1x8x4x4xf32> {
   // CHECK-NOT: weft.relayout
@@ -165,6 +165,28 @@ func.func @grouped(%x: tensor<1x8x4x4xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<1
   // CHECK: weft.conv %[[PAD]]
   %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 2 : tensor<1x8x4x4xf32>, tensor<8x4x3x3xf32> -> tensor<1x8x4x4xf32>
   return %0 : tensor<1x8x4x4xf32>
+}
+
+// -----
+
+// Groups whose channels do, and images of other ranks, have their channels last.
+// CHECK-LABEL: func.func @groups_of_vectors(
+func.func @groups_of_vectors(%x: tensor<1x8x4xf32>, %w: tensor<32x4x3xf32>) -> tensor<1x32x4xf32> {
+  // CHECK-DAG: weft.relayout {{.*}} -> tensor<1x8x4xf32, #weft.layout<[0, 2, 1]>>
+  // CHECK-DAG: weft.relayout {{.*}} -> tensor<32x4x3xf32, #weft.layout<[2, 1, 0]>>
+  // CHECK: weft.conv {{.*}} groups 2 {{.*}} -> tensor<1x32x4xf32, #weft.layout<[0, 2, 1]>>
+  %0 = weft.conv %x, %w strides [1] pad [1] x [1] dilations [1] groups 2 : tensor<1x8x4xf32>, tensor<32x4x3xf32> -> tensor<1x32x4xf32>
+  return %0 : tensor<1x32x4xf32>
+}
+
+// -----
+
+// Few output channels leave lanes empty: vectors run along rows of the image.
+// CHECK-LABEL: func.func @few_channels(
+func.func @few_channels(%x: tensor<1x32x64x64xf32>, %w: tensor<3x32x3x3xf32>) -> tensor<1x3x62x62xf32> {
+  // CHECK-NOT: weft.relayout
+  %0 = weft.conv %x, %w strides [1, 1] pad [0, 0] x [0, 0] dilations [1, 1] groups 1 : tensor<1x32x64x64xf32>, tensor<3x32x3x3xf32> -> tensor<1x3x62x62xf32>
+  return %0 : tensor<1x3x62x62xf32>
 }
 
 // -----

@@ -39,6 +39,22 @@ func.func @main(%x: tensor<32x8xf32> {weft.kind = "input", weft.name = "x"},
 
 // -----
 
+// A convolution reads its weight often: that is permuted once.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[P:[^:]*]]: tensor<8x1x3xf32, #{{.*}}> {weft.kind = "bound", weft.name = "bound.0"})
+// CHECK-NEXT: weft.conv %{{.*}}, %[[P]]
+// CHECK: func.func @bind(
+func.func @main(%x: tensor<1x8x5xf32> {weft.kind = "input", weft.name = "x"},
+                %w: tensor<8x1x3xf32> {weft.kind = "weight", weft.name = "w"})
+    -> tensor<1x8x3xf32> attributes {weft.entry} {
+  %0 = weft.relayout %w : tensor<8x1x3xf32> -> tensor<8x1x3xf32, #weft.layout<[2, 1, 0]>>
+  %1 = weft.conv %x, %0 strides [1] pad [0] x [0] dilations [1] groups 8
+    : tensor<1x8x5xf32>, tensor<8x1x3xf32, #weft.layout<[2, 1, 0]>> -> tensor<1x8x3xf32>
+  return %1 : tensor<1x8x3xf32>
+}
+
+// -----
+
 // A weight that two relayouts share is one argument of @bind.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: weft.name = "bound.0"
