@@ -12,6 +12,7 @@ import operator
 import random
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.references import References, find_references
+from weft.replica import Replica, replicate
 from weft.signature import Declined, HasEffects, register_dataclasses
 from weft.state import snapshot
 
@@ -44,17 +46,22 @@ class Tracing:
     def capture(self, args: tuple, kwargs: dict[str, Any]) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values.
 
-        Runs no kernel on the user's data and leaves torch's generators as they were.
+        Runs no kernel on the user's data and leaves torch's generators as they were. What
+        the target is and reaches may be changed afterwards, if it could not be replicated.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
-        target changed its state, which may still be changed.
+        target changed its state.
         """
         references = self.references()
-        root = _Root(self.target, references)
+        root = _Root(replicate(self.target, references))
         for function in references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
         try:
-            with _random_state_kept():
+            with _random_state_kept(), warnings.catch_warnings():
+                # What the call assigns we look after ourselves.
+                warnings.filterwarnings(
+                    "ignore", "The tensor attributes? .* assigned during export"
+                )
                 program = torch.export.export(root, args, kwargs, strict=False)
         except Exception as error:
             # Tracing runs the user's code on tensors without values; whatever it raises,
@@ -105,12 +112,13 @@ class _Root(torch.nn.Module):
     """What is traced: the target with the modules and tensors that it reaches, since
     torch.export knows only tensors of submodules."""
 
-    def __init__(self, target: Callable[..., Any], references: References) -> None:
+    def __init__(self, replica: Replica) -> None:
         super().__init__()
+        references = replica.references
         self.train(any(module.training for module in references.modules))
         # Not submodules: a function's modules are those of the references.
-        object.__setattr__(self, "_target", target)
-        object.__setattr__(self, "_references", references)
+        object.__setattr__(self, "_replica", replica)
+        object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
         object.__setattr__(self, "_observed", types.SimpleNamespace(effects=False))
         for number, module in enumerate(references.modules):
@@ -119,21 +127,37 @@ class _Root(torch.nn.Module):
             object.__setattr__(self, f"t{number}", tensor)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        before = _unobserved_snapshot(self._references)
+        originals = {**self._replica.originals, **self._fakes()}
+        before = self._state(originals)
         try:
-            result = self._target(*args, **kwargs)
+            result = self._replica.target(*args, **kwargs)
         finally:
-            if _unobserved_snapshot(self._references) != before:
+            if self._state(originals) != before:
                 self._observed.effects = True
         register_dataclasses(result)
         return result
 
+    def _fakes(self) -> dict[int, torch.Tensor]:
+        """The tensors that export has put in the place of others. A recurrent net keeps a
+        list of its parameters, which it renews when it finds them replaced."""
+        return {id(named[name]): tensor for named, name, tensor in self._tensors}
 
-def _unobserved_snapshot(references: References) -> Any:
-    # The tracer must not see that reading the state switches gradients off and on: it
-    # would cut the program in pieces, one for each tensor.
-    with torch._C.DisableTorchFunction():
-        return snapshot(references).key
+    def _state(self, originals: dict[int, Any]) -> Any:
+        # The tracer must not see that reading the state switches gradients off and on: it
+        # would cut the program in pieces, one for each tensor.
+        with torch._C.DisableTorchFunction():
+            return snapshot(self._replica.references, originals).key
+
+
+def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torch.Tensor]]:
+    return [
+        (named, name, tensor)
+        for module in modules
+        for child in module.modules()
+        for named in (child._parameters, child._buffers)
+        for name, tensor in named.items()
+        if tensor is not None
+    ]
 
 
 def _refuse_effects(root: _Root) -> None:

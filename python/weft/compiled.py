@@ -29,6 +29,8 @@ from weft.state import Snapshot, snapshot
 
 _MOST_ENVIRONMENTS = 16
 _MOST_SPECIALIZATIONS = 64
+# A call may set what is missing, and find it there the next time; a counter never settles.
+_MOST_STATES_WITH_EFFECTS = 3
 
 _GRADIENT_ADVICE = (
     "weft does not compile training yet: PyTorch runs this call, because {reason}; "
@@ -101,6 +103,7 @@ class Compiled:
         self._environments: list[_Environment] = []
         self._lock = threading.RLock()
         self._warned = False
+        self._states_with_effects = 0
         self._given_up: str | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -221,14 +224,18 @@ class Compiled:
     ) -> Specialized:
         try:
             start = time.perf_counter()
-            captured = self._capture.capture(args, kwargs)
+            try:
+                captured = self._capture.capture(args, kwargs)
+            finally:
+                state.restore()
             seconds = {"capture": time.perf_counter() - start}
             made = specialize(captured.program, signature, captured.resolve, self.options)
             made.seconds = {**seconds, **made.seconds}
             return made
         except HasEffects as why:
-            state.restore()
-            self._given_up = why.reason
+            self._states_with_effects += 1
+            if self._states_with_effects == _MOST_STATES_WITH_EFFECTS:
+                self._given_up = why.reason
             return declined(signature, why.reason, None)
         except Declined as why:
             return declined(signature, why.reason, why.location)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import functools
 import types
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,19 +60,28 @@ class Snapshot:
         for container, copy in self._copies:
             if isinstance(container, list):
                 container[:] = copy
-            elif container != copy:
+            elif not _same_items(container, copy):
                 container.clear()
                 container.update(copy)
 
 
-def snapshot(references: References) -> Snapshot:
-    """The state that `references` reach, as it is now."""
-    return _Walk().run(references)
+def _same_items(one: dict, other: dict) -> bool:
+    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
+
+
+def snapshot(references: References, originals: dict[int, Any] | None = None) -> Snapshot:
+    """The state that `references` reach, as it is now.
+
+    originals: objects that others stand for, by the others' addresses; the key is that of
+    the originals.
+    """
+    return _Walk(originals or {}).run(references)
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, originals: dict[int, Any]) -> None:
         self.result = Snapshot()
+        self.originals = originals
         self.seen: dict[int, int] = {}
         self.alive: list[Any] = []  # so that no address in `seen` is used twice
 
@@ -85,7 +95,7 @@ class _Walk:
         for module in references.modules:
             key.append(self.module(module, type(module).__name__))
         for tensor in references.tensors:
-            key.append(Same(tensor))
+            key.append(self.same(tensor))
             self.tensor(tensor, "a tensor of the function's closure or globals")
         for cell in references.cells:
             self.result.guards.watch_cell(cell)
@@ -138,7 +148,7 @@ class _Walk:
         for name, tensor in named.items():
             if tensor is not None:
                 self.tensor(tensor, f"{path}.{name}")
-        return tuple((name, Same(tensor)) for name, tensor in named.items())
+        return tuple((name, self.same(tensor)) for name, tensor in named.items())
 
     def tensor(self, tensor: torch.Tensor, name: str) -> None:
         if torch.is_grad_enabled() and tensor.dtype.is_floating_point:
@@ -163,7 +173,9 @@ class _Walk:
         if isinstance(value, type):
             return self.type(value)
         if isinstance(value, (torch.Tensor, types.ModuleType, types.FunctionType)):
-            return Same(value)
+            return self.same(value)
+        if kind is weakref.ref:
+            return (kind, self.same(value()))
         if is_stable(kind) and kind.__hash__ is not None and not isinstance(value, _CONTAINERS):
             return self.opaque(value)
         number = self.seen.get(id(value))
@@ -226,14 +238,17 @@ class _Walk:
             if not isinstance(value, numpy.ndarray) or not value.dtype.hasobject:
                 if memoryview(value).nbytes <= _MOST_WATCHED_BYTES:
                     self.result.guards.watch_buffer(value)
-                    return (Same(value), bytes(memoryview(value).tobytes()))
+                    return (self.same(value), bytes(memoryview(value).tobytes()))
         # What compares by value and has a hash never changes, by Python's convention.
         elif kind.__hash__ is not None and not isinstance(value, Iterator):
             if kind.__hash__ is not object.__hash__ or is_stable(kind):
-                return Same(value)
+                return self.same(value)
         if self.result.reason is None:
             self.result.reason = f"an object of {kind.__qualname__}, which has no guard"
-        return Same(value)
+        return self.same(value)
+
+    def same(self, value: Any) -> Same:
+        return Same(self.originals.get(id(value), value))
 
     def _enter(self, value: Any) -> None:
         if len(self.seen) >= _MOST_OBJECTS:

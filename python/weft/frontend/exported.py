@@ -18,6 +18,7 @@ from torch.export.graph_signature import (
 )
 
 from weft.frontend.aliases import Aliases
+from weft.frontend.autocast import restore_lines, switches_autocast_on
 from weft.frontend.dtypes import NAMES
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
@@ -72,18 +73,22 @@ def lower(program: ExportedProgram) -> Lowered:
 
 def _functionalised(program: ExportedProgram) -> ExportedProgram:
     """The program without mutation but what `out_of_place` undoes; composites stay whole,
-    since nothing is decomposed. Autocast's conversions become ops, which export leaves out."""
-    if not mutates_beyond(program.graph) and not torch.is_autocast_enabled("cpu"):
+    since nothing is decomposed. Autocast's conversions become ops, which export leaves out,
+    whether it is on around the call or in a region of the program."""
+    autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
+    if not mutates_beyond(program.graph) and not autocast:
         return program
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
+            made = program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
         except Exception as error:
             # For example for one tensor passed twice and written.
             raise Unsupported(f"torch cannot functionalise it: {error}") from error
+    restore_lines(made.graph, program.graph_module)
+    return made
 
 
 def _inputs(program: ExportedProgram) -> list[tuple[torch.fx.Node, InputSource | None]]:

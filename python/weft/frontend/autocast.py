@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Regions of a program under autocast, which torch.export keeps as bodies without conversions.
+
+Running the program's decompositions inlines the bodies and makes the conversions ops, but
+the ops' lines become those of the bodies' generated code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import torch
+
+_GENERATED = re.compile(
+    r'File "(?P<file><eval_with_key>[^"]*)", line \d+, in \w+\n\s*(?P<name>\w+)'
+)
+
+
+def switches_autocast_on(module: torch.fx.GraphModule) -> bool:
+    """Whether some region of the program, at any depth, is one."""
+    return any(
+        str(node.target) == "wrap_with_autocast" and node.args[2]
+        for body in _bodies(module)
+        for node in body.graph.nodes
+    )
+
+
+def restore_lines(graph: torch.fx.Graph, before: torch.fx.GraphModule) -> None:
+    """Gives the nodes of `graph`, made from `before`, the user's lines."""
+    bodies = {body.forward.__code__.co_filename: body for body in _bodies(before)}
+    for node in graph.nodes:
+        frames = list(_GENERATED.finditer(node.meta.get("stack_trace") or ""))
+        if not frames or frames[-1]["file"] not in bodies:
+            continue
+        for origin in bodies[frames[-1]["file"]].graph.nodes:
+            if origin.name == frames[-1]["name"]:
+                node.meta["stack_trace"] = origin.meta.get("stack_trace")
+
+
+def _bodies(module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
+    return (each for each in module.modules() if isinstance(each, torch.fx.GraphModule))
