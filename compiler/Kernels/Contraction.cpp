@@ -132,16 +132,17 @@ void Contraction::chooseSchedule() {
 
   ContractionProblem problem;
   problem.elementBits = element.getIntOrFloatBitWidth();
-  int64_t elementBytes = problem.elementBits / 8;
+  Type scalarType = getElementTypeOrSelf(roles.scalars.memory.getType());
+  int64_t scalarBytes = scalarType.getIntOrFloatBitWidth() / 8;
   problem.rowCount = rowCount;
-  problem.rowStrideBytes = rowStride() * elementBytes;
+  problem.rowStrideBytes = rowStride() * scalarBytes;
   problem.laneCount = space.extent(roles.lane);
   problem.lanewise = roles.lanewise;
   problem.outerPanels = count(roles.outerPanels);
   for (unsigned dim : shape.reduced)
     problem.reduced.push_back(space.extent(dim));
   problem.scalarBytes =
-      cast<RankedTensorType>(roles.scalars.memory.getType()).getNumElements() * elementBytes;
+      cast<RankedTensorType>(roles.scalars.memory.getType()).getNumElements() * scalarBytes;
   problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
                               space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
   problem.canSpill = spillRoot != roots.end();
@@ -422,13 +423,13 @@ SmallVector<Value> Contraction::emitStep(int64_t rows, ArrayRef<Value> accumulat
 
 void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {
   Value rowStart = currentRow();
-  Value product = generic->getResult(0);
+  SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
   auto storeRoots = [&](Value rowValue, const Emitted &sums) {
     setRow(rowValue);
     point.forget();
     point.setOverride(
         [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-          return tensor == product ? std::optional<Emitted>(sums) : std::nullopt;
+          return llvm::is_contained(products, tensor) ? std::optional<Emitted>(sums) : std::nullopt;
         });
     for (const EpilogueRoot &root : roots)
       point.store(kernel.rootBuffers[root.number], root.index,

@@ -6,21 +6,29 @@
 using namespace mlir;
 using namespace weft;
 
-/// acc + a * b, in either order, on the operands as they are.
+/// An operand's element, widened or as it is.
+static bool isElement(Value value) {
+  if (auto widened = value.getDefiningOp<arith::ExtFOp>())
+    value = widened.getIn();
+  return isa<BlockArgument>(value);
+}
+
+/// acc + a * b, in either order, on the two operands.
 static bool sumsProducts(linalg::GenericOp generic) {
   if (generic.getNumDpsInputs() != 2 || generic.getNumDpsInits() != 1)
     return false;
   Block &body = *generic.getBody();
   auto add = body.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
-  if (!add || body.getOperations().size() != 3)
+  if (!add)
     return false;
   Value accumulator = body.getArgument(2);
   Value product = add.getLhs() == accumulator ? add.getRhs() : add.getLhs();
   if (add.getLhs() != accumulator && add.getRhs() != accumulator)
     return false;
   auto mul = product.getDefiningOp<arith::MulFOp>();
-  return mul && mul->getBlock() == &body && isa<BlockArgument>(mul.getLhs()) &&
-         isa<BlockArgument>(mul.getRhs()) && mul.getLhs() != mul.getRhs();
+  return mul && mul->getBlock() == &body && isElement(mul.getLhs()) && isElement(mul.getRhs()) &&
+         body.getArgument(0).hasOneUse() && body.getArgument(1).hasOneUse() &&
+         accumulator.hasOneUse();
 }
 
 /// The kernel argument behind `tensor`, through views, and the position in it.
@@ -83,10 +91,6 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   shape.resultIndex = operandIndex(generic, *generic.getDpsInitOperand(0), iteration, space);
   auto resultType = cast<RankedTensorType>(generic.getResultTypes().front());
   shape.resultPosition = space.linearize(shape.resultIndex, resultType.getShape());
-  if (getElementTypeOrSelf(shape.lhs.memory.getType()) != element ||
-      getElementTypeOrSelf(shape.rhs.memory.getType()) != element)
-    return failure();
-
   // Merge outer, inner pairs that every operand walks as one.
   for (bool merged = true; merged;) {
     merged = false;

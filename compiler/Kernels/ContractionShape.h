@@ -30,8 +30,8 @@ struct ContractionShape {
   llvm::SmallVector<unsigned> reduced;
 
   /// Describe `generic`, whose loops become dims of `space`; neighbouring dims that are
-  /// contiguous everywhere are merged. Fails unless it sums products of floats of one type
-  /// that are read from kernel arguments with constant strides.
+  /// contiguous everywhere are merged. Fails unless it sums, in f32 or f64, products of
+  /// floats no wider than that, read from kernel arguments with constant strides.
   static llvm::FailureOr<ContractionShape> match(mlir::linalg::GenericOp generic,
                                                  IndexSpace &space);
 

@@ -5,6 +5,7 @@
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/SideBySide.h"
+#include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -138,13 +139,11 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
   Value columnFlat = point.getBuffer(columnOperand.memory)->flat;
   Value rowFlat = point.getBuffer(rowOperand.memory)->flat;
 
-  auto loadAt = [&](Value memory, Value base, int64_t offset) -> Value {
+  auto loadAt = [&](Value memory, Value base, int64_t offset) {
     Value address = base;
     if (offset != 0)
       address = arith::AddIOp::create(builder, loc, base, constant(offset));
-    if (Value mask = point.validMask(0))
-      return vector::MaskedLoadOp::create(builder, loc, type, memory, address, mask, zero);
-    return vector::LoadOp::create(builder, loc, type, memory, address);
+    return loadVector(builder, loc, type, memory, address, point.validMask(0));
   };
   auto step = [&](ArrayRef<Value> now) {
     SmallVector<Value> sums(now);
@@ -186,7 +185,7 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
   SmallVector<Value> sums = reduce(shape.reduced, SmallVector<Value>(tileRows * tileColumns, zero));
 
   // One short vector of results for each row goes through the epilogue.
-  Value product = generic->getResult(0);
+  SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
   Value firstRow = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
   auto resultType = VectorType::get({tileColumns}, element);
   for (int64_t i = 0; i < tileRows; ++i) {
@@ -201,10 +200,10 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
     if (row)
       point.setDim(*row, arith::AddIOp::create(builder, loc, firstRow, constant(i)));
     Emitted emitted{{result}, false};
-    point.setOverride(
-        [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-          return tensor == product ? std::optional<Emitted>(emitted) : std::nullopt;
-        });
+    point.setOverride([&](PointEmitter &, Value tensor,
+                          ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+      return llvm::is_contained(products, tensor) ? std::optional<Emitted>(emitted) : std::nullopt;
+    });
     for (const EpilogueRoot &root : roots)
       point.store(kernel.rootBuffers[root.number], root.index,
                   point.emitAt(kernel.roots[root.number], root.index));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Follows the users of a result forwards, to the roots that its tiles can store.
 #include "compiler/Kernels/Epilogue.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -81,6 +82,32 @@ FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel,
   if (roots.empty())
     return failure();
   return roots;
+}
+
+/// Whether every user of `tensor`, through views, widens its elements.
+static bool isOnlyWidened(KernelFunction &kernel, Value tensor) {
+  if (llvm::is_contained(kernel.roots, tensor))
+    return false;
+  return llvm::all_of(tensor.getUses(), [&](OpOperand &use) {
+    if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::ExtractSliceOp>(use.getOwner()))
+      return isOnlyWidened(kernel, use.getOwner()->getResult(0));
+    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+    return generic && llvm::all_of(generic.getMatchingBlockArgument(&use).getUsers(),
+                                   [](Operation *user) { return isa<arith::ExtFOp>(user); });
+  });
+}
+
+SmallVector<Value, 2> weft::unroundedForms(KernelFunction &kernel, Value product) {
+  SmallVector<Value, 2> forms{product};
+  auto rounding =
+      product.hasOneUse() ? dyn_cast<linalg::GenericOp>(*product.user_begin()) : nullptr;
+  if (!rounding || rounding.getNumResults() != 1)
+    return forms;
+  Block &body = *rounding.getBody();
+  if (body.getOperations().size() == 2 && isa<arith::TruncFOp>(body.front()) &&
+      isOnlyWidened(kernel, rounding.getResult(0)))
+    forms.push_back(rounding.getResult(0));
+  return forms;
 }
 
 bool weft::isTranscendental(Value root, linalg::GenericOp contraction) {

@@ -18,6 +18,11 @@ struct EpilogueRoot {
 llvm::FailureOr<llvm::SmallVector<EpilogueRoot>>
 epilogueRoots(KernelFunction &kernel, mlir::Value value, const Index &index, IndexSpace &space);
 
+/// The tensors that stand for `product` in its epilogue: itself, and what rounds it to half
+/// precision if nothing but widening reads that, so that bias and activation see the sum
+/// and the store rounds once.
+llvm::SmallVector<mlir::Value, 2> unroundedForms(KernelFunction &kernel, mlir::Value product);
+
 /// Whether `root` stands on `contraction` through functions of many instructions.
 bool isTranscendental(mlir::Value root, mlir::linalg::GenericOp contraction);
 

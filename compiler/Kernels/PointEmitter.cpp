@@ -244,6 +244,10 @@ Emitted PointEmitter::emitIndex(AffineExpr expr) {
 }
 
 Emitted PointEmitter::emitScalarOp(Operation &op, ArrayRef<Emitted> operands) {
+  // An override may give a value that was not rounded to its tensor's type.
+  if (isa<arith::ExtFOp>(op) &&
+      getElementTypeOrSelf(operands.front().parts.front().getType()) == op.getResult(0).getType())
+    return operands.front();
   bool uniform = llvm::all_of(operands, [](const Emitted &value) { return value.uniform; });
   Emitted result{{}, uniform};
   SmallVector<SmallVector<Value, 4>> vectors;

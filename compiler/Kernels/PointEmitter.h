@@ -39,6 +39,7 @@ struct Buffer {
 class PointEmitter {
 public:
   /// Gives a tensor's value at an index, instead of its defining op. Null result: ask the op.
+  /// The value may be wider than the tensor's elements if all that read it widen them.
   using Override = std::function<std::optional<Emitted>(PointEmitter &, mlir::Value,
                                                         llvm::ArrayRef<mlir::AffineExpr>)>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/RegisterTile.h"
+#include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -20,13 +20,9 @@ SmallVector<Value> weft::emitTileStep(PointEmitter &point, const TileOperand &sc
     return arith::AddIOp::create(builder, loc, base, step);
   };
   auto type = cast<VectorType>(accumulators.front().getType());
-  auto loadLanes = [&](Value memory, Value base, int64_t group) -> Value {
-    Value address = add(base, group * lanes.width);
-    Value mask = point.validMask(group);
-    if (!mask)
-      return vector::LoadOp::create(builder, loc, type, memory, address);
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-    return vector::MaskedLoadOp::create(builder, loc, type, memory, address, mask, zero);
+  auto loadLanes = [&](Value memory, Value base, int64_t group) {
+    return loadVector(builder, loc, type, memory, add(base, group * lanes.width),
+                      point.validMask(group));
   };
   Value vectorBase = point.indexValue(vectors.position);
   SmallVector<Value> columns;
@@ -38,10 +34,8 @@ SmallVector<Value> weft::emitTileStep(PointEmitter &point, const TileOperand &sc
   for (int64_t i = 0; i < rows; ++i) {
     Value address = add(scalarBase, i * rowStride);
     Value shared;
-    if (!lanewise) {
-      Value scalar = memref::LoadOp::create(builder, loc, scalars.memory, address);
-      shared = vector::BroadcastOp::create(builder, loc, type, scalar);
-    }
+    if (!lanewise)
+      shared = loadBroadcast(builder, loc, type, scalars.memory, address);
     for (int64_t group = 0; group < lanes.groups; ++group) {
       Value factor = lanewise ? loadLanes(scalars.memory, address, group) : shared;
       Value &sum = sums[i * lanes.groups + group];

@@ -94,8 +94,8 @@ def conv_transpose(
         Dim(size, (kernel - 1) * apart + 1, result, step, pad)
         for size, kernel, result, step, pad, apart in geometry
     ]
-    result = transposed_conv(site.builder, x, weight, dims, dilation, groups)
-    return _with_bias(site, result, bias)
+    result = transposed_conv(site.builder, x, weight, bias, dims, dilation, groups)
+    return site.builder.reshape(result, site.shape)
 
 
 @lowers("convolution.default")
@@ -114,12 +114,6 @@ def _conv(site: Site, x: Value, weight: Value, bias, stride, padding, dilation, 
     if x.rank == n + 1:
         x = b.reshape(x, [1, *x.shape])
     result = b.conv(x, weight, _spread(stride, n), *padding, _spread(dilation, n), groups)
-    return _with_bias(site, result, bias)
-
-
-def _with_bias(site: Site, result: Value, bias: Value | None) -> Value:
-    """(b, c, s...) plus (c), as the call's result."""
-    b = site.builder
     if bias is not None:
         result = b.binary("add", result, b.along(bias, 1, result.shape))
     return b.reshape(result, site.shape)

@@ -49,9 +49,15 @@ class Dim:
 
 
 def transposed_conv(
-    b: Builder, x: Value, weight: Value, dims: Sequence[Dim], dilation: Sequence[int], groups: int
+    b: Builder,
+    x: Value,
+    weight: Value,
+    bias: Value | None,
+    dims: Sequence[Dim],
+    dilation: Sequence[int],
+    groups: int,
 ) -> Value:
-    """x: (b, c, sizes...); weight: (c, o / groups, k...); result: (b, o, results...)."""
+    """x: (b, c, sizes...); weight: (c, o / groups, k...); bias: (o); result: (b, o, results...)."""
     n = len(dims)
     low = [dim.taps - 1 - dim.first for dim in dims]
     high = [dim.steps + dim.first - dim.size for dim in dims]
@@ -60,6 +66,10 @@ def transposed_conv(
     low, high = [max(n, 0) for n in low], [max(n, 0) for n in high]
     phased = _phased(b, weight, dims, dilation, groups)
     steps = b.conv(x, phased, [1] * n, low, high, [1] * n, groups)
+    if bias is not None:
+        shape = [groups, *(dim.phases for dim in dims), weight.shape[1]]
+        phased = b.broadcast_in_dim(b.reshape(bias, [groups, shape[-1]]), [0, n + 1], shape)
+        steps = b.binary("add", steps, b.along(b.reshape(phased, [steps.shape[1]]), 1, steps.shape))
     return _interleaved(b, steps, dims, groups)
 
 

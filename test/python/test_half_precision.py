@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Contractions of stored bfloat16 and float16: sums in float32, rounded once."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import weft
+
+HALVES = [torch.bfloat16, torch.float16]
+MODULES = {
+    "linear": (nn.Linear(100, 70), (3, 50, 100)),
+    "vector": (nn.Linear(100, 70), (100,)),
+    "few-rows": (nn.Linear(390, 33), (5, 390)),
+    "activation": (nn.Sequential(nn.Linear(64, 40), nn.ReLU()), (2, 33, 64)),
+    "conv": (nn.Conv2d(12, 20, 3, 2, 1), (2, 12, 19, 17)),
+    "depthwise": (nn.Conv2d(21, 21, 5, 1, 2, groups=21), (2, 21, 15, 13)),
+    "groups": (nn.Conv2d(16, 24, 3, groups=4), (1, 16, 15, 20)),
+    "conv1d": (nn.Conv1d(8, 24, 3, 2, 1), (2, 8, 41)),
+    "transposed": (nn.ConvTranspose2d(12, 20, 4, 2, 1), (1, 12, 7, 9)),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", MODULES)
+def test_no_worse_than_eager(name: str, dtype: torch.dtype) -> None:
+    module, shape = MODULES[name]
+    torch.manual_seed(0)
+    module = copy.deepcopy(module).to(dtype)
+    x = torch.randn(shape).to(dtype)
+    compiled = weft.compile(module)
+    with torch.no_grad():
+        found, expected = compiled(x), module(x)
+        exact = copy.deepcopy(module).double()(x.double())
+        for _ in range(5):
+            assert torch.equal(compiled(x), found)
+    assert found.dtype == dtype
+    error, theirs = ((y - exact).abs().mean() for y in (found, expected))
+    assert error <= 1.01 * theirs + 1e-7
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_products_of_activations(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 3, 37, 40).to(dtype) for _ in range(3))
+
+    def function(q, k, v):
+        return q @ k.mT, F.scaled_dot_product_attention(q, k, v)
+
+    with torch.no_grad():
+        found, expected = weft.compile(function)(q, k, v), function(q, k, v)
+    exact = function(q.double(), k.double(), v.double())
+    for ours, theirs, twin in zip(found, expected, exact, strict=True):
+        assert (ours - twin).abs().mean() <= 1.05 * (theirs - twin).abs().mean()
+
+
+def test_a_rounded_sum_stays_rounded() -> None:
+    """Where the product itself is a result, what reads it sees its rounded elements."""
+    torch.manual_seed(0)
+    x, w = torch.randn(40, 64).bfloat16(), torch.randn(48, 64).bfloat16()
+
+    def function(x, w):
+        y = x @ w.mT
+        return y, y.float() * 3
+
+    y, scaled = weft.compile(function)(x, w)
+    assert torch.equal(scaled, y.float() * 3)
