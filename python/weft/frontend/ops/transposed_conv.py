@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Transposed convolutions, as one dense convolution of stride 1 whose channels interleave.
+"""Transposed convolutions, as dense convolutions of stride 1 whose channels interleave.
 
 Along one dim, result[i] sums x[j] * weight[k] over j * stride + k = i + padding. The results
-with one remainder of (i + padding) by the stride, a phase, read every stride-th tap, and with
-t taps each: all phases together are a convolution with t taps and stride times the channels,
-whose result (channels * phases, steps) is stored as (channels, steps * phases) and cut to
-size. Taps that a phase lacks are zero: no work is lost where the stride divides the kernel.
+with one remainder of (i + padding) by the stride, a phase, read every stride-th tap. Phases
+with equally many taps t are one convolution with t taps and as many times the channels: all
+of them where the stride divides the kernel, else those below the remainder and the others.
+The results (channels * phases, steps) are stored as (channels, steps * phases) and cut to size.
 Source: W. Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016.
 """
 
@@ -35,10 +35,6 @@ class Dim:
         return max(self.stride, self.kernel) if self.size == 1 else self.stride
 
     @property
-    def taps(self) -> int:
-        return -(-self.kernel // self.phases)
-
-    @property
     def first(self) -> int:
         """The first step that holds a result; a step is a position of every phase."""
         return self.padding // self.phases
@@ -46,6 +42,98 @@ class Dim:
     @property
     def steps(self) -> int:
         return (self.padding + self.result - 1) // self.phases + 1 - self.first
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Phases first, ..., end - 1 of one dim, with `taps` taps each."""
+
+    first: int
+    end: int
+    taps: int
+
+    @property
+    def count(self) -> int:
+        return self.end - self.first
+
+
+def _phases_of(dim: Dim) -> list[Phases]:
+    taps, more = divmod(dim.kernel, dim.phases)
+    split = [Phases(0, more, taps + 1), Phases(more, dim.phases, taps)]
+    return [phases for phases in split if phases.count]
+
+
+@dataclass(frozen=True)
+class TransposedConv:
+    """x: (b, c, sizes...); weight: (groups, c / groups, o / groups, taps, phases, ...), each
+    dim's kernel filled up to a multiple of its phases; bias: (o)."""
+
+    b: Builder
+    x: Value
+    weight: Value
+    bias: Value | None
+    dims: Sequence[Dim]
+
+    @property
+    def groups(self) -> int:
+        return self.weight.shape[0]
+
+    def result(self) -> Value:
+        """(b, o, results...)"""
+        b, n = self.b, len(self.dims)
+        split = self._joined([])
+        pairs = [place for i in range(n) for place in (3 + n + i, 2 + i)]
+        result = b.transpose(split, [0, 1, 2 + n, *pairs])
+        sizes = [dim.steps * dim.phases for dim in self.dims]
+        result = b.reshape(result, [split.shape[0], self.groups * split.shape[2 + n], *sizes])
+        for i, dim in enumerate(self.dims):
+            start = dim.padding - dim.first * dim.phases
+            result = b.slice(result, 2 + i, start, start + dim.result)
+        return result
+
+    def _joined(self, chosen: list[Phases]) -> Value:
+        """All phases of the dims behind those whose phases are chosen:
+        (b, groups, phases..., o / groups, steps...)."""
+        if len(chosen) == len(self.dims):
+            return self._dense(chosen)
+        parts = [self._joined([*chosen, phases]) for phases in _phases_of(self.dims[len(chosen)])]
+        return self.b.concat(parts, 2 + len(chosen))
+
+    def _dense(self, chosen: list[Phases]) -> Value:
+        b, n, o = self.b, len(chosen), self.weight.shape[2]
+        counts, steps = [phases.count for phases in chosen], [dim.steps for dim in self.dims]
+        channels = self.groups * math.prod(counts) * o
+        shape = [self.x.shape[0], channels, *steps]
+        if all(phases.taps for phases in chosen):
+            pairs = list(zip(self.dims, chosen))
+            low = [phases.taps - 1 - dim.first for dim, phases in pairs]
+            high = [dim.steps + dim.first - dim.size for dim in self.dims]
+            # Results that padding takes away may leave inputs unread.
+            x = b.pad(
+                self.x, [0, 0, *(min(p, 0) for p in low)], [0, 0, *(min(p, 0) for p in high)], 0
+            )
+            low, high = [max(p, 0) for p in low], [max(p, 0) for p in high]
+            weight = self._weight(chosen, channels)
+            result = b.conv(x, weight, [1] * n, low, high, [1] * n, self.groups)
+        else:
+            result = b.broadcast(b.constant(0, self.x.dtype), shape)
+        if self.bias is not None:
+            bias = b.reshape(self.bias, [self.groups, o])
+            bias = b.broadcast_in_dim(bias, [0, n + 1], [self.groups, *counts, o])
+            result = b.binary("add", result, b.along(b.reshape(bias, [channels]), 1, shape))
+        return b.reshape(result, [shape[0], self.groups, *counts, o, *steps])
+
+    def _weight(self, chosen: list[Phases], channels: int) -> Value:
+        """(groups * phases... * o / groups, c / groups, taps...), the last tap first."""
+        b, n, weight = self.b, len(chosen), self.weight
+        for i, phases in enumerate(chosen):
+            weight = b.slice(weight, 3 + 2 * i, 0, phases.taps)
+            weight = b.slice(weight, 4 + 2 * i, phases.first, phases.end)
+        taps, places = range(3, 3 + 2 * n, 2), range(4, 4 + 2 * n, 2)
+        if any(phases.taps > 1 for phases in chosen):
+            weight = b.reverse(weight, taps)
+        weight = b.transpose(weight, [0, *places, 2, 1, *taps])
+        return b.reshape(weight, [channels, weight.shape[n + 2], *(p.taps for p in chosen)])
 
 
 def transposed_conv(
@@ -58,55 +146,16 @@ def transposed_conv(
     groups: int,
 ) -> Value:
     """x: (b, c, sizes...); weight: (c, o / groups, k...); bias: (o); result: (b, o, results...)."""
-    n = len(dims)
-    low = [dim.taps - 1 - dim.first for dim in dims]
-    high = [dim.steps + dim.first - dim.size for dim in dims]
-    # Results that padding takes away may leave inputs unread.
-    x = b.pad(x, [0, 0, *(min(n, 0) for n in low)], [0, 0, *(min(n, 0) for n in high)], 0)
-    low, high = [max(n, 0) for n in low], [max(n, 0) for n in high]
-    phased = _phased(b, weight, dims, dilation, groups)
-    steps = b.conv(x, phased, [1] * n, low, high, [1] * n, groups)
-    if bias is not None:
-        shape = [groups, *(dim.phases for dim in dims), weight.shape[1]]
-        phased = b.broadcast_in_dim(b.reshape(bias, [groups, shape[-1]]), [0, n + 1], shape)
-        steps = b.binary("add", steps, b.along(b.reshape(phased, [steps.shape[1]]), 1, steps.shape))
-    return _interleaved(b, steps, dims, groups)
-
-
-def _phased(
-    b: Builder, weight: Value, dims: Sequence[Dim], dilation: Sequence[int], groups: int
-) -> Value:
-    """(c, o / groups, k...) as the weight (groups * phases... * o, c / groups, taps...)."""
     c, o, *kernel = weight.shape
-    n = len(dims)
     if any(apart > 1 for apart in dilation):
         zeros = [apart - 1 for apart in dilation]
         weight = b.reshape(weight, [c, o, *(size for k in kernel for size in (k, 1))])
         weight = b.pad(weight, [0] * weight.rank, [0, 0, *(m for z in zeros for m in (0, z))], 0)
         kernel = [k * apart for k, apart in zip(kernel, dilation)]
         weight = b.reshape(weight, [c, o, *kernel])
-    missing = [dim.taps * dim.phases - k for dim, k in zip(dims, kernel)]
-    weight = b.pad(weight, [0] * (n + 2), [0, 0, *missing], 0)
-    split = [size for dim in dims for size in (dim.taps, dim.phases)]
+    taps = [-(-dim.kernel // dim.phases) for dim in dims]
+    missing = [t * dim.phases - k for t, dim, k in zip(taps, dims, kernel)]
+    weight = b.pad(weight, [0] * weight.rank, [0, 0, *missing], 0)
+    split = [size for t, dim in zip(taps, dims) for size in (t, dim.phases)]
     weight = b.reshape(weight, [groups, c // groups, o, *split])
-    taps, phases = range(3, 3 + 2 * n, 2), range(4, 4 + 2 * n, 2)
-    if any(dim.taps > 1 for dim in dims):
-        weight = b.reverse(weight, taps)
-    weight = b.transpose(weight, [0, *phases, 2, 1, *taps])
-    channels = groups * math.prod(dim.phases for dim in dims) * o
-    return b.reshape(weight, [channels, c // groups, *(dim.taps for dim in dims)])
-
-
-def _interleaved(b: Builder, steps: Value, dims: Sequence[Dim], groups: int) -> Value:
-    """(b, groups * phases... * o, steps...) as (b, groups * o, results...)."""
-    n, batch = len(dims), steps.shape[0]
-    phases = [dim.phases for dim in dims]
-    o = steps.shape[1] // groups // math.prod(phases)
-    split = b.reshape(steps, [batch, groups, *phases, o, *steps.shape[2:]])
-    pairs = [place for i in range(n) for place in (3 + n + i, 2 + i)]
-    joined = b.transpose(split, [0, 1, 2 + n, *pairs])
-    result = b.reshape(joined, [batch, groups * o, *(d.steps * d.phases for d in dims)])
-    for i, dim in enumerate(dims):
-        start = dim.padding - dim.first * dim.phases
-        result = b.slice(result, 2 + i, start, start + dim.result)
-    return result
+    return TransposedConv(b, x, weight, bias, dims).result()
