@@ -3,6 +3,7 @@
 
 #include "python/bindings/Torch.h"
 #include "python/bindings/TorchHost.h"
+#include "python/bindings/WeightWatch.h"
 #include "runtime/Artifact.h"
 #include "runtime/Cache.h"
 #include "runtime/Program.h"
@@ -68,6 +69,35 @@ static void runProgram(rt::Program &program, nb::list arguments, nb::list result
   program.run(in, out, torch ? &*torch : nullptr);
 }
 
+/// The weights of a loaded artifact, which may be others at each call. Held, so that none
+/// of other content comes to lie where one of them lay.
+class HeldWeights {
+public:
+  explicit HeldWeights(std::vector<size_t> numbers) : numbers(numbers) {
+    watch.watch(std::move(numbers));
+  }
+
+  bool changed(nb::list arguments) {
+    std::vector<std::vector<int64_t>> sizesAndStrides;
+    std::vector<WeftTensor> views = viewTensors(arguments, sizesAndStrides);
+    std::vector<PyObject *> tensors;
+    for (nb::handle argument : arguments)
+      tensors.push_back(argument.ptr());
+    bool any = watch.changed(tensors, views);
+    if (any) {
+      held.clear();
+      for (size_t number : numbers)
+        held.push_back(PyRef::borrow(tensors[number]));
+    }
+    return any;
+  }
+
+private:
+  std::vector<size_t> numbers;
+  WeightWatch watch;
+  std::vector<PyRef> held;
+};
+
 static void bindCache(nb::module_ &module) {
   nb::class_<rt::Draft>(module, "Draft").def_prop_ro("path", &rt::Draft::path);
   nb::class_<rt::Cache>(module, "Cache", "The folder of compiled artifacts.")
@@ -121,6 +151,10 @@ void bindArtifacts(nb::module_ &module) {
            "Prepare anew what @main keeps of its weights.")
       .def("run", &runProgram, nb::arg("arguments"), nb::arg("results"), nb::arg("host").none(),
            "Run @main on tensors; `host` runs its fallbacks.");
+  nb::class_<HeldWeights>(module, "HeldWeights", "Weights given to a loaded artifact.")
+      .def(nb::init<std::vector<size_t>>(), nb::arg("numbers"))
+      .def("changed", &HeldWeights::changed, nb::arg("arguments"),
+           "Whether those with these numbers differ from the last time this was asked.");
   bindCache(module);
 }
 

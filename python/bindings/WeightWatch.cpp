@@ -3,8 +3,10 @@
 
 #include "runtime/DType.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 namespace weft {
 
@@ -65,14 +67,16 @@ static uint64_t versionOf(PyObject *tensor) {
 bool WeightWatch::changed(const std::vector<PyObject *> &tensors,
                           const std::vector<WeftTensor> &views) {
   bool any = states.empty();
-  if (any) {
-    states.resize(watched.size());
-    for (size_t number : watched)
-      offsets.push_back(sampledOffsets(views[number]));
-  }
+  states.resize(watched.size());
+  samples.resize(watched.size());
   for (size_t i = 0; i < watched.size(); ++i) {
     const WeftTensor &view = views[watched[i]];
-    State now{view.data, versionOf(tensors[watched[i]]), fingerprint(view, offsets[i])};
+    std::span<const int64_t> strides(view.strides, static_cast<size_t>(view.rank));
+    if (any || !std::ranges::equal(strides, samples[i].strides)) {
+      samples[i] = {{strides.begin(), strides.end()}, sampledOffsets(view)};
+      any = true;
+    }
+    State now{view.data, versionOf(tensors[watched[i]]), fingerprint(view, samples[i].offsets)};
     any |= !(now == states[i]);
     states[i] = now;
   }

@@ -21,8 +21,8 @@ public:
   void watch(std::vector<size_t> numbers) { watched = std::move(numbers); }
   bool empty() const { return watched.empty(); }
 
-  /// Whether any watched tensor differs from the last time this was asked. Their sizes and
-  /// strides are always the same.
+  /// Whether any watched tensor differs from the last time this was asked. Their sizes are
+  /// always the same.
   bool changed(const std::vector<PyObject *> &tensors, const std::vector<WeftTensor> &views);
 
 private:
@@ -32,9 +32,14 @@ private:
     uint64_t fingerprint = 0;
     bool operator==(const State &) const = default;
   };
+  /// The elements that are compared, where they lie with these strides.
+  struct Samples {
+    std::vector<int64_t> strides;
+    std::vector<int64_t> offsets; ///< in bytes
+  };
   std::vector<size_t> watched;
   std::vector<State> states;
-  std::vector<std::vector<int64_t>> offsets; ///< of the sampled elements, in bytes
+  std::vector<Samples> samples;
 };
 
 } // namespace weft

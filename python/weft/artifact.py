@@ -37,11 +37,14 @@ class LoadedArtifact:
         self._program = _core.Program(artifact)
         self._host = torch_host(self.manifest)
         self._binding = threading.RLock()
+        self._weights = _core.HeldWeights(bound_arguments(self.manifest))
 
     def __call__(self, *args: torch.Tensor, **kwargs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The program's results, for arguments in the signature's order or by name.
 
-        Weights may change between calls; what was prepared from them is prepared anew.
+        Weights may change between calls, or be other ones: what was prepared from them is
+        prepared anew. Those it was prepared from last are kept alive. A change that leaves
+        the version counter alone is found by samples; WEFT_CHECK_WEIGHTS=1 compares all.
         Raises: errors.ArgumentError, naming the argument, what was expected and what was
         found; errors.AssertError, if a check inside the program fails; errors.Error under a
         torch mode that gives tensors another meaning.
@@ -53,7 +56,7 @@ class LoadedArtifact:
         if self._program.has_bind:
             # Another thread may call with other weights: theirs must not come between.
             with self._binding:
-                self._program.bind(arguments, self._host)
+                self._bind(arguments)
                 self._program.run(arguments, results, self._host)
         else:
             self._program.run(arguments, results, self._host)
@@ -63,6 +66,14 @@ class LoadedArtifact:
                 source = arguments[index] if kind == "argument" else results[index]
                 results[number].copy_(source.detach())
         return tuple(results)
+
+    def _bind(self, arguments: list[torch.Tensor]) -> None:
+        weights = self._weights
+        if weights.changed(arguments):
+            # Until it has succeeded, nothing is known to be prepared.
+            self._weights = _core.HeldWeights(bound_arguments(self.manifest))
+            self._program.bind(arguments, self._host)
+            self._weights = weights
 
     def __repr__(self) -> str:
         return f"<weft artifact {self.path}>"
@@ -79,6 +90,13 @@ class LoadedArtifact:
                 f"expected {len(names)} arguments ({', '.join(names)}), found {found}"
             )
         return [*args, *(kwargs[name] for name in rest)]
+
+
+def bound_arguments(manifest: dict[str, Any]) -> list[int]:
+    """The arguments of @main from which @bind prepares something."""
+    names = [argument["name"] for argument in manifest["entries"]["main"]["arguments"]]
+    bind = manifest["entries"].get("bind", {"arguments": []})
+    return [names.index(argument["name"]) for argument in bind["arguments"]]
 
 
 def _allocate(spec: dict[str, Any]) -> torch.Tensor:

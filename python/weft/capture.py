@@ -20,6 +20,8 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from weft.frontend import InputSource
+from weft.naming import input_namer
 from weft.references import References, find_references
 from weft.replica import Replica, replicate
 from weft.signature import Declined, HasEffects, register_dataclasses
@@ -28,10 +30,12 @@ from weft.state import snapshot
 
 @dataclass
 class Captured:
-    """A program, and how to find the live tensor that it calls by a name."""
+    """A program, how to find the live tensor that it calls by a name, and what the user
+    calls an input (None: what the program does)."""
 
     program: torch.export.ExportedProgram
     resolve: Callable[[str], torch.Tensor]
+    name: Callable[[InputSource], str | None] = lambda source: None
 
 
 class Tracing:
@@ -69,7 +73,8 @@ class Tracing:
             _refuse_effects(root)
             raise Declined(f"torch.export: {_first_line(error)}", _user_line(error)) from error
         _refuse_effects(root)
-        return Captured(program, lambda name: operator.attrgetter(name)(root))
+        namer = input_namer(self.target, args, kwargs)
+        return Captured(program, lambda name: operator.attrgetter(name)(root), namer)
 
 
 class Given:

@@ -229,7 +229,7 @@ class Compiled:
             finally:
                 state.restore()
             seconds = {"capture": time.perf_counter() - start}
-            made = specialize(captured.program, signature, captured.resolve, self.options)
+            made = specialize(captured, signature, self.options)
             made.seconds = {**seconds, **made.seconds}
             return made
         except HasEffects as why:

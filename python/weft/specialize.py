@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from weft import _core, frontend
+from weft.artifact import bound_arguments
 from weft.builds import Build, Options, build
+from weft.capture import Captured
 from weft.fallbacks import draws_random_numbers, torch_host
 from weft.frontend.dtypes import DTYPES
 from weft.signature import Signature, describe_outputs
@@ -51,18 +53,17 @@ def declined(signature: Signature, reason: str, location: str | None) -> Special
 
 
 def specialize(
-    exported: torch.export.ExportedProgram,
+    captured: Captured,
     signature: Signature,
-    resolve: Callable[[str], torch.Tensor],
     options: Options,
 ) -> Specialized:
-    """Compiles `exported` for calls of `signature`.
+    """Compiles what was captured for calls of `signature`.
 
-    resolve: the live tensor of a parameter's or buffer's name.
     Raises: frontend.Unsupported, errors.CompileError.
     """
     start = time.perf_counter()
-    lowered = frontend.lower(exported)
+    exported, resolve = captured.program, captured.resolve
+    lowered = frontend.lower(exported, captured.name)
     seconds = {"lower": time.perf_counter() - start}
     built = build(lowered.graph, options)
     seconds["build"] = time.perf_counter() - start - seconds["lower"]
@@ -79,7 +80,7 @@ def specialize(
         outputs=describe_outputs(exported.call_spec.out_spec, wiring.leaves()),
         random=_random_state(manifest),
         host=torch_host(manifest),
-        watched=_watched(manifest),
+        watched=bound_arguments(manifest),
     )
     return Specialized(
         core,
@@ -174,13 +175,6 @@ def _result_layouts(
         other = (None, None) if same else (shape, tuple(wanted))
         layouts.append((shape, strides, DTYPES[result["dtype"]], *other))
     return layouts
-
-
-def _watched(manifest: dict[str, Any]) -> list[int]:
-    """The arguments of @main from which @bind prepares something."""
-    names = [argument["name"] for argument in manifest["entries"]["main"]["arguments"]]
-    bind = manifest["entries"].get("bind", {"arguments": []})
-    return [names.index(argument["name"]) for argument in bind["arguments"]]
 
 
 def _random_state(manifest: dict[str, Any]) -> tuple | None:

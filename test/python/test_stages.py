@@ -91,8 +91,7 @@ def test_an_artifact_alone():
     loaded = weft.load(compiled.artifact_path)
     kinds = {spec["name"]: spec["kind"] for spec in loaded.signature}
     arguments = {
-        name: x if kind == "input" else model.get_parameter(name.removeprefix("m0."))
-        for name, kind in kinds.items()
+        name: x if kind == "input" else model.get_parameter(name) for name, kind in kinds.items()
     }
     assert sorted(kinds.values()) == ["input"] + ["weight"] * 4
     torch.testing.assert_close(loaded(**arguments)[0], expected, rtol=0, atol=0)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -42,10 +42,13 @@ _MUTATIONS = {
 _MAX_LITERAL = 16
 
 
-def lower(program: ExportedProgram) -> Lowered:
+def lower(
+    program: ExportedProgram, name_of: Callable[[InputSource], str | None] = lambda source: None
+) -> Lowered:
     """The graph of an exported program, and how to feed and read it.
 
-    Deterministic, without MLIR; the program is left as it is.
+    Deterministic, without MLIR; the program is left as it is. name_of: the name of an input
+    in the graph, None for the program's own.
 
     Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
     sizes, element types outside the dialect at its border, tensors that are not on the CPU.
@@ -57,7 +60,7 @@ def lower(program: ExportedProgram) -> Lowered:
     sources: dict[int, InputSource] = {}
     env: dict[torch.fx.Node, Any] = {}
     for node, source in _inputs(functional):
-        env[node] = _feed(walk, node, source)
+        env[node] = _feed(walk, node, source, name_of)
         if isinstance(env[node], Value) and source is not None:
             sources[id(env[node])] = source
     values = walk.run(functional.graph, env)
@@ -119,7 +122,12 @@ def _source(program, node: torch.fx.Node, spec: InputSpec, users) -> InputSource
     raise Unsupported(f"an input of kind {spec.kind.name.lower()}")
 
 
-def _feed(walk: Walk, node: torch.fx.Node, source: InputSource | None) -> Value | Any:
+def _feed(
+    walk: Walk,
+    node: torch.fx.Node,
+    source: InputSource | None,
+    name_of: Callable[[InputSource], str | None],
+) -> Value | Any:
     """The value of a placeholder: a graph input, a constant of the graph, or a number."""
     if source is None:
         return node.meta["val"]
@@ -136,7 +144,9 @@ def _feed(walk: Walk, node: torch.fx.Node, source: InputSource | None) -> Value 
         return walk.builder.dense(source.tensor)
     entry = Value(value.dtype, tuple(value.shape))
     order = _order(value) or range(value.dim())
-    name = source.name or node.name
+    name = name_of(source) or source.name or node.name
+    while any(name == other.name for other in walk.graph.inputs):
+        name += "_"
     return walk.graph.add_input(name, _GRAPH_KINDS[source.kind], order, entry)
 
 
