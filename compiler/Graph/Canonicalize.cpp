@@ -136,6 +136,75 @@ void GatherOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
   patterns.add(gatherByIotas);
 }
 
+/// Whether all of `indices` along their last dim are the same.
+static bool repeatsAlongLast(Value indices) {
+  int64_t last = tensorType(indices).getRank() - 1;
+  if (auto iota = indices.getDefiningOp<IotaOp>())
+    return static_cast<int64_t>(iota.getDim()) != last;
+  auto broadcast = indices.getDefiningOp<BroadcastInDimOp>();
+  if (!broadcast)
+    return false;
+  const int64_t *place = llvm::find(broadcast.getDims(), last);
+  return place == broadcast.getDims().end() ||
+         broadcast.getOperand().getType().getShape().back() == 1;
+}
+
+/// One of what `indices` repeat along their last dim.
+static Value withoutLastDim(Value indices, PatternRewriter &rewriter) {
+  RankedTensorType type = tensorType(indices);
+  int64_t last = type.getRank() - 1;
+  auto shorter = RankedTensorType::get(type.getShape().drop_back(), type.getElementType());
+  if (auto iota = indices.getDefiningOp<IotaOp>())
+    return IotaOp::create(rewriter, iota.getLoc(), shorter, iota.getDim());
+  auto broadcast = indices.getDefiningOp<BroadcastInDimOp>();
+  Value source = broadcast.getOperand();
+  ArrayRef<int64_t> dims = broadcast.getDims();
+  if (llvm::is_contained(dims, last)) {
+    dims = dims.drop_back();
+    source = ReshapeOp::create(
+        rewriter, broadcast.getLoc(),
+        RankedTensorType::get(tensorType(source).getShape().drop_back(), type.getElementType()),
+        source);
+  }
+  return BroadcastInDimOp::create(rewriter, broadcast.getLoc(), shorter, source, dims);
+}
+
+/// Updates whose indices count through a whole dim, while the other indices stay, are
+/// updates by slices: scatter_add along dim 0 with an index that was expanded.
+static LogicalResult scatterBySlices(ScatterOp op, PatternRewriter &rewriter) {
+  RankedTensorType type = op.getOperand().getType();
+  int64_t last = tensorType(op.getIndices().front()).getRank() - 1;
+  std::optional<unsigned> counting;
+  for (auto [number, indices, dim] : llvm::enumerate(op.getIndices(), op.getIndexedDims())) {
+    auto iota = indices.getDefiningOp<IotaOp>();
+    if (!counting && iota && static_cast<int64_t>(iota.getDim()) == last &&
+        iota.getType().getShape().back() == type.getDimSize(dim))
+      counting = number;
+    else if (last < 0 || !repeatsAlongLast(indices))
+      return rewriter.notifyMatchFailure(op, "indices change along their last dim");
+  }
+  if (!counting || op.getIndices().size() < 2)
+    return rewriter.notifyMatchFailure(op, "no indices count");
+  int64_t whole = op.getIndexedDims()[*counting];
+  for (int64_t dim = 0; dim < whole; ++dim)
+    if (!llvm::is_contained(op.getIndexedDims(), dim))
+      return rewriter.notifyMatchFailure(op, "dims that are not indexed stand ahead");
+  SmallVector<Value> indices;
+  SmallVector<int64_t> dims;
+  for (auto [number, each, dim] : llvm::enumerate(op.getIndices(), op.getIndexedDims()))
+    if (number != *counting) {
+      indices.push_back(withoutLastDim(each, rewriter));
+      dims.push_back(dim);
+    }
+  rewriter.replaceOpWithNewOp<ScatterOp>(op, op.getType(), op.getKind(), op.getOperand(),
+                                         op.getUpdates(), indices, dims);
+  return success();
+}
+
+void ScatterOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(scatterBySlices);
+}
+
 //===----------------------------------------------------------------------===//
 // Elementwise ops ahead of broadcasts
 //===----------------------------------------------------------------------===//

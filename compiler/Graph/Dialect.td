@@ -40,6 +40,10 @@ def Weft_ReduceKind : Weft_Enum<"ReduceKind", "how a reduction combines",
     ["sum", "prod", "max", "min", "any", "all"]>;
 def Weft_ReduceKindAttr : Weft_EnumAttr<Weft_ReduceKind, "reduce_kind">;
 
+def Weft_ScatterKind : Weft_Enum<"ScatterKind", "what an update does to an element",
+    ["set", "sum", "prod", "max", "min"]>;
+def Weft_ScatterKindAttr : Weft_EnumAttr<Weft_ScatterKind, "scatter_kind">;
+
 def Weft_ComparePredicate : Weft_Enum<"ComparePredicate", "comparison",
     ["eq", "ne", "lt", "le", "gt", "ge"]>;
 def Weft_ComparePredicateAttr : Weft_EnumAttr<Weft_ComparePredicate, "predicate">;

@@ -1,33 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Verifiers and type inference of the ops that read where tensors of indices say.
+// Verifiers and type inference of the ops that read and write where tensors of indices say.
 #include "compiler/Graph/Constraints.h"
 
 using namespace mlir;
 using namespace weft;
 
-LogicalResult GatherOp::check(Adaptor op, ErrorFn error) {
-  if (op.getIndices().empty() || op.getIndices().size() != op.getIndexedDims().size())
-    return error() << "expected one tensor of indices per indexed dim ("
-                   << op.getIndexedDims().size() << ", at least 1), found "
-                   << op.getIndices().size();
-  if (failed(checkDims("indexedDims", op.getIndexedDims(), tensorType(op.getOperand()).getRank(),
-                       error)))
+/// `indices` are tensors of one shape, one for each of `indexedDims` of a tensor of `rank`.
+static LogicalResult checkIndices(ValueRange indices, ArrayRef<int64_t> indexedDims, int64_t rank,
+                                  ErrorFn error) {
+  if (indices.empty() || indices.size() != indexedDims.size())
+    return error() << "expected one tensor of indices per indexed dim (" << indexedDims.size()
+                   << ", at least 1), found " << indices.size();
+  if (failed(checkDims("indexedDims", indexedDims, rank, error)))
     return failure();
-  ArrayRef<int64_t> shape = tensorType(op.getIndices().front()).getShape();
-  for (auto [number, indices] : llvm::enumerate(op.getIndices()))
-    if (failed(checkShape("indices " + std::to_string(number), indices, shape, error)))
+  ArrayRef<int64_t> shape = tensorType(indices.front()).getShape();
+  for (auto [number, each] : llvm::enumerate(indices))
+    if (failed(checkShape("indices " + std::to_string(number), each, shape, error)))
       return failure();
+  return success();
+}
+
+/// The shape of the indices, then the dims of `operand` that are not indexed.
+static SmallVector<int64_t> indexedShape(Value operand, Value indices,
+                                         ArrayRef<int64_t> indexedDims) {
+  SmallVector<int64_t> shape(tensorType(indices).getShape());
+  for (auto [dim, size] : llvm::enumerate(tensorType(operand).getShape()))
+    if (!llvm::is_contained(indexedDims, static_cast<int64_t>(dim)))
+      shape.push_back(size);
+  return shape;
+}
+
+LogicalResult GatherOp::check(Adaptor op, ErrorFn error) {
+  RankedTensorType type = tensorType(op.getOperand());
+  if (failed(checkIndices(op.getIndices(), op.getIndexedDims(), type.getRank(), error)))
+    return failure();
   for (int64_t dim : op.getIndexedDims())
-    if (tensorType(op.getOperand()).getDimSize(dim) == 0 && llvm::product_of(shape) != 0)
+    if (type.getDimSize(dim) == 0 && tensorType(op.getIndices().front()).getNumElements() != 0)
       return error() << "expected indexed dim " << dim << " to hold an element, found size 0";
   return success();
 }
 
 SmallVector<Type> GatherOp::infer(Adaptor op) {
+  return {RankedTensorType::get(
+      indexedShape(op.getOperand(), op.getIndices().front(), op.getIndexedDims()),
+      tensorType(op.getOperand()).getElementType())};
+}
+
+LogicalResult ScatterOp::check(Adaptor op, ErrorFn error) {
   RankedTensorType type = tensorType(op.getOperand());
-  SmallVector<int64_t> shape(tensorType(op.getIndices().front()).getShape());
-  for (auto [dim, size] : llvm::enumerate(type.getShape()))
-    if (!llvm::is_contained(op.getIndexedDims(), static_cast<int64_t>(dim)))
-      shape.push_back(size);
-  return {RankedTensorType::get(shape, type.getElementType())};
+  if (failed(checkIndices(op.getIndices(), op.getIndexedDims(), type.getRank(), error)))
+    return failure();
+  SmallVector<int64_t> shape =
+      indexedShape(op.getOperand(), op.getIndices().front(), op.getIndexedDims());
+  if (failed(checkShape("updates", op.getUpdates(), shape, error)) ||
+      failed(checkSameElement("operand", op.getOperand(), "updates", op.getUpdates(), error)))
+    return failure();
+  bool counts = op.getKind() == ScatterKind::sum || op.getKind() == ScatterKind::prod;
+  if (counts && type.getElementType().isInteger(1))
+    return error() << "expected elements other than i1 to combine by "
+                   << stringifyScatterKind(op.getKind()) << ", found " << type.getElementType();
+  return success();
+}
+
+SmallVector<Type> ScatterOp::infer(Adaptor op) {
+  RankedTensorType type = tensorType(op.getOperand());
+  return {RankedTensorType::get(type.getShape(), type.getElementType())};
+}
+
+/// Nothing to write.
+OpFoldResult ScatterOp::fold(FoldAdaptor) {
+  bool writes = tensorType(getUpdates()).getNumElements() != 0;
+  return writes || getOperand().getType() != getType() ? OpFoldResult() : getOperand();
 }

@@ -21,7 +21,7 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
     if (!isa<linalg::GenericOp, linalg::FillOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
              tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::PadOp, tensor::EmptyOp,
              tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp, AttentionOp,
-             CumulativeOp>(op))
+             CumulativeOp, ScatterOp>(op))
       return op.emitError("no emitter follows '") << op.getName() << "'";
   return success();
 }
@@ -33,6 +33,8 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   SmallVector<LogicalResult (*)(KernelFunction &)> emitters;
   if (kind == "attention")
     emitters = {emitAttention};
+  else if (kind == "scatter")
+    emitters = {emitScatter};
   else if (kind == "contraction")
     emitters = {emitContraction, emitDotProduct, emitNest};
   else

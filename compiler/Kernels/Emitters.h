@@ -20,6 +20,9 @@ llvm::LogicalResult emitDotProduct(KernelFunction &kernel);
 /// One weft.attention.
 llvm::LogicalResult emitAttention(KernelFunction &kernel);
 
+/// One weft.scatter.
+llvm::LogicalResult emitScatter(KernelFunction &kernel);
+
 } // namespace weft
 
 #endif

@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Scans.h"
+#include "compiler/Kernels/CombiningKind.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace weft;
-
-static vector::CombiningKind combiningKindOf(ReduceKind kind, Type element) {
-  bool floating = isa<FloatType>(element);
-  switch (kind) {
-  case ReduceKind::sum:
-    return vector::CombiningKind::ADD;
-  case ReduceKind::prod:
-    return vector::CombiningKind::MUL;
-  case ReduceKind::max:
-    return floating ? vector::CombiningKind::MAXIMUMF : vector::CombiningKind::MAXSI;
-  case ReduceKind::min:
-    return floating ? vector::CombiningKind::MINIMUMF : vector::CombiningKind::MINSI;
-  case ReduceKind::any:
-    return vector::CombiningKind::OR;
-  case ReduceKind::all:
-    return vector::CombiningKind::AND;
-  }
-  llvm_unreachable("unknown reduction");
-}
 
 void weft::emitScan(PointEmitter &point, const ScanDemand &scan, const Buffer &line) {
   OpBuilder &builder = point.builder;

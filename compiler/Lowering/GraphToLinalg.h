@@ -27,6 +27,8 @@ void populateDotToLinalg(mlir::RewritePatternSet &patterns, const mlir::TypeConv
 void populateConvToLinalg(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter);
 void populateGatherToLinalg(mlir::RewritePatternSet &patterns,
                             const mlir::TypeConverter &converter);
+void populateScatterToLinalg(mlir::RewritePatternSet &patterns,
+                             const mlir::TypeConverter &converter);
 
 using BodyFn = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 

@@ -86,6 +86,8 @@ IterationStructure StructureBuilder::finish() {
   };
   if (isa<CompositeOpInterface>(op))
     structure.kind = IterationKind::Composite;
+  else if (isa<ScatterOp>(op))
+    structure.kind = IterationKind::Isolated;
   else if (llvm::is_contained(structure.blocked, true))
     structure.kind = IterationKind::Contraction;
   else if (llvm::is_contained(structure.loops, LoopKind::Scan) ||
@@ -197,6 +199,13 @@ void describe(GatherOp op, StructureBuilder &builder) {
   }
   for (unsigned number = 1; number < op->getNumOperands(); ++number)
     builder.operand(number) = TensorAccess(result.begin(), result.begin() + indexRank);
+}
+
+void describe(ScatterOp op, StructureBuilder &builder) {
+  builder.operand(0) = builder.loopsOfResult();
+  for (unsigned number = 1; number < op->getNumOperands(); ++number)
+    for (DimAccess &dim : builder.operand(number))
+      dim.kind = DimAccessKind::Computed;
 }
 
 //===----------------------------------------------------------------------===//
@@ -381,8 +390,8 @@ std::optional<IterationStructure> weft::getIterationStructure(Operation *op) {
   bool known = llvm::TypeSwitch<Operation *, bool>(op)
                    .Case<ConstantOp, IotaOp>([&](auto) { return builder.loopsOfResult(), true; })
                    .Case<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp,
-                         ReverseOp, GatherOp, ReduceOp, ArgReduceOp, CumulativeOp, ReduceWindowOp,
-                         DotGeneralOp, MultiDotOp, ConvOp, AttentionOp>(
+                         ReverseOp, GatherOp, ScatterOp, ReduceOp, ArgReduceOp, CumulativeOp,
+                         ReduceWindowOp, DotGeneralOp, MultiDotOp, ConvOp, AttentionOp>(
                        [&](auto typed) { return describe(typed, builder), true; })
                    .Default([&](Operation *other) {
                      if (!other->hasTrait<OpTrait::Elementwise>() && !isa<RelayoutOp>(other))

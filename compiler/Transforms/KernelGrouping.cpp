@@ -44,7 +44,7 @@ private:
 
 static bool isAnchor(const IterationStructure &structure) {
   return structure.kind == IterationKind::Window || structure.kind == IterationKind::Contraction ||
-         structure.kind == IterationKind::Composite;
+         structure.kind == IterationKind::Composite || structure.kind == IterationKind::Isolated;
 }
 
 /// Ops with effects have groups of their own while we look for cycles.
@@ -174,6 +174,8 @@ static bool isPointwise(Operation *op, const IterationStructure &structure) {
 /// possibly under another row-major shape; a composite stores its result through views.
 static bool fitsBehind(Operation *op, const IterationStructure &structure,
                        const IterationStructure &anchor) {
+  if (anchor.kind == IterationKind::Isolated)
+    return false;
   if (anchor.kind == IterationKind::Composite)
     return structure.isBlockView() && structure.isExact();
   bool isReshape = structure.isBlockView() && structure.keepsElementOrder() &&

@@ -128,7 +128,7 @@ static StringRef kindOf(const KernelGroup &group, const FusionGraph &graph) {
     IterationKind kind = graph.getStructure(group.anchor)->kind;
     if (kind == IterationKind::Contraction)
       return "contraction";
-    if (kind == IterationKind::Composite)
+    if (kind == IterationKind::Composite || kind == IterationKind::Isolated)
       return group.anchor->getName().stripDialect();
   }
   return "nest";

@@ -7,6 +7,7 @@ a graph whose explicit types disagree with them fails here.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -311,6 +312,28 @@ def _gather(node, attrs: Attrs, xs, types):
     kept = [d for d in range(x.dim()) if d not in dims]
     clamped = [i.clamp(0, max(x.shape[d] - 1, 0)) for d, i in zip(dims, indices)]
     return x.permute([*dims, *kept])[tuple(clamped)]
+
+
+@evaluates("scatter")
+def _scatter(node, attrs: Attrs, xs, types):
+    x, updates, *indices = xs
+    dims = attrs["indexedDims"]
+    assert x.dtype == updates.dtype and len(indices) == len(dims), node
+    kept = [d for d in range(x.dim()) if d not in dims]
+    result = x.clone()
+    view = result.permute([*dims, *kept])
+    for at in itertools.product(*map(range, indices[0].shape)):
+        place = tuple(int(index[at]) for index in indices)
+        if all(0 <= i < x.shape[d] for i, d in zip(place, dims)):
+            view[place] = _combine(_case(attrs["kind"]), view[place], updates[at])
+    return result
+
+
+def _combine(kind: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if kind == "set":
+        return y
+    assert x.dtype != torch.bool or kind in ("max", "min")
+    return _reduce_one(kind, torch.stack([x, y]), 0)
 
 
 @evaluates("assert")

@@ -213,6 +213,20 @@ class Builder:
         attrs = {"indexedDims": list(dims)}
         return self._one("gather", [x, *indices], attrs, x.dtype, shape, x.bounds)
 
+    def scatter(
+        self,
+        x: Value,
+        updates: Value,
+        indices: Sequence[Value],
+        dims: Sequence[int],
+        kind: str = "set",
+    ) -> Value:
+        """updates: (*indices, *dims of x that are not in `dims`)."""
+        kept = [n for d, n in enumerate(x.shape) if d not in dims]
+        assert updates.shape == (*indices[0].shape, *kept), (x, updates, indices, dims)
+        attrs = {"kind": enum("scatter_kind", kind), "indexedDims": list(dims)}
+        return self._one("scatter", [x, updates, *indices], attrs, x.dtype, x.shape)
+
     def check(self, condition: Value, message: str) -> None:
         """weft.assert, on one element."""
         if condition.rank:

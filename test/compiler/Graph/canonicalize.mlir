@@ -145,3 +145,33 @@ func.func @attention_mask(%keys: tensor<2x8xi1>) -> tensor<2x1x8x8xf32> {
   %10 = weft.select %9, %seen, %hidden : tensor<2x1x8x8xi1>, tensor<2x1x8x8xf32>
   return %10 : tensor<2x1x8x8xf32>
 }
+
+// An expanded index writes slices.
+// CHECK-LABEL: @scatter_by_slices
+// CHECK-SAME: %[[X:.*]]: tensor<9x4xf32>, %[[U:.*]]: tensor<3x4xf32>, %[[I:.*]]: tensor<3xi64>
+// CHECK-NEXT: %[[S:.*]] = weft.scatter <sum> %[[U]] into %[[X]][%[[I]]] dims [0] : tensor<3x4xf32> into tensor<9x4xf32>, tensor<3xi64> -> tensor<9x4xf32>
+// CHECK-NEXT: return %[[S]]
+func.func @scatter_by_slices(%x: tensor<9x4xf32>, %u: tensor<3x4xf32>, %i: tensor<3xi64>) -> tensor<9x4xf32> {
+  %column = weft.reshape %i : tensor<3xi64> -> tensor<3x1xi64>
+  %row = weft.broadcast_in_dim %column dims [0, 1] : tensor<3x1xi64> -> tensor<3x4xi64>
+  %along = weft.iota 1 : tensor<3x4xi64>
+  %0 = weft.scatter <sum> %u into %x[%row, %along] dims [0, 1]
+    : tensor<3x4xf32> into tensor<9x4xf32>, tensor<3x4xi64>, tensor<3x4xi64> -> tensor<9x4xf32>
+  return %0 : tensor<9x4xf32>
+}
+
+// Not where only part of the dim is counted, nor where the other index changes too.
+// CHECK-LABEL: @scatter_parts
+// CHECK: weft.scatter <set> %{{.*}} dims [0, 1]
+// CHECK: weft.scatter <set> %{{.*}} dims [0, 1]
+func.func @scatter_parts(%x: tensor<9x4xf32>, %u: tensor<3x2xf32>, %v: tensor<3x4xf32>, %i: tensor<3xi64>,
+                         %j: tensor<3x4xi64>) -> (tensor<9x4xf32>, tensor<9x4xf32>) {
+  %row = weft.broadcast_in_dim %i dims [0] : tensor<3xi64> -> tensor<3x2xi64>
+  %short = weft.iota 1 : tensor<3x2xi64>
+  %0 = weft.scatter <set> %u into %x[%row, %short] dims [0, 1]
+    : tensor<3x2xf32> into tensor<9x4xf32>, tensor<3x2xi64>, tensor<3x2xi64> -> tensor<9x4xf32>
+  %along = weft.iota 1 : tensor<3x4xi64>
+  %1 = weft.scatter <set> %v into %x[%j, %along] dims [0, 1]
+    : tensor<3x4xf32> into tensor<9x4xf32>, tensor<3x4xi64>, tensor<3x4xi64> -> tensor<9x4xf32>
+  return %0, %1 : tensor<9x4xf32>, tensor<9x4xf32>
+}

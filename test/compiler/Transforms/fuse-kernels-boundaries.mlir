@@ -179,3 +179,25 @@ func.func @ind(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %a: tensor<128x
   %s2 = weft.add %s, %n : tensor<128x128xf32>
   return %s2, %n : tensor<128x128xf32>, tensor<128x128xf32>
 }
+
+// -----
+
+// A scatter is a kernel of its own: what it writes is computed ahead of it, what reads its
+// result comes after it; views of its operands are part of it.
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT: %[[U:.*]] = call @elementwise_0
+// CHECK-NEXT: %[[S:.*]] = call @scatter_0(%[[U]], %{{.*}})
+// CHECK-NEXT: call @elementwise_1(%[[S]])
+// CHECK: func.func private @scatter_0({{.*}}) -> tensor<900x64xf32> attributes {weft.kernel = "scatter"}
+// CHECK: weft.constant
+// CHECK: weft.scatter
+// CHECK-NEXT: return
+func.func @main(%u: tensor<300x64xf32>, %i: tensor<300xi64>) -> tensor<900x64xf32>
+    attributes {weft.entry} {
+  %0 = weft.exp %u : tensor<300x64xf32>
+  %zero = weft.constant dense<0.0> : tensor<900x64xf32>
+  %1 = weft.scatter <sum> %0 into %zero[%i] dims [0]
+    : tensor<300x64xf32> into tensor<900x64xf32>, tensor<300xi64> -> tensor<900x64xf32>
+  %2 = weft.exp %1 : tensor<900x64xf32>
+  return %2 : tensor<900x64xf32>
+}

@@ -13,5 +13,6 @@ from weft.frontend.ops import (  # noqa: F401
     pad,
     pool,
     reduce,
+    scatter,
     shape,
 )

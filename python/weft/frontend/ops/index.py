@@ -14,12 +14,12 @@ import torch
 from weft.frontend.dtypes import is_integer
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
-from weft.frontend.table import Site, dim_of, dims_of, lowers
+from weft.frontend.table import Site, dim_of, lowers
 
 
 @lowers("embedding.default")
 def embedding(site: Site, weight: Value, indices: Value, *_, **__):
-    _check(site, indices, 0, weight.shape[0], "IndexError: index out of range in self")
+    check_range(site, indices, 0, weight.shape[0], "IndexError: index out of range in self")
     return site.builder.gather(weight, [indices], [0])
 
 
@@ -29,7 +29,7 @@ def index_select(site: Site, x: Value, dim, index: Value):
     if not x.rank:
         return x
     dim = dim_of(dim, x.rank)
-    _check(site, index, 0, x.shape[dim], "IndexError: index out of range in self")
+    check_range(site, index, 0, x.shape[dim], "IndexError: index out of range in self")
     rows = b.gather(x, [b.reshape(index, [index.size])], [dim])
     perm = list(range(1, x.rank))
     perm.insert(dim, 0)
@@ -48,26 +48,38 @@ def unsafe_index(site: Site, x: Value, indices: Sequence[Value | None]):
 
 def _index(site: Site, x: Value, indices: Sequence[Value | None], checked: bool) -> Value:
     b = site.builder
+    dims, places = positions(site, x, indices, checked)
+    result = b.gather(x, places, dims)
+    n, before = places[0].rank, leading_dims(dims)
+    perm = [*range(n, n + before), *range(n), *range(n + before, result.rank)]
+    return b.transpose(result, perm)
+
+
+def positions(
+    site: Site, x: Value, indices: Sequence[Value | None], checked: bool
+) -> tuple[list[int], list[Value]]:
+    """The dims that `indices` index, and for each where: of one shape, none negative."""
+    b = site.builder
     dims = [dim for dim, entry in enumerate(indices) if entry is not None]
     given = [indices[dim] for dim in dims]
     if any(not is_integer(entry.dtype) for entry in given):
         raise Decline("an index that is a mask: the result's size depends on data")
     shape = torch.broadcast_shapes(*(entry.shape for entry in given))
-    wrapped = []
+    places = []
     for dim, entry in zip(dims, given):
         entry, size = b.convert(entry, torch.int64), x.shape[dim]
         if checked:
             message = f"IndexError: index is out of bounds for dimension {dim} with size {size}"
-            _check(site, entry, -size, size, message)
-        wrapped.append(b.broadcast(_wrap(site, entry, size), shape))
-    result = b.gather(x, wrapped, dims)
-    # The dialect puts the indices' dims in front; torch leaves them where adjacent
-    # indices stand.
-    if dims[-1] - dims[0] + 1 != len(dims):
-        return result
-    n, before = len(shape), dims[0]
-    perm = [*range(n, n + before), *range(n), *range(n + before, result.rank)]
-    return b.transpose(result, perm)
+            check_range(site, entry, -size, size, message)
+        places.append(b.broadcast(wrapped(site, entry, size), shape))
+    return dims, places
+
+
+def leading_dims(dims: Sequence[int]) -> int:
+    """How many of the dims that are not indexed torch puts ahead of those of the indices: the
+    dialect puts the indices' dims in front, torch leaves them where adjacent indices stand.
+    """
+    return dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
 
 
 @lowers("gather.default", "take_along_dim.default")
@@ -85,7 +97,7 @@ def gather(site: Site, x: Value, *args, sparse_grad=False, **kwargs):
         )
     dim, size = dim_of(dim, x.rank), x.shape[dim_of(dim, x.rank)]
     low = 0 if site.target == "aten.gather.default" else -size
-    _check(
+    check_range(
         site,
         index,
         low,
@@ -93,7 +105,7 @@ def gather(site: Site, x: Value, *args, sparse_grad=False, **kwargs):
         f"RuntimeError: index is out of bounds for dimension {dim} with size {size}",
     )
     if low:
-        index = _wrap(site, index, size)
+        index = wrapped(site, index, size)
     index = b.convert(index, torch.int64)
     indices = [index if d == dim else b.iota(torch.int64, index.shape, d) for d in range(x.rank)]
     return b.gather(x, indices, range(x.rank))
@@ -103,37 +115,19 @@ def gather(site: Site, x: Value, *args, sparse_grad=False, **kwargs):
 def diagonal(site: Site, x: Value, offset=0, dim1=0, dim2=1):
     b = site.builder
     dims = [dim_of(dim1, x.rank), dim_of(dim2, x.rank)]
-    length = site.shape[-1]
-    at = b.iota(torch.int64, [length], 0)
-    shifted = b.scalar("add", at, abs(offset)) if offset else at
-    pair = [at, shifted] if offset >= 0 else [shifted, at]
-    result = b.gather(x, pair, dims) if dims[0] < dims[1] else b.gather(x, pair[::-1], dims[::-1])
+    result = b.gather(x, diagonal_places(site, offset, site.shape[-1]), dims)
     return b.transpose(result, [*range(1, result.rank), 0])
 
 
-@lowers("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(site: Site, x: Value, dim, index: Value, value):
-    """Chosen where any of the indices meets the position."""
+def diagonal_places(site: Site, offset: int, length: int) -> list[Value]:
+    """Where the elements of a diagonal stand: the indices along both its dims."""
     b = site.builder
-    if not x.rank:
-        return site.operand(value, x.dtype)
-    (dim,) = dims_of(dim, x.rank)
-    size = x.shape[dim]
-    _check(
-        site,
-        index,
-        -size,
-        size,
-        f"IndexError: index is out of bounds for dimension {dim} with size {size}",
-    )
-    index = _wrap(site, b.convert(b.reshape(index, [index.size]), torch.int64), size)
-    table = [index.size, size]
-    hit = b.compare("eq", b.along(index, 0, table), b.iota(torch.int64, table, 1))
-    chosen = b.along(b.reduce("any", hit, [0]), dim, x.shape)
-    return b.select(chosen, site.operand(value, x.dtype), x)
+    at = b.iota(torch.int64, [length], 0)
+    shifted = b.scalar("add", at, abs(offset)) if offset else at
+    return [at, shifted] if offset >= 0 else [shifted, at]
 
 
-def _check(site: Site, index: Value, low: int, size: int, message: str) -> None:
+def check_range(site: Site, index: Value, low: int, size: int, message: str) -> None:
     """Asserts low <= index < size as far as it is not known."""
     b = site.builder
     known = index.bounds or (-(2**63), 2**63)
@@ -149,7 +143,7 @@ def _check(site: Site, index: Value, low: int, size: int, message: str) -> None:
     b.check(condition, message)
 
 
-def _wrap(site: Site, index: Value, size: int) -> Value:
+def wrapped(site: Site, index: Value, size: int) -> Value:
     """Negative indices count from the end."""
     b = site.builder
     if index.bounds is not None and index.bounds[0] >= 0:

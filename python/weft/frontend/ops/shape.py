@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import torch
+
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.table import Site, dim_of, dims_of, lowers
@@ -158,11 +160,16 @@ def repeat_interleave(site: Site, x: Value, repeats, dim=None, output_size=None)
 
 @lowers("slice_scatter.default")
 def slice_scatter(site: Site, x: Value, source: Value, dim=0, start=None, end=None, step=1):
+    b = site.builder
     dim = dim_of(dim, x.rank)
-    start, limit, step = slice(start, end, step).indices(x.shape[dim])
-    if step != 1:
-        raise Decline(f"slice_scatter with step {step}")
-    return _replace(site, x, site.builder.convert(source, x.dtype), dim, start)
+    start, _, step = slice(start, end, step).indices(x.shape[dim])
+    source = b.convert(source, x.dtype)
+    if step == 1:
+        return _replace(site, x, source, dim, start)
+    count = b.iota(torch.int64, [source.shape[dim]], 0)
+    place = b.scalar("add", b.scalar("mul", count, step), start)
+    updates = b.transpose(source, [dim, *(d for d in range(x.rank) if d != dim)])
+    return b.scatter(x, updates, [place], [dim])
 
 
 @lowers("select_scatter.default")
