@@ -9,6 +9,7 @@ include "compiler/Graph/Shape.td"
 include "compiler/Graph/Reduce.td"
 include "compiler/Graph/Contract.td"
 include "compiler/Graph/Index.td"
+include "compiler/Graph/Order.td"
 include "compiler/Graph/Effects.td"
 include "compiler/Graph/Composite.td"
 

@@ -21,7 +21,7 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
     if (!isa<linalg::GenericOp, linalg::FillOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
              tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::PadOp, tensor::EmptyOp,
              tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp, AttentionOp,
-             CumulativeOp, ScatterOp>(op))
+             CumulativeOp, ScatterOp, SortOp>(op))
       return op.emitError("no emitter follows '") << op.getName() << "'";
   return success();
 }
@@ -35,6 +35,8 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
     emitters = {emitAttention};
   else if (kind == "scatter")
     emitters = {emitScatter};
+  else if (kind == "sort")
+    emitters = {emitSort};
   else if (kind == "contraction")
     emitters = {emitContraction, emitDotProduct, emitNest};
   else

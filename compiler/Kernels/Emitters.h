@@ -23,6 +23,9 @@ llvm::LogicalResult emitAttention(KernelFunction &kernel);
 /// One weft.scatter.
 llvm::LogicalResult emitScatter(KernelFunction &kernel);
 
+/// One weft.sort.
+llvm::LogicalResult emitSort(KernelFunction &kernel);
+
 } // namespace weft
 
 #endif

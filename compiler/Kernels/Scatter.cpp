@@ -35,7 +35,7 @@ public:
 
   void plan();
   /// Whether one thread is as fast as several.
-  bool isSerial() const;
+  bool isSerial();
   void emit(bool serial);
 
 private:
@@ -304,7 +304,7 @@ void Scatter::plan() {
   chooseOwned();
 }
 
-bool Scatter::isSerial() const {
+bool Scatter::isSerial() {
   int64_t elements = tensorType(op.getOperand()).getNumElements();
   int64_t updates = tensorType(op.getUpdates()).getNumElements();
   // Dividing work has a price: a barrier, and the caches of two cores.

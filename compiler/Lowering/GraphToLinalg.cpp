@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Pass weft-lower-to-linalg: from graph ops on logical tensors to linalg on physical ones.
 // Expects kernels as fuse-kernels leaves them; leaves weft.attention (on logical tensors,
-// behind casts), weft.cumulative, weft.scatter, weft.assert and weft.torch_fallback (on
+// behind casts), weft.cumulative, weft.scatter, weft.sort, weft.assert and weft.torch_fallback (on
 // physical ones).
 #include "compiler/Lowering/GraphToLinalg.h"
 #include "compiler/Lowering/Passes.h"
@@ -209,6 +209,7 @@ void LowerToLinalg::runOnOperation() {
   populateConvToLinalg(patterns, converter);
   populateGatherToLinalg(patterns, converter);
   populateScatterToLinalg(patterns, converter);
+  populateOrderToLinalg(patterns, converter);
   patterns.add<ConvertAssert, ConvertFallback, ConvertConstant>(converter, context);
 
   ConversionTarget target(*context);
@@ -220,8 +221,8 @@ void LowerToLinalg::runOnOperation() {
     return converter.isSignatureLegal(function.getFunctionType()) &&
            converter.isLegal(&function.getBody());
   });
-  target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp, AssertOp, CumulativeOp, ScatterOp>(
-      [&](Operation *op) { return converter.isLegal(op); });
+  target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp, AssertOp, CumulativeOp, ScatterOp,
+                               SortOp>([&](Operation *op) { return converter.isLegal(op); });
   target.addDynamicallyLegalOp<TorchFallbackOp>(
       [](TorchFallbackOp op) { return op->hasAttr("operand_dtypes"); });
 

@@ -27,6 +27,7 @@ void populateDotToLinalg(mlir::RewritePatternSet &patterns, const mlir::TypeConv
 void populateConvToLinalg(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter);
 void populateGatherToLinalg(mlir::RewritePatternSet &patterns,
                             const mlir::TypeConverter &converter);
+void populateOrderToLinalg(mlir::RewritePatternSet &patterns, const mlir::TypeConverter &converter);
 void populateScatterToLinalg(mlir::RewritePatternSet &patterns,
                              const mlir::TypeConverter &converter);
 

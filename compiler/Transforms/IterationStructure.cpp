@@ -86,7 +86,7 @@ IterationStructure StructureBuilder::finish() {
   };
   if (isa<CompositeOpInterface>(op))
     structure.kind = IterationKind::Composite;
-  else if (isa<ScatterOp>(op))
+  else if (isa<ScatterOp, SortOp>(op))
     structure.kind = IterationKind::Isolated;
   else if (llvm::is_contained(structure.blocked, true))
     structure.kind = IterationKind::Contraction;
@@ -206,6 +206,11 @@ void describe(ScatterOp op, StructureBuilder &builder) {
   for (unsigned number = 1; number < op->getNumOperands(); ++number)
     for (DimAccess &dim : builder.operand(number))
       dim.kind = DimAccessKind::Computed;
+}
+
+void describe(SortOp op, StructureBuilder &builder) {
+  builder.operand(0) = builder.result(1) = builder.loopsOfResult();
+  builder.operand(0)[op.getDim()] = {DimAccessKind::Computed, {}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -387,17 +392,18 @@ std::optional<IterationStructure> weft::getIterationStructure(Operation *op) {
     return std::nullopt;
 
   StructureBuilder builder(op);
-  bool known = llvm::TypeSwitch<Operation *, bool>(op)
-                   .Case<ConstantOp, IotaOp>([&](auto) { return builder.loopsOfResult(), true; })
-                   .Case<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp,
-                         ReverseOp, GatherOp, ScatterOp, ReduceOp, ArgReduceOp, CumulativeOp,
-                         ReduceWindowOp, DotGeneralOp, MultiDotOp, ConvOp, AttentionOp>(
-                       [&](auto typed) { return describe(typed, builder), true; })
-                   .Default([&](Operation *other) {
-                     if (!other->hasTrait<OpTrait::Elementwise>() && !isa<RelayoutOp>(other))
-                       return false;
-                     return describeIdentity(other, builder), true;
-                   });
+  bool known =
+      llvm::TypeSwitch<Operation *, bool>(op)
+          .Case<ConstantOp, IotaOp>([&](auto) { return builder.loopsOfResult(), true; })
+          .Case<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, ReverseOp,
+                GatherOp, ScatterOp, SortOp, ReduceOp, ArgReduceOp, CumulativeOp, ReduceWindowOp,
+                DotGeneralOp, MultiDotOp, ConvOp, AttentionOp>(
+              [&](auto typed) { return describe(typed, builder), true; })
+          .Default([&](Operation *other) {
+            if (!other->hasTrait<OpTrait::Elementwise>() && !isa<RelayoutOp>(other))
+              return false;
+            return describeIdentity(other, builder), true;
+          });
   if (!known)
     return std::nullopt;
   return builder.finish();

@@ -336,6 +336,13 @@ def _combine(kind: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return _reduce_one(kind, torch.stack([x, y]), 0)
 
 
+@evaluates("sort")
+def _sort(node, attrs: Attrs, xs, types):
+    dim, descending = attrs["dim"], attrs["descending"]
+    results = torch.sort(xs[0], dim=dim, descending=descending, stable=True)
+    return [each.narrow(dim, 0, attrs["count"]) for each in results]
+
+
 @evaluates("assert")
 def _assert(node, attrs: Attrs, xs, types):
     if not xs[0].all():

@@ -227,6 +227,15 @@ class Builder:
         attrs = {"kind": enum("scatter_kind", kind), "indexedDims": list(dims)}
         return self._one("scatter", [x, updates, *indices], attrs, x.dtype, x.shape)
 
+    def sort(self, x: Value, dim: int, descending: bool, count: int) -> tuple[Value, Value]:
+        """The first `count` values in order, and their positions."""
+        shape = [count if d == dim else n for d, n in enumerate(x.shape)]
+        attrs = {"dim": dim, "descending": descending, "count": count}
+        types = [(x.dtype, shape), (torch.int64, shape)]
+        values, indices = self.graph.emit("sort", [x], attrs, types)
+        values.bounds, indices.bounds = x.bounds, (0, max(x.shape[dim] - 1, 0))
+        return values, indices
+
     def check(self, condition: Value, message: str) -> None:
         """weft.assert, on one element."""
         if condition.rank:

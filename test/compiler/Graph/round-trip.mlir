@@ -122,11 +122,13 @@ func.func @contract(%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>, %w: tensor<5x4
 // CHECK-LABEL: @index_and_effects
 // CHECK: weft.gather %{{.*}}[%{{.*}}] dims [0] : tensor<9x4xf32>, tensor<2x3xi64> -> tensor<2x3x4xf32>
 // CHECK: weft.scatter <max> %{{.*}} into %{{.*}}[%{{.*}}] dims [0] : tensor<2x3x4xf32> into tensor<9x4xf32>, tensor<2x3xi64> -> tensor<9x4xf32>
+// CHECK: weft.sort %{{.*}} dim 1 descending true count 2 : tensor<9x4xf32> -> tensor<9x2xf32>, tensor<9x2xi64>
 // CHECK: weft.assert %{{.*}}, "index out of range" : tensor<2x3xi1>
 // CHECK: weft.torch_fallback "aten.erfinv.default"(%{{.*}}) "[{\22tensor\22: 0}]" : (tensor<9x4xf32>) -> tensor<9x4xf32>
 func.func @index_and_effects(%t: tensor<9x4xf32>, %i: tensor<2x3xi64>, %c: tensor<2x3xi1>) {
   %0 = weft.gather %t[%i] dims [0] : tensor<9x4xf32>, tensor<2x3xi64> -> tensor<2x3x4xf32>
   %s = weft.scatter <max> %0 into %t[%i] dims [0] : tensor<2x3x4xf32> into tensor<9x4xf32>, tensor<2x3xi64> -> tensor<9x4xf32>
+  %v, %p = weft.sort %t dim 1 descending true count 2 : tensor<9x4xf32> -> tensor<9x2xf32>, tensor<9x2xi64>
   weft.assert %c, "index out of range" : tensor<2x3xi1>
   %1 = weft.torch_fallback "aten.erfinv.default"(%t) "[{\22tensor\22: 0}]" : (tensor<9x4xf32>) -> tensor<9x4xf32>
   return

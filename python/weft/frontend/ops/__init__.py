@@ -10,6 +10,7 @@ from weft.frontend.ops import (  # noqa: F401
     index,
     logic,
     norm,
+    order,
     pad,
     pool,
     reduce,

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sorting and what is made of it. Sorts are stable, whether torch asks for it or not."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from weft.frontend.dtypes import is_float
+from weft.frontend.graph import Value
+from weft.frontend.table import Site, dim_of, lowers
+
+
+@lowers("sort.default")
+def sort(site: Site, x: Value, dim=-1, descending=False):
+    return _sort(site, x, dim, descending)
+
+
+@lowers("sort.stable")
+def stable_sort(site: Site, x: Value, *, stable=None, dim=-1, descending=False):
+    return _sort(site, x, dim, descending)
+
+
+@lowers("argsort.default")
+def argsort(site: Site, x: Value, dim=-1, descending=False):
+    return _sort(site, x, dim, descending)[1]
+
+
+@lowers("argsort.stable")
+def stable_argsort(site: Site, x: Value, *, stable, dim=-1, descending=False):
+    return _sort(site, x, dim, descending)[1]
+
+
+@lowers("msort.default")
+def msort(site: Site, x: Value):
+    return _sort(site, x, 0, False)[0]
+
+
+@lowers("topk.default")
+def topk(site: Site, x: Value, k, dim=-1, largest=True, sorted=True):
+    return _sort(site, x, dim, largest, k)
+
+
+@lowers("kthvalue.default")
+def kthvalue(site: Site, x: Value, k, dim=-1, keepdim=False):
+    return _nth(site, x, k, dim)
+
+
+@lowers("median.dim")
+def median(site: Site, x: Value, dim, keepdim=False):
+    """The lower of two; NaN, at the first one, if there is any."""
+    b = site.builder
+    size = x.shape[dim_of(dim, x.rank)] if x.rank else 1
+    value, index = _nth(site, x, (size + 1) // 2, dim)
+    if not is_float(x.dtype) or not x.rank:
+        return value, index
+    dim = dim_of(dim, x.rank)
+    first = b.arg_reduce("max", x, dim)
+    holds = b.reduce("any", b.compare("ne", x, x), [dim])
+    holds, first = b.reshape(holds, site.shape), b.reshape(first, site.shape)
+    nan = b.constant(math.nan, x.dtype, site.shape)
+    return b.select(holds, nan, value), b.select(holds, first, index)
+
+
+@lowers("median.default")
+def median_of_all(site: Site, x: Value):
+    b = site.builder
+    if not x.size:
+        return b.constant(math.nan, x.dtype)
+    flat = b.reshape(x, [x.size])
+    value, _ = _nth(site, flat, (x.size + 1) // 2, 0)
+    if not is_float(x.dtype):
+        return value
+    holds = b.reduce("any", b.compare("ne", flat, flat), [0])
+    return b.select(holds, b.constant(math.nan, x.dtype), value)
+
+
+def _sort(
+    site: Site, x: Value, dim: int, descending: bool, count: int | None = None
+) -> tuple[Value, Value]:
+    b = site.builder
+    to, dim = b.reshape(x, x.shape or [1]), dim_of(dim, x.rank)
+    count = to.shape[dim] if count is None else count
+    # The dialect orders signed integers.
+    wide = b.convert(to, torch.int16) if x.dtype == torch.uint8 else to
+    values, indices = b.sort(wide, dim, bool(descending), count)
+    shape = x.shape if x.rank == 0 and count else values.shape
+    return b.reshape(b.convert(values, x.dtype), shape), b.reshape(indices, shape)
+
+
+def _nth(site: Site, x: Value, k: int, dim: int) -> tuple[Value, Value]:
+    """The k-th smallest, counted from 1, in the shape of the call's results."""
+    b = site.builder
+    if not x.rank:
+        return x, b.constant(0, torch.int64)
+    dim = dim_of(dim, x.rank)
+    values, indices = _sort(site, x, dim, False, k)
+    return tuple(b.reshape(b.slice(each, dim, k - 1, k), site.shape) for each in (values, indices))
+
+
+# Searches
+
+
+@lowers("searchsorted.Tensor", "searchsorted.Scalar")
+def searchsorted(
+    site: Site, sequence: Value, x, *, out_int32=False, right=False, side=None, sorter=None
+):
+    b = site.builder
+    if sorter is not None:
+        rows = [b.iota(torch.int64, sorter.shape, d) for d in range(sorter.rank - 1)]
+        places = [*rows, b.convert(sorter, torch.int64)]
+        sequence = b.gather(sequence, places, range(sequence.rank))
+    return _search(site, sequence, x, right or side == "right")
+
+
+@lowers("bucketize.Tensor", "bucketize.Scalar")
+def bucketize(site: Site, x, boundaries: Value, *, out_int32=False, right=False):
+    return _search(site, boundaries, x, right)
+
+
+def _search(site: Site, sequence: Value, x, right: bool) -> Value:
+    """How many elements of a row stand ahead of x, by bisection: bit after bit of the count."""
+    b = site.builder
+    dtype = sequence.dtype
+    if isinstance(x, Value):
+        dtype = torch.promote_types(dtype, x.dtype)
+    sequence, x = b.convert(sequence, dtype), site.operand(x, dtype)
+    size = sequence.shape[-1]
+    found = b.constant(0, torch.int64, site.shape)
+    if not size:
+        return site.finish(found)
+    rows = [b.iota(torch.int64, site.shape, d) for d in range(sequence.rank - 1)]
+    for bit in reversed(range(size.bit_length())):
+        probe = b.scalar("add", found, 1 << bit)
+        element = b.gather(sequence, [*rows, b.scalar("sub", probe, 1)], range(sequence.rank))
+        # A NaN stands behind everything.
+        behind = b.unary("not", b.compare("gt" if right else "ge", element, x))
+        ahead = b.binary("and", behind, b.compare("le", probe, size))
+        found = b.select(ahead, probe, found)
+    return site.finish(found)

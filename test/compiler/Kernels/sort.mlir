@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// REQUIRES: avx512
+
+// A short list is filled by insertion; then vectors of keys are compared with its last
+// element, and only where one is better are the elements looked at.
+// CHECK-LABEL: func.func private @top
+// CHECK-SAME:    memref<128xi8>
+// CHECK:         scf.for
+// CHECK:           scf.while
+// CHECK:         scf.for
+// CHECK:           %[[LAST:.*]] = memref.load
+// CHECK:           %[[WORST:.*]] = vector.broadcast %[[LAST]] : i32 to vector<16xi32>
+// CHECK:           arith.cmpi ult, %{{.*}}, %[[WORST]] : vector<16xi32>
+// CHECK:           %[[ANY:.*]] = vector.reduction <or>
+// CHECK:           scf.if %[[ANY]]
+// CHECK:             scf.while
+func.func private @top(%x: tensor<4x1000xf32>) -> (tensor<4x5xf32>, tensor<4x5xi64>)
+    attributes {weft.kernel = "sort"} {
+  %0, %1 = weft.sort %x dim 1 descending true count 5 : tensor<4x1000xf32> -> tensor<4x5xf32>, tensor<4x5xi64>
+  return %0, %1 : tensor<4x5xf32>, tensor<4x5xi64>
+}
+
+// -----
+
+// A whole row of 16-bit keys takes two passes; only the positions are wanted.
+// CHECK-LABEL: func.func private @rows
+// CHECK-COUNT-2: arith.index_castui
+// CHECK:         arith.shrui %{{.*}}, %c8_i16
+// CHECK-NOT:     scf.while
+// CHECK:         memref.store %{{.*}} : memref<4000xi64>
+func.func private @rows(%x: tensor<4x1000xbf16>) -> tensor<4x1000xi64>
+    attributes {weft.kernel = "sort"} {
+  %0, %1 = weft.sort %x dim 1 descending false count 1000 : tensor<4x1000xbf16> -> tensor<4x1000xbf16>, tensor<4x1000xi64>
+  return %1 : tensor<4x1000xi64>
+}

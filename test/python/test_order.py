@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sorting and searching: ties, NaN, zeros, every dim and dtype, short and long rows, threads."""
+
+import math
+
+import frontend_cases
+import pytest
+import torch
+from compiled_cases import check
+
+import weft
+
+FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
+
+SORTS = [
+    lambda x: x.sort(stable=True),
+    lambda x: x.sort(dim=0, descending=True, stable=True),
+    lambda x: x.sort(dim=1, stable=True, descending=True).values,
+    lambda x: x.argsort(dim=1, stable=True),
+    lambda x: x.argsort(dim=2, descending=True, stable=True),
+    lambda x: x.msort(),
+    lambda x: x[0, 0, 0].sort(stable=True),
+    lambda x: x[:, :0].sort(dim=1, stable=True),
+    lambda x: x[:, :1].sort(dim=1, stable=True),
+]
+
+
+def ties(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    x = torch.randint(-9, 9, shape)
+    if dtype == torch.bool:
+        return x > 0
+    return (x if dtype.is_signed else x.abs()).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("function", SORTS)
+def test_graph(function, dtype):
+    torch.manual_seed(0)
+    frontend_cases.check(function, ties((2, 5, 40), dtype))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+def test_stable(dtype):
+    torch.manual_seed(1)
+    check(SORTS, ties((3, 5, 130), dtype))
+
+
+def same_values(found: torch.Tensor, expected: torch.Tensor) -> None:
+    assert torch.equal(found.nan_to_num(9e9), expected.nan_to_num(9e9))
+
+
+@pytest.mark.parametrize("size", [1, 2, 17, 64, 65, 100, 1000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_top(size, dtype):
+    """Ties are in the order of their positions; torch leaves that open."""
+    torch.manual_seed(size)
+    x = ties((7, size), dtype)
+    if dtype.is_floating_point:
+        x[:, ::7] = math.nan
+        x[:, 1::5] = -0.0
+    for count in sorted({1, min(5, size), min(63, size), size // 2 + 1, size}):
+        for largest in (True, False):
+            compiled = weft.compile(lambda x: x.topk(count, 1, largest))  # noqa: B023
+            with torch.no_grad():
+                values, indices = compiled(x)
+            assert not compiled.eager_reasons, compiled.eager_reasons
+            expected = x.sort(dim=1, descending=largest, stable=True)
+            same_values(values, expected.values[:, :count])
+            same_values(values, x.topk(count, 1, largest).values)
+            assert torch.equal(indices, expected.indices[:, :count])
+
+
+def test_worst_order_for_the_list():
+    x = torch.arange(5000.0).repeat(3, 1)
+    check(lambda x: (x.topk(50), x.topk(50, largest=False), x.topk(50, sorted=False)), x)
+
+
+def test_nan_and_zeros():
+    x = torch.tensor([0.0, math.nan, -0.0, math.inf, -math.inf, -math.nan, 1e-45, -1e-45, 0.0])
+    for dtype in FLOATS:
+        for size in (9, 90):
+            y = x.to(dtype).repeat(size // 9)
+            compiled = weft.compile(lambda y: (y.sort(stable=True), y.sort(0, True)))
+            with torch.no_grad():
+                found = compiled(y)
+            for (values, indices), descending in zip(found, (False, True), strict=True):
+                expected = y.sort(descending=descending, stable=True)
+                assert torch.equal(indices, expected.indices)
+                same_values(values, expected.values)
+                # Zeros keep their signs.
+                zeros = expected.values == 0
+                assert torch.equal(values.signbit()[zeros], expected.values.signbit()[zeros])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_order_statistics(dtype):
+    x = torch.randperm(3 * 5 * 101).view(3, 5, 101).to(dtype)
+    check(
+        [
+            lambda x: x.kthvalue(7),
+            lambda x: x.kthvalue(3, 1, keepdim=True),
+            lambda x: x.kthvalue(101),
+            lambda x: x.median(),
+            lambda x: x.median(1),
+            lambda x: x.median(2, keepdim=True),
+            lambda x: x[0, 0, 0].median(),
+            lambda x: x.median(0).values + x[0],
+        ],
+        x,
+    )
+
+
+def test_median_of_nan():
+    x = torch.randn(4, 9)
+    x[1, 3] = x[1, 5] = x[2, 8] = math.nan
+    check([lambda x: x.median(1), lambda x: x.median(0), lambda x: x.median()], x)
+
+
+def test_threads_make_no_difference():
+    torch.manual_seed(4)
+    x = ties((37, 1500), torch.float32)
+    compiled = check(lambda x: (x.sort(stable=True), x.sort(dim=0, stable=True), x.topk(9)[0]), x)
+    before, results = weft.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            weft.set_num_threads(threads)
+            with torch.no_grad():
+                results.append(torch.utils._pytree.tree_leaves(compiled(x)))
+    finally:
+        weft.set_num_threads(before)
+    for other in results[1:]:
+        assert all(map(torch.equal, results[0], other))
+
+
+def test_sampling():
+    """What generation does with logits."""
+
+    def nucleus(logits):
+        ordered, indices = logits.sort(descending=True)
+        beyond = ordered.softmax(-1).cumsum(-1) > 0.9
+        beyond[..., 1:] = beyond[..., :-1].clone()
+        beyond[..., 0] = False
+        return logits.masked_fill(beyond.scatter(1, indices, beyond), -math.inf)
+
+    torch.manual_seed(6)
+    check(nucleus, torch.randn(3, 700))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 100])
+def test_searches(size, dtype):
+    torch.manual_seed(size)
+    boundaries = torch.randint(0, 30, (3, size)).sort(1)[0].to(dtype)
+    x = torch.arange(-3, 36).repeat(3, 1).to(dtype)
+    if dtype.is_floating_point:
+        x[:, 4], x[:, 5] = math.nan, math.inf
+    functions = [
+        lambda s, x: torch.searchsorted(s, x),
+        lambda s, x: torch.searchsorted(s, x, side="right", out_int32=True),
+        lambda s, x: torch.searchsorted(s[0], x, right=True),
+        lambda s, x: torch.searchsorted(s[0], 5),
+        lambda s, x: torch.searchsorted(s.flip(1), x, sorter=s.flip(1).argsort(1)),
+        lambda s, x: torch.bucketize(x, s[1]),
+        lambda s, x: torch.bucketize(x[0, 9], s[1], right=True),
+        lambda s, x: torch.bucketize(x, s[1, :0]),
+    ]
+    check(functions, boundaries, x)
+    for function in functions:
+        frontend_cases.check(function, boundaries, x)
