@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sort: rows are shared among the threads, and each is put in order by itself, by one of two
-// stable methods on integer keys (SortKey.h). A short list of the best is kept sorted by
-// insertion, while vectors skip the elements that are worse than its last; anything longer
-// is sorted by the keys' bytes, least significant first (radix sort).
+// stable methods on integer keys (SortKey.h), which move with their positions as one integer.
+// A short list of the best is kept sorted by insertion, while vectors skip the elements that
+// are worse than its last; anything longer is sorted by the keys' bytes, least significant
+// first (radix sort).
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Reductions.h"
@@ -11,6 +12,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace weft;
@@ -31,12 +33,12 @@ private:
   void setRow(Value row);
 
   void keepBest();
-  void insert(Value key, Value position, Value filled);
-  void insertBetter(Value position);
+  void insert(Value entry, Value filled);
+  void insertBetter(Value entry);
+  void whereAny(Value mask, llvm::function_ref<void()> body);
 
   void sortBytes();
-  void storeKeys();
-  void sortByte(int64_t byte, bool isFirst);
+  void sortByte(int64_t byte);
 
   void storeResults();
 
@@ -46,14 +48,13 @@ private:
     memref::StoreOp::create(builder, loc, value, buffer, at);
   }
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  /// An index as `positions` hold it, and back.
-  Value stored(Value index) {
-    Type type = cast<MemRefType>(positions.getType()).getElementType();
-    return arith::IndexCastOp::create(builder, loc, type, index);
+  Value number(Type type, int64_t value) {
+    return arith::ConstantIntOp::create(builder, loc, type, value);
   }
-  Value indexOf(Value position) {
-    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), position);
-  }
+  /// A key ahead of its position, and the two of them.
+  Value entryOf(Value key, Value position);
+  Value keyOf(Value entry);
+  Value positionOf(Value entry);
   Value add(Value lhs, Value rhs) { return arith::AddIOp::create(builder, loc, lhs, rhs); }
   Value less(Value lhs, Value rhs) {
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, lhs, rhs);
@@ -71,19 +72,31 @@ private:
   SmallVector<unsigned> rowDims;
   unsigned along = 0, place = 0; ///< loop variables over the dim: of the operand, of the results
   Index operandIndex, resultIndex;
-  Value keys, positions;           ///< in order, when a row is done
-  Value otherKeys, otherPositions; ///< what the next byte is sorted into
+  Type keyType, entryType;
+  Value entries;      ///< in order, when a row is done
+  Value otherEntries; ///< what the next byte is sorted into
   Value counters;
+  Value seen; ///< keys of one vector
 };
 
 } // namespace
 
 static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// The longest list that is kept by insertion: beyond it moving elements costs more than
-/// passes over the row.
-constexpr int64_t longestList = 64;
+constexpr int64_t positionBits = 32;
 constexpr int64_t byteValues = 256;
+
+/// Whether moving elements within a list of the best costs less than passes over the row.
+static bool prefersList(int64_t count, int64_t size) {
+  // A row that gets better and better is inserted as a whole.
+  constexpr int64_t longestList = 128;
+  if (count > longestList)
+    return false;
+  // Random rows: element i is among the best so far with probability count / i.
+  double moves = 0.5 * count * count * (1 + std::log(double(size) / std::max<int64_t>(count, 1)));
+  constexpr double passes = 5, setUp = 800; // in moves: for an element, and for a row
+  return moves < passes * size + setUp;
+}
 
 //===----------------------------------------------------------------------===//
 // Rows
@@ -111,17 +124,17 @@ void Sort::planRow() {
     operandIndex.push_back(expr);
     resultIndex.push_back(expr);
   }
-  Type key = builder.getIntegerType(type.getElementTypeBitWidth());
-  Type position = builder.getIntegerType(size > std::numeric_limits<int32_t>::max() ? 64 : 32);
-  bool isList = count <= longestList;
-  int64_t held = isList ? count : size;
-  keys = kernel.scratch(key, held);
-  positions = kernel.scratch(position, held);
-  if (isList)
+  int64_t bits = type.getElementTypeBitWidth();
+  keyType = builder.getIntegerType(bits);
+  entryType = builder.getIntegerType(bits + positionBits <= 64 ? 64 : 128);
+  bool isList = prefersList(count, size);
+  entries = kernel.scratch(entryType, isList ? count : size);
+  if (isList) {
+    seen = kernel.scratch(keyType, width);
     return;
-  otherKeys = kernel.scratch(key, held);
-  otherPositions = kernel.scratch(position, held);
-  counters = kernel.scratch(position, byteValues);
+  }
+  otherEntries = kernel.scratch(entryType, size);
+  counters = kernel.scratch(builder.getI32Type(), byteValues);
 }
 
 void Sort::setRow(Value row) {
@@ -137,13 +150,30 @@ void Sort::emit(bool serial) {
   auto [low, high] = kernel.share(ShapedType::getNumElements(rowShape), serial);
   emitLoop(builder, loc, low, high, 1, {}, [&](Value row, ValueRange) {
     setRow(row);
-    if (count <= longestList)
+    if (prefersList(count, size))
       keepBest();
     else
       sortBytes();
     storeResults();
     return SmallVector<Value>();
   });
+}
+
+Value Sort::entryOf(Value key, Value position) {
+  Value high = arith::ExtUIOp::create(builder, loc, entryType, key);
+  high = arith::ShLIOp::create(builder, loc, high, number(entryType, positionBits));
+  Value low = arith::IndexCastUIOp::create(builder, loc, entryType, position);
+  return arith::OrIOp::create(builder, loc, high, low);
+}
+
+Value Sort::keyOf(Value entry) {
+  Value high = arith::ShRUIOp::create(builder, loc, entry, number(entryType, positionBits));
+  return arith::TruncIOp::create(builder, loc, keyType, high);
+}
+
+Value Sort::positionOf(Value entry) {
+  Value low = arith::TruncIOp::create(builder, loc, builder.getI32Type(), entry);
+  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), low);
 }
 
 Value Sort::keyAt(Value position) {
@@ -155,7 +185,7 @@ Value Sort::keyAt(Value position) {
 
 void Sort::storeResults() {
   emitLoop(builder, loc, 0, count, 1, {}, [&](Value at, ValueRange) {
-    Value position = indexOf(load(positions, at));
+    Value position = positionOf(load(entries, at));
     point.setDim(along, position);
     point.setDim(place, at);
     point.forget();
@@ -176,36 +206,42 @@ void Sort::storeResults() {
 // A list of the best
 //===----------------------------------------------------------------------===//
 
-/// Move what is greater than `key` among the first `filled` elements of the list up by one,
-/// and put `key` in the gap.
-void Sort::insert(Value key, Value position, Value filled) {
+/// Move what is greater than `entry` among the first `filled` elements of the list up by one,
+/// and put `entry` in the gap.
+void Sort::insert(Value entry, Value filled) {
   Value zero = constant(0), one = constant(1);
   auto before = [&](OpBuilder &, Location, ValueRange gap) {
     // The list's first element stands in for the one ahead of it.
     Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, gap[0], zero);
     Value below = arith::SelectOp::create(builder, loc, inside,
                                           arith::SubIOp::create(builder, loc, gap[0], one), zero);
-    Value greater = less(key, load(keys, below));
+    Value greater = less(entry, load(entries, below));
     Value moves = arith::AndIOp::create(builder, loc, inside, greater);
     scf::ConditionOp::create(builder, loc, moves, gap);
   };
   auto after = [&](OpBuilder &, Location, ValueRange gap) {
     Value below = arith::SubIOp::create(builder, loc, gap[0], one);
-    store(load(keys, below), keys, gap[0]);
-    store(load(positions, below), positions, gap[0]);
+    store(load(entries, below), entries, gap[0]);
     scf::YieldOp::create(builder, loc, below);
   };
   auto loop = scf::WhileOp::create(builder, loc, TypeRange(builder.getIndexType()),
                                    ValueRange(filled), before, after);
-  store(key, keys, loop.getResult(0));
-  store(stored(position), positions, loop.getResult(0));
+  store(entry, entries, loop.getResult(0));
+}
+
+void Sort::whereAny(Value mask, llvm::function_ref<void()> body) {
+  Value any = vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR, mask);
+  auto branch = scf::IfOp::create(builder, loc, any, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
 }
 
 void Sort::keepBest() {
   if (count == 0)
     return;
   emitLoop(builder, loc, 0, count, 1, {}, [&](Value position, ValueRange) {
-    insert(keyAt(position), position, position);
+    insert(entryOf(keyAt(position), position), position);
     return SmallVector<Value>();
   });
   if (count == size)
@@ -213,85 +249,74 @@ void Sort::keepBest() {
   Value first = constant(count), last = constant(count - 1);
   emitLaneLoop(point, along, first, size - count, width, {}, [&](Value offset, ValueRange) {
     SmallVector<Value, 4> elements = point.asVectors(point.emitAt(op.getOperand(), operandIndex));
-    Value worst = load(keys, last), any;
+    Value worst = keyOf(load(entries, last)), any;
+    SmallVector<Value> found, better;
     for (auto [group, element] : llvm::enumerate(elements)) {
-      Value key = sortKey(builder, loc, element, op.getDescending());
-      Value limit = vector::BroadcastOp::create(builder, loc, key.getType(), worst);
-      Value better = less(key, limit);
+      found.push_back(sortKey(builder, loc, element, op.getDescending()));
+      Value limit = vector::BroadcastOp::create(builder, loc, found.back().getType(), worst);
+      better.push_back(less(found.back(), limit));
       if (Value mask = point.validMask(group))
-        better = arith::AndIOp::create(builder, loc, better, mask);
-      any = any ? arith::OrIOp::create(builder, loc, any, better).getResult() : better;
+        better.back() = arith::AndIOp::create(builder, loc, better.back(), mask);
+      any = any ? arith::OrIOp::create(builder, loc, any, better.back()) : better.back();
     }
-    any = vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR, any);
-    int64_t lanes = point.getLanes().valid;
-    auto branch = scf::IfOp::create(builder, loc, any, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    point.setLanes(Lanes());
-    Value base = add(first, offset);
-    emitLoop(builder, loc, 0, lanes, 1, {}, [&](Value lane, ValueRange) {
-      insertBetter(add(base, lane));
-      return SmallVector<Value>();
+    Lanes spread = point.getLanes();
+    whereAny(any, [&] {
+      point.setLanes(Lanes());
+      for (auto [group, mask] : llvm::enumerate(better))
+        whereAny(mask, [&, group = static_cast<int64_t>(group)] {
+          vector::StoreOp::create(builder, loc, found[group], seen, constant(0));
+          int64_t begin = group * width, end = std::min(begin + width, spread.valid);
+          Value base = add(add(first, offset), constant(begin));
+          emitLoop(builder, loc, 0, end - begin, 1, {}, [&](Value lane, ValueRange) {
+            insertBetter(entryOf(load(seen, lane), add(base, lane)));
+            return SmallVector<Value>();
+          });
+        });
     });
     return SmallVector<Value>();
   });
   point.setLanes(Lanes());
 }
 
-/// The element at `position`, if it is better than the list's last, in its place.
-void Sort::insertBetter(Value position) {
-  Value key = keyAt(position), last = constant(count - 1);
+/// `entry`, if it is better than the list's last, in its place.
+void Sort::insertBetter(Value entry) {
+  Value last = constant(count - 1);
   auto branch =
-      scf::IfOp::create(builder, loc, less(key, load(keys, last)), /*withElseRegion=*/false);
+      scf::IfOp::create(builder, loc, less(entry, load(entries, last)), /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
-  insert(key, position, last);
+  insert(entry, last);
 }
 
 //===----------------------------------------------------------------------===//
 // Byte by byte
 //===----------------------------------------------------------------------===//
 
-void Sort::storeKeys() {
-  Buffer buffer{keys, {size}};
-  Index index{getAffineDimExpr(along, builder.getContext())};
-  emitLaneLoop(point, along, constant(0), size, width, {}, [&](Value, ValueRange) {
-    Emitted found{{}, false};
-    for (Value element : point.asVectors(point.emitAt(op.getOperand(), operandIndex)))
-      found.parts.push_back(sortKey(builder, loc, element, op.getDescending()));
-    point.store(buffer, index, found);
-    return SmallVector<Value>();
-  });
-  point.setLanes(Lanes());
-}
-
 void Sort::sortBytes() {
-  storeKeys();
-  int64_t bytes = cast<MemRefType>(keys.getType()).getElementTypeBitWidth() / 8;
-  for (int64_t byte = 0; byte < bytes; ++byte) {
-    sortByte(byte, /*isFirst=*/byte == 0);
-    std::swap(keys, otherKeys);
-    std::swap(positions, otherPositions);
+  for (int64_t byte = 0; byte < keyType.getIntOrFloatBitWidth() / 8; ++byte) {
+    sortByte(byte);
+    std::swap(entries, otherEntries);
   }
 }
 
 /// Count the values of one byte, add them up to where each value starts, and deal the
 /// elements out, in order.
-void Sort::sortByte(int64_t byte, bool isFirst) {
-  Value zero = stored(constant(0)), one = stored(constant(1));
-  Type type = cast<MemRefType>(keys.getType()).getElementType();
-  auto counterOf = [&](Value key) -> Value {
-    Value shift = arith::ConstantIntOp::create(builder, loc, type, 8 * byte);
-    Value digit = arith::ShRUIOp::create(builder, loc, key, shift);
-    digit = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), digit);
-    return arith::AndIOp::create(builder, loc, digit, constant(byteValues - 1));
+void Sort::sortByte(int64_t byte) {
+  Value zero = number(builder.getI32Type(), 0), one = number(builder.getI32Type(), 1);
+  auto counterOf = [&](Value from) -> Value {
+    Value shifted =
+        arith::ShRUIOp::create(builder, loc, from, number(entryType, positionBits + 8 * byte));
+    Value digit = arith::TruncIOp::create(builder, loc, builder.getI8Type(), shifted);
+    return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), digit);
   };
   emitLoop(builder, loc, 0, byteValues, 1, {}, [&](Value value, ValueRange) {
     store(zero, counters, value);
     return SmallVector<Value>();
   });
   emitLoop(builder, loc, 0, size, 1, {}, [&](Value at, ValueRange) {
-    Value counter = counterOf(load(keys, at));
+    if (byte == 0)
+      store(entryOf(keyAt(at), at), entries, at);
+    Value counter = counterOf(load(entries, at));
     store(add(load(counters, counter), one), counters, counter);
     return SmallVector<Value>();
   });
@@ -301,11 +326,10 @@ void Sort::sortByte(int64_t byte, bool isFirst) {
     return SmallVector<Value>{next};
   });
   emitLoop(builder, loc, 0, size, 1, {}, [&](Value at, ValueRange) {
-    Value key = load(keys, at), counter = counterOf(key);
-    Value next = load(counters, counter), to = indexOf(next);
-    store(add(next, one), counters, counter);
-    store(key, otherKeys, to);
-    store(isFirst ? stored(at) : load(positions, at), otherPositions, to);
+    Value from = load(entries, at), counter = counterOf(from), to = load(counters, counter);
+    store(add(to, one), counters, counter);
+    store(from, otherEntries,
+          arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), to));
     return SmallVector<Value>();
   });
 }
@@ -316,6 +340,8 @@ LogicalResult weft::emitSort(KernelFunction &kernel) {
     return failure();
   SortOp op = *ops.begin();
   if (llvm::any_of(kernel.roots, [&](Value root) { return root.getDefiningOp() != op; }))
+    return failure();
+  if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
     return failure();
   // Dividing work has a price: a barrier, and the caches of two cores.
   constexpr int64_t smallWork = 4 << 10;

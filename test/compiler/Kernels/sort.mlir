@@ -10,7 +10,9 @@
 // CHECK:           scf.while
 // CHECK:         scf.for
 // CHECK:           %[[LAST:.*]] = memref.load
-// CHECK:           %[[WORST:.*]] = vector.broadcast %[[LAST]] : i32 to vector<16xi32>
+// CHECK:           %[[HIGH:.*]] = arith.shrui %[[LAST]], %c32_i64
+// CHECK:           %[[KEY:.*]] = arith.trunci %[[HIGH]] : i64 to i32
+// CHECK:           %[[WORST:.*]] = vector.broadcast %[[KEY]] : i32 to vector<16xi32>
 // CHECK:           arith.cmpi ult, %{{.*}}, %[[WORST]] : vector<16xi32>
 // CHECK:           %[[ANY:.*]] = vector.reduction <or>
 // CHECK:           scf.if %[[ANY]]
@@ -25,8 +27,9 @@ func.func private @top(%x: tensor<4x1000xf32>) -> (tensor<4x5xf32>, tensor<4x5xi
 
 // A whole row of 16-bit keys takes two passes; only the positions are wanted.
 // CHECK-LABEL: func.func private @rows
-// CHECK-COUNT-2: arith.index_castui
-// CHECK:         arith.shrui %{{.*}}, %c8_i16
+// CHECK:         arith.shrui %{{.*}}, %c32_i64
+// CHECK:         arith.shrui %{{.*}}, %c40_i64
+// CHECK-NOT:     arith.shrui %{{.*}}, %c48_i64
 // CHECK-NOT:     scf.while
 // CHECK:         memref.store %{{.*}} : memref<4000xi64>
 func.func private @rows(%x: tensor<4x1000xbf16>) -> tensor<4x1000xi64>
