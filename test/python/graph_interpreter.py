@@ -266,7 +266,10 @@ def _arg_reduce(node, attrs: Attrs, xs, types):
 
 @evaluates("cumulative")
 def _cumulative(node, attrs: Attrs, xs, types):
-    return getattr(torch, f"cum{_case(attrs['kind'])}")(xs[0], attrs["dim"], dtype=xs[0].dtype)
+    kind, dim = _case(attrs["kind"]), attrs["dim"]
+    if kind in ("max", "min"):
+        return getattr(torch, f"cum{kind}")(xs[0], dim).values
+    return getattr(torch, f"cum{kind}")(xs[0], dim, dtype=xs[0].dtype)
 
 
 @evaluates("reduce_window")

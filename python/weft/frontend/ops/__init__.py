@@ -6,6 +6,7 @@ from weft.frontend.ops import (  # noqa: F401
     attention,
     contract,
     create,
+    distance,
     elementwise,
     index,
     logic,

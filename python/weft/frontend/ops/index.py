@@ -111,6 +111,25 @@ def gather(site: Site, x: Value, *args, sparse_grad=False, **kwargs):
     return b.gather(x, indices, range(x.rank))
 
 
+@lowers("unfold.default")
+def unfold(site: Site, x: Value, dimension, size, step):
+    """Windows along a dim; their elements become the last one."""
+    b = site.builder
+    if not x.rank:
+        return b.reshape(b.slice(b.reshape(x, [1]), 0, 0, size), site.shape)
+    dim = dim_of(dimension, x.rank)
+    count = site.shape[dim]
+    if size == step:
+        shape = [*x.shape[:dim], count, size, *x.shape[dim + 1 :]]
+        tiles = b.reshape(b.slice(x, dim, 0, count * size), shape)
+        others = [d for d in range(x.rank + 1) if d != dim + 1]
+        return b.transpose(tiles, [*others, dim + 1])
+    table = [count, size]
+    starts = b.scalar("mul", b.iota(torch.int64, table, 0), step)
+    windows = b.gather(x, [b.binary("add", starts, b.iota(torch.int64, table, 1))], [dim])
+    return b.transpose(windows, [*range(2, dim + 2), 0, *range(dim + 2, x.rank + 1), 1])
+
+
 @lowers("diagonal.default")
 def diagonal(site: Site, x: Value, offset=0, dim1=0, dim2=1):
     b = site.builder

@@ -125,8 +125,26 @@ def adaptive_max_pool(site: Site, x: Value, output_size):
     dims = list(range(x.rank - len(output_size), x.rank))
     if all(site.shape[dim] == 1 for dim in dims):
         return site.builder.reduce("max", x, dims, True), None
+    if any(x.shape[dim] % site.shape[dim] for dim in dims):
+        for dim in dims:
+            x = _max_of_uneven(site, x, dim)
+        return x, None
     windows = _divisible(site, x, dims)
     return site.builder.reduce_window("max", x, windows, windows, [1] * x.rank), None
+
+
+def _max_of_uneven(site: Site, x: Value, dim: int) -> Value:
+    """Windows of different sizes along `dim`; a short one sees its last element again."""
+    b = site.builder
+    size, out = x.shape[dim], site.shape[dim]
+    longest = max(-(-(i + 1) * size // out) - i * size // out for i in range(out))
+    window, place = (b.iota(torch.int64, [out, longest], d) for d in (0, 1))
+    first = b.scalar("div", b.scalar("mul", window, size), out)
+    above = b.scalar("add", b.scalar("mul", window, size), size + out - 1)
+    last = b.scalar("sub", b.scalar("div", above, out), 1)
+    at = b.binary("min", b.binary("add", first, place), last)
+    greatest = b.reduce("max", b.gather(x, [at], [dim]), [1])
+    return b.transpose(greatest, [*range(1, dim + 1), 0, *range(dim + 1, x.rank)])
 
 
 def _divisible(site: Site, x: Value, dims: list[int]) -> list[int]:

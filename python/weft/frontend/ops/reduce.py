@@ -137,6 +137,25 @@ def cumulative(site: Site, x: Value, dim, dtype=None):
     return site.finish(site.builder.cumulative(kind, x, dim_of(dim, x.rank)))
 
 
+@lowers("cummax.default", "cummin.default")
+def extremes_so_far(site: Site, x: Value, dim):
+    """And where they stood: of equal ones the last; from the first NaN on NaNs alone count."""
+    b = site.builder
+    if not x.rank:
+        return x, b.constant(0, torch.int64)
+    dim = dim_of(dim, x.rank)
+    if x.dtype in (torch.bool, torch.uint8):
+        raise Decline(f"{site.target} of {x.dtype}")
+    values = b.cumulative("max" if "cummax" in site.target else "min", x, dim)
+    holds = b.compare("eq", x, values)
+    if is_float(x.dtype):
+        holds = b.binary("or", holds, b.compare("ne", x, x))
+    candidates = b.select(
+        holds, b.iota(torch.int64, x.shape, dim), b.constant(0, torch.int64, x.shape)
+    )
+    return values, b.cumulative("max", candidates, dim)
+
+
 @lowers(
     *("softmax.int", "_softmax.default", "_safe_softmax.default", "special_softmax.int"),
     *("log_softmax.int", "_log_softmax.default", "special_log_softmax.int"),

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Distances between rows."""
+
+from __future__ import annotations
+
+import math
+
+from weft.frontend.graph import Value
+from weft.frontend.table import Site, lowers
+
+# torch's: from so many rows on, squares come from a matrix product.
+_MANY_ROWS = 25
+
+
+@lowers("cdist.default", "_cdist_forward.default")
+def cdist(site: Site, x: Value, y: Value, p=2.0, compute_mode=None):
+    b = site.builder
+    (*batch, rows, columns), features = site.shape, x.shape[-1]
+    if not features:
+        return b.constant(0, site.dtype, site.shape)
+    x = b.broadcast(b.convert(x, site.dtype), [*batch, rows, features])
+    y = b.broadcast(b.convert(y, site.dtype), [*batch, columns, features])
+    multiplies = compute_mode == 1 or (
+        compute_mode in (None, 0) and max(rows, columns) > _MANY_ROWS
+    )
+    if p == 2 and multiplies:
+        return _by_product(site, x, y)
+    table = [*batch, rows, columns, features]
+    n = len(batch)
+    left = b.broadcast_in_dim(x, [*range(n), n, n + 2], table)
+    right = b.broadcast_in_dim(y, [*range(n), n + 1, n + 2], table)
+    apart = b.unary("abs", b.binary("sub", left, right))
+    last = [n + 2]
+    if p == 0:
+        return b.reduce("sum", b.convert(b.compare("ne", apart, 0), site.dtype), last)
+    if p == 1:
+        return b.reduce("sum", apart, last)
+    if p == math.inf:
+        return b.reduce("max", apart, last)
+    if p == 2:
+        return b.unary("sqrt", b.reduce("sum", b.binary("mul", apart, apart), last))
+    return b.scalar("pow", b.reduce("sum", b.scalar("pow", apart, p), last), 1 / p)
+
+
+def _by_product(site: Site, x: Value, y: Value) -> Value:
+    """|x - y|^2 = |x|^2 + |y|^2 - 2 x y, not below zero."""
+    b = site.builder
+    n = x.rank - 2
+    products = b.dot(x, y, ([n + 1], [n + 1]), (range(n), range(n)))
+    squares = [b.reduce("sum", b.binary("mul", each, each), [n + 1]) for each in (x, y)]
+    both = b.binary(
+        "add",
+        b.broadcast_in_dim(squares[0], [*range(n), n], site.shape),
+        b.broadcast_in_dim(squares[1], [*range(n), n + 1], site.shape),
+    )
+    apart = b.binary("sub", both, b.scalar("mul", products, 2))
+    return b.unary("sqrt", b.scalar("max", apart, 0))

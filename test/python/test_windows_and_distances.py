@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Windows along a dim, uneven pools, running extremes, distances; what scatter undoes."""
+
+import math
+
+import frontend_cases
+import pytest
+import torch
+import torch.nn.functional as F
+from compiled_cases import check
+
+WINDOWS = [
+    lambda x: x.unfold(3, 5, 2),
+    lambda x: x.unfold(-1, 5, 1).sum(-1),
+    lambda x: x.unfold(2, 4, 4).unfold(3, 3, 3) * 2,
+    lambda x: x.unfold(1, 1, 2),
+    lambda x: x.unfold(0, 2, 5),
+    lambda x: x[0, 0, 0, 0].unfold(0, 1, 1),
+    lambda x: F.unfold(x, 3, padding=1, stride=2),
+    lambda x: F.fold(F.unfold(x, 3, padding=1), (10, 13), 3, padding=1),
+    lambda x: F.fold(F.unfold(x, 2, stride=2), (10, 12), 2, stride=2),
+    lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(10, 13)),
+]
+POOLS = [
+    lambda x: F.adaptive_max_pool2d(x, (3, 7)),
+    lambda x: F.adaptive_max_pool2d(x, (5, 4)),
+    lambda x: F.adaptive_max_pool2d(x[0], (13, 17)),
+    lambda x: F.adaptive_max_pool1d(x[0], 5),
+    lambda x: F.adaptive_max_pool3d(x, (2, 3, 4)),
+]
+RUNNING = [
+    lambda x: x.cummax(3),
+    lambda x: x.cummin(1),
+    lambda x: x.cummax(0).values,
+    lambda x: x[0, 0, 0, 0].cummin(0),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("functions", [WINDOWS, POOLS, RUNNING])
+def test_compiled(functions, dtype):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 10, 13, dtype=dtype)
+    check(functions, x, same_strides=False)
+    for function in functions:
+        frontend_cases.check(function, x)
+
+
+def test_ties_and_nan_in_running_extremes():
+    x = torch.randint(-3, 4, (4, 50)).float()
+    x[1, 20] = x[1, 30] = x[2, 0] = math.nan
+    check([lambda x: x.cummax(1), lambda x: x.cummin(1), lambda x: x.long().cummax(0)], x)
+
+
+@pytest.mark.parametrize("rows", [(4, 7), (40, 7), (30, 33)])
+def test_distances(rows):
+    torch.manual_seed(1)
+    x, y = torch.randn(2, rows[0], 9), torch.randn(2, rows[1], 9)
+    check([lambda x, y, p=p: torch.cdist(x, y, p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)], x, y)
+    check(
+        [
+            lambda x, y: torch.cdist(x[0], y),
+            lambda x, y: torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist"),
+            lambda x, y: torch.cdist(x, y, compute_mode="use_mm_for_euclid_dist"),
+        ],
+        *(x, y),
+    )
