@@ -33,7 +33,15 @@ from benchmarks.results import (
 )
 from benchmarks.worker import Failed, Worker
 
-_SYSTEMS = ("eager", "inductor", "onnxruntime", "openvino", "weft")
+_SYSTEMS = (
+    "eager",
+    "inductor",
+    "inductor-freezing",
+    "inductor-autotune",
+    "onnxruntime",
+    "openvino",
+    "weft",
+)
 _RESULTS = Path(__file__).parent / "results" / "local"
 # PyTorch's OpenMP workers spin for some milliseconds after a call, others' too.
 _PAUSE = 0.03

@@ -42,8 +42,20 @@ def eager(case: Case, threads: int) -> Prepared:
 
 
 def inductor(case: Case, threads: int) -> Prepared:
-    compiled = torch.compile(case.module, fullgraph=True, options={"freezing": True})
-    settings = f"torch {torch.__version__}, fullgraph, freezing, no_grad"
+    return _inductor(case, "default mode")
+
+
+def inductor_freezing(case: Case, threads: int) -> Prepared:
+    return _inductor(case, "freezing", {"freezing": True})
+
+
+def inductor_autotune(case: Case, threads: int) -> Prepared:
+    return _inductor(case, "freezing, max-autotune", {"freezing": True, "max_autotune": True})
+
+
+def _inductor(case: Case, mode: str, options: dict[str, Any] | None = None) -> Prepared:
+    compiled = torch.compile(case.module, fullgraph=True, options=options)
+    settings = f"torch {torch.__version__}, fullgraph, {mode}, no_grad"
     return Prepared(lambda: compiled(*case.args), settings)
 
 
@@ -99,13 +111,15 @@ def openvino(case: Case, threads: int) -> Prepared:
 SYSTEMS: dict[str, Callable[[Case, int], Prepared]] = {
     "eager": eager,
     "inductor": inductor,
+    "inductor-freezing": inductor_freezing,
+    "inductor-autotune": inductor_autotune,
     "onnxruntime": onnxruntime,
     "openvino": openvino,
     "weft": weft,
 }
-# These run under no_grad: they trace or count with PyTorch, which inference_mode hinders. The
-# others run under inference_mode, which is as fast as PyTorch gets.
-NO_GRAD = ("float64", "inductor", "onnxruntime", "openvino")
+# These run under inference_mode, which is as fast as PyTorch gets. The others trace or count
+# with PyTorch, which it hinders, and run under no_grad.
+IN_INFERENCE_MODE = ("eager", "weft")
 
 
 def _to_onnx(case: Case, folder: str) -> Path:

@@ -106,11 +106,11 @@ class _Session:
         from examples.models import build
 
         from benchmarks.models import MODELS
-        from benchmarks.systems import NO_GRAD, SYSTEMS, float64
+        from benchmarks.systems import IN_INFERENCE_MODE, SYSTEMS, float64
 
         torch.set_num_threads(threads)
         case = build(model, MODELS)
-        self.mode = torch.no_grad() if system in NO_GRAD else torch.inference_mode()
+        self.mode = torch.inference_mode() if system in IN_INFERENCE_MODE else torch.no_grad()
         start = time.perf_counter()
         with self.mode:
             self.prepared = {**SYSTEMS, "float64": float64}[system](case, threads)
