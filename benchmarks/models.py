@@ -60,7 +60,7 @@ def vit() -> Case:
 def resnet50() -> Case:
     from transformers import ResNetConfig, ResNetForImageClassification
 
-    return _on_image("ResNet-50", ResNetForImageClassification(ResNetConfig()))
+    return _on_image("ResNet-50", ResNetForImageClassification(ResNetConfig(num_labels=1000)))
 
 
 def convnext() -> Case:

@@ -80,6 +80,25 @@ static void chooseSummands(const ContractionProblem &problem, ContractionSchedul
     inside *= problem.reduced[--schedule.blockDims];
 }
 
+/// Panels of vectors that stay in the second-level cache while the rows go by. Where the
+/// rows stay there as well, one: the panel comes from memory once either way.
+static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo &target,
+                            const ContractionSchedule &schedule) {
+  if (problem.scalarBytes <= target.l2Bytes / 2)
+    return 1;
+  int64_t depth = schedule.chunk;
+  for (size_t i = 0; i + 1 < problem.reduced.size(); ++i)
+    depth *= problem.reduced[i];
+  int64_t lanes = schedule.groups * schedule.width;
+  int64_t panelBytes = lanes * depth * (problem.elementBits / 8);
+  int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, lanes);
+  int64_t fitting = target.l2Bytes / 2 / std::max<int64_t>(panelBytes, 1);
+  // Two may take more than half, as the rows that pass by are then read half as often.
+  if (fitting <= 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
+    fitting = 2;
+  return std::clamp<int64_t>(fitting, 1, std::max<int64_t>(total, 1));
+}
+
 ContractionSchedule ContractionSchedule::choose(const ContractionProblem &problem,
                                                 const TargetInfo &target) {
   ContractionSchedule schedule;
@@ -92,16 +111,7 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   schedule.unroll = unrollsWindow ? schedule.chunk : schedule.chunk % 4 == 0 ? 4 : 1;
   chooseSummands(problem, schedule);
 
-  int64_t depth = schedule.chunk;
-  for (size_t i = 0; i + 1 < problem.reduced.size(); ++i)
-    depth *= problem.reduced[i];
-  int64_t panelBytes = schedule.groups * schedule.width * depth * (problem.elementBits / 8);
-  int64_t total =
-      problem.outerPanels * llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
-  schedule.panels = std::clamp<int64_t>(target.l2Bytes / 2 / std::max<int64_t>(panelBytes, 1), 1,
-                                        std::max<int64_t>(total, 1));
-  if (schedule.panels == 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
-    schedule.panels = std::min<int64_t>(2, total);
+  schedule.panels = choosePanels(problem, target, schedule);
 
   // A weight larger than the second-level cache comes from memory row by row.
   schedule.prefetch = problem.scalarsContiguous && problem.rowCount > 1 &&

@@ -26,7 +26,7 @@ public:
   int64_t flops() const { return shape.flops(space); }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
   SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"columns", columns}, {"rows", rows}, {"lanes", width}};
+    return {{"columns", columns}, {"rows", rows}, {"lanes", width}, {"chains", chains}};
   }
 
 private:
@@ -47,6 +47,7 @@ private:
   SmallVector<unsigned> outer;
   ContractionOperand rowOperand, columnOperand;
   int64_t columns = 8, rows = 1, width = 16;
+  int64_t chains = 1; ///< partial sums of each result: short ones round less, and run at once
 };
 
 } // namespace
@@ -88,6 +89,11 @@ LogicalResult DotProduct::match() {
   columns = std::min<int64_t>(8, space.extent(column));
   int64_t most = kernel.target.vectorRegisters >= 32 ? 3 : 1;
   rows = row ? std::min(most, space.extent(*row)) : 1;
+  // Besides the sums, registers hold a vector of each row and one of a column.
+  constexpr int64_t mostChains = 8;
+  int64_t sums = rows * columns, registers = kernel.target.vectorRegisters - rows - 1;
+  int64_t vectors = space.extent(depth) / width;
+  chains = std::max<int64_t>(1, std::min({mostChains, registers / sums, vectors}));
   return success();
 }
 
@@ -145,8 +151,8 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
       address = arith::AddIOp::create(builder, loc, base, constant(offset));
     return loadVector(builder, loc, type, memory, address, point.validMask(0));
   };
-  auto step = [&](ArrayRef<Value> now) {
-    SmallVector<Value> sums(now);
+  int64_t tileSize = tileRows * tileColumns;
+  auto step = [&](MutableArrayRef<Value> sums) {
     Value rowBase = point.indexValue(rowOperand.position),
           columnBase = point.indexValue(columnOperand.position);
     SmallVector<Value> rowVectors;
@@ -158,7 +164,6 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
         sums[i * tileColumns + j] =
             vector::FMAOp::create(builder, loc, vector, rowVectors[i], sums[i * tileColumns + j]);
     }
-    return sums;
   };
   std::function<SmallVector<Value>(ArrayRef<unsigned>, ArrayRef<Value>)> reduce =
       [&](ArrayRef<unsigned> dims, ArrayRef<Value> now) -> SmallVector<Value> {
@@ -169,20 +174,37 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
                         return reduce(dims.drop_front(), SmallVector<Value>(carried));
                       });
     int64_t extent = space.extent(depth), whole = extent / width * width;
+    int64_t together = whole / (width * chains) * (width * chains);
     point.setLanes({static_cast<int64_t>(depth), width, 1, width});
-    SmallVector<Value> sums =
-        emitLoop(builder, loc, 0, whole, width, now, [&](Value variable, ValueRange carried) {
-          point.setDim(depth, variable);
-          return step(SmallVector<Value>(carried));
-        });
+    auto steps = [&](int64_t low, int64_t high, int64_t count, ArrayRef<Value> sums) {
+      return emitLoop(
+          builder, loc, low, high, width * count, sums, [&](Value variable, ValueRange carried) {
+            SmallVector<Value> sums(carried);
+            for (int64_t chain = 0; chain < count; ++chain) {
+              point.setDim(depth,
+                           arith::AddIOp::create(builder, loc, variable, constant(chain * width)));
+              step(MutableArrayRef(sums).slice(chain * tileSize, tileSize));
+            }
+            return sums;
+          });
+    };
+    SmallVector<Value> sums = steps(0, together, chains, now);
+    if (together < whole)
+      sums = steps(together, whole, 1, sums);
     if (whole < extent) {
       point.setLanes({static_cast<int64_t>(depth), width, 1, extent - whole});
       point.setDim(depth, constant(whole));
-      sums = step(sums);
+      step(MutableArrayRef(sums).take_front(tileSize));
     }
     return sums;
   };
-  SmallVector<Value> sums = reduce(shape.reduced, SmallVector<Value>(tileRows * tileColumns, zero));
+  SmallVector<Value> sums = reduce(shape.reduced, SmallVector<Value>(chains * tileSize, zero));
+  for (int64_t stride = 1; stride < chains; stride *= 2)
+    for (int64_t chain = 0; chain + stride < chains; chain += 2 * stride)
+      for (int64_t i = 0; i < tileSize; ++i) {
+        Value &sum = sums[chain * tileSize + i];
+        sum = arith::AddFOp::create(builder, loc, sum, sums[(chain + stride) * tileSize + i]);
+      }
 
   // One short vector of results for each row goes through the epilogue.
   SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));

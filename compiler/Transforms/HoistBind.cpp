@@ -2,6 +2,7 @@
 // What is worth preparing from weights alone moves from @main into the entry @bind.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
+#include "compiler/Transforms/PreparedValues.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace weft {
@@ -12,11 +13,6 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-static bool isPreparedArgument(func::FuncOp main, unsigned number) {
-  auto kind = main.getArgAttrOfType<StringAttr>(number, "weft.kind");
-  return kind && kind.getValue() != "input" && kind.getValue() != "bound";
-}
-
 /// Whether the consumers of `relayout` read its elements often: tiles, and the weights of
 /// convolutions. Others are index arithmetic in the kernel that reads them.
 static bool isPacking(RelayoutOp relayout) {
@@ -25,31 +21,61 @@ static bool isPacking(RelayoutOp relayout) {
          llvm::any_of(relayout->getUsers(), [](Operation *user) { return isa<ConvOp>(user); });
 }
 
-/// Packing of what depends on weights, buffers and constants alone.
-static SmallVector<RelayoutOp> findPacking(func::FuncOp main) {
-  llvm::DenseSet<Value> prepared;
-  for (BlockArgument argument : main.getArguments())
-    if (isPreparedArgument(main, argument.getArgNumber()))
-      prepared.insert(argument);
-
-  SmallVector<RelayoutOp> packing;
-  for (Operation &op : main.front()) {
-    bool isPrepared = isPure(&op) && llvm::all_of(op.getOperands(), [&](Value operand) {
-                        return prepared.contains(operand);
-                      });
-    if (!isPrepared)
-      continue;
-    prepared.insert_range(op.getResults());
-    if (auto relayout = dyn_cast<RelayoutOp>(&op); relayout && isPacking(relayout))
-      packing.push_back(relayout);
-  }
-  return packing;
+/// Ops that kernels repeat on the fly where they read their results.
+static bool isRepeated(Operation *op) {
+  return isa<BroadcastInDimOp, ConcatOp, ConstantOp, ConvertOp, GatherOp, IotaOp, PadOp, RelayoutOp,
+             ReshapeOp, SliceOp, TransposeOp>(op);
 }
 
-/// Everything that `packing` needs, in the order of the block.
-static SmallVector<Operation *> collectChains(func::FuncOp main, ArrayRef<RelayoutOp> packing) {
+/// The results worth preparing that `value` is made of by repeated ops, or `value` itself.
+static void collectWorthwhile(Value value, const PreparedValues &prepared,
+                              llvm::SetVector<Value> &found) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !prepared.contains(value))
+    return;
+  auto relayout = dyn_cast<RelayoutOp>(op);
+  if (relayout && isPacking(relayout)) {
+    found.insert(value);
+  } else if (isRepeated(op)) {
+    for (Value operand : op->getOperands())
+      collectWorthwhile(operand, prepared, found);
+  } else if (prepared.dependsOnWeight(value)) {
+    found.insert(value);
+  }
+}
+
+/// Packing and arithmetic that depends on weights and buffers alone and that the rest of the
+/// function reads, in the order of the block. What is returned is the caller's: a tensor of
+/// @bind would be shared.
+static SmallVector<Value> findPreparations(func::FuncOp main) {
+  PreparedValues prepared(main);
+  llvm::SetVector<Value> found, returned;
+  for (Operation &op : main.front()) {
+    if (op.getNumResults() > 0 && prepared.contains(op.getResult(0)))
+      continue;
+    for (Value operand : op.getOperands())
+      collectWorthwhile(operand, prepared, isa<func::ReturnOp>(op) ? returned : found);
+  }
+  for (Value value : returned) {
+    if (value.getDefiningOp<RelayoutOp>())
+      found.insert(value);
+    else
+      found.remove(value);
+  }
+  SmallVector<Value> ordered = found.takeVector();
+  llvm::sort(ordered, [](Value a, Value b) {
+    Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
+    return first == second
+               ? cast<OpResult>(a).getResultNumber() < cast<OpResult>(b).getResultNumber()
+               : first->isBeforeInBlock(second);
+  });
+  return ordered;
+}
+
+/// Everything that `prepared` needs, in the order of the block.
+static SmallVector<Operation *> collectChains(func::FuncOp main, ArrayRef<Value> prepared) {
   llvm::SetVector<Operation *> needed;
-  SmallVector<Operation *> pending(packing.begin(), packing.end());
+  auto pending = llvm::map_to_vector(prepared, [](Value value) { return value.getDefiningOp(); });
   while (!pending.empty()) {
     Operation *op = pending.pop_back_val();
     if (!needed.insert(op))
@@ -75,9 +101,8 @@ static llvm::SetVector<unsigned> collectArguments(ArrayRef<Operation *> ops) {
   return numbers;
 }
 
-/// Builds @bind behind @main from copies of `chains`; its results are those of `packing`.
-static void createBind(func::FuncOp main, ArrayRef<Operation *> chains,
-                       ArrayRef<RelayoutOp> packing) {
+/// Builds @bind behind @main from copies of `chains`; its results are `prepared`.
+static void createBind(func::FuncOp main, ArrayRef<Operation *> chains, ArrayRef<Value> prepared) {
   llvm::SetVector<unsigned> arguments = collectArguments(chains);
 
   SmallVector<Type> inputs, results;
@@ -86,8 +111,8 @@ static void createBind(func::FuncOp main, ArrayRef<Operation *> chains,
     inputs.push_back(main.getArgumentTypes()[number]);
     attributes.push_back(main.getArgAttrDict(number));
   }
-  for (RelayoutOp relayout : packing)
-    results.push_back(relayout.getType());
+  for (Value value : prepared)
+    results.push_back(value.getType());
 
   OpBuilder builder(main.getContext());
   builder.setInsertionPointAfter(main);
@@ -102,23 +127,22 @@ static void createBind(func::FuncOp main, ArrayRef<Operation *> chains,
     mapping.map(main.getArgument(number), argument);
   for (Operation *op : chains)
     builder.clone(*op, mapping);
-  auto prepared = llvm::map_to_vector(
-      packing, [&](RelayoutOp relayout) { return mapping.lookup(relayout.getResult()); });
-  func::ReturnOp::create(builder, main.getLoc(), prepared);
+  auto copies = llvm::map_to_vector(prepared, [&](Value value) { return mapping.lookup(value); });
+  func::ReturnOp::create(builder, main.getLoc(), copies);
 }
 
-/// Each of `packing` becomes a trailing argument of @main.
-static LogicalResult takeAsArguments(func::FuncOp main, ArrayRef<RelayoutOp> packing) {
+/// Each of `prepared` becomes a trailing argument of @main.
+static LogicalResult takeAsArguments(func::FuncOp main, ArrayRef<Value> prepared) {
   Builder builder(main.getContext());
   int64_t index = 0;
-  for (RelayoutOp relayout : packing) {
+  for (Value value : prepared) {
     unsigned number = main.getNumArguments();
     auto attributes = builder.getDictionaryAttr(
         {builder.getNamedAttr("weft.kind", builder.getStringAttr("bound")),
          builder.getNamedAttr("weft.name", builder.getStringAttr("bound." + Twine(index++)))});
-    if (failed(main.insertArgument(number, relayout.getType(), attributes, relayout.getLoc())))
+    if (failed(main.insertArgument(number, value.getType(), attributes, value.getLoc())))
       return failure();
-    relayout.getResult().replaceAllUsesWith(main.getArgument(number));
+    value.replaceAllUsesWith(main.getArgument(number));
   }
   return success();
 }
@@ -130,17 +154,17 @@ struct HoistBind : weft::impl::HoistBindBase<HoistBind> {
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
     if (!main || main.isExternal())
       return;
-    SmallVector<RelayoutOp> packing = findPacking(main);
-    if (packing.empty())
+    SmallVector<Value> prepared = findPreparations(main);
+    if (prepared.empty())
       return;
-    SmallVector<Operation *> chains = collectChains(main, packing);
-    createBind(main, chains, packing);
-    if (failed(takeAsArguments(main, packing)))
+    SmallVector<Operation *> chains = collectChains(main, prepared);
+    createBind(main, chains, prepared);
+    if (failed(takeAsArguments(main, prepared)))
       return signalPassFailure();
     for (Operation *op : llvm::reverse(chains))
       if (op->use_empty())
         op->erase();
-    numBound += packing.size();
+    numBound += prepared.size();
   }
 };
 

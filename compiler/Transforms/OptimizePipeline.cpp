@@ -16,6 +16,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   addCleanup(manager);
   manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
   manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
+  manager.addNestedPass<func::FuncOp>(createFoldBatchNorm());
   addCleanup(manager);
   manager.addNestedPass<func::FuncOp>(createChooseLayouts(ChooseLayoutsOptions{options.lanes}));
   manager.addPass(createHoistBind());

@@ -55,6 +55,31 @@ def MergeMatmuls : Pass<"weft-merge-matmuls", "::mlir::func::FuncOp"> {
   ];
 }
 
+def FoldBatchNorm : Pass<"weft-fold-batch-norm", "::mlir::func::FuncOp"> {
+  let summary = "Take batch norms with given statistics into convolutions";
+  let description = [{
+    A `weft.batch_norm` of f32 or f64 whose statistics, weight and bias depend on no input
+    becomes a factor and a summand for each channel, computed in f64 and rounded once. The
+    factor goes into the weight of the convolution ahead, where nobody else reads that.
+
+    ```mlir
+    %0 = weft.conv %x, %w ...
+    %1 = weft.batch_norm %0 mean %m variance %v ...
+    // becomes
+    %s = ... 1 / sqrt(%v + eps)
+    %w1 = weft.mul %w, %s     // in f64
+    %0 = weft.conv %x, %w1 ...
+    %1 = weft.add %0, ...     // - %m * %s
+    ```
+
+    Declines bf16 and f16, and statistics that are computed from inputs.
+  }];
+  let statistics = [
+    Statistic<"numConvs", "num-convs", "norms that a convolution took in">,
+    Statistic<"numScales", "num-scales", "norms that became a factor and a summand">
+  ];
+}
+
 def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   let summary = "Decide where the elements of every tensor lie";
   let description = [{

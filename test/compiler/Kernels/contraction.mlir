@@ -45,7 +45,7 @@ func.func private @linear(%x: tensor<2x768x64xf32>, %w: tensor<768x768xf32>, %b:
 // One token: both operands are contiguous along the reduction, so vectors run there and
 // every column keeps its own sum.
 // CHECK-LABEL: func.func private @gemv
-// CHECK-SAME:    weft.schedule = {columns = 8 : i64, lanes = 16 : i64, rows = 1 : i64}
+// CHECK-SAME:    weft.schedule = {chains = 3 : i64, columns = 8 : i64, lanes = 16 : i64, rows = 1 : i64}
 // CHECK-COUNT-8: vector.fma
 // CHECK-COUNT-8: vector.reduction <add>
 // CHECK:         vector.store {{.*}} vector<8xf32>

@@ -67,3 +67,40 @@ func.func @main(%w: tensor<32x32xf32> {weft.kind = "buffer", weft.name = "w"})
   %1 = weft.relayout %w : tensor<32x32xf32> -> tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 32>>
   return %0, %1 : tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 32>>
 }
+
+// -----
+
+// Arithmetic on weights is done once; the views behind it stay with their reader, and what
+// is returned is computed anew.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[P:[^:]*]]: tensor<8xf32> {weft.kind = "bound", weft.name = "bound.0"})
+// CHECK: %[[R:.*]] = weft.neg %{{.*}} : tensor<8xf32>
+// CHECK: %[[B:.*]] = weft.broadcast_in_dim %[[P]]
+// CHECK: %[[Y:.*]] = weft.mul %{{.*}}, %[[B]]
+// CHECK: return %[[Y]], %[[R]]
+// CHECK: func.func @bind(
+// CHECK: weft.exp
+// CHECK-NOT: weft.neg
+func.func @main(%x: tensor<2x8xf32> {weft.kind = "input", weft.name = "x"},
+                %w: tensor<8xf32> {weft.kind = "weight", weft.name = "w"})
+    -> (tensor<2x8xf32>, tensor<8xf32>) attributes {weft.entry} {
+  %0 = weft.exp %w : tensor<8xf32>
+  %1 = weft.neg %w : tensor<8xf32>
+  %2 = weft.broadcast_in_dim %0 dims [1] : tensor<8xf32> -> tensor<2x8xf32>
+  %3 = weft.mul %x, %2 : tensor<2x8xf32>
+  return %3, %1 : tensor<2x8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// What depends on constants alone is repeated where it is read: masks are loops, not memory.
+// CHECK-LABEL: func.func @main(
+// CHECK: weft.iota
+// CHECK-NOT: @bind
+func.func @main(%x: tensor<8xf32> {weft.kind = "input", weft.name = "x"})
+    -> tensor<8xf32> attributes {weft.entry} {
+  %0 = weft.iota 0 : tensor<8xf32>
+  %1 = weft.exp %0 : tensor<8xf32>
+  %2 = weft.mul %x, %1 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Batch norms with given statistics become a scale and a shift for each channel, which
+// @bind can prepare. Ahead of a norm, a convolution takes the scale into its weight: one
+// rounded factor for all elements of a channel would push each of them the same way, layer
+// after layer, where the roundings of many weights cancel.
+#include "compiler/Graph/ComputeBuilder.h"
+#include "compiler/Transforms/Passes.h"
+#include "compiler/Transforms/PreparedValues.h"
+
+namespace weft {
+#define GEN_PASS_DEF_FOLDBATCHNORM
+#include "compiler/Transforms/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+/// A convolution, perhaps with a bias for each channel, that only a norm reads.
+struct BiasedConv {
+  ConvOp conv;
+  Value bias; ///< (c), or null
+
+  static BiasedConv behind(Value value) {
+    BiasedConv found{value.getDefiningOp<ConvOp>(), nullptr};
+    if (auto sum = value.getDefiningOp<AddOp>(); sum && sum->hasOneUse()) {
+      auto broadcast = sum.getRhs().getDefiningOp<BroadcastInDimOp>();
+      bool isPerChannel = broadcast && broadcast.getDims() == ArrayRef<int64_t>(1);
+      if (isPerChannel)
+        found = {sum.getLhs().getDefiningOp<ConvOp>(), broadcast.getOperand()};
+    }
+    return found.conv && found.conv->hasOneUse() ? found : BiasedConv();
+  }
+};
+
+struct FoldBatchNorm : weft::impl::FoldBatchNormBase<FoldBatchNorm> {
+  void runOnOperation() override {
+    if (getOperation().isExternal())
+      return;
+    PreparedValues prepared(getOperation());
+    auto norms = llvm::to_vector(getOperation().getOps<BatchNormOp>());
+    for (BatchNormOp norm : norms) {
+      // Narrow types are computed in f32 by the decomposition.
+      Type element = norm.getType().getElementType();
+      auto isPrepared = [&](Value value) { return prepared.contains(value); };
+      if ((!element.isF32() && !element.isF64()) ||
+          !llvm::all_of(norm->getOperands().drop_front(), isPrepared))
+        continue;
+      BiasedConv source = BiasedConv::behind(norm.getOperand());
+      bool folds = source.conv && isPrepared(source.conv.getWeight()) &&
+                   (!source.bias || isPrepared(source.bias));
+      fold(norm, folds ? source : BiasedConv());
+    }
+  }
+
+  void fold(BatchNormOp norm, BiasedConv source);
+};
+
+} // namespace
+
+void FoldBatchNorm::fold(BatchNormOp norm, BiasedConv source) {
+  OpBuilder builder(norm);
+  Type element = norm.getType().getElementType();
+  ComputeBuilder b(builder, norm.getLoc(), builder.getF64Type());
+  Value scale = b.inverseDeviation(b.enter(norm.getVariance()), norm.getEps().convertToDouble());
+  if (norm.getWeight())
+    scale = b.create<MulOp>(b.enter(norm.getWeight()), scale);
+  Value mean = b.enter(norm.getMean());
+  Value centre = source.bias ? b.create<SubOp>(b.enter(source.bias), mean) : b.create<NegOp>(mean);
+  Value shift = b.create<MulOp>(centre, scale);
+  if (norm.getBias())
+    shift = b.create<AddOp>(b.enter(norm.getBias()), shift);
+
+  Value scaled;
+  if (source.conv) {
+    Value wide = b.enter(source.conv.getWeight());
+    Value weight = b.leave(b.create<MulOp>(wide, b.broadcast(scale, wide, {0})), element);
+    auto conv = cast<ConvOp>(builder.clone(*source.conv));
+    conv.getWeightMutable().assign(weight);
+    scaled = conv.getResult();
+    ++numConvs;
+  } else {
+    Value factor = b.broadcast(b.leave(scale, element), norm.getOperand(), {1});
+    scaled = b.create<MulOp>(norm.getOperand(), factor);
+    ++numScales;
+  }
+  Value result = b.create<AddOp>(scaled, b.broadcast(b.leave(shift, element), scaled, {1}));
+  norm.getResult().replaceAllUsesWith(result);
+  norm.erase();
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Transforms/PreparedValues.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace weft;
+
+static bool isPreparedArgument(func::FuncOp function, unsigned number) {
+  auto kind = function.getArgAttrOfType<StringAttr>(number, "weft.kind");
+  return kind && kind.getValue() != "input" && kind.getValue() != "bound";
+}
+
+PreparedValues::PreparedValues(func::FuncOp function) {
+  for (BlockArgument argument : function.getArguments())
+    if (isPreparedArgument(function, argument.getArgNumber())) {
+      prepared.insert(argument);
+      ofWeights.insert(argument);
+    }
+  for (Operation &op : function.front()) {
+    auto isPrepared = [&](Value operand) { return contains(operand); };
+    if (!isPure(&op) || !llvm::all_of(op.getOperands(), isPrepared))
+      continue;
+    prepared.insert_range(op.getResults());
+    if (llvm::any_of(op.getOperands(), [&](Value operand) { return dependsOnWeight(operand); }))
+      ofWeights.insert_range(op.getResults());
+  }
+}
