@@ -2,7 +2,8 @@
 // Contractions in register tiles. One operand is read as vectors along the result's
 // innermost dim, the other is broadcast scalar by scalar where it lies:
 //   acc[i][j] += broadcast(scalars[i]) * vectors[j].
-// Where that dim is a batch dim, as in depthwise convolutions, both are read as vectors.
+// Where that dim is a batch dim, as in depthwise convolutions, both are read as vectors;
+// where it runs through narrow groups, a vector of scalars is spread over the lanes.
 // Loops: blocks of vector panels that stay in L2, chunks of the reduction, rows of the
 // broadcast operand, panels of the block, the tile. The epilogue runs on the accumulators,
 // or on the tile in L1 when it holds transcendental functions.
@@ -111,7 +112,10 @@ LogicalResult Contraction::match() {
   if (failed(matched))
     return failure();
   shape = *matched;
-  FailureOr<ContractionRoles> chosen = ContractionRoles::choose(shape, space);
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  int64_t bits = element.getIntOrFloatBitWidth();
+  FailureOr<ContractionRoles> chosen =
+      ContractionRoles::choose(shape, space, kernel.target.lanes(bits));
   if (failed(chosen))
     return failure();
   roles = *chosen;
@@ -137,7 +141,7 @@ void Contraction::chooseSchedule() {
   problem.rowCount = rowCount;
   problem.rowStrideBytes = rowStride() * scalarBytes;
   problem.laneCount = space.extent(roles.lane);
-  problem.lanewise = roles.lanewise;
+  problem.lanewise = roles.lanesPerScalar > 0;
   problem.outerPanels = count(roles.outerPanels);
   for (unsigned dim : shape.reduced)
     problem.reduced.push_back(space.extent(dim));
@@ -416,9 +420,10 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
 }
 
 SmallVector<Value> Contraction::emitStep(int64_t rows, ArrayRef<Value> accumulators) {
-  return emitTileStep(
-      point, {point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position}, rowStride(),
-      {point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position}, rows, accumulators);
+  TileOperand scalars{point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position,
+                      roles.lanesPerScalar, roles.scalarGap};
+  TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
+  return emitTileStep(point, scalars, rowStride(), vectors, rows, accumulators);
 }
 
 void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {

@@ -14,22 +14,41 @@ static std::optional<unsigned> batchLane(const ContractionShape &shape, const In
   return std::nullopt;
 }
 
-FailureOr<ContractionRoles> ContractionRoles::choose(const ContractionShape &shape,
-                                                     const IndexSpace &space) {
+/// Let lanes run through several groups where one does not fill a vector, if one load holds
+/// the scalars of a vector.
+static void joinNarrowGroups(ContractionRoles &roles, ContractionShape &shape,
+                             const ContractionShape::Sides &sides, IndexSpace &space,
+                             int64_t width) {
+  int64_t size = space.extent(sides.innermost);
+  std::optional<unsigned> groups = shape.groupsAround(sides, space);
+  if (!groups || size >= width || width % size != 0)
+    return;
+  int64_t gap = *space.coefficientOf(sides.outer.position, *groups);
+  if (gap < 1 || (width / size - 1) * gap >= width)
+    return;
+  roles.lanesPerScalar = size;
+  roles.scalarGap = gap;
+  roles.lane = shape.joinGroups(*groups, sides, space);
+}
+
+FailureOr<ContractionRoles> ContractionRoles::choose(ContractionShape &shape, IndexSpace &space,
+                                                     int64_t width) {
   ContractionRoles roles;
-  roles.batch = shape.batch;
   if (std::optional<ContractionShape::Sides> sides = shape.sides(space)) {
     if (space.coefficientOf(sides->inner.position, sides->innermost) != 1)
       return failure();
+    roles.lane = sides->innermost;
+    joinNarrowGroups(roles, shape, *sides, space, width);
     roles.vectors = sides->inner;
     roles.scalars = sides->outer;
-    roles.lane = sides->innermost;
+    roles.batch = shape.batch;
   } else {
     std::optional<unsigned> lane = batchLane(shape, space);
     if (!lane || (shape.lhs.free.empty() && shape.rhs.free.empty()))
       return failure();
     roles.lane = *lane;
-    roles.lanewise = true;
+    roles.lanesPerScalar = roles.scalarGap = 1;
+    roles.batch = shape.batch;
     llvm::erase(roles.batch, *lane);
     roles.vectors = shape.lhs.free.empty() ? shape.lhs : shape.rhs;
     roles.scalars = shape.lhs.free.empty() ? shape.rhs : shape.lhs;

@@ -9,18 +9,21 @@ namespace weft {
 
 struct ContractionRoles {
   ContractionOperand vectors; ///< read as vectors along `lane`
-  ContractionOperand scalars; ///< broadcast element by element, or vectors too if `lanewise`
+  ContractionOperand scalars; ///< broadcast element by element, or for a few lanes each
   unsigned lane = 0;
-  bool lanewise = false;                   ///< `lane` is a batch dim: lanes do not share scalars
+  /// How many neighbouring lanes share a scalar, all if 0, and how far apart in memory the
+  /// scalars of one vector lie: 1 and 1 where `lane` is a batch dim.
+  int64_t lanesPerScalar = 0, scalarGap = 0;
   std::optional<unsigned> row;             ///< tile rows run along this dim of `scalars`
   llvm::SmallVector<unsigned> outerRows;   ///< other free dims of `scalars`
   llvm::SmallVector<unsigned> outerPanels; ///< other free dims of `vectors`
   llvm::SmallVector<unsigned> batch;       ///< batch dims but `lane`
 
   /// Fails unless one operand is contiguous along the result's innermost dim, or both are
-  /// and one has a free dim for tile rows.
-  static llvm::FailureOr<ContractionRoles> choose(const ContractionShape &shape,
-                                                  const IndexSpace &space);
+  /// and one has a free dim for tile rows. Vectors have `width` lanes; groups that are
+  /// narrower become part of the lane dim of `shape`.
+  static llvm::FailureOr<ContractionRoles> choose(ContractionShape &shape, IndexSpace &space,
+                                                  int64_t width);
 };
 
 } // namespace weft

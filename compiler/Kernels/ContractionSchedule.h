@@ -20,7 +20,7 @@ struct ContractionProblem {
   llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
   int64_t scalarBytes = 0;            ///< size of the broadcast operand
   bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
-  bool lanewise = false;              ///< each lane has scalars of its own
+  bool lanewise = false;              ///< lanes do not all share their scalars
   bool canSpill = false;              ///< partial sums may wait in the result between chunks
   bool transcendental = false;        ///< the epilogue holds functions of many instructions
 };

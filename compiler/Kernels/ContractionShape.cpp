@@ -100,20 +100,7 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
             !fits({shape.lhs.position, shape.rhs.position, shape.resultPosition}, outer, inner,
                   space))
           continue;
-        int64_t size = space.extent(inner);
-        AffineExpr both = space.addDim(space.extent(outer) * size);
-        Index replacement;
-        for (unsigned dim = 0; dim < space.size(); ++dim)
-          replacement.push_back(getAffineDimExpr(dim, generic.getContext()));
-        replacement[outer] = both.floorDiv(size);
-        replacement[inner] = both % size;
-        auto replace = [&](AffineExpr &expr) {
-          expr = space.simplify(expr.replaceDims(replacement));
-        };
-        replace(shape.lhs.position);
-        replace(shape.rhs.position);
-        replace(shape.resultPosition);
-        llvm::for_each(shape.resultIndex, replace);
+        AffineExpr both = shape.join(outer, inner, space);
         bool reduction = reduces[outer];
         // The merged dim stands where the outer one stood.
         unsigned number = cast<AffineDimExpr>(both).getPosition();
@@ -142,6 +129,39 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
       (*inLhs ? shape.lhs : shape.rhs).free.push_back(dim);
   }
   return shape;
+}
+
+AffineExpr ContractionShape::join(unsigned outer, unsigned inner, IndexSpace &space) {
+  int64_t size = space.extent(inner);
+  AffineExpr both = space.addDim(space.extent(outer) * size);
+  Index replacement;
+  for (unsigned dim = 0; dim < space.size(); ++dim)
+    replacement.push_back(getAffineDimExpr(dim, both.getContext()));
+  replacement[outer] = both.floorDiv(size);
+  replacement[inner] = both % size;
+  auto replace = [&](AffineExpr &expr) { expr = space.simplify(expr.replaceDims(replacement)); };
+  replace(lhs.position);
+  replace(rhs.position);
+  replace(resultPosition);
+  llvm::for_each(resultIndex, replace);
+  return both;
+}
+
+std::optional<unsigned> ContractionShape::groupsAround(const Sides &sides,
+                                                       const IndexSpace &space) const {
+  for (unsigned dim : batch)
+    if (fits({sides.inner.position, resultPosition}, dim, sides.innermost, space))
+      return dim;
+  return std::nullopt;
+}
+
+unsigned ContractionShape::joinGroups(unsigned groups, const Sides &sides, IndexSpace &space) {
+  AffineExpr both = join(groups, sides.innermost, space);
+  unsigned joined = cast<AffineDimExpr>(both).getPosition();
+  llvm::erase(batch, groups);
+  for (ContractionOperand *operand : {&lhs, &rhs})
+    llvm::replace(operand->free, sides.innermost, joined);
+  return joined;
 }
 
 std::optional<ContractionShape::Sides> ContractionShape::sides(const IndexSpace &space) const {

@@ -38,7 +38,18 @@ struct ContractionShape {
   /// Nothing when no operand holds the result's innermost dim alone.
   std::optional<Sides> sides(const IndexSpace &space) const;
 
+  /// The batch dim that the result and the inner side walk as one with the innermost dim,
+  /// as the groups of a convolution with channels last; nothing where there is none.
+  std::optional<unsigned> groupsAround(const Sides &sides, const IndexSpace &space) const;
+  /// One dim in place of `groups` and the innermost dim, whose number is returned; the
+  /// position of the outer side divides it by the size of a group.
+  unsigned joinGroups(unsigned groups, const Sides &sides, IndexSpace &space);
+
   int64_t flops(const IndexSpace &space) const;
+
+private:
+  /// One new dim of the space that counts through both dims, wherever these stand.
+  mlir::AffineExpr join(unsigned outer, unsigned inner, IndexSpace &space);
 };
 
 } // namespace weft

@@ -11,11 +11,13 @@ namespace weft {
 struct TileOperand {
   mlir::Value memory;
   mlir::AffineExpr position;
+  /// Of scalars: how many neighbouring lanes share one, all if 0, and how many elements lie
+  /// between those of neighbours in a vector. One load covers the scalars of a vector.
+  int64_t lanesPerScalar = 0, scalarGap = 0;
 };
 
 /// One step of the reduction at the emitter's point: accumulators[i][j] += scalar i * vector j.
 /// Scalar i lies `rowStride` elements after scalar i - 1; vector j holds the emitter's lanes.
-/// Where the position of `scalars` runs along the lanes, each lane has scalars of its own.
 llvm::SmallVector<mlir::Value> emitTileStep(PointEmitter &point, const TileOperand &scalars,
                                             int64_t rowStride, const TileOperand &vectors,
                                             int64_t rows, llvm::ArrayRef<mlir::Value> accumulators);

@@ -54,19 +54,25 @@ LayoutAttr weft::channelsLast(RankedTensorType type) {
   return LayoutAttr::get(type.getContext(), order, -1, 0);
 }
 
-/// Whether vectors along the channels of a (..., groups * channels) result stay in a group,
-/// or each group is a lane.
-static bool groupsFillVectors(int64_t channels, int64_t inputChannels, int64_t lanes) {
-  return channels % lanes == 0 || (channels == 1 && inputChannels == 1);
+/// Whether vectors of a grouped convolution run along its channels: where they stay in a
+/// group, or each lane is a group. Narrower groups share vectors, at half the speed that
+/// vectors along a row of the image have where there are such.
+static bool vectorsRunAlongChannels(ConvOp conv, int64_t lanes) {
+  int64_t inputs = conv.getWeight().getType().getDimSize(1);
+  int64_t channels = conv.getWeight().getType().getDimSize(0) / int64_t(conv.getGroups());
+  if (channels % lanes == 0 || (channels == 1 && inputs == 1))
+    return true;
+  bool rows = conv.getStrides().back() == 1 && conv.getType().getShape().back() >= lanes / 2;
+  return !rows && lanes % channels == 0 && inputs <= channels;
 }
 
 std::optional<ConvLayouts> weft::chooseConvLayouts(ConvOp conv, int64_t lanes) {
   RankedTensorType input = conv.getInput().getType(), weight = conv.getWeight().getType();
-  int64_t channels = weight.getDimSize(0), groups = conv.getGroups(), rank = weight.getRank();
+  int64_t channels = weight.getDimSize(0), rank = weight.getRank();
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2, rank));
   order.push_back(1);
-  if (groups > 1) {
-    if (!groupsFillVectors(channels / groups, weight.getDimSize(1), lanes))
+  if (conv.getGroups() > 1) {
+    if (!vectorsRunAlongChannels(conv, lanes))
       return std::nullopt;
     order.push_back(0);
     return ConvLayouts{channelsLast(input), LayoutAttr::get(weight.getContext(), order, -1, 0)};

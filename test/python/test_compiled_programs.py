@@ -321,6 +321,10 @@ def test_grouped_convolutions(dtype):
         nn.ReLU(),
         nn.Conv2d(33, 33, 7, 1, 6, dilation=2, groups=33, bias=False),
         nn.Conv2d(33, 44, 3, groups=11),
+        nn.Conv2d(44, 44, 3, 2, 1, groups=11),
+        nn.Conv2d(44, 44, 3, (1, 2), 1, groups=22),
+        nn.Conv2d(44, 88, 3, 2, 1, groups=44),
+        nn.Conv2d(88, 44, 1),
         nn.Conv2d(44, 2, 1),
     )
     check(network.to(dtype), torch.randn(2, 32, 43, 37, dtype=dtype))

@@ -99,6 +99,34 @@ func.func private @depthwise(%x: tensor<16x16x64xf32>, %w: tensor<3x3x64xf32>)
 
 // -----
 
+// Groups of four channels: one load holds the inputs of four groups, each spread over its
+// own lanes. Nothing behind the last group is read.
+// CHECK-LABEL: func.func private @narrow_groups
+// CHECK:         arith.constant dense<[true, true, true, true, true, true, true, true, true, true, true, true, true, false, false, false]>
+// CHECK:         %[[X:.*]] = vector.maskedload
+// CHECK-NEXT:    %[[S:.*]] = vector.shuffle %[[X]], %[[X]] [0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12]
+// CHECK-NEXT:    vector.fma %[[S]],
+#x = affine_map<(p, g, o, k) -> (p, g, k)>
+#w = affine_map<(p, g, o, k) -> (k, g, o)>
+#y = affine_map<(p, g, o, k) -> (p, g, o)>
+func.func private @narrow_groups(%x: tensor<12x8x4xf32>, %w: tensor<4x8x4xf32>) -> tensor<12x8x4xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<12x8x4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<12x8x4xf32>) -> tensor<12x8x4xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<12x8x4xf32>, tensor<4x8x4xf32>) outs(%init : tensor<12x8x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<12x8x4xf32>
+  return %dot : tensor<12x8x4xf32>
+}
+
+// -----
+
 // Half precision is widened on the way into registers and rounded once, at the store: the
 // bias sees the sums.
 // CHECK-LABEL: func.func private @half

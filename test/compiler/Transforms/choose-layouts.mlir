@@ -157,14 +157,26 @@ func.func @images(%x: tensor<1x3x16x16xf32>, %w: tensor<48x3x3x3xf32>, %d: tenso
 
 // -----
 
-// Groups whose channels do not fill vectors keep the layout of torch.
+// Groups whose channels do not fill vectors keep the layout of torch where rows do.
 // CHECK-LABEL: func.func @grouped(
-func.func @grouped(%x: tensor<1x8x4x4xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<1x8x4x4xf32> {
+func.func @grouped(%x: tensor<1x8x8x16xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<1x8x8x16xf32> {
   // CHECK-NOT: weft.relayout
   // CHECK: %[[PAD:.*]] = weft.pad
   // CHECK: weft.conv %[[PAD]]
-  %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 2 : tensor<1x8x4x4xf32>, tensor<8x4x3x3xf32> -> tensor<1x8x4x4xf32>
-  return %0 : tensor<1x8x4x4xf32>
+  %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 2 : tensor<1x8x8x16xf32>, tensor<8x4x3x3xf32> -> tensor<1x8x8x16xf32>
+  return %0 : tensor<1x8x8x16xf32>
+}
+
+// -----
+
+// Strided rows do not.
+// CHECK-LABEL: func.func @grouped_strided(
+func.func @grouped_strided(%x: tensor<1x8x9x33xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<1x8x4x16xf32> {
+  // CHECK-DAG: weft.relayout {{.*}} -> tensor<1x8x9x33xf32, #weft.layout<[0, 2, 3, 1]>>
+  // CHECK-DAG: weft.relayout {{.*}} -> tensor<8x4x3x3xf32, #weft.layout<[2, 3, 1, 0]>>
+  // CHECK: weft.conv
+  %0 = weft.conv %x, %w strides [2, 2] pad [0, 0] x [0, 0] dilations [1, 1] groups 2 : tensor<1x8x9x33xf32>, tensor<8x4x3x3xf32> -> tensor<1x8x4x16xf32>
+  return %0 : tensor<1x8x4x16xf32>
 }
 
 // -----
