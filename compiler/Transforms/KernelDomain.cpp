@@ -191,6 +191,11 @@ LogicalResult DomainInference::collectAxes() {
   for (Operation *op : body.ops) {
     if (!body.dependent.contains(op))
       continue;
+    // Two loops of one op on one axis would see a diagonal: sum(0).amax(0) of a square.
+    AxisSet distinct;
+    for (ArrayRef<unsigned> loop : op == anchor ? ArrayRef<AxisList>() : loopsOf(op))
+      if (failed(addAxes(loop, distinct)))
+        return failure();
     bool reduces = graph.getStructure(op)->kind == IterationKind::Reduction;
     for (Value result : op->getResults()) {
       bool mustLieAtPoint = reduces || llvm::is_contained(body.results, result);

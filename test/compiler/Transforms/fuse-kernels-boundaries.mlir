@@ -201,3 +201,15 @@ func.func @main(%u: tensor<300x64xf32>, %i: tensor<300xi64>) -> tensor<900x64xf3
   %2 = weft.exp %1 : tensor<900x64xf32>
   return %2 : tensor<900x64xf32>
 }
+
+// -----
+
+// The rows of two reductions have one size but are not one axis.
+// CHECK-LABEL: func.func @sums_of_a_square(
+// CHECK-NEXT: %[[S:.*]] = call @reduce_0
+// CHECK-NEXT: call @reduce_1(%[[S]])
+func.func @sums_of_a_square(%x: tensor<96x96xf32>) -> tensor<f32> attributes {weft.entry} {
+  %0 = weft.reduce <sum> %x dims [0] : tensor<96x96xf32> -> tensor<96xf32>
+  %1 = weft.reduce <max> %0 dims [0] : tensor<96xf32> -> tensor<f32>
+  return %1 : tensor<f32>
+}
