@@ -31,8 +31,9 @@ static api::Outcome failed(llvm::Error error) {
 }
 
 api::Outcome api::compile(std::string_view graph, const std::string &outputPath,
-                          const Options &options) {
-  llvm::Expected<CompileReport> report = compileGraph(graph, convert(options), outputPath);
+                          const Options &options, const std::atomic<bool> &cancelled) {
+  llvm::Expected<CompileReport> report =
+      compileGraph(graph, convert(options), outputPath, &cancelled);
   if (!report)
     return failed(report.takeError());
   return {true, toJson(*report)};

@@ -4,6 +4,7 @@
 #ifndef WEFT_COMPILER_DRIVER_API_H
 #define WEFT_COMPILER_DRIVER_API_H
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,7 +23,10 @@ struct Outcome {
 };
 
 /// compileGraph; the text is {"seconds": {"graph": 0.01, ...}}.
-Outcome compile(std::string_view graph, const std::string &outputPath, const Options &options);
+///
+/// Once `cancelled` is set, by any thread, it fails at the next step or kernel and writes nothing.
+Outcome compile(std::string_view graph, const std::string &outputPath, const Options &options,
+                const std::atomic<bool> &cancelled);
 
 /// lowerGraph; the text is IR.
 Outcome lower(std::string_view graph, const std::string &stage, const Options &options);

@@ -122,13 +122,17 @@ static LogicalResult generateObject(ModuleOp part, const TargetInfo &target, Str
 }
 
 FailureOr<std::vector<ObjectCode>> weft::generateCode(ModuleOp module, const TargetInfo &target,
-                                                      StringRef exported) {
+                                                      StringRef exported,
+                                                      const std::atomic<bool> *cancelled) {
   SmallVector<ModuleOp> parts{module};
   llvm::append_range(parts, module.getOps<ModuleOp>());
   std::vector<ObjectCode> objects(parts.size());
-  if (failed(failableParallelForEachN(module.getContext(), 0, parts.size(), [&](size_t i) {
-        return generateObject(parts[i], target, exported, objects[i]);
-      })))
+  if (failed(failableParallelForEachN(
+          module.getContext(), 0, parts.size(), [&](size_t i) -> LogicalResult {
+            if (cancelled && *cancelled)
+              return emitError(parts[i].getLoc()) << "cancelled during code generation";
+            return generateObject(parts[i], target, exported, objects[i]);
+          })))
     return failure();
   return objects;
 }

@@ -6,6 +6,7 @@
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
+#include <atomic>
 #include <vector>
 
 namespace weft {
@@ -18,9 +19,12 @@ struct ObjectCode {
 
 /// Compile a module in the LLVM dialect: one object for what lies in it directly (entry points,
 /// the artifact's table), then one for each nested module (a kernel). All symbols but
-/// `exported` are hidden. Runs in parallel on the context's threads; fails after a diagnostic.
-llvm::FailureOr<std::vector<ObjectCode>>
-generateCode(mlir::ModuleOp module, const TargetInfo &target, llvm::StringRef exported);
+/// `exported` are hidden. Runs in parallel on the context's threads; fails after a diagnostic,
+/// also where `cancelled` comes to be set between two kernels.
+llvm::FailureOr<std::vector<ObjectCode>> generateCode(mlir::ModuleOp module,
+                                                      const TargetInfo &target,
+                                                      llvm::StringRef exported,
+                                                      const std::atomic<bool> *cancelled = nullptr);
 
 } // namespace weft
 

@@ -18,8 +18,8 @@ namespace {
 /// One graph on its way. Owns the context, so that nothing outlives the call.
 class Compilation {
 public:
-  explicit Compilation(StageSettings settings)
-      : settings(std::move(settings)), context(makeRegistry()), log(context) {
+  explicit Compilation(StageSettings settings, const std::atomic<bool> *cancelled = nullptr)
+      : settings(std::move(settings)), cancelled(cancelled), context(makeRegistry()), log(context) {
     context.printOpOnDiagnostic(false); // users are told their line, not our IR
   }
 
@@ -28,14 +28,14 @@ public:
       module = importGraph(json, context);
       return bool(module);
     });
-    StageRunner runner(settings, report.seconds);
+    StageRunner runner(settings, report.seconds, cancelled);
     return done && succeeded(runner.run(*module, stage)) ? llvm::Error::success() : failure();
   }
 
   llvm::Error emit(StringRef outputPath) {
     FailureOr<std::vector<ObjectCode>> objects;
     if (!timed("object", [&] {
-          objects = generateCode(*module, settings.target, WEFT_ARTIFACT_SYMBOL);
+          objects = generateCode(*module, settings.target, WEFT_ARTIFACT_SYMBOL, cancelled);
           return succeeded(objects);
         }))
       return failure();
@@ -69,6 +69,7 @@ private:
   llvm::Error failure() const { return llvm::createStringError(log.text); }
 
   StageSettings settings;
+  const std::atomic<bool> *cancelled;
   MLIRContext context;
   DiagnosticLog log;
   OwningOpRef<ModuleOp> module;
@@ -88,11 +89,12 @@ llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
 } // namespace
 
 llvm::Expected<CompileReport> weft::compileGraph(StringRef json, CompileOptions options,
-                                                 StringRef outputPath) {
+                                                 StringRef outputPath,
+                                                 const std::atomic<bool> *cancelled) {
   llvm::Expected<StageSettings> settings = resolve(options);
   if (!settings)
     return settings.takeError();
-  Compilation compilation(std::move(*settings));
+  Compilation compilation(std::move(*settings), cancelled);
   if (llvm::Error error = compilation.lower(json, stages().back().name))
     return error;
   if (llvm::Error error = compilation.emit(outputPath))

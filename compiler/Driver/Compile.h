@@ -4,6 +4,7 @@
 #define WEFT_COMPILER_DRIVER_COMPILE_H
 
 #include "llvm/Support/Error.h"
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +23,14 @@ struct CompileReport {
 
 /// Compile the JSON graph `json` into the shared object `outputPath`, which appears complete
 /// or not at all. An error carries the diagnostics, each with the user's line, and, when a
-/// pass failed, names a reproducer for weft-opt.
+/// pass failed, names a reproducer for weft-opt. It also fails, soon and without writing, when
+/// `cancelled` comes to be set.
 ///
 /// The environment has its say: WEFT_ISA replaces `options.isa`; WEFT_DUMP=folder leaves
 /// `NN-stage.mlir` after each stage; WEFT_VERIFY=1 verifies the IR after every pass.
 llvm::Expected<CompileReport> compileGraph(llvm::StringRef json, CompileOptions options,
-                                           llvm::StringRef outputPath);
+                                           llvm::StringRef outputPath,
+                                           const std::atomic<bool> *cancelled = nullptr);
 
 /// The IR of the JSON graph `json` after `stage`, as text with locations.
 llvm::Expected<std::string> lowerGraph(llvm::StringRef json, CompileOptions options,

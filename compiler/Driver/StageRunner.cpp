@@ -12,10 +12,12 @@
 using namespace mlir;
 using namespace weft;
 
-StageRunner::StageRunner(StageSettings settings, Timings &seconds)
+StageRunner::StageRunner(StageSettings settings, Timings &seconds,
+                         const std::atomic<bool> *cancelled)
     : settings(std::move(settings)), seconds(seconds),
       dumpFolder(llvm::sys::Process::GetEnv("WEFT_DUMP").value_or("")),
-      verifyEachPass(llvm::sys::Process::GetEnv("WEFT_VERIFY").value_or("0") != "0") {}
+      verifyEachPass(llvm::sys::Process::GetEnv("WEFT_VERIFY").value_or("0") != "0"),
+      cancelled(cancelled) {}
 
 LogicalResult StageRunner::run(ModuleOp module, StringRef last) {
   const Stage &first = stages().front();
@@ -25,6 +27,8 @@ LogicalResult StageRunner::run(ModuleOp module, StringRef last) {
   if (failed(dump(module, first)))
     return failure();
   for (const Stage &stage : *remaining) {
+    if (cancelled && *cancelled)
+      return emitError(module.getLoc()) << "cancelled before stage '" << stage.name << "'";
     auto start = std::chrono::steady_clock::now();
     if (failed(runStage(module, stage)))
       return failure();

@@ -5,6 +5,7 @@
 
 #include "compiler/Driver/Stages.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <atomic>
 
 namespace weft {
 
@@ -12,7 +13,9 @@ class StageRunner {
 public:
   using Timings = std::vector<std::pair<std::string, double>>;
 
-  StageRunner(StageSettings settings, Timings &seconds);
+  /// cancelled: once set, no further stage begins.
+  StageRunner(StageSettings settings, Timings &seconds,
+              const std::atomic<bool> *cancelled = nullptr);
 
   /// Bring `module` from the stage "graph" to `last`. Fails after a diagnostic, the last note
   /// of which names the reproducer.
@@ -26,6 +29,7 @@ private:
   Timings &seconds;
   std::string dumpFolder; ///< empty: none
   bool verifyEachPass;
+  const std::atomic<bool> *cancelled;
 };
 
 } // namespace weft

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // weft._compiler: the compiler, loaded only when the artifact cache misses.
 #include "compiler/Driver/Api.h"
+#include <atomic>
+#include <chrono>
+#include <future>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <optional>
 #include <stdexcept>
 
 namespace nb = nanobind;
@@ -41,13 +45,35 @@ std::string textOrThrow(api::Outcome outcome) {
   return std::move(outcome.text);
 }
 
+/// Runs `work` on a thread of its own, while this one looks after signals: a Python handler
+/// that raises, as Ctrl-C's does, sets `cancelled` and its exception comes out of here.
+/// Expects the GIL; `work` runs without it.
+template <typename Work> api::Outcome runInterruptibly(std::atomic<bool> &cancelled, Work work) {
+  using namespace std::chrono_literals;
+  std::optional<nb::python_error> raised;
+  nb::gil_scoped_release release;
+  std::future<api::Outcome> running = std::async(std::launch::async, work);
+  while (!raised && running.wait_for(20ms) == std::future_status::timeout) {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals()) {
+      raised.emplace();
+      cancelled = true;
+    }
+  }
+  api::Outcome outcome = running.get();
+  if (raised)
+    throw std::move(*raised);
+  return outcome;
+}
+
 /// `graph` stays valid without the GIL: the caller's frame holds the immutable bytes.
 std::string compile(const nb::bytes &graph, const std::string &outputPath,
                     const nb::dict &options) {
   std::string_view json(graph.c_str(), graph.size());
   api::Options parsed = parseOptions(options);
-  nb::gil_scoped_release release;
-  return textOrThrow(api::compile(json, outputPath, parsed));
+  std::atomic<bool> cancelled = false;
+  return textOrThrow(runInterruptibly(
+      cancelled, [&] { return api::compile(json, outputPath, parsed, cancelled); }));
 }
 
 std::string lower(const nb::bytes &graph, const std::string &stage, const nb::dict &options) {
@@ -66,7 +92,8 @@ NB_MODULE(_compiler, m) {
   m.def("compile", compile, nb::arg("graph"), nb::arg("output_path"),
         nb::arg("options") = nb::dict(),
         "Compile a JSON graph into a shared object, which appears complete or not at all.\n\n"
-        "Returns JSON: {\"seconds\": {step: seconds}}.\n\n"
+        "Returns JSON: {\"seconds\": {step: seconds}}. On the main thread signals are handled\n"
+        "meanwhile; one whose handler raises cancels it.\n\n"
         "Raises:\n    CompileError: the diagnostics, each with the user's line.\n"
         "    OutputError: the file cannot be written.");
   m.def("lower", lower, nb::arg("graph"), nb::arg("stage"), nb::arg("options") = nb::dict(),

@@ -98,6 +98,16 @@ TEST_F(CodeGen, EqualInputGivesEqualCode) {
   }
 }
 
+TEST_F(CodeGen, StopsWhenCancelled) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
+  ASSERT_TRUE(bool(module));
+  mlir::ScopedDiagnosticHandler silence(&context, [](mlir::Diagnostic &) {});
+  std::atomic<bool> cancelled = true;
+  EXPECT_TRUE(failed(generateCode(*module, target, "weft_artifact", &cancelled)));
+  cancelled = false;
+  EXPECT_TRUE(succeeded(generateCode(*module, target, "weft_artifact", &cancelled)));
+}
+
 TEST_F(CodeGen, ThreadsMayLinkAtOnce) {
   std::vector<ObjectCode> objects = compile();
   std::vector<std::thread> threads;

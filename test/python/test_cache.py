@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 
 import pytest
 import torch
@@ -155,3 +157,70 @@ def test_full_disk(tmp_path):
         assert [path for path in folder.rglob("*") if path.is_file()] == []
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+def many_kernels(x):
+    for number in range(40):
+        x = torch.cat([x, (x * number).sum(-1, keepdim=True)], -1).softmax(-1)
+    return x
+
+
+def test_compilation_is_cancelled_by_a_signal(cache, monkeypatch):
+    from weft import _compiler
+
+    real, written = _compiler.compile, []
+
+    def compile_under_fire(graph, path, options):
+        sender = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        sender.start()
+        try:
+            return real(graph, path, options)
+        finally:
+            written.append(os.path.exists(path))
+            sender.join()
+
+    compiled, x = weft.compile(many_kernels), torch.randn(4, 5)
+    monkeypatch.setattr(_compiler, "compile", compile_under_fire)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(x)
+    assert written == [False]
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+    monkeypatch.setattr(_compiler, "compile", real)
+    torch.testing.assert_close(compiled(x), many_kernels(x))
+    assert not build_of(compiled).cached
+
+
+READ_ONLY = """
+import os, pwd, sys, warnings
+import torch, weft
+
+def known(x): return x * 2 + 1
+def unknown(x): return x * 3 - 1
+
+def run(function):
+    compiled, x = weft.compile(function), torch.ones(3)
+    assert torch.equal(compiled(x), function(x)) and not compiled.eager_reasons
+    return compiled._latest().build.cached
+
+with torch.no_grad():
+    run(known)  # everything is loaded while its files may be read
+    os.chmod(sys.argv[1], 0o555)
+    if os.geteuid() == 0:  # who may write everything
+        os.setuid(pwd.getpwnam("nobody").pw_uid)
+    assert not os.access(sys.argv[1], os.W_OK)
+    for function in (known, unknown):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            print(run(function), *(w.message for w in caught))
+"""
+
+
+def test_read_only_cache_folder():
+    with tempfile.TemporaryDirectory(prefix="weft-read-only-") as folder:
+        os.chmod(folder, 0o755)
+        result = python(READ_ONLY, folder, WEFT_CACHE_DIR=folder)
+        os.chmod(folder, 0o755)
+        assert result.returncode == 0, result.stderr
+        found, compiled = result.stdout.splitlines()
+        assert found == "True"
+        assert compiled.startswith(f"False the cache folder {folder} cannot be written")
