@@ -9,7 +9,6 @@ tagged: {"tensor": i} operand i, {"dtype": "f32"}, {"device": "cpu"}, {"layout":
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -56,7 +55,6 @@ def encode_arguments(
     return json.dumps([encode(value) for value in _in_schema_order(target, args, kwargs)])
 
 
-@functools.lru_cache(maxsize=1024)
 def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tensor]], list]:
     """The function that runs `target` on operands and gives its flattened results."""
     op = overload_of(target)
