@@ -102,7 +102,7 @@ private:
   int64_t rowCount = 1;
   ContractionGrid grid;
   Value low, high; ///< this thread's share of the split
-  Value tile;      ///< scratch for tileEpilogue
+  Value tile;      ///< of partial sums, or for tileEpilogue
 };
 
 } // namespace
@@ -177,7 +177,7 @@ void Contraction::emit(bool serial) {
   std::tie(low, high) = kernel.share(grid.pieces(), serial);
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   if (schedule.tileEpilogue || schedule.sumsInBlocks())
-    tile = kernel.scratch(element, schedule.rows * schedule.groups * schedule.width);
+    tile = kernel.stackTile(element, schedule.rows * schedule.groups * schedule.width);
   Value zero = constant(0);
   if (grid.split == ContractionGrid::Batches)
     emitBatch(low, high);

@@ -62,13 +62,23 @@ PointEmitter KernelFunction::pointEmitter(IndexSpace &space) {
   return emitter;
 }
 
+void KernelFunction::moveToStart() {
+  builder.setInsertionPointAfterValue(rootBuffers.empty() ? scratchArgument
+                                                          : rootBuffers.back().flat);
+}
+
+Value KernelFunction::stackTile(Type element, int64_t elements) {
+  OpBuilder::InsertionGuard guard(builder);
+  moveToStart();
+  return memref::AllocaOp::create(builder, loc, MemRefType::get({elements}, element),
+                                  builder.getI64IntegerAttr(64));
+}
+
 Value KernelFunction::scratch(Type element, int64_t elements) {
   int64_t bytes =
       llvm::alignTo(llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) * elements, 64);
   OpBuilder::InsertionGuard guard(builder);
-  // The views stand at the function's start, so that every loop sees them.
-  builder.setInsertionPointAfterValue(rootBuffers.empty() ? scratchArgument
-                                                          : rootBuffers.back().flat);
+  moveToStart();
   Value offset = arith::ConstantIndexOp::create(builder, loc, scratchBytes);
   scratchBytes += bytes;
   return memref::ViewOp::create(builder, loc, MemRefType::get({elements}, element), scratchArgument,

@@ -26,6 +26,9 @@ struct KernelFunction {
   /// Reserve per-thread scratch; returns a flat buffer of `elements` elements.
   mlir::Value scratch(mlir::Type element, int64_t elements);
 
+  /// A flat buffer of few elements on the stack: what registers do not hold.
+  mlir::Value stackTile(mlir::Type element, int64_t elements);
+
   /// This thread's part [low, high) of `total` equal pieces of work. Serial: thread 0 takes all.
   std::pair<mlir::Value, mlir::Value> share(int64_t total, bool serial);
 
@@ -42,6 +45,9 @@ struct KernelFunction {
   bool unfollowed = false; ///< a point emitter met what it cannot follow
 
 private:
+  /// At the function's start, where every loop sees what is created.
+  void moveToStart();
+
   llvm::SmallVector<Buffer> argumentBuffers;
   mlir::Value scratchArgument;
   int64_t scratchBytes = 0;

@@ -5,6 +5,7 @@
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/LayoutChoices.h"
 #include "compiler/Transforms/Passes.h"
+#include "compiler/Transforms/PreparedValues.h"
 #include "compiler/Transforms/ViewLayouts.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -61,12 +62,34 @@ static LayoutAttr commonLayout(ValueRange values) {
   return common;
 }
 
+/// Whether all linear layers have weights whose packed copies stay in the second-level
+/// cache. Those cost little, and moving tokens into blocks and back a tenth of so small a
+/// contraction. Attention wants the blocks.
+static bool canPackWeights(func::FuncOp function) {
+  constexpr int64_t mostBytes = 1 << 20;
+  if (!function.getOps<AttentionOp>().empty())
+    return false;
+  PreparedValues prepared(function);
+  auto isSmallWeight = [&](Value weight) {
+    RankedTensorType type = typeOf(weight);
+    int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    return prepared.contains(weight) && bytes <= mostBytes;
+  };
+  return llvm::all_of(function.front(), [&](Operation &op) {
+    if (auto dot = dyn_cast<DotGeneralOp>(op))
+      return !dot.getLhsBatch().empty() || isSmallWeight(dot.getRhs());
+    auto dots = dyn_cast<MultiDotOp>(op);
+    return !dots || llvm::all_of(dots.getRhs(), isSmallWeight);
+  });
+}
+
 namespace {
 
 class LayoutChooser {
 public:
   LayoutChooser(func::FuncOp function, int64_t lanes)
-      : function(function), lanes(lanes), builder(function.getContext()) {}
+      : function(function), lanes(lanes), builder(function.getContext()),
+        packsWeights(canPackWeights(function)) {}
 
   /// Returns the number of relayouts inserted.
   int64_t run() {
@@ -81,7 +104,8 @@ public:
 private:
   void visit(Operation *op);
 
-  void visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract, ValueRange rhs);
+  void visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract, ValueRange rhs,
+                   ArrayRef<int64_t> rhsContract);
   void visitDot(DotGeneralOp dot);
   void visitConv(ConvOp conv);
   void visitAttention(AttentionOp attention);
@@ -109,6 +133,7 @@ private:
   func::FuncOp function;
   int64_t lanes;
   OpBuilder builder;
+  bool packsWeights; ///< into blocks of columns, so that tokens stay row-major
   llvm::DenseMap<std::pair<Value, Attribute>, Value> moved;
   int64_t relayouts = 0;
 };
@@ -151,7 +176,7 @@ Value LayoutChooser::makeInLayout(Value value, LayoutAttr layout) {
 //===----------------------------------------------------------------------===//
 
 void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract,
-                                ValueRange rhs) {
+                                ValueRange rhs, ArrayRef<int64_t> rhsContract) {
   RankedTensorType lhsType = typeOf(lhs);
   bool contractsLast = lhsContract.size() == 1 && lhsContract[0] == lhsType.getRank() - 1;
   auto isMatrixOfWeights = [](Value value) {
@@ -162,6 +187,12 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     visitRowMajor(op);
     return;
   }
+  if (packsWeights) {
+    require(op, 0, nullptr);
+    for (auto [index, weight] : llvm::enumerate(rhs))
+      require(op, index + 1, choosePackedLayout(typeOf(weight), 1 - rhsContract[0], lanes));
+    return;
+  }
   require(op, 0, layout);
   for (Value result : op->getResults())
     setLayout(result, layout);
@@ -169,7 +200,7 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
 
 void LayoutChooser::visitDot(DotGeneralOp dot) {
   if (dot.getLhsBatch().empty())
-    visitLinear(dot, dot.getLhs(), dot.getLhsContract(), dot.getRhs());
+    visitLinear(dot, dot.getLhs(), dot.getLhsContract(), dot.getRhs(), dot.getRhsContract());
   else
     visitRowMajor(dot);
 }
@@ -293,7 +324,7 @@ void LayoutChooser::visit(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](DotGeneralOp dot) { visitDot(dot); })
       .Case([&](MultiDotOp dot) {
-        visitLinear(dot, dot.getLhs(), dot.getLhsContract(), dot.getRhs());
+        visitLinear(dot, dot.getLhs(), dot.getLhsContract(), dot.getRhs(), dot.getRhsContract());
       })
       .Case([&](ConvOp conv) { visitConv(conv); })
       .Case([&](AttentionOp attention) { visitAttention(attention); })

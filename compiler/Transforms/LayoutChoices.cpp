@@ -42,6 +42,11 @@ LayoutAttr weft::chooseTokenLayout(RankedTensorType type, int64_t lanes) {
   return identityOrder(type.getContext(), rank, rank - 2, block);
 }
 
+LayoutAttr weft::choosePackedLayout(RankedTensorType matrix, int64_t columnDim, int64_t lanes) {
+  int64_t block = chooseTokenBlock(matrix.getDimSize(columnDim), lanes);
+  return LayoutAttr::get(matrix.getContext(), {columnDim, 1 - columnDim}, columnDim, block);
+}
+
 bool weft::isInTokenBlocks(RankedTensorType type) {
   LayoutAttr layout = layoutOf(type);
   return layout && layout.hasTile() && layout.getTileDim() == type.getRank() - 2;

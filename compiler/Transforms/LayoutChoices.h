@@ -11,6 +11,10 @@ namespace weft {
 /// tokens do not fill a vector of `lanes`.
 LayoutAttr chooseTokenLayout(mlir::RankedTensorType type, int64_t lanes);
 
+/// Blocks of columns for a matrix that is summed along the other dim: vectors run along a
+/// block, as (columns / block, rows, block) in memory.
+LayoutAttr choosePackedLayout(mlir::RankedTensorType matrix, int64_t columnDim, int64_t lanes);
+
 /// Whether `type` is a (..., tokens, features) tensor in blocks of tokens, in any order.
 bool isInTokenBlocks(mlir::RankedTensorType type);
 

@@ -85,7 +85,9 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   let description = [{
     Linear layers read their weights where they lie; their activations are kept
     feature-major in blocks of tokens, and everything between two linear layers that can
-    work in that layout does. Convolutions work channels-last with weights in blocks of
+    work in that layout does. Where all weights of a function without attention are small,
+    they are packed into blocks of columns instead and activations stay row-major.
+    Convolutions work channels-last with weights in blocks of
     output channels. Arguments and results of the function keep their layouts;
     `weft.relayout` marks every place where elements move.
 

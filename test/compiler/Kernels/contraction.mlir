@@ -4,7 +4,7 @@
 // Feature-major tokens: the weight is broadcast where it lies, tokens are the lanes. Long
 // sums go in blocks through a tile of scratch.
 // CHECK-LABEL: func.func private @linear
-// CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<1536xi8>, %{{.*}}: index, %{{.*}}: index
+// CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<0xi8>, %{{.*}}: index, %{{.*}}: index
 // CHECK-SAME:    weft.flops = 150994944 : i64
 // CHECK-SAME:    weft.schedule = {chunk = 768 : i64, groups = 4 : i64, lanes = 16 : i64,
 // CHECK-SAME:      rows = 6 : i64, summands = 128 : i64

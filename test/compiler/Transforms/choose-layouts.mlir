@@ -218,3 +218,35 @@ func.func @given_order(%x: tensor<32x8xf32>, %w: tensor<8x8xf32, #weft.layout<[1
   %1 = weft.reverse %w dims [0] : tensor<8x8xf32, #weft.layout<[1, 0]>>
   return %0, %1, %w : tensor<32x8xf32>, tensor<8x8xf32, #weft.layout<[1, 0]>>, tensor<8x8xf32, #weft.layout<[1, 0]>>
 }
+
+// -----
+
+// Small weights are packed in blocks of columns, however they are stored; tokens stay.
+// CHECK-LABEL: func.func @mlp(
+// CHECK-DAG: %[[W:.*]] = weft.relayout %arg1 : tensor<128x784xf32> -> tensor<128x784xf32, #weft.layout<[0, 1], tile 0 by 64>>
+// CHECK-DAG: %[[V:.*]] = weft.relayout %arg2 : tensor<128x10xf32> -> tensor<128x10xf32, #weft.layout<[1, 0], tile 1 by 16>>
+// CHECK: %[[H:.*]] = weft.dot_general %arg0, %[[W]] {{.*}} -> tensor<64x128xf32>
+// CHECK: %[[R:.*]] = weft.neg %[[H]] : tensor<64x128xf32>
+// CHECK: %[[Y:.*]] = weft.dot_general %[[R]], %[[V]] {{.*}} -> tensor<64x10xf32>
+// CHECK: return %[[Y]]
+func.func @mlp(%x: tensor<64x784xf32> {weft.kind = "input"}, %w: tensor<128x784xf32> {weft.kind = "weight"},
+               %v: tensor<128x10xf32> {weft.kind = "weight"}) -> tensor<64x10xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x784xf32>, tensor<128x784xf32> -> tensor<64x128xf32>
+  %1 = weft.neg %0 : tensor<64x128xf32>
+  %2 = weft.dot_general %1, %v batch [] x [] contract [1] x [0] : tensor<64x128xf32>, tensor<128x10xf32> -> tensor<64x10xf32>
+  return %2 : tensor<64x10xf32>
+}
+
+// -----
+
+// One large weight among them, and all are read where they lie.
+// CHECK-LABEL: func.func @large(
+// CHECK: weft.dot_general {{.*}}, %arg1
+// CHECK-SAME: tile 0 by 64>>
+// CHECK: weft.dot_general {{.*}}, %arg2
+func.func @large(%x: tensor<64x784xf32> {weft.kind = "input"}, %w: tensor<1024x784xf32> {weft.kind = "weight"},
+                 %v: tensor<10x1024xf32> {weft.kind = "weight"}) -> tensor<64x10xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x784xf32>, tensor<1024x784xf32> -> tensor<64x1024xf32>
+  %1 = weft.dot_general %0, %v batch [] x [] contract [1] x [1] : tensor<64x1024xf32>, tensor<10x1024xf32> -> tensor<64x10xf32>
+  return %1 : tensor<64x10xf32>
+}
