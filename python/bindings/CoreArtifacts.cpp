@@ -88,6 +88,7 @@ public:
       held.clear();
       for (size_t number : numbers)
         held.push_back(PyRef::borrow(tensors[number]));
+      watch.settle();
     }
     return any;
   }

@@ -71,8 +71,10 @@ Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArg
     sourceTensors.clear();
     for (const Source &source : sources)
       sourceTensors.push_back(sourceTensor(source, found));
-    if (weights.changed(sourceTensors, views))
+    if (weights.changed(sourceTensors, views)) {
       program->bind(views, torchHost);
+      weights.settle();
+    }
   }
 
   if (!allocate(tensors, resultViews))

@@ -66,21 +66,18 @@ static uint64_t versionOf(PyObject *tensor) {
 
 bool WeightWatch::changed(const std::vector<PyObject *> &tensors,
                           const std::vector<WeftTensor> &views) {
-  bool any = states.empty();
-  states.resize(watched.size());
+  seen.resize(watched.size());
   samples.resize(watched.size());
   for (size_t i = 0; i < watched.size(); ++i) {
     const WeftTensor &view = views[watched[i]];
     std::span<const int64_t> strides(view.strides, static_cast<size_t>(view.rank));
-    if (any || !std::ranges::equal(strides, samples[i].strides)) {
+    if (prepared.empty() || !std::ranges::equal(strides, samples[i].strides)) {
+      prepared.clear(); // fingerprints of other elements tell nothing
       samples[i] = {{strides.begin(), strides.end()}, sampledOffsets(view)};
-      any = true;
     }
-    State now{view.data, versionOf(tensors[watched[i]]), fingerprint(view, samples[i].offsets)};
-    any |= !(now == states[i]);
-    states[i] = now;
+    seen[i] = {view.data, versionOf(tensors[watched[i]]), fingerprint(view, samples[i].offsets)};
   }
-  return any;
+  return seen != prepared;
 }
 
 } // namespace weft

@@ -21,9 +21,11 @@ public:
   void watch(std::vector<size_t> numbers) { watched = std::move(numbers); }
   bool empty() const { return watched.empty(); }
 
-  /// Whether any watched tensor differs from the last time this was asked. Their sizes are
-  /// always the same.
+  /// Whether any watched tensor differs from what is prepared. Their sizes are always the same.
   bool changed(const std::vector<PyObject *> &tensors, const std::vector<WeftTensor> &views);
+
+  /// What `changed` has just seen is prepared. Until then it is asked for again and again.
+  void settle() { prepared = seen; }
 
 private:
   struct State {
@@ -38,7 +40,7 @@ private:
     std::vector<int64_t> offsets; ///< in bytes
   };
   std::vector<size_t> watched;
-  std::vector<State> states;
+  std::vector<State> seen, prepared; ///< nothing where it has never succeeded
   std::vector<Samples> samples;
 };
 

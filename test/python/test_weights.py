@@ -183,3 +183,32 @@ def test_whole_weights_are_compared_on_demand():
         text=True,
     )
     assert result.stdout.strip() == "missed 0", result.stderr
+
+
+OUT_OF_MEMORY = """
+import resource, torch, weft
+with torch.no_grad():
+    model = torch.nn.Conv2d(512, 512, 3).eval()
+    compiled = weft.compile(model)
+    x = torch.randn(1, 512, 4, 4)
+    torch.testing.assert_close(compiled(x), model(x))
+    model.weight.mul_(2)
+    expected = model(x)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(open("/proc/self/statm").read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**21, limits[1]))
+    failures = 0
+    for _ in range(2):
+        try:
+            compiled(x)
+        except MemoryError:
+            failures += 1
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+    torch.testing.assert_close(compiled(x), expected)
+print("failures", failures)
+"""
+
+
+def test_weights_are_prepared_again_after_a_failure():
+    result = subprocess.run([sys.executable, "-c", OUT_OF_MEMORY], capture_output=True, text=True)
+    assert result.stdout.strip() == "failures 2", result.stderr
