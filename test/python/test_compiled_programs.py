@@ -349,6 +349,12 @@ def test_transposed_convolutions(dtype):
         nn.Sequential(nn.ConvTranspose3d(3, 16, 2, 2), nn.Sigmoid()).to(dtype),
         torch.randn(1, 3, 2, 3, 5, dtype=dtype),
     )
+    apart = nn.Sequential(
+        nn.ConvTranspose2d(6, 17, 3, 2, 3, 1, dilation=3),
+        nn.ReLU(),
+        nn.ConvTranspose2d(17, 4, (3, 2), (4, 1), 1, dilation=(2, 5)),
+    )
+    check(apart.to(dtype), torch.randn(2, 6, 5, 3, dtype=dtype))
 
 
 class ConvNet(nn.Module):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reductions, contractions, norms, pools, attention and losses against eager PyTorch."""
 
+import itertools
 import json
 
 import pytest
@@ -137,11 +138,21 @@ def test_transposed_convolution(module, dtype):
     check(module, x[0])
 
 
-def test_transposed_convolution_of_infinite_inputs():
-    """No tap that a result does not have is multiplied by zero."""
-    x = torch.randn(1, 4, 5, 6)
-    x[0, 1, 2, 3] = torch.inf
-    check(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1), x)
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("kernel", [1, 3, 4])
+def test_transposed_convolution_of_infinite_inputs(size, kernel):
+    """No tap that a result does not have is multiplied by zero, whatever the geometry."""
+    torch.manual_seed(size + kernel)
+    x = torch.randn(1, 4, size, size)
+    x[0, 1, size // 2, 0] = torch.inf
+    modules = []
+    for stride, dilation in itertools.product((1, 2, 3, 4, 6), repeat=2):
+        for padding in (0, 3):
+            extra = max(stride, dilation) - 1
+            if (size - 1) * stride + dilation * (kernel - 1) + 1 + extra > 2 * padding:
+                across = (stride, dilation), (padding, 0), (extra, 0), 2, True, (dilation, stride)
+                modules.append(nn.ConvTranspose2d(4, 6, kernel, *across))
+    check(lambda x: [module(x) for module in modules], x)
 
 
 @pytest.mark.parametrize(

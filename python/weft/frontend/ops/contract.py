@@ -85,16 +85,12 @@ def conv_transpose(
     n = weight.rank - 2
     if x.rank == n + 1:
         x = site.builder.reshape(x, [1, *x.shape])
-    dilation = _spread(dilation, n)
     geometry = zip(
         *(x.shape[2:], weight.shape[2:], site.shape[-n:]),
-        *(_spread(stride, n), _spread(padding, n), dilation),
+        *(_spread(stride, n), _spread(padding, n), _spread(dilation, n)),
     )
-    dims = [
-        Dim(size, (kernel - 1) * apart + 1, result, step, pad)
-        for size, kernel, result, step, pad, apart in geometry
-    ]
-    result = transposed_conv(site.builder, x, weight, bias, dims, dilation, groups)
+    dims = [Dim(*along) for along in geometry]
+    result = transposed_conv(site.builder, x, weight, bias, dims, groups)
     return site.builder.reshape(result, site.shape)
 
 

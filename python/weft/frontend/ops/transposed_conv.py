@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Transposed convolutions, as dense convolutions of stride 1 whose channels interleave.
 
-Along one dim, result[i] sums x[j] * weight[k] over j * stride + k = i + padding. The results
-with one remainder of (i + padding) by the stride, a phase, read every stride-th tap. Phases
-with equally many taps t are one convolution with t taps and as many times the channels: all
-of them where the stride divides the kernel, else those below the remainder and the others.
+Along one dim, result[i] sums x[j] * weight[k] over j * stride + k * dilation = i + padding.
+What the two have in common leaves gaps between the results that have taps at all: put in last,
+as zeros. Then phase p is what reads the taps p, p + stride, ... They stand at p * dilation +
+stride * q and read x[q - dilation * m] for m = 0, 1, ...: phases with equally many taps t are
+one dilated convolution with t taps and as many times the channels. That is all of them where
+the stride divides the kernel, else those below the remainder and the others.
 The results (channels * phases, steps) are stored as (channels, steps * phases) and cut to size.
 Source: W. Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016.
 """
@@ -21,27 +23,54 @@ from weft.frontend.graph import Value
 
 @dataclass(frozen=True)
 class Dim:
-    """One spatial dim: sizes of input, kernel and result; how they move."""
+    """One spatial dim: sizes of input, kernel (taps, without what lies between) and result."""
 
     size: int
-    kernel: int  # with the zeros of a dilation
+    kernel: int
     result: int
     stride: int
     padding: int
+    dilation: int
+
+    @property
+    def gap(self) -> int:
+        """Every so many positions may have taps."""
+        return math.gcd(self._step, self.dilation)
 
     @property
     def phases(self) -> int:
+        return self._step // self.gap
+
+    @property
+    def _step(self) -> int:
         """A single input meets every tap once, whatever the stride: one tap for each phase."""
-        return max(self.stride, self.kernel) if self.size == 1 else self.stride
+        if self.size > 1:
+            return self.stride
+        return self.dilation * max(-(-self.stride // self.dilation), self.kernel)
+
+    @property
+    def apart(self) -> int:
+        """Between the inputs that the taps of a phase read."""
+        return self.dilation // self.gap
 
     @property
     def first(self) -> int:
         """The first step that holds a result; a step is a position of every phase."""
-        return self.padding // self.phases
+        return self.padding // self.gap // self.phases
 
     @property
     def steps(self) -> int:
-        return (self.padding + self.result - 1) // self.phases + 1 - self.first
+        return (self.padding + self.result - 1) // self.gap // self.phases + 1 - self.first
+
+    @property
+    def delays(self) -> list[int]:
+        """How many steps behind its convolution each phase stands, in the phases' order."""
+        return [phase * self.apart // self.phases for phase in range(self.phases)]
+
+    @property
+    def early(self) -> int:
+        """Steps ahead of the first that a convolution makes for the phases behind it."""
+        return max(self.delays)
 
 
 @dataclass(frozen=True)
@@ -78,18 +107,49 @@ class TransposedConv:
     def groups(self) -> int:
         return self.weight.shape[0]
 
+    @property
+    def _has_gaps(self) -> bool:
+        return any(dim.gap > 1 for dim in self.dims)
+
     def result(self) -> Value:
         """(b, o, results...)"""
         b, n = self.b, len(self.dims)
         split = self._joined([])
+        for i, dim in enumerate(self.dims):
+            if dim.apart > 1 and dim.phases > 1:
+                split = self._in_place(split, dim, 2 + i, 3 + n + i)
         pairs = [place for i in range(n) for place in (3 + n + i, 2 + i)]
         result = b.transpose(split, [0, 1, 2 + n, *pairs])
         sizes = [dim.steps * dim.phases for dim in self.dims]
         result = b.reshape(result, [split.shape[0], self.groups * split.shape[2 + n], *sizes])
+        if self._has_gaps:
+            result = self._with_gaps(result)
         for i, dim in enumerate(self.dims):
-            start = dim.padding - dim.first * dim.phases
+            start = dim.padding - dim.first * dim.phases * dim.gap
             result = b.slice(result, 2 + i, start, start + dim.result)
+        if self.bias is not None and self._has_gaps:
+            result = b.binary("add", result, b.along(self.bias, 1, result.shape))
         return result
+
+    def _in_place(self, split: Value, dim: Dim, phases: int, steps: int) -> Value:
+        """Phases where they stand among the results, each as many steps on as it is behind."""
+        b = self.b
+        parts: list[Value] = [split] * dim.phases
+        for phase, delay in enumerate(dim.delays):
+            part = b.slice(split, phases, phase, phase + 1)
+            start = dim.early - delay
+            place = phase * dim.apart % dim.phases
+            parts[place] = b.slice(part, steps, start, start + dim.steps)
+        return b.concat(parts, phases)
+
+    def _with_gaps(self, result: Value) -> Value:
+        """Zeros behind each result that has taps."""
+        b, gaps = self.b, [dim.gap for dim in self.dims]
+        outer, sizes = result.shape[:2], result.shape[2:]
+        result = b.reshape(result, [*outer, *(m for size in sizes for m in (size, 1))])
+        high = [0, 0, *(m for gap in gaps for m in (0, gap - 1))]
+        result = b.pad(result, [0] * result.rank, high, 0)
+        return b.reshape(result, [*outer, *(size * gap for size, gap in zip(sizes, gaps))])
 
     def _joined(self, chosen: list[Phases]) -> Value:
         """All phases of the dims behind those whose phases are chosen:
@@ -101,23 +161,26 @@ class TransposedConv:
 
     def _dense(self, chosen: list[Phases]) -> Value:
         b, n, o = self.b, len(chosen), self.weight.shape[2]
-        counts, steps = [phases.count for phases in chosen], [dim.steps for dim in self.dims]
+        counts = [phases.count for phases in chosen]
+        steps = [dim.early + dim.steps for dim in self.dims]
         channels = self.groups * math.prod(counts) * o
         shape = [self.x.shape[0], channels, *steps]
         if all(phases.taps for phases in chosen):
             pairs = list(zip(self.dims, chosen))
-            low = [phases.taps - 1 - dim.first for dim, phases in pairs]
-            high = [dim.steps + dim.first - dim.size for dim in self.dims]
+            apart = [dim.apart for dim in self.dims]
+            low = [(phases.taps - 1) * dim.apart + dim.early - dim.first for dim, phases in pairs]
+            high = [dim.first + dim.steps - dim.size for dim in self.dims]
             # Results that padding takes away may leave inputs unread.
             x = b.pad(
                 self.x, [0, 0, *(min(p, 0) for p in low)], [0, 0, *(min(p, 0) for p in high)], 0
             )
             low, high = [max(p, 0) for p in low], [max(p, 0) for p in high]
             weight = self._weight(chosen, channels)
-            result = b.conv(x, weight, [1] * n, low, high, [1] * n, self.groups)
+            result = b.conv(x, weight, [1] * n, low, high, apart, self.groups)
         else:
             result = b.broadcast(b.constant(0, self.x.dtype), shape)
-        if self.bias is not None:
+        # Inside the convolution where it can be; in a gap there is nothing but the bias.
+        if self.bias is not None and not self._has_gaps:
             bias = b.reshape(self.bias, [self.groups, o])
             bias = b.broadcast_in_dim(bias, [0, n + 1], [self.groups, *counts, o])
             result = b.binary("add", result, b.along(b.reshape(bias, [channels]), 1, shape))
@@ -142,19 +205,12 @@ def transposed_conv(
     weight: Value,
     bias: Value | None,
     dims: Sequence[Dim],
-    dilation: Sequence[int],
     groups: int,
 ) -> Value:
     """x: (b, c, sizes...); weight: (c, o / groups, k...); bias: (o); result: (b, o, results...)."""
-    c, o, *kernel = weight.shape
-    if any(apart > 1 for apart in dilation):
-        zeros = [apart - 1 for apart in dilation]
-        weight = b.reshape(weight, [c, o, *(size for k in kernel for size in (k, 1))])
-        weight = b.pad(weight, [0] * weight.rank, [0, 0, *(m for z in zeros for m in (0, z))], 0)
-        kernel = [k * apart for k, apart in zip(kernel, dilation)]
-        weight = b.reshape(weight, [c, o, *kernel])
+    c, o, *_ = weight.shape
     taps = [-(-dim.kernel // dim.phases) for dim in dims]
-    missing = [t * dim.phases - k for t, dim, k in zip(taps, dims, kernel)]
+    missing = [t * dim.phases - dim.kernel for t, dim in zip(taps, dims)]
     weight = b.pad(weight, [0] * weight.rank, [0, 0, *missing], 0)
     split = [size for t, dim in zip(taps, dims) for size in (t, dim.phases)]
     weight = b.reshape(weight, [groups, c // groups, o, *split])
