@@ -45,6 +45,8 @@ NB_MODULE(_core, module) {
   module.def("set_num_threads", &rt::setNumThreads, nb::arg("threads"));
   module.def("measure_peak_flops", &measurePeakFlops, nb::arg("threads"),
              nb::call_guard<nb::gil_scoped_release>());
+  module.def("measure_peak_bandwidth", &measurePeakBandwidth, nb::arg("threads"),
+             nb::call_guard<nb::gil_scoped_release>());
 }
 
 } // namespace weft

@@ -165,11 +165,12 @@ struct UnpackedCall {
 };
 
 /// (True, value), or (False, why PyTorch has to run the call).
-static nb::tuple callOnce(Specialization &self, nb::tuple args, nb::dict kwargs) {
+static nb::tuple callOnce(Specialization &self, nb::tuple args, nb::dict kwargs,
+                          rt::Profile *profile) {
   UnpackedCall unpacked(args, kwargs);
   PyRef value;
   std::string reason;
-  switch (self.call(unpacked.call, value, reason)) {
+  switch (self.call(unpacked.call, value, reason, profile)) {
   case Specialization::Done:
     return nb::make_tuple(true, nb::handle(value.get()));
   case Specialization::Declined:
@@ -180,6 +181,13 @@ static nb::tuple callOnce(Specialization &self, nb::tuple args, nb::dict kwargs)
     break;
   }
   throw nb::python_error();
+}
+
+/// (True, seconds of each of the program's calls), or (False, why PyTorch has to run the call).
+static nb::tuple timeOnce(Specialization &self, nb::tuple args, nb::dict kwargs) {
+  rt::Profile profile;
+  nb::tuple outcome = callOnce(self, args, kwargs, &profile);
+  return nb::cast<bool>(outcome[0]) ? nb::make_tuple(true, profile.seconds) : outcome;
 }
 
 static bool standsFor(Specialization &self, nb::tuple args, nb::dict kwargs) {
@@ -199,7 +207,13 @@ static void bindSpecialization(nb::module_ &module) {
       .def("attach", &parseProgram, nb::arg("program"), nb::arg("sources"), nb::arg("results"),
            nb::arg("effects"), nb::arg("outputs"), nb::arg("random").none(), nb::arg("host").none(),
            nb::arg("watched"))
-      .def("call", &callOnce, nb::arg("args"), nb::arg("kwargs"))
+      .def(
+          "call",
+          [](Specialization &self, nb::tuple args, nb::dict kwargs) {
+            return callOnce(self, args, kwargs, nullptr);
+          },
+          nb::arg("args"), nb::arg("kwargs"))
+      .def("time", &timeOnce, nb::arg("args"), nb::arg("kwargs"))
       .def("matches", &standsFor, nb::arg("args"), nb::arg("kwargs"))
       .def("seconds", &Specialization::seconds);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What this machine's fused multiply-add units reach, measured: the yardstick of the
-// report's last column.
+// What this machine's fused multiply-add units and its memory reach, measured: the yardsticks
+// of reports and profiles.
 #ifndef WEFT_PYTHON_BINDINGS_PEAKFLOPS_H
 #define WEFT_PYTHON_BINDINGS_PEAKFLOPS_H
 
@@ -12,6 +12,10 @@ namespace weft {
 /// float32 operations per second (an FMA counts two) of `threads` threads running at once,
 /// with the widest vectors this CPU has. Takes half a second.
 double measurePeakFlops(int32_t threads);
+
+/// Bytes per second at which `threads` threads read memory that lies in no cache. Takes about
+/// a second, and twice the last cache's size of memory. Raises: std::bad_alloc.
+double measurePeakBandwidth(int32_t threads);
 
 } // namespace weft
 

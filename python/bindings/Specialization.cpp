@@ -43,13 +43,14 @@ private:
 };
 
 Specialization::Outcome Specialization::call(const CallArguments &call, PyRef &value,
-                                             std::string &reason) {
+                                             std::string &reason, rt::Profile *profile) {
   Lease buffers(*this);
-  return callWith(*buffers, call, value, reason);
+  return callWith(*buffers, call, value, reason, profile);
 }
 
 Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArguments &call,
-                                                 PyRef &value, std::string &reason) {
+                                                 PyRef &value, std::string &reason,
+                                                 rt::Profile *profile) {
   auto &[found, tensors, slotViews, views, resultViews, sourceTensors] = buffers;
   if (!matches(call, found, slotViews))
     return Mismatch;
@@ -85,7 +86,7 @@ Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArg
     if (!randomState)
       return Error;
   }
-  if (!execute(views, resultViews, torchHost, reason)) {
+  if (!execute(views, resultViews, torchHost, reason, profile)) {
     if (randomState &&
         !PyRef::steal(PyObject_CallOneArg(restoreRandomState.get(), randomState.get())))
       return Error;
@@ -219,12 +220,13 @@ bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTenso
 
 bool Specialization::execute(const std::vector<WeftTensor> &views,
                              const std::vector<WeftTensor> &resultViews, rt::Host *torch,
-                             std::string &reason) {
-  bool timing = timedSoFar < timedCalls;
-  rt::Profile profile;
+                             std::string &reason, rt::Profile *profile) {
+  rt::Profile ofFirstCalls;
+  if (!profile && timedSoFar < timedCalls)
+    profile = &ofFirstCalls;
   try {
     nb::gil_scoped_release released;
-    program->run(views, resultViews, torch, timing ? &profile : nullptr);
+    program->run(views, resultViews, torch, profile);
   } catch (const rt::AssertError &error) {
     reason = error.what();
     return false;
@@ -232,15 +234,18 @@ bool Specialization::execute(const std::vector<WeftTensor> &views,
     reason = error.what();
     return false;
   }
-  if (timing) {
-    ++timedSoFar;
-    if (timed.empty())
-      timed = std::move(profile.seconds);
-    else
-      for (size_t i = 0; i < timed.size(); ++i)
-        timed[i] = std::min(timed[i], profile.seconds[i]);
-  }
+  if (profile)
+    record(*profile);
   return true;
+}
+
+void Specialization::record(const rt::Profile &profile) {
+  ++timedSoFar;
+  if (timed.empty())
+    timed = profile.seconds;
+  else
+    for (size_t i = 0; i < timed.size(); ++i)
+      timed[i] = std::min(timed[i], profile.seconds[i]);
 }
 
 bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const {

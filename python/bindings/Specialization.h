@@ -73,8 +73,10 @@ public:
   PyRef saveRandomState, restoreRandomState; // null when the program draws no numbers
   WeightWatch weights;
 
-  /// Matches and runs. `reason` says why when the outcome is Declined.
-  Outcome call(const CallArguments &call, PyRef &value, std::string &reason);
+  /// Matches and runs. `reason` says why when the outcome is Declined. With `profile`, each of
+  /// the program's calls is timed; the first calls are without being asked to.
+  Outcome call(const CallArguments &call, PyRef &value, std::string &reason,
+               rt::Profile *profile = nullptr);
 
   /// Whether `call` would match, tensors of the module included.
   bool standsFor(const CallArguments &call);
@@ -95,7 +97,8 @@ private:
   };
   class Lease;
 
-  Outcome callWith(Buffers &buffers, const CallArguments &call, PyRef &value, std::string &reason);
+  Outcome callWith(Buffers &buffers, const CallArguments &call, PyRef &value, std::string &reason,
+                   rt::Profile *profile);
   bool matches(const CallArguments &call, std::vector<PyRef> &found,
                std::vector<WeftTensor> &views) const;
   bool matchTensors(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
@@ -104,7 +107,8 @@ private:
                      const std::vector<WeftTensor> &views) const;
   bool allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const;
   bool execute(const std::vector<WeftTensor> &views, const std::vector<WeftTensor> &resultViews,
-               rt::Host *torch, std::string &reason);
+               rt::Host *torch, std::string &reason, rt::Profile *profile);
+  void record(const rt::Profile &profile);
   bool commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const;
   PyObject *sourceTensor(const Source &source, const std::vector<PyRef> &found) const;
 

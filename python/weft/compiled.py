@@ -22,6 +22,8 @@ import torch
 from weft import _core, errors, frontend
 from weft.builds import Options, lower_to
 from weft.capture import Given, Tracing
+from weft.kernels import kernel_calls
+from weft.profile import Profile
 from weft.report import render
 from weft.signature import Declined, HasEffects, NeedsGradient, Signature, describe
 from weft.specialize import Specialized, declined, specialize
@@ -147,6 +149,33 @@ class Compiled:
         file: where to, by default standard output.
         """
         render(self._all(), self.eager_reasons, file)
+
+    def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
+        """Times every kernel of the program for these arguments in `repeats` calls, after one
+        that is not counted. They are calls like others: what they write is written each time.
+
+        Raises: errors.Error, if PyTorch has to run the call; errors.ConfigError, if `repeats`
+        is less than 1.
+        """
+        if repeats < 1:
+            raise errors.ConfigError(f"expected repeats of at least 1, found {repeats}")
+        try:
+            specialized = self._specialization(args, kwargs)
+        except Declined as why:  # gradients among the reasons
+            raise errors.Error(
+                f"PyTorch runs this call: {_with_location(why.reason, why.location)}"
+            ) from None
+        runs = []
+        for _ in range(repeats + 1):
+            timed, outcome = specialized.core.time(args, kwargs)
+            if not timed:
+                reason = specialized.reason or outcome
+                raise errors.Error(
+                    f"PyTorch runs this call: {_with_location(reason, specialized.location)}"
+                )
+            runs.append(outcome)
+        kernels = kernel_calls(specialized.manifest, runs[1:])
+        return Profile(specialized.shapes, _core.get_num_threads(), repeats, kernels)
 
     def ir(self, stage: str = "graph") -> str:
         """The IR of the latest program at a stage (`graph` … `llvm`), as text.

@@ -1,31 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The tables of `compiled.report()`."""
+"""The tables of `compiled.report()` and `compiled.profile()`."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from weft import _core
+from weft import _core, roofline
 from weft.dispatcher import way_of
+from weft.kernels import KernelCall, kernel_calls
 from weft.specialize import Specialized
+
+if TYPE_CHECKING:
+    from weft.profile import Profile
 
 _FILE_WIDTH = 120
 
 
 def render(programs: list[Specialized], eager_reasons: Counter[str], file: Any = None) -> None:
     """Prints every program with its kernels and fallbacks, then what PyTorch ran and why."""
-    console = Console(file=file, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _FILE_WIDTH
+    console = _console(file)
     compiled = [program for program in programs if program.build is not None]
     for number, program in enumerate(compiled):
         _print_program(console, number, program)
@@ -38,31 +40,76 @@ def render(programs: list[Specialized], eager_reasons: Counter[str], file: Any =
         console.print("not called yet")
 
 
+def print_profile(profile: Profile, file: Any = None) -> None:
+    """Prints the kernels of a profile, equal ones of equal lines in one row."""
+    table = _table(
+        "kind", "kernel", ">×", "lines", ">µs", ">least", ">% time", ">GFLOP/s", ">GB/s",
+        ">% limit", title=f"profile: {profile.title}",
+    )  # fmt: skip
+    rows = _merged(profile.kernels)
+    total = sum(row.seconds for row in rows)
+    for row in rows:
+        shares = [profile.limit_share(kernel) for kernel in row.calls]
+        limit = sum(s * k.seconds for s, k in zip(shares, row.calls) if s is not None)
+        table.add_row(
+            *row.names(), _micro(row.seconds), _micro(row.least), _percent(row.seconds, total),
+            _giga(row.flops, row.seconds), _giga(row.moved, row.seconds),
+            _percent(limit, row.seconds) if limit else "",
+        )  # fmt: skip
+    table.add_section()
+    count, flops, moved = (
+        len(profile.kernels), sum(r.flops for r in rows), sum(r.moved for r in rows),
+    )  # fmt: skip
+    table.add_row(
+        "total", "", str(count), "", _micro(profile.seconds), _micro(profile.least), "",
+        _giga(flops, profile.seconds), _giga(moved, profile.seconds), "",
+    )  # fmt: skip
+    console = _console(file)
+    console.print(table)
+    peak = roofline.peak_flops(profile.threads) / 1e9
+    bandwidth = roofline.peak_bandwidth(profile.threads) / 1e9
+    console.print(
+        f"  Medians of {profile.repeats} calls; the limit is {peak:.0f} GFLOP/s or "
+        f"{bandwidth:.1f} GB/s from memory, whichever binds, measured on "
+        f"{_threads(profile.threads)}; tensors that lie in a cache may pass it."
+    )
+
+
+def _console(file: Any) -> Console:
+    console = Console(file=file, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _FILE_WIDTH
+    return console
+
+
 def _print_program(console: Console, number: int, program: Specialized) -> None:
     calls = program.manifest["entries"]["main"]["calls"]
-    seconds = program.core.seconds() or [0.0] * len(calls)
-    rows = _merged([_Row.of(call, time) for call, time in zip(calls, seconds)])
+    best = program.core.seconds() or [0.0] * len(calls)
+    rows = _merged(kernel_calls(program.manifest, [best]))
     table = _table(
         "kind", "kernel", ">×", "lines", ">GFLOP", ">MB", ">µs", ">% time", ">% peak",
         title=f"program {number}: {program.shapes}",
     )  # fmt: skip
-    total = sum(seconds)
+    total = sum(row.seconds for row in rows)
     for row in rows:
-        table.add_row(*row.cells(total))
+        known = (f"{row.flops / 1e9:.3f}", f"{row.moved / 1e6:.2f}")
+        table.add_row(
+            *row.names(), *(known if row.kind != "torch" else ("", "")), _micro(row.seconds),
+            _percent(row.seconds, total), _share_of_peak(row.flops, row.seconds),
+        )  # fmt: skip
     flops = sum(row.flops for row in rows)
-    rate = flops / total if total else 0.0
     table.add_section()
     table.add_row(
         "total", "", str(len(calls)), "", f"{flops / 1e9:.3f}", "", _micro(total), "",
-        _share_of_peak(rate),
+        _share_of_peak(flops, total),
     )  # fmt: skip
     console.print(table)
     if program.lowered.fallbacks:
         console.print(_fallback_table(program))
     threads = _core.get_num_threads()
     console.print(
-        f"  Times are the best of the first calls; the peak is {_peak(threads) / 1e9:.0f} GFLOP/s, "
-        f"measured on {threads} {'thread' if threads == 1 else 'threads'}."
+        f"  Times are the best of the calls that were timed; the peak is "
+        f"{roofline.peak_flops(threads) / 1e9:.0f} GFLOP/s, measured on {_threads(threads)}."
     )
     console.print(f"  {_compile_times(program)}")
     console.print(f"  artifact: {program.build.artifact.path}", soft_wrap=True)
@@ -81,51 +128,48 @@ def _table(*columns: str, title: str) -> Table:
 
 @dataclass
 class _Row:
-    """Calls of one kernel from the same lines. flops, moved (bytes), seconds: of all of them."""
+    """Calls of one kernel from the same lines."""
 
-    kind: str
-    kernel: str
     lines: str
-    count: int
-    flops: int
-    moved: int
-    seconds: float
+    calls: list[KernelCall]
 
-    @staticmethod
-    def of(call: dict[str, Any], seconds: float) -> _Row:
-        lines = _lines(call["locs"])
-        if "fallback" in call:
-            return _Row("torch", call["target"], lines, 1, 0, 0, seconds)
-        return _Row(call["kind"], call["kernel"], lines, 1, call["flops"], call["bytes"], seconds)
+    def names(self) -> tuple[str, ...]:
+        return (self.kind, self.calls[0].kernel, str(len(self.calls)), self.lines)
 
-    def cells(self, total: float) -> tuple[str, ...]:
-        rate = self.flops / self.seconds if self.seconds else 0.0
-        share = f"{100 * self.seconds / total:.0f}" if total else ""
-        work = (f"{self.flops / 1e9:.3f}", f"{self.moved / 1e6:.2f}")
-        known = work if self.kind != "torch" else ("", "")
-        return (
-            self.kind, self.kernel, str(self.count), self.lines, *known, _micro(self.seconds),
-            share, _share_of_peak(rate),
-        )  # fmt: skip
+    @property
+    def kind(self) -> str:
+        return self.calls[0].kind
+
+    @property
+    def flops(self) -> int:
+        return sum(call.flops for call in self.calls)
+
+    @property
+    def moved(self) -> int:
+        return sum(call.moved for call in self.calls)
+
+    @property
+    def seconds(self) -> float:
+        return sum(call.seconds for call in self.calls)
+
+    @property
+    def least(self) -> float:
+        return sum(call.least for call in self.calls)
 
 
-def _merged(rows: list[_Row]) -> list[_Row]:
+def _merged(calls: Iterable[KernelCall]) -> list[_Row]:
     """Equal kernels of equal lines (a loop over layers) in one row, where the first was."""
-    merged: dict[tuple[str, str], _Row] = {}
-    for row in rows:
-        first = merged.setdefault((row.kernel, row.lines), row)
-        if first is not row:
-            first.count += 1
-            first.flops += row.flops
-            first.moved += row.moved
-            first.seconds += row.seconds
-    return list(merged.values())
+    rows: dict[tuple[str, str], _Row] = {}
+    for call in calls:
+        lines = lines_text(call.lines)
+        rows.setdefault((call.kernel, lines), _Row(lines, [])).calls.append(call)
+    return list(rows.values())
 
 
-def _lines(locations: list[list[Any]]) -> str:
+def lines_text(lines: Iterable[tuple[str, int]]) -> str:
     """`model.py:12, 14–16 act.py:3`: each file once, its lines in runs."""
     files: dict[str, set[int]] = {}
-    for file, line, *_ in locations:
+    for file, line in lines:
         files.setdefault(os.path.basename(file), set()).add(line)
     return " ".join(f"{file}:{_runs(sorted(lines))}" for file, lines in files.items())
 
@@ -159,13 +203,19 @@ def _micro(seconds: float) -> str:
     return f"{seconds * 1e6:.1f}" if seconds > 0 else ""
 
 
-def _share_of_peak(flops_per_second: float) -> str:
-    if not flops_per_second:
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f}" if whole else ""
+
+
+def _giga(work: int, seconds: float) -> str:
+    return f"{work / seconds / 1e9:.1f}" if work and seconds else ""
+
+
+def _share_of_peak(flops: int, seconds: float) -> str:
+    if not flops or not seconds:
         return ""
-    return f"{100 * flops_per_second / _peak(_core.get_num_threads()):.0f}"
+    return _percent(flops / seconds, roofline.peak_flops(_core.get_num_threads()))
 
 
-@lru_cache
-def _peak(threads: int) -> float:
-    """The most float32 multiply-adds a second (two operations each), measured once."""
-    return _core.measure_peak_flops(threads)
+def _threads(threads: int) -> str:
+    return f"{threads} {'thread' if threads == 1 else 'threads'}"
