@@ -119,7 +119,8 @@ def _log1p_exp(site: Site, x: Value) -> Value:
 def log_sigmoid(site: Site, x: Value):
     b = site.builder
     (x,) = site.promoted(x)
-    return site.finish(b.unary("neg", _log1p_exp(site, b.unary("neg", x))))
+    rest = b.unary("log1p", b.unary("exp", b.unary("neg", b.unary("abs", x))))
+    return site.finish(b.binary("sub", b.scalar("min", x, 0), rest))
 
 
 @lowers("gelu.default")

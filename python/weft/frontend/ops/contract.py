@@ -40,16 +40,17 @@ def _matmul(site: Site, x: Value, y: Value) -> Value:
 
 @lowers("addmm.default", "baddbmm.default", "addmv.default")
 def addmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
+    """As in BLAS, what is multiplied by zero is not read: NaN and infinities do not count."""
     b = site.builder
-    product = _matmul(site, x, y)
-    if alpha != 1:
-        product = b.scalar("mul", product, alpha)
-    if beta == 0:
-        return product
-    added = site.operand(added, site.dtype)
-    if beta != 1:
-        added = b.scalar("mul", added, beta)
-    return b.binary("add", product, added)
+    terms = []
+    if alpha != 0 or site.target == "aten.baddbmm.default":
+        terms.append((alpha, _matmul(site, x, y)))
+    if beta != 0:
+        terms.append((beta, site.operand(added, site.dtype)))
+    scaled = [term if factor == 1 else b.scalar("mul", term, factor) for factor, term in terms]
+    if not scaled:
+        return b.constant(0, site.dtype, site.shape)
+    return scaled[0] if len(scaled) == 1 else b.binary("add", *scaled)
 
 
 @lowers("outer.default", "ger.default")
