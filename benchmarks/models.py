@@ -12,10 +12,10 @@ from functools import partial
 
 import torch
 from examples import models
-from examples.models import Case
 from torch import nn
 
 from benchmarks import networks
+from weft.benchmark.case import Case
 
 
 def gpt2(length: int = 128) -> Case:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The systems that can be measured, by name: how each makes a call of a model.
+"""The systems that the benchmarks measure, by name: those of `weft bench` and more.
 
 To add one, add a function from a `Case` to `Prepared` to `SYSTEMS`; packages that need not
 be installed are imported inside it.
@@ -9,67 +9,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from examples.measure import float_leaves, in_float64
-from examples.models import Case
 
-
-@dataclass
-class Prepared:
-    """call: what is timed. arrays: the floating-point outputs in what it returned.
-    settings: what a reader has to know. report: tells more, for `--report`."""
-
-    call: Callable[[], Any]
-    settings: str
-    arrays: Callable[[Any], list[np.ndarray]] = field(
-        default=lambda result: [leaf.numpy() for leaf in float_leaves(result)]
-    )
-    report: Callable[[Any], None] | None = None
-
-
-def float64(case: Case, threads: int) -> Prepared:
-    """What the errors are measured against."""
-    return Prepared(lambda: in_float64(case.module, case.args), f"torch {torch.__version__}")
-
-
-def eager(case: Case, threads: int) -> Prepared:
-    return Prepared(lambda: case.module(*case.args), f"torch {torch.__version__}, inference_mode")
-
-
-def inductor(case: Case, threads: int) -> Prepared:
-    return _inductor(case, "default mode")
-
-
-def inductor_freezing(case: Case, threads: int) -> Prepared:
-    return _inductor(case, "freezing", {"freezing": True})
-
-
-def inductor_autotune(case: Case, threads: int) -> Prepared:
-    return _inductor(case, "freezing, max-autotune", {"freezing": True, "max_autotune": True})
-
-
-def _inductor(case: Case, mode: str, options: dict[str, Any] | None = None) -> Prepared:
-    compiled = torch.compile(case.module, fullgraph=True, options=options)
-    settings = f"torch {torch.__version__}, fullgraph, {mode}, no_grad"
-    return Prepared(lambda: compiled(*case.args), settings)
-
-
-def weft(case: Case, threads: int) -> Prepared:
-    """Raises: RuntimeError, if PyTorch has to run the call."""
-    import weft
-
-    weft.set_num_threads(threads)
-    compiled = weft.compile(case.module)
-    compiled(*case.args)
-    if compiled.eager_reasons:
-        raise RuntimeError(f"run by PyTorch: {', '.join(compiled.eager_reasons)}")
-    settings = f"weft {weft.__version__}, inference_mode"
-    return Prepared(lambda: compiled(*case.args), settings, report=compiled.report)
+from weft.benchmark import systems
+from weft.benchmark.case import Case
+from weft.benchmark.systems import Prepared
 
 
 def onnxruntime(case: Case, threads: int) -> Prepared:
@@ -108,18 +55,13 @@ def openvino(case: Case, threads: int) -> Prepared:
     )
 
 
+# In the order of the tables' columns.
 SYSTEMS: dict[str, Callable[[Case, int], Prepared]] = {
-    "eager": eager,
-    "inductor": inductor,
-    "inductor-freezing": inductor_freezing,
-    "inductor-autotune": inductor_autotune,
+    **{name: prepare for name, prepare in systems.SYSTEMS.items() if name != "weft"},
     "onnxruntime": onnxruntime,
     "openvino": openvino,
-    "weft": weft,
+    "weft": systems.weft,
 }
-# These run under inference_mode, which is as fast as PyTorch gets. The others trace or count
-# with PyTorch, which it hinders, and run under no_grad.
-IN_INFERENCE_MODE = ("eager", "weft")
 
 
 def _to_onnx(case: Case, folder: str) -> Path:

@@ -4,23 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from examples.fashion_mnist import ConvNet, Mlp
+from weft.benchmark.case import Case
 
 IMAGES_PER_CALL = 64
-
-
-@dataclass(frozen=True)
-class Case:
-    """module: in evaluation mode. args: tensors, by position."""
-
-    title: str
-    module: nn.Module
-    args: tuple[torch.Tensor, ...]
 
 
 def mlp(batch: int = IMAGES_PER_CALL) -> Case:

@@ -14,8 +14,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import weft
-from examples.measure import in_float64, interleaved, largest_error
-from examples.models import Case
+from weft.benchmark.case import Case
+from weft.benchmark.measure import in_float64, interleaved, largest_error
 
 
 @dataclass

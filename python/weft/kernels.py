@@ -6,6 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 
@@ -46,11 +47,12 @@ class KernelCall:
 
 
 def kernel_calls(
-    manifest: dict[str, Any], runs: Sequence[Sequence[float]]
+    manifest: dict[str, Any], runs: Sequence[Sequence[float]] = (), entry: str = "main"
 ) -> tuple[KernelCall, ...]:
-    """The calls of @main in order. runs: of each run, the seconds of every call."""
-    calls = manifest["entries"]["main"]["calls"]
-    return tuple(_kernel_call(call, samples) for call, samples in zip(calls, zip(*runs)))
+    """The calls of an entry in order. runs: of each run, the seconds of every call."""
+    calls = manifest["entries"][entry]["calls"]
+    times = zip(*runs) if runs else repeat((), len(calls))
+    return tuple(_kernel_call(call, samples) for call, samples in zip(calls, times))
 
 
 def _kernel_call(call: dict[str, Any], samples: tuple[float, ...]) -> KernelCall:

@@ -32,7 +32,7 @@ def render(programs: list[Specialized], eager_reasons: Counter[str], file: Any =
     for number, program in enumerate(compiled):
         _print_program(console, number, program)
     if eager_reasons:
-        table = _table(">noted", "reason", title="run by PyTorch")
+        table = table_of(">noted", "reason", title="run by PyTorch")
         for reason, calls in eager_reasons.most_common():
             table.add_row(str(calls), reason)
         console.print(table)
@@ -42,11 +42,11 @@ def render(programs: list[Specialized], eager_reasons: Counter[str], file: Any =
 
 def print_profile(profile: Profile, file: Any = None) -> None:
     """Prints the kernels of a profile, equal ones of equal lines in one row."""
-    table = _table(
+    table = table_of(
         "kind", "kernel", ">×", "lines", ">µs", ">least", ">% time", ">GFLOP/s", ">GB/s",
         ">% limit", title=f"profile: {profile.title}",
     )  # fmt: skip
-    rows = _merged(profile.kernels)
+    rows = merged(profile.kernels)
     total = sum(row.seconds for row in rows)
     for row in rows:
         shares = [profile.limit_share(kernel) for kernel in row.calls]
@@ -85,16 +85,15 @@ def _console(file: Any) -> Console:
 def _print_program(console: Console, number: int, program: Specialized) -> None:
     calls = program.manifest["entries"]["main"]["calls"]
     best = program.core.seconds() or [0.0] * len(calls)
-    rows = _merged(kernel_calls(program.manifest, [best]))
-    table = _table(
+    rows = merged(kernel_calls(program.manifest, [best]))
+    table = table_of(
         "kind", "kernel", ">×", "lines", ">GFLOP", ">MB", ">µs", ">% time", ">% peak",
         title=f"program {number}: {program.shapes}",
     )  # fmt: skip
     total = sum(row.seconds for row in rows)
     for row in rows:
-        known = (f"{row.flops / 1e9:.3f}", f"{row.moved / 1e6:.2f}")
         table.add_row(
-            *row.names(), *(known if row.kind != "torch" else ("", "")), _micro(row.seconds),
+            *row.names(), *row.work(), _micro(row.seconds),
             _percent(row.seconds, total), _share_of_peak(row.flops, row.seconds),
         )  # fmt: skip
     flops = sum(row.flops for row in rows)
@@ -115,12 +114,12 @@ def _print_program(console: Console, number: int, program: Specialized) -> None:
     console.print(f"  artifact: {program.build.artifact.path}", soft_wrap=True)
 
 
-def _table(*columns: str, title: str) -> Table:
-    """columns: a leading `>` aligns one to the right; only reasons and lines wrap."""
+def table_of(*columns: str, title: str) -> Table:
+    """columns: a leading `>` aligns one to the right. Long texts wrap, numbers do not."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for column in columns:
         name = column.removeprefix(">")
-        wraps = name in ("lines", "reason")
+        wraps = name in ("lines", "reason", "schedule", "name", "shape", "strides")
         justify = "right" if name != column else "left"
         table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
     return table
@@ -135,6 +134,11 @@ class _Row:
 
     def names(self) -> tuple[str, ...]:
         return (self.kind, self.calls[0].kernel, str(len(self.calls)), self.lines)
+
+    def work(self) -> tuple[str, str]:
+        """GFLOP and MB, where they are known."""
+        known = self.kind != "torch"
+        return (f"{self.flops / 1e9:.3f}", f"{self.moved / 1e6:.2f}") if known else ("", "")
 
     @property
     def kind(self) -> str:
@@ -157,7 +161,7 @@ class _Row:
         return sum(call.least for call in self.calls)
 
 
-def _merged(calls: Iterable[KernelCall]) -> list[_Row]:
+def merged(calls: Iterable[KernelCall]) -> list[_Row]:
     """Equal kernels of equal lines (a loop over layers) in one row, where the first was."""
     rows: dict[tuple[str, str], _Row] = {}
     for call in calls:
@@ -183,7 +187,7 @@ def _runs(lines: list[int]) -> str:
 
 
 def _fallback_table(program: Specialized) -> Table:
-    table = _table("op", "line", "by", "reason", title="ops that PyTorch runs inside the program")
+    table = table_of("op", "line", "by", "reason", title="ops that PyTorch runs inside the program")
     for fallback in program.lowered.fallbacks:
         where = fallback.location
         line = f"{os.path.basename(where.file)}:{where.line}" if where else ""

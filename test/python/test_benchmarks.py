@@ -6,17 +6,20 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.results import (
+from benchmarks.run import Model, parse
+from rich.console import Console
+
+from weft.benchmark.results import (
     ModelResult,
     RunResult,
     SystemResult,
+    as_json,
     errors_table,
     notes,
     times_table,
 )
-from benchmarks.run import as_json, largest_error, parse
-from benchmarks.worker import Failed, Ready, Worker
-from rich.console import Console
+from weft.benchmark.run import largest_error
+from weft.benchmark.worker import Failed, Ready, Worker
 
 
 @pytest.fixture
@@ -82,6 +85,8 @@ def test_error_of_outputs():
     assert largest_error([np.array([0, -0.5]), np.zeros((1, 3))], reference) == 0.5
     with pytest.raises(ValueError, match=r"expected outputs of shapes .* found \[\(2,\)\]"):
         largest_error([np.zeros(2)], reference)
+    assert largest_error([], []) is None
+    assert largest_error([np.zeros((0, 3))], [np.zeros((0, 3))]) == 0.0
 
 
 def test_all_models_by_default():
@@ -90,7 +95,7 @@ def test_all_models_by_default():
 
 
 def test_a_process_measures(tmp_path):
-    with Worker("eager", "mlp-b1", 1, tmp_path / "log") as worker:
+    with Worker("eager", Model("mlp-b1"), 1, tmp_path / "log") as worker:
         assert isinstance(worker.state, Ready) and worker.state.title.startswith("MLP")
         assert all(time > 0 for time in worker.ask("times", 0.0))
         (output,) = worker.ask("outputs")
@@ -99,6 +104,6 @@ def test_a_process_measures(tmp_path):
 
 
 def test_a_system_that_fails_says_why(tmp_path):
-    with Worker("eager", "no such model", 1, tmp_path / "log") as worker:
+    with Worker("eager", Model("no such model"), 1, tmp_path / "log") as worker:
         assert isinstance(worker.state, Failed)
         assert worker.state.reason == "KeyError: 'no such model'"

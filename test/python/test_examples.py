@@ -8,8 +8,9 @@ import types
 import pytest
 import torch
 from examples import fashion_mnist, sentences
-from examples.measure import in_float64, interleaved, largest_error, timed_calls
 from torch import nn
+
+from weft.benchmark.measure import in_float64, interleaved, largest_error, timed_calls
 
 
 def write_idx(path, kind, shape, values):

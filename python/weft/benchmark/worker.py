@@ -20,6 +20,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from weft.benchmark.case import Subject
+
 
 @dataclass
 class Ready:
@@ -41,12 +43,12 @@ class Failed:
 class Worker:
     """The parent's side. Closing it ends the process."""
 
-    def __init__(self, system: str, model: str, threads: int, log: Path) -> None:
+    def __init__(self, system: str, subject: Subject, threads: int, log: Path) -> None:
         # Not forked: libraries start threads of their own.
         context = multiprocessing.get_context("spawn")
         self.system = system
         self.pipe, theirs = context.Pipe()
-        arguments = (theirs, system, model, threads, log)
+        arguments = (theirs, system, subject, threads, log)
         self.process = context.Process(target=_serve, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
@@ -81,12 +83,12 @@ class Worker:
             return Failed(f"the process ended with status {self.process.exitcode}")
 
 
-def _serve(pipe: Connection, system: str, model: str, threads: int, log: Path) -> None:
+def _serve(pipe: Connection, system: str, subject: Subject, threads: int, log: Path) -> None:
     with log.open("a") as file:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(file.fileno(), stream.fileno())
     try:
-        with _Session(system, model, threads) as session:
+        with _Session(system, subject, threads) as session:
             pipe.send(session.state)
             while (command := pipe.recv())[0] != "stop":
                 pipe.send(getattr(session, command[0])(*command[1:]))
@@ -101,19 +103,18 @@ def _serve(pipe: Connection, system: str, model: str, threads: int, log: Path) -
 class _Session:
     """The system's side: the methods are the commands."""
 
-    def __init__(self, system: str, model: str, threads: int) -> None:
+    def __init__(self, system: str, subject: Subject, threads: int) -> None:
         import torch
-        from examples.models import build
 
-        from benchmarks.models import MODELS
-        from benchmarks.systems import IN_INFERENCE_MODE, SYSTEMS, float64
+        from weft.benchmark.systems import IN_INFERENCE_MODE
 
         torch.set_num_threads(threads)
-        case = build(model, MODELS)
+        prepare = subject.system(system)
+        case = subject.load()
         self.mode = torch.inference_mode() if system in IN_INFERENCE_MODE else torch.no_grad()
         start = time.perf_counter()
         with self.mode:
-            self.prepared = {**SYSTEMS, "float64": float64}[system](case, threads)
+            self.prepared = prepare(case, threads)
             self.prepared.call()
         seconds = time.perf_counter() - start
         self.state = Ready(case.title, self.prepared.settings, seconds)
@@ -126,7 +127,7 @@ class _Session:
         self.mode.__exit__(*exception)
 
     def times(self, seconds: float) -> list[float]:
-        from examples.measure import timed_calls
+        from weft.benchmark.measure import timed_calls
 
         return timed_calls(self.prepared.call, seconds)
 

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
 
@@ -23,12 +25,14 @@ class SystemResult:
 
 @dataclass
 class ModelResult:
-    """flops: of one call. systems: in the order of the columns."""
+    """flops: of one call. systems: in the order of the columns. reference_failed: why there
+    are no errors against float64, or None."""
 
     name: str
     title: str = ""
     flops: int = 0
     systems: dict[str, SystemResult] = field(default_factory=dict)
+    reference_failed: str | None = None
 
     def ratio(self, system: str) -> float | None:
         """The time of PyTorch eager over that of a system."""
@@ -60,6 +64,31 @@ class RunResult:
 
 def _over(numerator: float | None, denominator: float | None) -> float | None:
     return None if numerator is None or not denominator else numerator / denominator
+
+
+def print_run(run: RunResult, console: Console) -> None:
+    """The tables, the settings and what could not be measured."""
+    console.print(times_table(run))
+    console.print(errors_table(run))
+    peak = run.peak()
+    reached = "not measured" if peak is None else f"{peak / 1e9:.0f} GFLOP/s"
+    console.print(
+        f"{run.machine}; {run.threads} threads, float32, medians of {run.rounds} interleaved "
+        f"rounds; peak of multiply-adds, measured in this run: {reached}"
+    )
+    for line in notes(run):
+        console.print(line, markup=False)
+
+
+def as_json(run: RunResult) -> dict[str, Any]:
+    """The run's fields, with what is computed from them."""
+    document = asdict(run)
+    document["peak"] = run.peak()
+    del document["peaks"]
+    for entry, model in zip(document["models"], run.models, strict=True):
+        entry["eager_over_system"] = {name: model.ratio(name) for name in model.systems}
+        entry["best_peer_over_weft"] = model.best_peer_ratio()
+    return document
 
 
 def times_table(run: RunResult) -> Table:
@@ -104,7 +133,12 @@ def notes(run: RunResult) -> list[str]:
         for name, system in model.systems.items()
         if system.failed is not None
     ]
-    return [*sorted(settings), *failures]
+    references = [
+        f"{model.name}: no errors: not to be had in float64: {model.reference_failed}"
+        for model in run.models
+        if model.reference_failed is not None
+    ]
+    return [*sorted(settings), *references, *failures]
 
 
 def _time_cell(model: ModelResult, system: str) -> str:

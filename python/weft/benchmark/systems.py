@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The systems that Weft's own installation can measure, by name: how each makes a call."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from weft import set_num_threads
+from weft._build import WEFT_VERSION
+from weft.benchmark.case import Case
+from weft.benchmark.measure import exported_in_float64, float_leaves, in_float64
+from weft.compiled import compile, from_exported_program
+
+
+@dataclass
+class Prepared:
+    """call: what is timed. arrays: the floating-point outputs in what it returned.
+    settings: what a reader has to know. report: tells more, for `--report`."""
+
+    call: Callable[[], Any]
+    settings: str
+    arrays: Callable[[Any], list[np.ndarray]] = field(
+        default=lambda result: [_array(leaf) for leaf in float_leaves(result)]
+    )
+    report: Callable[[Any], None] | None = None
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    """NumPy has no bfloat16."""
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def float64(case: Case, threads: int) -> Prepared:
+    """What the errors are measured against."""
+    if case.program is not None:
+        call = functools.partial(exported_in_float64, case.program, case.args, case.kwargs)
+    else:
+        call = functools.partial(in_float64, case.module, case.args)
+    return Prepared(call, f"torch {torch.__version__}")
+
+
+def eager(case: Case, threads: int) -> Prepared:
+    call = functools.partial(case.module, *case.args, **case.kwargs)
+    return Prepared(call, f"torch {torch.__version__}, inference_mode")
+
+
+def inductor(case: Case, threads: int) -> Prepared:
+    return _inductor(case, "default mode")
+
+
+def inductor_freezing(case: Case, threads: int) -> Prepared:
+    return _inductor(case, "freezing", {"freezing": True})
+
+
+def inductor_autotune(case: Case, threads: int) -> Prepared:
+    return _inductor(case, "freezing, max-autotune", {"freezing": True, "max_autotune": True})
+
+
+def _inductor(case: Case, mode: str, options: dict[str, Any] | None = None) -> Prepared:
+    compiled = torch.compile(case.module, fullgraph=True, options=options)
+    settings = f"torch {torch.__version__}, fullgraph, {mode}, no_grad"
+    return Prepared(functools.partial(compiled, *case.args, **case.kwargs), settings)
+
+
+def weft(case: Case, threads: int) -> Prepared:
+    """Raises: RuntimeError, if PyTorch has to run the call."""
+    set_num_threads(threads)
+    compiled = compile(case.module) if case.program is None else from_exported_program(case.program)
+    call = functools.partial(compiled, *case.args, **case.kwargs)
+    call()
+    if compiled.eager_reasons:
+        raise RuntimeError(f"run by PyTorch: {', '.join(compiled.eager_reasons)}")
+    settings = f"weft {WEFT_VERSION}, inference_mode"
+    return Prepared(call, settings, report=compiled.report)
+
+
+SYSTEMS: dict[str, Callable[[Case, int], Prepared]] = {
+    "eager": eager,
+    "inductor": inductor,
+    "inductor-freezing": inductor_freezing,
+    "inductor-autotune": inductor_autotune,
+    "weft": weft,
+}
+# What errors are measured against, when it can be had.
+REFERENCE = "float64"
+# These run under inference_mode, which is as fast as PyTorch gets. The others trace or count
+# with PyTorch, which it hinders, and run under no_grad.
+IN_INFERENCE_MODE = ("eager", "weft")
