@@ -9,12 +9,13 @@ RUN := $(BIN)/python
 say = @echo "weft: $(strip $(1))"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench docs build lint lint-code format tidy debug clean
+.PHONY: help demo test bench chart test-bench docs build lint lint-code format tidy debug clean
 
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
 	@echo "make test    build, then every test and lint"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
+	@echo "make chart   the README's chart from benchmarks/results (RESULTS=....json)"
 	@echo "make docs    the ops and passes, as Markdown, into build/docs"
 	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
 	@echo "make lint    formats, includes, FileCheck directives    make format   apply the formats"
@@ -62,9 +63,23 @@ demo: build
 	$(call say,running the demo)
 	@$(RUN) -m examples.demo $(DEMO_ARGS)
 
+# Beside $(RESULTS): the tables as text, and a chart.
+RESULTS := benchmarks/results/latest.json
+
 bench: build .venv/stamp-bench
 	$(call say,running the benchmarks)
-	@$(RUN) -m benchmarks.run $(BENCH_ARGS)
+	@mkdir -p $(dir $(RESULTS))
+	@$(RUN) -m benchmarks.run --output $(RESULTS) $(BENCH_ARGS)
+	@$(RUN) -m benchmarks.chart $(RESULTS) $(RESULTS:.json=.svg)
+
+chart: .venv/stamp-bench
+	$(call say,drawing $(RESULTS) into the README)
+	@$(RUN) -m benchmarks.chart $(RESULTS) docs/benchmarks.svg --readme README.md
+
+# What needs the packages of requirements-bench.txt.
+test-bench: build .venv/stamp-bench
+	$(call say,testing the benchmarks' chart)
+	@$(RUN) -m pytest -q test/benchmarks
 
 # Every suite runs, whatever the others said; pytest's summary is the last line.
 test: build

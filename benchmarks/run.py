@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`python -m benchmarks.run [MODEL...]`: measures models in several systems at once.
 
-Prints tables, the settings and what could not be measured; writes the same as JSON.
+Prints tables, the settings and what could not be measured; writes the same as JSON and,
+beside that, as text.
 """
 
 from __future__ import annotations
@@ -82,7 +83,11 @@ def main() -> int:
     print_run(run, console)
     path = options.output or _RESULTS / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}.json"
     path.write_text(json.dumps(as_json(run), indent=1) + "\n", "utf-8")
-    console.print(f"written: {path}; what the systems printed: {_RESULTS}/*.log", markup=False)
+    with path.with_suffix(".txt").open("w", encoding="utf-8") as file:
+        print_run(run, Console(file=file, width=160))
+    console.print(
+        f"written: {path} and .txt; what the systems printed: {_RESULTS}/*.log", markup=False
+    )
     return 0
 
 
