@@ -35,15 +35,11 @@ public:
   void emit(bool serial);
   int64_t flops() const { return shape.flops(space); }
   SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"rows", schedule.rows},
-            {"groups", schedule.groups},
-            {"lanes", schedule.width},
-            {"chunk", schedule.chunk},
-            {"summands", schedule.summands},
-            {"panels", schedule.panels},
-            {"unroll", schedule.unroll},
-            {"prefetch", schedule.prefetch},
-            {"tile_epilogue", schedule.tileEpilogue}};
+    return {{"rows", schedule.rows},         {"groups", schedule.groups},
+            {"lanes", schedule.width},       {"chunk", schedule.chunk},
+            {"summands", schedule.summands}, {"panels", schedule.panels},
+            {"unroll", schedule.unroll},     {"prefetch", schedule.prefetch},
+            {"strip", schedule.strip},       {"tile_epilogue", schedule.tileEpilogue}};
   }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
 
@@ -62,6 +58,8 @@ private:
                                    int64_t chunkSize, ArrayRef<Value> accumulators,
                                    Value prefetchRow);
   SmallVector<Value> emitStep(int64_t rows, ArrayRef<Value> accumulators);
+  void emitStrip(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst);
+  void prefetchStrip();
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void setFlat(ArrayRef<unsigned> dims, Value number);
   Value currentRow() {
@@ -76,6 +74,7 @@ private:
   Value add(Value a, int64_t b) {
     return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
   }
+  bool scalarsStrided();
   /// Elements between rows of the broadcast operand.
   int64_t rowStride() const {
     return roles.row ? *space.coefficientOf(roles.scalars.position, *roles.row) : 0;
@@ -101,8 +100,11 @@ private:
   ContractionRoles roles;
   int64_t rowCount = 1;
   ContractionGrid grid;
-  Value low, high; ///< this thread's share of the split
-  Value tile;      ///< of partial sums, or for tileEpilogue
+  Value low, high;       ///< this thread's share of the split
+  Value strip;           ///< scratch, [step][row], where the schedule has one
+  unsigned stripRow = 0; ///< dim of the space: where the tile's first row lies in it
+  Value nextStrip;       ///< first row of the one behind
+  Value tile;            ///< of partial sums, or for tileEpilogue
 };
 
 } // namespace
@@ -149,6 +151,7 @@ void Contraction::chooseSchedule() {
       cast<RankedTensorType>(roles.scalars.memory.getType()).getNumElements() * scalarBytes;
   problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
                               space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
+  problem.scalarsStrided = scalarsStrided();
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
@@ -160,6 +163,16 @@ void Contraction::chooseSchedule() {
   grid.laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
   grid.outerPanels = problem.outerPanels;
   grid.chooseSplit();
+}
+
+bool Contraction::scalarsStrided() {
+  constexpr int64_t farBytes = 1024;
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  if (!roles.row || !roles.outerRows.empty() || shape.reduced.size() != 1 || rowStride() != 1 ||
+      roles.lanesPerScalar > 0 || getElementTypeOrSelf(roles.scalars.memory.getType()) != element)
+    return false;
+  int64_t step = *space.coefficientOf(roles.scalars.position, shape.reduced[0]);
+  return step * int64_t(element.getIntOrFloatBitWidth() / 8) >= farBytes;
 }
 
 /// Set `dims` from their joint row-major number.
@@ -178,6 +191,10 @@ void Contraction::emit(bool serial) {
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   if (schedule.tileEpilogue || schedule.sumsInBlocks())
     tile = kernel.stackTile(element, schedule.rows * schedule.groups * schedule.width);
+  if (schedule.strip) {
+    strip = kernel.scratch(element, schedule.chunk * schedule.strip);
+    stripRow = cast<AffineDimExpr>(space.addDim(schedule.strip)).getPosition();
+  }
   Value zero = constant(0);
   if (grid.split == ContractionGrid::Batches)
     emitBatch(low, high);
@@ -250,6 +267,9 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
     }
     Value rowStart = arith::MulIOp::create(builder, loc, rowTile, constant(schedule.rows));
     setRow(rowStart);
+    if (schedule.strip)
+      emitStrip(rowTile, chunkStart, chunkSize,
+                arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rowNumber, rowsLow));
     Value nextRow;
     if (schedule.prefetch)
       nextRow = arith::MinUIOp::create(builder, loc, add(rowStart, schedule.rows),
@@ -393,6 +413,8 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
                       SmallVector<Value> sums(carried);
                       for (int64_t step = 0; step < schedule.unroll; ++step) {
                         point.setDim(dim, add(base, step));
+                        if (schedule.strip)
+                          prefetchStrip();
                         sums = emitStep(rows, sums);
                       }
                       return sums;
@@ -420,10 +442,74 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
 }
 
 SmallVector<Value> Contraction::emitStep(int64_t rows, ArrayRef<Value> accumulators) {
+  TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
+  if (schedule.strip) {
+    AffineExpr step = getAffineDimExpr(shape.reduced[0], builder.getContext());
+    AffineExpr row = getAffineDimExpr(stripRow, builder.getContext());
+    TileOperand scalars{strip, step * schedule.strip + row};
+    return emitTileStep(point, scalars, /*rowStride=*/1, vectors, rows, accumulators);
+  }
   TileOperand scalars{point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position,
                       roles.lanesPerScalar, roles.scalarGap};
-  TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
   return emitTileStep(point, scalars, rowStride(), vectors, rows, accumulators);
+}
+
+/// At the first tile of a strip, or of this thread's share, copies the strip's scalars.
+void Contraction::emitStrip(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst) {
+  int64_t tiles = schedule.strip / schedule.rows;
+  Value tileInStrip = arith::RemUIOp::create(builder, loc, rowTile, constant(tiles));
+  Value firstTile = arith::SubIOp::create(builder, loc, rowTile, tileInStrip);
+  Value start = arith::MulIOp::create(builder, loc, firstTile, constant(schedule.rows));
+  Value opens =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, tileInStrip, constant(0));
+  Value copies = arith::OrIOp::create(builder, loc, opens, isFirst);
+  auto branch = scf::IfOp::create(builder, loc, copies, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value row = currentRow(), memory = point.getBuffer(roles.scalars.memory)->flat;
+    unsigned dim = shape.reduced[0];
+    auto type =
+        VectorType::get({schedule.width}, getElementTypeOrSelf(roles.scalars.memory.getType()));
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    emitLoop(builder, loc, 0, chunkSize, 1, {}, [&](Value step, ValueRange) {
+      point.setDim(dim, arith::AddIOp::create(builder, loc, chunkStart, step));
+      Value target = arith::MulIOp::create(builder, loc, step, constant(schedule.strip));
+      for (int64_t i = 0; i < schedule.strip; i += schedule.width) {
+        setRow(add(start, i));
+        Value address = position(roles.scalars.position), lanes;
+        if (rowCount % schedule.strip == 0) {
+          lanes = vector::LoadOp::create(builder, loc, type, memory, address);
+        } else {
+          Value left = arith::SubIOp::create(builder, loc, constant(rowCount), currentRow());
+          Value none = constant(0);
+          left = arith::MaxSIOp::create(builder, loc, left, none);
+          Value mask = vector::CreateMaskOp::create(
+              builder, loc, VectorType::get({schedule.width}, builder.getI1Type()), left);
+          lanes = vector::MaskedLoadOp::create(builder, loc, type, memory, address, mask, zero);
+        }
+        vector::StoreOp::create(builder, loc, lanes, strip, add(target, i));
+      }
+      return SmallVector<Value>();
+    });
+    setRow(row);
+  }
+  // The strip holds the chunk's steps, the point counts those of the whole sum.
+  Value ahead = arith::MulIOp::create(builder, loc, tileInStrip, constant(schedule.rows));
+  Value before = arith::MulIOp::create(builder, loc, chunkStart, constant(schedule.strip));
+  point.setDim(stripRow, arith::SubIOp::create(builder, loc, ahead, before));
+  nextStrip =
+      arith::MinUIOp::create(builder, loc, add(start, schedule.strip), constant(rowCount - 1));
+}
+
+/// The line that this step will contribute to the next strip.
+void Contraction::prefetchStrip() {
+  Value row = currentRow();
+  setRow(nextStrip);
+  memref::PrefetchOp::create(builder, loc, point.getBuffer(roles.scalars.memory)->flat,
+                             position(roles.scalars.position), /*isWrite=*/false,
+                             /*localityHint=*/2, /*isDataCache=*/true);
+  setRow(row);
 }
 
 void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {

@@ -52,9 +52,24 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   }
 }
 
-/// The chunk of a long reduction whose panels stay in the second-level cache.
-static int64_t chooseChunk(const ContractionProblem &problem) {
-  constexpr int64_t longest = 1792, preferred = 1536;
+/// Scalars that lie side by side along the rows, and far apart along the sum, share lines
+/// with the rows beside them, on a page of their own for each step: whole lines are copied
+/// into a strip, which a few tiles then read from the first-level cache.
+static void chooseStrip(const ContractionProblem &problem, const TargetInfo &target,
+                        ContractionSchedule &schedule) {
+  constexpr int64_t lineBytes = 64;
+  int64_t line = lineBytes / (problem.elementBits / 8);
+  if (!problem.scalarsStrided || !problem.canSpill || problem.rowCount < line)
+    return;
+  schedule.strip = line;
+  schedule.rows = target.vectorRegisters >= 32 ? 8 : 4;
+  schedule.groups = std::min<int64_t>(2, llvm::divideCeil(problem.laneCount, schedule.width));
+}
+
+/// The chunk of a long reduction whose panels stay in the second-level cache, and whose
+/// strip stays in the first.
+static int64_t chooseChunk(const ContractionProblem &problem, const ContractionSchedule &schedule) {
+  int64_t longest = schedule.strip ? 256 : 1792, preferred = schedule.strip ? 256 : 1536;
   int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
   if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
     return innermost;
@@ -104,7 +119,8 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   ContractionSchedule schedule;
   schedule.width = target.lanes(problem.elementBits);
   chooseTile(problem, target, schedule);
-  schedule.chunk = chooseChunk(problem);
+  chooseStrip(problem, target, schedule);
+  schedule.chunk = chooseChunk(problem, schedule);
   // A window's last dim is short: the loop over it would cost as much as its steps.
   constexpr int64_t shortWindow = 8;
   bool unrollsWindow = problem.lanewise && schedule.chunk <= shortWindow;

@@ -21,6 +21,7 @@ struct ContractionProblem {
   int64_t scalarBytes = 0;            ///< size of the broadcast operand
   bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
   bool lanewise = false;              ///< lanes do not all share their scalars
+  bool scalarsStrided = false;        ///< rows lie side by side, steps of a sum a page apart
   bool canSpill = false;              ///< partial sums may wait in the result between chunks
   bool transcendental = false;        ///< the epilogue holds functions of many instructions
 };
@@ -35,6 +36,7 @@ struct ContractionSchedule {
   int64_t summands = 1;  ///< innermost products summed in registers before they join partial sums
   int64_t blockDims = 0; ///< outer reduced dims that start a new block of such sums
   bool prefetch = false; ///< the next rows while these compute
+  int64_t strip = 0;     ///< rows whose scalars are copied side by side first, or 0
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
 
   static ContractionSchedule choose(const ContractionProblem &problem, const TargetInfo &target);

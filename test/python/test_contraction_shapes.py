@@ -40,3 +40,35 @@ def test_linear(depth: int) -> None:
     for ours, theirs, twin in zip(results, eager, exact, strict=True):
         error = (ours - twin).abs().max()
         assert error <= 2 * (theirs - twin).abs().max() + 1e-6
+
+
+class Projections(torch.nn.Module):
+    """x @ W with W as (in, out): tokens in blocks, a page between the steps of a sum."""
+
+    def __init__(self, depth: int, width: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.into = torch.nn.Parameter(torch.randn(depth, width, dtype=dtype) / depth**0.5)
+        self.back = torch.nn.Parameter(torch.randn(width, 600, dtype=dtype) / width**0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.gelu(x @ self.into) @ self.back
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "tokens, depth, width", [(16, 512, 513), (64, 1030, 257), (200, 770, 1000)]
+)
+def test_weights_stored_as_in_by_out(tokens: int, depth: int, width: int, dtype) -> None:
+    torch.manual_seed(depth)
+    module = Projections(depth, width, dtype).eval()
+    x = torch.randn(1, tokens, depth, dtype=dtype)
+    results = []
+    with torch.no_grad():
+        for threads in (1, 2):
+            compiled = weft.compile(module, threads=threads)
+            results.append(compiled(x))
+            assert all(torch.equal(compiled(x), results[0]) for _ in range(20))
+        calls = compiled._latest().manifest["entries"]["main"]["calls"]
+        assert any(call["schedule"].get("strip") for call in calls if call["kind"] == "contraction")
+        eager, twin = module(x), module.double()(x.double())
+    assert (results[1] - twin).abs().max() <= 2 * (eager - twin).abs().max() + 1e-14

@@ -7,7 +7,7 @@
 // CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<0xi8>, %{{.*}}: index, %{{.*}}: index
 // CHECK-SAME:    weft.flops = 150994944 : i64
 // CHECK-SAME:    weft.schedule = {chunk = 768 : i64, groups = 4 : i64, lanes = 16 : i64,
-// CHECK-SAME:      rows = 6 : i64, summands = 128 : i64
+// CHECK-SAME:      rows = 6 : i64, strip = 0 : i64, summands = 128 : i64
 // CHECK-NOT:     weft.serial
 // CHECK:         memref.prefetch
 // CHECK-COUNT-96: vector.fma
@@ -199,4 +199,36 @@ func.func private @integers(%x: tensor<4x32xi64>, %w: tensor<8x32xi64>) -> tenso
     linalg.yield %next : i64
   } -> tensor<4x8xi64>
   return %dot : tensor<4x8xi64>
+}
+
+// -----
+
+// A weight stored (in, out): the scalars of a row lie a page apart. Lines of it are copied
+// into a strip for each chunk of the sum, while the next strip's lines are on their way.
+// CHECK-LABEL: func.func private @in_out
+// CHECK-SAME:    memref<16384xi8>
+// CHECK-SAME:    weft.schedule = {chunk = 256 : i64, groups = 2 : i64
+// CHECK-SAME:    rows = 8 : i64, strip = 16 : i64
+// CHECK:         scf.if
+// CHECK:           scf.for
+// CHECK:             vector.load %{{.*}} : memref<786432xf32>, vector<16xf32>
+// CHECK:             vector.store %{{.*}} : memref<4096xf32>, vector<16xf32>
+// CHECK:         memref.prefetch %{{.*}} read, locality<2>
+#xt = affine_map<(t, n, i, k) -> (t, k, i)>
+#wt = affine_map<(t, n, i, k) -> (k, n)>
+#yt = affine_map<(t, n, i, k) -> (t, n, i)>
+func.func private @in_out(%x: tensor<2x768x64xf32>, %w: tensor<768x1024xf32>)
+    -> tensor<2x1024x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x1024x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x1024x64xf32>) -> tensor<2x1024x64xf32>
+  %dot = linalg.generic {indexing_maps = [#xt, #wt, #yt],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x768x64xf32>, tensor<768x1024xf32>) outs(%init : tensor<2x1024x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<2x1024x64xf32>
+  return %dot : tensor<2x1024x64xf32>
 }
