@@ -167,8 +167,7 @@ def test_recurrent_cells():
     check(nn.LSTMCell(5, 6), torch.randn(2, 5))
     check(nn.GRUCell(5, 6), torch.randn(2, 5))
     check(nn.GRU(5, 6), torch.randn(3, 2, 5))
-    # torch's decomposition leads to oneDNN's own kernel, so PyTorch may as well run it all.
-    check(nn.LSTM(5, 6, 2, bidirectional=True), torch.randn(2, 3, 5), native=False)
+    check(nn.LSTM(5, 6, 2, bidirectional=True), torch.randn(2, 3, 5))
 
 
 def test_train_mode_bert_draws_what_eager_draws():

@@ -6,6 +6,7 @@ Only the call at hand is traced, on fake tensors; the program around it stays as
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from torch.utils import _pytree as pytree
 
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.recurrent import decomposed_to_cells
 from weft.frontend.table import TABLE
 
 
@@ -43,7 +45,11 @@ def decompose(
     table = _table()
     if op in _all():
         table = {**table, op: _all()[op]}
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad(), warnings.catch_warnings():
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        modes.enter_context(torch.no_grad())
+        modes.enter_context(warnings.catch_warnings())
+        modes.enter_context(decomposed_to_cells(op))
         warnings.simplefilter("ignore")
         tensors = [torch.empty(leaves[i].shape, dtype=leaves[i].dtype) for i in places]
         try:

@@ -22,6 +22,7 @@ from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Unsupported
+from weft.frontend.recurrent import drops_out, is_recurrent, refuse_many_cells
 from weft.frontend.table import TABLE, Site
 
 # Checks of what is static here.
@@ -35,11 +36,9 @@ _STATIC_CHECKS = frozenset(
     )
 )
 _RUN_TIME_CHECKS = frozenset({"aten._assert_async.default", "aten._assert_async.msg"})
-# Tagged as random for the dropout between their layers.
-_RECURRENT = frozenset(f"aten.{cell}.input" for cell in ("lstm", "gru", "rnn_tanh", "rnn_relu"))
 # A decomposition of a decomposition of ... : deeper than this is a loop.
 _MAX_DEPTH = 8
-# PyTorch's own kernel is better than a longer decomposition (recurrent nets are unrolled).
+# PyTorch's own kernel is better than a longer decomposition.
 _MAX_DECOMPOSITION = 4000
 
 
@@ -167,6 +166,7 @@ class Walk:
         if depth == _MAX_DEPTH:
             raise declined or Decline("its decomposition is too deep")
         try:
+            refuse_many_cells(op, args)
             graph = self._decomposition(op, args, kwargs)
             if len(graph.nodes) > _MAX_DECOMPOSITION:
                 raise Decline(f"its decomposition has {len(graph.nodes)} ops")
@@ -212,9 +212,8 @@ class Walk:
 
 def _draws(op: torch._ops.OpOverload, args: list[Any]) -> bool:
     """Whether the call draws from torch's generator."""
-    if str(op) in _RECURRENT:
-        dropout, train = args[5], args[6]
-        return bool(train and dropout)
+    if is_recurrent(op):
+        return drops_out(args)
     return torch.Tag.nondeterministic_seeded in op.tags
 
 
