@@ -77,7 +77,7 @@ def draw(bars: Bars, path: Path) -> None:
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel(bars.caption, fontsize=7)
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=len(bars.ratios), fontsize=8)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
 

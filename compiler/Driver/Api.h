@@ -14,6 +14,7 @@ namespace weft::api {
 struct Options {
   std::string isa = "native";
   int64_t threads = 1;
+  std::string schedule; ///< such as "rows=6,groups=4,chunk=768,panels=2"; empty: all chosen
 };
 
 struct Outcome {

@@ -83,7 +83,7 @@ llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
   if (options.threads < 1)
     return llvm::createStringError("expected at least 1 thread, found %lld",
                                    static_cast<long long>(options.threads));
-  return StageSettings{std::move(*target), options.threads};
+  return StageSettings{std::move(*target), options.threads, options.schedule};
 }
 
 } // namespace

@@ -14,6 +14,7 @@ namespace weft {
 struct CompileOptions {
   std::string isa = "native"; ///< as TargetInfo::host takes it
   int64_t threads = 1;        ///< that the artifact is expected to run with
+  std::string schedule;       ///< fixed numbers of contractions' schedules: ScheduleOverride
 };
 
 struct CompileReport {

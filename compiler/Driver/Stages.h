@@ -12,7 +12,8 @@ namespace weft {
 /// What the passes of all stages may depend on.
 struct StageSettings {
   TargetInfo target;
-  int64_t threads = 1; ///< how many the artifact is expected to run with
+  int64_t threads = 1;  ///< how many the artifact is expected to run with
+  std::string schedule; ///< fixed numbers of contractions' schedules: ScheduleOverride::parse
 };
 
 /// One step from the graph to LLVM; `build` adds the passes that end in it.

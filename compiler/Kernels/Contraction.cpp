@@ -44,7 +44,7 @@ public:
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
 
 private:
-  void chooseSchedule();
+  LogicalResult chooseSchedule();
 
   void emitBatch(Value low, Value high);
   void emitPanelBlocks(Value low, Value high);
@@ -126,11 +126,10 @@ LogicalResult Contraction::match() {
   if (failed(found))
     return failure();
   roots = *found;
-  chooseSchedule();
-  return success();
+  return chooseSchedule();
 }
 
-void Contraction::chooseSchedule() {
+LogicalResult Contraction::chooseSchedule() {
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   spillRoot = llvm::find_if(roots, [&](const EpilogueRoot &root) {
     return getElementTypeOrSelf(kernel.roots[root.number].getType()) == element;
@@ -156,13 +155,19 @@ void Contraction::chooseSchedule() {
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
   });
-  schedule = ContractionSchedule::choose(problem, kernel.target);
+  schedule = ContractionSchedule::choose(problem, kernel.target, kernel.given);
+  if (!kernel.given.empty())
+    if (llvm::Error error = kernel.given.check(schedule, problem, kernel.target)) {
+      kernel.refused = true;
+      return generic.emitError(llvm::toString(std::move(error)));
+    }
   grid.batches = count(roles.batch);
   grid.rowTiles = llvm::divideCeil(rowCount, schedule.rows);
   grid.outerRows = count(roles.outerRows);
   grid.laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
   grid.outerPanels = problem.outerPanels;
   grid.chooseSplit();
+  return success();
 }
 
 bool Contraction::scalarsStrided() {

@@ -115,19 +115,22 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
 }
 
 ContractionSchedule ContractionSchedule::choose(const ContractionProblem &problem,
-                                                const TargetInfo &target) {
+                                                const TargetInfo &target,
+                                                const ScheduleOverride &given) {
   ContractionSchedule schedule;
   schedule.width = target.lanes(problem.elementBits);
   chooseTile(problem, target, schedule);
   chooseStrip(problem, target, schedule);
-  schedule.chunk = chooseChunk(problem, schedule);
+  schedule.rows = given.rows.value_or(schedule.rows);
+  schedule.groups = given.groups.value_or(schedule.groups);
+  schedule.chunk = given.chunk.value_or(chooseChunk(problem, schedule));
   // A window's last dim is short: the loop over it would cost as much as its steps.
   constexpr int64_t shortWindow = 8;
   bool unrollsWindow = problem.lanewise && schedule.chunk <= shortWindow;
   schedule.unroll = unrollsWindow ? schedule.chunk : schedule.chunk % 4 == 0 ? 4 : 1;
   chooseSummands(problem, schedule);
 
-  schedule.panels = choosePanels(problem, target, schedule);
+  schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule));
 
   // A weight larger than the second-level cache comes from memory row by row.
   schedule.prefetch = problem.scalarsContiguous && problem.rowCount > 1 &&

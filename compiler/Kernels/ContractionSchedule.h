@@ -4,6 +4,7 @@
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTIONSCHEDULE_H
 #define WEFT_COMPILER_KERNELS_CONTRACTIONSCHEDULE_H
 
+#include "compiler/Kernels/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -39,7 +40,9 @@ struct ContractionSchedule {
   int64_t strip = 0;     ///< rows whose scalars are copied side by side first, or 0
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
 
-  static ContractionSchedule choose(const ContractionProblem &problem, const TargetInfo &target);
+  /// What `given` holds is taken over unchecked; the rest is chosen to go with it.
+  static ContractionSchedule choose(const ContractionProblem &problem, const TargetInfo &target,
+                                    const ScheduleOverride &given = {});
 
   /// Long sums go in blocks: rounding errors grow with the block, not with the whole.
   bool sumsInBlocks() const { return blockDims > 0 || summands < chunk; }

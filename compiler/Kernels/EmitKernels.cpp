@@ -26,7 +26,8 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
   return success();
 }
 
-LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
+LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
+                               const ScheduleOverride &given) {
   if (failed(checkKernel(source)))
     return failure();
   StringRef kind = source->getAttrOfType<StringAttr>("weft.kernel").getValue();
@@ -42,9 +43,11 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   else
     emitters = {emitNest};
   for (auto emit : emitters) {
-    KernelFunction kernel(source, target);
+    KernelFunction kernel(source, target, given);
     if (failed(emit(kernel)) || kernel.unfollowed) {
       kernel.emitted.erase();
+      if (kernel.refused)
+        return failure();
       continue;
     }
     kernel.replaceSource();
@@ -70,12 +73,17 @@ public:
       getOperation().emitError(llvm::toString(target.takeError()));
       return signalPassFailure();
     }
+    llvm::Expected<ScheduleOverride> given = ScheduleOverride::parse(schedule);
+    if (!given) {
+      getOperation().emitError(llvm::toString(given.takeError()));
+      return signalPassFailure();
+    }
     SmallVector<func::FuncOp> kernels;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr("weft.kernel"))
         kernels.push_back(function);
     for (func::FuncOp kernel : kernels)
-      if (failed(emitKernel(kernel, *target)))
+      if (failed(emitKernel(kernel, *target, *given)))
         return signalPassFailure();
   }
 };

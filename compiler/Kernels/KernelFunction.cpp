@@ -24,8 +24,9 @@ static Buffer flatten(OpBuilder &builder, Location loc, Value memref) {
   return {flat, llvm::to_vector(type.getShape())};
 }
 
-KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target)
-    : source(source), target(target), builder(source), loc(source.getLoc()) {
+KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
+                               const ScheduleOverride &given)
+    : source(source), target(target), given(given), builder(source), loc(source.getLoc()) {
   SmallVector<Type> types;
   for (Type type : source.getArgumentTypes())
     types.push_back(memrefOf(type));

@@ -4,6 +4,7 @@
 #define WEFT_COMPILER_KERNELS_KERNELFUNCTION_H
 
 #include "compiler/Kernels/PointEmitter.h"
+#include "compiler/Kernels/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -14,7 +15,8 @@ using ScheduleEntry = std::pair<llvm::StringRef, int64_t>;
 
 struct KernelFunction {
   /// Creates `emitted` beside `source`, with the signature of the loops stage.
-  KernelFunction(mlir::func::FuncOp source, const TargetInfo &target);
+  KernelFunction(mlir::func::FuncOp source, const TargetInfo &target,
+                 const ScheduleOverride &given);
 
   /// Erase the tensor form and give its name to the memref form.
   void replaceSource();
@@ -37,12 +39,14 @@ struct KernelFunction {
 
   mlir::func::FuncOp source, emitted;
   const TargetInfo &target;
+  const ScheduleOverride &given; ///< for contractions
   mlir::OpBuilder builder;
   mlir::Location loc;
   llvm::SmallVector<mlir::Value> roots;  ///< what the tensor form returns
   llvm::SmallVector<Buffer> rootBuffers; ///< where it goes
   mlir::Value thread, threads;
   bool unfollowed = false; ///< a point emitter met what it cannot follow
+  bool refused = false;    ///< `given` does not fit; the user knows, no other emitter is asked
 
 private:
   /// At the function's start, where every loop sees what is created.

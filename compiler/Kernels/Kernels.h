@@ -3,6 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_KERNELS_H
 #define WEFT_COMPILER_KERNELS_KERNELS_H
 
+#include "compiler/Kernels/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -13,8 +14,9 @@ namespace weft {
 /// loops. Afterwards it takes its operands and then its results as row-major memrefs, a
 /// per-thread scratch buffer, the thread's number and the number of threads, and carries
 /// `weft.schedule`, `weft.scratch_bytes`, `weft.flops`, `weft.bytes` and, when thread 0
-/// does everything, `weft.serial`.
-llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target);
+/// does everything, `weft.serial`. An override that does not fit a contraction is an error.
+llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target,
+                               const ScheduleOverride &given = {});
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

@@ -62,7 +62,9 @@ def LowerToLoops : Pass<"weft-lower-to-loops", "::mlir::ModuleOp"> {
   let options = [
     Option<"isa", "isa", "std::string", "\"native\"", "native, avx2 or avx512">,
     Option<"threads", "threads", "int64_t", "0",
-           "threads to keep scratch memory for; 0 is what the machine has">
+           "threads to keep scratch memory for; 0 is what the machine has">,
+    Option<"schedule", "schedule", "std::string", "\"\"",
+           "fixed numbers of contractions' schedules, as rows=6,groups=4,chunk=768,panels=2">
   ];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",

@@ -31,8 +31,11 @@ api::Options parseOptions(const nb::dict &dict) {
       options.isa = nb::cast<std::string>(value);
     else if (name == "threads")
       options.threads = nb::cast<int64_t>(value);
+    else if (name == "schedule")
+      options.schedule = nb::cast<std::string>(value);
     else
-      throw nb::value_error(("expected option isa or threads, found '" + name + "'").c_str());
+      throw nb::value_error(
+          ("expected option isa, threads or schedule, found '" + name + "'").c_str());
   }
   return options;
 }

@@ -19,10 +19,12 @@ from weft._build import LLVM_VERSION, WEFT_VERSION
 
 @dataclass(frozen=True)
 class Options:
-    """isa: "native", "avx2" or "avx512"; threads: that schedules are made for."""
+    """isa: "native", "avx2" or "avx512"; threads: that schedules are made for. schedule: numbers of
+    contractions' schedules that are fixed, such as "rows=6,groups=4,chunk=768,panels=2"."""
 
     isa: str = "native"
     threads: int = field(default_factory=_core.get_num_threads)
+    schedule: str = ""
 
 
 @dataclass

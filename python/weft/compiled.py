@@ -41,24 +41,35 @@ _GRADIENT_ADVICE = (
 
 
 def compile(
-    target: Callable[..., Any] | None = None, *, isa: str = "native", threads: int | None = None
+    target: Callable[..., Any] | None = None,
+    *,
+    isa: str = "native",
+    threads: int | None = None,
+    schedule: str = "",
 ) -> Callable[..., Any]:
     """A callable that does what `target` does, by programs compiled on first use.
 
     target: a torch.nn.Module or a function; without it, the result is a decorator.
     isa: "native", or "avx2" or "avx512" to compile for that instruction set.
     threads: that schedules are made for; by default as many as Weft runs on.
+    schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
+    "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
+    PyTorch runs the call.
     Raises: TypeError, if `target` cannot be called; errors.ConfigError for unknown options.
     """
     if target is None:
-        return lambda function: compile(function, isa=isa, threads=threads)
+        return lambda function: compile(function, isa=isa, threads=threads, schedule=schedule)
     if not callable(target):
         raise TypeError(f"expected a module or function, found {type(target).__qualname__}")
-    return Compiled(target, Tracing(target), _options(isa, threads)).callable
+    return Compiled(target, Tracing(target), _options(isa, threads, schedule)).callable
 
 
 def from_exported_program(
-    program: torch.export.ExportedProgram, *, isa: str = "native", threads: int | None = None
+    program: torch.export.ExportedProgram,
+    *,
+    isa: str = "native",
+    threads: int | None = None,
+    schedule: str = "",
 ) -> Callable[..., Any]:
     """A callable for the calls that `program` was exported for; its weights are taken live.
 
@@ -67,15 +78,15 @@ def from_exported_program(
     """
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"expected an ExportedProgram, found {type(program).__qualname__}")
-    return Compiled(program.module(), Given(program), _options(isa, threads)).callable
+    return Compiled(program.module(), Given(program), _options(isa, threads, schedule)).callable
 
 
-def _options(isa: str, threads: int | None) -> Options:
+def _options(isa: str, threads: int | None, schedule: str) -> Options:
     if isa not in ("native", "avx2", "avx512"):
         raise errors.ConfigError(f"expected isa native, avx2 or avx512, found {isa!r}")
     if threads is not None and threads < 1:
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
-    return Options(isa) if threads is None else Options(isa, threads)
+    return Options(isa, _core.get_num_threads() if threads is None else threads, schedule)
 
 
 @dataclass

@@ -59,7 +59,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     [
         ({"isa": "mmx"}, _compiler.CompileError, "expected isa to be one of: native"),
         ({"threads": 0}, _compiler.CompileError, "expected at least 1 thread, found 0"),
-        ({"speed": 3}, ValueError, "expected option isa or threads, found 'speed'"),
+        ({"speed": 3}, ValueError, "expected option isa, threads or schedule, found 'speed'"),
     ],
 )
 def test_options_are_checked(options, error, message):

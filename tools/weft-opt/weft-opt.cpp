@@ -19,10 +19,12 @@ static cl::opt<std::string> fromStage("weft-from", cl::desc("The stage that the 
                                       cl::value_desc("stage"), cl::init("graph"));
 static cl::opt<std::string> isa("weft-isa", cl::desc("native, avx2 or avx512"), cl::init("native"));
 static cl::opt<int64_t> threads("weft-threads", cl::desc("Threads to compile for"), cl::init(1));
+static cl::opt<std::string> schedule("weft-schedule",
+                                     cl::desc("Fixed numbers of contractions' schedules"));
 
 static llvm::LogicalResult addStages(mlir::PassManager &pm) {
   llvm::ExitOnError exitOnError("weft-opt: ");
-  weft::StageSettings settings{exitOnError(weft::TargetInfo::host(isa)), threads};
+  weft::StageSettings settings{exitOnError(weft::TargetInfo::host(isa)), threads, schedule};
   for (const weft::Stage &stage : exitOnError(weft::stagesBetween(fromStage, toStage)))
     stage.build(pm, settings);
   return llvm::success();

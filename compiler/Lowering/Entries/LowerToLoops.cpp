@@ -41,7 +41,8 @@ static void declareEmitted(func::FuncOp kernel) {
 }
 
 /// Emits all kernels; each then says how many operands it reads.
-static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target) {
+static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
+                                 const ScheduleOverride &given) {
   auto kernels = llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
     return function->hasAttr(attr::kernel);
   });
@@ -52,7 +53,7 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target) {
     int64_t inputs = kernel.getNumArguments();
     if (kernel.isExternal())
       declareEmitted(kernel);
-    else if (failed(emitKernel(kernel, target)))
+    else if (failed(emitKernel(kernel, target, given)))
       return failure();
     module.lookupSymbol<func::FuncOp>(name)->setAttr(
         attr::numInputs, IntegerAttr::get(IntegerType::get(module.getContext(), 64), inputs));
@@ -310,12 +311,18 @@ namespace {
 struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
   LowerToLoops() = default;
   LowerToLoops(LowerToLoopsOptions options) : LowerToLoopsBase(std::move(options)) {}
-  LowerToLoops(TargetInfo target, int64_t threads) : target(std::move(target)) {
+  LowerToLoops(TargetInfo target, int64_t threads, StringRef schedule) : target(std::move(target)) {
     this->threads = threads;
+    this->schedule = schedule.str();
   }
-  LowerToLoops(const LowerToLoops &other) : LowerToLoopsBase(other), target(other.target) {}
+  LowerToLoops(const LowerToLoops &other)
+      : LowerToLoopsBase(other), target(other.target), given(other.given) {}
 
   LogicalResult initialize(MLIRContext *context) override {
+    llvm::Expected<ScheduleOverride> parsed = ScheduleOverride::parse(schedule);
+    if (!parsed)
+      return emitError(UnknownLoc::get(context), llvm::toString(parsed.takeError()));
+    given = *parsed;
     if (target)
       return success();
     llvm::Expected<TargetInfo> host = TargetInfo::host(isa);
@@ -328,6 +335,7 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
   void runOnOperation() override;
 
   std::optional<TargetInfo> target;
+  ScheduleOverride given;
 };
 
 } // namespace
@@ -347,7 +355,7 @@ static void recordTarget(ModuleOp module, const TargetInfo &target, int64_t thre
 void LowerToLoops::runOnOperation() {
   ModuleOp module = getOperation();
   int64_t team = threads > 0 ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency());
-  if (failed(emitKernels(module, *target)))
+  if (failed(emitKernels(module, *target, given)))
     return signalPassFailure();
   SymbolTable symbols(module);
   for (func::FuncOp entry : EntryForm::find(module))
@@ -356,6 +364,7 @@ void LowerToLoops::runOnOperation() {
   recordTarget(module, *target, team);
 }
 
-std::unique_ptr<Pass> weft::createLowerToLoops(TargetInfo target, int64_t threads) {
-  return std::make_unique<LowerToLoops>(std::move(target), threads);
+std::unique_ptr<Pass> weft::createLowerToLoops(TargetInfo target, int64_t threads,
+                                               StringRef schedule) {
+  return std::make_unique<LowerToLoops>(std::move(target), threads, schedule);
 }

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The option `schedule` of weft.compile: any schedule that fits gives the right numbers."""
+
+import json
+
+import pytest
+import torch
+
+import weft
+
+nn = torch.nn
+pytestmark = pytest.mark.usefixtures("no_grad")
+
+FITTING = ["rows=1,groups=1", "rows=3,groups=2,chunk=25", "rows=2,groups=3,panels=1", "chunk=15"]
+
+
+def schedule_of(compiled):
+    loops = compiled.ir("loops")
+    return loops[loops.index("chunk = ") :].partition("}")[0]
+
+
+@pytest.mark.parametrize("schedule", FITTING)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.usefixtures("compiled_only")
+def test_numbers(schedule, dtype):
+    model, x = nn.Linear(75, 53).to(dtype), torch.randn(70, 75, dtype=dtype)
+    results = []
+    for threads in (1, 2):
+        before = weft.get_num_threads()
+        weft.set_num_threads(threads)
+        try:
+            compiled = weft.compile(model, schedule=schedule, threads=2)
+            results.append(compiled(x))
+        finally:
+            weft.set_num_threads(before)
+    for number in schedule.split(","):
+        name, _, value = number.partition("=")
+        assert f"{name} = {value} : i64" in schedule_of(compiled)
+    assert torch.equal(*results)
+    exact = model.double()(x.double())
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-13
+    assert (results[0].double() - exact).abs().max() < tolerance
+
+
+@pytest.mark.parametrize("schedule", ["rows=2,groups=1", "rows=4,groups=3,chunk=515", "chunk=206"])
+@pytest.mark.usefixtures("compiled_only")
+def test_numbers_where_weights_are_copied_into_strips(schedule):
+    x, weight = torch.randn(64, 1030), torch.randn(1030, 1001) / 32
+    compiled = weft.compile(lambda x: x @ weight, schedule=schedule)
+    error = (compiled(x).double() - x.double() @ weight.double()).abs().max()
+    assert "strip = 16" in schedule_of(compiled)
+    assert error < 1e-4
+
+
+def test_rows_cut_strips_evenly():
+    weight = torch.randn(1030, 1001)
+    compiled = weft.compile(lambda x: x @ weight, schedule="rows=3,groups=1")
+    with pytest.warns(weft.errors.WeftWarning, match="rows to divide the strip of 16, found 3"):
+        compiled(torch.randn(64, 1030))
+
+
+def test_one_that_does_not_fit_is_named_and_pytorch_runs():
+    model, x = nn.Linear(75, 13), torch.randn(70, 75)
+    compiled = weft.compile(model, schedule="chunk=7")
+    with pytest.warns(weft.errors.WeftWarning, match="expected chunk to divide 75, found 7"):
+        assert torch.equal(compiled(x), model(x))
+    assert compiled.eager_reasons
+
+
+def test_is_part_of_the_cache_key():
+    from weft.builds import Options, cache_key
+
+    graph = json.dumps({"nodes": []}).encode()
+    keys = {cache_key(graph, Options(schedule=text)) for text in ("", "rows=1", "rows=2")}
+    assert len(keys) == 3
