@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sort: rows are shared among the threads, and each is put in order by itself, by one of two
+// Sort: rows are shared among the threads, and each is put in order by itself, by one of three
 // stable methods on integer keys (SortKey.h), which move with their positions as one integer.
 // A short list of the best is kept sorted by insertion, while vectors skip the elements that
-// are worse than its last; anything longer is sorted by the keys' bytes, least significant
-// first (radix sort).
+// are worse than its last. Where the list would be long, what is not worse than a limit is
+// gathered instead; when the space is full, it is sorted, the best stay, and their last is the
+// new limit: no order of the row costs more than a few sorted elements for each one. Anything
+// longer is sorted by the keys' bytes, least significant first (radix sort).
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Reductions.h"
@@ -19,6 +21,8 @@ using namespace weft;
 
 namespace {
 
+enum class Method { List, Candidates, Bytes };
+
 class Sort {
 public:
   Sort(KernelFunction &kernel, SortOp op)
@@ -32,13 +36,20 @@ private:
   void emitRow(ArrayRef<unsigned> rest, Value row);
   void setRow(Value row);
 
+  /// In order, those of the elements from `first` on that are better than a limit.
+  void forBetter(int64_t first, llvm::function_ref<Value()> limit,
+                 llvm::function_ref<void(Value base, int64_t lanes)> take);
+
   void keepBest();
   void insert(Value entry, Value filled);
   void insertBetter(Value entry);
   void whereAny(Value mask, llvm::function_ref<void()> body);
 
-  void sortBytes();
-  void sortByte(int64_t byte);
+  void gatherCandidates();
+
+  void sortBytes(Value filled, bool ofRow = false);
+  void sortByte(int64_t byte, Value filled, bool ofRow);
+  void setEntry(Value at) { store(entryOf(keyAt(at), at), entries, at); }
 
   void storeResults();
 
@@ -68,6 +79,8 @@ private:
   PointEmitter point;
 
   int64_t size = 0, count = 0, width = 1;
+  Method method = Method::Bytes;
+  int64_t capacity = 0; ///< of candidates, before they are sorted
   SmallVector<int64_t> rowShape;
   SmallVector<unsigned> rowDims;
   unsigned along = 0, place = 0; ///< loop variables over the dim: of the operand, of the results
@@ -76,7 +89,8 @@ private:
   Value entries;      ///< in order, when a row is done
   Value otherEntries; ///< what the next byte is sorted into
   Value counters;
-  Value seen; ///< keys of one vector
+  Value seen;          ///< keys of one vector
+  Value filled, limit; ///< of the candidates: how many, and the key to be better than
 };
 
 } // namespace
@@ -86,16 +100,18 @@ static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(
 constexpr int64_t positionBits = 32;
 constexpr int64_t byteValues = 256;
 
-/// Whether moving elements within a list of the best costs less than passes over the row.
-static bool prefersList(int64_t count, int64_t size) {
+static Method chooseMethod(int64_t count, int64_t size, int64_t bytes) {
   // A row that gets better and better is inserted as a whole.
-  constexpr int64_t longestList = 128;
+  constexpr int64_t longestList = 128, shortList = 32;
+  // Sorting by an even number of bytes ends where it began.
+  if (count > shortList && size >= 16 * count && bytes % 2 == 0)
+    return Method::Candidates;
   if (count > longestList)
-    return false;
+    return Method::Bytes;
   // Random rows: element i is among the best so far with probability count / i.
   double moves = 0.5 * count * count * (1 + std::log(double(size) / std::max<int64_t>(count, 1)));
   constexpr double passes = 5, setUp = 800; // in moves: for an element, and for a row
-  return moves < passes * size + setUp;
+  return moves < passes * size + setUp ? Method::List : Method::Bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -127,13 +143,23 @@ void Sort::planRow() {
   int64_t bits = type.getElementTypeBitWidth();
   keyType = builder.getIntegerType(bits);
   entryType = builder.getIntegerType(bits + positionBits <= 64 ? 64 : 128);
-  bool isList = prefersList(count, size);
-  entries = kernel.scratch(entryType, isList ? count : size);
-  if (isList) {
-    seen = kernel.scratch(keyType, width);
-    return;
+  method = chooseMethod(count, size, bits / 8);
+  int64_t space = size;
+  if (method == Method::List)
+    space = count;
+  if (method == Method::Candidates) {
+    capacity = std::max<int64_t>(4 * count, 512);
+    // The last blocks may go beyond it.
+    space = capacity + 2 * maxLaneGroups * width;
+    filled = kernel.scratch(builder.getI64Type(), 1);
+    limit = kernel.scratch(keyType, 1);
   }
-  otherEntries = kernel.scratch(entryType, size);
+  entries = kernel.scratch(entryType, space);
+  if (method != Method::Bytes)
+    seen = kernel.scratch(keyType, width);
+  if (method == Method::List)
+    return;
+  otherEntries = kernel.scratch(entryType, space);
   counters = kernel.scratch(builder.getI32Type(), byteValues);
 }
 
@@ -150,10 +176,16 @@ void Sort::emit(bool serial) {
   auto [low, high] = kernel.share(ShapedType::getNumElements(rowShape), serial);
   emitLoop(builder, loc, low, high, 1, {}, [&](Value row, ValueRange) {
     setRow(row);
-    if (prefersList(count, size))
+    switch (method) {
+    case Method::List:
       keepBest();
-    else
-      sortBytes();
+      break;
+    case Method::Candidates:
+      gatherCandidates();
+      break;
+    case Method::Bytes:
+      sortBytes(constant(size), /*ofRow=*/true);
+    }
     storeResults();
     return SmallVector<Value>();
   });
@@ -246,15 +278,28 @@ void Sort::keepBest() {
   });
   if (count == size)
     return;
-  Value first = constant(count), last = constant(count - 1);
-  emitLaneLoop(point, along, first, size - count, width, {}, [&](Value offset, ValueRange) {
+  auto worst = [&] { return keyOf(load(entries, constant(count - 1))); };
+  forBetter(count, worst, [&](Value base, int64_t lanes) {
+    emitLoop(builder, loc, 0, lanes, 1, {}, [&](Value lane, ValueRange) {
+      insertBetter(entryOf(load(seen, lane), add(base, lane)));
+      return SmallVector<Value>();
+    });
+  });
+}
+
+/// `take` gets vectors that hold some: their keys lie in `seen`, for the elements from `base`.
+/// `limit` is asked once for each block of vectors.
+void Sort::forBetter(int64_t first, llvm::function_ref<Value()> limit,
+                     llvm::function_ref<void(Value base, int64_t lanes)> take) {
+  Value start = constant(first);
+  emitLaneLoop(point, along, start, size - first, width, {}, [&](Value offset, ValueRange) {
+    Value key = limit(), any;
     SmallVector<Value, 4> elements = point.asVectors(point.emitAt(op.getOperand(), operandIndex));
-    Value worst = keyOf(load(entries, last)), any;
     SmallVector<Value> found, better;
     for (auto [group, element] : llvm::enumerate(elements)) {
       found.push_back(sortKey(builder, loc, element, op.getDescending()));
-      Value limit = vector::BroadcastOp::create(builder, loc, found.back().getType(), worst);
-      better.push_back(less(found.back(), limit));
+      Value limits = vector::BroadcastOp::create(builder, loc, found.back().getType(), key);
+      better.push_back(less(found.back(), limits));
       if (Value mask = point.validMask(group))
         better.back() = arith::AndIOp::create(builder, loc, better.back(), mask);
       any = any ? arith::OrIOp::create(builder, loc, any, better.back()) : better.back();
@@ -266,11 +311,7 @@ void Sort::keepBest() {
         whereAny(mask, [&, group = static_cast<int64_t>(group)] {
           vector::StoreOp::create(builder, loc, found[group], seen, constant(0));
           int64_t begin = group * width, end = std::min(begin + width, spread.valid);
-          Value base = add(add(first, offset), constant(begin));
-          emitLoop(builder, loc, 0, end - begin, 1, {}, [&](Value lane, ValueRange) {
-            insertBetter(entryOf(load(seen, lane), add(base, lane)));
-            return SmallVector<Value>();
-          });
+          take(add(add(start, offset), constant(begin)), end - begin);
         });
     });
     return SmallVector<Value>();
@@ -289,20 +330,72 @@ void Sort::insertBetter(Value entry) {
 }
 
 //===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+void Sort::gatherCandidates() {
+  Value zero = constant(0), last = constant(count - 1), most = constant(capacity);
+  auto numberFilled = [&] {
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), load(filled, zero))
+        .getResult();
+  };
+  auto setNumber = [&](Value value) {
+    store(arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value), filled, zero);
+  };
+  emitLoop(builder, loc, 0, capacity, 1, {}, [&](Value at, ValueRange) {
+    setEntry(at);
+    return SmallVector<Value>();
+  });
+  setNumber(most);
+  // A later element of the greatest key is not better than any of the first.
+  store(number(keyType, -1), limit, zero);
+  auto refined = [&] {
+    Value isFull =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, numberFilled(), most);
+    auto branch = scf::IfOp::create(builder, loc, isFull, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    sortBytes(numberFilled());
+    setNumber(constant(count));
+    store(keyOf(load(entries, last)), limit, zero);
+  };
+  auto limitOfBlock = [&] {
+    // What is left over behind the whole blocks has room.
+    if (point.getLanes().valid == maxLaneGroups * width)
+      refined();
+    return load(limit, zero);
+  };
+  forBetter(capacity, limitOfBlock, [&](Value base, int64_t lanes) {
+    Value bound = load(limit, zero);
+    auto end = emitLoop(builder, loc, 0, lanes, 1, numberFilled(), [&](Value lane, ValueRange at) {
+      Value key = load(seen, lane);
+      store(entryOf(key, add(base, lane)), entries, at.front());
+      Value taken =
+          arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), less(key, bound));
+      return SmallVector<Value>{add(at.front(), taken)};
+    });
+    setNumber(end.front());
+  });
+  sortBytes(numberFilled());
+}
+
+//===----------------------------------------------------------------------===//
 // Byte by byte
 //===----------------------------------------------------------------------===//
 
-void Sort::sortBytes() {
+/// `ofRow`: the entries are the row's elements, still to be made.
+void Sort::sortBytes(Value filled, bool ofRow) {
   for (int64_t byte = 0; byte < keyType.getIntOrFloatBitWidth() / 8; ++byte) {
-    sortByte(byte);
+    sortByte(byte, filled, ofRow && byte == 0);
     std::swap(entries, otherEntries);
   }
 }
 
 /// Count the values of one byte, add them up to where each value starts, and deal the
 /// elements out, in order.
-void Sort::sortByte(int64_t byte) {
+void Sort::sortByte(int64_t byte, Value filled, bool ofRow) {
   Value zero = number(builder.getI32Type(), 0), one = number(builder.getI32Type(), 1);
+  Value start = constant(0);
   auto counterOf = [&](Value from) -> Value {
     Value shifted =
         arith::ShRUIOp::create(builder, loc, from, number(entryType, positionBits + 8 * byte));
@@ -313,9 +406,9 @@ void Sort::sortByte(int64_t byte) {
     store(zero, counters, value);
     return SmallVector<Value>();
   });
-  emitLoop(builder, loc, 0, size, 1, {}, [&](Value at, ValueRange) {
-    if (byte == 0)
-      store(entryOf(keyAt(at), at), entries, at);
+  emitLoop(builder, loc, start, filled, 1, {}, [&](Value at, ValueRange) {
+    if (ofRow)
+      setEntry(at);
     Value counter = counterOf(load(entries, at));
     store(add(load(counters, counter), one), counters, counter);
     return SmallVector<Value>();
@@ -325,7 +418,7 @@ void Sort::sortByte(int64_t byte) {
     store(start.front(), counters, value);
     return SmallVector<Value>{next};
   });
-  emitLoop(builder, loc, 0, size, 1, {}, [&](Value at, ValueRange) {
+  emitLoop(builder, loc, start, filled, 1, {}, [&](Value at, ValueRange) {
     Value from = load(entries, at), counter = counterOf(from), to = load(counters, counter);
     store(add(to, one), counters, counter);
     store(from, otherEntries,

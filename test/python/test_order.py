@@ -76,6 +76,27 @@ def test_worst_order_for_the_list():
     check(lambda x: (x.topk(50), x.topk(50, largest=False), x.topk(50, sorted=False)), x)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+def test_long_rows_gather_candidates(dtype):
+    """In any order of a row: random, with ties, better and better, all the same, all NaN."""
+    torch.manual_seed(2)
+    size = 3207
+    rows = [torch.randn(size) * 1000, ties((size,), torch.float32), torch.arange(float(size))]
+    x = torch.stack([*rows, -rows[2], torch.ones(size), torch.full((size,), math.nan)])
+    x[0, ::50] = math.nan
+    x = (x if dtype.is_floating_point else x.nan_to_num(7)).to(dtype)
+    counts = [33, 120, 200]
+    for largest in (True, False):
+        compiled = weft.compile(lambda x: [x.topk(n, 1, largest) for n in counts])  # noqa: B023
+        with torch.no_grad():
+            found = compiled(x)
+        assert not compiled.eager_reasons, compiled.eager_reasons
+        expected = x.sort(dim=1, descending=largest, stable=True)
+        for count, (values, indices) in zip(counts, found):
+            same_values(values, expected.values[:, :count])
+            assert torch.equal(indices, expected.indices[:, :count])
+
+
 def test_nan_and_zeros():
     x = torch.tensor([0.0, math.nan, -0.0, math.inf, -math.inf, -math.nan, 1e-45, -1e-45, 0.0])
     for dtype in FLOATS:

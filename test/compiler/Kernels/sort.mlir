@@ -37,3 +37,24 @@ func.func private @rows(%x: tensor<4x1000xbf16>) -> tensor<4x1000xi64>
   %0, %1 = weft.sort %x dim 1 descending false count 1000 : tensor<4x1000xbf16> -> tensor<4x1000xbf16>, tensor<4x1000xi64>
   return %1 : tensor<4x1000xi64>
 }
+
+// -----
+
+// Candidates for a long list: the first 512 fill the space. It is sorted when it is full, and
+// once more at the end; in between vectors of keys are compared with the limit.
+// CHECK-LABEL: func.func private @candidates
+// CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c512
+// CHECK:         scf.for
+// CHECK:           arith.cmpi uge, %{{.*}}, %c512
+// CHECK:           scf.if
+// CHECK:             arith.shrui %{{.*}}, %c32_i64
+// CHECK:             arith.shrui %{{.*}}, %c56_i64
+// CHECK:           arith.cmpi ult, %{{.*}} : vector<16xi32>
+// CHECK:           vector.reduction <or>
+// CHECK:         arith.shrui %{{.*}}, %c56_i64
+// CHECK-NOT:     scf.while
+func.func private @candidates(%x: tensor<4x5000xf32>) -> tensor<4x100xi64>
+    attributes {weft.kernel = "sort"} {
+  %0, %1 = weft.sort %x dim 1 descending true count 100 : tensor<4x5000xf32> -> tensor<4x100xf32>, tensor<4x100xi64>
+  return %1 : tensor<4x100xi64>
+}
