@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from benchmarks import schedules
 from benchmarks.run import Model, parse
 from rich.console import Console
 
@@ -107,3 +108,36 @@ def test_a_system_that_fails_says_why(tmp_path):
     with Worker("eager", Model("no such model"), 1, tmp_path / "log") as worker:
         assert isinstance(worker.state, Failed)
         assert worker.state.reason == "KeyError: 'no such model'"
+
+
+def test_space_of_schedules():
+    space = list(schedules.candidates(768))
+    assert len(space) == len(set(space))
+    assert {"rows=6,groups=4,chunk=768,panels=2", "rows=14,groups=2,chunk=192,panels=8"} <= set(
+        space
+    )
+    assert not any("rows=8,groups=4," in each or "chunk=100," in each for each in space)
+
+
+def test_search_of_schedules(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    space = ["rows=3,groups=2,chunk=64,panels=1", "rows=1,groups=1,chunk=63,panels=1"]
+    own = schedules.text_of(schedules.Linear(64, 40, 64).compile("", 1).schedule)
+    space = [own, *space, "rows=2,groups=1,chunk=64,panels=1"]
+    monkeypatch.setattr(schedules, "candidates", lambda depth: space)
+    options = schedules.parse(["64x40x64", "--rounds", "1", "--seconds", "0"])
+    (shape,) = options.shapes
+    found = schedules.search(schedules.Linear(*shape), shape[2], options)
+    assert found.tried == 3  # 63 does not divide 64
+    assert found.chosen == own and found.best in space
+    assert found.ratio >= 1
+    assert schedules.search(schedules.Linear(1, 64, 64), 64, options) is None
+
+
+def test_table_of_schedules():
+    found = {(1, 2, 3): None, (4, 5, 6): schedules.Found("a", 2e-6, "b", 1e-6, 7)}
+    found[7, 8, 9] = schedules.Found("c", 8e-6, "c", 8e-6, 7)
+    printed = text(schedules.table_of(found))
+    assert "another emitter" in printed and "2.000" in printed
+    assert "geometric mean 1.414, worst 2.000 at 4x5x6" in printed
