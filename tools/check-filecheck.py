@@ -9,11 +9,10 @@ two letters away from a directive is taken for a misspelt one.
 
 from __future__ import annotations
 
-import argparse
 import re
-import subprocess
 import sys
-from pathlib import Path
+
+from lint import check
 
 SUFFIXES = ("NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY", "COUNT")
 PREFIX_OPTION = re.compile(r"--?check-prefix(?:es)?[= ]([\w,-]+)")
@@ -69,17 +68,5 @@ def violations(path: str, text: str) -> list[str]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", help="repository paths; all lit tests by default")
-    files = parser.parse_args().files
-    if not files:
-        listed = ["git", "ls-files", "test/compiler/*.mlir", "test/compiler/*.test"]
-        files = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
-    found = [v for file in files for v in violations(file, Path(file).read_text())]
-    print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check(__doc__, violations, ["test/compiler/*.mlir", "test/compiler/*.test"]))

@@ -9,12 +9,11 @@ include that no arrow allows and exits with 1 if there was one.
 
 from __future__ import annotations
 
-import argparse
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+
+from lint import check
 
 
 @dataclass(frozen=True)
@@ -94,17 +93,5 @@ def violations(path: str, text: str) -> list[str]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", help="repository paths; all C and C++ files by default")
-    files = parser.parse_args().files
-    if not files:
-        listed = ["git", "ls-files", "*.c", "*.cpp", "*.h"]
-        files = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
-    found = [v for file in files for v in violations(file, Path(file).read_text())]
-    print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check(__doc__, violations, ["*.c", "*.cpp", "*.h"]))

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python/bindings/Outputs.h"
+#include "python/bindings/Description.h"
 
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;
 
 namespace weft {
-
-static PyRef item(PyObject *tuple, Py_ssize_t index) {
-  return PyRef::borrow(PyTuple_GET_ITEM(tuple, index));
-}
-
-static std::vector<Outputs> parseChildren(PyObject *tuple) {
-  std::vector<Outputs> children;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
-    children.emplace_back(PyTuple_GET_ITEM(tuple, i));
-  return children;
-}
 
 Outputs::Outputs(PyObject *description) {
   Py_ssize_t size = PyTuple_Check(description) ? PyTuple_GET_SIZE(description) : 0;
@@ -40,16 +30,16 @@ Outputs::Outputs(PyObject *description) {
     return;
   case Tuple:
   case List:
-    children = parseChildren(PyTuple_GET_ITEM(description, 1));
+    children = parseChildren<Outputs>(PyTuple_GET_ITEM(description, 1));
     return;
   case Dict:
     object = item(description, 1);
-    children = parseChildren(PyTuple_GET_ITEM(description, 2));
+    children = parseChildren<Outputs>(PyTuple_GET_ITEM(description, 2));
     return;
   case Node:
     object = item(description, 1);
     context = item(description, 2);
-    children = parseChildren(PyTuple_GET_ITEM(description, 3));
+    children = parseChildren<Outputs>(PyTuple_GET_ITEM(description, 3));
     return;
   }
   throw nb::value_error("expected a kind of output");

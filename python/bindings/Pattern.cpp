@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python/bindings/Pattern.h"
+#include "python/bindings/Description.h"
 
 #include <nanobind/nanobind.h>
 
@@ -8,17 +9,6 @@
 namespace nb = nanobind;
 
 namespace weft {
-
-static PyRef item(PyObject *tuple, Py_ssize_t index) {
-  return PyRef::borrow(PyTuple_GET_ITEM(tuple, index));
-}
-
-static std::vector<Pattern> parseChildren(PyObject *tuple) {
-  std::vector<Pattern> children;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
-    children.emplace_back(PyTuple_GET_ITEM(tuple, i));
-  return children;
-}
 
 Pattern::Pattern(PyObject *description) {
   Py_ssize_t size = PyTuple_Check(description) ? PyTuple_GET_SIZE(description) : 0;
@@ -34,17 +24,17 @@ Pattern::Pattern(PyObject *description) {
     return;
   case Tuple:
   case List:
-    children = parseChildren(PyTuple_GET_ITEM(description, 1));
+    children = parseChildren<Pattern>(PyTuple_GET_ITEM(description, 1));
     return;
   case Dict:
     object = item(description, 1);
-    children = parseChildren(PyTuple_GET_ITEM(description, 2));
+    children = parseChildren<Pattern>(PyTuple_GET_ITEM(description, 2));
     return;
   case Node:
     object = item(description, 1);
     flatten = item(description, 2);
     context = item(description, 3);
-    children = parseChildren(PyTuple_GET_ITEM(description, 4));
+    children = parseChildren<Pattern>(PyTuple_GET_ITEM(description, 4));
     return;
   }
   throw nb::value_error("expected a kind of pattern");
