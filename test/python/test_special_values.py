@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from compiled_cases import check
 
+import weft
+
 SPECIAL = [math.inf, -math.inf, math.nan, -0.0, 1e-40]
 
 RESIZE = [
@@ -57,3 +59,41 @@ def test_sign_of_zero():
     x = torch.tensor([-200.0, -0.3, 0.0, 1e-3, 0.3, 200.0])
     (found,) = check(F.logsigmoid, x)(x)
     assert torch.equal(found.signbit(), F.logsigmoid(x).signbit())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_inverse_hyperbolic_functions(dtype):
+    torch.manual_seed(1)
+    x = torch.cat([torch.randn(70) * scale for scale in (1e-5, 0.3, 3, 1e9, 1e30)]).to(dtype)
+    functions = [torch.asinh, torch.acosh, torch.atanh]
+    check(functions, x, pointwise=True)
+    edges = [0.0, -0.0, 1.0, -1.0, -3.0, math.inf, -math.inf, math.nan]
+    compiled = check(functions, torch.tensor(edges, dtype=dtype))
+    signs = [found.signbit()[1] for found in compiled(torch.tensor(edges, dtype=dtype))[::2]]
+    assert all(signs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_hypot(dtype):
+    x = torch.cat([torch.randn(70) * 10.0**scale for scale in (-25, 0, 30)]).to(dtype)
+    x[::9] = math.inf
+    x[5::9] = math.nan
+    check(lambda x: torch.hypot(x, x.flip(0)), x, pointwise=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8])
+def test_shifts(dtype):
+    x = torch.arange(-130, 131).to(dtype)
+    check([lambda x: x << 3, lambda x: x >> 2, lambda x: x >> 0, lambda x: 1 + (x >> 6)], x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_medians_of_the_numbers(dtype):
+    torch.manual_seed(2)
+    x = torch.randn(4, 9, 13).to(dtype)
+    x[torch.rand(x.shape) < 0.4] = math.nan
+    x[1, :, 3] = math.nan
+    check([lambda x: x.nanmedian(1)[0], lambda x: x.nanmedian(-1, keepdim=True)[0]], x)
+    places = weft.compile(lambda x: x.nanmedian(1))(x)
+    found = x.gather(1, places.indices[:, None])[:, 0]
+    torch.testing.assert_close(found, places.values, rtol=0, atol=0, equal_nan=True)

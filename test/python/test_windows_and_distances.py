@@ -27,6 +27,12 @@ POOLS = [
     lambda x: F.adaptive_max_pool2d(x[0], (13, 17)),
     lambda x: F.adaptive_max_pool1d(x[0], 5),
     lambda x: F.adaptive_max_pool3d(x, (2, 3, 4)),
+    lambda x: F.adaptive_avg_pool3d(x, (2, 3, 4)),
+    lambda x: F.adaptive_avg_pool3d(x, (5, 10, 17)),
+    lambda x: F.adaptive_avg_pool2d(x, (3, 7)),
+    lambda x: F.adaptive_avg_pool1d(x[0], 5),
+    lambda x: x[0, 0] + torch.tril_indices(4, 5, -1, device=x.device).sum(),
+    lambda x: x[0, 0] + torch.triu_indices(5, 4, 1, device=x.device).sum(1)[0],
 ]
 RUNNING = [
     lambda x: x.cummax(3),

@@ -18,4 +18,5 @@ from weft.frontend.ops import (  # noqa: F401
     reduce,
     scatter,
     shape,
+    special,
 )

@@ -12,6 +12,9 @@ from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.table import Site, lowers
 
+# Elements that a graph may hold as numbers.
+_MAX_CONSTANT = 4096
+
 
 @lowers("full.default", "full_like.default", "new_full.default", "scalar_tensor.default")
 def full(site: Site, *args, **_):
@@ -90,6 +93,15 @@ def _compare_row_column(site: Site, predicate: str, diagonal: int, shape) -> Val
     if diagonal:
         row = b.scalar("add", row, diagonal)
     return b.compare(predicate, row, b.iota(torch.int64, shape, 1))
+
+
+@lowers("tril_indices.default", "triu_indices.default")
+def triangle_indices(site: Site, row, col, offset=0, **_):
+    """Small ones, as constants."""
+    if math.prod(site.shape) > _MAX_CONSTANT:
+        raise Decline(f"indices of a triangle of more than {_MAX_CONSTANT // 2} elements")
+    make = torch.tril_indices if "tril" in site.target else torch.triu_indices
+    return site.builder.dense(make(row, col, offset, dtype=site.dtype))
 
 
 @lowers("linspace.default")

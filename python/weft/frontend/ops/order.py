@@ -76,6 +76,22 @@ def median_of_all(site: Site, x: Value):
     return b.select(holds, b.constant(math.nan, x.dtype), value)
 
 
+@lowers("nanmedian.dim")
+def nanmedian(site: Site, x: Value, dim, keepdim=False):
+    """The lower of two among the numbers: NaNs stand behind them."""
+    if not is_float(x.dtype) or not x.rank:
+        return median(site, x, dim, keepdim)
+    b = site.builder
+    dim = dim_of(dim, x.rank)
+    values, indices = _sort(site, x, dim, False)
+    numbers = b.convert(b.compare("eq", x, x), torch.int64)
+    last = b.scalar("sub", b.reduce("sum", numbers, [dim], keep=True), 1)
+    at = b.scalar("div", b.scalar("max", last, 0), 2)
+    places = [at if d == dim else b.iota(torch.int64, at.shape, d) for d in range(x.rank)]
+    found = [b.gather(each, places, range(x.rank)) for each in (values, indices)]
+    return tuple(b.reshape(each, site.shape) for each in found)
+
+
 def _sort(
     site: Site, x: Value, dim: int, descending: bool, count: int | None = None
 ) -> tuple[Value, Value]:

@@ -111,6 +111,10 @@ def adaptive_avg_pool(site: Site, x: Value, output_size):
     dims = list(range(x.rank - len(output_size), x.rank))
     if all(site.shape[dim] == 1 for dim in dims):
         return site.finish(mean_of(site, x, dims, True))
+    if any(x.shape[dim] % site.shape[dim] for dim in dims):
+        for dim in dims:
+            x = _mean_of_uneven(site, x, dim)
+        return site.finish(x)
     windows = _divisible(site, x, dims)
     total = site.builder.reduce_window("sum", x, windows, windows, [1] * x.rank)
     return site.finish(site.builder.scalar("div", total, math.prod(windows)))
@@ -134,7 +138,24 @@ def adaptive_max_pool(site: Site, x: Value, output_size):
 
 
 def _max_of_uneven(site: Site, x: Value, dim: int) -> Value:
-    """Windows of different sizes along `dim`; a short one sees its last element again."""
+    """A short window sees its last element again."""
+    windows, _, _ = _uneven(site, x, dim)
+    return _in_place(site, site.builder.reduce("max", windows, [1]), dim)
+
+
+def _mean_of_uneven(site: Site, x: Value, dim: int) -> Value:
+    b = site.builder
+    windows, within, lengths = _uneven(site, x, dim)
+    within = b.broadcast_in_dim(within, [0, 1], windows.shape)
+    zero = b.constant(0, x.dtype, windows.shape)
+    total = b.reduce("sum", b.select(within, windows, zero), [1])
+    lengths = b.convert(b.along(lengths, 0, total.shape), x.dtype)
+    return _in_place(site, b.binary("div", total, lengths), dim)
+
+
+def _uneven(site: Site, x: Value, dim: int) -> tuple[Value, Value, Value]:
+    """Windows of different sizes along `dim`, (windows, longest, other dims of x), a short one
+    filled with its last element; which elements are within, (windows, longest); the sizes."""
     b = site.builder
     size, out = x.shape[dim], site.shape[dim]
     longest = max(-(-(i + 1) * size // out) - i * size // out for i in range(out))
@@ -142,9 +163,15 @@ def _max_of_uneven(site: Site, x: Value, dim: int) -> Value:
     first = b.scalar("div", b.scalar("mul", window, size), out)
     above = b.scalar("add", b.scalar("mul", window, size), size + out - 1)
     last = b.scalar("sub", b.scalar("div", above, out), 1)
-    at = b.binary("min", b.binary("add", first, place), last)
-    greatest = b.reduce("max", b.gather(x, [at], [dim]), [1])
-    return b.transpose(greatest, [*range(1, dim + 1), 0, *range(dim + 1, x.rank)])
+    at = b.binary("add", first, place)
+    windows = b.gather(x, [b.binary("min", at, last)], [dim])
+    lengths = b.scalar("add", b.binary("sub", last, first), 1)
+    return windows, b.compare("le", at, last), b.reshape(b.slice(lengths, 1, 0, 1), [out])
+
+
+def _in_place(site: Site, x: Value, dim: int) -> Value:
+    """The first dim moved to where it belongs."""
+    return site.builder.transpose(x, [*range(1, dim + 1), 0, *range(dim + 1, x.rank)])
 
 
 def _divisible(site: Site, x: Value, dims: list[int]) -> list[int]:
