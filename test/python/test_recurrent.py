@@ -46,7 +46,7 @@ def test_many_cells_are_left_to_pytorch():
     compiled = check(lstm, x, native=False)
     (fallback,) = compiled._latest().lowered.fallbacks
     assert fallback.target == "aten.lstm.input"
-    assert fallback.reason == "unrolled it has 34 cells, more than 32"
+    assert fallback.reason == "unrolled it has 34 cells, more than 16"
 
 
 def test_packed_sequences_run():

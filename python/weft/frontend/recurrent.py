@@ -17,7 +17,7 @@ _LSTM = torch.ops.aten.lstm.input
 # 0.8 and 1.2 at 128; LSTMs, which eager gives to oneDNN, 0.9 and 0.75 at 16, 1.3 and 0.9 at
 # 32, 1.6 and 1.0 at 64.
 _MAX_CELLS = {
-    _LSTM: 32,
+    _LSTM: 16,
     torch.ops.aten.gru.input: 64,
     torch.ops.aten.rnn_tanh.input: 64,
     torch.ops.aten.rnn_relu.input: 64,
