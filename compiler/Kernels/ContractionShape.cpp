@@ -34,12 +34,19 @@ static bool sumsProducts(linalg::GenericOp generic) {
 /// The kernel argument behind `tensor`, through views, and the position in it.
 static FailureOr<std::pair<Value, AffineExpr>> argumentBehind(Value tensor, Index index,
                                                               const IndexSpace &space) {
-  while (auto view = throughView(tensor, index, space))
+  while (true) {
+    // Reshapes move nothing: a position ahead of them is one behind them.
+    Value source = tensor;
+    while (isa_and_present<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(source.getDefiningOp()))
+      source = source.getDefiningOp()->getOperand(0);
+    if (!source.getDefiningOp())
+      return std::make_pair(
+          source, space.linearize(index, cast<RankedTensorType>(tensor.getType()).getShape()));
+    auto view = throughView(tensor, index, space);
+    if (!view)
+      return failure();
     std::tie(tensor, index) = *view;
-  if (tensor.getDefiningOp())
-    return failure();
-  return std::make_pair(
-      tensor, space.linearize(index, cast<RankedTensorType>(tensor.getType()).getShape()));
+  }
 }
 
 static bool fits(ArrayRef<AffineExpr> positions, unsigned outer, unsigned inner,

@@ -72,3 +72,16 @@ def test_weights_stored_as_in_by_out(tokens: int, depth: int, width: int, dtype)
         assert any(call["schedule"].get("strip") for call in calls if call["kind"] == "contraction")
         eager, twin = module(x), module.double()(x.double())
     assert (results[1] - twin).abs().max() <= 2 * (eager - twin).abs().max() + 1e-14
+
+
+def test_flattened_images_are_read_where_they_lie() -> None:
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(16, 32, 3, padding=1), torch.nn.Flatten(), torch.nn.Linear(1568, 10)]
+    module = torch.nn.Sequential(*layers).eval()
+    x = torch.rand(64, 16, 7, 7)
+    compiled = weft.compile(module)
+    with torch.no_grad():
+        result, eager, twin = compiled(x), module(x), module.double()(x.double())
+    *_, last = compiled._latest().manifest["entries"]["main"]["calls"]
+    assert "rows" in last["schedule"]  # register tiles, not a loop nest
+    assert (result - twin).abs().max() <= 2 * (eager - twin).abs().max()
