@@ -205,7 +205,7 @@ Emitted PointEmitter::emitGeneric(linalg::GenericOp generic, OpResult result,
   FailureOr<Index> found = iterationAt(generic, result.getResultNumber(), index, space);
   if (isReduction(generic) || mlir::failed(found))
     return fail(result);
-  Index iteration = *found;
+  const Index &iteration = *found;
   Block &body = *generic.getBody();
   SmallVector<Emitted> arguments(body.getNumArguments());
   for (OpOperand *operand : generic.getDpsInputOperands())
