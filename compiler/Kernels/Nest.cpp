@@ -3,6 +3,7 @@
 // cell first the reductions, each in its own loops, then the loops that store the roots.
 // Vectors run along a grid dim when memory is contiguous there (every lane reduces for
 // itself), otherwise along the reduced dims.
+#include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Reductions.h"
 #include "compiler/Kernels/Scans.h"
@@ -69,8 +70,6 @@ private:
 
 /// Point work in a cell worth the grid's index arithmetic.
 constexpr int64_t cellElements = 4096;
-
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 void Nest::plan(MutableArrayRef<bool> done) {
   Type element = tensorType(kernel.roots[leader]).getElementType();

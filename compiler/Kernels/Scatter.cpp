@@ -4,6 +4,7 @@
 // writers, so that the result does not depend on the number of threads. An axis that loops
 // run along is divided by their bounds, one that data indexes by a comparison, which takes
 // the place of the bounds check.
+#include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/CombiningKind.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Reductions.h"
@@ -76,8 +77,6 @@ private:
 };
 
 } // namespace
-
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// The loop whose variable `indices` hold at `index`, or null.
 static AffineExpr repeatedLoop(Value indices, Index index, const IndexSpace &space) {

@@ -6,6 +6,7 @@
 // gathered instead; when the space is full, it is sorted, the best stay, and their last is the
 // new limit: no order of the row costs more than a few sorted elements for each one. Anything
 // longer is sorted by the keys' bytes, least significant first (radix sort).
+#include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Reductions.h"
@@ -94,8 +95,6 @@ private:
 };
 
 } // namespace
-
-static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 constexpr int64_t positionBits = 32;
 constexpr int64_t byteValues = 256;

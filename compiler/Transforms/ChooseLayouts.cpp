@@ -2,6 +2,7 @@
 // Walks a function once, in order: contractions choose layouts, the ops behind them keep
 // what they can, and an op that cannot work in a layout gets its operand moved. Expects
 // static shapes and one block; leaves the rule of layouts in Passes.td established.
+#include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/LayoutChoices.h"
 #include "compiler/Transforms/Passes.h"
@@ -17,12 +18,11 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-static LayoutAttr layoutOf(Value value) { return weft::layoutOf(typeOf(value)); }
+static LayoutAttr layoutOf(Value value) { return weft::layoutOf(tensorType(value)); }
 static bool isTiled(LayoutAttr layout) { return layout && layout.hasTile(); }
 
 static void setLayout(Value value, LayoutAttr layout) {
-  value.setType(withLayout(typeOf(value), layout));
+  value.setType(withLayout(tensorType(value), layout));
 }
 
 /// Values that any kernel computes on the fly, in whatever layout it likes.
@@ -71,7 +71,7 @@ static bool canPackWeights(func::FuncOp function) {
     return false;
   PreparedValues prepared(function);
   auto isSmallWeight = [&](Value weight) {
-    RankedTensorType type = typeOf(weight);
+    RankedTensorType type = tensorType(weight);
     int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
     return prepared.contains(weight) && bytes <= mostBytes;
   };
@@ -158,7 +158,7 @@ Value LayoutChooser::inLayout(Value value, LayoutAttr layout) {
 /// Right behind the definition, so that every later use can share it.
 Value LayoutChooser::makeInLayout(Value value, LayoutAttr layout) {
   builder.setInsertionPointAfterValue(value);
-  RankedTensorType type = withLayout(typeOf(value), layout);
+  RankedTensorType type = withLayout(tensorType(value), layout);
   if (auto constant = value.getDefiningOp<ConstantOp>())
     if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
       return ConstantOp::create(builder, value.getLoc(), type, elements.reshape(type));
@@ -177,10 +177,10 @@ Value LayoutChooser::makeInLayout(Value value, LayoutAttr layout) {
 
 void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract,
                                 ValueRange rhs, ArrayRef<int64_t> rhsContract) {
-  RankedTensorType lhsType = typeOf(lhs);
+  RankedTensorType lhsType = tensorType(lhs);
   bool contractsLast = lhsContract.size() == 1 && lhsContract[0] == lhsType.getRank() - 1;
   auto isMatrixOfWeights = [](Value value) {
-    return typeOf(value).getRank() == 2 && isWeight(value);
+    return tensorType(value).getRank() == 2 && isWeight(value);
   };
   LayoutAttr layout = chooseTokenLayout(lhsType, lanes);
   if (!contractsLast || !layout || !llvm::all_of(rhs, isMatrixOfWeights)) {
@@ -190,7 +190,7 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
   if (packsWeights) {
     require(op, 0, nullptr);
     for (auto [index, weight] : llvm::enumerate(rhs))
-      require(op, index + 1, choosePackedLayout(typeOf(weight), 1 - rhsContract[0], lanes));
+      require(op, index + 1, choosePackedLayout(tensorType(weight), 1 - rhsContract[0], lanes));
     return;
   }
   require(op, 0, layout);
@@ -243,9 +243,9 @@ void LayoutChooser::visitConv(ConvOp conv) {
 /// Query, key and value are all in blocks of tokens or all row-major: one kernel form each.
 void LayoutChooser::visitAttention(AttentionOp attention) {
   ValueRange tensors = attention->getOperands().take_front(3);
-  auto example = llvm::find_if(tensors, [](Value v) { return isInTokenBlocks(typeOf(v)); });
-  bool enoughTokens =
-      llvm::all_of(tensors, [&](Value tensor) { return chooseTokenLayout(typeOf(tensor), lanes); });
+  auto example = llvm::find_if(tensors, [](Value v) { return isInTokenBlocks(tensorType(v)); });
+  bool enoughTokens = llvm::all_of(
+      tensors, [&](Value tensor) { return chooseTokenLayout(tensorType(tensor), lanes); });
   if (example == tensors.end() || !enoughTokens) {
     visitRowMajor(attention);
     return;
@@ -256,7 +256,7 @@ void LayoutChooser::visitAttention(AttentionOp attention) {
     return LayoutAttr::get(type.getContext(), order, chosen.getTileDim(), chosen.getTileSize());
   };
   for (unsigned index : llvm::seq(3u))
-    require(attention, index, blocks(typeOf(attention->getOperand(index))));
+    require(attention, index, blocks(tensorType(attention->getOperand(index))));
   requireRowMajor(attention, 3);
   setLayout(attention.getResult(), layoutOf(attention.getQuery()));
 }

@@ -2,6 +2,7 @@
 // Decides which ops are computed once and which are repeated by every kernel that reads
 // them, and connects the former.
 #include "compiler/Transforms/FusionGraph.h"
+#include "compiler/Graph/Constraints.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -16,8 +17,6 @@ static constexpr int64_t kMaskExpansion = 16;
 /// No kernel repeats longer chains of arithmetic: recurrences on small states would
 /// otherwise be unrolled back to their start.
 static constexpr unsigned kMaxRepeatedArithmetic = 8;
-
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 FailureOr<FusionGraph> FusionGraph::build(func::FuncOp entry) {
   Block &block = entry.front();
@@ -124,7 +123,7 @@ void FusionGraph::chooseRepeated(Block &block) {
 bool FusionGraph::isWorthRepeating(Operation *op) const {
   if (!op->hasTrait<OpTrait::Elementwise>())
     return false;
-  int64_t elements = typeOf(op->getResult(0)).getNumElements();
+  int64_t elements = tensorType(op->getResult(0)).getNumElements();
   return elements <= kFewElements ||
          (choosesOnly(op) && countElementsRead(op) * kMaskExpansion <= elements);
 }
@@ -137,7 +136,7 @@ bool FusionGraph::choosesOnly(Operation *op) const {
       producer = producer->getOperand(0).getDefiningOp();
     return producer && matchPattern(producer, m_Constant());
   };
-  auto isFloat = [](Value value) { return isa<FloatType>(typeOf(value).getElementType()); };
+  auto isFloat = [](Value value) { return isa<FloatType>(tensorType(value).getElementType()); };
   if (!llvm::all_of(op->getOperands(),
                     [&](Value operand) { return !isFloat(operand) || isConstant(operand); }))
     return false;
@@ -153,7 +152,7 @@ int64_t FusionGraph::countElementsRead(Operation *op) const {
     if (producer && isRepeated(producer))
       values.insert(producer->operand_begin(), producer->operand_end());
     else
-      count += typeOf(values[i]).getNumElements();
+      count += tensorType(values[i]).getNumElements();
   }
   return count;
 }

@@ -27,48 +27,44 @@ static bool isRepeated(Operation *op) {
              ReshapeOp, SliceOp, TransposeOp>(op);
 }
 
-/// The results worth preparing that `value` is made of by repeated ops, or `value` itself.
-static void collectWorthwhile(Value value, const PreparedValues &prepared,
-                              llvm::SetVector<Value> &found) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !prepared.contains(value))
-    return;
-  auto relayout = dyn_cast<RelayoutOp>(op);
-  if (relayout && isPacking(relayout)) {
-    found.insert(value);
-  } else if (isRepeated(op)) {
-    for (Value operand : op->getOperands())
-      collectWorthwhile(operand, prepared, found);
-  } else if (prepared.dependsOnWeight(value)) {
-    found.insert(value);
+/// The results worth preparing among those that `values` are made of by repeated ops.
+static llvm::DenseSet<Value> findWorthwhile(SmallVector<Value> values,
+                                            const PreparedValues &prepared) {
+  llvm::DenseSet<Value> found, seen;
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !prepared.contains(value) || !seen.insert(value).second)
+      continue;
+    auto relayout = dyn_cast<RelayoutOp>(op);
+    if (relayout && isPacking(relayout))
+      found.insert(value);
+    else if (isRepeated(op))
+      llvm::append_range(values, op->getOperands());
+    else if (prepared.dependsOnWeight(value))
+      found.insert(value);
   }
+  return found;
 }
 
 /// Packing and arithmetic that depends on weights and buffers alone and that the rest of the
 /// function reads, in the order of the block. What is returned is the caller's: a tensor of
-/// @bind would be shared.
+/// @bind would be shared, unless it is packed and so cannot be the result itself.
 static SmallVector<Value> findPreparations(func::FuncOp main) {
   PreparedValues prepared(main);
-  llvm::SetVector<Value> found, returned;
+  SmallVector<Value> read, returned;
   for (Operation &op : main.front()) {
-    if (op.getNumResults() > 0 && prepared.contains(op.getResult(0)))
-      continue;
-    for (Value operand : op.getOperands())
-      collectWorthwhile(operand, prepared, isa<func::ReturnOp>(op) ? returned : found);
+    bool isPrepared = op.getNumResults() > 0 && prepared.contains(op.getResult(0));
+    if (!isPrepared)
+      llvm::append_range(isa<func::ReturnOp>(op) ? returned : read, op.getOperands());
   }
-  for (Value value : returned) {
-    if (value.getDefiningOp<RelayoutOp>())
-      found.insert(value);
-    else
-      found.remove(value);
-  }
-  SmallVector<Value> ordered = found.takeVector();
-  llvm::sort(ordered, [](Value a, Value b) {
-    Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
-    return first == second
-               ? cast<OpResult>(a).getResultNumber() < cast<OpResult>(b).getResultNumber()
-               : first->isBeforeInBlock(second);
-  });
+  llvm::DenseSet<Value> worthwhile = findWorthwhile(read, prepared);
+  llvm::DenseSet<Value> ofCaller = findWorthwhile(returned, prepared);
+  SmallVector<Value> ordered;
+  for (Operation &op : main.front())
+    for (Value result : op.getResults())
+      if (ofCaller.contains(result) ? isa<RelayoutOp>(op) : worthwhile.contains(result))
+        ordered.push_back(result);
   return ordered;
 }
 
