@@ -12,6 +12,7 @@
 #include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/RegisterTile.h"
+#include "compiler/Kernels/ScalarStrip.h"
 #include "compiler/Kernels/SideBySide.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -58,8 +59,6 @@ private:
                                    int64_t chunkSize, ArrayRef<Value> accumulators,
                                    Value prefetchRow);
   SmallVector<Value> emitStep(int64_t rows, ArrayRef<Value> accumulators);
-  void emitStrip(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst);
-  void prefetchStrip();
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void setFlat(ArrayRef<unsigned> dims, Value number);
   Value currentRow() {
@@ -74,7 +73,6 @@ private:
   Value add(Value a, int64_t b) {
     return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
   }
-  bool scalarsStrided();
   /// Elements between rows of the broadcast operand.
   int64_t rowStride() const {
     return roles.row ? *space.coefficientOf(roles.scalars.position, *roles.row) : 0;
@@ -100,11 +98,9 @@ private:
   ContractionRoles roles;
   int64_t rowCount = 1;
   ContractionGrid grid;
-  Value low, high;       ///< this thread's share of the split
-  Value strip;           ///< scratch, [step][row], where the schedule has one
-  unsigned stripRow = 0; ///< dim of the space: where the tile's first row lies in it
-  Value nextStrip;       ///< first row of the one behind
-  Value tile;            ///< of partial sums, or for tileEpilogue
+  Value low, high; ///< this thread's share of the split
+  std::optional<ScalarStrip> strip;
+  Value tile; ///< of partial sums, or for tileEpilogue
 };
 
 } // namespace
@@ -150,7 +146,7 @@ LogicalResult Contraction::chooseSchedule() {
       cast<RankedTensorType>(roles.scalars.memory.getType()).getNumElements() * scalarBytes;
   problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
                               space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
-  problem.scalarsStrided = scalarsStrided();
+  problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
@@ -170,16 +166,6 @@ LogicalResult Contraction::chooseSchedule() {
   return success();
 }
 
-bool Contraction::scalarsStrided() {
-  constexpr int64_t farBytes = 1024;
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  if (!roles.row || !roles.outerRows.empty() || shape.reduced.size() != 1 || rowStride() != 1 ||
-      roles.lanesPerScalar > 0 || getElementTypeOrSelf(roles.scalars.memory.getType()) != element)
-    return false;
-  int64_t step = *space.coefficientOf(roles.scalars.position, shape.reduced[0]);
-  return step * int64_t(element.getIntOrFloatBitWidth() / 8) >= farBytes;
-}
-
 /// Set `dims` from their joint row-major number.
 void Contraction::setFlat(ArrayRef<unsigned> dims, Value number) {
   for (size_t i = dims.size(); i-- > 1;) {
@@ -196,10 +182,8 @@ void Contraction::emit(bool serial) {
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   if (schedule.tileEpilogue || schedule.sumsInBlocks())
     tile = kernel.stackTile(element, schedule.rows * schedule.groups * schedule.width);
-  if (schedule.strip) {
-    strip = kernel.scratch(element, schedule.chunk * schedule.strip);
-    stripRow = cast<AffineDimExpr>(space.addDim(schedule.strip)).getPosition();
-  }
+  if (schedule.strip)
+    strip.emplace(kernel, point, loc, roles, schedule, shape.reduced[0]);
   Value zero = constant(0);
   if (grid.split == ContractionGrid::Batches)
     emitBatch(low, high);
@@ -272,9 +256,10 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
     }
     Value rowStart = arith::MulIOp::create(builder, loc, rowTile, constant(schedule.rows));
     setRow(rowStart);
-    if (schedule.strip)
-      emitStrip(rowTile, chunkStart, chunkSize,
-                arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rowNumber, rowsLow));
+    if (strip)
+      strip->emitCopy(
+          rowTile, chunkStart, chunkSize,
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rowNumber, rowsLow));
     Value nextRow;
     if (schedule.prefetch)
       nextRow = arith::MinUIOp::create(builder, loc, add(rowStart, schedule.rows),
@@ -418,8 +403,8 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
                       SmallVector<Value> sums(carried);
                       for (int64_t step = 0; step < schedule.unroll; ++step) {
                         point.setDim(dim, add(base, step));
-                        if (schedule.strip)
-                          prefetchStrip();
+                        if (strip)
+                          strip->emitPrefetch();
                         sums = emitStep(rows, sums);
                       }
                       return sums;
@@ -448,73 +433,11 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
 
 SmallVector<Value> Contraction::emitStep(int64_t rows, ArrayRef<Value> accumulators) {
   TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
-  if (schedule.strip) {
-    AffineExpr step = getAffineDimExpr(shape.reduced[0], builder.getContext());
-    AffineExpr row = getAffineDimExpr(stripRow, builder.getContext());
-    TileOperand scalars{strip, step * schedule.strip + row};
-    return emitTileStep(point, scalars, /*rowStride=*/1, vectors, rows, accumulators);
-  }
+  if (strip)
+    return emitTileStep(point, strip->operand(), /*rowStride=*/1, vectors, rows, accumulators);
   TileOperand scalars{point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position,
                       roles.lanesPerScalar, roles.scalarGap};
   return emitTileStep(point, scalars, rowStride(), vectors, rows, accumulators);
-}
-
-/// At the first tile of a strip, or of this thread's share, copies the strip's scalars.
-void Contraction::emitStrip(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst) {
-  int64_t tiles = schedule.strip / schedule.rows;
-  Value tileInStrip = arith::RemUIOp::create(builder, loc, rowTile, constant(tiles));
-  Value firstTile = arith::SubIOp::create(builder, loc, rowTile, tileInStrip);
-  Value start = arith::MulIOp::create(builder, loc, firstTile, constant(schedule.rows));
-  Value opens =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, tileInStrip, constant(0));
-  Value copies = arith::OrIOp::create(builder, loc, opens, isFirst);
-  auto branch = scf::IfOp::create(builder, loc, copies, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    Value row = currentRow(), memory = point.getBuffer(roles.scalars.memory)->flat;
-    unsigned dim = shape.reduced[0];
-    auto type =
-        VectorType::get({schedule.width}, getElementTypeOrSelf(roles.scalars.memory.getType()));
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-    emitLoop(builder, loc, 0, chunkSize, 1, {}, [&](Value step, ValueRange) {
-      point.setDim(dim, arith::AddIOp::create(builder, loc, chunkStart, step));
-      Value target = arith::MulIOp::create(builder, loc, step, constant(schedule.strip));
-      for (int64_t i = 0; i < schedule.strip; i += schedule.width) {
-        setRow(add(start, i));
-        Value address = position(roles.scalars.position), lanes;
-        if (rowCount % schedule.strip == 0) {
-          lanes = vector::LoadOp::create(builder, loc, type, memory, address);
-        } else {
-          Value left = arith::SubIOp::create(builder, loc, constant(rowCount), currentRow());
-          Value none = constant(0);
-          left = arith::MaxSIOp::create(builder, loc, left, none);
-          Value mask = vector::CreateMaskOp::create(
-              builder, loc, VectorType::get({schedule.width}, builder.getI1Type()), left);
-          lanes = vector::MaskedLoadOp::create(builder, loc, type, memory, address, mask, zero);
-        }
-        vector::StoreOp::create(builder, loc, lanes, strip, add(target, i));
-      }
-      return SmallVector<Value>();
-    });
-    setRow(row);
-  }
-  // The strip holds the chunk's steps, the point counts those of the whole sum.
-  Value ahead = arith::MulIOp::create(builder, loc, tileInStrip, constant(schedule.rows));
-  Value before = arith::MulIOp::create(builder, loc, chunkStart, constant(schedule.strip));
-  point.setDim(stripRow, arith::SubIOp::create(builder, loc, ahead, before));
-  nextStrip =
-      arith::MinUIOp::create(builder, loc, add(start, schedule.strip), constant(rowCount - 1));
-}
-
-/// The line that this step will contribute to the next strip.
-void Contraction::prefetchStrip() {
-  Value row = currentRow();
-  setRow(nextStrip);
-  memref::PrefetchOp::create(builder, loc, point.getBuffer(roles.scalars.memory)->flat,
-                             position(roles.scalars.position), /*isWrite=*/false,
-                             /*localityHint=*/2, /*isDataCache=*/true);
-  setRow(row);
 }
 
 void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {

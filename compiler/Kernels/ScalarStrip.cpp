@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/ScalarStrip.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace weft;
+
+bool ScalarStrip::suits(const ContractionRoles &roles, const ContractionShape &shape,
+                        const IndexSpace &space, Type element) {
+  constexpr int64_t farBytes = 1024;
+  const ContractionOperand &scalars = roles.scalars;
+  if (!roles.row || !roles.outerRows.empty() || shape.reduced.size() != 1 ||
+      space.coefficientOf(scalars.position, *roles.row) != 1 || roles.lanesPerScalar > 0 ||
+      getElementTypeOrSelf(scalars.memory.getType()) != element)
+    return false;
+  int64_t step = *space.coefficientOf(scalars.position, shape.reduced[0]);
+  return step * int64_t(element.getIntOrFloatBitWidth() / 8) >= farBytes;
+}
+
+ScalarStrip::ScalarStrip(KernelFunction &kernel, PointEmitter &point, Location loc,
+                         const ContractionRoles &roles, const ContractionSchedule &schedule,
+                         unsigned step)
+    : point(point), builder(kernel.builder), loc(loc), scalars(roles.scalars), row(*roles.row),
+      step(step), rowCount(point.space.extent(row)), size(schedule.strip), tileRows(schedule.rows),
+      width(schedule.width),
+      memory(kernel.scratch(getElementTypeOrSelf(scalars.memory.getType()), schedule.chunk * size)),
+      firstRow(cast<AffineDimExpr>(point.space.addDim(size)).getPosition()) {}
+
+void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst) {
+  Value tileInStrip = arith::RemUIOp::create(builder, loc, rowTile, constant(size / tileRows));
+  Value firstTile = arith::SubIOp::create(builder, loc, rowTile, tileInStrip);
+  Value start = arith::MulIOp::create(builder, loc, firstTile, constant(tileRows));
+  Value opens =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, tileInStrip, constant(0));
+  Value copies = arith::OrIOp::create(builder, loc, opens, isFirst);
+  auto branch = scf::IfOp::create(builder, loc, copies, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value tileRow = rowValue();
+    auto type = VectorType::get({width}, getElementTypeOrSelf(scalars.memory.getType()));
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    emitLoop(builder, loc, 0, chunkSize, 1, {}, [&](Value variable, ValueRange) {
+      point.setDim(step, arith::AddIOp::create(builder, loc, chunkStart, variable));
+      Value target = arith::MulIOp::create(builder, loc, variable, constant(size));
+      for (int64_t i = 0; i < size; i += width) {
+        point.setDim(row, add(start, i));
+        vector::StoreOp::create(builder, loc, loadRows(type, zero), memory, add(target, i));
+      }
+      return SmallVector<Value>();
+    });
+    point.setDim(row, tileRow);
+  }
+  // The strip holds the chunk's steps, the point counts those of the whole sum.
+  Value ahead = arith::MulIOp::create(builder, loc, tileInStrip, constant(tileRows));
+  Value before = arith::MulIOp::create(builder, loc, chunkStart, constant(size));
+  point.setDim(firstRow, arith::SubIOp::create(builder, loc, ahead, before));
+  next = arith::MinUIOp::create(builder, loc, add(start, size), constant(rowCount - 1));
+}
+
+void ScalarStrip::emitPrefetch() {
+  Value tileRow = rowValue();
+  point.setDim(row, next);
+  memref::PrefetchOp::create(builder, loc, point.getBuffer(scalars.memory)->flat,
+                             point.indexValue(scalars.position), /*isWrite=*/false,
+                             /*localityHint=*/2, /*isDataCache=*/true);
+  point.setDim(row, tileRow);
+}
+
+TileOperand ScalarStrip::operand() const {
+  MLIRContext *context = builder.getContext();
+  return {memory, getAffineDimExpr(step, context) * size + getAffineDimExpr(firstRow, context)};
+}
+
+Value ScalarStrip::loadRows(VectorType type, Value zero) {
+  Value source = point.getBuffer(scalars.memory)->flat;
+  Value address = point.indexValue(scalars.position);
+  if (rowCount % size == 0)
+    return vector::LoadOp::create(builder, loc, type, source, address);
+  Value left = arith::SubIOp::create(builder, loc, constant(rowCount), rowValue());
+  left = arith::MaxSIOp::create(builder, loc, left, constant(0));
+  Value mask = vector::CreateMaskOp::create(builder, loc,
+                                            VectorType::get({width}, builder.getI1Type()), left);
+  return vector::MaskedLoadOp::create(builder, loc, type, source, address, mask, zero);
+}
+
+Value ScalarStrip::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+Value ScalarStrip::add(Value a, int64_t b) {
+  return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
+}
+
+Value ScalarStrip::rowValue() {
+  return point.indexValue(getAffineDimExpr(row, builder.getContext()));
+}

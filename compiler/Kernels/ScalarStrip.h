@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The scalars of a few tiles of a contraction, side by side in this thread's scratch. Where
+// the steps of a sum lie far apart each is a page and a cache line of its own; copied once,
+// every panel that goes by reads them from the first-level cache.
+#ifndef WEFT_COMPILER_KERNELS_SCALARSTRIP_H
+#define WEFT_COMPILER_KERNELS_SCALARSTRIP_H
+
+#include "compiler/Kernels/ContractionRoles.h"
+#include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/RegisterTile.h"
+
+namespace weft {
+
+/// Scratch of [step of the chunk][row of the strip].
+class ScalarStrip {
+public:
+  /// Whether the rows of the scalars lie side by side and the steps of their only reduced
+  /// dim far apart, so that a strip is a copy of vectors of `element`.
+  static bool suits(const ContractionRoles &roles, const ContractionShape &shape,
+                    const IndexSpace &space, mlir::Type element);
+
+  /// Reserves the scratch. `step` is the reduced dim; `schedule.strip` is not 0.
+  ScalarStrip(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+              const ContractionRoles &roles, const ContractionSchedule &schedule, unsigned step);
+
+  /// At the first tile of a strip, or of this thread's share (`isFirst`), copies the strip's
+  /// scalars of the chunk; operand() then begins at the tile `rowTile`.
+  void emitCopy(mlir::Value rowTile, mlir::Value chunkStart, int64_t chunkSize,
+                mlir::Value isFirst);
+
+  /// Prefetches the line that the point's step will contribute to the next strip.
+  void emitPrefetch();
+
+  /// The scalars of the tile at the point's step; rows are neighbours.
+  TileOperand operand() const;
+
+private:
+  mlir::Value constant(int64_t value);
+  mlir::Value add(mlir::Value a, int64_t b);
+  mlir::Value rowValue();
+  /// One vector of scalars, from the point's row on; zeros behind the last row.
+  mlir::Value loadRows(mlir::VectorType type, mlir::Value zero);
+
+  PointEmitter &point;
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  const ContractionOperand &scalars;
+  unsigned row, step; ///< dims of the space
+  int64_t rowCount, size, tileRows, width;
+  mlir::Value memory;
+  mlir::Value next;      ///< first row of the strip behind this one
+  unsigned firstRow = 0; ///< dim of the space: where the tile's first row lies in the strip
+};
+
+} // namespace weft
+
+#endif
