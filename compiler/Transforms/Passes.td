@@ -116,9 +116,15 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
 def HoistBind : Pass<"weft-hoist-bind", "::mlir::ModuleOp"> {
   let summary = "Prepare weights once, in an entry of their own";
   let description = [{
-    A relayout into tiles, or of a convolution's weight, that depends on weights, buffers
-    and constants only moves with what it depends on into the entry `@bind`. Its result becomes a trailing argument of
-    `@main` of kind "bound".
+    What depends on weights, buffers and constants alone moves into the entry `@bind`, and
+    its result becomes a trailing argument of `@main` of kind "bound", if `@main` reads it
+    and it is
+
+    1. packing: a relayout into tiles, or of a convolution's weight; or
+    2. arithmetic that depends on a weight or a buffer.
+
+    Views and other ops that kernels repeat on the fly (broadcasts, slices, transposes,
+    converts, gathers, ...) stay with their reader; what stands before them moves.
 
     ```mlir
     func.func @main(%x: ..., %w: ... {weft.kind = "weight"}) attributes {weft.entry} {
@@ -128,7 +134,9 @@ def HoistBind : Pass<"weft-hoist-bind", "::mlir::ModuleOp"> {
     func.func @main(%x: ..., %w: ..., %p: ... {weft.kind = "bound"}) attributes {weft.entry}
     ```
 
-    Leaves a module alone that has no such relayout, and relayouts that depend on inputs.
+    Declines what depends on an input, arithmetic on constants alone (loops are cheaper than
+    memory), and arithmetic whose result `@main` returns, directly or through views: that is
+    computed anew at each call, since a tensor of `@bind` would be shared among callers.
   }];
   let statistics = [
     Statistic<"numBound", "num-bound", "values prepared by the bind entry">
