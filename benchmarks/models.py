@@ -77,7 +77,7 @@ def mobilenet() -> Case:
 
 class LlamaStep(nn.Module):
     """One decoding step: token (1, 1) after the keys and values of `past` tokens, one pair of
-    tensors (1, heads, past, head width) for each layer, to logits and the longer cache."""
+    tensors (1, heads, past, head width) for each layer, to the last hidden state (1, 1, width)."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

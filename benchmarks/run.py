@@ -19,20 +19,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
+from benchmarks.systems import SYSTEMS
 from weft.benchmark.case import Case
 from weft.benchmark.results import RunResult, as_json, print_run
 from weft.benchmark.run import Settings, machine, measure
 from weft.benchmark.systems import REFERENCE, Prepared, float64
 
-_SYSTEMS = (
-    "eager",
-    "inductor",
-    "inductor-freezing",
-    "inductor-autotune",
-    "onnxruntime",
-    "openvino",
-    "weft",
-)
 _RESULTS = Path(__file__).parent / "results" / "local"
 
 
@@ -50,15 +42,13 @@ class Model:
         return build(self.name, MODELS)
 
     def system(self, name: str) -> Callable[[Case, int], Prepared]:
-        from benchmarks.systems import SYSTEMS
-
         return {**SYSTEMS, REFERENCE: float64}[name]
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition(": ")[2].partition("\n")[0])
     parser.add_argument("models", nargs="*", help="names from benchmarks/models.py; by default all")
-    parser.add_argument("--systems", nargs="+", choices=_SYSTEMS, default=_SYSTEMS)
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=tuple(SYSTEMS))
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.2, help="of each system in a round")
     parser.add_argument("--threads", type=int, default=2)
