@@ -44,6 +44,21 @@ def test_state_is_fed_and_written_back():
     assert constants == [7]
 
 
+def test_inputs_have_names_of_their_own():
+    class Shadowed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.x = nn.Parameter(torch.randn(3))
+            self.x_ = nn.Parameter(torch.randn(3))
+
+        def forward(self, x):
+            return x * self.x + self.x_
+
+    lowered = check(Shadowed(), torch.randn(3))
+    names = [entry["name"] for entry in json.loads(lowered.graph)["inputs"]]
+    assert names == ["x", "x_", "x__"]
+
+
 def test_outputs_that_are_inputs_keep_identity():
     x = torch.randn(4, 6)
 

@@ -145,8 +145,6 @@ def _feed(
     entry = Value(value.dtype, tuple(value.shape))
     order = _order(value) or range(value.dim())
     name = name_of(source) or source.name or node.name
-    while any(name == other.name for other in walk.graph.inputs):
-        name += "_"
     return walk.graph.add_input(name, _GRAPH_KINDS[source.kind], order, entry)
 
 

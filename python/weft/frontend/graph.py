@@ -77,8 +77,13 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     location: Location | None = None
+    _input_names: set[str] = field(default_factory=set, init=False)
 
     def add_input(self, name: str, kind: str, order: Sequence[int], value: Value) -> Value:
+        """Appends an input; one whose name is taken gets underscores behind it."""
+        while name in self._input_names:
+            name += "_"
+        self._input_names.add(name)
         self.inputs.append(Input(name, kind, tuple(order), value))
         return value
 
