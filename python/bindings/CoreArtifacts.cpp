@@ -69,8 +69,8 @@ static void runProgram(rt::Program &program, nb::list arguments, nb::list result
   program.run(in, out, torch ? &*torch : nullptr);
 }
 
-/// The weights of a loaded artifact, which may be others at each call. Held, so that none
-/// of other content comes to lie where one of them lay.
+/// The weights of a loaded artifact, which may be others at each call. Those that it was
+/// prepared for are held, so that none of other content comes to lie where one of them lay.
 class HeldWeights {
 public:
   explicit HeldWeights(std::vector<size_t> numbers) : numbers(numbers) {
@@ -83,14 +83,15 @@ public:
     std::vector<PyObject *> tensors;
     for (nb::handle argument : arguments)
       tensors.push_back(argument.ptr());
-    bool any = watch.changed(tensors, views);
-    if (any) {
-      held.clear();
-      for (size_t number : numbers)
-        held.push_back(PyRef::borrow(tensors[number]));
-      watch.settle();
-    }
-    return any;
+    return watch.changed(tensors, views);
+  }
+
+  void settle(nb::list arguments) {
+    std::vector<PyRef> previous = std::move(held);
+    held.clear();
+    for (size_t number : numbers)
+      held.push_back(PyRef::borrow(arguments[number].ptr()));
+    watch.settle();
   }
 
 private:
@@ -155,7 +156,9 @@ void bindArtifacts(nb::module_ &module) {
   nb::class_<HeldWeights>(module, "HeldWeights", "Weights given to a loaded artifact.")
       .def(nb::init<std::vector<size_t>>(), nb::arg("numbers"))
       .def("changed", &HeldWeights::changed, nb::arg("arguments"),
-           "Whether those with these numbers differ from the last time this was asked.");
+           "Whether those with these numbers differ from what the program is prepared for.")
+      .def("settle", &HeldWeights::settle, nb::arg("arguments"),
+           "The program is prepared for what `changed` has just seen in the same arguments.");
   bindCache(module);
 }
 

@@ -68,12 +68,9 @@ class LoadedArtifact:
         return tuple(results)
 
     def _bind(self, arguments: list[torch.Tensor]) -> None:
-        weights = self._weights
-        if weights.changed(arguments):
-            # Until it has succeeded, nothing is known to be prepared.
-            self._weights = _core.HeldWeights(bound_arguments(self.manifest))
+        if self._weights.changed(arguments):
             self._program.bind(arguments, self._host)
-            self._weights = weights
+            self._weights.settle(arguments)
 
     def __repr__(self) -> str:
         return f"<weft artifact {self.path}>"

@@ -142,3 +142,8 @@ def test_a_failed_preparation_is_repeated(model, loaded):
         loaded(model.weight, model.bias, torch.randn(2, 3, 9, 9))
     loaded._program.bind = bind
     check(loaded, model.weight, model.bias, 1)
+    loaded._program.bind = fail
+    with pytest.raises(MemoryError):
+        loaded(torch.randn_like(model.weight), model.bias, torch.randn(2, 3, 9, 9))
+    loaded._program.bind = bind
+    check(loaded, model.weight, model.bias, 1)  # what was prepared before still is
