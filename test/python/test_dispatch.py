@@ -3,11 +3,11 @@
 
 import collections
 import dataclasses
-import threading
 
 import pytest
 import torch
 from counting import programs
+from threads import in_threads
 
 import weft
 
@@ -165,18 +165,10 @@ def test_threads():
     compiled = weft.compile(linear)
     inputs = [torch.randn(16, 64) for _ in range(4)]
     expected = [linear(x) for x in inputs]
-    failures = []
 
-    def work(x, e):
-        with torch.no_grad():
-            for _ in range(50):
-                if not torch.allclose(compiled(x), e, atol=1e-5):
-                    failures.append(x)
+    def work(number):
+        for _ in range(50):
+            torch.testing.assert_close(compiled(inputs[number]), expected[number])
 
-    team = [threading.Thread(target=work, args=pair) for pair in zip(inputs, expected)]
-    for thread in team:
-        thread.start()
-    for thread in team:
-        thread.join()
-    assert not failures
+    in_threads(4, work)
     assert programs(compiled) == 1

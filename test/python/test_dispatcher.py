@@ -10,6 +10,7 @@ import warnings
 import pytest
 import torch
 from test_steady_state import resident_bytes
+from threads import in_threads
 
 import weft
 from weft import dispatcher
@@ -265,20 +266,12 @@ def test_two_threads(all_fall_back):
     inputs = [torch.randn(64, 33) for _ in range(2)]
     expected = [aten.sort(aten.sinc(x), 1)[0] for x in inputs]
     compiled(inputs[0])
-    wrong = []
 
     def work(number):
-        with torch.no_grad():
-            for _ in range(500):
-                if not torch.equal(compiled(inputs[number]), expected[number]):
-                    wrong.append(number)
+        for _ in range(500):
+            assert torch.equal(compiled(inputs[number]), expected[number])
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(2, work)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@
 import inspect
 import io
 import json
-import threading
 
 import pytest
 import torch
+from threads import in_threads
 
 import weft
 from weft.frontend.table import TABLE
@@ -119,19 +119,11 @@ def test_loaded_artifact_with_fallback():
 def test_several_threads():
     compiled = weft.compile(sorted_rows)
     compiled(torch.randn(64, 128))
-    wrong = []
 
     def work(seed):
         generator = torch.Generator().manual_seed(seed)
-        with torch.no_grad():
-            for _ in range(50):
-                x = torch.randn(64, 128, generator=generator)
-                if not torch.allclose(compiled(x), sorted_rows(x)):
-                    wrong.append(seed)
+        for _ in range(50):
+            x = torch.randn(64, 128, generator=generator)
+            torch.testing.assert_close(compiled(x), sorted_rows(x))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(4, work)

@@ -102,20 +102,6 @@ def test_contract(function, dtype):
         nn.Conv2d(4, 6, 3, padding=1, padding_mode="reflect"),
         nn.Conv2d(4, 6, 3, padding=1, padding_mode="circular"),
         nn.Conv3d(4, 2, 2),
-    ],
-)
-def test_convolution(module, dtype):
-    n = len(module.kernel_size)
-    x = torch.randn(2, 4, *[7, 6, 5][:n], dtype=dtype)
-    module = module.to(dtype)
-    check(module, x)
-    check(module, x[0])
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    "module",
-    [
         nn.ConvTranspose1d(4, 6, 3),
         nn.ConvTranspose1d(4, 3, 16, 8, 4),
         nn.ConvTranspose1d(4, 3, 2, 5, output_padding=4),
@@ -130,7 +116,7 @@ def test_convolution(module, dtype):
         nn.ConvTranspose3d(4, 2, 3, (2, 1, 3), 1, (1, 0, 2), dilation=(1, 2, 1)),
     ],
 )
-def test_transposed_convolution(module, dtype):
+def test_convolution(module, dtype):
     n = len(module.kernel_size)
     x = torch.randn(2, 4, *[7, 6, 5][:n], dtype=dtype)
     module = module.to(dtype)

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import torch
+from threads import in_threads
 
 import weft
 
@@ -107,25 +108,6 @@ def test_forked_child(two_threads):
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert torch.equal(compiled(x), expected)
-
-
-def in_threads(count, work):
-    failures = []
-
-    def guarded(number):
-        try:
-            with torch.no_grad():  # a thread's own state
-                work(number)
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def test_several_threads_at_once(two_threads):
