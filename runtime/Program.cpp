@@ -89,15 +89,17 @@ std::string deviceText(int32_t type, int32_t id) {
   throw ArgumentError(what + ": expected " + expected + ", found " + found);
 }
 
-void checkTensor(const std::string &what, const TensorSpec &spec, const WeftTensor &tensor) {
+/// `label` gives the tensor's name for the message; nothing is allocated where it fits.
+template <typename Label>
+void checkTensor(Label label, const TensorSpec &spec, const WeftTensor &tensor) {
   std::span<const int64_t> sizes(tensor.sizes, size_t(tensor.rank));
   if (tensor.device_type != 1)
-    mismatch(what, "device cpu", deviceText(tensor.device_type, tensor.device_id));
+    mismatch(label(), "device cpu", deviceText(tensor.device_type, tensor.device_id));
   if (tensor.dtype != spec.dtype)
-    mismatch(what, "dtype " + std::string(dtypeName(spec.dtype)),
+    mismatch(label(), "dtype " + std::string(dtypeName(spec.dtype)),
              std::string(dtypeName(tensor.dtype)));
   if (!std::ranges::equal(sizes, spec.shape))
-    mismatch(what, "shape " + shapeText(spec.shape), shapeText(sizes));
+    mismatch(label(), "shape " + shapeText(spec.shape), shapeText(sizes));
 }
 
 /// Elements lie where compiled code looks for them. The stride of a dim of size 1 never
@@ -129,14 +131,35 @@ std::string resultLabel(size_t index) { return "result " + std::to_string(index)
 size_t tableOffset(const WeftEntry &entry) { return (entry.arena_bytes + 63) / 64 * 64; }
 
 /// The tensor table of a call lies behind its arena: one allocation, reused with it.
-size_t callBytes(const WeftEntry *entry) {
-  return entry ? tableOffset(*entry) + size_t(entry->num_tensors) * sizeof(WeftTensor) : 0;
+size_t callBytes(const WeftEntry &entry) {
+  return tableOffset(entry) + size_t(entry.num_tensors) * sizeof(WeftTensor);
 }
 
-const WeftEntry *mainOf(const Artifact &artifact) {
+/// How long a call may wait for its workers: a tenth of what it would take alone, by its
+/// operations at a rate that one core about reaches.
+ThreadTeam::Patience patienceFor(const EntrySpec &spec) {
+  constexpr int64_t flopsPerNanosecond = 100, perCall = 1000;
+  int64_t nanoseconds = 0;
+  for (const CallSpec &call : spec.calls)
+    nanoseconds += perCall + call.flops / flopsPerNanosecond;
+  return ThreadTeam::Patience(nanoseconds / 10);
+}
+
+const WeftEntry &mainOf(const Artifact &artifact) {
   if (const WeftEntry *entry = artifact.entry("main"))
-    return entry;
+    return *entry;
   throw ArtifactError(artifact.path().string() + ": it has no entry \"main\"");
+}
+
+const EntrySpec &specOf(const Artifact &artifact, std::string_view name) {
+  return artifact.manifest().entries.find(name)->second;
+}
+
+/// 0, 1, 2, ...
+std::vector<int32_t> allArguments(const EntrySpec &spec) {
+  std::vector<int32_t> numbers(spec.arguments.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 /// The argument of @main that has the name of an argument of @bind.
@@ -150,55 +173,50 @@ int32_t findArgument(const Artifact &artifact, const EntrySpec &spec, const std:
 
 } // namespace
 
+Program::Entry::Entry(const WeftEntry &code, const EntrySpec &spec, std::vector<int32_t> selection)
+    : code(code), spec(spec), selection(std::move(selection)), patience(patienceFor(spec)),
+      arenas(callBytes(code)) {}
+
 Program::Program(std::shared_ptr<const Artifact> artifact)
-    : code(std::move(artifact)), mainEntry(mainOf(*code)),
-      mainSpec(&code->manifest().entries.find("main")->second), bindEntry(code->entry("bind")),
-      mainArguments(mainSpec->arguments.size()), mainArenas(callBytes(mainEntry)),
-      bindArenas(callBytes(bindEntry)) {
-  std::iota(mainArguments.begin(), mainArguments.end(), 0);
-  if (bindEntry) {
-    bindSpec = &code->manifest().entries.find("bind")->second;
-    for (const TensorSpec &spec : bindSpec->arguments)
-      bindArguments.push_back(findArgument(*code, *mainSpec, spec.name));
+    : code(std::move(artifact)),
+      mainEntry(mainOf(*code), specOf(*code, "main"), allArguments(specOf(*code, "main"))) {
+  size_t made = 0;
+  if (const WeftEntry *bind = code->entry("bind")) {
+    const EntrySpec &spec = specOf(*code, "bind");
+    std::vector<int32_t> selection;
+    for (const TensorSpec &argument : spec.arguments)
+      selection.push_back(findArgument(*code, mainEntry.spec, argument.name));
+    bindEntry.emplace(*bind, spec, std::move(selection));
+    made = spec.results.size();
   }
-  if (mainSpec->bound.size() != (bindSpec ? bindSpec->results.size() : 0))
+  if (mainEntry.spec.bound.size() != made)
     throw ArtifactError(code->path().string() + ": \"main\" has " +
-                        std::to_string(mainSpec->bound.size()) +
+                        std::to_string(mainEntry.spec.bound.size()) +
                         " bound tensors, \"bind\" makes another number");
 }
 
 Program::~Program() = default;
 
 void Program::check(std::span<const WeftTensor> arguments) const {
-  const std::vector<TensorSpec> &specs = mainSpec->arguments;
+  const std::vector<TensorSpec> &specs = mainEntry.spec.arguments;
   if (arguments.size() != specs.size())
     throw ArgumentError("expected " + std::to_string(specs.size()) + " arguments, found " +
                         std::to_string(arguments.size()));
   for (size_t i = 0; i < specs.size(); ++i)
-    checkTensor("argument \"" + specs[i].name + "\"", specs[i], arguments[i]);
-}
-
-/// How long a call may wait for its workers: a tenth of what it would take alone, by its
-/// operations at a rate that one core about reaches.
-static ThreadTeam::Patience patienceFor(const EntrySpec &spec) {
-  constexpr int64_t flopsPerNanosecond = 100, perCall = 1000;
-  int64_t nanoseconds = 0;
-  for (const CallSpec &call : spec.calls)
-    nanoseconds += perCall + call.flops / flopsPerNanosecond;
-  return ThreadTeam::Patience(nanoseconds / 10);
+    checkTensor([&] { return "argument \"" + specs[i].name + "\""; }, specs[i], arguments[i]);
 }
 
 void Program::run(std::span<const WeftTensor> arguments, std::span<const WeftTensor> results,
                   Host *host, Profile *profile) {
   check(arguments);
-  const std::vector<TensorSpec> &specs = mainSpec->results;
+  const std::vector<TensorSpec> &specs = mainEntry.spec.results;
   if (results.size() != specs.size())
     throw ArgumentError("expected " + std::to_string(specs.size()) + " results, found " +
                         std::to_string(results.size()));
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].alias)
       continue;
-    checkTensor(resultLabel(i), specs[i], results[i]);
+    checkTensor([&] { return resultLabel(i); }, specs[i], results[i]);
     if (!liesAsCompiled(specs[i], results[i]))
       mismatch(resultLabel(i), "aligned memory with strides " + shapeText(specs[i].strides),
                shapeText({results[i].strides, size_t(results[i].rank)}));
@@ -207,15 +225,10 @@ void Program::run(std::span<const WeftTensor> arguments, std::span<const WeftTen
     throw ArtifactError(code->path().string() + ": needs PyTorch to run " +
                         code->manifest().fallbacks.front().target);
 
-  std::shared_ptr<const Bound> current = bound.load();
-  if (bindEntry && !current) {
-    std::lock_guard lock(binding);
-    current = bound.load();
-    if (!current)
-      bound.store(current = makeBound(arguments, host));
-  }
-  execute(*mainEntry, *mainSpec, mainArenas, arguments, mainArguments, current.get(), results, host,
-          profile);
+  std::shared_ptr<const Bound> current;
+  if (bindEntry)
+    current = findBound(arguments, host);
+  execute(mainEntry, arguments, current.get(), results, host, profile);
 }
 
 void Program::bind(std::span<const WeftTensor> arguments, Host *host) {
@@ -226,30 +239,41 @@ void Program::bind(std::span<const WeftTensor> arguments, Host *host) {
   bound.store(makeBound(arguments, host));
 }
 
+std::shared_ptr<const Program::Bound> Program::findBound(std::span<const WeftTensor> arguments,
+                                                         Host *host) {
+  std::shared_ptr<const Bound> current = bound.load();
+  if (current)
+    return current;
+  std::lock_guard lock(binding);
+  current = bound.load();
+  if (!current)
+    bound.store(current = makeBound(arguments, host));
+  return current;
+}
+
 std::shared_ptr<const Program::Bound> Program::makeBound(std::span<const WeftTensor> arguments,
                                                          Host *host) {
   auto fresh = std::make_shared<Bound>();
-  for (const TensorSpec &spec : bindSpec->results) {
+  for (const TensorSpec &spec : bindEntry->spec.results) {
     fresh->buffers.emplace_back(spec.numBytes());
     fresh->tensors.push_back(describe(spec, fresh->buffers.back().data()));
   }
-  execute(*bindEntry, *bindSpec, bindArenas, arguments, bindArguments, nullptr, fresh->tensors,
-          host, nullptr);
+  execute(*bindEntry, arguments, nullptr, fresh->tensors, host, nullptr);
   return fresh;
 }
 
-/// `selection` says which of `arguments` the entry takes, in its order.
-void Program::execute(const WeftEntry &entry, const EntrySpec &spec, ArenaPool &arenas,
-                      std::span<const WeftTensor> arguments, std::span<const int32_t> selection,
+/// `arguments` are those of @main.
+void Program::execute(Entry &entry, std::span<const WeftTensor> arguments,
                       const Bound *boundTensors, std::span<const WeftTensor> results, Host *host,
                       Profile *profile) {
-  ArenaPool::Lease arena = arenas.acquire();
-  auto *table = reinterpret_cast<WeftTensor *>(arena.data() + tableOffset(entry));
+  const EntrySpec &spec = entry.spec;
+  ArenaPool::Lease arena = entry.arenas.acquire();
+  auto *table = reinterpret_cast<WeftTensor *>(arena.data() + tableOffset(entry.code));
   WeftTensor *next = table;
   std::vector<AlignedBuffer> copies;
-  for (size_t i = 0; i < selection.size(); ++i) {
+  for (size_t i = 0; i < entry.selection.size(); ++i) {
     const TensorSpec &wanted = spec.arguments[i];
-    const WeftTensor &given = arguments[size_t(selection[i])];
+    const WeftTensor &given = arguments[size_t(entry.selection[i])];
     if (liesAsCompiled(wanted, given)) {
       *next++ = given;
       continue;
@@ -271,7 +295,7 @@ void Program::execute(const WeftEntry &entry, const EntrySpec &spec, ArenaPool &
                   .mark = profile ? Call::mark : nullptr,
                   .status = WEFT_OK,
                   .host = &call};
-  call.function = entry.function;
+  call.function = entry.code.function;
   call.team = &ThreadTeam::process();
   call.host = host;
   call.profile = profile;
@@ -279,8 +303,8 @@ void Program::execute(const WeftEntry &entry, const EntrySpec &spec, ArenaPool &
     profile->seconds.assign(spec.calls.size(), 0.0);
     call.lastMark = std::chrono::steady_clock::now();
   }
-  call.team->run(std::min(getNumThreads(), entry.max_threads), Call::share, &call,
-                 patienceFor(spec));
+  call.team->run(std::min(getNumThreads(), entry.code.max_threads), Call::share, &call,
+                 entry.patience);
 
   if (call.hostFailure)
     std::rethrow_exception(call.hostFailure);

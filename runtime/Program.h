@@ -6,9 +6,11 @@
 #include "runtime/Arena.h"
 #include "runtime/Artifact.h"
 #include "runtime/Host.h"
+#include "runtime/ThreadTeam.h"
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,7 +28,7 @@ public:
   ~Program();
 
   const Artifact &artifact() const { return *code; }
-  const EntrySpec &signature() const { return *mainSpec; }
+  const EntrySpec &signature() const { return mainEntry.spec; }
 
   /// Run @main. `arguments` are those of the signature, weights included; any strides and
   /// alignment will do, but only the signature's come without a copy. `results` have the
@@ -41,7 +43,7 @@ public:
   /// that are under way finish with what they began with. `arguments` are those of @main.
   /// Nothing happens where the artifact has no @bind.
   void bind(std::span<const WeftTensor> arguments, Host *host = nullptr);
-  bool hasBind() const { return bindEntry != nullptr; }
+  bool hasBind() const { return bindEntry.has_value(); }
 
   /// Raises: ArgumentError naming the first argument that does not fit.
   void check(std::span<const WeftTensor> arguments) const;
@@ -49,22 +51,26 @@ public:
 private:
   struct Bound;
   struct Call;
+  /// One of the artifact's entries and what its calls need.
+  struct Entry {
+    Entry(const WeftEntry &code, const EntrySpec &spec, std::vector<int32_t> selection);
 
-  void execute(const WeftEntry &entry, const EntrySpec &spec, ArenaPool &arenas,
-               std::span<const WeftTensor> arguments, std::span<const int32_t> selection,
-               const Bound *bound, std::span<const WeftTensor> results, Host *host,
-               Profile *profile);
+    const WeftEntry &code;
+    const EntrySpec &spec;
+    std::vector<int32_t> selection; ///< for each argument, its number in @main
+    ThreadTeam::Patience patience;
+    ArenaPool arenas;
+  };
+
+  static void execute(Entry &entry, std::span<const WeftTensor> arguments, const Bound *bound,
+                      std::span<const WeftTensor> results, Host *host, Profile *profile);
+  /// What is bound, made now where it never was.
+  std::shared_ptr<const Bound> findBound(std::span<const WeftTensor> arguments, Host *host);
   std::shared_ptr<const Bound> makeBound(std::span<const WeftTensor> arguments, Host *host);
 
   std::shared_ptr<const Artifact> code;
-  const WeftEntry *mainEntry;
-  const EntrySpec *mainSpec;
-  const WeftEntry *bindEntry; ///< null where nothing is to be bound
-  const EntrySpec *bindSpec = nullptr;
-  std::vector<int32_t> mainArguments; ///< 0, 1, 2, ...
-  std::vector<int32_t> bindArguments; ///< for each argument of @bind, its number in @main
-  ArenaPool mainArenas;
-  ArenaPool bindArenas;
+  Entry mainEntry;
+  std::optional<Entry> bindEntry; ///< where something is to be bound
 
   std::mutex binding;
   std::atomic<std::shared_ptr<const Bound>> bound;

@@ -93,10 +93,10 @@ TEST_F(ArtifactTest, namesTheWrongArgument) {
   dtype.dtype = WEFT_I64;
   device.device_type = 2;
   EXPECT_EQ(errorFor({}), "expected 1 arguments, found 0");
-  EXPECT_EQ(errorFor({&dtype, 1}), "argument \"x\": expected dtype f32, found i64");
-  EXPECT_EQ(errorFor({&device, 1}), "argument \"x\": expected device cpu, found cuda:0");
+  EXPECT_EQ(errorFor({&dtype, 1}), "argument \"positions\": expected dtype f32, found i64");
+  EXPECT_EQ(errorFor({&device, 1}), "argument \"positions\": expected device cpu, found cuda:0");
   x.sizes = {3, 2};
-  EXPECT_EQ(errorFor({&good, 1}), "argument \"x\": expected shape [2, 3], found [3, 2]");
+  EXPECT_EQ(errorFor({&good, 1}), "argument \"positions\": expected shape [2, 3], found [3, 2]");
 }
 
 TEST_F(ArtifactTest, failedAssertLeavesTheProgramUsable) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- * A hand-written artifact: main(x: f32[2, 3]) returns x + 1 and asserts that x[0] >= 0. */
+ * A hand-written artifact: main(positions: f32[2, 3]) returns positions + 1 and asserts
+ * that the first is not negative. The name is too long for a string without memory of its own. */
 #include "runtime/Abi.h"
 #include <string.h>
 
@@ -29,7 +30,7 @@ static int32_t run(WeftContext *context, int32_t thread, int32_t threads) {
 #define TENSOR "\"dtype\":\"f32\",\"shape\":[2,3],\"strides\":[3,1]"
 static const char manifest[] =
     "{\"weft\":\"" FIXTURE_WEFT "\",\"abi\":1,\"llvm\":\"0\",\"cpu_features\":[" FIXTURE_FEATURES
-    "],\"threads_hint\":2,\"entries\":{\"main\":{\"arguments\":[{\"name\":\"x\",\"kind\":"
+    "],\"threads_hint\":2,\"entries\":{\"main\":{\"arguments\":[{\"name\":\"positions\",\"kind\":"
     "\"input\"," TENSOR "}],\"bound\":[],\"results\":[{" TENSOR
     ",\"alias\":null}],\"arena_bytes\":64,"
     "\"liveness_bound\":64,\"calls\":[{\"kernel\":\"k\",\"kind\":\"nest\",\"locs\":[[\"a.py\",3,"
