@@ -6,6 +6,7 @@
 #include "python/bindings/Specialization.h"
 #include "python/bindings/Torch.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -70,14 +71,16 @@ static void parsePattern(Specialization &self, nb::tuple arguments, nb::tuple na
 }
 
 static void parseProgram(Specialization &self, std::shared_ptr<rt::Program> program,
-                         nb::list sources, nb::list results, nb::list effects, nb::tuple outputs,
-                         nb::object random, nb::object host, std::vector<size_t> watched) {
+                         nb::list sources,
+                         std::vector<std::optional<std::vector<int64_t>>> eagerStrides,
+                         nb::list effects, nb::tuple outputs, nb::object random, nb::object host,
+                         std::vector<size_t> watched) {
   self.program = std::move(program);
   for (nb::handle source : sources)
     self.sources.push_back(parseSource(source));
-  for (nb::handle result : results)
-    self.results.push_back({borrowRef(result[0]), borrowRef(result[1]), borrowRef(result[2]),
-                            borrowUnlessNone(result[3]), borrowUnlessNone(result[4])});
+  self.eagerStrides = std::move(eagerStrides);
+  if (self.eagerStrides.size() != self.program->signature().results.size())
+    throw nb::value_error("expected strides or None for each result");
   for (nb::handle effect : effects)
     self.effects.push_back({parseSource(effect[0]), nb::cast<size_t>(effect[1])});
   self.outputs.emplace(outputs.ptr());
@@ -204,9 +207,9 @@ static void bindSpecialization(nb::module_ &module) {
             parsePattern(*self, arguments, names, examples);
           },
           nb::arg("arguments"), nb::arg("names"), nb::arg("examples"))
-      .def("attach", &parseProgram, nb::arg("program"), nb::arg("sources"), nb::arg("results"),
-           nb::arg("effects"), nb::arg("outputs"), nb::arg("random").none(), nb::arg("host").none(),
-           nb::arg("watched"))
+      .def("attach", &parseProgram, nb::arg("program"), nb::arg("sources"),
+           nb::arg("eager_strides"), nb::arg("effects"), nb::arg("outputs"),
+           nb::arg("random").none(), nb::arg("host").none(), nb::arg("watched"))
       .def(
           "call",
           [](Specialization &self, nb::tuple args, nb::dict kwargs) {

@@ -198,12 +198,10 @@ bool Specialization::writesOverlap(const std::vector<WeftTensor> &slotViews,
 bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const {
   const Torch &torch = Torch::get();
   const std::vector<rt::TensorSpec> &specs = program->signature().results;
-  tensors.reserve(results.size());
-  views.resize(results.size());
-  for (size_t i = 0; i < results.size(); ++i) {
-    const Result &result = results[i];
-    tensors.push_back(
-        PyRef::steal(torch.allocate(result.sizes.get(), result.strides.get(), result.dtype.get())));
+  tensors.reserve(specs.size());
+  views.resize(specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    tensors.push_back(torch.allocate(specs[i].shape, specs[i].strides, specs[i].dtype));
     dlpack::Tensor view;
     if (!tensors.back() || !torch.view(tensors.back().get(), view))
       return false;
@@ -268,11 +266,9 @@ bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> 
     if (!torch.copy(sourceTensor(effect.target, found), tensors[effect.result].get()))
       return false;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Result &result = results[i];
-    if (!result.eagerStrides)
+    if (!eagerStrides[i])
       continue;
-    PyRef laidOut = PyRef::steal(
-        torch.allocate(result.eagerSizes.get(), result.eagerStrides.get(), result.dtype.get()));
+    PyRef laidOut = torch.allocate(specs[i].shape, *eagerStrides[i], specs[i].dtype);
     if (!laidOut || !torch.copy(laidOut.get(), tensors[i].get()))
       return false;
     tensors[i] = std::move(laidOut);

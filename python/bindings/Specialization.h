@@ -43,10 +43,6 @@ public:
     TensorGuard guard;       // of an owned tensor
     void *checked = nullptr; // where an owned tensor's data lay when it was last examined
   };
-  struct Result {
-    PyRef sizes, strides, dtype;    // as the program writes it
-    PyRef eagerSizes, eagerStrides; // null, or the layout in which the user gets it
-  };
   struct Effect {
     Source target;
     size_t result;
@@ -67,7 +63,8 @@ public:
   std::shared_ptr<rt::Program> program; // null: PyTorch runs these calls
   PyRef host;                           // a TorchHost, or null where the program has no fallbacks
   std::vector<Source> sources;
-  std::vector<Result> results;
+  /// For each result, the strides with which the user gets it where the program's are others.
+  std::vector<std::optional<std::vector<int64_t>>> eagerStrides;
   std::vector<Effect> effects;
   std::optional<Outputs> outputs;
   PyRef saveRandomState, restoreRandomState; // null when the program draws no numbers

@@ -8,9 +8,12 @@
 
 #include "python/bindings/DLPack.h"
 #include "python/bindings/PyRef.h"
+#include "python/bindings/TorchAbi.h"
 #include "runtime/Abi.h"
 
+#include <array>
 #include <optional>
+#include <span>
 
 namespace weft {
 
@@ -37,8 +40,9 @@ public:
   /// On this thread, for the CPU.
   bool autocastEnabled() const;
 
-  /// An uninitialised tensor. Null with a Python error set.
-  PyObject *allocate(PyObject *sizes, PyObject *strides, PyObject *dtype) const;
+  /// An uninitialised tensor; dtype: a WeftDType. Null with a Python error set.
+  PyRef allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides,
+                 int32_t dtype) const;
   /// A tensor over memory that the caller keeps alive longer than the tensor. Null with a
   /// Python error set.
   PyObject *wrap(const WeftTensor &tensor) const;
@@ -57,6 +61,8 @@ private:
   PyRef forwardModeDict, forwardModeName;
   PyRef isAutocastEnabled, cpuName;
   PyRef emptyStrided, dtypeKeyword, copyName;
+  std::array<PyRef, WEFT_BOOL + 1> dtypes; // by WeftDType
+  const TorchAbi *abi;
 };
 
 std::optional<WeftDType> fromDLPack(dlpack::DataType type);

@@ -23,7 +23,16 @@ template <typename Function> static bool find(void *library, const char *name, F
   return out != nullptr;
 }
 
+/// THPVariable_Wrap(const at::TensorBase &): a handle of the C interface is an at::Tensor's
+/// address.
+static void findToPython(PyObject *(*&out)(TorchAbi::Tensor)) {
+  void *library = dlopen("libtorch_python.so", RTLD_NOLOAD | RTLD_NOW);
+  if (!library || !find(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE", out))
+    out = nullptr;
+}
+
 bool TorchAbi::load(void *library) {
+  findToPython(toPython);
   for (size_t i = 0; i < std::size(dtypeNames); ++i) {
     int32_t (*number)();
     if (!find(library, dtypeNames[i], number))
@@ -34,6 +43,7 @@ bool TorchAbi::load(void *library) {
          find(library, "aoti_torch_abi_version", version) &&
          find(library, "torch_exception_get_what_without_backtrace", lastError) &&
          find(library, "aoti_torch_create_tensor_from_blob", tensorFromBlob) &&
+         find(library, "aoti_torch_empty_strided", emptyStrided) &&
          find(library, "aoti_torch_delete_tensor_object", deleteTensor) &&
          find(library, "aoti_torch_get_dim", rank) &&
          find(library, "aoti_torch_get_sizes", sizes) && find(library, "aoti_torch_copy_", copy) &&

@@ -8,6 +8,7 @@
 
 #include "runtime/Abi.h"
 
+#include <Python.h>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,6 +37,8 @@ struct TorchAbi {
   Status (*tensorFromBlob)(void *data, int64_t rank, const int64_t *sizes, const int64_t *strides,
                            int64_t offset, int32_t dtype, int32_t deviceType, int32_t deviceIndex,
                            Tensor *out);
+  Status (*emptyStrided)(int64_t rank, const int64_t *sizes, const int64_t *strides, int32_t dtype,
+                         int32_t deviceType, int32_t deviceIndex, Tensor *out);
   Status (*deleteTensor)(Tensor tensor);
   Status (*rank)(Tensor tensor, int64_t *out);
   Status (*sizes)(Tensor tensor, int64_t **borrowed);
@@ -48,6 +51,10 @@ struct TorchAbi {
   Status (*listSize)(List list, size_t *out);
   Status (*listItem)(List list, size_t index, Value *out);
   Status (*deleteList)(List list);
+
+  /// torch's C++ function from a tensor to its Python object, which holds the tensor, too. Null
+  /// where this torch has it under another name.
+  PyObject *(*toPython)(Tensor tensor);
 
   bool (*gradEnabled)();
   void (*setGradEnabled)(bool enabled);

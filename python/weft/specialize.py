@@ -75,7 +75,7 @@ def specialize(
     core.attach(
         program=_core.Program(built.artifact),
         sources=[wiring.source(source) for source in lowered.inputs],
-        results=_result_layouts(entry["results"], lowered, exported),
+        eager_strides=_eager_strides(entry["results"], lowered, exported),
         effects=wiring.effects(),
         outputs=describe_outputs(exported.call_spec.out_spec, wiring.leaves()),
         random=_random_state(manifest),
@@ -148,12 +148,12 @@ class _Wiring:
         return (_VIEW, base, view.sizes, view.strides, view.offset, dtype)
 
 
-def _result_layouts(
+def _eager_strides(
     results: list[dict[str, Any]],
     lowered: frontend.Lowered,
     exported: torch.export.ExportedProgram,
-) -> list[tuple]:
-    """How each result is written, and how the user gets it where eager's strides differ."""
+) -> list[tuple[int, ...] | None]:
+    """The strides with which the user gets each result, where they are not the program's."""
     eager: dict[int, tuple[int, ...]] = {}
     (output,) = exported.graph.find_nodes(op="output")
     kinds = exported.graph_signature.output_specs
@@ -165,16 +165,15 @@ def _result_layouts(
     for target in lowered.outputs:
         if target.kind == "user" and target.result is not None and target.view is None:
             eager[target.result] = user[target.index].meta["val"].stride()
-    layouts = []
+    found = []
     for number, result in enumerate(results):
-        shape, strides = tuple(result["shape"]), tuple(result["strides"])
+        shape, strides = result["shape"], result["strides"]
         wanted = eager.get(number, strides)
         same = 0 in shape or all(
             size < 2 or a == b for size, a, b in zip(shape, strides, wanted, strict=True)
         )
-        other = (None, None) if same else (shape, tuple(wanted))
-        layouts.append((shape, strides, DTYPES[result["dtype"]], *other))
-    return layouts
+        found.append(None if same else tuple(wanted))
+    return found
 
 
 def _random_state(manifest: dict[str, Any]) -> tuple | None:

@@ -160,6 +160,26 @@ def test_attributes_are_those_of_the_module():
     assert compiled.in_features == 3
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_results_are_tensors_like_any_other(mode):
+    compiled = weft.compile(lambda x: (x + 1, x.t() * 2, x.sum() > 0))
+    x = torch.randn(3, 5)
+    with mode():
+        for result, expected in zip(compiled(x), (x + 1, x.t() * 2, x.sum() > 0), strict=True):
+            assert_same(result, expected)
+            assert type(result) is torch.Tensor
+            assert result.stride() == expected.stride()
+            assert result.is_inference() == expected.is_inference()
+            assert not result.requires_grad
+            assert result.untyped_storage().nbytes() == expected.untyped_storage().nbytes()
+
+
+def test_no_memory_for_a_result():
+    compiled = weft.compile(lambda x: x.expand(2**20, 2**30) + 1)
+    with pytest.raises(RuntimeError, match="allocate"):
+        compiled(torch.ones(1, 1))
+
+
 def test_threads():
     linear = torch.nn.Linear(64, 64)
     compiled = weft.compile(linear)
