@@ -7,6 +7,7 @@
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Reductions.h"
 #include "compiler/Kernels/Scans.h"
+#include "compiler/Kernels/StoreTarget.h"
 #include "compiler/Kernels/Transposition.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -17,19 +18,19 @@ using namespace weft;
 
 namespace {
 
-/// A root stored in the nest of another, and where it lies in terms of that nest's dims.
+/// A target stored in the nest of another, and where it lies in terms of that nest's dims.
 struct NestRoot {
-  unsigned number;
+  const StoreTarget *target;
   Index index;
 };
 
 class Nest {
 public:
-  Nest(KernelFunction &kernel, unsigned leader)
-      : kernel(kernel), leader(leader), space(kernel.emitted.getContext()),
+  Nest(KernelFunction &kernel, ArrayRef<StoreTarget> targets, unsigned leader)
+      : kernel(kernel), targets(targets), leader(leader), space(kernel.emitted.getContext()),
         point(kernel.pointEmitter(space)) {}
 
-  /// Plan the loops for the leading root; other roots may join.
+  /// Plan the loops for the leading target; others may join.
   void plan(MutableArrayRef<bool> done);
   void emit(bool serial);
   int64_t flops() const;
@@ -40,6 +41,7 @@ private:
   void planGrid();
   void adopt(MutableArrayRef<bool> done);
   bool onGrid(const NestRoot &root) const;
+  void store(const NestRoot &root, const Emitted &value);
 
   void emitCell(Value block, int64_t extent);
   void emitReductions();
@@ -49,6 +51,7 @@ private:
   void emitSquare(Value base, int64_t columns, int64_t rows);
 
   KernelFunction &kernel;
+  ArrayRef<StoreTarget> targets;
   unsigned leader;
   IndexSpace space;
   PointEmitter point;
@@ -72,7 +75,7 @@ private:
 constexpr int64_t cellElements = 4096;
 
 void Nest::plan(MutableArrayRef<bool> done) {
-  Type element = tensorType(kernel.roots[leader]).getElementType();
+  Type element = tensorType(targets[leader].tensor).getElementType();
   width = kernel.target.lanes(std::max(32u, element.getIntOrFloatBitWidth()));
   planDims();
   chooseLaneDim();
@@ -81,18 +84,21 @@ void Nest::plan(MutableArrayRef<bool> done) {
 }
 
 void Nest::planDims() {
-  Value root = kernel.roots[leader];
+  const StoreTarget &target = targets[leader];
+  Value root = target.tensor;
   ArrayRef<int64_t> shape = tensorType(root).getShape();
+  ArrayRef<int64_t> rootShape = tensorType(kernel.roots[target.root]).getShape();
   int64_t total = ShapedType::getNumElements(shape);
   // A pointwise kernel over memory in one order is one long loop.
   if (shape.size() > 1) {
     IndexSpace flat(kernel.emitted.getContext());
     Index index = flat.delinearize(flat.addDim(total), shape);
     Demand flatDemand = demandOf(root, index, flat);
+    AffineExpr stored = flat.linearize(target.rootIndex(index), rootShape);
     if (flatDemand.reductions.empty() && flatDemand.scans.empty() &&
-        stridedAccesses(flatDemand.accesses, 0, flat) == 0) {
+        stridedAccesses(flatDemand.accesses, 0, flat) == 0 && flat.coefficientOf(stored, 0) == 1) {
       space = flat;
-      roots.push_back({leader, index});
+      roots.push_back({&target, index});
       demand = std::move(flatDemand);
       gridDims = {0};
       return;
@@ -101,7 +107,7 @@ void Nest::planDims() {
   Index index;
   for (int64_t size : shape)
     index.push_back(size == 1 ? space.constant(0) : space.addDim(size));
-  roots.push_back({leader, index});
+  roots.push_back({&target, index});
   unsigned rootDims = space.size();
   demand = demandOf(root, index, space);
 
@@ -199,7 +205,7 @@ void Nest::adopt(MutableArrayRef<bool> done) {
   for (unsigned number = 0; number < done.size(); ++number) {
     if (done[number])
       continue;
-    Value root = kernel.roots[number];
+    Value root = targets[number].tensor;
     for (const auto &[tensor, index] : demand.visited) {
       if (tensor != root)
         continue;
@@ -219,7 +225,7 @@ void Nest::adopt(MutableArrayRef<bool> done) {
         covers = covers && used[dim];
       if (vertical)
         covers = covers && used[*laneDim];
-      NestRoot candidate{number, index};
+      NestRoot candidate{&targets[number], index};
       bool ofReduction = false;
       for (const ReductionDemand &reduction : demand.reductions)
         for (unsigned dim : reduction.reducedDims)
@@ -237,7 +243,7 @@ void Nest::adopt(MutableArrayRef<bool> done) {
 }
 
 int64_t Nest::flops() const {
-  int64_t total = demand.scalarOps * tensorType(kernel.roots[leader]).getNumElements();
+  int64_t total = demand.scalarOps * tensorType(targets[leader].tensor).getNumElements();
   int64_t cells = ShapedType::getNumElements(gridShape) * laneBlock;
   for (const ReductionDemand &reduction : demand.reductions) {
     int64_t points = cells;
@@ -265,8 +271,11 @@ void Nest::emitReductions() {
 void Nest::emitStores(bool gridOnly) {
   for (const NestRoot &root : roots)
     if (onGrid(root) == gridOnly)
-      point.store(kernel.rootBuffers[root.number], root.index,
-                  point.emitAt(kernel.roots[root.number], root.index));
+      store(root, point.emitAt(root.target->tensor, root.index));
+}
+
+void Nest::store(const NestRoot &root, const Emitted &value) {
+  point.store(kernel.rootBuffers[root.target->root], root.target->rootIndex(root.index), value);
 }
 
 void Nest::emitRowLoops(ArrayRef<unsigned> dims) {
@@ -361,7 +370,7 @@ void Nest::emitSquare(Value base, int64_t columns, int64_t rows) {
   for (int64_t i = 0; i < columns; ++i) {
     point.setDim(*laneDim, offset(base, i));
     point.forget();
-    square.push_back(point.asVectors(point.emitAt(kernel.roots[root.number], root.index)).front());
+    square.push_back(point.asVectors(point.emitAt(root.target->tensor, root.index)).front());
   }
   square.resize(width, square.front());
   square = transposeVectors(builder, loc, square);
@@ -370,7 +379,7 @@ void Nest::emitSquare(Value base, int64_t columns, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) {
     point.setDim(*loadDim, offset(first, i));
     point.forget();
-    point.store(kernel.rootBuffers[root.number], root.index, {{square[i]}, false});
+    store(root, {{square[i]}, false});
   }
   point.setLanes(Lanes());
   point.setDim(*loadDim, first);
@@ -453,17 +462,18 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
         elements, std::min<int64_t>(cast<RankedTensorType>(type).getNumElements(), smallWork));
   bool serial = elements < smallWork / 4;
 
-  SmallVector<bool> done(kernel.roots.size(), false);
+  SmallVector<StoreTarget> targets = storeTargets(kernel);
+  SmallVector<bool> done(targets.size(), false);
   int64_t flops = 0;
   // Later roots stand on earlier ones: the last leads.
   for (int64_t leader = done.size() - 1; leader >= 0; --leader) {
     if (done[leader])
       continue;
-    if (tensorType(kernel.roots[leader]).getNumElements() == 0) {
+    if (tensorType(targets[leader].tensor).getNumElements() == 0) {
       done[leader] = true;
       continue;
     }
-    Nest nest(kernel, leader);
+    Nest nest(kernel, targets, leader);
     nest.plan(done);
     nest.emit(serial);
     flops += nest.flops();

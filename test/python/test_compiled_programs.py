@@ -500,6 +500,20 @@ MOVES = [
     lambda x, i: F.one_hot(i, 9).sum(0),
 ]
 
+JOINS = [
+    lambda x, i: (half := x / 2, torch.cat([half, x, half.softmax(1), x[i]])),
+    lambda x, i: torch.cat([x.t().reshape(x.shape), x.sum(1, keepdim=True), x.cumsum(1)], 1),
+    lambda x, i: torch.stack([x[i] * 2, F.embedding(i, x), x.flip(1)[:5]], 1),
+    lambda x, i: torch.stack([x, -x, x * x], -1),
+    lambda x, i: torch.cat([x, x], 1) + 1,
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_joins(dtype):
+    for size in (3, 17, 130, 2500):
+        check(JOINS, torch.randn(8, size, dtype=dtype), torch.tensor([0, 7, 3, 3, 1]))
+
 
 @pytest.mark.parametrize("size", [7, 17, 65, 130])
 def test_moves(size):

@@ -116,3 +116,37 @@ func.func private @padded(%x: tensor<30xf32>) -> tensor<34xf32>
   } : tensor<30xf32> to tensor<34xf32>
   return %out : tensor<34xf32>
 }
+
+// -----
+
+// A concatenation is stored part by part; nothing is asked of an element, and nothing chosen.
+// CHECK-LABEL: func.func private @concat
+// CHECK:         scf.for
+// CHECK:         vector.maskedload %{{.*}} : memref<6xf32>
+// CHECK:         vector.maskedstore %{{.*}} : memref<210xf32>
+// CHECK:         scf.for
+// CHECK-NOT:     arith.select
+// CHECK:         vector.load %{{.*}} : memref<204xf32>
+// CHECK-NOT:     arith.select
+// CHECK:         vector.store %{{.*}} : memref<210xf32>
+func.func private @concat(%x: tensor<3x2xf32>, %y: tensor<3x68xf32>) -> tensor<3x70xf32>
+    attributes {weft.kernel = "nest"} {
+  %empty = tensor.empty() : tensor<3x70xf32>
+  %first = tensor.insert_slice %x into %empty[0, 0] [3, 2] [1, 1]
+      : tensor<3x2xf32> into tensor<3x70xf32>
+  %both = tensor.insert_slice %y into %first[0, 2] [3, 68] [1, 1]
+      : tensor<3x68xf32> into tensor<3x70xf32>
+  return %both : tensor<3x70xf32>
+}
+
+// -----
+
+// What lies around the slice is not empty: one loop, which chooses.
+// CHECK-LABEL: func.func private @update
+// CHECK:         arith.select {{.*}} vector<16xf32>
+func.func private @update(%x: tensor<3x2xf32>, %all: tensor<3x70xf32>) -> tensor<3x70xf32>
+    attributes {weft.kernel = "nest"} {
+  %both = tensor.insert_slice %x into %all[0, 68] [3, 2] [1, 1]
+      : tensor<3x2xf32> into tensor<3x70xf32>
+  return %both : tensor<3x70xf32>
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a nest computes and stores: a root of its kernel, or one part of a root that is a
+// concatenation.
+#ifndef WEFT_COMPILER_KERNELS_STORETARGET_H
+#define WEFT_COMPILER_KERNELS_STORETARGET_H
+
+#include "compiler/Kernels/KernelFunction.h"
+
+namespace weft {
+
+struct StoreTarget {
+  mlir::Value tensor;                ///< the values
+  unsigned root;                     ///< number of the kernel's root that they go into
+  llvm::SmallVector<int64_t> offset; ///< of the tensor's first element in the root; rank of both
+
+  /// Where the element of `tensor` at `index` lies in the root.
+  Index rootIndex(llvm::ArrayRef<mlir::AffineExpr> index) const;
+};
+
+/// The targets of `kernel`, which cover its roots without overlap. A concatenation is stored
+/// part by part: an element of the whole would ask of every part whether it lies there.
+llvm::SmallVector<StoreTarget> storeTargets(const KernelFunction &kernel);
+
+} // namespace weft
+
+#endif
