@@ -4,6 +4,7 @@
 // keeps one vector of partial sums, folded at the end.
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/HorizontalSums.h"
 #include "compiler/Kernels/SideBySide.h"
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -209,15 +210,8 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
   // One short vector of results for each row goes through the epilogue.
   SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
   Value firstRow = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
-  auto resultType = VectorType::get({tileColumns}, element);
   for (int64_t i = 0; i < tileRows; ++i) {
-    Value result = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(resultType));
-    for (int64_t j = 0; j < tileColumns; ++j) {
-      Value sum =
-          vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
-                                      sums[i * tileColumns + j], arith::FastMathFlags::reassoc);
-      result = vector::InsertOp::create(builder, loc, sum, result, j);
-    }
+    Value result = horizontalSums(builder, loc, ArrayRef(sums).slice(i * tileColumns, tileColumns));
     point.setLanes({static_cast<int64_t>(column), tileColumns, 1, tileColumns});
     if (row)
       point.setDim(*row, arith::AddIOp::create(builder, loc, firstRow, constant(i)));
