@@ -6,6 +6,7 @@
 // domain (KernelDomain), or when the emitter of the anchor could not place the ops.
 #include "compiler/Transforms/KernelGrouping.h"
 #include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/GroupOrder.h"
 #include "compiler/Transforms/KernelDomain.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -31,13 +32,13 @@ private:
   void joinProducers(Operation *node);
   void joinSiblings();
   bool tryMerge(unsigned into, unsigned from, InputAlignment alignment);
-  bool makesCycle(unsigned a, unsigned b) const;
   bool fitsAnchor(const KernelBody &body, Operation *anchor) const;
   bool hasReduction(unsigned group) const;
 
   const FusionGraph &graph;
   std::vector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> groupOf;
+  GroupOrder order;
 };
 
 } // namespace
@@ -48,7 +49,7 @@ static bool isAnchor(const IterationStructure &structure) {
 }
 
 /// Ops with effects have groups of their own while we look for cycles.
-Grouping::Grouping(const FusionGraph &graph) : graph(graph) {
+Grouping::Grouping(const FusionGraph &graph) : graph(graph), order(graph.getNodes().size()) {
   for (Operation *node : graph.getNodes()) {
     const IterationStructure *structure = graph.getStructure(node);
     groupOf[node] = groups.size();
@@ -126,7 +127,11 @@ bool Grouping::tryMerge(unsigned into, unsigned from, InputAlignment alignment) 
   if (domain->hasReduction && domain->yieldsRows && domain->gridSize < kFewGridPoints &&
       domain->rowSize >= kManyRowElements)
     return false;
-  if (makesCycle(into, from))
+  if (!order.merge(into, from, [&](unsigned group, llvm::function_ref<void(unsigned)> visit) {
+        for (Operation *node : groups[group].nodes)
+          for (Operation *consumer : graph.getConsumers(node))
+            visit(groupOf.lookup(consumer));
+      }))
     return false;
 
   for (Operation *node : groups[from].nodes)
@@ -134,28 +139,6 @@ bool Grouping::tryMerge(unsigned into, unsigned from, InputAlignment alignment) 
   groups[from] = KernelGroup();
   groups[into] = std::move(merged);
   return true;
-}
-
-/// Does a path leave the two groups and come back?
-bool Grouping::makesCycle(unsigned a, unsigned b) const {
-  SmallVector<unsigned> worklist;
-  llvm::SmallDenseSet<unsigned> visited;
-  auto follow = [&](unsigned group) {
-    for (Operation *node : groups[group].nodes)
-      for (Operation *consumer : graph.getConsumers(node))
-        worklist.push_back(groupOf.lookup(consumer));
-  };
-  follow(a);
-  follow(b);
-  llvm::erase_if(worklist, [&](unsigned group) { return group == a || group == b; });
-  while (!worklist.empty()) {
-    unsigned group = worklist.pop_back_val();
-    if (group == a || group == b)
-      return true;
-    if (visited.insert(group).second)
-      follow(group);
-  }
-  return false;
 }
 
 static bool isRowMajor(Value value) { return !layoutOf(cast<RankedTensorType>(value.getType())); }

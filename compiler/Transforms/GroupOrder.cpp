@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Transforms/GroupOrder.h"
+#include "llvm/ADT/STLExtras.h"
+#include <numeric>
+
+using namespace llvm;
+using namespace weft;
+
+GroupOrder::GroupOrder(unsigned size) : order(size), place(size) {
+  std::iota(order.begin(), order.end(), 0);
+  std::iota(place.begin(), place.end(), 0);
+}
+
+/// The groups that need `group`, directly or through others, and have a place before `end`.
+SmallDenseSet<unsigned> GroupOrder::findConsumers(unsigned group, unsigned end,
+                                                  ForEachConsumer forEachConsumer) const {
+  SmallDenseSet<unsigned> found;
+  SmallVector<unsigned> worklist{group};
+  while (!worklist.empty())
+    forEachConsumer(worklist.pop_back_val(), [&](unsigned consumer) {
+      if (consumer != group && place[consumer] < end && found.insert(consumer).second)
+        worklist.push_back(consumer);
+    });
+  return found;
+}
+
+bool GroupOrder::merge(unsigned into, unsigned from, ForEachConsumer forEachConsumer) {
+  unsigned start = std::min(place[into], place[from]), end = std::max(place[into], place[from]);
+  unsigned first = order[start], last = order[end];
+  SmallDenseSet<unsigned> behind = findConsumers(first, end, forEachConsumer);
+  for (unsigned group : behind) {
+    bool leadsBack = false;
+    forEachConsumer(group, [&](unsigned consumer) { leadsBack |= consumer == last; });
+    if (leadsBack)
+      return false;
+  }
+
+  // What needs the first stays behind the two; nothing else between them does, and whatever
+  // the last needs is among it.
+  SmallVector<unsigned> stretch;
+  auto between = ArrayRef(order).slice(start + 1, end - start - 1);
+  copy_if(between, std::back_inserter(stretch),
+          [&](unsigned group) { return !behind.contains(group); });
+  stretch.push_back(into);
+  copy_if(between, std::back_inserter(stretch),
+          [&](unsigned group) { return behind.contains(group); });
+  stretch.push_back(from);
+  for (auto [offset, group] : enumerate(stretch)) {
+    order[start + offset] = group;
+    place[group] = start + offset;
+  }
+  return true;
+}
