@@ -130,16 +130,22 @@ static void createBind(func::FuncOp main, ArrayRef<Operation *> chains, ArrayRef
 /// Each of `prepared` becomes a trailing argument of @main.
 static LogicalResult takeAsArguments(func::FuncOp main, ArrayRef<Value> prepared) {
   Builder builder(main.getContext());
-  int64_t index = 0;
-  for (Value value : prepared) {
-    unsigned number = main.getNumArguments();
-    auto attributes = builder.getDictionaryAttr(
+  unsigned first = main.getNumArguments();
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  SmallVector<Location> locations;
+  for (auto [index, value] : llvm::enumerate(prepared)) {
+    types.push_back(value.getType());
+    attributes.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("weft.kind", builder.getStringAttr("bound")),
-         builder.getNamedAttr("weft.name", builder.getStringAttr("bound." + Twine(index++)))});
-    if (failed(main.insertArgument(number, value.getType(), attributes, value.getLoc())))
-      return failure();
-    value.replaceAllUsesWith(main.getArgument(number));
+         builder.getNamedAttr("weft.name", builder.getStringAttr("bound." + Twine(index)))}));
+    locations.push_back(value.getLoc());
   }
+  SmallVector<unsigned> places(prepared.size(), first);
+  if (failed(main.insertArguments(places, types, attributes, locations)))
+    return failure();
+  for (auto [index, value] : llvm::enumerate(prepared))
+    Value(value).replaceAllUsesWith(main.getArgument(first + index));
   return success();
 }
 
