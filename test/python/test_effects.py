@@ -156,3 +156,26 @@ def test_nothing_is_written_when_the_program_fails():
     with pytest.raises(IndexError):
         compiled(torch.tensor([1, 9]))
     assert model.calls == 1 + twin.calls
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_first_of_several_failed_asserts_is_told_and_nothing_is_written(threads):
+    def program(x, table, rows, columns):
+        found = table[rows] + torch.nn.functional.embedding(columns, table.t())
+        x.mul_(2)
+        return found @ x
+
+    compiled = weft.compile(program, threads=threads)
+    table, good, bad = torch.randn(64, 64), torch.arange(64), torch.full((64,), 64)
+    x = torch.randn(64, 64)
+    compiled(x.clone(), table, good, good)
+    assert programs(compiled) == 1
+    for rows, columns in ((bad, good), (good, bad), (bad, bad)):
+        ours, eagers = x.clone(), x.clone()
+        with pytest.raises(IndexError) as expected:
+            program(eagers, table, rows, columns)
+        for _ in range(20):  # threads that left at different verdicts would not return
+            with pytest.raises(IndexError) as told:
+                compiled(ours, table, rows, columns)
+        assert str(told.value) == str(expected.value)
+        assert torch.equal(ours, x) and torch.equal(eagers, x)

@@ -21,7 +21,9 @@ namespace attr {
 // On functions.
 constexpr llvm::StringLiteral entry = "weft.entry";
 constexpr llvm::StringLiteral kernel = "weft.kernel";
-constexpr llvm::StringLiteral service = "weft.service"; ///< "barrier", "fallback", "assert", "copy"
+/// "barrier", "verdict" (a barrier, behind which all leave if thread 0 has found a reason),
+/// "fallback", "assert", "copy"
+constexpr llvm::StringLiteral service = "weft.service";
 constexpr llvm::StringLiteral numInputs = "weft.num_inputs";
 constexpr llvm::StringLiteral scratchBytes = "weft.scratch_bytes";
 constexpr llvm::StringLiteral serial = "weft.serial";
@@ -47,6 +49,7 @@ constexpr llvm::StringLiteral threads = "weft.threads";
 } // namespace attr
 
 constexpr llvm::StringLiteral barrierName = "weft_barrier";
+constexpr llvm::StringLiteral verdictName = "weft_verdict";
 
 /// An entry and what stands in it, looked up once.
 class EntryForm {

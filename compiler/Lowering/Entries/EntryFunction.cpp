@@ -26,6 +26,7 @@ private:
   void emitView(memref::ViewOp view);
   void emitKernelCall(func::CallOp call, func::FuncOp kernel);
   void emitBarrier();
+  void emitVerdict();
   void emitFallback(func::CallOp call, func::FuncOp service);
   Value emitTensors(func::CallOp call, func::FuncOp service);
   void emitAssert(func::CallOp call);
@@ -68,7 +69,7 @@ private:
   Value isFirst, wantsMark, markFunction;
   DenseMap<Value, Value> values; ///< memref to pointer, index to i64
   int32_t callNumber = 0, assertNumber = 0;
-  bool verdictPending = false; ///< a fallback or assert has run since the last barrier
+  bool verdictPending = false; ///< a fallback or assert has run since the last verdict
 };
 
 } // namespace
@@ -140,7 +141,7 @@ LogicalResult EntryFunctionEmitter::emitOp(Operation *op) {
       .Case([&](func::CallOp call) { return emitCall(call); })
       .Case([&](func::ReturnOp) -> LogicalResult {
         if (verdictPending)
-          return op->emitOpError("expected a barrier behind the last fallback or assert");
+          return op->emitOpError("expected a verdict behind the last fallback or assert");
         LLVM::ReturnOp::create(builder, loc, integer(32, 0));
         return success();
       })
@@ -159,6 +160,8 @@ LogicalResult EntryFunctionEmitter::emitCall(func::CallOp call) {
   StringRef service = serviceOf(callee);
   if (service == "barrier")
     emitBarrier();
+  else if (service == "verdict")
+    emitVerdict();
   else if (service == "fallback")
     emitFallback(call, callee);
   else if (service == "assert")
@@ -186,7 +189,6 @@ void EntryFunctionEmitter::emitKernelCall(func::CallOp call, func::FuncOp kernel
   emitMark();
 }
 
-/// Behind it, everybody leaves if thread 0 has found a reason.
 void EntryFunctionEmitter::emitBarrier() {
   Value team =
       LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt, threads, integer(32, 1));
@@ -195,8 +197,12 @@ void EntryFunctionEmitter::emitBarrier() {
     LLVM::CallOp::create(builder, loc, abi::barrierFunctionType(context),
                          ValueRange{barrier, contextPointer, thread});
   });
-  if (!std::exchange(verdictPending, false))
-    return;
+}
+
+/// Behind it, everybody leaves if thread 0 has found a reason.
+void EntryFunctionEmitter::emitVerdict() {
+  emitBarrier();
+  verdictPending = false;
   Value status = loadField(abi::field::contextStatus, builder.getI32Type());
   Block *leave = newBlock(), *goOn = newBlock();
   LLVM::CondBrOp::create(builder, loc, isNonZero(status), leave, goOn);
@@ -273,7 +279,8 @@ Value EntryFunctionEmitter::dimensions(ArrayRef<int64_t> dims) {
   return LLVM::AddressOfOp::create(builder, loc, pointer, name);
 }
 
-/// The status is the assert's number, from 1, if one element is zero.
+/// The status becomes the assert's number, from 1, if one element is zero and none before it
+/// has failed.
 void EntryFunctionEmitter::emitAssert(func::CallOp call) {
   Value condition = call.getOperand(0);
   int64_t elements = cast<MemRefType>(condition.getType()).getNumElements();
@@ -281,27 +288,30 @@ void EntryFunctionEmitter::emitAssert(func::CallOp call) {
   Type i64 = builder.getI64Type(), i32 = builder.getI32Type();
   ++assertNumber;
   emitIf(isFirst, [&] {
-    Block *header = newBlock({i64}), *body = newBlock(), *done = newBlock({i32});
+    Block *header = newBlock({i64}), *body = newBlock(), *failed = newBlock(), *done = newBlock();
     LLVM::BrOp::create(builder, loc, ValueRange{integer(64, 0)}, header);
 
     builder.setInsertionPointToEnd(header);
     Value index = header->getArgument(0);
     Value more =
         LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::slt, index, integer(64, elements));
-    LLVM::CondBrOp::create(builder, loc, more, body, ValueRange(), done,
-                           ValueRange{integer(32, 0)});
+    LLVM::CondBrOp::create(builder, loc, more, body, done);
 
     builder.setInsertionPointToEnd(body);
     Value address = LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), data,
                                         ArrayRef<LLVM::GEPArg>{index});
     Value element = LLVM::LoadOp::create(builder, loc, builder.getI8Type(), address);
     Value next = LLVM::AddOp::create(builder, loc, index, integer(64, 1));
-    Value failure = integer(32, assertNumber);
-    LLVM::CondBrOp::create(builder, loc, isNonZero(element), header, ValueRange{next}, done,
-                           ValueRange{failure});
+    LLVM::CondBrOp::create(builder, loc, isNonZero(element), header, ValueRange{next}, failed,
+                           ValueRange());
+
+    builder.setInsertionPointToEnd(failed);
+    Value status = loadField(abi::field::contextStatus, i32);
+    storeStatus(
+        LLVM::SelectOp::create(builder, loc, isNonZero(status), status, integer(32, assertNumber)));
+    LLVM::BrOp::create(builder, loc, ValueRange(), done);
 
     builder.setInsertionPointToEnd(done);
-    storeStatus(done->getArgument(0));
   });
   verdictPending = true;
 }

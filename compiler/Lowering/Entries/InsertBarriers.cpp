@@ -95,45 +95,57 @@ static bool mustWait(const Access &earlier, const Access &later) {
          anyOverlap(earlier.reads, later.writes);
 }
 
-static func::FuncOp declareBarrier(ModuleOp module, SymbolTable &symbols) {
-  if (auto known = symbols.lookup<func::FuncOp>(barrierName))
+static func::FuncOp declareService(ModuleOp module, SymbolTable &symbols, StringRef name,
+                                   StringRef service) {
+  if (auto known = symbols.lookup<func::FuncOp>(name))
     return known;
   OpBuilder builder(module.getContext());
-  auto barrier =
-      func::FuncOp::create(builder, module.getLoc(), barrierName, builder.getFunctionType({}, {}));
-  barrier.setPrivate();
-  barrier->setAttr(attr::service, builder.getStringAttr("barrier"));
-  symbols.insert(barrier);
-  return barrier;
+  auto function =
+      func::FuncOp::create(builder, module.getLoc(), name, builder.getFunctionType({}, {}));
+  function.setPrivate();
+  function->setAttr(attr::service, builder.getStringAttr(service));
+  symbols.insert(function);
+  return function;
 }
 
+/// What follows an assert computes nothing that anybody sees if it fails, and no index leads
+/// out of a tensor: one verdict serves all asserts, ahead of a fallback and at the end.
 void InsertBarriers::insertBarriers(func::FuncOp entry, SymbolTable &symbols) {
   SmallVector<Access> pending; // since the last barrier
-  auto wait = [&](OpBuilder builder, Location loc) {
-    func::CallOp::create(builder, loc, declareBarrier(getOperation(), symbols));
+  bool isOpen = false;         // an assert or fallback has run since the last verdict
+  auto insert = [&](Operation *before, StringRef name, StringRef service) {
+    OpBuilder builder(before);
+    func::CallOp::create(builder, before->getLoc(),
+                         declareService(getOperation(), symbols, name, service));
     pending.clear();
     ++barriers;
   };
+  auto decide = [&](Operation *before) {
+    insert(before, verdictName, "verdict");
+    isOpen = false;
+    // The next one must not be written before all threads have read it.
+    pending.push_back({/*serial=*/false, {statusRange()}, {}});
+  };
   for (func::CallOp call : llvm::make_early_inc_range(entry.getOps<func::CallOp>())) {
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (serviceOf(callee) == "barrier") {
+    StringRef service = serviceOf(callee);
+    if (service == "barrier") {
       pending.clear();
       continue;
     }
+    if (service == "fallback" && isOpen)
+      decide(call);
     Access access = accessOf(call, callee);
-    bool givesVerdict = serviceOf(callee) == "fallback" || serviceOf(callee) == "assert";
+    bool givesVerdict = service == "fallback" || service == "assert";
     if (givesVerdict)
       access.writes.push_back(statusRange());
     if (llvm::any_of(pending, [&](const Access &earlier) { return mustWait(earlier, access); }))
-      wait(OpBuilder(call), call.getLoc());
+      insert(call, barrierName, "barrier");
     pending.push_back(std::move(access));
-    if (!givesVerdict)
-      continue;
-    // All threads read the verdict, to go on or stop together; the next one must not be
-    // written before.
-    OpBuilder after(call->getContext());
-    after.setInsertionPointAfter(call);
-    wait(after, call.getLoc());
-    pending.push_back({/*serial=*/false, {statusRange()}, {}});
+    isOpen |= givesVerdict;
+    if (service == "fallback")
+      decide(call->getNextNode());
   }
+  if (isOpen)
+    decide(entry.getBody().front().getTerminator());
 }

@@ -5,6 +5,8 @@ func.func private @k(memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index
 func.func private @s(memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index)
     attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64, weft.serial}
 func.func private @weft_assert(memref<1xi8>) attributes {weft.service = "assert", weft.num_inputs = 1 : i64}
+func.func private @weft_fallback(memref<16xf32>, memref<16xf32>)
+    attributes {weft.service = "fallback", weft.num_inputs = 1 : i64}
 
 // Two calls that share nothing but their input need no barrier; the one that reads does.
 // Threads' own slices of one scratch buffer do not conflict.
@@ -66,17 +68,39 @@ func.func @serial(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<192xi8>
   return
 }
 
-// Everybody reads the verdict, and the next one is not written before they have.
-// CHECK-LABEL: func.func @verdicts(
+// One verdict serves all asserts, behind the kernels that do not wait for it.
+// CHECK-LABEL: func.func @asserts(
 // CHECK: call @weft_assert
+// CHECK-NEXT: call @k
+// CHECK-NEXT: call @weft_assert
+// CHECK-NEXT: call @weft_verdict
+// CHECK-NEXT: return
+func.func @asserts(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<64xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %s = memref.view %arena[%c0][] : memref<64xi8> to memref<64xi8>
+  call @weft_assert(%ok) : (memref<1xi8>) -> ()
+  call @k(%x, %r, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @weft_assert(%ok) : (memref<1xi8>) -> ()
+  return
+}
+
+// A fallback does not run where an assert ahead of it has failed, and what it did is known
+// before anything else runs. Everybody has read a verdict before the next one is written.
+// CHECK-LABEL: func.func @fallbacks(
+// CHECK: call @weft_assert
+// CHECK-NEXT: call @weft_verdict
 // CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @weft_fallback
+// CHECK-NEXT: call @weft_verdict
 // CHECK-NEXT: call @weft_barrier
 // CHECK-NEXT: call @weft_assert
-// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @weft_verdict
 // CHECK-NEXT: return
-func.func @verdicts(%x: memref<1xi8>, %arena: memref<0xi8>, %thread: index, %threads: index)
+func.func @fallbacks(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<0xi8>, %thread: index, %threads: index)
     attributes {weft.entry, weft.arena_bytes = 0 : i64} {
-  call @weft_assert(%x) : (memref<1xi8>) -> ()
-  call @weft_assert(%x) : (memref<1xi8>) -> ()
+  call @weft_assert(%ok) : (memref<1xi8>) -> ()
+  call @weft_fallback(%x, %r) : (memref<16xf32>, memref<16xf32>) -> ()
+  call @weft_assert(%ok) : (memref<1xi8>) -> ()
   return
 }

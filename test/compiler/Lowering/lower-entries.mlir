@@ -5,6 +5,7 @@ func.func private @k(%in: memref<8xf32>, %out: memref<8xf32>, %scratch: memref<0
   return
 }
 func.func private @weft_barrier() attributes {weft.service = "barrier"}
+func.func private @weft_verdict() attributes {weft.service = "verdict"}
 func.func private @weft_assert(memref<1xi8>)
     attributes {weft.service = "assert", weft.num_inputs = 1 : i64, weft.message = "no"}
 
@@ -16,9 +17,12 @@ func.func private @weft_assert(memref<1xi8>)
 // CHECK: llvm.icmp "sgt" %[[THREADS]]
 // CHECK: llvm.call %{{.*}}(%[[CONTEXT]], %[[THREAD]]) : !llvm.ptr, (!llvm.ptr, i32) -> ()
 // CHECK: llvm.call @k(
-// The verdict, the barrier and the way out.
+// The first assert to fail leaves its number; the barrier and the way out.
 // CHECK: llvm.cond_br %[[FIRST]]
-// CHECK: llvm.store
+// CHECK: %[[BEFORE:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
+// CHECK: %[[ONE:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK: %[[NUMBER:.*]] = llvm.select %{{.*}}, %[[BEFORE]], %{{.*}} : i1, i32
+// CHECK: llvm.store %[[NUMBER]]
 // CHECK: %[[STATUS:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
 // CHECK: llvm.return %[[STATUS]] : i32
 // CHECK: llvm.return %{{.*}} : i32
@@ -35,7 +39,7 @@ func.func @main(%x: memref<8xf32> {weft.name = "x", weft.kind = "input", weft.ty
   call @weft_barrier() : () -> ()
   call @k(%a, %r, %s, %thread, %threads) : (memref<8xf32>, memref<8xf32>, memref<0xi8>, index, index) -> ()
   call @weft_assert(%ok) : (memref<1xi8>) -> ()
-  call @weft_barrier() : () -> ()
+  call @weft_verdict() : () -> ()
   return
 }
 
