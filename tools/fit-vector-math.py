@@ -104,6 +104,16 @@ FITS = [
         identity,
     ),
     Fit(
+        "exp2Tail",
+        "2^x = 1 + x p(x)",
+        6,
+        -0.5005,  # rounding to the nearest n is not exact
+        0.5005,
+        lambda x: (2**x - 1) / x,
+        lambda x: abs(x) / 2**x,
+        identity,
+    ),
+    Fit(
         "expm1Tail",
         "expm1(x) = x + x^2 p(x)",
         6,

@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention, one block of queries at a time, with the queries in the vector lanes: scores
-// S[k, q] into scratch while the maxima are taken, exponentials and their sums vertically,
-// then O[e, q] from the exponentials and the values, divided at the end. Keys and values
-// are broadcast scalar by scalar where they lie, so no layout needs a transposed copy.
+// Attention, one block of queries at a time, with the queries in the vector lanes. Of a block
+// of keys: scores S[k, q] into scratch while the maxima are taken, exponentials and their sums
+// vertically, then O[e, q] += exponentials * values. Where the keys come in several blocks, the
+// sums so far and O are scaled down whenever the maximum has grown (M. Milakov and
+// N. Gimelshein, "Online normalizer calculation for softmax", 2018); O is divided by the sum at
+// the end. Keys and values are broadcast scalar by scalar where they lie, so no layout needs a
+// transposed copy.
+//
+// Of a causal attention, the keys ahead of the block of queries are seen by all of it. The
+// others come in runs of one vector: run i is seen by vector i in part, which alone needs
+// comparing, by those behind it in full, and is not computed for those ahead of it.
 #include "compiler/Kernels/AttentionMask.h"
+#include "compiler/Kernels/AttentionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Epilogue.h"
 #include "compiler/Kernels/RegisterTile.h"
 #include "compiler/Kernels/StoredIndex.h"
+#include "compiler/Kernels/Transposition.h"
+#include "compiler/Kernels/VectorMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
+#include <numbers>
 
 using namespace mlir;
 using namespace weft;
@@ -22,8 +33,20 @@ namespace {
 /// A sequence of tokens as one or two loop variables: its tile, and the place in the tile.
 struct Sequence {
   AffineExpr tile, inner, token;
-  int64_t length = 0, tileSize = 0;
 };
+
+/// Keys of one tile of memory, beside one another in scratch from row `slot` on. The vectors
+/// of queries ahead of `firstGroup` do not see them; if `diagonal`, it sees no more than its
+/// lanes' number of them.
+struct KeyRun {
+  Value tile, from, count, slot;
+  int64_t firstGroup = 0;
+  bool diagonal = false;
+};
+
+using RunBody = llvm::function_ref<SmallVector<Value>(const KeyRun &, ArrayRef<Value>)>;
+/// Calls its body for every run of a block of keys, with values that are carried along.
+using KeyBlock = llvm::function_ref<SmallVector<Value>(ArrayRef<Value>, RunBody)>;
 
 class Attention {
 public:
@@ -42,35 +65,74 @@ private:
     return index;
   }
   std::optional<TileOperand> operandAt(Value tensor, AffineExpr token, AffineExpr feature);
-  Sequence splitSequence(RankedTensorType type, int64_t tokenDim);
+  bool isLinear(AffineExpr expr, ArrayRef<AffineExpr> dims) const;
 
-  void emitBlock();
+  int64_t slots();
+  void setCell(Value number);
+  void emitQueryBlock();
+  void packQueries();
   TileOperand queryVectors();
-  SmallVector<Value> emitScores();
-  SmallVector<Value> emitExponentials(ArrayRef<Value> maxima);
-  void emitOutput(ArrayRef<Value> sums);
-  void storeRoot(const EpilogueRoot &root);
+  SmallVector<Value> emitSoftmax();
+  SmallVector<Value> tileRuns(Value low, Value high, Value end, ArrayRef<Value> carried,
+                              RunBody body);
+  SmallVector<Value> diagonalRuns(Value firstSlot, ArrayRef<Value> carried, RunBody body);
+  SmallVector<Value> emitKeyBlock(ArrayRef<Value> state, bool rescale, KeyBlock runs);
+  SmallVector<Value> emitScores(ArrayRef<Value> maxima, KeyBlock runs);
+  SmallVector<Value> emitScoreTile(const KeyRun &run, Value offset, int64_t count,
+                                   ArrayRef<Value> maxima);
+  Value hideLater(Value score, Value place);
+  SmallVector<Value> emitExponentials(ArrayRef<Value> shifts, ArrayRef<Value> sums, KeyBlock runs);
+  void emitOutput(ArrayRef<Value> factors, KeyBlock runs);
+  void storeResult(ArrayRef<Value> sums);
+  void storeRoots(const Emitted &result);
 
-  /// Loop over the keys that this block sees, `rows` at a time and then one by one.
-  SmallVector<Value> keyLoop(int64_t rows, ArrayRef<Value> carried,
-                             llvm::function_ref<SmallVector<Value>(int64_t, ArrayRef<Value>)> body);
-  Value scoreAddress(Value token, int64_t group);
+  /// The point is at key `offset` of `run`, with the queries that see it in the lanes.
+  void setKey(const KeyRun &run, Value offset);
+  /// Loop over [0, count), `step` at a time; what a whole of `total` leaves over comes last.
+  SmallVector<Value>
+  steps(Value count, int64_t total, int64_t step, ArrayRef<Value> carried,
+        llvm::function_ref<SmallVector<Value>(Value, int64_t, ArrayRef<Value>)> body);
+
+  /// exp(score - maximum) is powerOf(score, shiftOf(maximum)).
+  Value shiftOf(Value maximum);
+  Value powerOf(Value score, Value shift);
+  Value powerOf(Value exponent);
+  Value scaleBetween(Value maximum, Value shift);
+  Value isHidden(Value maximum);
+  /// Of a raw score, so that a power of two is taken of it.
+  double unit() { return op.getScale().convertToDouble() * std::numbers::log2e; }
+
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value splat(double value) {
     return arith::ConstantOp::create(
         builder, loc,
         DenseElementsAttr::get(vectorType, Attribute(builder.getFloatAttr(element, value))));
   }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+  Value add(Value a, int64_t b) { return b == 0 ? a : add(a, constant(b)); }
+  Value times(Value a, int64_t b) { return arith::MulIOp::create(builder, loc, a, constant(b)); }
+  Value multiply(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b); }
+  Value fma(Value a, Value b, Value c) { return vector::FMAOp::create(builder, loc, a, b, c); }
   Value valueOf(AffineExpr dim) { return point.indexValue(dim); }
   void set(AffineExpr dim, Value value) {
     if (auto variable = dyn_cast<AffineDimExpr>(dim))
       point.setDim(variable.getPosition(), value);
   }
-  int64_t extentOf(AffineExpr dim) const {
-    auto variable = dyn_cast<AffineDimExpr>(dim);
-    return variable ? space.extent(variable.getPosition()) : 1;
+  unsigned dimOf(AffineExpr dim) const { return cast<AffineDimExpr>(dim).getPosition(); }
+  int64_t extentOf(AffineExpr dim) const { return space.extent(dimOf(dim)); }
+  void setQueryLanes(int64_t firstGroup = 0) {
+    set(lane, constant(firstGroup * schedule.width));
+    int64_t groups = schedule.groups - firstGroup;
+    point.setLanes({dimOf(lane), schedule.width, groups, groups * schedule.width});
   }
-  SmallVector<Value> zeros(int64_t rows) { return SmallVector<Value>(rows * groups, splat(0.0)); }
+  Value loadLanes(Value scratch, Value row, int64_t group) {
+    Value address = add(times(row, schedule.lanes()), group * schedule.width);
+    return vector::LoadOp::create(builder, loc, vectorType, scratch, address);
+  }
+  void storeLanes(Value vector, Value scratch, Value row, int64_t group) {
+    Value address = add(times(row, schedule.lanes()), group * schedule.width);
+    vector::StoreOp::create(builder, loc, vector, scratch, address);
+  }
 
   KernelFunction &kernel;
   OpBuilder &builder;
@@ -81,33 +143,24 @@ private:
 
   Type element;
   VectorType vectorType;
-  int64_t width = 1, groups = 1, rows = 4;
+  AttentionProblem problem;
+  AttentionSchedule schedule;
   Index batch;
-  SmallVector<unsigned> gridDims;
+  SmallVector<unsigned> batchDims;
   Sequence queries, keys;
-  AffineExpr queryBlock, lane, feature, valueFeature;
+  AffineExpr lane, slot, feature, valueFeature;
+  int64_t queryBlocks = 1; ///< of one batch
   std::optional<TileOperand> query, key, value;
   Index resultIndex; ///< physical, before the epilogue
   SmallVector<EpilogueRoot> roots;
-  Value scores;        ///< scratch, [key][lanes]
-  Value packedQueries; ///< scratch, [feature][lanes], when the queries are not in lanes
-  Value keyEnd;        ///< first key that no query of this block sees
+  std::optional<AttentionMask> mask;
+  bool rawScores = false; ///< scores in scratch are not scaled yet
+  Value packedQueries;    ///< scratch, [feature][lanes], when the queries are not in lanes
+  Value scores;           ///< scratch, [slot][lanes]
+  Value output;           ///< scratch, [valueFeature][lanes]
 };
 
 } // namespace
-
-Sequence Attention::splitSequence(RankedTensorType type, int64_t tokenDim) {
-  LayoutAttr layout = layoutOf(type);
-  Sequence sequence;
-  sequence.length = type.getDimSize(tokenDim);
-  bool tiled = layout && layout.getTileDim() == tokenDim;
-  sequence.tileSize = tiled ? layout.getTileSize() : sequence.length;
-  int64_t tiles = llvm::divideCeil(sequence.length, sequence.tileSize);
-  sequence.tile = tiles > 1 ? space.addDim(tiles) : space.constant(0);
-  sequence.inner = space.addDim(sequence.tileSize);
-  sequence.token = space.simplify(sequence.tile * sequence.tileSize + sequence.inner);
-  return sequence;
-}
 
 std::optional<TileOperand> Attention::operandAt(Value tensor, AffineExpr token,
                                                 AffineExpr featureExpr) {
@@ -121,69 +174,71 @@ std::optional<TileOperand> Attention::operandAt(Value tensor, AffineExpr token,
                      space.linearize(index, cast<RankedTensorType>(tensor.getType()).getShape())};
 }
 
+bool Attention::isLinear(AffineExpr expr, ArrayRef<AffineExpr> dims) const {
+  return llvm::all_of(dims, [&](AffineExpr dim) {
+    return !isa<AffineDimExpr>(dim) || space.coefficientOf(expr, dimOf(dim)).has_value();
+  });
+}
+
+/// How many tokens lie beside one another in a block of the layout, or 0 without blocks.
+static int64_t tokenTile(Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  LayoutAttr layout = layoutOf(type);
+  return layout && layout.getTileDim() == type.getRank() - 2 ? layout.getTileSize() : 0;
+}
+
 LogicalResult Attention::match() {
   auto queryType = cast<RankedTensorType>(op.getQuery().getType());
   auto keyType = cast<RankedTensorType>(op.getKey().getType());
-  auto valueType = cast<RankedTensorType>(op.getValue().getType());
   element = queryType.getElementType();
   if ((!element.isF32() && !element.isF64()) || keyType.getElementType() != element)
     return failure();
   int64_t rank = queryType.getRank();
-  for (int64_t size : queryType.getShape().drop_back(2)) {
-    batch.push_back(size == 1 ? space.constant(0) : space.addDim(size));
-    if (size != 1)
-      gridDims.push_back(space.size() - 1);
-  }
-  width = kernel.target.lanes(element.getIntOrFloatBitWidth());
-  vectorType = VectorType::get({width}, element);
-
-  // Queries: block of lanes; a tile of the layout may hold several blocks.
-  int64_t length = queryType.getDimSize(rank - 2);
-  LayoutAttr layout = layoutOf(queryType);
-  bool tiled = layout && layout.getTileDim() == rank - 2;
-  int64_t tileSize = tiled ? layout.getTileSize() : llvm::alignTo(length, width);
-  groups = std::min<int64_t>(kernel.target.vectorRegisters >= 32 ? 4 : 2,
-                             llvm::divideCeil(tileSize, width));
-  while (tiled && tileSize % (groups * width))
-    --groups;
-  if (!groups)
+  problem.elementBits = element.getIntOrFloatBitWidth();
+  problem.queries = queryType.getDimSize(rank - 2);
+  problem.keys = keyType.getDimSize(rank - 2);
+  problem.features = queryType.getDimSize(rank - 1);
+  problem.valueFeatures = cast<RankedTensorType>(op.getValue().getType()).getDimSize(rank - 1);
+  problem.queryTile = tokenTile(op.getQuery());
+  problem.keyTile = tokenTile(op.getKey());
+  auto chosen = AttentionSchedule::choose(problem, kernel.target);
+  if (!chosen)
     return failure();
-  int64_t lanes = groups * width;
-  rows = std::clamp<int64_t>((kernel.target.vectorRegisters - 1 - groups) / groups, 1,
-                             groups == 4 ? 4 : 8);
-  queries.length = length;
-  queries.tileSize = tiled ? tileSize : lanes;
-  int64_t tiles = llvm::divideCeil(length, queries.tileSize);
-  auto dimOf = [&](int64_t extent) {
-    if (extent == 1)
-      return space.constant(0);
-    AffineExpr dim = space.addDim(extent);
-    gridDims.push_back(space.size() - 1);
-    return dim;
+  schedule = *chosen;
+  vectorType = VectorType::get({schedule.width}, element);
+
+  auto loopOver = [&](int64_t extent) {
+    return extent == 1 ? space.constant(0) : space.addDim(extent);
   };
-  queries.tile = dimOf(tiles);
-  queryBlock = dimOf(queries.tileSize / lanes);
+  for (int64_t size : queryType.getShape().drop_back(2)) {
+    batch.push_back(loopOver(size));
+    if (size != 1)
+      batchDims.push_back(space.size() - 1);
+  }
+  int64_t lanes = schedule.lanes();
+  int64_t tileSize = problem.queryTile ? problem.queryTile : lanes;
+  queries.tile = loopOver(llvm::divideCeil(problem.queries, tileSize));
+  queries.inner = loopOver(tileSize / lanes);
+  queryBlocks = llvm::divideCeil(problem.queries, tileSize) * (tileSize / lanes);
   lane = space.addDim(lanes);
-  queries.token = space.simplify(queries.tile * queries.tileSize + queryBlock * lanes + lane);
-  keys = splitSequence(keyType, rank - 2);
-  feature = space.addDim(queryType.getDimSize(rank - 1));
-  valueFeature = space.addDim(valueType.getDimSize(rank - 1));
+  queries.token = space.simplify(queries.tile * tileSize + queries.inner * lanes + lane);
+  keys.tile = loopOver(llvm::divideCeil(problem.keys, schedule.keyTile));
+  keys.inner = space.addDim(schedule.keyTile);
+  keys.token = space.simplify(keys.tile * schedule.keyTile + keys.inner);
+  slot = space.addDim(slots());
+  feature = space.addDim(problem.features);
+  valueFeature = space.addDim(problem.valueFeatures);
 
   query = operandAt(op.getQuery(), queries.token, feature);
   key = operandAt(op.getKey(), keys.token, feature);
   // Values may be tiled otherwise than keys; positions must stay linear in the key's dims.
   value = operandAt(op.getValue(), keys.token, valueFeature);
-  if (!query || !key || !value)
+  if (!query || !key || !value || !isLinear(key->position, {keys.tile, keys.inner, feature}) ||
+      !isLinear(value->position, {keys.tile, keys.inner, valueFeature}))
     return failure();
-  auto linear = [&](AffineExpr expr, AffineExpr dim) {
-    auto variable = dyn_cast<AffineDimExpr>(dim);
-    return !variable || space.coefficientOf(expr, variable.getPosition()).has_value();
-  };
-  for (AffineExpr dim : {keys.tile, keys.inner})
-    if (!linear(key->position, dim) || !linear(value->position, dim))
-      return failure();
-  if (!linear(key->position, feature) || !linear(value->position, valueFeature))
-    return failure();
+
+  bool adds = op.getMask() && !getElementTypeOrSelf(op.getMask().getType()).isInteger(1);
+  rawScores = element.isF32() && !adds && op.getScale().convertToDouble() > 0;
 
   auto resultType = cast<RankedTensorType>(op.getResult().getType());
   resultIndex = physicalIndex(resultType, at(queries.token, valueFeature), space);
@@ -198,231 +253,488 @@ LogicalResult Attention::match() {
 }
 
 void Attention::emit() {
-  int64_t lanes = groups * width;
-  int64_t tiles = extentOf(keys.tile);
-  scores = kernel.scratch(element, tiles * keys.tileSize * lanes);
-  unsigned laneDim = cast<AffineDimExpr>(lane).getPosition();
+  int64_t lanes = schedule.lanes();
+  scores = kernel.scratch(element, slots() * lanes);
+  output = kernel.scratch(element, problem.valueFeatures * lanes);
   // Queries beside one another in memory are read as they lie, unless lanes would leave it.
-  LayoutAttr layout = layoutOf(cast<RankedTensorType>(op.getQuery().getType()));
-  bool whole = (layout && layout.hasTile()) || queries.length % lanes == 0;
-  if (!whole || space.coefficientOf(query->position, laneDim) != 1)
-    packedQueries = kernel.scratch(element, extentOf(feature) * lanes);
+  bool whole = problem.queryTile || problem.queries % lanes == 0;
+  if (!whole || space.coefficientOf(query->position, dimOf(lane)) != 1)
+    packedQueries = kernel.scratch(element, problem.features * lanes);
 
-  int64_t cells = 1;
-  for (unsigned dim : gridDims)
+  int64_t cells = queryBlocks;
+  for (unsigned dim : batchDims)
     cells *= space.extent(dim);
-  int64_t flops = 2 * cells * lanes * keys.length * (extentOf(feature) + extentOf(valueFeature));
+  int64_t flops = 2 * cells * lanes * problem.keys * (problem.features + problem.valueFeatures);
   if (op.getCausal())
     flops /= 2;
   bool serial = flops < 400'000;
   auto [low, high] = kernel.share(cells, serial);
   emitLoop(builder, loc, low, high, 1, {}, [&](Value cell, ValueRange) {
-    Value rest = cell;
-    for (size_t i = gridDims.size(); i-- > 0;) {
-      Value size = constant(space.extent(gridDims[i]));
-      point.setDim(gridDims[i],
-                   i == 0 ? rest : arith::RemUIOp::create(builder, loc, rest, size).getResult());
-      if (i > 0)
-        rest = arith::DivUIOp::create(builder, loc, rest, size);
-    }
-    emitBlock();
+    setCell(cell);
+    emitQueryBlock();
     return SmallVector<Value>();
   });
   kernel.setWork(flops, serial);
-  kernel.setSchedule({{"rows", rows}, {"groups", groups}, {"lanes", width}});
+  kernel.setSchedule({{"rows", schedule.rows},
+                      {"groups", schedule.groups},
+                      {"lanes", schedule.width},
+                      {"key_block", schedule.keyBlock()},
+                      {"online", schedule.online}});
 }
 
-void Attention::emitBlock() {
-  set(lane, constant(0));
-  unsigned laneDim = cast<AffineDimExpr>(lane).getPosition();
-  int64_t lanes = groups * width;
-  point.setLanes({static_cast<int64_t>(laneDim), width, groups, lanes});
-  keyEnd = constant(keys.length);
+/// Rows of scores in scratch: those of one block of keys, or of all keys.
+int64_t Attention::slots() {
+  return op.getCausal() ? std::max(schedule.keyBlock(), schedule.lanes()) : schedule.keyBlock();
+}
+
+void Attention::setCell(Value number) {
+  auto split = [&](int64_t size) {
+    Value rest = arith::RemUIOp::create(builder, loc, number, constant(size));
+    number = arith::DivUIOp::create(builder, loc, number, constant(size));
+    return rest;
+  };
+  Value block = split(queryBlocks);
+  for (unsigned dim : llvm::reverse(batchDims))
+    point.setDim(dim, split(space.extent(dim)));
+  // The later a causal block, the more keys it sees: early and late ones take turns, so that
+  // threads with as many blocks have about as much to do.
   if (op.getCausal()) {
-    Value first = valueOf(queries.token);
-    Value end = arith::AddIOp::create(builder, loc, first, constant(lanes));
-    keyEnd = arith::MinUIOp::create(builder, loc, end, keyEnd);
+    Value half = arith::DivUIOp::create(builder, loc, block, constant(2));
+    Value odd = arith::RemUIOp::create(builder, loc, block, constant(2));
+    Value fromEnd = arith::SubIOp::create(builder, loc, constant(queryBlocks - 1), half);
+    Value isEven = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, odd, constant(0));
+    block = arith::SelectOp::create(builder, loc, isEven, half, fromEnd);
   }
+  int64_t inTile = isa<AffineDimExpr>(queries.inner) ? extentOf(queries.inner) : 1;
+  set(queries.tile, arith::DivUIOp::create(builder, loc, block, constant(inTile)));
+  set(queries.inner, arith::RemUIOp::create(builder, loc, block, constant(inTile)));
+}
+
+void Attention::emitQueryBlock() {
+  setQueryLanes();
   if (packedQueries)
-    emitLoop(builder, loc, 0, extentOf(feature), 1, {}, [&](Value variable, ValueRange) {
-      set(feature, variable);
-      point.forget();
-      auto [source, index] = storedAt(op.getQuery(), at(queries.token, feature), space);
-      Emitted vectors = point.emitAt(source, index);
-      for (auto [group, vector] : llvm::enumerate(point.asVectors(vectors))) {
-        Value address = arith::MulIOp::create(builder, loc, variable, constant(lanes));
-        address = arith::AddIOp::create(builder, loc, address, constant(group * width));
-        vector::StoreOp::create(builder, loc, vector, packedQueries, address);
-      }
-      return SmallVector<Value>();
-    });
-  SmallVector<Value> maxima = emitScores();
-  SmallVector<Value> sums = emitExponentials(maxima);
-  emitOutput(sums);
+    packQueries();
+  set(keys.tile, constant(0));
+  set(keys.inner, constant(0));
+  mask.emplace(op, point, at(queries.token, keys.token), dimOf(lane), dimOf(keys.inner));
+  if (mask->exists())
+    mask->reserve(kernel, vectorType, slots(), schedule.lanes());
+  SmallVector<Value> state = emitSoftmax();
+  storeResult(ArrayRef(state).drop_front(schedule.groups));
+}
+
+/// Queries that lie feature by feature go through registers a square at a time.
+void Attention::packQueries() {
+  auto [source, index] = storedAt(op.getQuery(), at(queries.token, feature), space);
+  int64_t width = schedule.width;
+  bool besideOneAnother = space.coefficientOf(query->position, dimOf(feature)) == 1;
+  steps(constant(problem.features), problem.features, besideOneAnother ? width : 1, {},
+        [&](Value first, int64_t count, ArrayRef<Value>) {
+          set(feature, first);
+          if (!besideOneAnother) {
+            point.forget();
+            for (auto [group, vector] :
+                 llvm::enumerate(point.asVectors(point.emitAt(source, index))))
+              storeLanes(vector, packedQueries, first, group);
+            return SmallVector<Value>();
+          }
+          for (int64_t group = 0; group < schedule.groups; ++group) {
+            SmallVector<Value> rows;
+            point.setLanes({dimOf(feature), width, 1, count});
+            for (int64_t i = 0; i < width; ++i) {
+              set(lane, constant(group * width + i));
+              point.forget();
+              rows.push_back(point.asVectors(point.emitAt(source, index)).front());
+            }
+            SmallVector<Value> columns = transposeVectors(builder, loc, rows);
+            for (int64_t i = 0; i < count; ++i)
+              storeLanes(columns[i], packedQueries, add(first, i), group);
+          }
+          return SmallVector<Value>();
+        });
+  setQueryLanes();
 }
 
 TileOperand Attention::queryVectors() {
   if (!packedQueries)
     return *query;
-  return {packedQueries, feature * (groups * width) + lane};
+  return {packedQueries, feature * schedule.lanes() + lane};
 }
 
-Value Attention::scoreAddress(Value token, int64_t group) {
-  Value address = arith::MulIOp::create(builder, loc, token, constant(groups * width));
-  return arith::AddIOp::create(builder, loc, address, constant(group * width));
-}
+//===----------------------------------------------------------------------===//
+// Which keys a block of queries sees
+//===----------------------------------------------------------------------===//
 
 SmallVector<Value>
-Attention::keyLoop(int64_t step, ArrayRef<Value> carried,
-                   llvm::function_ref<SmallVector<Value>(int64_t, ArrayRef<Value>)> body) {
-  auto inner = [&](Value count, ArrayRef<Value> now) {
-    Value whole = constant(0);
-    SmallVector<Value> values(now);
-    auto loop = [&](Value from, Value to, int64_t size) {
-      values = emitLoop(builder, loc, from, to, size, values, [&](Value variable, ValueRange v) {
-        set(keys.inner, variable);
-        point.forget();
-        return body(size, SmallVector<Value>(v));
-      });
-    };
-    if (step > 1) {
-      Value size = constant(step);
-      Value blocks = arith::DivUIOp::create(builder, loc, count, size);
-      Value end = arith::MulIOp::create(builder, loc, blocks, size);
-      loop(whole, end, step);
-      whole = end;
-      bool exact =
-          !op.getCausal() && keys.length % keys.tileSize % step == 0 && keys.tileSize % step == 0;
-      if (exact)
-        return values;
-    }
-    loop(whole, count, 1);
-    return values;
+Attention::steps(Value count, int64_t total, int64_t step, ArrayRef<Value> carried,
+                 llvm::function_ref<SmallVector<Value>(Value, int64_t, ArrayRef<Value>)> body) {
+  auto loop = [&](auto low, auto high, int64_t size, ValueRange values) {
+    return emitLoop(builder, loc, low, high, step, values, [&](Value first, ValueRange now) {
+      return body(first, size, SmallVector<Value>(now));
+    });
   };
-  if (!isa<AffineDimExpr>(keys.tile))
-    return inner(keyEnd, carried);
-  Value size = constant(keys.tileSize);
-  Value tiles = arith::CeilDivUIOp::create(builder, loc, keyEnd, size);
-  return emitLoop(builder, loc, constant(0), tiles, 1, carried, [&](Value tile, ValueRange now) {
-    set(keys.tile, tile);
-    Value start = arith::MulIOp::create(builder, loc, tile, size);
-    Value left = arith::SubIOp::create(builder, loc, keyEnd, start);
-    Value count = arith::MinUIOp::create(builder, loc, left, size);
-    return inner(count, SmallVector<Value>(now));
-  });
-}
-
-SmallVector<Value> Attention::emitScores() {
-  SmallVector<Value> lowest(groups, splat(-std::numeric_limits<double>::infinity()));
-  unsigned keyDim = cast<AffineDimExpr>(keys.inner).getPosition();
-  int64_t keyStride = *space.coefficientOf(key->position, keyDim);
-  return keyLoop(rows, lowest, [&](int64_t count, ArrayRef<Value> maxima) {
-    SmallVector<Value> sums =
-        emitLoop(builder, loc, 0, extentOf(feature), 1, zeros(count), [&](Value d, ValueRange now) {
-          set(feature, d);
-          return emitTileStep(point, *key, keyStride, queryVectors(), count,
-                              SmallVector<Value>(now));
-        });
-    SmallVector<Value> next(maxima);
-    Value first = valueOf(keys.inner);
-    for (int64_t i = 0; i < count; ++i) {
-      set(keys.inner, arith::AddIOp::create(builder, loc, first, constant(i)));
-      point.forget();
-      SmallVector<Value> masked = maskScores(op, point, at(queries.token, keys.token),
-                                             ArrayRef(sums).slice(i * groups, groups));
-      Value token = valueOf(keys.token);
-      for (int64_t group = 0; group < groups; ++group) {
-        vector::StoreOp::create(builder, loc, masked[group], scores, scoreAddress(token, group));
-        next[group] = arith::MaximumFOp::create(builder, loc, next[group], masked[group]);
-      }
-    }
-    set(keys.inner, first);
-    return next;
-  });
-}
-
-SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> maxima) {
-  // Queries that see no key have the maximum -inf: exp(-inf - 0) leaves zeros, not NaN.
-  SmallVector<Value> shifts;
-  Value hidden = splat(-std::numeric_limits<double>::infinity());
-  for (Value maximum : maxima) {
-    Value none = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, maximum, hidden);
-    shifts.push_back(arith::SelectOp::create(builder, loc, none, splat(0.0), maximum));
+  if (std::optional<int64_t> known = getConstantIntValue(count)) {
+    int64_t whole = *known / step * step;
+    return loop(whole, *known, *known - whole, loop(int64_t(0), whole, step, carried));
   }
-  return keyLoop(1, zeros(1), [&](int64_t, ArrayRef<Value> sums) {
-    SmallVector<Value> next;
-    Value token = valueOf(keys.token);
-    for (int64_t group = 0; group < groups; ++group) {
-      Value address = scoreAddress(token, group);
-      Value score = vector::LoadOp::create(builder, loc, vectorType, scores, address);
-      Value shifted = arith::SubFOp::create(builder, loc, score, shifts[group]);
-      Value power = math::ExpOp::create(builder, loc, shifted);
-      vector::StoreOp::create(builder, loc, power, scores, address);
-      next.push_back(arith::AddFOp::create(builder, loc, sums[group], power));
+  if (total % step == 0)
+    return loop(constant(0), count, step, carried);
+  Value rest = arith::RemUIOp::create(builder, loc, count, constant(step));
+  Value whole = arith::SubIOp::create(builder, loc, count, rest);
+  return loop(whole, count, total % step, loop(constant(0), whole, step, carried));
+}
+
+/// The keys of tiles [low, high) that lie ahead of `end`.
+SmallVector<Value> Attention::tileRuns(Value low, Value high, Value end, ArrayRef<Value> carried,
+                                       RunBody body) {
+  auto run = [&](Value tile, ValueRange now) {
+    KeyRun run{tile, constant(0), constant(schedule.keyTile), constant(0)};
+    if (op.getCausal() || problem.keys % schedule.keyTile != 0) {
+      Value left = arith::SubIOp::create(builder, loc, end, times(tile, schedule.keyTile));
+      run.count = arith::MinUIOp::create(builder, loc, left, run.count);
     }
-    return next;
+    run.slot = times(arith::SubIOp::create(builder, loc, tile, low), schedule.keyTile);
+    return body(run, SmallVector<Value>(now));
+  };
+  return emitLoop(builder, loc, low, high, 1, carried, run);
+}
+
+/// The keys beside the queries of the block, from row `slot` of the scratch on.
+SmallVector<Value> Attention::diagonalRuns(Value firstSlot, ArrayRef<Value> carried, RunBody body) {
+  setQueryLanes();
+  Value first = valueOf(queries.token);
+  SmallVector<Value> now(carried);
+  for (int64_t group = 0; group < schedule.groups; ++group) {
+    int64_t offset = group * schedule.width;
+    Value token = add(first, offset);
+    Value size = constant(schedule.keyTile);
+    KeyRun run{arith::DivUIOp::create(builder, loc, token, size),
+               arith::RemUIOp::create(builder, loc, token, size),
+               constant(schedule.width),
+               add(firstSlot, offset),
+               group,
+               /*diagonal=*/true};
+    if (space.rangeOf(queries.token).second >= problem.keys) {
+      Value end = arith::MaxUIOp::create(builder, loc, token, constant(problem.keys));
+      Value left = arith::SubIOp::create(builder, loc, end, token);
+      run.count = arith::MinUIOp::create(builder, loc, left, run.count);
+    }
+    now = body(run, now);
+  }
+  return now;
+}
+
+/// Maxima and sums over all keys; the output so far is in scratch.
+SmallVector<Value> Attention::emitSoftmax() {
+  SmallVector<Value> state(schedule.groups, splat(-std::numeric_limits<double>::infinity()));
+  state.append(schedule.groups, splat(0.0));
+  Value end = constant(problem.keys);
+  if (op.getCausal())
+    end = arith::MinUIOp::create(builder, loc, valueOf(queries.token), end);
+  Value zero = constant(0);
+  Value tiles =
+      isa<AffineDimExpr>(keys.tile) || op.getCausal()
+          ? arith::CeilDivUIOp::create(builder, loc, end, constant(schedule.keyTile)).getResult()
+          : constant(1);
+  if (!schedule.online)
+    return emitKeyBlock(state, /*rescale=*/false, [&](ArrayRef<Value> carried, RunBody body) {
+      SmallVector<Value> now = tileRuns(zero, tiles, end, carried, body);
+      return op.getCausal() ? diagonalRuns(end, now, body) : now;
+    });
+
+  emitLoop(builder, loc, 0, problem.valueFeatures, 1, {}, [&](Value row, ValueRange) {
+    for (int64_t group = 0; group < schedule.groups; ++group)
+      storeLanes(splat(0.0), output, row, group);
+    return SmallVector<Value>();
+  });
+  state =
+      emitLoop(builder, loc, zero, tiles, schedule.keyTiles, state, [&](Value low, ValueRange now) {
+        Value high = arith::MinUIOp::create(builder, loc, add(low, schedule.keyTiles), tiles);
+        return emitKeyBlock(SmallVector<Value>(now), /*rescale=*/true,
+                            [&](ArrayRef<Value> carried, RunBody body) {
+                              return tileRuns(low, high, end, carried, body);
+                            });
+      });
+  if (!op.getCausal())
+    return state;
+  return emitKeyBlock(state, /*rescale=*/true, [&](ArrayRef<Value> carried, RunBody body) {
+    return diagonalRuns(zero, carried, body);
   });
 }
 
-/// Lanes behind the last query have no place of their own where dims have been merged.
-void Attention::storeRoot(const EpilogueRoot &root) {
-  const Buffer &buffer = kernel.rootBuffers[root.number];
-  auto value = [&] { return point.emitAt(kernel.roots[root.number], root.index); };
-  bool exact = space.rangeOf(queries.token).second < queries.length;
-  if (exact || root.index == resultIndex)
-    point.store(buffer, root.index, value());
-  else
-    point.storeWithin(queries.token, queries.length, buffer, root.index, value);
+//===----------------------------------------------------------------------===//
+// One block of keys
+//===----------------------------------------------------------------------===//
+
+void Attention::setKey(const KeyRun &run, Value offset) {
+  set(keys.tile, run.tile);
+  set(keys.inner, add(run.from, offset));
+  set(slot, add(run.slot, offset));
+  setQueryLanes(run.firstGroup);
 }
 
-void Attention::emitOutput(ArrayRef<Value> sums) {
+SmallVector<Value> Attention::emitKeyBlock(ArrayRef<Value> state, bool rescale, KeyBlock runs) {
+  ArrayRef<Value> maxima = state.take_front(schedule.groups);
+  ArrayRef<Value> sums = state.drop_front(schedule.groups);
+  if (mask->exists())
+    runs({}, [&](const KeyRun &run, ArrayRef<Value>) {
+      return steps(run.count, problem.keys, schedule.width, {},
+                   [&](Value offset, int64_t count, ArrayRef<Value>) {
+                     setKey(run, offset);
+                     setQueryLanes();
+                     mask->copy(valueOf(slot), count);
+                     return SmallVector<Value>();
+                   });
+    });
+  SmallVector<Value> next = emitScores(maxima, runs);
+  SmallVector<Value> shifts, scaledSums(sums), factors;
+  for (auto [group, maximum] : llvm::enumerate(next)) {
+    shifts.push_back(shiftOf(maximum));
+    if (!rescale)
+      continue;
+    factors.push_back(scaleBetween(maxima[group], shifts.back()));
+    scaledSums[group] = multiply(sums[group], factors.back());
+  }
+  llvm::append_range(next, emitExponentials(shifts, scaledSums, runs));
+  emitOutput(factors, runs);
+  return next;
+}
+
+/// `body` on those of the carried values, `rows` of one for each group, whose queries see `run`.
+static SmallVector<Value> onSeeing(const KeyRun &run, int64_t groups, ArrayRef<Value> carried,
+                                   llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {
+  SmallVector<Value> all(carried), seeing;
+  for (auto [i, value] : llvm::enumerate(carried))
+    if (int64_t(i) % groups >= run.firstGroup)
+      seeing.push_back(value);
+  SmallVector<Value> next = body(seeing);
+  auto from = next.begin();
+  for (auto [i, value] : llvm::enumerate(all))
+    if (int64_t(i) % groups >= run.firstGroup)
+      value = *from++;
+  return all;
+}
+
+SmallVector<Value> Attention::emitScores(ArrayRef<Value> maxima, KeyBlock runs) {
+  return runs(maxima, [&](const KeyRun &run, ArrayRef<Value> all) {
+    int64_t rows = schedule.rowsOf(schedule.groups - run.firstGroup, kernel.target);
+    return onSeeing(run, schedule.groups, all, [&](ArrayRef<Value> seeing) {
+      return steps(run.count, problem.keys, rows, seeing,
+                   [&](Value offset, int64_t count, ArrayRef<Value> now) {
+                     return emitScoreTile(run, offset, count, now);
+                   });
+    });
+  });
+}
+
+SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int64_t count,
+                                            ArrayRef<Value> maxima) {
+  setKey(run, offset);
+  int64_t groups = maxima.size();
+  int64_t keyStride = *space.coefficientOf(key->position, dimOf(keys.inner));
+  Value firstSlot = valueOf(slot);
+  SmallVector<Value> sums(count * groups, splat(0.0));
+  if (rawScores && mask->exists())
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t group = 0; group < groups; ++group)
+        sums[i * groups + group] = mask->load(add(firstSlot, i), run.firstGroup + group);
+  sums = steps(constant(problem.features), problem.features, 4, sums,
+               [&](Value first, int64_t depth, ArrayRef<Value> now) {
+                 SmallVector<Value> next(now);
+                 for (int64_t i = 0; i < depth; ++i) {
+                   set(feature, add(first, i));
+                   next = emitTileStep(point, *key, keyStride, queryVectors(), count, next);
+                 }
+                 return next;
+               });
+  SmallVector<Value> next(maxima);
+  for (int64_t i = 0; i < count; ++i) {
+    Value row = add(firstSlot, i);
+    for (int64_t group = 0; group < groups; ++group) {
+      Value score = sums[i * groups + group];
+      if (!rawScores) {
+        Value scale = splat(op.getScale().convertToDouble());
+        score = mask->exists() ? fma(score, scale, mask->load(row, run.firstGroup + group))
+                               : multiply(score, scale);
+      }
+      if (run.diagonal && group == 0)
+        score = hideLater(score, add(offset, i));
+      storeLanes(score, scores, row, run.firstGroup + group);
+      // NaN is left out; its exponential brings it into the sum.
+      Value larger =
+          arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, score, next[group]);
+      next[group] = arith::SelectOp::create(builder, loc, larger, score, next[group]);
+    }
+  }
+  return next;
+}
+
+/// -inf in the lanes ahead of lane number `place`.
+Value Attention::hideLater(Value score, Value place) {
+  auto type = VectorType::get({schedule.width}, builder.getI32Type());
+  SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, schedule.width));
+  Value own = arith::ConstantOp::create(builder, loc, builder.getI32VectorAttr(numbers));
+  Value number = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), place);
+  Value limit = vector::BroadcastOp::create(builder, loc, type, number);
+  Value sees = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, own, limit);
+  return arith::SelectOp::create(builder, loc, sees, score,
+                                 splat(-std::numeric_limits<double>::infinity()));
+}
+
+Value Attention::isHidden(Value maximum) {
+  Value lowest = splat(-std::numeric_limits<double>::infinity());
+  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, maximum, lowest);
+}
+
+/// Queries that see no key have the maximum -inf: a shift of 0 leaves zeros, not NaN.
+Value Attention::shiftOf(Value maximum) {
+  Value none = isHidden(maximum);
+  Value shift = arith::SelectOp::create(builder, loc, none, splat(0.0), maximum);
+  return rawScores ? multiply(shift, splat(-unit())) : shift;
+}
+
+Value Attention::powerOf(Value score, Value shift) {
+  if (rawScores)
+    return emitPowerOfTwo(builder, loc, fma(score, splat(unit()), shift));
+  return powerOf(arith::SubFOp::create(builder, loc, score, shift));
+}
+
+/// Of a scaled difference.
+Value Attention::powerOf(Value exponent) {
+  if (element.isF64())
+    return math::ExpOp::create(builder, loc, exponent);
+  return emitPowerOfTwo(builder, loc, multiply(exponent, splat(std::numbers::log2e)));
+}
+
+/// What turns powers with the shift of an earlier `maximum` into such with `shift`. Both shifts
+/// are as rounded as they were in the powers, or the two kinds would not fit together.
+Value Attention::scaleBetween(Value maximum, Value shift) {
+  Value earlier = shiftOf(maximum);
+  Value scale =
+      rawScores ? emitPowerOfTwo(builder, loc, arith::SubFOp::create(builder, loc, shift, earlier))
+                : powerOf(arith::SubFOp::create(builder, loc, earlier, shift));
+  return arith::SelectOp::create(builder, loc, isHidden(maximum), splat(0.0), scale);
+}
+
+SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, ArrayRef<Value> sums,
+                                               KeyBlock runs) {
+  return runs(sums, [&](const KeyRun &run, ArrayRef<Value> all) {
+    return onSeeing(run, schedule.groups, all, [&](ArrayRef<Value> seeing) {
+      return steps(run.count, problem.keys, 1, seeing,
+                   [&](Value offset, int64_t, ArrayRef<Value> now) {
+                     SmallVector<Value> next;
+                     Value row = add(run.slot, offset);
+                     for (auto [i, sum] : llvm::enumerate(now)) {
+                       int64_t group = run.firstGroup + i;
+                       Value power = powerOf(loadLanes(scores, row, group), shifts[group]);
+                       storeLanes(power, scores, row, group);
+                       next.push_back(arith::AddFOp::create(builder, loc, sum, power));
+                     }
+                     return next;
+                   });
+    });
+  });
+}
+
+/// Values weighted with the exponentials, added to the output; `factors` scale that first,
+/// which is overwritten if there are none.
+void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
+  int64_t groups = schedule.groups;
+  int64_t rowStride = *space.coefficientOf(value->position, dimOf(valueFeature));
+  TileOperand weights{scores, slot * schedule.lanes() + lane};
+  auto tile = [&](Value first, int64_t count, ArrayRef<Value>) {
+    set(valueFeature, first);
+    SmallVector<Value> zeros(count * groups, splat(0.0));
+    SmallVector<Value> sums = runs(zeros, [&](const KeyRun &run, ArrayRef<Value> all) {
+      return onSeeing(run, groups, all, [&](ArrayRef<Value> seeing) {
+        return steps(run.count, problem.keys, std::min<int64_t>(4, schedule.width), seeing,
+                     [&](Value offset, int64_t depth, ArrayRef<Value> now) {
+                       SmallVector<Value> next(now);
+                       for (int64_t i = 0; i < depth; ++i) {
+                         setKey(run, add(offset, i));
+                         next = emitTileStep(point, *value, rowStride, weights, count, next);
+                       }
+                       return next;
+                     });
+      });
+    });
+    for (auto [i, sum] : llvm::enumerate(sums)) {
+      Value row = add(first, i / groups);
+      int64_t group = i % groups;
+      if (!factors.empty())
+        sum = fma(loadLanes(output, row, group), factors[group], sum);
+      storeLanes(sum, output, row, group);
+    }
+    return SmallVector<Value>();
+  };
+  steps(constant(problem.valueFeatures), problem.valueFeatures, schedule.rows, {}, tile);
+}
+
+//===----------------------------------------------------------------------===//
+// The result
+//===----------------------------------------------------------------------===//
+
+void Attention::storeResult(ArrayRef<Value> sums) {
   SmallVector<Value> factors;
   for (Value sum : sums) {
     Value empty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, sum, splat(0.0));
     Value inverse = arith::DivFOp::create(builder, loc, splat(1.0), sum);
     factors.push_back(arith::SelectOp::create(builder, loc, empty, splat(0.0), inverse));
   }
-  unsigned rowDim = cast<AffineDimExpr>(valueFeature).getPosition();
-  int64_t rowStride = *space.coefficientOf(value->position, rowDim);
-  TileOperand weights{scores, keys.token * (groups * width) + lane};
-  auto tile = [&](int64_t count) {
-    SmallVector<Value> products = keyLoop(1, zeros(count), [&](int64_t, ArrayRef<Value> now) {
-      return emitTileStep(point, *value, rowStride, weights, count, now);
-    });
-    Value first = valueOf(valueFeature);
-    for (int64_t i = 0; i < count; ++i) {
-      set(valueFeature, arith::AddIOp::create(builder, loc, first, constant(i)));
-      point.forget();
-      Emitted result{{}, false};
-      for (int64_t group = 0; group < groups; ++group)
-        result.parts.push_back(
-            arith::MulFOp::create(builder, loc, products[i * groups + group], factors[group]));
-      Value product = op.getResult();
-      point.setOverride([&](PointEmitter &, Value tensor,
-                            ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+  bool transposed = llvm::all_of(roots, [&](const EpilogueRoot &root) {
+    AffineExpr position = space.linearize(root.index, kernel.rootBuffers[root.number].shape);
+    return space.coefficientOf(position, dimOf(valueFeature)) == 1;
+  });
+  int64_t width = schedule.width;
+  steps(constant(problem.valueFeatures), problem.valueFeatures, transposed ? width : 1, {},
+        [&](Value first, int64_t count, ArrayRef<Value>) {
+          set(valueFeature, first);
+          auto vectorAt = [&](int64_t row, int64_t group) {
+            return multiply(loadLanes(output, add(first, row), group), factors[group]);
+          };
+          if (!transposed) {
+            setQueryLanes();
+            Emitted result{{}, false};
+            for (int64_t group = 0; group < schedule.groups; ++group)
+              result.parts.push_back(vectorAt(0, group));
+            storeRoots(result);
+            return SmallVector<Value>();
+          }
+          point.setLanes({dimOf(valueFeature), width, 1, count});
+          for (int64_t group = 0; group < schedule.groups; ++group) {
+            SmallVector<Value> rows;
+            for (int64_t i = 0; i < width; ++i)
+              rows.push_back(i < count ? vectorAt(i, group) : splat(0.0));
+            for (auto [i, column] : llvm::enumerate(transposeVectors(builder, loc, rows))) {
+              set(lane, constant(group * width + i));
+              storeRoots({{column}, false});
+            }
+          }
+          return SmallVector<Value>();
+        });
+}
+
+/// Lanes behind the last query have no place of their own where dims have been merged.
+void Attention::storeRoots(const Emitted &result) {
+  Value product = op.getResult();
+  point.forget();
+  point.setOverride(
+      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
         bool here = tensor == product || (tensor.getDefiningOp() &&
                                           isa<UnrealizedConversionCastOp>(tensor.getDefiningOp()) &&
                                           tensor.getDefiningOp()->getOperand(0) == product);
         return here ? std::optional<Emitted>(result) : std::nullopt;
       });
-      for (const EpilogueRoot &root : roots)
-        storeRoot(root);
-      point.setOverride(nullptr);
-    }
-    set(valueFeature, first);
-  };
-  int64_t extent = extentOf(valueFeature);
-  int64_t whole = extent / rows * rows;
-  emitLoop(builder, loc, 0, whole, rows, {}, [&](Value variable, ValueRange) {
-    set(valueFeature, variable);
-    tile(rows);
-    return SmallVector<Value>();
-  });
-  emitLoop(builder, loc, whole, extent, 1, {}, [&](Value variable, ValueRange) {
-    set(valueFeature, variable);
-    tile(1);
-    return SmallVector<Value>();
-  });
+  for (const EpilogueRoot &root : roots) {
+    const Buffer &buffer = kernel.rootBuffers[root.number];
+    auto value = [&] { return point.emitAt(kernel.roots[root.number], root.index); };
+    bool exact = space.rangeOf(queries.token).second < problem.queries;
+    if (exact || root.index == resultIndex)
+      point.store(buffer, root.index, value());
+    else
+      point.storeWithin(queries.token, problem.queries, buffer, root.index, value);
+  }
+  point.setOverride(nullptr);
 }
 
 LogicalResult weft::emitAttention(KernelFunction &kernel) {

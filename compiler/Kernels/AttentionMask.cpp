@@ -1,79 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Masks lie with the keys side by side: vectors of keys are read, and transposed in registers
+// unless all queries share them.
 #include "compiler/Kernels/AttentionMask.h"
 #include "compiler/Kernels/StoredIndex.h"
+#include "compiler/Kernels/Transposition.h"
+#include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace weft;
 
-/// Scores where `conditions` hold, -inf elsewhere.
-static void keepWhere(PointEmitter &point, ArrayRef<Value> conditions,
-                      MutableArrayRef<Value> scores) {
-  auto type = cast<VectorType>(scores.front().getType());
-  Attribute lowest =
-      point.builder.getFloatAttr(type.getElementType(), -std::numeric_limits<double>::infinity());
-  Value hidden =
-      arith::ConstantOp::create(point.builder, point.loc, DenseElementsAttr::get(type, lowest));
-  for (auto [score, condition] : llvm::zip_equal(scores, conditions))
-    score = arith::SelectOp::create(point.builder, point.loc, condition, score, hidden);
+/// Whether the lanes of `point` all have the same value of `tensor`: what is emitted to find
+/// out is thrown away.
+static bool isUniform(PointEmitter &point, Value tensor, ArrayRef<AffineExpr> index) {
+  OpBuilder::InsertionGuard guard(point.builder);
+  Block scrap;
+  point.builder.setInsertionPointToStart(&scrap);
+  point.forget();
+  bool uniform = point.emitAt(tensor, index).uniform;
+  point.forget();
+  return uniform;
 }
 
-static void applyMask(Value mask, PointEmitter &point, ArrayRef<AffineExpr> index,
-                      MutableArrayRef<Value> scores) {
-  OpBuilder &builder = point.builder;
-  Location loc = point.loc;
-  bool boolean = getElementTypeOrSelf(mask.getType()).isInteger(1);
-  auto [stored, physical] = storedAt(mask, index, point.space);
-  SmallVector<Value, 4> values = point.asVectors(point.emitAt(stored, physical));
-  if (!boolean) {
-    for (auto [score, part] : llvm::zip_equal(scores, values))
-      score = arith::AddFOp::create(builder, loc, score, part);
+AttentionMask::AttentionMask(AttentionOp op, PointEmitter &point, ArrayRef<AffineExpr> scoreIndex,
+                             unsigned query, unsigned key)
+    : point(point), query(query), key(key) {
+  if (!op.getMask())
     return;
-  }
-  SmallVector<Value> conditions;
-  for (Value part : values) {
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(part.getType()));
-    conditions.push_back(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, part, zero));
-  }
-  keepWhere(point, conditions, scores);
+  boolean = getElementTypeOrSelf(op.getMask().getType()).isInteger(1);
+  std::tie(mask, index) = storedAt(op.getMask(), scoreIndex, point.space);
+  shared = isUniform(point, mask, index);
 }
 
-/// Keys after a query are hidden from it.
-static void applyCausality(PointEmitter &point, AffineExpr query, AffineExpr key,
-                           MutableArrayRef<Value> scores) {
+void AttentionMask::reserve(KernelFunction &kernel, VectorType vectorType, int64_t keys,
+                            int64_t blockLanes) {
+  type = vectorType;
+  lanes = blockLanes;
+  // The last vector of keys may reach behind the block.
+  scratch =
+      kernel.scratch(type.getElementType(), shared ? keys + type.getNumElements() : keys * lanes);
+}
+
+Value AttentionMask::address(Value slot, Value lane) {
+  OpBuilder &builder = point.builder;
+  if (shared)
+    return slot;
+  Value size = arith::ConstantIndexOp::create(builder, point.loc, lanes);
+  Value row = arith::MulIOp::create(builder, point.loc, slot, size);
+  return arith::AddIOp::create(builder, point.loc, row, lane);
+}
+
+Value AttentionMask::emit() {
+  OpBuilder &builder = point.builder;
+  point.forget();
+  Value part = point.asVectors(point.emitAt(mask, index)).front();
+  if (!boolean)
+    return part;
+  auto splat = [&](double value) {
+    return arith::ConstantOp::create(
+        builder, point.loc,
+        DenseElementsAttr::get(type,
+                               Attribute(builder.getFloatAttr(type.getElementType(), value))));
+  };
+  Value zero = arith::ConstantOp::create(builder, point.loc, builder.getZeroAttr(part.getType()));
+  Value kept = arith::CmpIOp::create(builder, point.loc, arith::CmpIPredicate::ne, part, zero);
+  return arith::SelectOp::create(builder, point.loc, kept, splat(0.0),
+                                 splat(-std::numeric_limits<double>::infinity()));
+}
+
+void AttentionMask::copy(Value slot, int64_t valid) {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
-  int64_t width = point.getLanes().width;
-  auto indices = VectorType::get({width}, builder.getIndexType());
-  Value token = vector::BroadcastOp::create(builder, loc, indices, point.indexValue(key));
-  Value first = vector::BroadcastOp::create(builder, loc, indices, point.indexValue(query));
-  SmallVector<Value> conditions;
-  for (size_t group = 0; group < scores.size(); ++group) {
-    SmallVector<APInt> offsets;
-    for (int64_t i = 0; i < width; ++i)
-      offsets.push_back(APInt(64, group * width + i));
-    Value offset =
-        arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(indices, offsets));
-    Value position = arith::AddIOp::create(builder, loc, first, offset);
-    conditions.push_back(
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, token, position));
+  int64_t width = type.getNumElements();
+  Lanes ofQueries = point.getLanes();
+  Value first = point.indexValue(getAffineDimExpr(query, builder.getContext()));
+  point.setLanes({static_cast<int64_t>(key), width, 1, valid});
+  if (shared) {
+    vector::StoreOp::create(builder, loc, emit(), scratch, slot);
+  } else {
+    emitLoop(builder, loc, 0, lanes, width, {}, [&](Value lane, ValueRange) {
+      SmallVector<Value> rows;
+      for (int64_t i = 0; i < width; ++i) {
+        Value offset = arith::ConstantIndexOp::create(builder, loc, i);
+        Value place = arith::AddIOp::create(builder, loc, lane, offset);
+        point.setDim(query, arith::AddIOp::create(builder, loc, first, place));
+        rows.push_back(emit());
+      }
+      SmallVector<Value> columns = transposeVectors(builder, loc, rows);
+      for (int64_t i = 0; i < valid; ++i) {
+        Value offset = arith::ConstantIndexOp::create(builder, loc, i);
+        Value row = arith::AddIOp::create(builder, loc, slot, offset);
+        vector::StoreOp::create(builder, loc, columns[i], scratch, address(row, lane));
+      }
+      return SmallVector<Value>();
+    });
+    point.setDim(query, first);
   }
-  keepWhere(point, conditions, scores);
+  point.setLanes(ofQueries);
 }
 
-SmallVector<Value> weft::maskScores(AttentionOp op, PointEmitter &point, ArrayRef<AffineExpr> index,
-                                    ArrayRef<Value> scores) {
+Value AttentionMask::load(Value slot, int64_t group) {
   OpBuilder &builder = point.builder;
-  auto type = cast<VectorType>(scores.front().getType());
-  Attribute factor = builder.getFloatAttr(type.getElementType(), op.getScale().convertToDouble());
-  Value scale = arith::ConstantOp::create(builder, point.loc, DenseElementsAttr::get(type, factor));
-  SmallVector<Value> masked;
-  for (Value score : scores)
-    masked.push_back(arith::MulFOp::create(builder, point.loc, score, scale));
-  if (Value mask = op.getMask())
-    applyMask(mask, point, index, masked);
-  if (op.getCausal())
-    applyCausality(point, index[index.size() - 2], index.back(), masked);
-  return masked;
+  Value lane = arith::ConstantIndexOp::create(builder, point.loc, group * type.getNumElements());
+  Value place = address(slot, lane);
+  return shared ? loadBroadcast(builder, point.loc, type, scratch, place)
+                : loadVector(builder, point.loc, type, scratch, place, Value());
 }

@@ -1,19 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What attention does to its scores before the softmax.
+// The mask of an attention, copied for one block of keys at a time to where the tiles of
+// scores read it as they read their operands.
 #ifndef WEFT_COMPILER_KERNELS_ATTENTIONMASK_H
 #define WEFT_COMPILER_KERNELS_ATTENTIONMASK_H
 
 #include "compiler/Graph/Graph.h"
-#include "compiler/Kernels/PointEmitter.h"
+#include "compiler/Kernels/KernelFunction.h"
 
 namespace weft {
 
-/// Scale one key's `scores`, one vector per lane group of queries, and hide what the mask
-/// and causality of `op` hide. `index` is the scores' (batch..., query, key), the queries
-/// in the lanes of `point`.
-llvm::SmallVector<mlir::Value> maskScores(AttentionOp op, PointEmitter &point,
-                                          llvm::ArrayRef<mlir::AffineExpr> index,
-                                          llvm::ArrayRef<mlir::Value> scores);
+class AttentionMask {
+public:
+  /// `index` is that of the scores, (batch..., query, key); the loop variables `query` and
+  /// `key` stand in it. `point` is at a block of queries, with the queries in its lanes.
+  AttentionMask(AttentionOp op, PointEmitter &point, llvm::ArrayRef<mlir::AffineExpr> index,
+                unsigned query, unsigned key);
+
+  bool exists() const { return static_cast<bool>(mask); }
+  /// Copied as 0 where it keeps a key and -inf where it hides it.
+  bool isBoolean() const { return boolean; }
+  /// Reserve scratch for `keys` keys.
+  void reserve(KernelFunction &kernel, mlir::VectorType type, int64_t keys, int64_t lanes);
+
+  /// Copy that of `width` keys from the point's key on, of which the first `valid` count, to
+  /// row `slot` of the scratch and behind it.
+  void copy(mlir::Value slot, int64_t valid);
+  /// That of the key in row `slot`, for the lanes of vector `group` of the block.
+  mlir::Value load(mlir::Value slot, int64_t group);
+
+private:
+  mlir::Value emit();
+  mlir::Value address(mlir::Value slot, mlir::Value lane);
+
+  mlir::Value mask;
+  PointEmitter &point;
+  llvm::SmallVector<mlir::AffineExpr> index;
+  unsigned query, key;
+  bool boolean = false;
+  bool shared = false; ///< by all queries of the block
+  mlir::VectorType type;
+  mlir::Value scratch; ///< [key] if shared, else [key][lane]
+  int64_t lanes = 1;
+};
 
 } // namespace weft
 

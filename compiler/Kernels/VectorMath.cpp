@@ -32,10 +32,11 @@ namespace {
 /// Vector arithmetic at one place, on vectors of one type.
 class VectorCode {
 public:
-  VectorCode(Operation *op, VectorType type)
-      : b(op->getLoc(), op), type(type), intType(type.clone(b.getI32Type())) {}
+  VectorCode(ImplicitLocOpBuilder builder, VectorType type)
+      : b(builder), type(type), intType(type.clone(b.getI32Type())) {}
 
   Value exp(Value x);
+  Value powerOfTwo(Value x);
   Value expm1(Value x);
   Value log(Value x);
   Value log1p(Value x);
@@ -88,7 +89,7 @@ private:
   Value shiftRight(Value x, int32_t by) { return arith::ShRSIOp::create(b, x, constant(by)); }
   Value shiftLeft(Value x, int32_t by) { return arith::ShLIOp::create(b, x, constant(by)); }
   /// The float 2^(k - bias), where the low bits of `biased` are k.
-  Value powerOfTwo(Value biased) { return fromBits(shiftLeft(biased, mantissaBits)); }
+  Value scaleOf(Value biased) { return fromBits(shiftLeft(biased, mantissaBits)); }
 
   // Ordered: false for NaN.
   Value less(Value x, Value y) { return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, y); }
@@ -131,7 +132,7 @@ Value VectorCode::expOfReduced(Value r) {
 
 Value VectorCode::expInRange(Value x) {
   auto [biased, r] = reduce(x, exponentBias);
-  return mul(expOfReduced(r), powerOfTwo(biased));
+  return mul(expOfReduced(r), scaleOf(biased));
 }
 
 Value VectorCode::exp(Value x) {
@@ -142,7 +143,17 @@ Value VectorCode::exp(Value x) {
   auto [biased, r] = reduce(x, 2 * exponentBias);
   Value half = shiftRight(biased, 1);
   Value rest = subInt(biased, half);
-  return mul(mul(expOfReduced(r), powerOfTwo(half)), powerOfTwo(rest));
+  return mul(mul(expOfReduced(r), scaleOf(half)), scaleOf(rest));
+}
+
+Value VectorCode::powerOfTwo(Value x) {
+  // From the bound downwards the scale is zero.
+  x = atLeast(x, -exponentBias);
+  Value shift = constant(integerShift + exponentBias);
+  Value shifted = add(x, shift);
+  Value r = sub(x, sub(shifted, shift)); // exact
+  Value power = fma(polynomial(vector_math::exp2Tail, r), r, constant(1.0f));
+  return mul(power, scaleOf(bitsOf(shifted)));
 }
 
 Value VectorCode::expm1(Value x) {
@@ -151,7 +162,7 @@ Value VectorCode::expm1(Value x) {
   auto [biased, r] = reduce(clamped, exponentBias - 1);
   Value tail = polynomial(vector_math::expm1Tail, r);
   Value reduced = fma(tail, mul(r, r), r);
-  Value scale = powerOfTwo(biased);
+  Value scale = scaleOf(biased);
   Value halved = fma(scale, reduced, sub(scale, constant(0.5f)));
   // Zeros keep their sign.
   return select(equal(x, constant(0.0f)), x, mul(halved, constant(2.0f)));
@@ -196,7 +207,7 @@ Value VectorCode::log1p(Value x) {
   // 1 + x rounded serves to find the exponent; f is made from x itself and rounds once.
   auto [exponent, bits] = exponentOf(add(x, constant(1.0f)));
   // 2^-exponent may be denormal, 4 times that is not.
-  Value fourfold = powerOfTwo(subInt(constant(exponentBias + 2), exponent));
+  Value fourfold = scaleOf(subInt(constant(exponentBias + 2), exponent));
   Value scale = mul(fourfold, constant(0.25f));
   Value f = fma(x, scale, sub(scale, constant(1.0f)));
   Value log = withPole(x, -1.0f, logOfParts(toFloat(exponent), f));
@@ -234,7 +245,7 @@ static Value expand(Operation *op) {
   auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
   if (!type || !type.getElementType().isF32())
     return {};
-  VectorCode code(op, type);
+  VectorCode code(ImplicitLocOpBuilder(op->getLoc(), op), type);
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](math::ExpOp exp) { return code.exp(exp.getOperand()); })
       .Case([&](math::ExpM1Op expm1) { return code.expm1(expm1.getOperand()); })
@@ -252,4 +263,9 @@ void weft::expandVectorMath(func::FuncOp kernel) {
       op->erase();
     }
   });
+}
+
+Value weft::emitPowerOfTwo(OpBuilder &builder, Location loc, Value x) {
+  VectorCode code(ImplicitLocOpBuilder(loc, builder), cast<VectorType>(x.getType()));
+  return code.powerOfTwo(x);
 }

@@ -38,7 +38,7 @@ func.func private @heads(%x: tensor<1x4x16xf32>, %y: tensor<1x4x16xf32>)
 // Lanes behind the one query would fall on other heads where the dims are merged; the result
 // itself is stored too.
 // CHECK-LABEL: func.func private @merged(
-// CHECK-COUNT-2: scf.if
+// CHECK-COUNT-2: vector.maskedstore
 // CHECK: return
 func.func private @merged(%q: tensor<1x2x1x8xf32>, %k: tensor<1x2x4x8xf32>)
     -> (tensor<1x2x1x8xf32>, tensor<1x16xf32>) attributes {weft.kernel = "attention"} {
