@@ -26,12 +26,14 @@ LogicalResult StageRunner::run(ModuleOp module, StringRef last) {
     return emitError(module.getLoc()) << llvm::toString(remaining.takeError());
   if (failed(dump(module, first)))
     return failure();
+  OwningOpRef<ModuleOp> graph = module.clone(); // a failed pass leaves anything behind
   for (const Stage &stage : *remaining) {
     if (cancelled && *cancelled)
       return emitError(module.getLoc()) << "cancelled before stage '" << stage.name << "'";
     auto start = std::chrono::steady_clock::now();
     if (failed(runStage(module, stage)))
-      return failure();
+      return emitError(module.getLoc()) << "cannot reach stage '" << stage.name
+                                        << "'; to reproduce: " << reproduce(*graph, stage);
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     seconds.emplace_back(stage.name, elapsed.count());
     if (failed(dump(module, stage)))
@@ -61,15 +63,26 @@ static std::string writeReproducer(ModuleOp before, PassManager &pm) {
   return ("weft-opt --run-reproducer " + path).str();
 }
 
-LogicalResult StageRunner::runStage(ModuleOp module, const Stage &stage) {
+LogicalResult StageRunner::runStage(ModuleOp module, const Stage &stage) const {
   PassManager pm(module.getContext(), ModuleOp::getOperationName());
   pm.enableVerifier(verifyEachPass);
   stage.build(pm, settings);
-  OwningOpRef<ModuleOp> before = module.clone(); // a failed pass leaves anything behind
-  if (succeeded(pm.run(module)))
-    return success();
-  return emitError(module.getLoc()) << "cannot reach stage '" << stage.name
-                                    << "'; to reproduce: " << writeReproducer(*before, pm);
+  return pm.run(module);
+}
+
+/// Brings `graph` to where `failing` began, by the stages that have succeeded once, and writes
+/// that down. Returns the command that reproduces the failure.
+std::string StageRunner::reproduce(ModuleOp graph, const Stage &failing) const {
+  {
+    // What these stages have to say has been said.
+    ScopedDiagnosticHandler silent(graph.getContext(), [](Diagnostic &) { return success(); });
+    for (const Stage *stage = stages().begin() + 1; stage != &failing; ++stage)
+      if (failed(runStage(graph, *stage)))
+        return "no reproducer: stage '" + stage->name.str() + "' fails the second time";
+  }
+  PassManager pm(graph.getContext(), ModuleOp::getOperationName());
+  failing.build(pm, settings);
+  return writeReproducer(graph, pm);
 }
 
 LogicalResult StageRunner::dump(ModuleOp module, const Stage &stage) const {

@@ -22,7 +22,8 @@ public:
   llvm::LogicalResult run(mlir::ModuleOp module, llvm::StringRef last);
 
 private:
-  llvm::LogicalResult runStage(mlir::ModuleOp module, const Stage &stage);
+  llvm::LogicalResult runStage(mlir::ModuleOp module, const Stage &stage) const;
+  std::string reproduce(mlir::ModuleOp graph, const Stage &failing) const;
   llvm::LogicalResult dump(mlir::ModuleOp module, const Stage &stage) const;
 
   StageSettings settings;

@@ -31,7 +31,7 @@ FailureOr<FusionGraph> FusionGraph::build(func::FuncOp entry) {
 
 const IterationStructure *FusionGraph::getStructure(Operation *op) const {
   auto it = structures.find(op);
-  return it == structures.end() ? nullptr : &it->second;
+  return it == structures.end() ? nullptr : it->second.get();
 }
 
 ArrayRef<Operation *> FusionGraph::getProducers(Operation *node) const {
@@ -52,7 +52,7 @@ LogicalResult FusionGraph::describe(Block &block) {
   for (auto [position, op] : llvm::enumerate(block)) {
     positions[&op] = position;
     if (std::optional<IterationStructure> structure = getIterationStructure(&op))
-      structures.try_emplace(&op, std::move(*structure));
+      structures[&op] = std::make_unique<IterationStructure>(std::move(*structure));
     else if (isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
       return op.emitOpError("expected a primitive op of static shape, ahead of fusion");
   }

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
+#include <memory>
 
 namespace weft {
 
@@ -56,7 +57,7 @@ private:
   void connect(mlir::Block &block);
   bool escapes(mlir::Value value, const llvm::SmallPtrSetImpl<mlir::Operation *> &kernel) const;
 
-  llvm::DenseMap<mlir::Operation *, IterationStructure> structures;
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<IterationStructure>> structures;
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
   llvm::SmallVector<mlir::Operation *> nodes;
   /// Ops whose result must lie in memory.

@@ -152,10 +152,10 @@ def _order(value: torch.Tensor) -> list[int] | None:
     """Dims from outermost to innermost, None if the strides are no dense permutation."""
     if value.layout != torch.strided:
         raise Unsupported(f"an input of layout {value.layout}")
-    # Dims of size 1 have any stride; they keep their place.
-    order = sorted(range(value.dim()), key=lambda d: -value.stride(d) if value.shape[d] > 1 else 0)
     if value.is_contiguous():
         return list(range(value.dim()))
+    # Dims of size 1 have any stride; they keep their place.
+    order = sorted(range(value.dim()), key=lambda d: -value.stride(d) if value.shape[d] > 1 else 0)
     step = 1
     for dim in sorted(order, key=lambda d: value.stride(d)):
         if value.shape[dim] != 1:

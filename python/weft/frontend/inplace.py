@@ -14,7 +14,7 @@ import torch
 
 from weft.frontend.fallback import flatten_results
 
-_NORMS = ("aten.batch_norm.default", "aten.instance_norm.default")
+_NORMS = (torch.ops.aten.batch_norm.default, torch.ops.aten.instance_norm.default)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -56,7 +56,7 @@ def _mutates(node: torch.fx.Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
     # Their schemas do not say that they write running statistics when training.
-    if str(node.target) in _NORMS:
+    if node.target in _NORMS:
         return bool(node.args[3] is not None and node.args[5])
     return node.target._schema.is_mutable
 

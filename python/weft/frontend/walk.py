@@ -35,7 +35,7 @@ _STATIC_CHECKS = frozenset(
         "sym_constrain_range_for_size",
     )
 )
-_RUN_TIME_CHECKS = frozenset({"aten._assert_async.default", "aten._assert_async.msg"})
+_RUN_TIME_CHECKS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
 # A decomposition of a decomposition of ... : deeper than this is a loop.
 _MAX_DEPTH = 8
 # PyTorch's own kernel is better than a longer decomposition.
@@ -87,7 +87,7 @@ class Walk:
         name = str(node.target)
         if name in _STATIC_CHECKS:
             return None
-        if name in _RUN_TIME_CHECKS:
+        if node.target in _RUN_TIME_CHECKS:
             message = args[1] if len(args) > 1 else "assertion failed"
             return self.builder.check(
                 args[0] if args[0].dtype == torch.bool else self.builder.compare("ne", args[0], 0),
@@ -98,7 +98,7 @@ class Walk:
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Unsupported(f"{name} is no tensor op", self.graph.location)
         op = out_of_place(node.target) or node.target
-        values = self._lower(op, self._site(node, live), args, kwargs, depth)
+        values = self._lower(op, self._site(node, name, live), args, kwargs, depth)
         return values[0] if isinstance(node.meta["val"], torch.Tensor) else values
 
     def _arguments(self, arguments: Any, env: dict[torch.fx.Node, Any]) -> Any:
@@ -111,21 +111,19 @@ class Walk:
 
         return torch.fx.node.map_aggregate(arguments, value_of)
 
-    def _site(self, node: torch.fx.Node, live: set[torch.fx.Node]) -> Site:
+    def _site(self, node: torch.fx.Node, name: str, live: set[torch.fx.Node]) -> Site:
         results = flatten_results(node.meta["val"])
         for result in results:
             if not isinstance(result, torch.Tensor):
-                raise Unsupported(f"{node.target} gives no tensor", self.graph.location)
+                raise Unsupported(f"{name} gives no tensor", self.graph.location)
             if any(isinstance(size, torch.SymInt) for size in result.shape):
-                raise Unsupported(
-                    f"a size that {node.target} gives depends on data", self.graph.location
-                )
+                raise Unsupported(f"a size that {name} gives depends on data", self.graph.location)
         if isinstance(node.meta["val"], torch.Tensor):
             used = frozenset({0})
         else:
             readers = [user for user in node.users if user in live]
             used = frozenset(user.args[1] for user in readers if user.target is operator.getitem)
-        return Site(self.builder, str(node.target), results, used)
+        return Site(self.builder, name, results, used)
 
     def _region(self, name: str, args: list[Any]) -> Any:
         """The body of a region, in place of the op that holds it."""
@@ -244,7 +242,7 @@ def _live(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     live: set[torch.fx.Node] = set()
     for node in reversed(graph.nodes):
         random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-        kept = node.op == "output" or random or str(node.target) in _RUN_TIME_CHECKS
+        kept = node.op == "output" or random or node.target in _RUN_TIME_CHECKS
         if kept or node in live:
             live.add(node)
             live.update(node.all_input_nodes)
