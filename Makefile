@@ -9,12 +9,13 @@ RUN := $(BIN)/python
 say = @echo "weft: $(strip $(1))"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench chart test-bench docs build lint lint-code format tidy debug clean
+.PHONY: help demo test bench overhead chart test-bench docs build lint lint-code format tidy debug clean
 
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
 	@echo "make test    build, then every test and lint"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
+	@echo "make overhead  the time of an empty call, compile times, memory"
 	@echo "make chart   the README's chart from benchmarks/results (RESULTS=....json)"
 	@echo "make docs    the ops and passes, as Markdown, into build/docs"
 	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
@@ -71,6 +72,10 @@ bench: build .venv/stamp-bench
 	@mkdir -p $(dir $(RESULTS))
 	@$(RUN) -m benchmarks.run --output $(RESULTS) $(BENCH_ARGS)
 	@$(RUN) -m benchmarks.chart $(RESULTS) $(RESULTS:.json=.svg)
+
+overhead: build .venv/stamp-bench
+	$(call say,measuring what Weft costs beside the programs)
+	@$(RUN) -m benchmarks.overhead
 
 chart: .venv/stamp-bench
 	$(call say,drawing $(RESULTS) into the README)

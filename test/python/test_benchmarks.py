@@ -6,10 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks import schedules
+import torch
+from benchmarks import overhead, schedules
 from benchmarks.run import Model, parse
 from rich.console import Console
 
+from weft.benchmark.case import Case
 from weft.benchmark.results import (
     ModelResult,
     RunResult,
@@ -141,3 +143,23 @@ def test_table_of_schedules():
     printed = text(schedules.table_of(found))
     assert "another emitter" in printed and "2.000" in printed
     assert "geometric mean 1.414, worst 2.000 at 4x5x6" in printed
+
+
+def test_overhead_is_shown_beside_its_limit():
+    lines = [
+        overhead.Line("a call", limit=2, value=1.5437, unit="µs"),
+        overhead.Line("growth", limit=1.2, value=1.3, unit="×"),
+    ]
+    call, growth = (line for line in text(overhead.table(lines)).splitlines() if "│" in line)
+    assert "1.54 µs" in call and "missed" not in call
+    assert "1.3 ×" in growth and "missed" in growth
+
+
+def test_overhead_of_a_compilation(monkeypatch, tmp_path):
+    case = Case("small", torch.nn.Linear(3, 4).eval(), (torch.randn(2, 3),))
+    monkeypatch.setitem(overhead.CASES, "small", lambda: case)
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    cold = overhead.compile_case("small")
+    assert 0 < cold.ready < cold.first_result and cold.again > 0
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    assert overhead.compile_case("small").again is None  # found, not compiled

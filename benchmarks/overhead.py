@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m benchmarks.overhead [GROUP...]`: what Weft costs beside the program itself.
+
+The least time of a call, how long programs take to compile, with an empty cache and a warm
+one, how that grows with the layers, and how much memory it takes; each beside its limit. Every
+measurement has a process of its own. torch.export's part does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import timeit
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+import weft
+from weft import _core
+from weft.benchmark.case import Case
+from weft.builds import Options
+from weft.capture import Given
+from weft.signature import describe
+from weft.specialize import Specialized, specialize
+
+_TIME_CALL = Path(_core.__file__).parents[2] / "benchmarks/weft-time-call"
+_COMPILATIONS = 5
+_MEBI = 1 << 20
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure: value and limit in `unit`."""
+
+    what: str
+    limit: float
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Of one program in one process, in seconds from the captured graph: until the program was
+    `ready`, until its `first_result`, and `again`, the least of a few with empty caches after
+    that (none with a warm one). peak: bytes that the process grew by, at most."""
+
+    ready: float
+    first_result: float
+    again: float | None
+    peak: int
+
+
+# In a process of their own.
+
+
+def bert(layers: int) -> Case:
+    from transformers import BertConfig, BertModel
+
+    model = BertModel(BertConfig(num_hidden_layers=layers)).eval()
+    return Case(f"BERT of {layers} layers", model, (torch.randint(30_522, (1, 128)),))
+
+
+def resnet50() -> Case:
+    from benchmarks.models import resnet50
+
+    return resnet50()
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "bert": lambda: bert(12),
+    "bert-48": lambda: bert(48),
+    "resnet50": resnet50,
+}
+
+
+@torch.no_grad()
+def compile_case(name: str) -> Compilation:
+    """With the cache of WEFT_CACHE_DIR, then a few times with empty ones."""
+    case = CASES[name]()
+    program = torch.export.export(case.module, case.args)
+    resident = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", "ascii")  # the peak is that from now on
+    start = perf_counter()
+    made = _specialize(program, case)
+    ready = perf_counter() - start
+    done, _ = made.core.call(case.args, {})
+    first_result = perf_counter() - start
+    if not done:
+        raise RuntimeError(f"PyTorch runs {case.title}")
+    peak = _status("VmHWM") - resident
+    again = None if made.build.cached else min(_compile_anew(program, case))
+    return Compilation(ready, first_result, again, peak)
+
+
+def _specialize(program: torch.export.ExportedProgram, case: Case) -> Specialized:
+    captured = Given(program).capture(case.args, {})
+    return specialize(captured, describe(case.args, {}), Options())
+
+
+def _compile_anew(program: torch.export.ExportedProgram, case: Case) -> Iterator[float]:
+    for _ in range(_COMPILATIONS):
+        with tempfile.TemporaryDirectory() as cache:
+            os.environ["WEFT_CACHE_DIR"] = cache
+            start = perf_counter()
+            _specialize(program, case)
+            yield perf_counter() - start
+
+
+def _status(name: str) -> int:
+    """Bytes of this process, by the kernel's name for them."""
+    for line in Path("/proc/self/status").read_text("ascii").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(name)
+
+
+@torch.no_grad()
+def time_call() -> dict[str, float]:
+    """Seconds of a call of `x + 1` on one element: from Python, and from C++."""
+    compiled, x = weft.compile(lambda x: x + 1), torch.zeros(1)
+    compiled(x)
+    calls = 20_000
+    python = min(timeit.repeat(lambda: compiled(x), number=calls, repeat=20)) / calls
+    artifact = str(compiled.artifact_path)
+    done = subprocess.run([_TIME_CALL, artifact], check=True, capture_output=True, text=True)
+    return {"python": python, "cpp": float(done.stdout) * 1e-9}
+
+
+# In the parent.
+
+
+def calls() -> Iterator[Line]:
+    seconds = _in_process("call")
+    yield Line("x + 1 on one element, called from Python", 2, seconds["python"] * 1e6, "µs")
+    yield Line("the same, called from C++", 100, seconds["cpp"] * 1e9, "ns")
+
+
+def compilations() -> Iterator[Line]:
+    for name, title, limit in (("bert", "BERT-base", 3), ("resnet50", "ResNet-50", 4)):
+        with tempfile.TemporaryDirectory() as cache:
+            cold, warm = (Compilation(**_in_process(name, cache)) for _ in range(2))
+        yield Line(f"{title}, empty cache: to the first result", limit, cold.first_result, "s")
+        yield Line(f"{title}, warm cache: until it is ready", 50, warm.ready * 1e3, "ms")
+        yield Line(f"{title}: memory that compiling adds", 600, cold.peak / _MEBI, "MiB")
+
+
+def growth() -> Iterator[Line]:
+    few, many = (Compilation(**_in_process(name)).again for name in ("bert", "bert-48"))
+    yield Line("BERT of 48 layers over one of 12, compiling", 1.2, many / few, "×")
+
+
+GROUPS = {"calls": calls, "compilations": compilations, "growth": growth}
+
+
+def _in_process(measurement: str, cache: str | None = None) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as empty:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.overhead", "--measure", measurement],
+            env={**os.environ, "WEFT_CACHE_DIR": cache or empty},
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table(lines: list[Line]) -> Table:
+    made = Table("what", "limit", "measured", "", title="Weft's own cost")
+    for line in lines:
+        verdict = "" if line.value <= line.limit else "missed"
+        limit, value = (f"{number:.3g} {line.unit}" for number in (line.limit, line.value))
+        made.add_row(line.what, limit, value, verdict)
+    return made
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition(": ")[2].partition("\n")[0])
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"among {', '.join(GROUPS)}")
+    parser.add_argument("--measure", choices=["call", *CASES], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure == "call":
+        print(json.dumps(time_call()))
+    elif options.measure is not None:
+        print(json.dumps(asdict(compile_case(options.measure))))
+    else:
+        if unknown := set(options.groups) - set(GROUPS):
+            parser.error(f"expected groups among {', '.join(GROUPS)}, found {sorted(unknown)}")
+        lines = [line for group in options.groups or GROUPS for line in GROUPS[group]()]
+        Console().print(table(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
