@@ -31,6 +31,7 @@ public:
   }
 
 private:
+  void chooseTile();
   void emitTile(int64_t tileRows, int64_t tileColumns);
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
 
@@ -87,15 +88,37 @@ LogicalResult DotProduct::match() {
   roots = *found;
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   width = kernel.target.lanes(element.getIntOrFloatBitWidth());
-  columns = std::min<int64_t>(8, space.extent(column));
-  int64_t most = kernel.target.vectorRegisters >= 32 ? 3 : 1;
-  rows = row ? std::min(most, space.extent(*row)) : 1;
-  // Besides the sums, registers hold a vector of each row and one of a column.
+  chooseTile();
   constexpr int64_t mostChains = 8;
   int64_t sums = rows * columns, registers = kernel.target.vectorRegisters - rows - 1;
   int64_t vectors = space.extent(depth) / width;
   chains = std::max<int64_t>(1, std::min({mostChains, registers / sums, vectors}));
   return success();
+}
+
+/// The tile in registers of least cost: its multiply-adds or its loads, whichever are more,
+/// and a little for each load. What is left of the rows makes a smaller tile.
+void DotProduct::chooseTile() {
+  int64_t columnCount = space.extent(column), rowCount = row ? space.extent(*row) : 1;
+  auto tileCost = [&](int64_t tileRows, int64_t tileColumns) {
+    int64_t loads = tileRows + tileColumns;
+    return double(std::max(tileRows * tileColumns, loads)) + 0.1 * double(loads);
+  };
+  double bestCost = std::numeric_limits<double>::max();
+  for (int64_t wide = std::min<int64_t>(8, columnCount); wide >= 1; --wide) {
+    // Besides the sums, registers hold a vector of each row and one of a column.
+    int64_t tall = (kernel.target.vectorRegisters - 1) / (wide + 1);
+    tall = std::min(tall, rowCount);
+    int64_t rest = rowCount % tall;
+    double cost = double(rowCount / tall) * tileCost(tall, wide);
+    cost += rest ? tileCost(rest, wide) : 0;
+    cost *= double(llvm::divideCeil(columnCount, wide));
+    if (cost < bestCost) {
+      bestCost = cost;
+      rows = tall;
+      columns = wide;
+    }
+  }
 }
 
 void DotProduct::emit(bool serial) {

@@ -83,13 +83,24 @@ static bool canPackWeights(func::FuncOp function) {
   });
 }
 
+/// Whether one linear layer alone would have to pay for moving tokens into blocks and back.
+static bool hasOneLinear(func::FuncOp function) {
+  if (!function.getOps<AttentionOp>().empty())
+    return false;
+  int64_t count = llvm::count_if(function.front(), [](Operation &op) {
+    auto dot = dyn_cast<DotGeneralOp>(op);
+    return isa<MultiDotOp>(op) || (dot && dot.getLhsBatch().empty());
+  });
+  return count == 1;
+}
+
 namespace {
 
 class LayoutChooser {
 public:
   LayoutChooser(func::FuncOp function, int64_t lanes)
       : function(function), lanes(lanes), builder(function.getContext()),
-        packsWeights(canPackWeights(function)) {}
+        packsWeights(canPackWeights(function)), isOneLinear(hasOneLinear(function)) {}
 
   /// Returns the number of relayouts inserted.
   int64_t run() {
@@ -134,6 +145,7 @@ private:
   int64_t lanes;
   OpBuilder builder;
   bool packsWeights; ///< into blocks of columns, so that tokens stay row-major
+  bool isOneLinear;
   llvm::DenseMap<std::pair<Value, Attribute>, Value> moved;
   int64_t relayouts = 0;
 };
@@ -191,6 +203,11 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     require(op, 0, nullptr);
     for (auto [index, weight] : llvm::enumerate(rhs))
       require(op, index + 1, choosePackedLayout(tensorType(weight), 1 - rhsContract[0], lanes));
+    return;
+  }
+  bool alongRows = llvm::equal(rhsContract, ArrayRef<int64_t>{1});
+  if (isOneLinear && alongRows && !isTiled(layoutOf(lhs)) && dotProductsCostLess(lhsType, lanes)) {
+    visitRowMajor(op);
     return;
   }
   require(op, 0, layout);

@@ -11,6 +11,11 @@ namespace weft {
 /// tokens do not fill a vector of `lanes`.
 LayoutAttr chooseTokenLayout(mlir::RankedTensorType type, int64_t lanes);
 
+/// Whether a linear layer of (..., tokens, features) row-major tokens, alone in its program, is
+/// better computed by dot products along the features: few tokens leave much of a block to
+/// padding, and nothing but this layer would pay for the relayouts.
+bool dotProductsCostLess(mlir::RankedTensorType type, int64_t lanes);
+
 /// Blocks of columns for a matrix that is summed along the other dim: vectors run along a
 /// block, as (columns / block, rows, block) in memory.
 LayoutAttr choosePackedLayout(mlir::RankedTensorType matrix, int64_t columnDim, int64_t lanes);

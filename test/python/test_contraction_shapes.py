@@ -42,6 +42,19 @@ def test_linear(depth: int) -> None:
         assert error <= 2 * (theirs - twin).abs().max() + 1e-6
 
 
+@pytest.mark.parametrize("isa", ["avx2", "native"])
+@pytest.mark.parametrize("tokens, depth", [(17, 768), (33, 1040), (50, 3072), (130, 800)])
+def test_one_layer_of_few_tokens(tokens: int, depth: int, isa: str) -> None:
+    torch.manual_seed(tokens)
+    module = torch.nn.Sequential(torch.nn.Linear(depth, 515), torch.nn.GELU()).eval()
+    x = torch.randn(2, tokens, depth)
+    with torch.no_grad():
+        results = [weft.compile(module, threads=n, isa=isa)(x) for n in (1, 2)]
+        eager, twin = module(x), module.double()(x.double())
+    assert torch.equal(*results)
+    assert (results[0] - twin).abs().max() <= 2 * (eager - twin).abs().max()
+
+
 class Projections(torch.nn.Module):
     """x @ W with W as (in, out): tokens in blocks, a page between the steps of a sum."""
 

@@ -250,3 +250,35 @@ func.func @large(%x: tensor<64x784xf32> {weft.kind = "input"}, %w: tensor<1024x7
   %1 = weft.dot_general %0, %v batch [] x [] contract [1] x [1] : tensor<64x1024xf32>, tensor<10x1024xf32> -> tensor<64x10xf32>
   return %1 : tensor<64x10xf32>
 }
+
+// -----
+
+// One layer alone, of tokens that would leave half of a block to padding: dot products.
+// CHECK-LABEL: func.func @few_tokens(
+// CHECK-NOT: weft.relayout
+// CHECK: return
+func.func @few_tokens(%x: tensor<17x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<17x768xf32> {
+  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<17x768xf32>, tensor<768x768xf32> -> tensor<17x768xf32>
+  return %y : tensor<17x768xf32>
+}
+
+// -----
+
+// Whole blocks of tokens pay for their relayouts.
+// CHECK-LABEL: func.func @whole_blocks(
+// CHECK-COUNT-2: weft.relayout
+func.func @whole_blocks(%x: tensor<64x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<64x768xf32> {
+  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x768xf32>, tensor<768x768xf32> -> tensor<64x768xf32>
+  return %y : tensor<64x768xf32>
+}
+
+// -----
+
+// Two layers share the relayouts at the ends.
+// CHECK-LABEL: func.func @two_layers(
+// CHECK-COUNT-2: weft.relayout
+func.func @two_layers(%x: tensor<17x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<17x768xf32> {
+  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<17x768xf32>, tensor<768x768xf32> -> tensor<17x768xf32>
+  %z = weft.dot_general %y, %w batch [] x [] contract [1] x [1] : tensor<17x768xf32>, tensor<768x768xf32> -> tensor<17x768xf32>
+  return %z : tensor<17x768xf32>
+}
