@@ -31,7 +31,8 @@ public:
 private:
   void joinProducers(Operation *node);
   void joinSiblings();
-  bool tryMerge(unsigned into, unsigned from, InputAlignment alignment);
+  bool tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments);
+  bool hasDomain(const KernelBody &body, Operation *anchor, InputAlignment alignment) const;
   bool fitsAnchor(const KernelBody &body, Operation *anchor) const;
   bool hasReduction(unsigned group) const;
 
@@ -77,9 +78,8 @@ void Grouping::joinProducers(Operation *node) {
     return graph.getPosition(a) > graph.getPosition(b);
   });
   for (Operation *producer : producers)
-    if (graph.getStructure(producer) && groupOf[producer] != groupOf[node] &&
-        !tryMerge(groupOf[producer], groupOf[node], InputAlignment::Free))
-      tryMerge(groupOf[producer], groupOf[node], InputAlignment::Shared);
+    if (graph.getStructure(producer) && groupOf[producer] != groupOf[node])
+      tryMerge(groupOf[producer], groupOf[node], {InputAlignment::Free, InputAlignment::Shared});
 }
 
 bool Grouping::hasReduction(unsigned group) const {
@@ -105,7 +105,8 @@ void Grouping::joinSiblings() {
       }
 }
 
-bool Grouping::tryMerge(unsigned into, unsigned from, InputAlignment alignment) {
+/// Tries the alignments of inputs one after the other.
+bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments) {
   if (groups[into].anchor && groups[from].anchor)
     return false;
   KernelGroup merged = groups[into];
@@ -121,11 +122,9 @@ bool Grouping::tryMerge(unsigned into, unsigned from, InputAlignment alignment) 
     return false;
   if (merged.anchor && !fitsAnchor(body, merged.anchor))
     return false;
-  FailureOr<KernelDomain> domain = inferKernelDomain(graph, body, merged.anchor, alignment);
-  if (failed(domain))
-    return false;
-  if (domain->hasReduction && domain->yieldsRows && domain->gridSize < kFewGridPoints &&
-      domain->rowSize >= kManyRowElements)
+  if (llvm::none_of(alignments, [&](InputAlignment alignment) {
+        return hasDomain(body, merged.anchor, alignment);
+      }))
     return false;
   if (!order.merge(into, from, [&](unsigned group, llvm::function_ref<void(unsigned)> visit) {
         for (Operation *node : groups[group].nodes)
@@ -139,6 +138,14 @@ bool Grouping::tryMerge(unsigned into, unsigned from, InputAlignment alignment) 
   groups[from] = KernelGroup();
   groups[into] = std::move(merged);
   return true;
+}
+
+bool Grouping::hasDomain(const KernelBody &body, Operation *anchor,
+                         InputAlignment alignment) const {
+  FailureOr<KernelDomain> domain = inferKernelDomain(graph, body, anchor, alignment);
+  return succeeded(domain) &&
+         !(domain->hasReduction && domain->yieldsRows && domain->gridSize < kFewGridPoints &&
+           domain->rowSize >= kManyRowElements);
 }
 
 static bool isRowMajor(Value value) { return !layoutOf(cast<RankedTensorType>(value.getType())); }
