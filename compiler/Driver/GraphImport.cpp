@@ -44,10 +44,11 @@ public:
 
 private:
   LogicalResult readVersion(const json::Object &graph);
-  LogicalResult readLocations(const json::Object &graph);
+  LogicalResult readLocations(const json::Object &graph, size_t nodes);
+  LogicalResult readLines(const json::Array &entries);
   LogicalResult createEntry(const json::Object &graph);
   FailureOr<RankedTensorType> readInput(const json::Object &input, size_t number);
-  LogicalResult readNode(const json::Object &node);
+  LogicalResult readNode(const json::Object &node, size_t number);
   LogicalResult readOperands(const json::Object &node, OperationState &state);
   void locateInput(Value value);
   LogicalResult readTypes(const json::Object &node, OperationState &state);
@@ -69,23 +70,25 @@ private:
   Location loc;
   OwningOpRef<ModuleOp> module;
   func::FuncOp entry;
-  SmallVector<Location> locations;
+  SmallVector<Location> lines, locations; ///< of the user's source, of the nodes
   SmallVector<Value> values;
 };
 
 OwningOpRef<ModuleOp> GraphImporter::import(const json::Object &graph) {
   module = ModuleOp::create(loc);
-  if (failed(readVersion(graph)) || failed(readLocations(graph)) || failed(createEntry(graph)))
+  if (failed(readVersion(graph)))
     return nullptr;
-
   const json::Array *nodes = graph.getArray("nodes");
   if (!nodes)
     return error() << "expected an array \"nodes\"", nullptr;
+  if (failed(readLocations(graph, nodes->size())) || failed(createEntry(graph)))
+    return nullptr;
+
   for (auto [number, node] : llvm::enumerate(*nodes)) {
     where = llvm::formatv("node {0}", number);
     if (!node.getAsObject())
       return error() << "expected an object", nullptr;
-    if (failed(readNode(*node.getAsObject())))
+    if (failed(readNode(*node.getAsObject(), number)))
       return nullptr;
   }
   if (failed(readOutputs(graph)) || failed(verify(*module)))
@@ -101,12 +104,36 @@ LogicalResult GraphImporter::readVersion(const json::Object &graph) {
   return version ? diagnostic << *version : diagnostic << "none";
 }
 
-/// ["file.py", 12, "function"] becomes "function"("file.py":12:0).
-LogicalResult GraphImporter::readLocations(const json::Object &graph) {
-  const json::Array *entries = graph.getArray("locs");
-  if (!entries)
+/// {"lines": [...], "nodes": [...]}: for each node the number of its line, or null.
+LogicalResult GraphImporter::readLocations(const json::Object &graph, size_t nodes) {
+  locations.assign(nodes, builder.getUnknownLoc());
+  if (!graph.get("locs"))
     return success();
-  for (const json::Value &entry : *entries) {
+  const json::Object *table = graph.getObject("locs");
+  const json::Array *entries = table ? table->getArray("lines") : nullptr;
+  const json::Array *numbers = table ? table->getArray("nodes") : nullptr;
+  if (!entries || !numbers)
+    return error() << "expected \"locs\" to be an object with arrays \"lines\" and \"nodes\"";
+  if (failed(readLines(*entries)))
+    return failure();
+  if (numbers->size() != nodes)
+    return error() << "expected a location for each of " << nodes << " nodes, found "
+                   << numbers->size();
+  for (auto [location, number] : llvm::zip_equal(locations, *numbers)) {
+    if (number.getAsNull())
+      continue;
+    std::optional<int64_t> index = number.getAsInteger();
+    if (!index || *index < 0 || *index >= static_cast<int64_t>(lines.size()))
+      return error() << "expected the number of a line below " << lines.size() << ", found "
+                     << llvm::formatv("{0}", number).str();
+    location = lines[*index];
+  }
+  return success();
+}
+
+/// ["file.py", 12, "function"] becomes "function"("file.py":12:0).
+LogicalResult GraphImporter::readLines(const json::Array &entries) {
+  for (const json::Value &entry : entries) {
     const json::Array *fields = entry.getAsArray();
     std::optional<StringRef> file, function;
     std::optional<int64_t> line;
@@ -116,9 +143,9 @@ LogicalResult GraphImporter::readLocations(const json::Object &graph) {
       function = (*fields)[2].getAsString();
     }
     if (!file || !line || !function)
-      return error() << "expected location " << locations.size() << " as [file, line, function]";
-    locations.push_back(NameLoc::get(builder.getStringAttr(*function),
-                                     FileLineColLoc::get(&context, *file, *line, 0)));
+      return error() << "expected line " << lines.size() << " as [file, line, function]";
+    lines.push_back(NameLoc::get(builder.getStringAttr(*function),
+                                 FileLineColLoc::get(&context, *file, *line, 0)));
   }
   return success();
 }
@@ -184,20 +211,12 @@ FailureOr<RankedTensorType> GraphImporter::readInput(const json::Object &input, 
   return withLayout(*type, LayoutAttr::get(&context, *order, -1, 0));
 }
 
-LogicalResult GraphImporter::readNode(const json::Object &node) {
+LogicalResult GraphImporter::readNode(const json::Object &node, size_t number) {
   std::optional<StringRef> name = node.getString("op");
   if (!name)
     return error() << "expected a string \"op\"";
   where += (" (" + *name + ")").str();
-  if (const json::Value *number = node.get("loc")) {
-    std::optional<int64_t> index = number->getAsInteger();
-    if (!index || *index < 0 || *index >= static_cast<int64_t>(locations.size()))
-      return error() << "expected \"loc\" below the number of locations (" << locations.size()
-                     << ")";
-    loc = locations[*index];
-  } else {
-    loc = builder.getUnknownLoc();
-  }
+  loc = locations[number];
   if (!RegisteredOperationName::lookup(*name, &context))
     return error() << "unknown op";
 

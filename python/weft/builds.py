@@ -15,6 +15,7 @@ from typing import Any
 
 from weft import _core, errors
 from weft._build import LLVM_VERSION, WEFT_VERSION
+from weft.frontend.graph import without_locations
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,10 @@ def lower_to(graph: bytes, stage: str, options: Options) -> str:
 
 def cache_key(graph: bytes, options: Options) -> str:
     """Equal for graphs that differ in source locations only."""
-    document = json.loads(graph)
-    document.pop("locs", None)
-    for node in document["nodes"]:
-        node.pop("loc", None)
     facts = [WEFT_VERSION, LLVM_VERSION, _compiler_identity(), _cpu_flags(), asdict(options)]
-    text = json.dumps([document, facts], sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+    key = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=20)
+    key.update(without_locations(graph))
+    return key.hexdigest()
 
 
 @lru_cache

@@ -13,19 +13,19 @@ LOCATION = ["model.py", 12, "forward"]
 def graph(node, outputs=(1,)):
     return json.dumps(
         {
-            "version": 1,
+            "version": 2,
             "name": "main",
             "inputs": [
                 {"name": "x", "kind": "input", "dtype": "f32", "shape": [4, 8], "order": [0, 1]}
             ],
             "nodes": [node],
             "outputs": list(outputs),
-            "locs": [LOCATION],
+            "locs": {"lines": [LOCATION], "nodes": [0]},
         }
     ).encode()
 
 
-EXP = {"op": "weft.exp", "in": [0], "attrs": {}, "loc": 0}
+EXP = {"op": "weft.exp", "in": [0], "attrs": {}}
 
 
 def test_lower_stops_at_a_stage():
@@ -43,7 +43,7 @@ def test_compile_writes_one_complete_file(tmp_path):
 
 
 def test_an_error_names_the_line_and_leaves_no_file(tmp_path):
-    bad = graph({"op": "weft.softmax", "in": [0], "attrs": {"dim": 7}, "loc": 0})
+    bad = graph({"op": "weft.softmax", "in": [0], "attrs": {"dim": 7}})
     with pytest.raises(_compiler.CompileError, match=r"^model\.py:12: error: .*found 7$"):
         _compiler.compile(bad, str(tmp_path / "a.so"))
     assert not list(tmp_path.iterdir())

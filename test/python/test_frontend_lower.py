@@ -119,7 +119,11 @@ class Located(nn.Module):
 def test_locations_are_the_users():
     graph = json.loads(lowered_of(Located(), torch.randn(2, 3)).graph)
     _, first = inspect.getsourcelines(Located.forward)
-    found = {node["op"]: graph["locs"][node["loc"]] for node in graph["nodes"]}
+    locs = graph["locs"]
+    found = {
+        node["op"]: locs["lines"][number]
+        for node, number in zip(graph["nodes"], locs["nodes"], strict=True)
+    }
     assert found["weft.add"] == [__file__, first + 1, "forward"]
     assert found["weft.layer_norm"] == [__file__, first + 2, "forward"]
 

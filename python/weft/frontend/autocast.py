@@ -20,9 +20,7 @@ _GENERATED = re.compile(
 def switches_autocast_on(module: torch.fx.GraphModule) -> bool:
     """Whether some region of the program, at any depth, is one."""
     return any(
-        isinstance(node.target, torch._ops.HigherOrderOperator)
-        and node.target.name() == "wrap_with_autocast"
-        and node.args[2]
+        node.target is torch.ops.higher_order.wrap_with_autocast and node.args[2]
         for body in _bodies(module)
         for node in body.graph.nodes
     )

@@ -46,19 +46,19 @@ def mutates_beyond(graph: torch.fx.Graph) -> bool:
 
 
 def _mutates(node: torch.fx.Node) -> bool:
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
-        bodies = (
-            getattr(node.graph.owning_module, str(a.target), None)
-            for a in node.args
-            if isinstance(a, torch.fx.Node) and a.op == "get_attr"
-        )
-        return any(_mutates(inner) for body in bodies if body for inner in body.graph.nodes)
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if isinstance(node.target, torch._ops.OpOverload):
+        # Their schemas do not say that they write running statistics when training.
+        if node.target in _NORMS:
+            return bool(node.args[3] is not None and node.args[5])
+        return node.target._schema.is_mutable
+    if not isinstance(node.target, torch._ops.HigherOrderOperator):
         return False
-    # Their schemas do not say that they write running statistics when training.
-    if node.target in _NORMS:
-        return bool(node.args[3] is not None and node.args[5])
-    return node.target._schema.is_mutable
+    bodies = (
+        getattr(node.graph.owning_module, str(a.target), None)
+        for a in node.args
+        if isinstance(a, torch.fx.Node) and a.op == "get_attr"
+    )
+    return any(_mutates(inner) for body in bodies if body for inner in body.graph.nodes)
 
 
 def _by_storage(graph: torch.fx.Graph) -> dict[int, list[torch.fx.Node]]:

@@ -93,9 +93,9 @@ class Walk:
                 args[0] if args[0].dtype == torch.bool else self.builder.compare("ne", args[0], 0),
                 f"RuntimeError: {message}",
             )
-        if isinstance(node.target, torch._ops.HigherOrderOperator):
-            return self._region(name, args)
         if not isinstance(node.target, torch._ops.OpOverload):
+            if isinstance(node.target, torch._ops.HigherOrderOperator):
+                return self._region(name, args)
             raise Unsupported(f"{name} is no tensor op", self.graph.location)
         op = out_of_place(node.target) or node.target
         values = self._lower(op, self._site(node, name, live), args, kwargs, depth)
