@@ -53,13 +53,16 @@ def lower(
     Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
     sizes, element types outside the dialect at its border, tensors that are not on the CPU.
     """
-    views = _views(program)
+    inputs = _inputs(program)
+    views = _views(program, inputs)
     functional = _functionalised(program)
+    if functional is not program:
+        inputs = _inputs(functional)
     graph = Graph()
     walk = Walk(graph)
     sources: dict[int, InputSource] = {}
     env: dict[torch.fx.Node, Any] = {}
-    for node, source in _inputs(functional):
+    for node, source in inputs:
         env[node] = _feed(walk, node, source, name_of)
         if isinstance(env[node], Value) and source is not None:
             sources[id(env[node])] = source
@@ -94,7 +97,10 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     return made
 
 
-def _inputs(program: ExportedProgram) -> list[tuple[torch.fx.Node, InputSource | None]]:
+_Inputs = list[tuple[torch.fx.Node, InputSource | None]]
+
+
+def _inputs(program: ExportedProgram) -> _Inputs:
     """The placeholders and their sources, None for arguments that are no tensors."""
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     specs = program.graph_signature.input_specs
@@ -165,11 +171,11 @@ def _order(value: torch.Tensor) -> list[int] | None:
     return order
 
 
-def _views(program: ExportedProgram) -> list[ViewOf | None]:
+def _views(program: ExportedProgram, inputs: _Inputs) -> list[ViewOf | None]:
     """For each leaf of the returned pytree the view that it is."""
     sources = {
         node: source
-        for node, source in _inputs(program)
+        for node, source in inputs
         if source is not None and isinstance(node.meta.get("val"), torch.Tensor)
     }
     by_name = {node.name: node for node in program.graph.nodes}
