@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Contractions of few rows, bound by memory: both operands are contiguous along the
-// reduction, so vectors run along it. A block of weight rows is read once; every product
-// keeps one vector of partial sums, folded at the end.
+// reduction, so vectors run along it. A block of weight rows is read once, in chunks that
+// stay in the first-level cache while the rows of the other operand go by; every product keeps
+// vectors of partial sums, folded at the end of a chunk.
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/HorizontalSums.h"
@@ -27,12 +28,31 @@ public:
   int64_t flops() const { return shape.flops(space); }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
   SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"columns", columns}, {"rows", rows}, {"lanes", width}, {"chains", chains}};
+    return {{"columns", columns},
+            {"rows", rows},
+            {"lanes", width},
+            {"chains", chains},
+            {"chunk", chunk}};
   }
 
 private:
+  /// A part of the innermost reduction.
+  struct Chunk {
+    Value start;
+    int64_t size;
+    bool isFirst, isLast;
+  };
+
   void chooseTile();
-  void emitTile(int64_t tileRows, int64_t tileColumns);
+  void chooseChunk();
+  void emitChunks();
+  void emitRows(const Chunk &part);
+  void emitTile(int64_t tileRows, const Chunk &part);
+  SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t tileRows, const Chunk &part,
+                                   ArrayRef<Value> now);
+  void emitStep(int64_t tileRows, MutableArrayRef<Value> sums);
+  void finishRow(Value sums, const Chunk &part);
+  Type elementType() { return getElementTypeOrSelf(generic.getResultTypes().front()); }
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
 
   KernelFunction &kernel;
@@ -49,6 +69,8 @@ private:
   SmallVector<unsigned> outer;
   ContractionOperand rowOperand, columnOperand;
   int64_t columns = 8, rows = 1, width = 16;
+  int64_t chunk = 1;  ///< steps of the innermost reduction for which a block of columns is kept
+  Value partials;     ///< scratch, [row][column]: sums over the chunks so far, where there are some
   int64_t chains = 1; ///< partial sums of each result: short ones round less, and run at once
 };
 
@@ -86,12 +108,12 @@ LogicalResult DotProduct::match() {
   if (failed(found))
     return failure();
   roots = *found;
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  width = kernel.target.lanes(element.getIntOrFloatBitWidth());
+  width = kernel.target.lanes(elementType().getIntOrFloatBitWidth());
   chooseTile();
+  chooseChunk();
   constexpr int64_t mostChains = 8;
   int64_t sums = rows * columns, registers = kernel.target.vectorRegisters - rows - 1;
-  int64_t vectors = space.extent(depth) / width;
+  int64_t vectors = chunk / width;
   chains = std::max<int64_t>(1, std::min({mostChains, registers / sums, vectors}));
   return success();
 }
@@ -121,12 +143,27 @@ void DotProduct::chooseTile() {
   }
 }
 
+/// Steps of the sum for which a block of columns stays in half of the first-level cache while
+/// the rows go by; all where there are no more rows than one tile has.
+void DotProduct::chooseChunk() {
+  int64_t extent = space.extent(depth);
+  chunk = extent;
+  if (!row || space.extent(*row) <= rows || shape.reduced.size() > 1)
+    return;
+  Type element = getElementTypeOrSelf(columnOperand.memory.getType());
+  int64_t bytes = extent * columns * (element.getIntOrFloatBitWidth() / 8);
+  int64_t parts = llvm::divideCeil(bytes, kernel.target.l1Bytes / 2);
+  chunk = std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, parts), width));
+}
+
 void DotProduct::emit(bool serial) {
-  int64_t columnCount = space.extent(column), rowCount = row ? space.extent(*row) : 1;
+  int64_t columnCount = space.extent(column);
   int64_t blocks = llvm::divideCeil(columnCount, columns);
   int64_t outerCount = 1;
   for (unsigned dim : outer)
     outerCount *= space.extent(dim);
+  if (chunk < space.extent(depth))
+    partials = kernel.scratch(elementType(), space.extent(*row) * columns);
   auto [low, high] = kernel.share(outerCount * blocks, serial);
   emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
     Value blockCount = constant(blocks);
@@ -142,87 +179,110 @@ void DotProduct::emit(bool serial) {
     Value first = arith::MulIOp::create(builder, loc, block, constant(columns));
     first = arith::MinUIOp::create(builder, loc, first, constant(columnCount - columns));
     point.setDim(column, first);
-    if (!row) {
-      emitTile(1, columns);
-      return SmallVector<Value>();
-    }
-    int64_t whole = rowCount / rows * rows;
-    emitLoop(builder, loc, 0, whole, rows, {}, [&](Value variable, ValueRange) {
-      point.setDim(*row, variable);
-      emitTile(rows, columns);
-      return SmallVector<Value>();
-    });
-    if (whole < rowCount) {
-      point.setDim(*row, constant(whole));
-      emitTile(rowCount - whole, columns);
-    }
+    emitChunks();
     return SmallVector<Value>();
   });
 }
 
-void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  auto type = VectorType::get({width}, element);
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+void DotProduct::emitChunks() {
+  int64_t extent = space.extent(depth), last = (extent - 1) / chunk * chunk;
+  if (last == 0)
+    return emitRows({constant(0), extent, /*isFirst=*/true, /*isLast=*/true});
+  emitRows({constant(0), chunk, /*isFirst=*/true, /*isLast=*/false});
+  emitLoop(builder, loc, chunk, last, chunk, {}, [&](Value start, ValueRange) {
+    emitRows({start, chunk, /*isFirst=*/false, /*isLast=*/false});
+    return SmallVector<Value>();
+  });
+  emitRows({constant(last), extent - last, /*isFirst=*/false, /*isLast=*/true});
+}
+
+void DotProduct::emitRows(const Chunk &part) {
+  if (!row)
+    return emitTile(1, part);
+  int64_t rowCount = space.extent(*row), whole = rowCount / rows * rows;
+  emitLoop(builder, loc, 0, whole, rows, {}, [&](Value variable, ValueRange) {
+    point.setDim(*row, variable);
+    emitTile(rows, part);
+    return SmallVector<Value>();
+  });
+  if (whole < rowCount) {
+    point.setDim(*row, constant(whole));
+    emitTile(rowCount - whole, part);
+  }
+}
+
+/// sums[i * columns + j] += row i * column j, for the lanes of the point.
+void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
+  auto type = VectorType::get({width}, elementType());
   int64_t columnStride = *space.coefficientOf(columnOperand.position, column);
   int64_t rowStride = row ? *space.coefficientOf(rowOperand.position, *row) : 0;
-  Value columnFlat = point.getBuffer(columnOperand.memory)->flat;
-  Value rowFlat = point.getBuffer(rowOperand.memory)->flat;
-
-  auto loadAt = [&](Value memory, Value base, int64_t offset) {
+  auto loadAt = [&](const ContractionOperand &operand, Value base, int64_t offset) {
     Value address = base;
     if (offset != 0)
       address = arith::AddIOp::create(builder, loc, base, constant(offset));
-    return loadVector(builder, loc, type, memory, address, point.validMask(0));
+    return loadVector(builder, loc, type, point.getBuffer(operand.memory)->flat, address,
+                      point.validMask(0));
   };
-  int64_t tileSize = tileRows * tileColumns;
-  auto step = [&](MutableArrayRef<Value> sums) {
-    Value rowBase = point.indexValue(rowOperand.position),
-          columnBase = point.indexValue(columnOperand.position);
-    SmallVector<Value> rowVectors;
-    for (int64_t i = 0; i < tileRows; ++i)
-      rowVectors.push_back(loadAt(rowFlat, rowBase, i * rowStride));
-    for (int64_t j = 0; j < tileColumns; ++j) {
-      Value vector = loadAt(columnFlat, columnBase, j * columnStride);
-      for (int64_t i = 0; i < tileRows; ++i)
-        sums[i * tileColumns + j] =
-            vector::FMAOp::create(builder, loc, vector, rowVectors[i], sums[i * tileColumns + j]);
+  Value rowBase = point.indexValue(rowOperand.position),
+        columnBase = point.indexValue(columnOperand.position);
+  SmallVector<Value> rowVectors;
+  for (int64_t i = 0; i < tileRows; ++i)
+    rowVectors.push_back(loadAt(rowOperand, rowBase, i * rowStride));
+  for (int64_t j = 0; j < columns; ++j) {
+    Value vector = loadAt(columnOperand, columnBase, j * columnStride);
+    for (int64_t i = 0; i < tileRows; ++i) {
+      Value &sum = sums[i * columns + j];
+      sum = vector::FMAOp::create(builder, loc, vector, rowVectors[i], sum);
     }
+  }
+}
+
+/// The partial sums of a tile, `chains` of them for each result, one behind the other.
+SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t tileRows,
+                                             const Chunk &part, ArrayRef<Value> now) {
+  if (dims.size() > 1)
+    return emitLoop(builder, loc, 0, space.extent(dims.front()), 1, now,
+                    [&](Value variable, ValueRange carried) {
+                      point.setDim(dims.front(), variable);
+                      return emitReduction(dims.drop_front(), tileRows, part,
+                                           SmallVector<Value>(carried));
+                    });
+  int64_t tileSize = tileRows * columns;
+  int64_t whole = part.size / width * width;
+  int64_t together = whole / (width * chains) * (width * chains);
+  auto at = [&](Value variable, int64_t offset) {
+    Value step = arith::AddIOp::create(builder, loc, part.start, variable);
+    point.setDim(depth, arith::AddIOp::create(builder, loc, step, constant(offset)));
   };
-  std::function<SmallVector<Value>(ArrayRef<unsigned>, ArrayRef<Value>)> reduce =
-      [&](ArrayRef<unsigned> dims, ArrayRef<Value> now) -> SmallVector<Value> {
-    if (dims.size() > 1)
-      return emitLoop(builder, loc, 0, space.extent(dims.front()), 1, now,
-                      [&](Value variable, ValueRange carried) {
-                        point.setDim(dims.front(), variable);
-                        return reduce(dims.drop_front(), SmallVector<Value>(carried));
-                      });
-    int64_t extent = space.extent(depth), whole = extent / width * width;
-    int64_t together = whole / (width * chains) * (width * chains);
-    point.setLanes({static_cast<int64_t>(depth), width, 1, width});
-    auto steps = [&](int64_t low, int64_t high, int64_t count, ArrayRef<Value> sums) {
-      return emitLoop(
-          builder, loc, low, high, width * count, sums, [&](Value variable, ValueRange carried) {
-            SmallVector<Value> sums(carried);
-            for (int64_t chain = 0; chain < count; ++chain) {
-              point.setDim(depth,
-                           arith::AddIOp::create(builder, loc, variable, constant(chain * width)));
-              step(MutableArrayRef(sums).slice(chain * tileSize, tileSize));
-            }
-            return sums;
-          });
-    };
-    SmallVector<Value> sums = steps(0, together, chains, now);
-    if (together < whole)
-      sums = steps(together, whole, 1, sums);
-    if (whole < extent) {
-      point.setLanes({static_cast<int64_t>(depth), width, 1, extent - whole});
-      point.setDim(depth, constant(whole));
-      step(MutableArrayRef(sums).take_front(tileSize));
-    }
-    return sums;
+  point.setLanes({static_cast<int64_t>(depth), width, 1, width});
+  auto steps = [&](int64_t low, int64_t high, int64_t count, ArrayRef<Value> sums) {
+    return emitLoop(builder, loc, low, high, width * count, sums,
+                    [&](Value variable, ValueRange carried) {
+                      SmallVector<Value> sums(carried);
+                      for (int64_t chain = 0; chain < count; ++chain) {
+                        at(variable, chain * width);
+                        emitStep(tileRows, MutableArrayRef(sums).slice(chain * tileSize, tileSize));
+                      }
+                      return sums;
+                    });
   };
-  SmallVector<Value> sums = reduce(shape.reduced, SmallVector<Value>(chains * tileSize, zero));
+  SmallVector<Value> sums = steps(0, together, chains, now);
+  if (together < whole)
+    sums = steps(together, whole, 1, sums);
+  if (whole < part.size) {
+    point.setLanes({static_cast<int64_t>(depth), width, 1, part.size - whole});
+    at(constant(whole), 0);
+    emitStep(tileRows, MutableArrayRef(sums).take_front(tileSize));
+  }
+  return sums;
+}
+
+void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
+  auto type = VectorType::get({width}, elementType());
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  int64_t tileSize = tileRows * columns;
+  SmallVector<Value> sums =
+      emitReduction(shape.reduced, tileRows, part, SmallVector<Value>(chains * tileSize, zero));
   for (int64_t stride = 1; stride < chains; stride *= 2)
     for (int64_t chain = 0; chain + stride < chains; chain += 2 * stride)
       for (int64_t i = 0; i < tileSize; ++i) {
@@ -230,27 +290,44 @@ void DotProduct::emitTile(int64_t tileRows, int64_t tileColumns) {
         sum = arith::AddFOp::create(builder, loc, sum, sums[(chain + stride) * tileSize + i]);
       }
 
-  // One short vector of results for each row goes through the epilogue.
-  SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
   Value firstRow = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
   for (int64_t i = 0; i < tileRows; ++i) {
-    Value result = horizontalSums(builder, loc, ArrayRef(sums).slice(i * tileColumns, tileColumns));
-    point.setLanes({static_cast<int64_t>(column), tileColumns, 1, tileColumns});
     if (row)
       point.setDim(*row, arith::AddIOp::create(builder, loc, firstRow, constant(i)));
-    Emitted emitted{{result}, false};
-    point.setOverride([&](PointEmitter &, Value tensor,
-                          ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-      return llvm::is_contained(products, tensor) ? std::optional<Emitted>(emitted) : std::nullopt;
-    });
-    for (const EpilogueRoot &root : roots)
-      point.store(kernel.rootBuffers[root.number], root.index,
-                  point.emitAt(kernel.roots[root.number], root.index));
-    point.setOverride(nullptr);
+    finishRow(horizontalSums(builder, loc, ArrayRef(sums).slice(i * columns, columns)), part);
   }
   if (row)
     point.setDim(*row, firstRow);
   point.setLanes(Lanes());
+}
+
+/// The sums of one row over one chunk join those of the chunks before; behind the last, the
+/// short vector goes through the epilogue.
+void DotProduct::finishRow(Value sums, const Chunk &part) {
+  if (partials) {
+    Value number = point.indexValue(getAffineDimExpr(*row, builder.getContext()));
+    Value address = arith::MulIOp::create(builder, loc, number, constant(columns));
+    if (!part.isFirst) {
+      Value before =
+          vector::LoadOp::create(builder, loc, cast<VectorType>(sums.getType()), partials, address);
+      sums = arith::AddFOp::create(builder, loc, before, sums);
+    }
+    if (!part.isLast) {
+      vector::StoreOp::create(builder, loc, sums, partials, address);
+      return;
+    }
+  }
+  SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
+  point.setLanes({static_cast<int64_t>(column), columns, 1, columns});
+  Emitted emitted{{sums}, false};
+  point.setOverride([&](PointEmitter &, Value tensor,
+                        ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+    return llvm::is_contained(products, tensor) ? std::optional<Emitted>(emitted) : std::nullopt;
+  });
+  for (const EpilogueRoot &root : roots)
+    point.store(kernel.rootBuffers[root.number], root.index,
+                point.emitAt(kernel.roots[root.number], root.index));
+  point.setOverride(nullptr);
 }
 
 LogicalResult weft::emitDotProduct(KernelFunction &kernel) {

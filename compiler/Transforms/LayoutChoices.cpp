@@ -53,17 +53,16 @@ LayoutAttr weft::choosePackedLayout(RankedTensorType matrix, int64_t columnDim, 
 
 bool weft::dotProductsCostLess(RankedTensorType type, int64_t lanes) {
   // Measured on 16 to 130 tokens and weights of 768 x 768 to 3072 x 768: a token of a dot
-  // product costs 1.16 times as much as one in a full block. Rows that are not whole vectors
-  // cross cache lines, and longer ones leave the first-level cache before they are used again.
-  constexpr double costPerToken = 1.16, costOfLongOrOddRows = 1.35, costOfRelayouts = 1.05;
-  constexpr int64_t longRow = 1024, mostBytes = 1 << 20; // activations stay in L2
+  // product costs 1.16 times as much as one in a full block, and more where rows are not whole
+  // vectors, so that loads cross cache lines.
+  constexpr double costPerToken = 1.16, costOfOddRows = 1.35, costOfRelayouts = 1.05;
+  constexpr int64_t mostBytes = 3 << 19; // activations stay in L2, or close to it
   int64_t rank = type.getRank(), tokens = type.getDimSize(rank - 2),
           depth = type.getDimSize(rank - 1);
   int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
   if (bytes > mostBytes || !type.getElementType().isF32())
     return false;
-  bool longOrOdd = depth > longRow || depth % lanes != 0;
-  double ours = double(tokens) * costPerToken * (longOrOdd ? costOfLongOrOddRows : 1.0);
+  double ours = double(tokens) * costPerToken * (depth % lanes == 0 ? 1.0 : costOfOddRows);
   return ours < chooseTokenBlock(tokens, lanes).cost * costOfRelayouts;
 }
 

@@ -43,7 +43,9 @@ def test_linear(depth: int) -> None:
 
 
 @pytest.mark.parametrize("isa", ["avx2", "native"])
-@pytest.mark.parametrize("tokens, depth", [(17, 768), (33, 1040), (50, 3072), (130, 800)])
+@pytest.mark.parametrize(
+    "tokens, depth", [(17, 768), (33, 1040), (50, 3072), (7, 5000), (130, 800)]
+)
 def test_one_layer_of_few_tokens(tokens: int, depth: int, isa: str) -> None:
     torch.manual_seed(tokens)
     module = torch.nn.Sequential(torch.nn.Linear(depth, 515), torch.nn.GELU()).eval()
