@@ -197,6 +197,7 @@ def Weft_AttentionOp : Weft_InferredOp<"attention", [DeclareOpInterfaceMethods<W
   }];
   let arguments = (ins Weft_FloatTensor:$query, Weft_FloatTensor:$key, Weft_FloatTensor:$value,
                        Optional<Weft_Tensor>:$mask, BoolAttr:$causal, F64Attr:$scale);
+  let hasCanonicalizer = 1;
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` $mask^ `:` type($mask))? `causal` $causal `scale` $scale

@@ -96,3 +96,10 @@ OpFoldResult ReduceOp::fold(FoldAdaptor adaptor) {
     return {};
   return elements.resizeSplat(getType());
 }
+
+OpFoldResult CumulativeOp::fold(FoldAdaptor adaptor) {
+  // Running sums of integer zeros; those of floats would lose the sign of a zero.
+  bool zeros = adaptor.getOperand() && isIntSplat(adaptor.getOperand(), 0);
+  return getKind() == ReduceKind::sum && zeros ? OpFoldResult(adaptor.getOperand())
+                                               : OpFoldResult();
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Ranges of integer tensors, followed through index arithmetic to a small depth.
 #include "compiler/Graph/IntegerRange.h"
+#include "compiler/Graph/AffineElements.h"
 #include "compiler/Graph/ConstantFolding.h"
 #include "compiler/Graph/Constraints.h"
 #include "mlir/IR/Matchers.h"
@@ -103,15 +104,12 @@ static MaybeInterval rangeOf(Value value, int depth) {
   return fit(range, element);
 }
 
-std::optional<bool> weft::decide(ComparePredicate predicate, Value lhs, Value rhs) {
-  MaybeInterval left = rangeOf(lhs, 0), right = rangeOf(rhs, 0);
-  if (!left || !right)
-    return std::nullopt;
+static std::optional<bool> decideRanges(ComparePredicate predicate, Interval left, Interval right) {
   auto answer = [](bool always, bool never) {
     return always ? std::optional(true) : never ? std::optional(false) : std::nullopt;
   };
-  bool less = left->high<right->low, greater = left->low> right->high;
-  bool atMost = left->high <= right->low, atLeast = left->low >= right->high;
+  bool less = left.high<right.low, greater = left.low> right.high;
+  bool atMost = left.high <= right.low, atLeast = left.low >= right.high;
   bool equal = atMost && atLeast;
   switch (predicate) {
   case ComparePredicate::eq:
@@ -128,4 +126,14 @@ std::optional<bool> weft::decide(ComparePredicate predicate, Value lhs, Value rh
     return answer(atLeast, less);
   }
   llvm_unreachable("unknown predicate");
+}
+
+std::optional<bool> weft::decide(ComparePredicate predicate, Value lhs, Value rhs) {
+  // Positions that differ by a constant have ranges that overlap.
+  if (auto difference = affineDifference(lhs, rhs))
+    if (auto range = difference->rangeIn(tensorType(lhs).getShape()))
+      if (auto known = decideRanges(predicate, {range->first, range->second}, {0, 0}))
+        return known;
+  MaybeInterval left = rangeOf(lhs, 0), right = rangeOf(rhs, 0);
+  return left && right ? decideRanges(predicate, *left, *right) : std::nullopt;
 }

@@ -63,6 +63,7 @@ def Weft_CumulativeOp : Weft_PureOp<"cumulative", [SameOperandsAndResultType]> {
   let arguments = (ins Weft_ReduceKindAttr:$kind, Weft_Tensor:$operand, I64Attr:$dim);
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$kind $operand `dim` $dim attr-dict `:` type($result)";
+  let hasFolder = 1;
   let hasVerifier = 1;
 }
 def Weft_ReduceWindowOp : Weft_InferredOp<"reduce_window"> {

@@ -2,6 +2,7 @@
 """Attention against eager PyTorch and a float64 twin: lengths that leave tails of blocks of
 queries and of keys, masks of every kind, short and long sequences, both instruction sets."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ def attend(**options):
 
 def attend_behind(number):
     return lambda q, k, v, *masks: F.scaled_dot_product_attention(q, k, v, masks[number])
+
+
+def attend_to_past(q, k, v, *masks, padding=None, lowest=None):
+    """Causality as programs write it: positions compared, and what else hides keys."""
+    keep = torch.arange(k.shape[-2]) <= torch.arange(q.shape[-2])[:, None]
+    if padding is not None:
+        keep = keep & masks[padding]
+    if lowest is not None:
+        keep = torch.where(keep, 0.0, lowest)
+    return F.scaled_dot_product_attention(q, k, v, keep)
 
 
 class Together(torch.nn.Module):
@@ -96,6 +107,12 @@ def masks(queries, keys):
 
 
 OPTIONS = [attend(), attend(is_causal=True), attend(scale=-0.3)]
+PAST = [
+    attend_to_past,
+    partial(attend_to_past, padding=0),
+    partial(attend_to_past, padding=1, lowest=-torch.inf),
+    partial(attend_to_past, lowest=torch.finfo(torch.float32).min),
+]
 MASKED = [attend_behind(number) for number in range(6)]
 
 
@@ -112,6 +129,12 @@ def test_rows(queries, keys, size, width, isa):
 def test_blocks_of_tokens(queries, keys, isa):
     q, k = torch.randn(2, queries, 24), torch.randn(2, keys, 24)
     check(Projected(OPTIONS + MASKED).eval(), q, k, k + 1, *masks(queries, keys), isa=isa)
+
+
+@pytest.mark.parametrize("queries, keys", [(70, 70), (33, 90), (330, 330)])
+def test_causality_as_a_mask(queries, keys):
+    q, k = torch.randn(2, 3, queries, 16), torch.randn(2, 3, keys, 16)
+    check(PAST, q, k, k + 1, *masks(queries, keys))
 
 
 @pytest.mark.parametrize("queries, keys", [(20, 50), (100, 400)])

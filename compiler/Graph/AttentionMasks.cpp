@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Canonical forms of attention's masks: what can be said by `causal`, or by a boolean, or need
+// not be said at all, is not left to a tensor. Hidden keys then cost no work.
+#include "compiler/Graph/AffineElements.h"
+#include "compiler/Graph/ConstantFolding.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace weft;
+
+static void replaceMask(AttentionOp op, Value mask, bool causal, PatternRewriter &rewriter) {
+  rewriter.replaceOpWithNewOp<AttentionOp>(op, op.getType(), op.getQuery(), op.getKey(),
+                                           op.getValue(), mask, causal, op.getScale());
+}
+
+/// A mask that is spread over heads, as what is spread and what its dims become.
+struct SpreadMask {
+  explicit SpreadMask(Value mask) : mask(mask), type(cast<RankedTensorType>(mask.getType())) {
+    llvm::append_range(dims, llvm::seq<int64_t>(0, type.getRank()));
+    if (auto broadcast = mask.getDefiningOp<BroadcastInDimOp>()) {
+      this->mask = broadcast.getOperand();
+      dims = llvm::to_vector(broadcast.getDims());
+    }
+  }
+
+  /// `other`, of the spread mask's shape, instead of it.
+  Value spread(Value other, PatternRewriter &rewriter) const {
+    auto result = RankedTensorType::get(type.getShape(), getElementTypeOrSelf(other.getType()));
+    if (other.getType() == result)
+      return other;
+    return BroadcastInDimOp::create(rewriter, other.getLoc(), result, other, dims);
+  }
+
+  Value mask;
+  RankedTensorType type;
+  SmallVector<int64_t> dims;
+};
+
+/// A mask that hides nothing is none.
+static LogicalResult dropFullMask(AttentionOp op, PatternRewriter &rewriter) {
+  Attribute constant;
+  if (!op.getMask() || !matchPattern(op.getMask(), m_Constant(&constant)))
+    return rewriter.notifyMatchFailure(op, "no constant mask");
+  if (!op.getMask().getType().getElementType().isInteger(1) || !isIntSplat(constant, -1))
+    return rewriter.notifyMatchFailure(op, "not all true");
+  replaceMask(op, Value(), op.getCausal(), rewriter);
+  return success();
+}
+
+/// Adding 0 here and -inf there is keeping and hiding. The least float is another matter: a
+/// row of nothing else is an average.
+static LogicalResult addedMaskIsBoolean(AttentionOp op, PatternRewriter &rewriter) {
+  if (!op.getMask())
+    return rewriter.notifyMatchFailure(op, "no mask");
+  SpreadMask added(op.getMask());
+  auto select = added.mask.getDefiningOp<SelectOp>();
+  Attribute kept, hidden;
+  if (!select || !matchPattern(select.getOnTrue(), m_Constant(&kept)) ||
+      !matchPattern(select.getOnFalse(), m_Constant(&hidden)))
+    return rewriter.notifyMatchFailure(op, "mask is not one of two constants");
+  if (!isFloatSplat(kept, 0.0) || !isFloatSplat(hidden, -std::numeric_limits<double>::infinity()))
+    return rewriter.notifyMatchFailure(op, "not 0 and -inf");
+  replaceMask(op, added.spread(select.getCondition(), rewriter), op.getCausal(), rewriter);
+  return success();
+}
+
+/// Whether `condition`, whose dims are `dims` of the scores, holds where key <= query.
+static bool isCausality(Value condition, ArrayRef<int64_t> dims, int64_t rank) {
+  std::optional<AffineElements> lag = affineComparison(condition);
+  if (!lag || lag->base != 0)
+    return false;
+  SmallVector<int64_t> steps(rank, 0), wanted(rank, 0);
+  for (auto [dim, step] : llvm::zip_equal(dims, lag->steps))
+    steps[dim] = step;
+  wanted[rank - 2] = -1;
+  wanted[rank - 1] = 1;
+  return steps == wanted;
+}
+
+static void collectConjuncts(Value mask, SmallVectorImpl<Value> &conjuncts) {
+  auto both = mask.getDefiningOp<AndOp>();
+  if (!both) {
+    conjuncts.push_back(mask);
+    return;
+  }
+  collectConjuncts(both.getLhs(), conjuncts);
+  collectConjuncts(both.getRhs(), conjuncts);
+}
+
+/// Of conditions that all have to hold, the one of causality is an attribute.
+static LogicalResult takeCausality(AttentionOp op, PatternRewriter &rewriter) {
+  if (!op.getMask() || !op.getMask().getType().getElementType().isInteger(1))
+    return rewriter.notifyMatchFailure(op, "no boolean mask");
+  SpreadMask spread(op.getMask());
+  SmallVector<Value> conjuncts;
+  collectConjuncts(spread.mask, conjuncts);
+  auto found = llvm::find_if(conjuncts, [&](Value conjunct) {
+    return isCausality(conjunct, spread.dims, spread.type.getRank());
+  });
+  if (found == conjuncts.end())
+    return rewriter.notifyMatchFailure(op, "no condition that keys precede queries");
+  conjuncts.erase(found);
+  Value rest;
+  for (Value conjunct : conjuncts)
+    rest = rest ? AndOp::create(rewriter, op.getLoc(), rest, conjunct).getResult() : conjunct;
+  replaceMask(op, rest ? spread.spread(rest, rewriter) : rest, /*causal=*/true, rewriter);
+  return success();
+}
+
+void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(dropFullMask);
+  patterns.add(addedMaskIsBoolean);
+  patterns.add(takeCausality);
+}
