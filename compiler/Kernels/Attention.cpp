@@ -6,24 +6,18 @@
 // N. Gimelshein, "Online normalizer calculation for softmax", 2018); O is divided by the sum at
 // the end. Keys and values are broadcast scalar by scalar where they lie, so no layout needs a
 // transposed copy.
-//
-// Of a causal attention, the keys ahead of the block of queries are seen by all of it. The
-// others come in runs of one vector: run i is seen by vector i in part, which alone needs
-// comparing, by those behind it in full, and is not computed for those ahead of it.
 #include "compiler/Kernels/AttentionMask.h"
 #include "compiler/Kernels/AttentionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Epilogue.h"
+#include "compiler/Kernels/KeyRuns.h"
 #include "compiler/Kernels/RegisterTile.h"
+#include "compiler/Kernels/SoftmaxPowers.h"
 #include "compiler/Kernels/StoredIndex.h"
 #include "compiler/Kernels/Transposition.h"
-#include "compiler/Kernels/VectorMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
-#include <numbers>
 
 using namespace mlir;
 using namespace weft;
@@ -34,19 +28,6 @@ namespace {
 struct Sequence {
   AffineExpr tile, inner, token;
 };
-
-/// Keys of one tile of memory, beside one another in scratch from row `slot` on. The vectors
-/// of queries ahead of `firstGroup` do not see them; if `diagonal`, it sees no more than its
-/// lanes' number of them.
-struct KeyRun {
-  Value tile, from, count, slot;
-  int64_t firstGroup = 0;
-  bool diagonal = false;
-};
-
-using RunBody = llvm::function_ref<SmallVector<Value>(const KeyRun &, ArrayRef<Value>)>;
-/// Calls its body for every run of a block of keys, with values that are carried along.
-using KeyBlock = llvm::function_ref<SmallVector<Value>(ArrayRef<Value>, RunBody)>;
 
 class Attention {
 public:
@@ -73,9 +54,6 @@ private:
   void packQueries();
   TileOperand queryVectors();
   SmallVector<Value> emitSoftmax();
-  SmallVector<Value> tileRuns(Value low, Value high, Value end, ArrayRef<Value> carried,
-                              RunBody body);
-  SmallVector<Value> diagonalRuns(Value firstSlot, ArrayRef<Value> carried, RunBody body);
   SmallVector<Value> emitKeyBlock(ArrayRef<Value> state, bool rescale, KeyBlock runs);
   SmallVector<Value> emitScores(ArrayRef<Value> maxima, KeyBlock runs);
   SmallVector<Value> emitScoreTile(const KeyRun &run, Value offset, int64_t count,
@@ -88,19 +66,17 @@ private:
 
   /// The point is at key `offset` of `run`, with the queries that see it in the lanes.
   void setKey(const KeyRun &run, Value offset);
-  /// Loop over [0, count), `step` at a time; what a whole of `total` leaves over comes last.
+  /// The tail of `total`, an extent that is known, comes last.
   SmallVector<Value>
-  steps(Value count, int64_t total, int64_t step, ArrayRef<Value> carried,
-        llvm::function_ref<SmallVector<Value>(Value, int64_t, ArrayRef<Value>)> body);
-
-  /// exp(score - maximum) is powerOf(score, shiftOf(maximum)).
-  Value shiftOf(Value maximum);
-  Value powerOf(Value score, Value shift);
-  Value powerOf(Value exponent);
-  Value scaleBetween(Value maximum, Value shift);
-  Value isHidden(Value maximum);
-  /// Of a raw score, so that a power of two is taken of it.
-  double unit() { return op.getScale().convertToDouble() * std::numbers::log2e; }
+  steps(int64_t total, int64_t step, ArrayRef<Value> carried,
+        llvm::function_ref<SmallVector<Value>(Value, int64_t, ArrayRef<Value>)> body) {
+    return emitSteps(builder, loc, constant(total), total, step, carried, body);
+  }
+  SmallVector<Value>
+  keySteps(const KeyRun &run, int64_t step, ArrayRef<Value> carried,
+           llvm::function_ref<SmallVector<Value>(Value, int64_t, ArrayRef<Value>)> body) {
+    return emitSteps(builder, loc, run.count, problem.keys, step, carried, body);
+  }
 
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value splat(double value) {
@@ -154,6 +130,7 @@ private:
   Index resultIndex; ///< physical, before the epilogue
   SmallVector<EpilogueRoot> roots;
   std::optional<AttentionMask> mask;
+  std::optional<SoftmaxPowers> powers;
   bool rawScores = false; ///< scores in scratch are not scaled yet
   Value packedQueries;    ///< scratch, [feature][lanes], when the queries are not in lanes
   Value scores;           ///< scratch, [slot][lanes]
@@ -238,7 +215,12 @@ LogicalResult Attention::match() {
     return failure();
 
   bool adds = op.getMask() && !getElementTypeOrSelf(op.getMask().getType()).isInteger(1);
-  rawScores = element.isF32() && !adds && op.getScale().convertToDouble() > 0;
+  double scale = op.getScale().convertToDouble();
+  rawScores = element.isF32() && !adds && scale > 0;
+  if (rawScores)
+    powers.emplace(builder, loc, vectorType, scale);
+  else
+    powers.emplace(builder, loc, vectorType);
 
   auto resultType = cast<RankedTensorType>(op.getResult().getType());
   resultIndex = physicalIndex(resultType, at(queries.token, valueFeature), space);
@@ -328,7 +310,7 @@ void Attention::packQueries() {
   auto [source, index] = storedAt(op.getQuery(), at(queries.token, feature), space);
   int64_t width = schedule.width;
   bool besideOneAnother = space.coefficientOf(query->position, dimOf(feature)) == 1;
-  steps(constant(problem.features), problem.features, besideOneAnother ? width : 1, {},
+  steps(problem.features, besideOneAnother ? width : 1, {},
         [&](Value first, int64_t count, ArrayRef<Value>) {
           set(feature, first);
           if (!besideOneAnother) {
@@ -361,85 +343,18 @@ TileOperand Attention::queryVectors() {
   return {packedQueries, feature * schedule.lanes() + lane};
 }
 
-//===----------------------------------------------------------------------===//
-// Which keys a block of queries sees
-//===----------------------------------------------------------------------===//
-
-SmallVector<Value>
-Attention::steps(Value count, int64_t total, int64_t step, ArrayRef<Value> carried,
-                 llvm::function_ref<SmallVector<Value>(Value, int64_t, ArrayRef<Value>)> body) {
-  auto loop = [&](auto low, auto high, int64_t size, ValueRange values) {
-    return emitLoop(builder, loc, low, high, step, values, [&](Value first, ValueRange now) {
-      return body(first, size, SmallVector<Value>(now));
-    });
-  };
-  if (std::optional<int64_t> known = getConstantIntValue(count)) {
-    int64_t whole = *known / step * step;
-    return loop(whole, *known, *known - whole, loop(int64_t(0), whole, step, carried));
-  }
-  if (total % step == 0)
-    return loop(constant(0), count, step, carried);
-  Value rest = arith::RemUIOp::create(builder, loc, count, constant(step));
-  Value whole = arith::SubIOp::create(builder, loc, count, rest);
-  return loop(whole, count, total % step, loop(constant(0), whole, step, carried));
-}
-
-/// The keys of tiles [low, high) that lie ahead of `end`.
-SmallVector<Value> Attention::tileRuns(Value low, Value high, Value end, ArrayRef<Value> carried,
-                                       RunBody body) {
-  auto run = [&](Value tile, ValueRange now) {
-    KeyRun run{tile, constant(0), constant(schedule.keyTile), constant(0)};
-    if (op.getCausal() || problem.keys % schedule.keyTile != 0) {
-      Value left = arith::SubIOp::create(builder, loc, end, times(tile, schedule.keyTile));
-      run.count = arith::MinUIOp::create(builder, loc, left, run.count);
-    }
-    run.slot = times(arith::SubIOp::create(builder, loc, tile, low), schedule.keyTile);
-    return body(run, SmallVector<Value>(now));
-  };
-  return emitLoop(builder, loc, low, high, 1, carried, run);
-}
-
-/// The keys beside the queries of the block, from row `slot` of the scratch on.
-SmallVector<Value> Attention::diagonalRuns(Value firstSlot, ArrayRef<Value> carried, RunBody body) {
-  setQueryLanes();
-  Value first = valueOf(queries.token);
-  SmallVector<Value> now(carried);
-  for (int64_t group = 0; group < schedule.groups; ++group) {
-    int64_t offset = group * schedule.width;
-    Value token = add(first, offset);
-    Value size = constant(schedule.keyTile);
-    KeyRun run{arith::DivUIOp::create(builder, loc, token, size),
-               arith::RemUIOp::create(builder, loc, token, size),
-               constant(schedule.width),
-               add(firstSlot, offset),
-               group,
-               /*diagonal=*/true};
-    if (space.rangeOf(queries.token).second >= problem.keys) {
-      Value end = arith::MaxUIOp::create(builder, loc, token, constant(problem.keys));
-      Value left = arith::SubIOp::create(builder, loc, end, token);
-      run.count = arith::MinUIOp::create(builder, loc, left, run.count);
-    }
-    now = body(run, now);
-  }
-  return now;
-}
-
 /// Maxima and sums over all keys; the output so far is in scratch.
 SmallVector<Value> Attention::emitSoftmax() {
   SmallVector<Value> state(schedule.groups, splat(-std::numeric_limits<double>::infinity()));
   state.append(schedule.groups, splat(0.0));
-  Value end = constant(problem.keys);
-  if (op.getCausal())
-    end = arith::MinUIOp::create(builder, loc, valueOf(queries.token), end);
+  bool causal = op.getCausal();
+  KeyRuns keyRuns(builder, loc, schedule, problem.queries, problem.keys,
+                  causal ? valueOf(queries.token) : Value());
   Value zero = constant(0);
-  Value tiles =
-      isa<AffineDimExpr>(keys.tile) || op.getCausal()
-          ? arith::CeilDivUIOp::create(builder, loc, end, constant(schedule.keyTile)).getResult()
-          : constant(1);
   if (!schedule.online)
     return emitKeyBlock(state, /*rescale=*/false, [&](ArrayRef<Value> carried, RunBody body) {
-      SmallVector<Value> now = tileRuns(zero, tiles, end, carried, body);
-      return op.getCausal() ? diagonalRuns(end, now, body) : now;
+      SmallVector<Value> now = keyRuns.ofTiles(zero, keyRuns.tiles(), carried, body);
+      return causal ? keyRuns.ofDiagonal(keyRuns.end(), now, body) : now;
     });
 
   emitLoop(builder, loc, 0, problem.valueFeatures, 1, {}, [&](Value row, ValueRange) {
@@ -447,18 +362,18 @@ SmallVector<Value> Attention::emitSoftmax() {
       storeLanes(splat(0.0), output, row, group);
     return SmallVector<Value>();
   });
-  state =
-      emitLoop(builder, loc, zero, tiles, schedule.keyTiles, state, [&](Value low, ValueRange now) {
-        Value high = arith::MinUIOp::create(builder, loc, add(low, schedule.keyTiles), tiles);
-        return emitKeyBlock(SmallVector<Value>(now), /*rescale=*/true,
-                            [&](ArrayRef<Value> carried, RunBody body) {
-                              return tileRuns(low, high, end, carried, body);
-                            });
-      });
-  if (!op.getCausal())
+  auto tileBlock = [&](Value low, ValueRange now) {
+    Value high = arith::MinUIOp::create(builder, loc, add(low, schedule.keyTiles), keyRuns.tiles());
+    return emitKeyBlock(SmallVector<Value>(now), /*rescale=*/true,
+                        [&](ArrayRef<Value> carried, RunBody body) {
+                          return keyRuns.ofTiles(low, high, carried, body);
+                        });
+  };
+  state = emitLoop(builder, loc, zero, keyRuns.tiles(), schedule.keyTiles, state, tileBlock);
+  if (!causal)
     return state;
   return emitKeyBlock(state, /*rescale=*/true, [&](ArrayRef<Value> carried, RunBody body) {
-    return diagonalRuns(zero, carried, body);
+    return keyRuns.ofDiagonal(zero, carried, body);
   });
 }
 
@@ -478,21 +393,20 @@ SmallVector<Value> Attention::emitKeyBlock(ArrayRef<Value> state, bool rescale, 
   ArrayRef<Value> sums = state.drop_front(schedule.groups);
   if (mask->exists())
     runs({}, [&](const KeyRun &run, ArrayRef<Value>) {
-      return steps(run.count, problem.keys, schedule.width, {},
-                   [&](Value offset, int64_t count, ArrayRef<Value>) {
-                     setKey(run, offset);
-                     setQueryLanes();
-                     mask->copy(valueOf(slot), count);
-                     return SmallVector<Value>();
-                   });
+      return keySteps(run, schedule.width, {}, [&](Value offset, int64_t count, ArrayRef<Value>) {
+        setKey(run, offset);
+        setQueryLanes();
+        mask->copy(valueOf(slot), count);
+        return SmallVector<Value>();
+      });
     });
   SmallVector<Value> next = emitScores(maxima, runs);
   SmallVector<Value> shifts, scaledSums(sums), factors;
   for (auto [group, maximum] : llvm::enumerate(next)) {
-    shifts.push_back(shiftOf(maximum));
+    shifts.push_back(powers->shiftOf(maximum));
     if (!rescale)
       continue;
-    factors.push_back(scaleBetween(maxima[group], shifts.back()));
+    factors.push_back(powers->scaleBetween(maxima[group], shifts.back()));
     scaledSums[group] = multiply(sums[group], factors.back());
   }
   llvm::append_range(next, emitExponentials(shifts, scaledSums, runs));
@@ -500,29 +414,13 @@ SmallVector<Value> Attention::emitKeyBlock(ArrayRef<Value> state, bool rescale, 
   return next;
 }
 
-/// `body` on those of the carried values, `rows` of one for each group, whose queries see `run`.
-static SmallVector<Value> onSeeing(const KeyRun &run, int64_t groups, ArrayRef<Value> carried,
-                                   llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {
-  SmallVector<Value> all(carried), seeing;
-  for (auto [i, value] : llvm::enumerate(carried))
-    if (int64_t(i) % groups >= run.firstGroup)
-      seeing.push_back(value);
-  SmallVector<Value> next = body(seeing);
-  auto from = next.begin();
-  for (auto [i, value] : llvm::enumerate(all))
-    if (int64_t(i) % groups >= run.firstGroup)
-      value = *from++;
-  return all;
-}
-
 SmallVector<Value> Attention::emitScores(ArrayRef<Value> maxima, KeyBlock runs) {
   return runs(maxima, [&](const KeyRun &run, ArrayRef<Value> all) {
     int64_t rows = schedule.rowsOf(schedule.groups - run.firstGroup, kernel.target);
     return onSeeing(run, schedule.groups, all, [&](ArrayRef<Value> seeing) {
-      return steps(run.count, problem.keys, rows, seeing,
-                   [&](Value offset, int64_t count, ArrayRef<Value> now) {
-                     return emitScoreTile(run, offset, count, now);
-                   });
+      return keySteps(run, rows, seeing, [&](Value offset, int64_t count, ArrayRef<Value> now) {
+        return emitScoreTile(run, offset, count, now);
+      });
     });
   });
 }
@@ -538,15 +436,14 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
     for (int64_t i = 0; i < count; ++i)
       for (int64_t group = 0; group < groups; ++group)
         sums[i * groups + group] = mask->load(add(firstSlot, i), run.firstGroup + group);
-  sums = steps(constant(problem.features), problem.features, 4, sums,
-               [&](Value first, int64_t depth, ArrayRef<Value> now) {
-                 SmallVector<Value> next(now);
-                 for (int64_t i = 0; i < depth; ++i) {
-                   set(feature, add(first, i));
-                   next = emitTileStep(point, *key, keyStride, queryVectors(), count, next);
-                 }
-                 return next;
-               });
+  sums = steps(problem.features, 4, sums, [&](Value first, int64_t depth, ArrayRef<Value> now) {
+    SmallVector<Value> next(now);
+    for (int64_t i = 0; i < depth; ++i) {
+      set(feature, add(first, i));
+      next = emitTileStep(point, *key, keyStride, queryVectors(), count, next);
+    }
+    return next;
+  });
   SmallVector<Value> next(maxima);
   for (int64_t i = 0; i < count; ++i) {
     Value row = add(firstSlot, i);
@@ -581,57 +478,21 @@ Value Attention::hideLater(Value score, Value place) {
                                  splat(-std::numeric_limits<double>::infinity()));
 }
 
-Value Attention::isHidden(Value maximum) {
-  Value lowest = splat(-std::numeric_limits<double>::infinity());
-  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, maximum, lowest);
-}
-
-/// Queries that see no key have the maximum -inf: a shift of 0 leaves zeros, not NaN.
-Value Attention::shiftOf(Value maximum) {
-  Value none = isHidden(maximum);
-  Value shift = arith::SelectOp::create(builder, loc, none, splat(0.0), maximum);
-  return rawScores ? multiply(shift, splat(-unit())) : shift;
-}
-
-Value Attention::powerOf(Value score, Value shift) {
-  if (rawScores)
-    return emitPowerOfTwo(builder, loc, fma(score, splat(unit()), shift));
-  return powerOf(arith::SubFOp::create(builder, loc, score, shift));
-}
-
-/// Of a scaled difference.
-Value Attention::powerOf(Value exponent) {
-  if (element.isF64())
-    return math::ExpOp::create(builder, loc, exponent);
-  return emitPowerOfTwo(builder, loc, multiply(exponent, splat(std::numbers::log2e)));
-}
-
-/// What turns powers with the shift of an earlier `maximum` into such with `shift`. Both shifts
-/// are as rounded as they were in the powers, or the two kinds would not fit together.
-Value Attention::scaleBetween(Value maximum, Value shift) {
-  Value earlier = shiftOf(maximum);
-  Value scale =
-      rawScores ? emitPowerOfTwo(builder, loc, arith::SubFOp::create(builder, loc, shift, earlier))
-                : powerOf(arith::SubFOp::create(builder, loc, earlier, shift));
-  return arith::SelectOp::create(builder, loc, isHidden(maximum), splat(0.0), scale);
-}
-
 SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, ArrayRef<Value> sums,
                                                KeyBlock runs) {
   return runs(sums, [&](const KeyRun &run, ArrayRef<Value> all) {
     return onSeeing(run, schedule.groups, all, [&](ArrayRef<Value> seeing) {
-      return steps(run.count, problem.keys, 1, seeing,
-                   [&](Value offset, int64_t, ArrayRef<Value> now) {
-                     SmallVector<Value> next;
-                     Value row = add(run.slot, offset);
-                     for (auto [i, sum] : llvm::enumerate(now)) {
-                       int64_t group = run.firstGroup + i;
-                       Value power = powerOf(loadLanes(scores, row, group), shifts[group]);
-                       storeLanes(power, scores, row, group);
-                       next.push_back(arith::AddFOp::create(builder, loc, sum, power));
-                     }
-                     return next;
-                   });
+      return keySteps(run, 1, seeing, [&](Value offset, int64_t, ArrayRef<Value> now) {
+        SmallVector<Value> next;
+        Value row = add(run.slot, offset);
+        for (auto [i, sum] : llvm::enumerate(now)) {
+          int64_t group = run.firstGroup + i;
+          Value power = powers->of(loadLanes(scores, row, group), shifts[group]);
+          storeLanes(power, scores, row, group);
+          next.push_back(arith::AddFOp::create(builder, loc, sum, power));
+        }
+        return next;
+      });
     });
   });
 }
@@ -647,15 +508,15 @@ void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
     SmallVector<Value> zeros(count * groups, splat(0.0));
     SmallVector<Value> sums = runs(zeros, [&](const KeyRun &run, ArrayRef<Value> all) {
       return onSeeing(run, groups, all, [&](ArrayRef<Value> seeing) {
-        return steps(run.count, problem.keys, std::min<int64_t>(4, schedule.width), seeing,
-                     [&](Value offset, int64_t depth, ArrayRef<Value> now) {
-                       SmallVector<Value> next(now);
-                       for (int64_t i = 0; i < depth; ++i) {
-                         setKey(run, add(offset, i));
-                         next = emitTileStep(point, *value, rowStride, weights, count, next);
-                       }
-                       return next;
-                     });
+        return keySteps(run, std::min<int64_t>(4, schedule.width), seeing,
+                        [&](Value offset, int64_t depth, ArrayRef<Value> now) {
+                          SmallVector<Value> next(now);
+                          for (int64_t i = 0; i < depth; ++i) {
+                            setKey(run, add(offset, i));
+                            next = emitTileStep(point, *value, rowStride, weights, count, next);
+                          }
+                          return next;
+                        });
       });
     });
     for (auto [i, sum] : llvm::enumerate(sums)) {
@@ -667,7 +528,7 @@ void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
     }
     return SmallVector<Value>();
   };
-  steps(constant(problem.valueFeatures), problem.valueFeatures, schedule.rows, {}, tile);
+  steps(problem.valueFeatures, schedule.rows, {}, tile);
 }
 
 //===----------------------------------------------------------------------===//
@@ -686,7 +547,7 @@ void Attention::storeResult(ArrayRef<Value> sums) {
     return space.coefficientOf(position, dimOf(valueFeature)) == 1;
   });
   int64_t width = schedule.width;
-  steps(constant(problem.valueFeatures), problem.valueFeatures, transposed ? width : 1, {},
+  steps(problem.valueFeatures, transposed ? width : 1, {},
         [&](Value first, int64_t count, ArrayRef<Value>) {
           set(valueFeature, first);
           auto vectorAt = [&](int64_t row, int64_t group) {

@@ -17,14 +17,11 @@ HAS_AVX512 = " avx512vl " in Path("/proc/cpuinfo").read_text()
 ISAS = ["avx2", "avx512"] if HAS_AVX512 else ["avx2"]
 # Lengths of queries and keys, widths of keys and values.
 SIZES = [
-    (1, 1, 8, 8),
     (1, 77, 64, 64),
     (5, 7, 16, 5),
     (17, 17, 30, 64),
-    (64, 64, 32, 32),
     (70, 130, 64, 64),
     (130, 70, 24, 40),
-    (200, 300, 64, 64),
     (530, 530, 32, 16),
 ]
 
@@ -125,7 +122,7 @@ def test_rows(queries, keys, size, width, isa):
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("queries, keys", [(64, 64), (40, 96), (200, 100), (328, 328)])
+@pytest.mark.parametrize("queries, keys", [(40, 96), (200, 100), (328, 328)])
 def test_blocks_of_tokens(queries, keys, isa):
     q, k = torch.randn(2, queries, 24), torch.randn(2, keys, 24)
     check(Projected(OPTIONS + MASKED).eval(), q, k, k + 1, *masks(queries, keys), isa=isa)
