@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace weft::rt {
 namespace {
@@ -46,15 +48,30 @@ std::set<std::string> machineFlags() {
   return flags;
 }
 
+/// Linux hands out the large state of AMX on demand, to a process as a whole.
+bool requestMatrixUnit() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
+}
+
 } // namespace
 
 std::vector<std::string> missingCpuFeatures(const std::vector<std::string> &features) {
   static const std::set<std::string> flags = machineFlags();
   std::vector<std::string> missing;
+  static const bool matrixUnit = requestMatrixUnit();
   for (const std::string &feature : features) {
     std::string name = normalized(feature);
     if (systemFeatures.contains(name))
       continue;
+    if (name.starts_with("amx") && !matrixUnit) {
+      missing.push_back(feature);
+      continue;
+    }
     auto renamed = linuxNames.find(name);
     if (!flags.contains(renamed == linuxNames.end() ? name : renamed->second))
       missing.push_back(feature);

@@ -53,7 +53,7 @@ struct EntrySpec {
   std::vector<TensorSpec> bound;
   std::vector<TensorSpec> results;
   uint64_t arenaBytes = 0;
-  uint64_t livenessBound = 0; ///< bytes of tensors that are alive at once: no plan needs less
+  uint64_t livenessBound = 0; ///< bytes alive at once, with kernels' scratch: no plan needs less
   std::vector<CallSpec> calls;
   std::vector<std::string> asserts;
 };

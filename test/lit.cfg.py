@@ -16,5 +16,7 @@ config.environment["PATH"] = os.pathsep.join(
 
 # Emitting code for an instruction set asks the host for its caches, so the host must have it.
 with open("/proc/cpuinfo", encoding="ascii") as cpuinfo:
-    if " avx512vl " in cpuinfo.read():
-        config.available_features.add("avx512")
+    flags = cpuinfo.read().split()
+    config.available_features |= {
+        name for name, flag in (("avx512", "avx512vl"), ("amx", "amx_bf16")) if flag in flags
+    }

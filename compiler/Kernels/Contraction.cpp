@@ -11,6 +11,7 @@
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/MatrixContraction.h"
 #include "compiler/Kernels/RegisterTile.h"
 #include "compiler/Kernels/ScalarStrip.h"
 #include "compiler/Kernels/SideBySide.h"
@@ -26,6 +27,13 @@ using namespace weft;
 
 namespace {
 
+/// Steps of the innermost reduced dim between spills.
+struct Chunk {
+  Value start;
+  int64_t size;
+  bool first, last; ///< of the sum
+};
+
 class Contraction {
 public:
   Contraction(KernelFunction &kernel, linalg::GenericOp generic)
@@ -36,11 +44,17 @@ public:
   void emit(bool serial);
   int64_t flops() const { return shape.flops(space); }
   SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"rows", schedule.rows},         {"groups", schedule.groups},
-            {"lanes", schedule.width},       {"chunk", schedule.chunk},
-            {"summands", schedule.summands}, {"panels", schedule.panels},
-            {"unroll", schedule.unroll},     {"prefetch", schedule.prefetch},
-            {"strip", schedule.strip},       {"tile_epilogue", schedule.tileEpilogue}};
+    return {{"rows", schedule.rows},
+            {"groups", schedule.groups},
+            {"lanes", schedule.width},
+            {"chunk", schedule.chunk},
+            {"summands", schedule.summands},
+            {"panels", schedule.panels},
+            {"unroll", schedule.unroll},
+            {"prefetch", schedule.prefetch},
+            {"strip", schedule.strip},
+            {"tile_epilogue", schedule.tileEpilogue},
+            {"matrix_unit", schedule.matrixUnit}};
   }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
 
@@ -49,10 +63,14 @@ private:
 
   void emitBatch(Value low, Value high);
   void emitPanelBlocks(Value low, Value high);
-  void emitRows(Value panel, Value panelEnd, Value chunkStart, int64_t chunkSize, bool first,
-                bool last);
-  void emitTile(int64_t rows, int64_t groups, int64_t valid, Value chunkStart, int64_t chunkSize,
-                bool first, bool last, Value prefetchRow);
+  void emitBlock(Value panel, Value panelEnd, const Chunk &chunk);
+  void emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
+                       const Chunk &chunk);
+  void emitRows(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh, const Chunk &chunk);
+  void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
+  void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk, Value prefetchRow);
+  SmallVector<Value, 4> loadSpilled();
+  void storeRow(const Emitted &sums, const Chunk &chunk);
   SmallVector<Value> emitSums(int64_t rows, int64_t groups, Value chunkStart, int64_t chunkSize,
                               Value prefetchRow);
   SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value chunkStart,
@@ -60,6 +78,7 @@ private:
                                    Value prefetchRow);
   SmallVector<Value> emitStep(int64_t rows, ArrayRef<Value> accumulators);
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
+  void storeRoots(const Emitted &sums);
   void setFlat(ArrayRef<unsigned> dims, Value number);
   Value currentRow() {
     return roles.row ? position(getAffineDimExpr(*roles.row, builder.getContext())) : constant(0);
@@ -100,6 +119,7 @@ private:
   ContractionGrid grid;
   Value low, high; ///< this thread's share of the split
   std::optional<ScalarStrip> strip;
+  std::optional<MatrixContraction> matrix;
   Value tile; ///< of partial sums, or for tileEpilogue
 };
 
@@ -136,6 +156,7 @@ LogicalResult Contraction::chooseSchedule() {
   Type scalarType = getElementTypeOrSelf(roles.scalars.memory.getType());
   int64_t scalarBytes = scalarType.getIntOrFloatBitWidth() / 8;
   problem.rowCount = rowCount;
+  problem.outerRows = count(roles.outerRows);
   problem.rowStrideBytes = rowStride() * scalarBytes;
   problem.laneCount = space.extent(roles.lane);
   problem.lanewise = roles.lanesPerScalar > 0;
@@ -146,6 +167,13 @@ LogicalResult Contraction::chooseSchedule() {
       cast<RankedTensorType>(roles.scalars.memory.getType()).getNumElements() * scalarBytes;
   problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
                               space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
+  auto isFloat32 = [](Value memory) { return getElementTypeOrSelf(memory.getType()).isF32(); };
+  bool contiguous = !shape.reduced.empty() &&
+                    space.coefficientOf(roles.scalars.position, shape.reduced.back()) == 1;
+  bool rowsContiguous =
+      roles.row && rowStride() == 1 && roles.outerRows.empty() && shape.reduced.size() == 1;
+  problem.splittable = !problem.lanewise && roles.row && (contiguous || rowsContiguous) &&
+                       isFloat32(roles.scalars.memory) && isFloat32(roles.vectors.memory);
   problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
@@ -160,9 +188,15 @@ LogicalResult Contraction::chooseSchedule() {
   grid.batches = count(roles.batch);
   grid.rowTiles = llvm::divideCeil(rowCount, schedule.rows);
   grid.outerRows = count(roles.outerRows);
+  grid.rowPieces = schedule.matrixUnit
+                       ? llvm::divideCeil(rowCount * grid.outerRows, MatrixContraction::blockRows)
+                       : grid.rows();
   grid.laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
   grid.outerPanels = problem.outerPanels;
   grid.chooseSplit();
+  // Threads that share the vectors, not the rows, split each of them once.
+  if (schedule.matrixUnit && grid.batches == 1 && grid.panels() >= 2 * schedule.panels)
+    grid.split = ContractionGrid::Panels;
   return success();
 }
 
@@ -184,11 +218,15 @@ void Contraction::emit(bool serial) {
     tile = kernel.stackTile(element, schedule.rows * schedule.groups * schedule.width);
   if (schedule.strip)
     strip.emplace(kernel, point, loc, roles, schedule, shape.reduced[0]);
+  if (schedule.matrixUnit)
+    matrix.emplace(kernel, point, loc, roles, shape.reduced, schedule.panels, schedule.chunk);
   Value zero = constant(0);
   if (grid.split == ContractionGrid::Batches)
     emitBatch(low, high);
   else
     emitBatch(zero, constant(grid.batches));
+  if (matrix)
+    matrix->release();
 }
 
 void Contraction::emitBatch(Value first, Value end) {
@@ -214,39 +252,102 @@ void Contraction::emitPanelBlocks(Value first, Value end) {
   emitLoop(builder, loc, first, end, schedule.panels, {}, [&](Value panel, ValueRange) {
     Value blockEnd = arith::MinUIOp::create(builder, loc, add(panel, schedule.panels), end);
     int64_t depth = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
-    if (shape.reduced.size() != 1 || schedule.chunk == depth) {
-      emitRows(panel, blockEnd, constant(0), depth, true, true);
-      return SmallVector<Value>();
-    }
-    for (int64_t start = 0; start < depth; start += schedule.chunk)
-      emitRows(panel, blockEnd, constant(start), schedule.chunk, start == 0,
-               start + schedule.chunk == depth);
+    int64_t size = shape.reduced.size() == 1 ? schedule.chunk : depth;
+    for (int64_t start = 0; start < depth; start += size)
+      emitBlock(panel, blockEnd, {constant(start), size, start == 0, start + size == depth});
     return SmallVector<Value>();
   });
 }
 
-void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_t chunkSize,
-                           bool first, bool last) {
-  Value rowsLow = grid.split == ContractionGrid::Rows ? low : constant(0);
-  Value rowsHigh = grid.split == ContractionGrid::Rows ? high : constant(grid.rows());
+void Contraction::emitBlock(Value panel, Value panelEnd, const Chunk &chunk) {
+  bool shared = grid.split == ContractionGrid::Rows;
+  Value rowsLow = shared ? low : constant(0);
+  Value rowsHigh = shared ? high : constant(grid.piecesOf(ContractionGrid::Rows));
+  if (matrix)
+    emitMatrixBlock(panel, panelEnd, rowsLow, rowsHigh, chunk);
+  else
+    emitRows(panel, panelEnd, rowsLow, rowsHigh, chunk);
+}
+
+void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
+                                  const Chunk &chunk) {
+  auto withLanes = [&](Value number, llvm::function_ref<void()> body) {
+    atPanel(number, [&](int64_t valid) {
+      int64_t groups = llvm::divideCeil(valid, schedule.width);
+      point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, valid});
+      body();
+      point.setLanes(Lanes());
+    });
+  };
+  SmallVector<unsigned> rowDims = roles.outerRows;
+  rowDims.push_back(*roles.row);
+  auto atRow = [&](Value row) {
+    setFlat(rowDims, row);
+    point.forget();
+  };
+  auto finishRow = [&](ArrayRef<Value> sums) {
+    storeRow({SmallVector<Value, 4>(sums), false}, chunk);
+  };
+  // Row by row: a block may go through several outer rows.
+  auto byVectors = [&](Value number, Value firstRow, Value rows) {
+    emitLoop(builder, loc, constant(0), rows, 1, {}, [&](Value row, ValueRange) {
+      Value flat = arith::AddIOp::create(builder, loc, firstRow, row);
+      atPanel(number, [&](int64_t lanes) {
+        atRow(flat);
+        emitTile(/*rows=*/1, llvm::divideCeil(lanes, schedule.width), lanes, chunk,
+                 /*prefetchRow=*/nullptr);
+      });
+      return SmallVector<Value>();
+    });
+  };
+  matrix->emit(panel, panelEnd, rowsLow, rowsHigh, chunk.start, chunk.size,
+               {atRow, withLanes, finishRow, byVectors});
+}
+
+static Value isEqual(OpBuilder &builder, Location loc, Value value, int64_t expected) {
+  Value other = arith::ConstantIndexOp::create(builder, loc, expected);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, value, other);
+}
+
+static void emitEither(OpBuilder &builder, Location loc, Value condition,
+                       llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  then();
+  builder.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}
+
+/// Moves the point to panel `number`; `body` is emitted for each number of lanes that count.
+void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) {
   int64_t blockLanes = schedule.groups * schedule.width;
-  int64_t extent = space.extent(roles.lane);
-  int64_t laneTail = extent % blockLanes;
+  int64_t laneTail = space.extent(roles.lane) % blockLanes;
+  Value laneBlock = number;
+  if (!roles.outerPanels.empty()) {
+    Value blocks = constant(grid.laneBlocks);
+    laneBlock = grid.laneBlocks == 1
+                    ? constant(0)
+                    : arith::RemUIOp::create(builder, loc, number, blocks).getResult();
+    setFlat(roles.outerPanels,
+            grid.laneBlocks == 1
+                ? number
+                : arith::DivUIOp::create(builder, loc, number, blocks).getResult());
+  }
+  point.setDim(roles.lane, arith::MulIOp::create(builder, loc, laneBlock, constant(blockLanes)));
+  if (laneTail == 0)
+    body(blockLanes);
+  else if (grid.laneBlocks == 1)
+    body(laneTail);
+  else
+    emitEither(
+        builder, loc, isEqual(builder, loc, laneBlock, grid.laneBlocks - 1),
+        [&] { body(laneTail); }, [&] { body(blockLanes); });
+}
+
+void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
+                           const Chunk &chunk) {
   int64_t rowTail = rowCount % schedule.rows;
-
-  auto ifElse = [&](Value condition, llvm::function_ref<void()> then,
-                    llvm::function_ref<void()> otherwise) {
-    auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    then();
-    builder.setInsertionPointToStart(branch.elseBlock());
-    otherwise();
-  };
-  auto equals = [&](Value value, int64_t expected) -> Value {
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, value, constant(expected));
-  };
-
   emitLoop(builder, loc, rowsLow, rowsHigh, 1, {}, [&](Value rowNumber, ValueRange) {
     Value rowTile = rowNumber;
     if (!roles.outerRows.empty()) {
@@ -258,7 +359,7 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
     setRow(rowStart);
     if (strip)
       strip->emitCopy(
-          rowTile, chunkStart, chunkSize,
+          rowTile, chunk.start, chunk.size,
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rowNumber, rowsLow));
     Value nextRow;
     if (schedule.prefetch)
@@ -266,59 +367,41 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value chunkStart, int64_
                                        constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
     auto panels = [&](int64_t rows) {
       emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
-        Value laneBlock = number;
-        if (!roles.outerPanels.empty()) {
-          Value blocks = constant(grid.laneBlocks);
-          laneBlock = grid.laneBlocks == 1
-                          ? constant(0)
-                          : arith::RemUIOp::create(builder, loc, number, blocks).getResult();
-          setFlat(roles.outerPanels,
-                  grid.laneBlocks == 1
-                      ? number
-                      : arith::DivUIOp::create(builder, loc, number, blocks).getResult());
-        }
-        point.setDim(roles.lane,
-                     arith::MulIOp::create(builder, loc, laneBlock, constant(blockLanes)));
-        auto tileOf = [&](int64_t lanes) {
-          emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunkStart, chunkSize,
-                   first, last, nextRow);
-        };
-        if (laneTail == 0)
-          tileOf(blockLanes);
-        else if (grid.laneBlocks == 1)
-          tileOf(laneTail);
-        else
-          ifElse(
-              equals(laneBlock, grid.laneBlocks - 1), [&] { tileOf(laneTail); },
-              [&] { tileOf(blockLanes); });
+        atPanel(number, [&](int64_t lanes) {
+          emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunk, nextRow);
+        });
         return SmallVector<Value>();
       });
     };
     if (rowTail == 0 || grid.rowTiles == 1)
       panels(grid.rowTiles == 1 ? rowCount : schedule.rows);
     else
-      ifElse(
-          equals(rowTile, grid.rowTiles - 1), [&] { panels(rowTail); },
+      emitEither(
+          builder, loc, isEqual(builder, loc, rowTile, grid.rowTiles - 1), [&] { panels(rowTail); },
           [&] { panels(schedule.rows); });
     return SmallVector<Value>();
   });
 }
 
-void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value chunkStart,
-                           int64_t chunkSize, bool first, bool last, Value prefetchRow) {
+/// Partial sums of earlier chunks wait where a root will be stored.
+SmallVector<Value, 4> Contraction::loadSpilled() {
+  const Buffer &spill = kernel.rootBuffers[spillRoot->number];
+  return point.asVectors(point.load(spill, spillRoot->index));
+}
+
+void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
+                           Value prefetchRow) {
   point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, valid});
-  // Partial sums of earlier chunks wait where a root will be stored.
-  auto spill = [&]() -> const Buffer & { return kernel.rootBuffers[spillRoot->number]; };
   Value rowStart = currentRow();
   auto atRow = [&](int64_t i) {
     setRow(add(rowStart, i));
     point.forget();
   };
-  SmallVector<Value> accumulators = emitSums(rows, groups, chunkStart, chunkSize, prefetchRow);
-  if (!first) {
+  SmallVector<Value> accumulators = emitSums(rows, groups, chunk.start, chunk.size, prefetchRow);
+  if (!chunk.first) {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
-      SmallVector<Value, 4> earlier = point.asVectors(point.load(spill(), spillRoot->index));
+      SmallVector<Value, 4> earlier = loadSpilled();
       for (int64_t group = 0; group < groups; ++group) {
         Value &sum = accumulators[i * groups + group];
         sum = arith::AddFOp::create(builder, loc, earlier[group], sum);
@@ -326,17 +409,29 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, Value ch
     }
     setRow(rowStart);
   }
-  if (last) {
+  if (chunk.last) {
     emitEpilogue(rows, groups, accumulators);
   } else {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
       Emitted sums{SmallVector<Value, 4>(ArrayRef(accumulators).slice(i * groups, groups)), false};
-      point.store(spill(), spillRoot->index, sums);
+      point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index, sums);
     }
   }
   setRow(rowStart);
   point.setLanes(Lanes());
+}
+
+/// Stores the point's row of a chunk's sums: to wait, or through the epilogue.
+void Contraction::storeRow(const Emitted &sums, const Chunk &chunk) {
+  Emitted all = sums;
+  if (!chunk.first)
+    for (auto [sum, earlier] : llvm::zip_equal(all.parts, loadSpilled()))
+      sum = arith::AddFOp::create(builder, loc, earlier, sum);
+  if (chunk.last)
+    storeRoots(all);
+  else
+    point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index, all);
 }
 
 SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chunkStart,
@@ -440,25 +535,30 @@ SmallVector<Value> Contraction::emitStep(int64_t rows, ArrayRef<Value> accumulat
   return emitTileStep(point, scalars, rowStride(), vectors, rows, accumulators);
 }
 
+/// Stores every root at the point's row, from the sums there.
+void Contraction::storeRoots(const Emitted &sums) {
+  SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
+  point.setOverride(
+      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+        return llvm::is_contained(products, tensor) ? std::optional<Emitted>(sums) : std::nullopt;
+      });
+  for (const EpilogueRoot &root : roots)
+    point.store(kernel.rootBuffers[root.number], root.index,
+                point.emitAt(kernel.roots[root.number], root.index));
+  point.setOverride(nullptr);
+}
+
 void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {
   Value rowStart = currentRow();
-  SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
-  auto storeRoots = [&](Value rowValue, const Emitted &sums) {
-    setRow(rowValue);
+  auto storeAt = [&](Value row, const Emitted &sums) {
+    setRow(row);
     point.forget();
-    point.setOverride(
-        [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-          return llvm::is_contained(products, tensor) ? std::optional<Emitted>(sums) : std::nullopt;
-        });
-    for (const EpilogueRoot &root : roots)
-      point.store(kernel.rootBuffers[root.number], root.index,
-                  point.emitAt(kernel.roots[root.number], root.index));
-    point.setOverride(nullptr);
+    storeRoots(sums);
   };
   if (!schedule.tileEpilogue) {
     for (int64_t i = 0; i < rows; ++i)
-      storeRoots(add(rowStart, i),
-                 {SmallVector<Value, 4>(accumulators.slice(i * groups, groups)), false});
+      storeAt(add(rowStart, i),
+              {SmallVector<Value, 4>(accumulators.slice(i * groups, groups)), false});
     return;
   }
   auto type = cast<VectorType>(accumulators.front().getType());
@@ -470,7 +570,7 @@ void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> acc
     for (int64_t group = 0; group < groups; ++group)
       sums.parts.push_back(
           vector::LoadOp::create(builder, loc, type, tile, add(base, group * schedule.width)));
-    storeRoots(arith::AddIOp::create(builder, loc, rowStart, i), sums);
+    storeAt(arith::AddIOp::create(builder, loc, rowStart, i), sums);
     return SmallVector<Value>();
   });
 }

@@ -9,7 +9,7 @@ int64_t ContractionGrid::piecesOf(Split split) const {
   case Batches:
     return batches;
   case Rows:
-    return rows();
+    return rowPieces;
   case Panels:
     return panels();
   }

@@ -13,18 +13,17 @@ struct ContractionGrid {
   int64_t batches = 1;
   int64_t rowTiles = 1, outerRows = 1;
   int64_t laneBlocks = 1, outerPanels = 1;
+  int64_t rowPieces = 1; ///< of equal work, along all rows
   Split split = Rows;
 
   int64_t rows() const { return rowTiles * outerRows; }
   int64_t panels() const { return laneBlocks * outerPanels; }
   /// Equal pieces of work along `split`.
   int64_t pieces() const { return piecesOf(split); }
+  int64_t piecesOf(Split split) const;
 
   /// Take the first loop that divides among two threads with little left over.
   void chooseSplit();
-
-private:
-  int64_t piecesOf(Split split) const;
 };
 
 } // namespace weft

@@ -114,13 +114,59 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   return std::clamp<int64_t>(fitting, 1, std::max<int64_t>(total, 1));
 }
 
+/// Whether the matrix unit is faster, by cycles of one core as measured. It does a
+/// multiply-add of float32 in six, but operands are split first: the vectors ahead of their
+/// first use, the rows besides, if there are panels enough to be busy with.
+static bool paysOnMatrixUnit(const ContractionProblem &problem, int64_t unitSteps, int64_t panels) {
+  constexpr double vectorsCycles = 0.037, unitCycles = 0.0172, splitCycles = 0.5;
+  constexpr double idleCycles = 0.02, margin = 0.9;
+  int64_t rowCount = problem.rowCount * problem.outerRows;
+  double depth = double(unitSteps * 32), rows = double(llvm::alignTo(rowCount, 32));
+  double lanes = double(problem.outerPanels * llvm::alignTo(problem.laneCount, 32));
+  double useful = double(rowCount) * double(problem.outerPanels * problem.laneCount);
+  for (int64_t extent : problem.reduced)
+    useful *= double(extent);
+  double hidden = std::min(1.0, double(panels) / 4);
+  double unit = rows * lanes * depth * (unitCycles + (1 - hidden) * idleCycles / double(panels)) +
+                lanes * depth * splitCycles;
+  return unit < margin * vectorsCycles * useful;
+}
+
+/// Blocks of 32 rows and lanes; the vectors' parts, six bytes of an element, stay in the
+/// second-level cache.
+static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
+                             ContractionSchedule &schedule) {
+  constexpr int64_t blockLanes = 32, blockSteps = 32, shortest = 96;
+  if (!target.hasMatrixUnit || !problem.splittable)
+    return;
+  int64_t unitSteps = llvm::divideCeil(chooseChunk(problem, schedule), blockSteps);
+  for (int64_t extent : llvm::ArrayRef(problem.reduced).drop_back())
+    unitSteps *= extent;
+  if (unitSteps * blockSteps < shortest)
+    return;
+  int64_t panelBytes = unitSteps * blockSteps * blockLanes * 6;
+  int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, blockLanes);
+  int64_t most = std::clamp<int64_t>(target.l2Bytes * 3 / 5 / panelBytes, 1, total);
+  // Blocks of one size.
+  int64_t panels = llvm::divideCeil(total, llvm::divideCeil(total, most));
+  if (!paysOnMatrixUnit(problem, unitSteps, panels))
+    return;
+  schedule.matrixUnit = true;
+  schedule.rows = 1;
+  schedule.groups = 2;
+  schedule.panels = panels;
+}
+
 ContractionSchedule ContractionSchedule::choose(const ContractionProblem &problem,
                                                 const TargetInfo &target,
                                                 const ScheduleOverride &given) {
   ContractionSchedule schedule;
   schedule.width = target.lanes(problem.elementBits);
   chooseTile(problem, target, schedule);
-  chooseStrip(problem, target, schedule);
+  if (given.empty())
+    chooseMatrixUnit(problem, target, schedule);
+  if (!schedule.matrixUnit)
+    chooseStrip(problem, target, schedule);
   schedule.rows = given.rows.value_or(schedule.rows);
   schedule.groups = given.groups.value_or(schedule.groups);
   schedule.chunk = given.chunk.value_or(chooseChunk(problem, schedule));
@@ -130,10 +176,11 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   schedule.unroll = unrollsWindow ? schedule.chunk : schedule.chunk % 4 == 0 ? 4 : 1;
   chooseSummands(problem, schedule);
 
-  schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule));
+  if (!schedule.matrixUnit)
+    schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule));
 
   // A weight larger than the second-level cache comes from memory row by row.
-  schedule.prefetch = problem.scalarsContiguous && problem.rowCount > 1 &&
+  schedule.prefetch = !schedule.matrixUnit && problem.scalarsContiguous && problem.rowCount > 1 &&
                       schedule.chunk % 16 == 0 && problem.scalarBytes > target.l2Bytes / 2;
   schedule.tileEpilogue = problem.transcendental;
   return schedule;

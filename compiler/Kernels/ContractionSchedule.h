@@ -15,6 +15,7 @@ namespace weft {
 struct ContractionProblem {
   unsigned elementBits = 32;
   int64_t rowCount = 1;               ///< extent of the dim along which tile rows run
+  int64_t outerRows = 1;              ///< other free iterations of the broadcast operand
   int64_t rowStrideBytes = 0;         ///< between rows of the broadcast operand
   int64_t laneCount = 1;              ///< extent of the lane dim
   int64_t outerPanels = 1;            ///< other free iterations of the vector operand
@@ -23,21 +24,23 @@ struct ContractionProblem {
   bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
   bool lanewise = false;              ///< lanes do not all share their scalars
   bool scalarsStrided = false;        ///< rows lie side by side, steps of a sum a page apart
+  bool splittable = false;            ///< float32, and scalars contiguous along rows or sums
   bool canSpill = false;              ///< partial sums may wait in the result between chunks
   bool transcendental = false;        ///< the epilogue holds functions of many instructions
 };
 
 struct ContractionSchedule {
-  int64_t rows = 6;      ///< MR: scalars of the broadcast operand held by a tile
-  int64_t groups = 4;    ///< NR / lanes: vectors of the other operand
-  int64_t width = 16;    ///< lanes of one vector
-  int64_t chunk = 1;     ///< KC: iterations of the innermost reduction between spills
-  int64_t panels = 1;    ///< panels of vectors kept in L2 while the rows go by
-  int64_t unroll = 1;    ///< KU
-  int64_t summands = 1;  ///< innermost products summed in registers before they join partial sums
-  int64_t blockDims = 0; ///< outer reduced dims that start a new block of such sums
-  bool prefetch = false; ///< the next rows while these compute
-  int64_t strip = 0;     ///< rows whose scalars are copied side by side first, or 0
+  int64_t rows = 6;        ///< MR: scalars of the broadcast operand held by a tile
+  int64_t groups = 4;      ///< NR / lanes: vectors of the other operand
+  int64_t width = 16;      ///< lanes of one vector
+  int64_t chunk = 1;       ///< KC: iterations of the innermost reduction between spills
+  int64_t panels = 1;      ///< panels of vectors kept in L2 while the rows go by
+  int64_t unroll = 1;      ///< KU
+  int64_t summands = 1;    ///< innermost products summed in registers before they join partial sums
+  int64_t blockDims = 0;   ///< outer reduced dims that start a new block of such sums
+  bool prefetch = false;   ///< the next rows while these compute
+  int64_t strip = 0;       ///< rows whose scalars are copied side by side first, or 0
+  bool matrixUnit = false; ///< blocks on the matrix unit, and tiles for what it does not take
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
 
   /// What `given` holds is taken over unchecked; the rest is chosen to go with it.

@@ -24,7 +24,7 @@ def EmitKernels : Pass<"weft-emit-kernels", "::mlir::ModuleOp"> {
            "fixed numbers of contractions' schedules, as rows=6,groups=4,chunk=768,panels=2">];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 #endif

@@ -67,7 +67,8 @@ def LowerToLoops : Pass<"weft-lower-to-loops", "::mlir::ModuleOp"> {
            "fixed numbers of contractions' schedules, as rows=6,groups=4,chunk=768,panels=2">
   ];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
@@ -76,8 +77,8 @@ def PlanMemory : Pass<"weft-plan-memory", "::mlir::ModuleOp"> {
   let description = [{
     Every `memref.alloc` becomes a view of a new argument, at a multiple of 64 bytes; two
     share bytes when no call needs both. `weft.arena_bytes` is the size of the arena and
-    `weft.liveness_bound` what any plan needs at least for tensors; threads' scratch memory
-    comes on top.
+    `weft.liveness_bound` what any plan needs at least: the most bytes of tensors, and of
+    threads' scratch memory, that are alive at once.
 
     ```mlir
     %0 = memref.alloc() : memref<8xf32>

@@ -8,6 +8,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include <set>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace llvm;
@@ -26,15 +27,33 @@ struct Isa {
 /// The names that a user may ask for besides "native". The first prefix of what "avx2"
 /// removes is the point; the others are extensions that imply it.
 const Isa isas[] = {
-    {"avx512", {"avx512f", "avx512bw", "avx512vl", "avx512dq"}, {}},
+    {"avx512", {"avx512f", "avx512bw", "avx512vl", "avx512dq"}, {"amx"}},
     {"avx2", {"avx2", "fma"}, {"avx512", "avx10", "amx"}},
 };
+
+void removePrefixed(FeatureSet &features, ArrayRef<StringRef> prefixes) {
+  std::erase_if(features, [&](StringRef feature) {
+    return any_of(prefixes, [&](StringRef prefix) { return feature.starts_with(prefix); });
+  });
+}
+
+/// Linux hands out the large state of the matrix unit on demand, to a process as a whole.
+bool systemAllowsMatrixUnit() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
+}
 
 FeatureSet hostFeatures() {
   FeatureSet present;
   for (const auto &entry : sys::getHostCPUFeatures())
     if (entry.second)
       present.insert(entry.first().str());
+  if (present.count("amx-tile") && !systemAllowsMatrixUnit())
+    removePrefixed(present, {"amx"});
   return present;
 }
 
@@ -52,10 +71,7 @@ Error narrow(FeatureSet &features, StringRef name) {
     choices += (", " + isa.name).str();
     if (isa.name != name)
       continue;
-    std::erase_if(features, [&](StringRef feature) {
-      return any_of(isa.removedPrefixes,
-                    [&](StringRef prefix) { return feature.starts_with(prefix); });
-    });
+    removePrefixed(features, isa.removedPrefixes);
     return Error::success();
   }
   return createStringError("expected isa to be one of: " + choices + "; found '" + name + "'");
@@ -94,6 +110,7 @@ int64_t cacheBytes(int sysconfName, StringRef level, int64_t assumed) {
 
 void describeVectors(TargetInfo &info, const FeatureSet &features) {
   bool has512 = hasAll(features, {"avx512f", "avx512vl"});
+  info.hasMatrixUnit = hasAll(features, {"avx512bw", "amx-tile", "amx-bf16"});
   info.hasMaskedVectors = hasAll(features, {"avx512vl", "avx512bw"});
   info.vectorBytes = features.count("avx512f") ? 64 : features.count("avx2") ? 32 : 16;
   info.vectorRegisters = has512 || features.count("neon") ? 32 : 16;

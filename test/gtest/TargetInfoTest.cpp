@@ -36,6 +36,16 @@ TEST(TargetInfo, Avx2LeavesNoAvx512) {
   EXPECT_FALSE(info->hasMaskedVectors);
 }
 
+TEST(TargetInfo, OnlyNativeHasAMatrixUnit) {
+  auto info = TargetInfo::host("avx512");
+  if (!info) {
+    llvm::consumeError(info.takeError());
+    GTEST_SKIP() << "this machine lacks AVX-512";
+  }
+  EXPECT_EQ(info->features.find("amx"), std::string::npos);
+  EXPECT_FALSE(info->hasMatrixUnit);
+}
+
 TEST(TargetInfo, UnknownIsaListsTheChoices) {
   auto info = TargetInfo::host("mmx");
   ASSERT_FALSE(bool(info));

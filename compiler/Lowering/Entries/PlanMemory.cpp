@@ -33,11 +33,6 @@ static void addUses(Value buffer, const DenseMap<Operation *, int64_t> &steps, L
   }
 }
 
-/// Only memory that is cut in slices, one for each thread, is seen through views.
-static bool isScratch(memref::AllocOp buffer) {
-  return llvm::any_of(buffer->getUsers(), llvm::IsaPred<memref::ViewOp>);
-}
-
 namespace {
 struct PlanMemory : weft::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
@@ -54,18 +49,16 @@ LogicalResult PlanMemory::plan(func::FuncOp entry) {
   Block &block = entry.getBody().front();
   DenseMap<Operation *, int64_t> steps = numberSteps(block);
   auto buffers = llvm::to_vector(block.getOps<memref::AllocOp>());
-  SmallVector<Lifetime> lifetimes, tensors;
+  SmallVector<Lifetime> lifetimes;
   for (memref::AllocOp buffer : buffers) {
     Lifetime lifetime{byteSize(buffer.getType()), std::numeric_limits<int64_t>::max(), -1};
     addUses(buffer, steps, lifetime);
     if (lifetime.last < 0) // nobody uses it: alive nowhere
       lifetime.first = lifetime.last = steps.lookup(buffer), lifetime.bytes = 0;
     lifetimes.push_back(lifetime);
-    if (!isScratch(buffer))
-      tensors.push_back(lifetime);
   }
   MemoryPlan plan = planMemory(lifetimes);
-  int64_t bound = livenessBound(tensors);
+  int64_t bound = livenessBound(lifetimes);
 
   OpBuilder builder = OpBuilder::atBlockBegin(&block);
   auto arenaType = MemRefType::get({plan.bytes}, builder.getI8Type());

@@ -28,10 +28,10 @@ func.func @chain(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %thread
   return
 }
 
-// Scratch memory takes room, but the bound counts tensors only.
+// Scratch memory is alive during its call.
 // CHECK-LABEL: func.func @scratch(
 // CHECK-SAME: weft.arena_bytes = 256 : i64
-// CHECK-SAME: weft.liveness_bound = 128 : i64
+// CHECK-SAME: weft.liveness_bound = 256 : i64
 func.func private @worker(memref<32xf32>, memref<32xf32>, memref<64xi8>, index, index)
     attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64, weft.scratch_bytes = 64 : i64}
 func.func @scratch(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {

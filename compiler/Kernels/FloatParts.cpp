@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/FloatParts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace mlir;
+using namespace weft;
+
+static VectorType wordsLike(Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  return type.cloneWith({}, IntegerType::get(type.getContext(), 32));
+}
+
+static Value splatOf(OpBuilder &builder, Location loc, VectorType type, uint32_t bits) {
+  return arith::ConstantOp::create(builder, loc,
+                                   DenseElementsAttr::get(type, APInt(/*numBits=*/32, bits)));
+}
+
+FloatParts weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
+  VectorType words = wordsLike(vector);
+  Value upper = splatOf(builder, loc, words, ~0xffffu);
+  FloatParts parts;
+  for (size_t i : llvm::seq(2)) {
+    Value bits = arith::BitcastOp::create(builder, loc, words, vector);
+    parts[i] = arith::AndIOp::create(builder, loc, bits, upper);
+    Value part = arith::BitcastOp::create(builder, loc, vector.getType(), parts[i]);
+    vector = arith::SubFOp::create(builder, loc, vector, part);
+  }
+  parts[2] = arith::BitcastOp::create(builder, loc, words, vector);
+  return parts;
+}
+
+Value weft::pairLanes(OpBuilder &builder, Location loc, Value lower, Value upper) {
+  Value sixteen = splatOf(builder, loc, cast<VectorType>(lower.getType()), 16);
+  Value shifted = arith::ShRUIOp::create(builder, loc, lower, sixteen);
+  return arith::OrIOp::create(builder, loc, shifted, upper);
+}
+
+Value weft::joinLanes(OpBuilder &builder, Location loc, Value first, Value second) {
+  auto words = cast<VectorType>(first.getType());
+  int64_t count = 2 * words.getDimSize(0);
+  auto halves = VectorType::get({count}, builder.getI16Type());
+  Value a = vector::BitCastOp::create(builder, loc, halves, first);
+  Value b = vector::BitCastOp::create(builder, loc, halves, second);
+  SmallVector<int64_t> upper;
+  for (int64_t lane : llvm::seq(count))
+    upper.push_back(2 * lane + 1);
+  Value joined = vector::ShuffleOp::create(builder, loc, a, b, upper);
+  return vector::BitCastOp::create(builder, loc, words, joined);
+}
+
+MagnitudeWatch::MagnitudeWatch(OpBuilder &builder, Location loc, int64_t lanes, int low,
+                               bool wantsFinite)
+    : builder(builder), loc(loc), type(VectorType::get({lanes}, builder.getI32Type())),
+      least(uint32_t(low + 127) << 23), wantsFinite(wantsFinite) {}
+
+Value MagnitudeWatch::splat(uint32_t bits) { return splatOf(builder, loc, type, bits); }
+
+SmallVector<Value, 2> MagnitudeWatch::begin() {
+  SmallVector<Value, 2> state{splat(~0u)};
+  if (wantsFinite)
+    state.push_back(splat(0));
+  return state;
+}
+
+void MagnitudeWatch::see(MutableArrayRef<Value> state, Value vector) {
+  Value bits = arith::BitcastOp::create(builder, loc, type, vector);
+  bits = arith::AndIOp::create(builder, loc, bits, splat(0x7fffffff));
+  // A zero becomes the largest of all.
+  Value before = arith::SubIOp::create(builder, loc, bits, splat(1));
+  state[0] = arith::MinUIOp::create(builder, loc, state[0], before);
+  if (wantsFinite)
+    state[1] = arith::MaxUIOp::create(builder, loc, state[1], bits);
+}
+
+Value MagnitudeWatch::holds(ArrayRef<Value> state) {
+  auto all = [&](arith::CmpIPredicate predicate, Value lanes, uint32_t bound) -> Value {
+    Value each = arith::CmpIOp::create(builder, loc, predicate, lanes, splat(bound));
+    return vector::ReductionOp::create(builder, loc, vector::CombiningKind::AND, each);
+  };
+  Value reached = all(arith::CmpIPredicate::uge, state[0], least - 1);
+  if (!wantsFinite)
+    return reached;
+  constexpr uint32_t infinity = 0x7f800000;
+  return arith::AndIOp::create(builder, loc, reached,
+                               all(arith::CmpIPredicate::ult, state[1], infinity));
+}

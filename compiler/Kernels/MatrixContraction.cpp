@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/MatrixContraction.h"
+#include "compiler/Kernels/Transposition.h"
+#include "compiler/Kernels/WideLoad.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// Unit steps that are summed before they join the sum: as with the vector units, rounding
+/// errors grow with what is summed at once, and the parts of so many rows fit the first-level
+/// cache beside a panel's.
+static constexpr int64_t stageSteps = 4;
+/// Each of the two turns of 16 rows that are transposed counts as so many.
+static constexpr int64_t transposedRows = 8;
+static constexpr int64_t lanesOfVector = 16, registerWords = MatrixUnit::registerBytes / 4;
+/// Words of one unit step: three parts of two registers.
+static constexpr int64_t stepWords = 6 * registerWords;
+static constexpr int64_t stageRows = stageSteps * MatrixContraction::blockRows;
+static constexpr int64_t sumsOfPanel = MatrixContraction::blockRows * MatrixContraction::blockLanes;
+static constexpr int64_t sumsStride = MatrixContraction::blockLanes * 4;
+/// Sums below 2^-80 may hang on products that the unit takes for zero. Those of infinities, of
+/// NaN and of what overflows on its way are not finite.
+static constexpr int smallestInput = -100, smallestResult = -80;
+
+/// Words from the start of a panel's unit step. In the order in which products take them: the
+/// processor fetches ahead what is read upwards.
+static int64_t vectorPartOffset(int64_t part, int64_t group) {
+  return ((2 - part) * 2 + group) * registerWords;
+}
+
+int64_t MatrixContraction::panelBytes(int64_t unitSteps) { return unitSteps * stepWords * 4; }
+
+static int64_t countOf(ArrayRef<unsigned> dims, const IndexSpace &space) {
+  int64_t count = 1;
+  for (unsigned dim : dims)
+    count *= space.extent(dim);
+  return count;
+}
+
+MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point, Location loc,
+                                     const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                                     int64_t panels, int64_t longestChunk)
+    : point(point), builder(kernel.builder), loc(loc), roles(roles), reduced(reduced),
+      rowCount(countOf(roles.outerRows, point.space) * point.space.extent(*roles.row)),
+      transposes(point.space.coefficientOf(roles.scalars.position, reduced.back()) != 1),
+      pieceRows(transposes ? transposedRows
+                           : int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(blockRows, panels)))),
+      unit(builder, loc), inputs(builder, loc, lanesOfVector, smallestInput, /*wantsFinite=*/false),
+      results(builder, loc, lanesOfVector, smallestResult, /*wantsFinite=*/true),
+      floats(VectorType::get({lanesOfVector}, builder.getF32Type())),
+      words(VectorType::get({lanesOfVector}, builder.getI32Type())) {
+  Type word = builder.getI32Type(), number = builder.getF32Type();
+  int64_t steps =
+      countOf(reduced.drop_back(), point.space) * llvm::divideCeil(longestChunk, unitSteps);
+  vectorParts = kernel.scratch(word, panels * panelBytes(steps) / 4);
+  rowParts = kernel.scratch(word, 2 * stageSteps * stepWords);
+  sums = kernel.scratch(number, panels * sumsOfPanel);
+  stageSums = kernel.scratch(number, sumsOfPanel);
+  panelGood = kernel.scratch(word, panels);
+  if (transposes)
+    squares = kernel.stackTile(word, 3 * registerWords);
+  rowStarts = kernel.stackTile(builder.getIndexType(), 2 * blockRows);
+  rowWatch = kernel.stackTile(word, 2 * lanesOfVector);
+  unit.configure(kernel.stackTile(word, lanesOfVector));
+}
+
+Value MatrixContraction::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+Value MatrixContraction::add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+Value MatrixContraction::add(Value a, int64_t b) { return b == 0 ? a : add(a, constant(b)); }
+Value MatrixContraction::scaled(Value a, int64_t factor) {
+  return arith::MulIOp::create(builder, loc, a, constant(factor));
+}
+Value MatrixContraction::least(Value a, Value b) {
+  return arith::MinUIOp::create(builder, loc, a, b);
+}
+Value MatrixContraction::is(arith::CmpIPredicate predicate, Value a, Value b) {
+  return arith::CmpIOp::create(builder, loc, predicate, a, b);
+}
+
+Value MatrixContraction::parityOf(Value rowBlock) {
+  return arith::AndIOp::create(builder, loc, rowBlock, constant(1));
+}
+
+Value MatrixContraction::watchStart(Value rowBlock) {
+  return scaled(parityOf(rowBlock), lanesOfVector);
+}
+
+SmallVector<Value, 2> MatrixContraction::loadWatch(Value rowBlock) {
+  return {vector::LoadOp::create(builder, loc, words, rowWatch, watchStart(rowBlock))};
+}
+
+void MatrixContraction::storeWatch(ArrayRef<Value> state, Value rowBlock) {
+  vector::StoreOp::create(builder, loc, state.front(), rowWatch, watchStart(rowBlock));
+}
+
+Value MatrixContraction::unitStepsOf(Value stage) {
+  if (chunkSteps % stageSteps == 0)
+    return constant(stageSteps);
+  Value left = arith::SubIOp::create(builder, loc, constant(chunkSteps), scaled(stage, stageSteps));
+  return least(left, constant(stageSteps));
+}
+
+MatrixContraction::Stage MatrixContraction::following(const Stage &stage) {
+  Value next = add(stage.number, 1);
+  Value over = is(arith::CmpIPredicate::eq, next, constant(stages));
+  Value number = arith::SelectOp::create(builder, loc, over, constant(0), next);
+  Value rowBlock =
+      arith::SelectOp::create(builder, loc, over, add(stage.rowBlock, 1), stage.rowBlock);
+  Value buffer = arith::XOrIOp::create(builder, loc, stage.buffer, constant(1));
+  return {rowBlock, number, buffer};
+}
+
+/// The point's outer reduced dims from the number of a unit step; the start of the step along
+/// the innermost one, counted from the chunk's.
+Value MatrixContraction::splitOuterSteps(Value unitStep) {
+  Value outer = unitStep, inner = unitStep;
+  if (reduced.size() > 1) {
+    outer = arith::DivUIOp::create(builder, loc, unitStep, constant(innerSteps));
+    inner = arith::RemUIOp::create(builder, loc, unitStep, constant(innerSteps));
+  }
+  for (unsigned dim : llvm::reverse(reduced.drop_back())) {
+    Value size = constant(point.space.extent(dim));
+    point.setDim(dim, arith::RemUIOp::create(builder, loc, outer, size));
+    outer = arith::DivUIOp::create(builder, loc, outer, size);
+  }
+  return scaled(inner, unitSteps);
+}
+
+//===- rows ------------------------------------------------------------------------------===//
+
+/// Where each row of a block begins. Those behind the last are the last: nobody stores them.
+void MatrixContraction::findRows(Value rowBlock, const Surroundings &surroundings) {
+  if (transposes)
+    return;
+  Value first = scaled(rowBlock, blockRows), start = scaled(parityOf(rowBlock), blockRows);
+  emitLoop(builder, loc, 0, blockRows, 1, {}, [&](Value row, ValueRange) {
+    surroundings.atRow(least(add(first, row), constant(rowCount - 1)));
+    for (unsigned dim : reduced)
+      point.setDim(dim, constant(0));
+    Value address = point.indexValue(roles.scalars.position);
+    memref::StoreOp::create(builder, loc, address, rowStarts, add(start, row));
+    return SmallVector<Value>();
+  });
+}
+
+/// From the start of a row to a unit step of it.
+Value MatrixContraction::rowOffsetOf(Value unitStep, Value &innerStart) {
+  innerStart = splitOuterSteps(unitStep);
+  Value offset = add(chunkStart, innerStart);
+  for (unsigned dim : reduced.drop_back()) {
+    Value variable = point.indexValue(getAffineDimExpr(dim, builder.getContext()));
+    offset = add(offset, scaled(variable, *point.space.coefficientOf(roles.scalars.position, dim)));
+  }
+  return offset;
+}
+
+/// Splits rows `from`, `from` + 1, ... of a stage, counted through its unit steps, in as many
+/// pieces. All lie in one unit step.
+class MatrixContraction::RowSplitter {
+public:
+  RowSplitter(MatrixContraction &of, const Stage &stage, Value from)
+      : of(of), builder(of.builder), loc(of.loc), rowBlock(stage.rowBlock),
+        memory(of.point.getBuffer(of.roles.scalars.memory)->flat), watch(of.loadWatch(rowBlock)) {
+    Value unitStep = arith::ShRUIOp::create(builder, loc, from, of.constant(5));
+    rowInBlock = arith::AndIOp::create(builder, loc, from, of.constant(blockRows - 1));
+    offset = of.rowOffsetOf(of.add(of.scaled(stage.number, stageSteps), unitStep), innerStart);
+
+    Value half = arith::ShRUIOp::create(builder, loc, rowInBlock, of.constant(4));
+    Value rowInHalf = arith::AndIOp::create(builder, loc, rowInBlock, of.constant(15));
+    target = of.add(of.scaled(stage.buffer, stageSteps), unitStep);
+    target = of.add(of.scaled(target, 6), half);
+    target = of.add(of.scaled(target, registerWords), of.scaled(rowInHalf, lanesOfVector));
+  }
+  virtual ~RowSplitter() = default;
+
+  virtual void split(int64_t piece) = 0;
+  void finish() { of.storeWatch(watch, rowBlock); }
+
+protected:
+  FloatParts splitWatched(Value numbers) {
+    of.inputs.see(watch, numbers);
+    return splitFloat(builder, loc, numbers);
+  }
+  void store(Value words, int64_t row, int64_t part) {
+    int64_t place = row / MatrixUnit::rows * registerWords + row % MatrixUnit::rows * lanesOfVector;
+    vector::StoreOp::create(builder, loc, words, of.rowParts,
+                            of.add(target, place + part * 2 * registerWords));
+  }
+  VectorType maskType() { return VectorType::get({lanesOfVector}, builder.getI1Type()); }
+
+  MatrixContraction &of;
+  OpBuilder &builder;
+  Location loc;
+  Value rowBlock, memory;
+  SmallVector<Value, 2> watch;
+  Value rowInBlock, innerStart, offset;
+
+private:
+  Value target;
+};
+
+/// Rows whose steps lie side by side: a piece is a row.
+class MatrixContraction::ContiguousSplitter : public RowSplitter {
+public:
+  ContiguousSplitter(MatrixContraction &of, const Stage &stage, Value from)
+      : RowSplitter(of, stage, from),
+        firstStart(of.add(of.scaled(of.parityOf(rowBlock), blockRows), rowInBlock)) {
+    if (of.chunkSize % unitSteps == 0)
+      return;
+    // What lies behind the chunk does not count.
+    Value left = arith::SubIOp::create(builder, loc, of.constant(of.chunkSize), innerStart);
+    for (int64_t i : llvm::seq(2)) {
+      Value here = arith::SubIOp::create(builder, loc, left, of.constant(i * lanesOfVector));
+      masks[i] = vector::CreateMaskOp::create(builder, loc, maskType(), here);
+    }
+  }
+
+  void split(int64_t row) override {
+    Value start = memref::LoadOp::create(builder, loc, of.rowStarts, of.add(firstStart, row));
+    start = of.add(start, offset);
+    std::array<FloatParts, 2> parts;
+    for (int64_t i : llvm::seq(2))
+      parts[i] = splitWatched(
+          loadVector(builder, loc, of.floats, memory, of.add(start, i * lanesOfVector), masks[i]));
+    for (int64_t part : llvm::seq(3))
+      store(joinLanes(builder, loc, parts[0][part], parts[1][part]), row, part);
+  }
+
+private:
+  Value firstStart;
+  std::array<Value, 2> masks;
+};
+
+/// Rows that lie side by side, their steps far apart. 16 rows of a unit step take two turns:
+/// pairs of steps go into a square of words, then its columns are stored.
+class MatrixContraction::TransposingSplitter : public RowSplitter {
+public:
+  enum Turn { Fill, Transpose };
+
+  TransposingSplitter(MatrixContraction &of, const Stage &stage, Value from, Turn turn)
+      : RowSplitter(
+            of, stage,
+            arith::AndIOp::create(of.builder, of.loc, from, of.constant(~(MatrixUnit::rows - 1)))),
+        turn(turn) {
+    if (turn == Transpose)
+      return;
+    Value row = of.add(of.scaled(rowBlock, blockRows), rowInBlock);
+    start = addressOf(row, of.constant(0));
+    // Every step is a page and a cache line of its own: nobody else fetches them in time.
+    Stage ahead = of.following(stage);
+    Value stages = arith::SubIOp::create(builder, loc, ahead.number, stage.number);
+    Value aheadStep = of.add(innerStart, of.scaled(stages, stageSteps * unitSteps));
+    aheadStart = addressOf(of.add(of.scaled(ahead.rowBlock, blockRows), rowInBlock),
+                           of.add(of.chunkStart, aheadStep));
+    if (of.rowCount % MatrixUnit::rows != 0) {
+      Value left = arith::SubIOp::create(builder, loc, of.constant(of.rowCount), row);
+      // A block's second half may begin behind the last row.
+      left = arith::MaxSIOp::create(builder, loc, left, of.constant(0));
+      mask = vector::CreateMaskOp::create(builder, loc, maskType(), left);
+    } else if (of.rowCount % blockRows != 0) {
+      start = of.least(start, of.constant(of.rowCount - MatrixUnit::rows));
+    }
+  }
+
+  void split(int64_t piece) override {
+    constexpr int64_t pairs = unitSteps / 2, turns = transposedRows;
+    if (turn == Fill)
+      for (int64_t pair : llvm::seq(pairs * piece / turns, pairs * (piece + 1) / turns))
+        fill(pair);
+    else
+      for (int64_t part :
+           llvm::seq((3 * piece + turns - 1) / turns, (3 * (piece + 1) + turns - 1) / turns))
+        transpose(part);
+  }
+
+private:
+  Value squareRow(int64_t part, int64_t row) {
+    return of.constant(part * registerWords + row * lanesOfVector);
+  }
+
+  void fill(int64_t pair) {
+    FloatParts lower = splitWatched(loadStep(2 * pair)),
+               upper = splitWatched(loadStep(2 * pair + 1));
+    for (int64_t part : llvm::seq(3))
+      vector::StoreOp::create(builder, loc, pairLanes(builder, loc, lower[part], upper[part]),
+                              of.squares, squareRow(part, pair));
+  }
+
+  void transpose(int64_t part) {
+    SmallVector<Value> square;
+    for (int64_t row : llvm::seq(MatrixUnit::rows))
+      square.push_back(
+          vector::LoadOp::create(builder, loc, of.words, of.squares, squareRow(part, row)));
+    for (auto [row, words] : llvm::enumerate(transposeVectors(builder, loc, square)))
+      store(words, int64_t(row), part);
+  }
+
+  Value addressOf(Value row, Value step) {
+    of.point.setDim(*of.roles.row, row);
+    of.point.setDim(of.reduced.back(), step);
+    return of.point.indexValue(of.roles.scalars.position);
+  }
+
+  Value loadStep(int64_t step) {
+    int64_t stride = *of.point.space.coefficientOf(of.roles.scalars.position, of.reduced.back());
+    memref::PrefetchOp::create(builder, loc, memory, of.add(aheadStart, step * stride),
+                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+    Value inner = of.add(innerStart, step), inChunk = inner;
+    bool whole = of.chunkSize % unitSteps == 0;
+    if (!whole)
+      inChunk = of.least(inner, of.constant(of.chunkSize - 1));
+    Value address = of.add(start, of.scaled(of.add(of.chunkStart, inChunk), stride));
+    Value numbers = loadVector(builder, loc, of.floats, memory, address, mask);
+    if (whole)
+      return numbers;
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(of.floats));
+    return arith::SelectOp::create(builder, loc, of.is(arith::CmpIPredicate::eq, inner, inChunk),
+                                   numbers, zero);
+  }
+
+  Turn turn;
+  Value start, aheadStart, mask;
+};
+
+/// Emits `body` with who splits rows from number `from` on.
+void MatrixContraction::withSplitter(const Stage &stage, Value from,
+                                     llvm::function_ref<void(RowSplitter &)> body) {
+  if (!transposes) {
+    ContiguousSplitter splitter(*this, stage, from);
+    body(splitter);
+    return;
+  }
+  Value turn = arith::AndIOp::create(builder, loc, from, constant(transposedRows));
+  auto branch = scf::IfOp::create(builder, loc, is(arith::CmpIPredicate::eq, turn, constant(0)),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  TransposingSplitter fill(*this, stage, from, TransposingSplitter::Fill);
+  body(fill);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  TransposingSplitter transpose(*this, stage, from, TransposingSplitter::Transpose);
+  body(transpose);
+}
+
+/// The rows of a stage from number `from` on, if it has them.
+void MatrixContraction::splitStage(const Stage &stage, Value from) {
+  Value end = scaled(unitStepsOf(stage.number), blockRows);
+  emitLoop(builder, loc, from, end, pieceRows, {}, [&](Value first, ValueRange) {
+    withSplitter(stage, first, [&](RowSplitter &splitter) {
+      for (int64_t piece : llvm::seq(pieceRows))
+        splitter.split(piece);
+      splitter.finish();
+    });
+    return SmallVector<Value>();
+  });
+}
+
+//===- vectors ---------------------------------------------------------------------------===//
+
+void MatrixContraction::splitVectors(Value panel, Value count, const Surroundings &surroundings) {
+  emitLoop(builder, loc, constant(0), count, 1, {}, [&](Value number, ValueRange) {
+    surroundings.atPanel(add(panel, number), [&] { splitPanel(number); });
+    return SmallVector<Value>();
+  });
+}
+
+/// The parts of the point's panel: for each group of lanes, two steps side by side.
+void MatrixContraction::splitPanel(Value number) {
+  Value memory = point.getBuffer(roles.vectors.memory)->flat;
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(floats));
+  auto load = [&](Value inner, int64_t group) -> Value {
+    if (group >= point.getLanes().groups)
+      return zero;
+    bool whole = chunkSize % unitSteps == 0;
+    Value last = constant(chunkSize - 1);
+    point.setDim(reduced.back(), add(chunkStart, whole ? inner : least(inner, last)));
+    Value address = add(point.indexValue(roles.vectors.position), group * lanesOfVector);
+    Value numbers = loadVector(builder, loc, floats, memory, address, point.validMask(group));
+    if (whole)
+      return numbers;
+    Value inside = is(arith::CmpIPredicate::ule, inner, last);
+    return arith::SelectOp::create(builder, loc, inside, numbers, zero);
+  };
+  auto splitPair = [&](Value unitStep, Value pair, SmallVector<Value> state) {
+    Value even = add(splitOuterSteps(unitStep), scaled(pair, 2));
+    Value target = add(scaled(number, chunkSteps), unitStep);
+    target = add(scaled(target, stepWords), scaled(pair, lanesOfVector));
+    for (int64_t group : llvm::seq(2)) {
+      Value a = load(even, group), b = load(add(even, 1), group);
+      inputs.see(state, a);
+      inputs.see(state, b);
+      FloatParts lower = splitFloat(builder, loc, a), upper = splitFloat(builder, loc, b);
+      for (int64_t part : llvm::seq(3))
+        vector::StoreOp::create(builder, loc, pairLanes(builder, loc, lower[part], upper[part]),
+                                vectorParts, add(target, vectorPartOffset(part, group)));
+    }
+    return state;
+  };
+  SmallVector<Value> state = emitLoop(
+      builder, loc, 0, chunkSteps, 1, inputs.begin(), [&](Value unitStep, ValueRange outer) {
+        return emitLoop(builder, loc, 0, unitSteps / 2, 1, outer, [&](Value pair, ValueRange now) {
+          return splitPair(unitStep, pair, SmallVector<Value>(now));
+        });
+      });
+  Value good = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), inputs.holds(state));
+  memref::StoreOp::create(builder, loc, good, panelGood, number);
+}
+
+//===- products --------------------------------------------------------------------------===//
+
+/// One unit step of a block: six products of parts for each pair of registers, with rows of
+/// the next stage split in between, on units that would be idle.
+void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes, RowSplitter *splitter) {
+  constexpr int firstRows = 4, firstVectors = 6;
+  Value rowAddress = unit.addressOf(rowParts), vectorAddress = unit.addressOf(vectorParts);
+  auto loadRows = [&](int half, int64_t part) {
+    int64_t offset = (part * 2 + half) * MatrixUnit::registerBytes;
+    unit.load(firstRows + half, rowAddress, add(rowBytes, offset), MatrixUnit::rowBytes);
+  };
+  auto loadVectors = [&](int group, int64_t part) {
+    int64_t offset = vectorPartOffset(part, group) * 4;
+    unit.load(firstVectors + group, vectorAddress, add(vectorBytes, offset), MatrixUnit::rowBytes);
+  };
+  auto multiply = [&](int half, int group) {
+    unit.multiply(2 * half + group, firstRows + half, firstVectors + group);
+  };
+  struct Product {
+    int rows, vectors; ///< parts
+  };
+  // Small ones first, and one operand kept where that is possible. A register is loaded as
+  // soon as its last product has begun.
+  constexpr Product products[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}};
+  constexpr int64_t count = std::size(products);
+  Product loaded{-1, -1};
+  for (auto [i, product] : llvm::enumerate(products)) {
+    bool newRows = product.rows != loaded.rows, newVectors = product.vectors != loaded.vectors;
+    loaded = product;
+    if (newRows)
+      loadRows(0, product.rows);
+    if (newVectors)
+      loadVectors(0, product.vectors);
+    multiply(0, 0);
+    if (newVectors && !newRows)
+      multiply(1, 0);
+    if (newVectors)
+      loadVectors(1, product.vectors);
+    multiply(0, 1);
+    if (newRows) {
+      loadRows(1, product.rows);
+      multiply(1, 0);
+    }
+    multiply(1, 1);
+    if (splitter)
+      for (int64_t row :
+           llvm::seq(pieceRows * int64_t(i) / count, pieceRows * int64_t(i + 1) / count))
+        splitter->split(row);
+  }
+  if (splitter)
+    splitter->finish();
+}
+
+/// All panels of one stage; meanwhile the rows of the next are split.
+void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Value hasNext,
+                                      Value count) {
+  constexpr int64_t stepBytes = stepWords * 4;
+  Value steps = unitStepsOf(stage.number);
+  Value nextRows = scaled(unitStepsOf(next.number), blockRows);
+  nextRows = arith::SelectOp::create(builder, loc, hasNext, nextRows, constant(0));
+  Value firstStep = scaled(stage.number, stageSteps);
+  emitLoop(builder, loc, constant(0), count, 1, {}, [&](Value number, ValueRange) {
+    for (int each : llvm::seq(4))
+      unit.zero(each);
+    emitLoop(builder, loc, constant(0), steps, 1, {}, [&](Value unitStep, ValueRange) {
+      Value rowBytes = scaled(add(scaled(stage.buffer, stageSteps), unitStep), stepBytes);
+      Value inPanel = add(firstStep, unitStep);
+      Value vectorBytes = scaled(add(scaled(number, chunkSteps), inPanel), stepBytes);
+      Value from =
+          scaled(add(arith::MulIOp::create(builder, loc, number, steps), unitStep), pieceRows);
+      auto branch =
+          scf::IfOp::create(builder, loc, is(arith::CmpIPredicate::ult, from, nextRows), true);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      withSplitter(next, from,
+                   [&](RowSplitter &splitter) { multiplyStep(rowBytes, vectorBytes, &splitter); });
+      builder.setInsertionPointToStart(branch.elseBlock());
+      multiplyStep(rowBytes, vectorBytes, nullptr);
+      return SmallVector<Value>();
+    });
+    storeSums(number, stage.number);
+    return SmallVector<Value>();
+  });
+  // What few panels had no time for.
+  auto branch = scf::IfOp::create(builder, loc, hasNext, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Value done = scaled(arith::MulIOp::create(builder, loc, count, steps), pieceRows);
+  splitStage(next, done);
+}
+
+/// The first stage's sums begin those of the block, which the others join.
+void MatrixContraction::storeSums(Value number, Value stage) {
+  auto store = [&](Value memory, Value bytes) {
+    Value address = unit.addressOf(memory);
+    for (int half : llvm::seq(2))
+      for (int group : llvm::seq(2))
+        unit.store(2 * half + group, address,
+                   add(bytes, half * MatrixUnit::rows * sumsStride + group * MatrixUnit::rowBytes),
+                   sumsStride);
+  };
+  Value panelStart = scaled(number, sumsOfPanel);
+  Value isFirst = is(arith::CmpIPredicate::eq, stage, constant(0));
+  auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  store(sums, scaled(panelStart, 4));
+  builder.setInsertionPointToStart(branch.elseBlock());
+  store(stageSums, constant(0));
+  emitLoop(builder, loc, 0, sumsOfPanel, 2 * blockLanes, {}, [&](Value start, ValueRange) {
+    for (int64_t lane = 0; lane < 2 * blockLanes; lane += lanesOfVector) {
+      Value source = add(start, lane), target = add(panelStart, source);
+      Value now = vector::LoadOp::create(builder, loc, floats, stageSums, source);
+      Value before = vector::LoadOp::create(builder, loc, floats, sums, target);
+      Value sum = arith::AddFOp::create(builder, loc, before, now);
+      vector::StoreOp::create(builder, loc, sum, sums, target);
+    }
+    return SmallVector<Value>();
+  });
+}
+
+/// Stores a block's sums, unless numbers were met that the unit does not treat as float32.
+void MatrixContraction::finish(Value panel, Value count, Value rowBlock,
+                               const Surroundings &surroundings) {
+  Value rowsGood = inputs.holds(loadWatch(rowBlock));
+  Value firstRow = scaled(rowBlock, blockRows);
+  Value left = arith::SubIOp::create(builder, loc, constant(rowCount), firstRow);
+  Value rows = least(left, constant(blockRows));
+  emitLoop(builder, loc, constant(0), count, 1, {}, [&](Value number, ValueRange) {
+    Value panelStart = scaled(number, sumsOfPanel);
+    auto load = [&](Value index) -> Value {
+      return vector::LoadOp::create(builder, loc, floats, sums, add(panelStart, index));
+    };
+    SmallVector<Value> state = emitLoop(
+        builder, loc, 0, sumsOfPanel, blockLanes, results.begin(), [&](Value row, ValueRange now) {
+          SmallVector<Value> next(now);
+          for (int64_t lane = 0; lane < blockLanes; lane += lanesOfVector)
+            results.see(next, load(add(row, lane)));
+          return next;
+        });
+    Value flag = memref::LoadOp::create(builder, loc, panelGood, number);
+    Value none = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+    Value good = is(arith::CmpIPredicate::ne, flag, none);
+    good = arith::AndIOp::create(builder, loc, good, rowsGood);
+    good = arith::AndIOp::create(builder, loc, good, results.holds(state));
+    Value panelNumber = add(panel, number);
+    auto branch = scf::IfOp::create(builder, loc, good, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    surroundings.atPanel(panelNumber, [&] {
+      emitLoop(builder, loc, constant(0), rows, 1, {}, [&](Value row, ValueRange) {
+        SmallVector<Value> lanes;
+        for (int64_t group : llvm::seq(point.getLanes().groups))
+          lanes.push_back(load(add(scaled(row, blockLanes), group * lanesOfVector)));
+        surroundings.atRow(add(firstRow, row));
+        surroundings.storeRow(lanes);
+        return SmallVector<Value>();
+      });
+    });
+    builder.setInsertionPointToStart(branch.elseBlock());
+    surroundings.byVectors(panelNumber, firstRow, rows);
+    return SmallVector<Value>();
+  });
+}
+
+void MatrixContraction::emit(Value panel, Value panelEnd, Value low, Value high, Value chunkStart,
+                             int64_t chunkSize, const Surroundings &surroundings) {
+  this->chunkStart = chunkStart;
+  this->chunkSize = chunkSize;
+  innerSteps = llvm::divideCeil(chunkSize, unitSteps);
+  chunkSteps = countOf(reduced.drop_back(), point.space) * innerSteps;
+  stages = llvm::divideCeil(chunkSteps, stageSteps);
+  Value count = arith::SubIOp::create(builder, loc, panelEnd, panel);
+  splitVectors(panel, count, surroundings);
+  Value zero = constant(0);
+  Stage start{low, zero, zero};
+  storeWatch(inputs.begin(), low);
+  Value any = is(arith::CmpIPredicate::ult, low, high);
+  auto branch = scf::IfOp::create(builder, loc, any, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  findRows(low, surroundings);
+  splitStage(start, zero);
+  emitLoop(builder, loc, low, high, 1, zero, [&](Value rowBlock, ValueRange outer) {
+    Value nextBlock = add(rowBlock, 1);
+    storeWatch(inputs.begin(), nextBlock);
+    findRows(nextBlock, surroundings);
+    SmallVector<Value> buffer =
+        emitLoop(builder, loc, 0, stages, 1, outer, [&](Value number, ValueRange now) {
+          Stage stage{rowBlock, number, now.front()};
+          Stage next = following(stage);
+          Value hasNext = is(arith::CmpIPredicate::ult, next.rowBlock, high);
+          multiplyStage(stage, next, hasNext, count);
+          return SmallVector<Value>{next.buffer};
+        });
+    finish(panel, count, rowBlock, surroundings);
+    return buffer;
+  });
+}

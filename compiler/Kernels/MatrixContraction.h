@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Blocks of a float32 contraction on the matrix unit. Each operand is split, exactly, into
+// three bfloat16 parts; of the nine products the six that matter are summed in float32
+// (docs/decisions/0012-float32-on-the-matrix-unit.md). The vectors' parts of a block of
+// panels stay in the second-level cache; those of the rows are made from where the rows lie
+// while the unit works on the rows before.
+#ifndef WEFT_COMPILER_KERNELS_MATRIXCONTRACTION_H
+#define WEFT_COMPILER_KERNELS_MATRIXCONTRACTION_H
+
+#include "compiler/Kernels/ContractionRoles.h"
+#include "compiler/Kernels/FloatParts.h"
+#include "compiler/Kernels/MatrixUnit.h"
+
+namespace weft {
+
+class MatrixContraction {
+public:
+  static constexpr int64_t blockRows = 32, blockLanes = 32;
+  /// Steps of a sum that one product of the unit takes.
+  static constexpr int64_t unitSteps = 32;
+
+  /// What the matrix unit leaves to the contraction's emitter. Rows are numbered through all
+  /// free dims of the scalars, the tile's innermost.
+  struct Surroundings {
+    /// Moves the point to a row.
+    llvm::function_ref<void(mlir::Value row)> atRow;
+    /// Moves the point to a panel and emits `body`, once for each number of lanes that count.
+    llvm::function_ref<void(mlir::Value panel, llvm::function_ref<void()> body)> atPanel;
+    /// Stores the sums of the point's row, one vector for each group of lanes.
+    llvm::function_ref<void(llvm::ArrayRef<mlir::Value> sums)> storeRow;
+    /// Computes and stores rows of a panel on the vector units.
+    llvm::function_ref<void(mlir::Value panel, mlir::Value firstRow, mlir::Value rows)> byVectors;
+  };
+
+  /// Reserves scratch for `panels` panels and chunks of up to `longestChunk` steps of the
+  /// innermost dim of `reduced`, and configures the unit.
+  MatrixContraction(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+                    const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced, int64_t panels,
+                    int64_t longestChunk);
+  void release() { unit.release(); }
+
+  /// Panels [panel, panelEnd) of blocks of rows [low, high), for `chunkSize` steps of the
+  /// innermost reduced dim from `chunkStart` on, and all of the others.
+  void emit(mlir::Value panel, mlir::Value panelEnd, mlir::Value low, mlir::Value high,
+            mlir::Value chunkStart, int64_t chunkSize, const Surroundings &surroundings);
+
+  /// Bytes of one panel's parts of so many unit steps.
+  static int64_t panelBytes(int64_t unitSteps);
+
+private:
+  /// A group of unit steps of a block of rows, whose parts are one buffer.
+  struct Stage {
+    mlir::Value rowBlock, number; ///< number: of the stage in the sum
+    mlir::Value buffer;           ///< 0 or 1
+  };
+  class RowSplitter;
+  class ContiguousSplitter;
+  class TransposingSplitter;
+
+  void splitVectors(mlir::Value panel, mlir::Value count, const Surroundings &surroundings);
+  void splitPanel(mlir::Value number);
+  void splitStage(const Stage &stage, mlir::Value from);
+  void multiplyStage(const Stage &stage, const Stage &next, mlir::Value hasNext, mlir::Value count);
+  void multiplyStep(mlir::Value rowBytes, mlir::Value vectorBytes, RowSplitter *splitter);
+  void storeSums(mlir::Value number, mlir::Value stage);
+  void finish(mlir::Value panel, mlir::Value count, mlir::Value rowBlock,
+              const Surroundings &surroundings);
+  Stage following(const Stage &stage);
+  void withSplitter(const Stage &stage, mlir::Value from,
+                    llvm::function_ref<void(RowSplitter &)> body);
+  void findRows(mlir::Value rowBlock, const Surroundings &surroundings);
+  mlir::Value splitOuterSteps(mlir::Value unitStep);
+  mlir::Value rowOffsetOf(mlir::Value unitStep, mlir::Value &innerStart);
+  mlir::Value unitStepsOf(mlir::Value stage);
+
+  mlir::Value constant(int64_t value);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value add(mlir::Value a, int64_t b);
+  mlir::Value scaled(mlir::Value a, int64_t factor);
+  mlir::Value least(mlir::Value a, mlir::Value b);
+  mlir::Value is(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
+  mlir::Value parityOf(mlir::Value rowBlock);
+  mlir::Value watchStart(mlir::Value rowBlock);
+  llvm::SmallVector<mlir::Value, 2> loadWatch(mlir::Value start);
+  void storeWatch(llvm::ArrayRef<mlir::Value> state, mlir::Value start);
+
+  PointEmitter &point;
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  const ContractionRoles &roles;
+  llvm::ArrayRef<unsigned> reduced;
+  int64_t rowCount;
+  bool transposes; ///< the steps of a row do not lie side by side
+  int64_t pieceRows;
+  MatrixUnit unit;
+  MagnitudeWatch inputs, results;
+  mlir::VectorType floats, words;
+  mlir::Value vectorParts; ///< [panel][unit step][part][group of lanes][register]
+  mlir::Value rowParts;    ///< [buffer][unit step][part][half of the rows][register]
+  mlir::Value sums;        ///< [panel][row][lane]
+  mlir::Value stageSums;   ///< [row][lane]
+  mlir::Value squares;     ///< [part][pair of steps][row], on the way to rowParts
+  mlir::Value panelGood;   ///< [panel]: not 0 where every magnitude is in range
+  // Of two blocks of rows, as the next one's are split while this one's are multiplied:
+  mlir::Value rowStarts; ///< [parity of the block][row]: where the rows lie
+  mlir::Value rowWatch;  ///< [parity of the block]: the watch's state
+
+  // Of the chunk at hand.
+  mlir::Value chunkStart, high;
+  int64_t chunkSize = 0, innerSteps = 0, chunkSteps = 0, stages = 0;
+};
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""float32 contractions in bfloat16 parts, where the machine has a matrix unit: tails of its blocks,
+numbers that bfloat16 parts do not hold, and the same bits with any number of threads. On other
+machines the same must hold."""
+
+import pytest
+import torch
+from counting import programs
+from torch.nn.functional import linear
+
+import weft
+
+
+def _compiled(module: torch.nn.Module, *args: torch.Tensor) -> torch.Tensor:
+    results = []
+    for threads in (1, 2):
+        weft.set_num_threads(threads)
+        compiled = weft.compile(module)
+        with torch.no_grad():
+            results.append(compiled(*args))
+        assert programs(compiled) == 1
+    weft.set_num_threads(2)
+    assert torch.equal(results[0].nan_to_num(), results[1].nan_to_num())
+    return results[0]
+
+
+# Blocks are 32 rows by 32 lanes by 32 steps, in stages of 128 steps; 3072 steps are two chunks.
+@pytest.mark.parametrize(
+    "tokens, depth, width",
+    [(64, 128, 128), (128, 768, 96), (96, 333, 300), (197, 160, 1000), (130, 3072, 257),
+     (512, 129, 64), (40, 1000, 333)],
+)  # fmt: skip
+def test_error_against_float64(tokens: int, depth: int, width: int) -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(depth, width), torch.nn.GELU()).eval()
+    x = torch.randn(2, tokens, depth)
+    ours = _compiled(module, x)
+    with torch.no_grad():
+        eager = module(x)
+        exact = module.double()(x.double())
+    assert (ours - exact).norm() <= 1.1 * (eager - exact).norm()
+    assert (ours - exact).abs().max() <= 2 * (eager - exact).abs().max()
+
+
+# Blocks of rows go through image rows; taps are unit steps of their own, whole or not.
+@pytest.mark.parametrize(
+    "channels, outputs, kernel, stride, size",
+    [(64, 64, 3, 1, 17), (96, 160, 3, 2, 23), (40, 256, 3, 1, 20), (256, 96, 1, 2, 30)],
+)
+def test_convolution(channels: int, outputs: int, kernel: int, stride: int, size: int) -> None:
+    module = torch.nn.Conv2d(channels, outputs, kernel, stride, padding=kernel // 2).eval()
+    x = torch.randn(2, channels, size, size)
+    ours = _compiled(module, x)
+    with torch.no_grad():
+        eager = module(x)
+        exact = module.double()(x.double())
+    assert (ours - exact).norm() <= 1.1 * (eager - exact).norm()
+    x[1, 3, 5, 7] = torch.inf
+    with torch.no_grad():
+        expected = module.float()(x)
+    torch.testing.assert_close(_compiled(module, x), expected, equal_nan=True)
+
+
+class Product(torch.nn.Module):
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return linear(x, self.weight)
+
+
+def _operands() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(128, 256), torch.randn(256, 256)
+
+
+def _check(x: torch.Tensor, weight: torch.Tensor) -> None:
+    ours = _compiled(Product(weight), x)
+    exact = linear(x.double(), weight.double())
+    # What a product's parts lose must not show beside what float32 itself rounds.
+    scale = linear(x.double().abs(), weight.double().abs())
+    # Sums that pass the largest float32 on their way are the order's business.
+    inside = scale < torch.finfo(torch.float32).max
+    error = (ours.double() - exact).abs()[inside]
+    assert (error <= 1e-5 * scale[inside] + 1e-44).all()
+    special = ~torch.isfinite(exact)
+    eager = linear(x, weight)
+    assert torch.equal(ours[special].isnan(), eager[special].isnan())
+    assert torch.equal(ours[special].nan_to_num(), eager[special].nan_to_num())
+
+
+@pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan, 3.4e38, 1e30, 1e-31, 1e-40])
+@pytest.mark.parametrize("side", ["token", "weight"])
+def test_one_unusual_number(value: float, side: str) -> None:
+    x, weight = _operands()
+    (x if side == "token" else weight)[70, 100] = value
+    _check(x, weight)
+
+
+@pytest.mark.parametrize("token_scale, weight_scale",
+                         [(1e-31, 1.0), (1.0, 1e-31), (1e-16, 1e-16), (1e-19, 1e-19), (1e-40, 1.0),
+                          (1e19, 1e19), (1e25, 1e-25), (0.0, 1.0)])  # fmt: skip
+def test_scales(token_scale: float, weight_scale: float) -> None:
+    x, weight = _operands()
+    _check(x * token_scale, weight * weight_scale)
+
+
+def test_rows_of_different_scales() -> None:
+    x, weight = _operands()
+    _check(x * torch.logspace(-36, 18, 128)[:, None], weight)
+    _check(x, weight * torch.logspace(-36, 18, 256)[:, None])
+
+
+def test_masked_tokens_stay_zero() -> None:
+    x, weight = _operands()
+    x[::3] = 0.0
+    ours = _compiled(Product(weight), x)
+    assert (ours[::3] == 0).all()
