@@ -213,6 +213,8 @@ public:
   ContiguousSplitter(MatrixContraction &of, const Stage &stage, Value from)
       : RowSplitter(of, stage, from),
         firstStart(of.add(of.scaled(of.parityOf(rowBlock), blockRows), rowInBlock)) {
+    if (of.roles.outerRows.empty())
+      ahead = distanceToFollowing(stage);
     if (of.chunkSize % unitSteps == 0)
       return;
     // What lies behind the chunk does not count.
@@ -226,6 +228,10 @@ public:
   void split(int64_t row) override {
     Value start = memref::LoadOp::create(builder, loc, of.rowStarts, of.add(firstStart, row));
     start = of.add(start, offset);
+    for (int64_t line : llvm::seq(ahead ? 2 : 0))
+      memref::PrefetchOp::create(builder, loc, memory,
+                                 ValueRange{of.add(of.add(start, ahead), line * lanesOfVector)},
+                                 /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
     std::array<FloatParts, 2> parts;
     for (int64_t i : llvm::seq(2))
       parts[i] = splitWatched(
@@ -235,7 +241,18 @@ public:
   }
 
 private:
-  Value firstStart;
+  /// From a row's steps of this stage to what the following stage splits in its place: a weight
+  /// comes from memory, in pieces too short for the processor to fetch ahead.
+  Value distanceToFollowing(const Stage &stage) {
+    Stage following = of.following(stage);
+    int64_t rowStride = *of.point.space.coefficientOf(of.roles.scalars.position, *of.roles.row);
+    Value blocks = arith::SubIOp::create(builder, loc, following.rowBlock, stage.rowBlock);
+    Value stages = arith::SubIOp::create(builder, loc, following.number, stage.number);
+    return of.add(of.scaled(blocks, blockRows * rowStride),
+                  of.scaled(stages, stageSteps * unitSteps));
+  }
+
+  Value firstStart, ahead;
   std::array<Value, 2> masks;
 };
 
