@@ -213,8 +213,11 @@ void Nest::adopt(MutableArrayRef<bool> done) {
       llvm::SmallBitVector used(space.size());
       bool covers = true;
       for (auto [expr, size] : llvm::zip_equal(index, tensorType(root).getShape())) {
-        if (size == 1)
+        if (size == 1) {
+          // Under a concatenation it is read at 0 only where a loop stands there.
+          covers = covers && isa<AffineConstantExpr>(expr);
           continue;
+        }
         auto dim = dyn_cast<AffineDimExpr>(expr);
         covers =
             covers && dim && !used[dim.getPosition()] && space.extent(dim.getPosition()) == size;

@@ -515,6 +515,14 @@ def test_joins(dtype):
         check(JOINS, torch.randn(8, size, dtype=dtype), torch.tensor([0, 7, 3, 3, 1]))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_joined_column_is_read_again(dtype):
+    def with_sums(x):
+        return torch.cat([x, x.sum(-1, keepdim=True)], -1).softmax(-1)
+
+    check(lambda x: with_sums(with_sums(x)), torch.randn(4, 5, dtype=dtype))
+
+
 @pytest.mark.parametrize("size", [7, 17, 65, 130])
 def test_moves(size):
     check(MOVES, torch.randn(8, size), torch.tensor([0, 7, 3, 3, 1]))
