@@ -167,13 +167,14 @@ LogicalResult Contraction::chooseSchedule() {
       cast<RankedTensorType>(roles.scalars.memory.getType()).getNumElements() * scalarBytes;
   problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
                               space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
-  auto isFloat32 = [](Value memory) { return getElementTypeOrSelf(memory.getType()).isF32(); };
   bool contiguous = !shape.reduced.empty() &&
                     space.coefficientOf(roles.scalars.position, shape.reduced.back()) == 1;
   bool rowsContiguous =
       roles.row && rowStride() == 1 && roles.outerRows.empty() && shape.reduced.size() == 1;
-  problem.splittable = !problem.lanewise && roles.row && (contiguous || rowsContiguous) &&
-                       isFloat32(roles.scalars.memory) && isFloat32(roles.vectors.memory);
+  Type vectorType = getElementTypeOrSelf(roles.vectors.memory.getType());
+  if (!problem.lanewise && roles.row && (contiguous || rowsContiguous) && element.isF32() &&
+      vectorType == scalarType)
+    problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
   problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {

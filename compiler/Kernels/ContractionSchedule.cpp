@@ -118,8 +118,10 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
 /// multiply-add of float32 in six, but operands are split first: the vectors ahead of their
 /// first use, the rows besides, if there are panels enough to be busy with.
 static bool paysOnMatrixUnit(const ContractionProblem &problem, int64_t unitSteps, int64_t panels) {
-  constexpr double vectorsCycles = 0.037, unitCycles = 0.0172, splitCycles = 0.5;
-  constexpr double idleCycles = 0.02, margin = 0.9;
+  constexpr double vectorsCycles = 0.037, margin = 0.9;
+  bool splits = problem.matrixParts > 1;
+  double unitCycles = splits ? 0.0172 : 0.004, splitCycles = splits ? 0.5 : 0.2;
+  double idleCycles = splits ? 0.02 : 0.005;
   int64_t rowCount = problem.rowCount * problem.outerRows;
   double depth = double(unitSteps * 32), rows = double(llvm::alignTo(rowCount, 32));
   double lanes = double(problem.outerPanels * llvm::alignTo(problem.laneCount, 32));
@@ -137,14 +139,14 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, int64_t unitStep
 static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              ContractionSchedule &schedule) {
   constexpr int64_t blockLanes = 32, blockSteps = 32, shortest = 96;
-  if (!target.hasMatrixUnit || !problem.splittable)
+  if (!target.hasMatrixUnit || problem.matrixParts == 0)
     return;
   int64_t unitSteps = llvm::divideCeil(chooseChunk(problem, schedule), blockSteps);
   for (int64_t extent : llvm::ArrayRef(problem.reduced).drop_back())
     unitSteps *= extent;
   if (unitSteps * blockSteps < shortest)
     return;
-  int64_t panelBytes = unitSteps * blockSteps * blockLanes * 6;
+  int64_t panelBytes = unitSteps * blockSteps * blockLanes * 2 * problem.matrixParts;
   int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, blockLanes);
   int64_t most = std::clamp<int64_t>(target.l2Bytes * 3 / 5 / panelBytes, 1, total);
   // Blocks of one size.

@@ -24,9 +24,10 @@ struct ContractionProblem {
   bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
   bool lanewise = false;              ///< lanes do not all share their scalars
   bool scalarsStrided = false;        ///< rows lie side by side, steps of a sum a page apart
-  bool splittable = false;            ///< float32, and scalars contiguous along rows or sums
-  bool canSpill = false;              ///< partial sums may wait in the result between chunks
-  bool transcendental = false;        ///< the epilogue holds functions of many instructions
+  int64_t matrixParts =
+      0; ///< bfloat16 parts of an operand on the matrix unit; 0 where it does not fit
+  bool canSpill = false;       ///< partial sums may wait in the result between chunks
+  bool transcendental = false; ///< the epilogue holds functions of many instructions
 };
 
 struct ContractionSchedule {

@@ -17,17 +17,27 @@ static Value splatOf(OpBuilder &builder, Location loc, VectorType type, uint32_t
                                    DenseElementsAttr::get(type, APInt(/*numBits=*/32, bits)));
 }
 
+static FloatParts partOfBFloat(OpBuilder &builder, Location loc, Value vector) {
+  VectorType words = wordsLike(vector);
+  auto halves = words.cloneWith({}, builder.getI16Type());
+  Value bits = arith::BitcastOp::create(builder, loc, halves, vector);
+  Value wide = arith::ExtUIOp::create(builder, loc, words, bits);
+  return {arith::ShLIOp::create(builder, loc, wide, splatOf(builder, loc, words, 16))};
+}
+
 FloatParts weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
+  if (getElementTypeOrSelf(vector.getType()).isBF16())
+    return partOfBFloat(builder, loc, vector);
   VectorType words = wordsLike(vector);
   Value upper = splatOf(builder, loc, words, ~0xffffu);
   FloatParts parts;
-  for (size_t i : llvm::seq(2)) {
+  for ([[maybe_unused]] size_t i : llvm::seq(2)) {
     Value bits = arith::BitcastOp::create(builder, loc, words, vector);
-    parts[i] = arith::AndIOp::create(builder, loc, bits, upper);
-    Value part = arith::BitcastOp::create(builder, loc, vector.getType(), parts[i]);
+    parts.push_back(arith::AndIOp::create(builder, loc, bits, upper));
+    Value part = arith::BitcastOp::create(builder, loc, vector.getType(), parts.back());
     vector = arith::SubFOp::create(builder, loc, vector, part);
   }
-  parts[2] = arith::BitcastOp::create(builder, loc, words, vector);
+  parts.push_back(arith::BitcastOp::create(builder, loc, words, vector));
   return parts;
 }
 

@@ -5,13 +5,12 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include <array>
 
 namespace weft {
 
 /// From the largest to the smallest; vectors of i32 with a bfloat16 in the upper half of each
-/// lane. Exact for finite numbers of at least 2^-100, and for 0.
-using FloatParts = std::array<mlir::Value, 3>;
+/// lane. Exact for finite numbers of at least 2^-100, and for 0. A bfloat16 is its only part.
+using FloatParts = llvm::SmallVector<mlir::Value, 3>;
 FloatParts splitFloat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector);
 
 /// The bfloat16 of two vectors side by side in each lane.

@@ -12,16 +12,9 @@
 using namespace mlir;
 using namespace weft;
 
-/// Unit steps that are summed before they join the sum: as with the vector units, rounding
-/// errors grow with what is summed at once, and the parts of so many rows fit the first-level
-/// cache beside a panel's.
-static constexpr int64_t stageSteps = 4;
 /// Each of the two turns of 16 rows that are transposed counts as so many.
 static constexpr int64_t transposedRows = 8;
 static constexpr int64_t lanesOfVector = 16, registerWords = MatrixUnit::registerBytes / 4;
-/// Words of one unit step: three parts of two registers.
-static constexpr int64_t stepWords = 6 * registerWords;
-static constexpr int64_t stageRows = stageSteps * MatrixContraction::blockRows;
 static constexpr int64_t sumsOfPanel = MatrixContraction::blockRows * MatrixContraction::blockLanes;
 static constexpr int64_t sumsStride = MatrixContraction::blockLanes * 4;
 /// Sums below 2^-80 may hang on products that the unit takes for zero. Those of infinities, of
@@ -30,11 +23,12 @@ static constexpr int smallestInput = -100, smallestResult = -80;
 
 /// Words from the start of a panel's unit step. In the order in which products take them: the
 /// processor fetches ahead what is read upwards.
-static int64_t vectorPartOffset(int64_t part, int64_t group) {
-  return ((2 - part) * 2 + group) * registerWords;
+int64_t MatrixContraction::vectorPartOffset(int64_t part, int64_t group) const {
+  return ((parts - 1 - part) * 2 + group) * registerWords;
 }
 
-int64_t MatrixContraction::panelBytes(int64_t unitSteps) { return unitSteps * stepWords * 4; }
+/// Words of one unit step: two registers for each part.
+int64_t MatrixContraction::stepWords() const { return parts * 2 * registerWords; }
 
 static int64_t countOf(ArrayRef<unsigned> dims, const IndexSpace &space) {
   int64_t count = 1;
@@ -51,15 +45,19 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
       transposes(point.space.coefficientOf(roles.scalars.position, reduced.back()) != 1),
       pieceRows(transposes ? transposedRows
                            : int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(blockRows, panels)))),
-      unit(builder, loc), inputs(builder, loc, lanesOfVector, smallestInput, /*wantsFinite=*/false),
+      parts(getElementTypeOrSelf(roles.scalars.memory.getType()).isF32() ? 3 : 1),
+      stageSteps(splits() ? 4 : 16), unit(builder, loc),
+      inputs(builder, loc, lanesOfVector, smallestInput, /*wantsFinite=*/false),
       results(builder, loc, lanesOfVector, smallestResult, /*wantsFinite=*/true),
+      operand(
+          VectorType::get({lanesOfVector}, getElementTypeOrSelf(roles.scalars.memory.getType()))),
       floats(VectorType::get({lanesOfVector}, builder.getF32Type())),
       words(VectorType::get({lanesOfVector}, builder.getI32Type())) {
   Type word = builder.getI32Type(), number = builder.getF32Type();
   int64_t steps =
       countOf(reduced.drop_back(), point.space) * llvm::divideCeil(longestChunk, unitSteps);
-  vectorParts = kernel.scratch(word, panels * panelBytes(steps) / 4);
-  rowParts = kernel.scratch(word, 2 * stageSteps * stepWords);
+  vectorParts = kernel.scratch(word, panels * steps * stepWords());
+  rowParts = kernel.scratch(word, 2 * stageSteps * stepWords());
   sums = kernel.scratch(number, panels * sumsOfPanel);
   stageSums = kernel.scratch(number, sumsOfPanel);
   panelGood = kernel.scratch(word, panels);
@@ -99,6 +97,12 @@ SmallVector<Value, 2> MatrixContraction::loadWatch(Value rowBlock) {
 
 void MatrixContraction::storeWatch(ArrayRef<Value> state, Value rowBlock) {
   vector::StoreOp::create(builder, loc, state.front(), rowWatch, watchStart(rowBlock));
+}
+
+FloatParts MatrixContraction::splitWatched(Value numbers, MutableArrayRef<Value> state) {
+  if (splits())
+    inputs.see(state, numbers);
+  return splitFloat(builder, loc, numbers);
 }
 
 Value MatrixContraction::unitStepsOf(Value stage) {
@@ -171,12 +175,12 @@ public:
         memory(of.point.getBuffer(of.roles.scalars.memory)->flat), watch(of.loadWatch(rowBlock)) {
     Value unitStep = arith::ShRUIOp::create(builder, loc, from, of.constant(5));
     rowInBlock = arith::AndIOp::create(builder, loc, from, of.constant(blockRows - 1));
-    offset = of.rowOffsetOf(of.add(of.scaled(stage.number, stageSteps), unitStep), innerStart);
+    offset = of.rowOffsetOf(of.add(of.scaled(stage.number, of.stageSteps), unitStep), innerStart);
 
     Value half = arith::ShRUIOp::create(builder, loc, rowInBlock, of.constant(4));
     Value rowInHalf = arith::AndIOp::create(builder, loc, rowInBlock, of.constant(15));
-    target = of.add(of.scaled(stage.buffer, stageSteps), unitStep);
-    target = of.add(of.scaled(target, 6), half);
+    target = of.add(of.scaled(stage.buffer, of.stageSteps), unitStep);
+    target = of.add(of.scaled(target, of.parts * 2), half);
     target = of.add(of.scaled(target, registerWords), of.scaled(rowInHalf, lanesOfVector));
   }
   virtual ~RowSplitter() = default;
@@ -185,10 +189,7 @@ public:
   void finish() { of.storeWatch(watch, rowBlock); }
 
 protected:
-  FloatParts splitWatched(Value numbers) {
-    of.inputs.see(watch, numbers);
-    return splitFloat(builder, loc, numbers);
-  }
+  FloatParts splitWatched(Value numbers) { return of.splitWatched(numbers, watch); }
   void store(Value words, int64_t row, int64_t part) {
     int64_t place = row / MatrixUnit::rows * registerWords + row % MatrixUnit::rows * lanesOfVector;
     vector::StoreOp::create(builder, loc, words, of.rowParts,
@@ -232,12 +233,12 @@ public:
       memref::PrefetchOp::create(builder, loc, memory,
                                  ValueRange{of.add(of.add(start, ahead), line * lanesOfVector)},
                                  /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
-    std::array<FloatParts, 2> parts;
+    std::array<FloatParts, 2> split;
     for (int64_t i : llvm::seq(2))
-      parts[i] = splitWatched(
-          loadVector(builder, loc, of.floats, memory, of.add(start, i * lanesOfVector), masks[i]));
-    for (int64_t part : llvm::seq(3))
-      store(joinLanes(builder, loc, parts[0][part], parts[1][part]), row, part);
+      split[i] = splitWatched(
+          loadVector(builder, loc, of.operand, memory, of.add(start, i * lanesOfVector), masks[i]));
+    for (int64_t part : llvm::seq(of.parts))
+      store(joinLanes(builder, loc, split[0][part], split[1][part]), row, part);
   }
 
 private:
@@ -249,7 +250,7 @@ private:
     Value blocks = arith::SubIOp::create(builder, loc, following.rowBlock, stage.rowBlock);
     Value stages = arith::SubIOp::create(builder, loc, following.number, stage.number);
     return of.add(of.scaled(blocks, blockRows * rowStride),
-                  of.scaled(stages, stageSteps * unitSteps));
+                  of.scaled(stages, of.stageSteps * unitSteps));
   }
 
   Value firstStart, ahead;
@@ -274,7 +275,7 @@ public:
     // Every step is a page and a cache line of its own: nobody else fetches them in time.
     Stage ahead = of.following(stage);
     Value stages = arith::SubIOp::create(builder, loc, ahead.number, stage.number);
-    Value aheadStep = of.add(innerStart, of.scaled(stages, stageSteps * unitSteps));
+    Value aheadStep = of.add(innerStart, of.scaled(stages, of.stageSteps * unitSteps));
     aheadStart = addressOf(of.add(of.scaled(ahead.rowBlock, blockRows), rowInBlock),
                            of.add(of.chunkStart, aheadStep));
     if (of.rowCount % MatrixUnit::rows != 0) {
@@ -293,8 +294,8 @@ public:
       for (int64_t pair : llvm::seq(pairs * piece / turns, pairs * (piece + 1) / turns))
         fill(pair);
     else
-      for (int64_t part :
-           llvm::seq((3 * piece + turns - 1) / turns, (3 * (piece + 1) + turns - 1) / turns))
+      for (int64_t part : llvm::seq((of.parts * piece + turns - 1) / turns,
+                                    (of.parts * (piece + 1) + turns - 1) / turns))
         transpose(part);
   }
 
@@ -306,7 +307,7 @@ private:
   void fill(int64_t pair) {
     FloatParts lower = splitWatched(loadStep(2 * pair)),
                upper = splitWatched(loadStep(2 * pair + 1));
-    for (int64_t part : llvm::seq(3))
+    for (int64_t part : llvm::seq(of.parts))
       vector::StoreOp::create(builder, loc, pairLanes(builder, loc, lower[part], upper[part]),
                               of.squares, squareRow(part, pair));
   }
@@ -335,10 +336,10 @@ private:
     if (!whole)
       inChunk = of.least(inner, of.constant(of.chunkSize - 1));
     Value address = of.add(start, of.scaled(of.add(of.chunkStart, inChunk), stride));
-    Value numbers = loadVector(builder, loc, of.floats, memory, address, mask);
+    Value numbers = loadVector(builder, loc, of.operand, memory, address, mask);
     if (whole)
       return numbers;
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(of.floats));
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(of.operand));
     return arith::SelectOp::create(builder, loc, of.is(arith::CmpIPredicate::eq, inner, inChunk),
                                    numbers, zero);
   }
@@ -392,7 +393,7 @@ void MatrixContraction::splitVectors(Value panel, Value count, const Surrounding
 /// The parts of the point's panel: for each group of lanes, two steps side by side.
 void MatrixContraction::splitPanel(Value number) {
   Value memory = point.getBuffer(roles.vectors.memory)->flat;
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(floats));
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(operand));
   auto load = [&](Value inner, int64_t group) -> Value {
     if (group >= point.getLanes().groups)
       return zero;
@@ -400,7 +401,7 @@ void MatrixContraction::splitPanel(Value number) {
     Value last = constant(chunkSize - 1);
     point.setDim(reduced.back(), add(chunkStart, whole ? inner : least(inner, last)));
     Value address = add(point.indexValue(roles.vectors.position), group * lanesOfVector);
-    Value numbers = loadVector(builder, loc, floats, memory, address, point.validMask(group));
+    Value numbers = loadVector(builder, loc, operand, memory, address, point.validMask(group));
     if (whole)
       return numbers;
     Value inside = is(arith::CmpIPredicate::ule, inner, last);
@@ -409,13 +410,11 @@ void MatrixContraction::splitPanel(Value number) {
   auto splitPair = [&](Value unitStep, Value pair, SmallVector<Value> state) {
     Value even = add(splitOuterSteps(unitStep), scaled(pair, 2));
     Value target = add(scaled(number, chunkSteps), unitStep);
-    target = add(scaled(target, stepWords), scaled(pair, lanesOfVector));
+    target = add(scaled(target, stepWords()), scaled(pair, lanesOfVector));
     for (int64_t group : llvm::seq(2)) {
       Value a = load(even, group), b = load(add(even, 1), group);
-      inputs.see(state, a);
-      inputs.see(state, b);
-      FloatParts lower = splitFloat(builder, loc, a), upper = splitFloat(builder, loc, b);
-      for (int64_t part : llvm::seq(3))
+      FloatParts lower = splitWatched(a, state), upper = splitWatched(b, state);
+      for (int64_t part : llvm::seq(parts))
         vector::StoreOp::create(builder, loc, pairLanes(builder, loc, lower[part], upper[part]),
                                 vectorParts, add(target, vectorPartOffset(part, group)));
     }
@@ -454,10 +453,11 @@ void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes, RowSplit
   };
   // Small ones first, and one operand kept where that is possible. A register is loaded as
   // soon as its last product has begun.
-  constexpr Product products[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}};
-  constexpr int64_t count = std::size(products);
+  static constexpr Product products[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}};
+  ArrayRef<Product> wanted = ArrayRef(products).take_back(splits() ? std::size(products) : 1);
+  auto count = int64_t(wanted.size());
   Product loaded{-1, -1};
-  for (auto [i, product] : llvm::enumerate(products)) {
+  for (auto [i, product] : llvm::enumerate(wanted)) {
     bool newRows = product.rows != loaded.rows, newVectors = product.vectors != loaded.vectors;
     loaded = product;
     if (newRows)
@@ -487,7 +487,7 @@ void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes, RowSplit
 /// All panels of one stage; meanwhile the rows of the next are split.
 void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Value hasNext,
                                       Value count) {
-  constexpr int64_t stepBytes = stepWords * 4;
+  int64_t stepBytes = stepWords() * 4;
   Value steps = unitStepsOf(stage.number);
   Value nextRows = scaled(unitStepsOf(next.number), blockRows);
   nextRows = arith::SelectOp::create(builder, loc, hasNext, nextRows, constant(0));
@@ -552,44 +552,58 @@ void MatrixContraction::storeSums(Value number, Value stage) {
   });
 }
 
-/// Stores a block's sums, unless numbers were met that the unit does not treat as float32.
+/// Whether the unit has treated a panel's numbers, of a block of rows, as float32.
+Value MatrixContraction::isExact(Value number, Value rowsGood) {
+  Value panelStart = scaled(number, sumsOfPanel);
+  SmallVector<Value> state = emitLoop(
+      builder, loc, 0, sumsOfPanel, blockLanes, results.begin(), [&](Value row, ValueRange now) {
+        SmallVector<Value> next(now);
+        for (int64_t lane = 0; lane < blockLanes; lane += lanesOfVector)
+          results.see(next, vector::LoadOp::create(builder, loc, floats, sums,
+                                                   add(add(panelStart, row), lane)));
+        return next;
+      });
+  Value flag = memref::LoadOp::create(builder, loc, panelGood, number);
+  Value none = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+  Value good = is(arith::CmpIPredicate::ne, flag, none);
+  good = arith::AndIOp::create(builder, loc, good, rowsGood);
+  return arith::AndIOp::create(builder, loc, good, results.holds(state));
+}
+
+/// Stores a block's sums, or has the vector units compute what the unit does not treat as
+/// float32. bfloat16 is what the unit is made for.
 void MatrixContraction::finish(Value panel, Value count, Value rowBlock,
                                const Surroundings &surroundings) {
-  Value rowsGood = inputs.holds(loadWatch(rowBlock));
   Value firstRow = scaled(rowBlock, blockRows);
   Value left = arith::SubIOp::create(builder, loc, constant(rowCount), firstRow);
   Value rows = least(left, constant(blockRows));
-  emitLoop(builder, loc, constant(0), count, 1, {}, [&](Value number, ValueRange) {
+  auto store = [&](Value panelNumber, Value number) {
     Value panelStart = scaled(number, sumsOfPanel);
-    auto load = [&](Value index) -> Value {
-      return vector::LoadOp::create(builder, loc, floats, sums, add(panelStart, index));
-    };
-    SmallVector<Value> state = emitLoop(
-        builder, loc, 0, sumsOfPanel, blockLanes, results.begin(), [&](Value row, ValueRange now) {
-          SmallVector<Value> next(now);
-          for (int64_t lane = 0; lane < blockLanes; lane += lanesOfVector)
-            results.see(next, load(add(row, lane)));
-          return next;
-        });
-    Value flag = memref::LoadOp::create(builder, loc, panelGood, number);
-    Value none = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
-    Value good = is(arith::CmpIPredicate::ne, flag, none);
-    good = arith::AndIOp::create(builder, loc, good, rowsGood);
-    good = arith::AndIOp::create(builder, loc, good, results.holds(state));
-    Value panelNumber = add(panel, number);
-    auto branch = scf::IfOp::create(builder, loc, good, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
     surroundings.atPanel(panelNumber, [&] {
       emitLoop(builder, loc, constant(0), rows, 1, {}, [&](Value row, ValueRange) {
+        Value start = add(panelStart, scaled(row, blockLanes));
         SmallVector<Value> lanes;
         for (int64_t group : llvm::seq(point.getLanes().groups))
-          lanes.push_back(load(add(scaled(row, blockLanes), group * lanesOfVector)));
+          lanes.push_back(vector::LoadOp::create(builder, loc, floats, sums,
+                                                 add(start, group * lanesOfVector)));
         surroundings.atRow(add(firstRow, row));
         surroundings.storeRow(lanes);
         return SmallVector<Value>();
       });
     });
+  };
+  Value rowsGood = splits() ? inputs.holds(loadWatch(rowBlock)) : Value();
+  emitLoop(builder, loc, constant(0), count, 1, {}, [&](Value number, ValueRange) {
+    Value panelNumber = add(panel, number);
+    if (!splits()) {
+      store(panelNumber, number);
+      return SmallVector<Value>();
+    }
+    auto branch =
+        scf::IfOp::create(builder, loc, isExact(number, rowsGood), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    store(panelNumber, number);
     builder.setInsertionPointToStart(branch.elseBlock());
     surroundings.byVectors(panelNumber, firstRow, rows);
     return SmallVector<Value>();

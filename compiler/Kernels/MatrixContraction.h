@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Blocks of a float32 contraction on the matrix unit. Each operand is split, exactly, into
-// three bfloat16 parts; of the nine products the six that matter are summed in float32
+// Blocks of a contraction on the matrix unit, summed in float32. Operands are bfloat16, or
+// float32 that is split, exactly, into three bfloat16 parts; of their nine products six matter
 // (docs/decisions/0012-float32-on-the-matrix-unit.md). The vectors' parts of a block of
 // panels stay in the second-level cache; those of the rows are made from where the rows lie
 // while the unit works on the rows before.
@@ -44,10 +44,11 @@ public:
   void emit(mlir::Value panel, mlir::Value panelEnd, mlir::Value low, mlir::Value high,
             mlir::Value chunkStart, int64_t chunkSize, const Surroundings &surroundings);
 
-  /// Bytes of one panel's parts of so many unit steps.
-  static int64_t panelBytes(int64_t unitSteps);
-
 private:
+  bool splits() const { return parts > 1; }
+  int64_t stepWords() const;
+  int64_t vectorPartOffset(int64_t part, int64_t group) const;
+
   /// A group of unit steps of a block of rows, whose parts are one buffer.
   struct Stage {
     mlir::Value rowBlock, number; ///< number: of the stage in the sum
@@ -63,6 +64,8 @@ private:
   void multiplyStage(const Stage &stage, const Stage &next, mlir::Value hasNext, mlir::Value count);
   void multiplyStep(mlir::Value rowBytes, mlir::Value vectorBytes, RowSplitter *splitter);
   void storeSums(mlir::Value number, mlir::Value stage);
+  FloatParts splitWatched(mlir::Value numbers, llvm::MutableArrayRef<mlir::Value> state);
+  mlir::Value isExact(mlir::Value number, mlir::Value rowsGood);
   void finish(mlir::Value panel, mlir::Value count, mlir::Value rowBlock,
               const Surroundings &surroundings);
   Stage following(const Stage &stage);
@@ -92,9 +95,14 @@ private:
   int64_t rowCount;
   bool transposes; ///< the steps of a row do not lie side by side
   int64_t pieceRows;
+  int64_t parts; ///< of each number
+  /// Unit steps that are summed before they join the sum: as with the vector units, rounding
+  /// errors grow with what is summed at once, and the parts of so many rows fit the first-level
+  /// cache beside a panel's.
+  int64_t stageSteps;
   MatrixUnit unit;
   MagnitudeWatch inputs, results;
-  mlir::VectorType floats, words;
+  mlir::VectorType operand, floats, words;
   mlir::Value vectorParts; ///< [panel][unit step][part][group of lanes][register]
   mlir::Value rowParts;    ///< [buffer][unit step][part][half of the rows][register]
   mlir::Value sums;        ///< [panel][row][lane]
