@@ -46,9 +46,12 @@ static void buildLoops(OpPassManager &pm, const StageSettings &settings) {
 }
 
 /// Every kernel gets a module of its own, so that they are lowered side by side.
-static void buildLLVM(OpPassManager &pm, const StageSettings &) {
+static void buildLLVM(OpPassManager &pm, const StageSettings &settings) {
   pm.addPass(createLowerEntries());
-  buildLowerToLLVMPipeline(pm.nest<ModuleOp>());
+  OpPassManager &kernels = pm.nest<ModuleOp>();
+  if (!settings.target.hasBFloat16)
+    kernels.addPass(createExpandBFloat16());
+  buildLowerToLLVMPipeline(kernels);
 }
 
 llvm::ArrayRef<Stage> weft::stages() {

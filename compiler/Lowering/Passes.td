@@ -158,6 +158,25 @@ def MarkKernelArguments : Pass<"weft-mark-kernel-arguments", "::mlir::func::Func
   }];
 }
 
+def ExpandBFloat16 : Pass<"weft-expand-bfloat16", "::mlir::ModuleOp"> {
+  let summary = "Move bf16 as i16, and convert it by arithmetic on bits";
+  let description = [{
+    For targets without instructions for bf16: LLVM would call the compiler's runtime library,
+    which artifacts do not link. Rounds to nearest, ties to even.
+
+    ```mlir
+    %0 = arith.truncf %x : vector<8xf32> to vector<8xbf16>
+    // becomes
+    %bits = arith.bitcast %x : vector<8xf32> to vector<8xi32>
+    ...
+    %0 = arith.trunci %rounded : vector<8xi32> to vector<8xi16>
+    ```
+
+    Expects no arithmetic on bf16, and conversions from and to f32 alone.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def MathToLibm : Pass<"weft-math-to-libm", "::mlir::ModuleOp"> {
   let summary = "Call libm for what LLVM has no accurate intrinsic for";
   let description = [{

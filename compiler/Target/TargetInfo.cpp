@@ -112,6 +112,7 @@ void describeVectors(TargetInfo &info, const FeatureSet &features) {
   bool has512 = hasAll(features, {"avx512f", "avx512vl"});
   info.hasMatrixUnit = hasAll(features, {"avx512bw", "amx-tile", "amx-bf16"});
   info.hasMaskedVectors = hasAll(features, {"avx512vl", "avx512bw"});
+  info.hasBFloat16 = hasAll(features, {"avx512f", "avx512vl", "avx512bf16"});
   info.vectorBytes = features.count("avx512f") ? 64 : features.count("avx2") ? 32 : 16;
   info.vectorRegisters = has512 || features.count("neon") ? 32 : 16;
 }

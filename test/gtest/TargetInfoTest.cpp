@@ -34,6 +34,7 @@ TEST(TargetInfo, Avx2LeavesNoAvx512) {
   EXPECT_EQ(info->vectorBytes, 32);
   EXPECT_EQ(info->vectorRegisters, 16);
   EXPECT_FALSE(info->hasMaskedVectors);
+  EXPECT_FALSE(info->hasBFloat16);
 }
 
 TEST(TargetInfo, OnlyNativeHasAMatrixUnit) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// bfloat16 as integers, for targets without instructions for it: even where LLVM only moves
+// an element there, it may round it anew, by a call of the compiler's runtime library.
+#include "compiler/Lowering/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace weft {
+#define GEN_PASS_DEF_EXPANDBFLOAT16
+#include "compiler/Lowering/Passes.h.inc"
+} // namespace weft
+
+/// Every bf16 below `op` as the i16 of its bits.
+static void moveAsBits(Operation *op) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement(
+      [](BFloat16Type type) -> Type { return IntegerType::get(type.getContext(), 16); });
+  replacer.addReplacement([](FloatAttr attr) -> std::optional<Attribute> {
+    if (!attr.getType().isBF16())
+      return std::nullopt;
+    APInt bits = attr.getValue().bitcastToAPInt();
+    return IntegerAttr::get(IntegerType::get(attr.getContext(), 16), bits);
+  });
+  replacer.addReplacement([](DenseFPElementsAttr attr) -> std::optional<Attribute> {
+    if (!attr.getElementType().isBF16())
+      return std::nullopt;
+    return attr.bitcast(IntegerType::get(attr.getContext(), 16));
+  });
+  replacer.recursivelyReplaceElementsIn(op, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
+}
+
+namespace {
+
+struct ExpandBFloat16 : weft::impl::ExpandBFloat16Base<ExpandBFloat16> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    arith::populateExpandBFloat16Patterns(patterns);
+    // Nothing else may change: folding n-D vectors would scalarise accumulators.
+    GreedyRewriteConfig config;
+    config.enableFolding(false).enableConstantCSE(false);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+      return signalPassFailure();
+    moveAsBits(getOperation());
+  }
+};
+
+} // namespace
