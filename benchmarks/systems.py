@@ -57,10 +57,11 @@ def openvino(case: Case, threads: int) -> Prepared:
 
 # In the order of the tables' columns.
 SYSTEMS: dict[str, Callable[[Case, int], Prepared]] = {
-    **{name: prepare for name, prepare in systems.SYSTEMS.items() if name != "weft"},
+    **{name: prepare for name, prepare in systems.SYSTEMS.items() if not name.startswith("weft")},
     "onnxruntime": onnxruntime,
     "openvino": openvino,
     "weft": systems.weft,
+    "weft-bf16": systems.weft_bf16,
 }
 
 

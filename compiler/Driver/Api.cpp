@@ -9,7 +9,7 @@ using namespace weft;
 namespace json = llvm::json;
 
 static CompileOptions convert(const api::Options &options) {
-  return {options.isa, options.threads, options.schedule};
+  return {options.isa, options.threads, options.schedule, options.precision};
 }
 
 static std::string toJson(const CompileReport &report) {

@@ -15,6 +15,7 @@ struct Options {
   std::string isa = "native";
   int64_t threads = 1;
   std::string schedule; ///< such as "rows=6,groups=4,chunk=768,panels=2"; empty: all chosen
+  std::string precision = "float32"; ///< of what contractions read: "float32" or "bf16"
 };
 
 struct Outcome {

@@ -83,7 +83,10 @@ llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
   if (options.threads < 1)
     return llvm::createStringError("expected at least 1 thread, found %lld",
                                    static_cast<long long>(options.threads));
-  return StageSettings{std::move(*target), options.threads, options.schedule};
+  llvm::Expected<Precision> precision = parsePrecision(options.precision);
+  if (!precision)
+    return precision.takeError();
+  return StageSettings{std::move(*target), options.threads, options.schedule, *precision};
 }
 
 } // namespace

@@ -12,9 +12,10 @@
 namespace weft {
 
 struct CompileOptions {
-  std::string isa = "native"; ///< as TargetInfo::host takes it
-  int64_t threads = 1;        ///< that the artifact is expected to run with
-  std::string schedule;       ///< fixed numbers of contractions' schedules: ScheduleOverride
+  std::string isa = "native";        ///< as TargetInfo::host takes it
+  int64_t threads = 1;               ///< that the artifact is expected to run with
+  std::string schedule;              ///< fixed numbers of contractions' schedules: ScheduleOverride
+  std::string precision = "float32"; ///< as parsePrecision takes it
 };
 
 struct CompileReport {

@@ -24,9 +24,19 @@
 using namespace mlir;
 using namespace weft;
 
+llvm::Expected<Precision> weft::parsePrecision(StringRef name) {
+  if (name == "float32")
+    return Precision::Float32;
+  if (name == "bf16")
+    return Precision::BFloat16;
+  return llvm::createStringError("expected precision to be one of: float32, bf16; found '" + name +
+                                 "'");
+}
+
 static void buildOptimized(OpPassManager &pm, const StageSettings &settings) {
   OptimizeOptions options;
   options.lanes = settings.target.lanes(32);
+  options.bf16 = settings.precision == Precision::BFloat16;
   buildOptimizePipeline(pm, options);
 }
 

@@ -9,11 +9,18 @@
 
 namespace weft {
 
+/// What contractions of float32 read: operands as they are, or rounded to bfloat16.
+enum class Precision { Float32, BFloat16 };
+
+/// "float32" or "bf16". Another name is an error that lists them.
+llvm::Expected<Precision> parsePrecision(llvm::StringRef name);
+
 /// What the passes of all stages may depend on.
 struct StageSettings {
   TargetInfo target;
   int64_t threads = 1;  ///< how many the artifact is expected to run with
   std::string schedule; ///< fixed numbers of contractions' schedules: ScheduleOverride::parse
+  Precision precision = Precision::Float32;
 };
 
 /// One step from the graph to LLVM; `build` adds the passes that end in it.

@@ -5,6 +5,15 @@
 using namespace mlir;
 using namespace weft;
 
+bool weft::areSumsOf(TypeRange inferred, TypeRange found) {
+  return llvm::equal(inferred, found, [](Type expected, Type actual) {
+    Type element = getElementTypeOrSelf(expected);
+    if ((element.isF16() || element.isBF16()) && getElementTypeOrSelf(actual).isF32())
+      expected = cast<RankedTensorType>(expected).clone(getElementTypeOrSelf(actual));
+    return equalUpToLayout(expected, actual);
+  });
+}
+
 /// Paired dims of the two sides have the same size.
 static LogicalResult checkPairs(StringRef what, Value lhs, ArrayRef<int64_t> lhsDims, Value rhs,
                                 ArrayRef<int64_t> rhsDims, ErrorFn error) {

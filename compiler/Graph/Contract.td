@@ -5,12 +5,15 @@
 
 include "compiler/Graph/OpBase.td"
 
-def Weft_DotGeneralOp : Weft_InferredOp<"dot_general"> {
+// Half precision accumulates in f32, and f32 may be the result, too.
+class Weft_ContractionOp<string mnemonic> : Weft_InferredOp<mnemonic, [], "areSumsOf">;
+
+def Weft_DotGeneralOp : Weft_ContractionOp<"dot_general"> {
   let summary = "Sum of products over contracted dims, batched: (batch..., lhs free..., rhs free...)";
   let description = [{
     result[b..., m..., n...] = sum over k... of lhs[b, m, k] * rhs[b, n, k], with batch and
     contracted dims where the attributes say. The element type is kept; f16 and bf16
-    accumulate in f32.
+    accumulate in f32, which the result may have, too.
 
     * dot_general_c1: lhs and rhs have one element type.
     * dot_general_c2: lhsBatch and lhsContract are distinct dims of lhs.
@@ -34,11 +37,12 @@ def Weft_DotGeneralOp : Weft_InferredOp<"dot_general"> {
     attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
 }
-def Weft_MultiDotOp : Weft_InferredOp<"multi_dot"> {
+def Weft_MultiDotOp : Weft_ContractionOp<"multi_dot"> {
   let summary = "One lhs against several rhs of one contraction each, walked as one kernel (Q, K, V)";
   let description = [{
     products[i] = dot_general(lhs, rhs[i]) without batch dims and with the same contracted
-    dims for every i. rhs may differ in their free sizes.
+    dims for every i. rhs may differ in their free sizes. The element type is that of
+    dot_general.
 
     * multi_dot_c1: there is a rhs.
     * multi_dot_c2: lhs and each rhs satisfy the constraints of dot_general.
@@ -58,13 +62,14 @@ def Weft_MultiDotOp : Weft_InferredOp<"multi_dot"> {
     attr-dict `:` type($lhs) `,` type($rhs) `->` type($products)
   }];
 }
-def Weft_ConvOp : Weft_InferredOp<"conv"> {
+def Weft_ConvOp : Weft_ContractionOp<"conv"> {
   let summary = "Cross-correlation of (n, c, s...) with (o, c / groups, k...), zero padding";
   let description = [{
     result[n, o, s...] = sum over c, k... of
     padded[n, g(o) * C + c, s * stride + k * dilation...] * weight[o, c, k...], where C is
     weight dim 1, g(o) the group of o, and padded is the input between padLow and padHigh
-    zeros. input: (n, c, s...); weight: (o, c / groups, k...); the element type is kept.
+    zeros. input: (n, c, s...); weight: (o, c / groups, k...); the element type is that of
+    dot_general.
 
     * conv_c1: input and weight have one element type.
     * conv_c2: input and weight have one rank, above 2.

@@ -20,6 +20,8 @@ using ErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
 /// Whether the types agree in everything but their layouts.
 bool equalUpToLayout(mlir::TypeRange lhs, mlir::TypeRange rhs);
+/// The same, or f32 where half precision is inferred: sums that are not rounded.
+bool areSumsOf(mlir::TypeRange inferred, mlir::TypeRange found);
 
 } // namespace weft
 

@@ -24,8 +24,10 @@ class Weft_PureOp<string mnemonic, list<Trait> traits = []>
 // An op whose result types follow from its operands and attributes. The verifier and the
 // inference share one check of the constraints, so that a builder without an op at hand
 // (the frontend's) reports what the verifier would. A layout on a result is a pass's
-// choice: inference makes row-major results, and accepts any.
-class Weft_InferredOp<string mnemonic, list<Trait> traits = []>
+// choice: inference makes row-major results, and accepts any; `accepts` decides which types
+// stand for the inferred ones.
+class Weft_InferredOp<string mnemonic, list<Trait> traits = [],
+                      string accepts = "equalUpToLayout">
     : Weft_PureOp<mnemonic, !listconcat([InferTypeOpAdaptorWithIsCompatible], traits)> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -34,7 +36,7 @@ class Weft_InferredOp<string mnemonic, list<Trait> traits = []>
     /// The result types of operands and attributes that passed `check`.
     static ::llvm::SmallVector<::mlir::Type> infer(Adaptor adaptor);
   }];
-  let extraClassDefinition = [{
+  let extraClassDefinition = !subst("$accepts", accepts, [{
     ::llvm::LogicalResult $cppClass::verify() {
       return check(Adaptor(*this), [&] { return emitOpError(); });
     }
@@ -51,9 +53,9 @@ class Weft_InferredOp<string mnemonic, list<Trait> traits = []>
       return ::mlir::success();
     }
     bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange lhs, ::mlir::TypeRange rhs) {
-      return ::weft::equalUpToLayout(lhs, rhs);
+      return ::weft::$accepts(lhs, rhs);
     }
-  }];
+  }]);
 }
 
 #endif

@@ -27,6 +27,13 @@ static bool isRepeated(Operation *op) {
              ReshapeOp, SliceOp, TransposeOp>(op);
 }
 
+/// Contractions read memory: a kernel of its own would convert their operand in each call.
+static bool isConvertedForContraction(Operation *op) {
+  return isa<ConvertOp>(op) && llvm::any_of(op->getUsers(), [](Operation *user) {
+           return isa<ConvOp, DotGeneralOp, MultiDotOp>(user);
+         });
+}
+
 /// The results worth preparing among those that `values` are made of by repeated ops.
 static llvm::DenseSet<Value> findWorthwhile(SmallVector<Value> values,
                                             const PreparedValues &prepared) {
@@ -39,7 +46,7 @@ static llvm::DenseSet<Value> findWorthwhile(SmallVector<Value> values,
     auto relayout = dyn_cast<RelayoutOp>(op);
     if (relayout && isPacking(relayout))
       found.insert(value);
-    else if (isRepeated(op))
+    else if (isRepeated(op) && !isConvertedForContraction(op))
       llvm::append_range(values, op->getOperands());
     else if (prepared.dependsOnWeight(value))
       found.insert(value);

@@ -17,6 +17,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
   manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
   manager.addNestedPass<func::FuncOp>(createFoldBatchNorm());
+  if (options.bf16)
+    manager.addNestedPass<func::FuncOp>(createLowerPrecision());
   addCleanup(manager);
   manager.addNestedPass<func::FuncOp>(createChooseLayouts(ChooseLayoutsOptions{options.lanes}));
   manager.addPass(createHoistBind());
@@ -25,8 +27,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 }
 
 void weft::registerTransformsPipelines() {
-  PassPipelineRegistration<OptimizeOptions>(
-      "weft-optimize",
-      "graph to optimized: simplify, merge matmuls, choose layouts, bind, decompose",
-      buildOptimizePipeline);
+  PassPipelineRegistration<OptimizeOptions>("weft-optimize",
+                                            "graph to optimized: simplify, merge matmuls, lower "
+                                            "precision, choose layouts, bind, decompose",
+                                            buildOptimizePipeline);
 }

@@ -15,6 +15,8 @@ namespace weft {
 struct OptimizeOptions : mlir::PassPipelineOptions<OptimizeOptions> {
   Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("f32 lanes of one vector register"),
                         llvm::cl::init(16)};
+  Option<bool> bf16{*this, "bf16", llvm::cl::desc("contractions of f32 take bf16 operands"),
+                    llvm::cl::init(false)};
 };
 
 /// `graph` to `optimized`.

@@ -80,6 +80,30 @@ def FoldBatchNorm : Pass<"weft-fold-batch-norm", "::mlir::func::FuncOp"> {
   ];
 }
 
+def LowerPrecision : Pass<"weft-lower-precision", "::mlir::func::FuncOp"> {
+  let summary = "Let contractions of f32 take their operands in bf16";
+  let description = [{
+    The operands of every f32 `weft.dot_general`, `weft.multi_dot` and `weft.conv` are
+    rounded to bf16; the sums, and so everything else, stay f32. A value is converted once
+    for all that read it, and what depends on weights alone is left to hoist-bind.
+
+    ```mlir
+    %0 = weft.dot_general %x, %w ... : tensor<4x8xf32>, tensor<16x8xf32> -> tensor<4x16xf32>
+    // becomes
+    %w1 = weft.convert %w : tensor<16x8xf32> -> tensor<16x8xbf16>
+    %x1 = weft.convert %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %0 = weft.dot_general %x1, %w1 ... : tensor<4x8xbf16>, tensor<16x8xbf16> -> tensor<4x16xf32>
+    ```
+
+    Declines contractions of other types, half precision among them, and attention. In the
+    pipeline when its option `bf16` is set, behind the folding of batch norms: their factors
+    are rounded as part of the weights.
+  }];
+  let statistics = [
+    Statistic<"numContractions", "num-contractions", "contractions that now read bf16">
+  ];
+}
+
 def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   let summary = "Decide where the elements of every tensor lie";
   let description = [{
@@ -120,8 +144,9 @@ def HoistBind : Pass<"weft-hoist-bind", "::mlir::ModuleOp"> {
     its result becomes a trailing argument of `@main` of kind "bound", if `@main` reads it
     and it is
 
-    1. packing: a relayout into tiles, or of a convolution's weight; or
-    2. arithmetic that depends on a weight or a buffer.
+    1. packing: a relayout into tiles, or of a convolution's weight;
+    2. a conversion of a weight or a buffer that a contraction reads; or
+    3. arithmetic that depends on a weight or a buffer.
 
     Views and other ops that kernels repeat on the fly (broadcasts, slices, transposes,
     converts, gathers, ...) stay with their reader; what stands before them moves.

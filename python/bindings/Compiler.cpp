@@ -33,9 +33,11 @@ api::Options parseOptions(const nb::dict &dict) {
       options.threads = nb::cast<int64_t>(value);
     else if (name == "schedule")
       options.schedule = nb::cast<std::string>(value);
+    else if (name == "precision")
+      options.precision = nb::cast<std::string>(value);
     else
       throw nb::value_error(
-          ("expected option isa, threads or schedule, found '" + name + "'").c_str());
+          ("expected option isa, threads, schedule or precision, found '" + name + "'").c_str());
   }
   return options;
 }

@@ -46,6 +46,7 @@ def compile(
     isa: str = "native",
     threads: int | None = None,
     schedule: str = "",
+    precision: str = "float32",
 ) -> Callable[..., Any]:
     """A callable that does what `target` does, by programs compiled on first use.
 
@@ -55,13 +56,17 @@ def compile(
     schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
     "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
     PyTorch runs the call.
+    precision: "bf16" rounds the operands of float32 matmuls and convolutions to bfloat16; their
+    sums, and everything else, stay float32. It is off with "float32".
     Raises: TypeError, if `target` cannot be called; errors.ConfigError for unknown options.
     """
     if target is None:
-        return lambda function: compile(function, isa=isa, threads=threads, schedule=schedule)
+        return lambda function: compile(
+            function, isa=isa, threads=threads, schedule=schedule, precision=precision
+        )
     if not callable(target):
         raise TypeError(f"expected a module or function, found {type(target).__qualname__}")
-    return Compiled(target, Tracing(target), _options(isa, threads, schedule)).callable
+    return Compiled(target, Tracing(target), _options(isa, threads, schedule, precision)).callable
 
 
 def from_exported_program(
@@ -70,6 +75,7 @@ def from_exported_program(
     isa: str = "native",
     threads: int | None = None,
     schedule: str = "",
+    precision: str = "float32",
 ) -> Callable[..., Any]:
     """A callable for the calls that `program` was exported for; its weights are taken live.
 
@@ -78,15 +84,19 @@ def from_exported_program(
     """
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"expected an ExportedProgram, found {type(program).__qualname__}")
-    return Compiled(program.module(), Given(program), _options(isa, threads, schedule)).callable
+    options = _options(isa, threads, schedule, precision)
+    return Compiled(program.module(), Given(program), options).callable
 
 
-def _options(isa: str, threads: int | None, schedule: str) -> Options:
+def _options(isa: str, threads: int | None, schedule: str, precision: str) -> Options:
     if isa not in ("native", "avx2", "avx512"):
         raise errors.ConfigError(f"expected isa native, avx2 or avx512, found {isa!r}")
     if threads is not None and threads < 1:
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
-    return Options(isa, _core.get_num_threads() if threads is None else threads, schedule)
+    if precision not in ("float32", "bf16"):
+        raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
+    threads = _core.get_num_threads() if threads is None else threads
+    return Options(isa, threads, schedule, precision)
 
 
 @dataclass

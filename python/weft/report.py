@@ -110,6 +110,8 @@ def _print_program(console: Console, number: int, program: Specialized) -> None:
         f"  Times are the best of the calls that were timed; the peak is "
         f"{roofline.peak_flops(threads) / 1e9:.0f} GFLOP/s, measured on {_threads(threads)}."
     )
+    if program.build.options.precision == "bf16":
+        console.print("  Matmuls and convolutions of float32 read bfloat16 and sum in float32.")
     console.print(f"  {_compile_times(program)}")
     console.print(f"  artifact: {program.build.artifact.path}", soft_wrap=True)
 

@@ -59,7 +59,16 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     [
         ({"isa": "mmx"}, _compiler.CompileError, "expected isa to be one of: native"),
         ({"threads": 0}, _compiler.CompileError, "expected at least 1 thread, found 0"),
-        ({"speed": 3}, ValueError, "expected option isa, threads or schedule, found 'speed'"),
+        (
+            {"precision": "f8"},
+            _compiler.CompileError,
+            "expected precision to be one of: float32, bf16; found 'f8'",
+        ),
+        (
+            {"speed": 3},
+            ValueError,
+            "expected option isa, threads, schedule or precision, found 'speed'",
+        ),
     ],
 )
 def test_options_are_checked(options, error, message):

@@ -22,9 +22,14 @@ static cl::opt<int64_t> threads("weft-threads", cl::desc("Threads to compile for
 static cl::opt<std::string> schedule("weft-schedule",
                                      cl::desc("Fixed numbers of contractions' schedules"));
 
+static cl::opt<std::string> precision("weft-precision",
+                                      cl::desc("What contractions read: float32 or bf16"),
+                                      cl::init("float32"));
+
 static llvm::LogicalResult addStages(mlir::PassManager &pm) {
   llvm::ExitOnError exitOnError("weft-opt: ");
-  weft::StageSettings settings{exitOnError(weft::TargetInfo::host(isa)), threads, schedule};
+  weft::StageSettings settings{exitOnError(weft::TargetInfo::host(isa)), threads, schedule,
+                               exitOnError(weft::parsePrecision(precision))};
   for (const weft::Stage &stage : exitOnError(weft::stagesBetween(fromStage, toStage)))
     stage.build(pm, settings);
   return llvm::success();

@@ -70,13 +70,25 @@ def _inductor(case: Case, mode: str, options: dict[str, Any] | None = None) -> P
 
 def weft(case: Case, threads: int) -> Prepared:
     """Raises: RuntimeError, if PyTorch has to run the call."""
+    return _weft(case, threads, "float32")
+
+
+def weft_bf16(case: Case, threads: int) -> Prepared:
+    """Raises: RuntimeError, if PyTorch has to run the call."""
+    return _weft(case, threads, "bf16")
+
+
+def _weft(case: Case, threads: int, precision: str) -> Prepared:
     set_num_threads(threads)
-    compiled = compile(case.module) if case.program is None else from_exported_program(case.program)
+    if case.program is None:
+        compiled = compile(case.module, precision=precision)
+    else:
+        compiled = from_exported_program(case.program, precision=precision)
     call = functools.partial(compiled, *case.args, **case.kwargs)
     call()
     if compiled.eager_reasons:
         raise RuntimeError(f"run by PyTorch: {', '.join(compiled.eager_reasons)}")
-    settings = f"weft {WEFT_VERSION}, inference_mode"
+    settings = f"weft {WEFT_VERSION}, {precision}, inference_mode"
     return Prepared(call, settings, report=compiled.report)
 
 
@@ -86,9 +98,10 @@ SYSTEMS: dict[str, Callable[[Case, int], Prepared]] = {
     "inductor-freezing": inductor_freezing,
     "inductor-autotune": inductor_autotune,
     "weft": weft,
+    "weft-bf16": weft_bf16,
 }
 # What errors are measured against, when it can be had.
 REFERENCE = "float64"
 # These run under inference_mode, which is as fast as PyTorch gets. The others trace or count
 # with PyTorch, which it hinders, and run under no_grad.
-IN_INFERENCE_MODE = ("eager", "weft")
+IN_INFERENCE_MODE = ("eager", "weft", "weft-bf16")

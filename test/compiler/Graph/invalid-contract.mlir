@@ -110,3 +110,22 @@ func.func @conv_c6(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) {
   %0 = weft.conv %x, %w strides [1, 1] pad [0, 0] x [0, 0] dilations [5, 1] groups 1 : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x6x6xf32>
   return
 }
+
+// -----
+
+// Half precision may be summed into f32, and into nothing else.
+func.func @dot_general_result(%a: tensor<4x8xbf16>) {
+  // expected-error @+2 {{'weft.dot_general' op failed to infer returned types}}
+  // expected-error @+1 {{'weft.dot_general' op inferred type(s) 'tensor<4x4xbf16>' are incompatible with return type(s) of operation 'tensor<4x4xf64>'}}
+  %0 = weft.dot_general %a, %a batch [] x [] contract [1] x [1] : tensor<4x8xbf16>, tensor<4x8xbf16> -> tensor<4x4xf64>
+  return
+}
+
+// -----
+
+func.func @dot_general_kept(%a: tensor<4x8xf32>) {
+  // expected-error @+2 {{'weft.dot_general' op failed to infer returned types}}
+  // expected-error @+1 {{'weft.dot_general' op inferred type(s) 'tensor<4x4xf32>' are incompatible with return type(s) of operation 'tensor<4x4xbf16>'}}
+  %0 = weft.dot_general %a, %a batch [] x [] contract [1] x [1] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xbf16>
+  return
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contractions of f32 read operands rounded to bf16 and keep their f32 sums. Each value is
+// converted right behind its definition, where all its readers can share the result.
+#include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/Passes.h"
+
+namespace weft {
+#define GEN_PASS_DEF_LOWERPRECISION
+#include "compiler/Transforms/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+struct LowerPrecision : weft::impl::LowerPrecisionBase<LowerPrecision> {
+  void runOnOperation() override {
+    OpBuilder builder(&getContext());
+    llvm::DenseMap<Value, Value> converted;
+    auto rounded = [&](Value value) {
+      Value &result = converted[value];
+      if (!result) {
+        builder.setInsertionPointAfterValue(value);
+        auto type = cast<RankedTensorType>(value.getType()).clone(builder.getBF16Type());
+        result = ConvertOp::create(builder, value.getLoc(), type, value);
+      }
+      return result;
+    };
+    getOperation().walk([&](Operation *op) {
+      if (!isa<ConvOp, DotGeneralOp, MultiDotOp>(op) ||
+          !getElementTypeOrSelf(op->getOperand(0)).isF32())
+        return;
+      for (OpOperand &operand : op->getOpOperands())
+        operand.set(rounded(operand.get()));
+      ++numContractions;
+    });
+  }
+};
+
+} // namespace
