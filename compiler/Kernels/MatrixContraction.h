@@ -45,6 +45,10 @@ public:
             mlir::Value chunkStart, int64_t chunkSize, const Surroundings &surroundings);
 
 private:
+  static constexpr int64_t lanesOfVector = 16, registerWords = MatrixUnit::registerBytes / 4;
+  /// Each of the two turns of 16 rows that are transposed counts as so many.
+  static constexpr int64_t transposedRows = 8;
+
   bool splits() const { return parts > 1; }
   int64_t stepWords() const;
   int64_t vectorPartOffset(int64_t part, int64_t group) const;
