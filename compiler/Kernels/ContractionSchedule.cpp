@@ -114,13 +114,15 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   return std::clamp<int64_t>(fitting, 1, std::max<int64_t>(total, 1));
 }
 
-/// Whether the matrix unit is faster, by cycles of one core as measured. It does a
-/// multiply-add of float32 in six, but operands are split first: the vectors ahead of their
-/// first use, the rows besides, if there are panels enough to be busy with.
-static bool paysOnMatrixUnit(const ContractionProblem &problem, int64_t unitSteps, int64_t panels) {
-  constexpr double vectorsCycles = 0.037, margin = 0.9;
-  bool splits = problem.matrixParts > 1;
-  double unitCycles = splits ? 0.0172 : 0.004, splitCycles = splits ? 0.5 : 0.2;
+/// Whether the matrix unit is faster for two threads, by cycles of one core as measured. It
+/// does a multiply-add of float32 in six, but operands are split first: the vectors ahead of
+/// their first use, by each thread unless they share them out, the rows besides, if there are
+/// panels enough to be busy with.
+static bool paysOnMatrixUnit(const ContractionProblem &problem, int64_t unitSteps, int64_t panels,
+                             int64_t total) {
+  constexpr double vectorsCycles = 0.037, margin = 0.85, threads = 2;
+  bool splits = problem.matrixParts > 1, sharesPanels = total >= 2 * panels;
+  double unitCycles = splits ? 0.0205 : 0.005, splitCycles = splits ? 0.6 : 0.2;
   double idleCycles = splits ? 0.02 : 0.005;
   int64_t rowCount = problem.rowCount * problem.outerRows;
   double depth = double(unitSteps * 32), rows = double(llvm::alignTo(rowCount, 32));
@@ -128,10 +130,10 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, int64_t unitStep
   double useful = double(rowCount) * double(problem.outerPanels * problem.laneCount);
   for (int64_t extent : problem.reduced)
     useful *= double(extent);
-  double hidden = std::min(1.0, double(panels) / 4);
-  double unit = rows * lanes * depth * (unitCycles + (1 - hidden) * idleCycles / double(panels)) +
-                lanes * depth * splitCycles;
-  return unit < margin * vectorsCycles * useful;
+  double idle = (1 - std::min(1.0, double(panels) / 4)) * idleCycles / double(panels);
+  double unit = rows * lanes * depth * (unitCycles + idle) / threads +
+                lanes * depth * splitCycles / (sharesPanels ? threads : 1);
+  return unit < margin * vectorsCycles * useful / threads;
 }
 
 /// Blocks of 32 rows and lanes; the vectors' parts, six bytes of an element, stay in the
@@ -151,7 +153,7 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   int64_t most = std::clamp<int64_t>(target.l2Bytes * 3 / 5 / panelBytes, 1, total);
   // Blocks of one size.
   int64_t panels = llvm::divideCeil(total, llvm::divideCeil(total, most));
-  if (!paysOnMatrixUnit(problem, unitSteps, panels))
+  if (!paysOnMatrixUnit(problem, unitSteps, panels, total))
     return;
   schedule.matrixUnit = true;
   schedule.rows = 1;
