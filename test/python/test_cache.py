@@ -98,8 +98,16 @@ def test_number_of_threads():
         weft.set_num_threads(before)
 
 
+@pytest.fixture
+def interruptible():
+    """A shell starts its background jobs with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_interrupted_compilation(cache, monkeypatch, moment):
+def test_interrupted_compilation(cache, monkeypatch, interruptible, moment):
     from weft import _compiler
 
     real = _compiler.compile
@@ -165,7 +173,7 @@ def many_kernels(x):
     return x
 
 
-def test_compilation_is_cancelled_by_a_signal(cache, monkeypatch):
+def test_compilation_is_cancelled_by_a_signal(cache, monkeypatch, interruptible):
     from weft import _compiler
 
     real, written = _compiler.compile, []
