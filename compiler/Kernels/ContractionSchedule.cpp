@@ -118,9 +118,9 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
 /// does a multiply-add of float32 in six, but operands are split first: the vectors ahead of
 /// their first use, by each thread unless they share them out, the rows besides, if there are
 /// panels enough to be busy with.
-static bool paysOnMatrixUnit(const ContractionProblem &problem, int64_t unitSteps, int64_t panels,
-                             int64_t total) {
-  constexpr double vectorsCycles = 0.037, margin = 0.85, threads = 2;
+static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
+                             int64_t unitSteps, int64_t panels, int64_t total) {
+  constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95, threads = 2;
   bool splits = problem.matrixParts > 1, sharesPanels = total >= 2 * panels;
   double unitCycles = splits ? 0.0205 : 0.005, splitCycles = splits ? 0.6 : 0.2;
   double idleCycles = splits ? 0.02 : 0.005;
@@ -133,7 +133,10 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, int64_t unitStep
   double idle = (1 - std::min(1.0, double(panels) / 4)) * idleCycles / double(panels);
   double unit = rows * lanes * depth * (unitCycles + idle) / threads +
                 lanes * depth * splitCycles / (sharesPanels ? threads : 1);
-  return unit < margin * vectorsCycles * useful / threads;
+  // The vector units wait for panels that come from memory, the splitting hides it.
+  bool misses = lanes * depth * problem.elementBits / 8 > double(target.l2Bytes) / 2;
+  double vectors = vectorsCycles * useful + (misses ? missCycles * lanes * depth : 0);
+  return unit < margin * vectors / threads;
 }
 
 /// Blocks of 32 rows and lanes; the vectors' parts, six bytes of an element, stay in the
@@ -153,7 +156,7 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   int64_t most = std::clamp<int64_t>(target.l2Bytes * 3 / 5 / panelBytes, 1, total);
   // Blocks of one size.
   int64_t panels = llvm::divideCeil(total, llvm::divideCeil(total, most));
-  if (!paysOnMatrixUnit(problem, unitSteps, panels, total))
+  if (!paysOnMatrixUnit(problem, target, unitSteps, panels, total))
     return;
   schedule.matrixUnit = true;
   schedule.rows = 1;

@@ -29,11 +29,13 @@ FloatParts weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
   if (getElementTypeOrSelf(vector.getType()).isBF16())
     return partOfBFloat(builder, loc, vector);
   VectorType words = wordsLike(vector);
-  Value upper = splatOf(builder, loc, words, ~0xffffu);
+  // To the nearest: the products left out would else all have the sign of the whole.
+  Value half = splatOf(builder, loc, words, 0x8000), upper = splatOf(builder, loc, words, ~0xffffu);
   FloatParts parts;
   for ([[maybe_unused]] size_t i : llvm::seq(2)) {
     Value bits = arith::BitcastOp::create(builder, loc, words, vector);
-    parts.push_back(arith::AndIOp::create(builder, loc, bits, upper));
+    Value rounded = arith::AddIOp::create(builder, loc, bits, half);
+    parts.push_back(arith::AndIOp::create(builder, loc, rounded, upper));
     Value part = arith::BitcastOp::create(builder, loc, vector.getType(), parts.back());
     vector = arith::SubFOp::create(builder, loc, vector, part);
   }
