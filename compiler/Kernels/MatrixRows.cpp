@@ -124,6 +124,14 @@ public:
     if (turn == Transpose)
       return;
     Value row = of.add(of.scaled(rowBlock, blockRows), rowInBlock);
+    // A block's second half may begin behind the last row: its sums are not stored.
+    if (of.rowCount % MatrixUnit::rows != 0) {
+      Value left = arith::SubIOp::create(builder, loc, of.constant(of.rowCount), row);
+      left = arith::MaxSIOp::create(builder, loc, left, of.constant(0));
+      mask = vector::CreateMaskOp::create(builder, loc, maskType(), left);
+    } else if (of.rowCount % blockRows != 0) {
+      row = of.least(row, of.constant(of.rowCount - MatrixUnit::rows));
+    }
     start = addressOf(row, of.constant(0));
     // Every step is a page and a cache line of its own: nobody else fetches them in time.
     Stage ahead = of.following(stage);
@@ -131,14 +139,6 @@ public:
     Value aheadStep = of.add(innerStart, of.scaled(stages, of.stageSteps * unitSteps));
     aheadStart = addressOf(of.add(of.scaled(ahead.rowBlock, blockRows), rowInBlock),
                            of.add(of.chunkStart, aheadStep));
-    if (of.rowCount % MatrixUnit::rows != 0) {
-      Value left = arith::SubIOp::create(builder, loc, of.constant(of.rowCount), row);
-      // A block's second half may begin behind the last row.
-      left = arith::MaxSIOp::create(builder, loc, left, of.constant(0));
-      mask = vector::CreateMaskOp::create(builder, loc, maskType(), left);
-    } else if (of.rowCount % blockRows != 0) {
-      start = of.least(start, of.constant(of.rowCount - MatrixUnit::rows));
-    }
   }
 
   void split(int64_t piece) override {

@@ -41,6 +41,20 @@ def test_error_against_float64(tokens: int, depth: int, width: int) -> None:
     assert (ours - exact).abs().max() <= 2 * (eager - exact).abs().max()
 
 
+class Transposed(torch.nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a.transpose(1, 2) @ b
+
+
+# Rows that lie side by side are transposed, 16 at a time; a block may have 16 rows or fewer.
+@pytest.mark.parametrize("rows, depth, lanes", [(176, 256, 512), (144, 300, 512), (333, 256, 520)])
+def test_batches_of_transposed_rows(rows: int, depth: int, lanes: int) -> None:
+    a, b = torch.randn(3, depth, rows), torch.randn(3, depth, lanes)
+    ours = _compiled(Transposed(), a, b)
+    exact = a.double().transpose(1, 2) @ b.double()
+    assert (ours - exact).norm() <= 1.1 * (Transposed()(a, b) - exact).norm()
+
+
 # Blocks of rows go through image rows; taps are unit steps of their own, whole or not.
 @pytest.mark.parametrize(
     "channels, outputs, kernel, stride, size",
