@@ -17,6 +17,5 @@ config.environment["PATH"] = os.pathsep.join(
 # Emitting code for an instruction set asks the host for its caches, so the host must have it.
 with open("/proc/cpuinfo", encoding="ascii") as cpuinfo:
     flags = cpuinfo.read().split()
-    config.available_features |= {
-        name for name, flag in (("avx512", "avx512vl"), ("amx", "amx_bf16")) if flag in flags
-    }
+    features = (("avx512", "avx512vl"), ("avx512bf16", "avx512_bf16"), ("amx", "amx_bf16"))
+    config.available_features |= {name for name, flag in features if flag in flags}

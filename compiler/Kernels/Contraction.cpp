@@ -12,6 +12,7 @@
 #include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/MatrixContraction.h"
+#include "compiler/Kernels/PairedPanels.h"
 #include "compiler/Kernels/RegisterTile.h"
 #include "compiler/Kernels/ScalarStrip.h"
 #include "compiler/Kernels/SideBySide.h"
@@ -52,6 +53,7 @@ public:
             {"panels", schedule.panels},
             {"unroll", schedule.unroll},
             {"prefetch", schedule.prefetch},
+            {"paired", schedule.paired},
             {"strip", schedule.strip},
             {"tile_epilogue", schedule.tileEpilogue},
             {"matrix_unit", schedule.matrixUnit}};
@@ -64,6 +66,7 @@ private:
   void emitBatch(Value low, Value high);
   void emitPanelBlocks(Value low, Value high);
   void emitBlock(Value panel, Value panelEnd, const Chunk &chunk);
+  void emitPairs(Value panel, Value panelEnd, const Chunk &chunk);
   void emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
                        const Chunk &chunk);
   void emitRows(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh, const Chunk &chunk);
@@ -76,7 +79,7 @@ private:
   SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value chunkStart,
                                    int64_t chunkSize, ArrayRef<Value> accumulators,
                                    Value prefetchRow);
-  SmallVector<Value> emitStep(int64_t rows, ArrayRef<Value> accumulators);
+  SmallVector<Value> emitStep(int64_t rows, bool isOddLast, ArrayRef<Value> accumulators);
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void storeRoots(const Emitted &sums);
   void setFlat(ArrayRef<unsigned> dims, Value number);
@@ -120,6 +123,7 @@ private:
   Value low, high; ///< this thread's share of the split
   std::optional<ScalarStrip> strip;
   std::optional<MatrixContraction> matrix;
+  std::optional<PairedPanels> pairs;
   Value tile; ///< of partial sums, or for tileEpilogue
 };
 
@@ -176,6 +180,7 @@ LogicalResult Contraction::chooseSchedule() {
       vectorType == scalarType)
     problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
   problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
+  problem.pairs = PairedPanels::suits(roles, shape, space, element);
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
@@ -219,6 +224,8 @@ void Contraction::emit(bool serial) {
     tile = kernel.stackTile(element, schedule.rows * schedule.groups * schedule.width);
   if (schedule.strip)
     strip.emplace(kernel, point, loc, roles, schedule, shape.reduced[0]);
+  if (schedule.paired)
+    pairs.emplace(kernel, point, loc, roles, shape.reduced, schedule);
   if (schedule.matrixUnit)
     matrix.emplace(kernel, point, loc, roles, shape.reduced, schedule.panels, schedule.chunk);
   Value zero = constant(0);
@@ -264,10 +271,24 @@ void Contraction::emitBlock(Value panel, Value panelEnd, const Chunk &chunk) {
   bool shared = grid.split == ContractionGrid::Rows;
   Value rowsLow = shared ? low : constant(0);
   Value rowsHigh = shared ? high : constant(grid.piecesOf(ContractionGrid::Rows));
+  if (pairs)
+    emitPairs(panel, panelEnd, chunk);
   if (matrix)
     emitMatrixBlock(panel, panelEnd, rowsLow, rowsHigh, chunk);
   else
     emitRows(panel, panelEnd, rowsLow, rowsHigh, chunk);
+}
+
+void Contraction::emitPairs(Value panel, Value panelEnd, const Chunk &chunk) {
+  emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
+    atPanel(number, [&](int64_t lanes) {
+      int64_t groups = llvm::divideCeil(lanes, schedule.width);
+      point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, lanes});
+      pairs->emitCopy(arith::SubIOp::create(builder, loc, number, panel), chunk.start, chunk.size);
+      point.setLanes(Lanes());
+    });
+    return SmallVector<Value>();
+  });
 }
 
 void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
@@ -368,6 +389,8 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value row
                                        constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
     auto panels = [&](int64_t rows) {
       emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
+        if (pairs)
+          pairs->enter(arith::SubIOp::create(builder, loc, number, panel), chunk.start);
         atPanel(number, [&](int64_t lanes) {
           emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunk, nextRow);
         });
@@ -483,7 +506,7 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
                                               Value chunkStart, int64_t chunkSize,
                                               ArrayRef<Value> accumulators, Value prefetchRow) {
   if (dims.empty())
-    return emitStep(rows, accumulators);
+    return emitStep(rows, /*isOddLast=*/false, accumulators);
   unsigned dim = dims.front();
   if (dims.size() > 1)
     return emitLoop(builder, loc, 0, space.extent(dim), 1, accumulators,
@@ -492,19 +515,25 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
                       return emitReduction(dims.drop_front(), rows, chunkStart, chunkSize,
                                            SmallVector<Value>(now), prefetchRow);
                     });
+  int64_t together = schedule.paired ? 2 : 1;
   auto steps = [&](Value start, int64_t size, ArrayRef<Value> now) {
-    return emitLoop(builder, loc, 0, size, schedule.unroll, now,
-                    [&](Value variable, ValueRange carried) {
-                      Value base = arith::AddIOp::create(builder, loc, start, variable);
-                      SmallVector<Value> sums(carried);
-                      for (int64_t step = 0; step < schedule.unroll; ++step) {
-                        point.setDim(dim, add(base, step));
-                        if (strip)
-                          strip->emitPrefetch();
-                        sums = emitStep(rows, sums);
-                      }
-                      return sums;
-                    });
+    int64_t whole = size / together * together;
+    SmallVector<Value> sums = emitLoop(
+        builder, loc, 0, whole, schedule.unroll, now, [&](Value variable, ValueRange carried) {
+          Value base = arith::AddIOp::create(builder, loc, start, variable);
+          SmallVector<Value> sums(carried);
+          for (int64_t step = 0; step < schedule.unroll; step += together) {
+            point.setDim(dim, add(base, step));
+            if (strip)
+              strip->emitPrefetch();
+            sums = emitStep(rows, /*isOddLast=*/false, sums);
+          }
+          return sums;
+        });
+    if (whole == size)
+      return sums;
+    point.setDim(dim, add(start, whole));
+    return emitStep(rows, /*isOddLast=*/true, sums);
   };
   if (!prefetchRow)
     return steps(chunkStart, chunkSize, accumulators);
@@ -527,7 +556,10 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
                   });
 }
 
-SmallVector<Value> Contraction::emitStep(int64_t rows, ArrayRef<Value> accumulators) {
+SmallVector<Value> Contraction::emitStep(int64_t rows, bool isOddLast,
+                                         ArrayRef<Value> accumulators) {
+  if (pairs)
+    return pairs->emitSteps(rows, rowStride(), isOddLast, accumulators);
   TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
   if (strip)
     return emitTileStep(point, strip->operand(), /*rowStride=*/1, vectors, rows, accumulators);

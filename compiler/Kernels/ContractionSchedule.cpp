@@ -105,7 +105,7 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   for (size_t i = 0; i + 1 < problem.reduced.size(); ++i)
     depth *= problem.reduced[i];
   int64_t lanes = schedule.groups * schedule.width;
-  int64_t panelBytes = lanes * depth * (problem.elementBits / 8);
+  int64_t panelBytes = lanes * depth * (schedule.paired ? 2 : problem.elementBits / 8);
   int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, lanes);
   int64_t fitting = target.l2Bytes / 2 / std::max<int64_t>(panelBytes, 1);
   // Two may take more than half, as the rows that pass by are then read half as often.
@@ -172,6 +172,7 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   chooseTile(problem, target, schedule);
   if (given.empty())
     chooseMatrixUnit(problem, target, schedule);
+  schedule.paired = problem.pairs && target.hasBFloat16 && !schedule.matrixUnit;
   if (!schedule.matrixUnit)
     chooseStrip(problem, target, schedule);
   schedule.rows = given.rows.value_or(schedule.rows);
@@ -180,7 +181,8 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   // A window's last dim is short: the loop over it would cost as much as its steps.
   constexpr int64_t shortWindow = 8;
   bool unrollsWindow = problem.lanewise && schedule.chunk <= shortWindow;
-  schedule.unroll = unrollsWindow ? schedule.chunk : schedule.chunk % 4 == 0 ? 4 : 1;
+  int64_t stepsAtOnce = schedule.paired ? 2 : 1;
+  schedule.unroll = unrollsWindow ? schedule.chunk : schedule.chunk % 4 == 0 ? 4 : stepsAtOnce;
   chooseSummands(problem, schedule);
 
   if (!schedule.matrixUnit)

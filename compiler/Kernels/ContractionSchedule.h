@@ -14,6 +14,7 @@ namespace weft {
 /// its lane dim; the other operand is broadcast, row by row.
 struct ContractionProblem {
   unsigned elementBits = 32;
+  bool pairs = false;                 ///< two steps of bf16 may be summed at once
   int64_t rowCount = 1;               ///< extent of the dim along which tile rows run
   int64_t outerRows = 1;              ///< other free iterations of the broadcast operand
   int64_t rowStrideBytes = 0;         ///< between rows of the broadcast operand
@@ -37,6 +38,7 @@ struct ContractionSchedule {
   int64_t chunk = 1;       ///< KC: iterations of the innermost reduction between spills
   int64_t panels = 1;      ///< panels of vectors kept in L2 while the rows go by
   int64_t unroll = 1;      ///< KU
+  bool paired = false;     ///< steps of bf16 two at a time, from interleaved panels
   int64_t summands = 1;    ///< innermost products summed in registers before they join partial sums
   int64_t blockDims = 0;   ///< outer reduced dims that start a new block of such sums
   bool prefetch = false;   ///< the next rows while these compute

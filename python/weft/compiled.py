@@ -51,7 +51,8 @@ def compile(
     """A callable that does what `target` does, by programs compiled on first use.
 
     target: a torch.nn.Module or a function; without it, the result is a decorator.
-    isa: "native", or "avx2" or "avx512" to compile for that instruction set.
+    isa: "native", or "avx2" or "avx512" to compile for that instruction set, with those of the
+    machine's extensions that work on its vectors: "avx512" leaves out matrix units (AMX) alone.
     threads: that schedules are made for; by default as many as Weft runs on.
     schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
     "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and

@@ -45,6 +45,10 @@ TEST(TargetInfo, OnlyNativeHasAMatrixUnit) {
   }
   EXPECT_EQ(info->features.find("amx"), std::string::npos);
   EXPECT_FALSE(info->hasMatrixUnit);
+  // The instructions on vectors stay, and the artifact asks for them.
+  bool native = llvm::StringRef(TargetInfo::host()->features).contains("+avx512bf16");
+  EXPECT_EQ(info->hasBFloat16, native);
+  EXPECT_EQ(llvm::StringRef(info->features).contains("+avx512bf16"), native);
 }
 
 TEST(TargetInfo, UnknownIsaListsTheChoices) {

@@ -131,50 +131,50 @@ func.func private @narrow_groups(%x: tensor<12x8x4xf32>, %w: tensor<4x8x4xf32>) 
 // Half precision is widened on the way into registers and rounded once, at the store: the
 // bias sees the sums.
 // CHECK-LABEL: func.func private @half
-// CHECK:         vector.load {{.*}} : memref<2048xbf16>, vector<16xbf16>
-// CHECK:         arith.extf {{.*}} : vector<16xbf16> to vector<16xf32>
-// CHECK:         vector.broadcast {{.*}} : bf16 to vector<16xbf16>
+// CHECK:         vector.load {{.*}} : memref<2048xf16>, vector<16xf16>
+// CHECK:         arith.extf {{.*}} : vector<16xf16> to vector<16xf32>
+// CHECK:         vector.broadcast {{.*}} : f16 to vector<16xf16>
 // CHECK:         vector.fma {{.*}} : vector<16xf32>
 // CHECK-NOT:     arith.truncf
 // CHECK:         %[[SUM:.*]] = arith.addf {{.*}} : vector<16xf32>
-// CHECK:         arith.truncf %[[SUM]] : vector<16xf32> to vector<16xbf16>
+// CHECK:         arith.truncf %[[SUM]] : vector<16xf32> to vector<16xf16>
 #x = affine_map<(m, n, k) -> (k, n)>
 #w = affine_map<(m, n, k) -> (m, k)>
 #y = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(m, n) -> (m, n)>
 #bias = affine_map<(m, n) -> (m)>
-func.func private @half(%x: tensor<64x32xbf16>, %w: tensor<6x64xbf16>, %b: tensor<6xbf16>)
-    -> tensor<6x32xbf16> attributes {weft.kernel = "contraction"} {
+func.func private @half(%x: tensor<64x32xf16>, %w: tensor<6x64xf16>, %b: tensor<6xf16>)
+    -> tensor<6x32xf16> attributes {weft.kernel = "contraction"} {
   %zero = arith.constant 0.0 : f32
   %wide = tensor.empty() : tensor<6x32xf32>
-  %empty = tensor.empty() : tensor<6x32xbf16>
+  %empty = tensor.empty() : tensor<6x32xf16>
   %init = linalg.fill ins(%zero : f32) outs(%wide : tensor<6x32xf32>) -> tensor<6x32xf32>
   %dot = linalg.generic {indexing_maps = [#x, #w, #y],
       iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : tensor<64x32xbf16>, tensor<6x64xbf16>) outs(%init : tensor<6x32xf32>) {
-  ^bb0(%a: bf16, %c: bf16, %sum: f32):
-    %left = arith.extf %a : bf16 to f32
-    %right = arith.extf %c : bf16 to f32
+      ins(%x, %w : tensor<64x32xf16>, tensor<6x64xf16>) outs(%init : tensor<6x32xf32>) {
+  ^bb0(%a: f16, %c: f16, %sum: f32):
+    %left = arith.extf %a : f16 to f32
+    %right = arith.extf %c : f16 to f32
     %product = arith.mulf %left, %right : f32
     %next = arith.addf %sum, %product : f32
     linalg.yield %next : f32
   } -> tensor<6x32xf32>
   %rounded = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%dot : tensor<6x32xf32>) outs(%empty : tensor<6x32xbf16>) {
-  ^bb0(%a: f32, %unused: bf16):
-    %narrow = arith.truncf %a : f32 to bf16
-    linalg.yield %narrow : bf16
-  } -> tensor<6x32xbf16>
+      ins(%dot : tensor<6x32xf32>) outs(%empty : tensor<6x32xf16>) {
+  ^bb0(%a: f32, %unused: f16):
+    %narrow = arith.truncf %a : f32 to f16
+    linalg.yield %narrow : f16
+  } -> tensor<6x32xf16>
   %out = linalg.generic {indexing_maps = [#id, #bias, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%rounded, %b : tensor<6x32xbf16>, tensor<6xbf16>) outs(%empty : tensor<6x32xbf16>) {
-  ^bb0(%a: bf16, %c: bf16, %unused: bf16):
-    %left = arith.extf %a : bf16 to f32
-    %right = arith.extf %c : bf16 to f32
+      ins(%rounded, %b : tensor<6x32xf16>, tensor<6xf16>) outs(%empty : tensor<6x32xf16>) {
+  ^bb0(%a: f16, %c: f16, %unused: f16):
+    %left = arith.extf %a : f16 to f32
+    %right = arith.extf %c : f16 to f32
     %sum = arith.addf %left, %right : f32
-    %narrow = arith.truncf %sum : f32 to bf16
-    linalg.yield %narrow : bf16
-  } -> tensor<6x32xbf16>
-  return %out : tensor<6x32xbf16>
+    %narrow = arith.truncf %sum : f32 to f16
+    linalg.yield %narrow : f16
+  } -> tensor<6x32xf16>
+  return %out : tensor<6x32xf16>
 }
 
 // -----

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/PairedPanels.h"
+#include "compiler/Kernels/WideLoad.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+bool PairedPanels::suits(const ContractionRoles &roles, const ContractionShape &shape,
+                         const IndexSpace &space, Type element) {
+  constexpr int64_t fewestRows = 4;
+  int64_t rows = 1;
+  for (unsigned dim : roles.scalars.free)
+    rows *= space.extent(dim);
+  auto isHalf = [](const ContractionOperand &operand) {
+    return getElementTypeOrSelf(operand.memory.getType()).isBF16();
+  };
+  return element.isF32() && isHalf(roles.scalars) && isHalf(roles.vectors) &&
+         roles.lanesPerScalar == 0 && !shape.reduced.empty() && rows >= fewestRows &&
+         space.coefficientOf(roles.scalars.position, shape.reduced.back()) == 1;
+}
+
+PairedPanels::PairedPanels(KernelFunction &kernel, PointEmitter &point, Location loc,
+                           const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                           const ContractionSchedule &schedule)
+    : point(point), builder(kernel.builder), loc(loc), scalars(roles.scalars),
+      vectors(roles.vectors), reduced(reduced), width(schedule.width),
+      lanes(schedule.width * schedule.groups), half(builder.getBF16Type()) {
+  MLIRContext *context = builder.getContext();
+  position = getAffineDimExpr(reduced.back(), context) * lanes;
+  panelSize = llvm::alignTo<2>(schedule.chunk) * lanes;
+  for (unsigned dim : llvm::reverse(reduced.drop_back())) {
+    position = position + getAffineDimExpr(dim, context) * panelSize;
+    panelSize *= point.space.extent(dim);
+  }
+  memory = kernel.scratch(half, schedule.panels * panelSize);
+  AffineExpr first = point.space.addDim(schedule.panels * panelSize);
+  start = cast<AffineDimExpr>(first).getPosition();
+  position = position + first;
+}
+
+void PairedPanels::enter(Value number, Value chunkStart) {
+  // The scratch holds the chunk's steps, the point counts those of the whole sum.
+  Value panel = arith::MulIOp::create(builder, loc, number, constant(panelSize));
+  Value before = arith::MulIOp::create(builder, loc, chunkStart, constant(lanes));
+  point.setDim(start, arith::SubIOp::create(builder, loc, panel, before));
+}
+
+void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
+  enter(number, chunkStart);
+  std::function<void(ArrayRef<unsigned>)> copy = [&](ArrayRef<unsigned> dims) {
+    if (dims.size() > 1) {
+      emitLoop(builder, loc, 0, point.space.extent(dims.front()), 1, {},
+               [&](Value variable, ValueRange) {
+                 point.setDim(dims.front(), variable);
+                 copy(dims.drop_front());
+                 return SmallVector<Value>();
+               });
+      return;
+    }
+    auto at = [&](Value variable) {
+      point.setDim(dims.front(), arith::AddIOp::create(builder, loc, chunkStart, variable));
+    };
+    int64_t even = chunkSize / 2 * 2;
+    emitLoop(builder, loc, 0, even, 2, {}, [&](Value variable, ValueRange) {
+      at(variable);
+      copyStep(/*isOddLast=*/false);
+      return SmallVector<Value>();
+    });
+    if (even < chunkSize) {
+      at(constant(even));
+      copyStep(/*isOddLast=*/true);
+    }
+  };
+  copy(reduced);
+}
+
+void PairedPanels::copyStep(bool isOddLast) {
+  auto type = VectorType::get({width}, half);
+  Value source = point.getBuffer(vectors.memory)->flat;
+  Value from = point.indexValue(vectors.position), to = point.indexValue(position);
+  int64_t stride = *point.space.coefficientOf(vectors.position, reduced.back());
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  SmallVector<int64_t> places;
+  for (int64_t lane : llvm::seq(width))
+    places.append({lane, width + lane});
+  for (int64_t group : llvm::seq(point.getLanes().groups)) {
+    auto load = [&](int64_t offset) {
+      return loadVector(builder, loc, type, source, add(from, offset + group * width),
+                        point.validMask(group));
+    };
+    Value first = load(0), second = isOddLast ? zero : load(stride);
+    Value pairs = vector::ShuffleOp::create(builder, loc, first, second, places);
+    vector::StoreOp::create(builder, loc, pairs, memory, add(to, group * 2 * width));
+  }
+}
+
+/// The scalars of two steps in every lane; zero for the second behind an odd last.
+Value PairedPanels::broadcastPair(Value address, bool isOddLast) {
+  Type word = builder.getI32Type();
+  Value source = point.getBuffer(scalars.memory)->flat, bits;
+  if (isOddLast) {
+    Value scalar = memref::LoadOp::create(builder, loc, source, address);
+    Value narrow = arith::BitcastOp::create(builder, loc, builder.getI16Type(), scalar);
+    bits = arith::ExtUIOp::create(builder, loc, word, narrow);
+  } else {
+    Value pair = vector::LoadOp::create(builder, loc, VectorType::get({2}, half), source, address);
+    Value words = vector::BitCastOp::create(builder, loc, VectorType::get({1}, word), pair);
+    bits = vector::ExtractOp::create(builder, loc, words, 0);
+  }
+  Value all = vector::BroadcastOp::create(builder, loc, VectorType::get({width}, word), bits);
+  return vector::BitCastOp::create(builder, loc, VectorType::get({2 * width}, half), all);
+}
+
+SmallVector<Value> PairedPanels::emitSteps(int64_t rows, int64_t rowStride, bool isOddLast,
+                                           ArrayRef<Value> accumulators) {
+  int64_t groups = point.getLanes().groups;
+  auto type = VectorType::get({2 * width}, half);
+  Value vectorBase = point.indexValue(position);
+  SmallVector<Value> columns;
+  for (int64_t group : llvm::seq(groups))
+    columns.push_back(
+        vector::LoadOp::create(builder, loc, type, memory, add(vectorBase, group * 2 * width)));
+  auto name = builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512");
+  Value scalarBase = point.indexValue(scalars.position);
+  SmallVector<Value> sums(accumulators);
+  for (int64_t i : llvm::seq(rows)) {
+    Value pair = broadcastPair(add(scalarBase, i * rowStride), isOddLast);
+    for (int64_t group : llvm::seq(groups)) {
+      Value &sum = sums[i * groups + group];
+      sum = LLVM::CallIntrinsicOp::create(builder, loc, sum.getType(), name,
+                                          ValueRange{sum, pair, columns[group]})
+                .getResult(0);
+    }
+  }
+  return sums;
+}
+
+Value PairedPanels::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+Value PairedPanels::add(Value a, int64_t b) {
+  return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
+}

@@ -1,0 +1,138 @@
+// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefix=WIDENED
+// REQUIRES: avx512bf16
+
+// Two steps of the tokens are interleaved in scratch; two neighbours of a row of the weight are
+// broadcast as 32 bits where they lie.
+// CHECK-LABEL: func.func private @linear
+// CHECK-SAME:    (%[[X:[^:]*]]: memref<70x64xbf16>, %[[W:[^:]*]]: memref<12x70xbf16>
+// CHECK-SAME:    paired = 1 : i64
+// CHECK-SAME:    weft.scratch_bytes = 8960 : i64
+// CHECK-DAG:     %[[PAIRS:.*]] = memref.view {{.*}} to memref<4480xbf16>
+// CHECK-DAG:     %[[TOKENS:.*]] = memref.reinterpret_cast %[[X]]
+// CHECK-DAG:     %[[WEIGHT:.*]] = memref.reinterpret_cast %[[W]]
+// CHECK:         %[[FIRST:.*]] = vector.load %[[TOKENS]]{{.*}} : memref<4480xbf16>, vector<16xbf16>
+// CHECK:         %[[SECOND:.*]] = vector.load %[[TOKENS]]{{.*}} : memref<4480xbf16>, vector<16xbf16>
+// CHECK:         %[[BOTH:.*]] = vector.shuffle %[[FIRST]], %[[SECOND]] [0, 16, 1, 17, {{.*}}, 15, 31]
+// CHECK:         vector.store %[[BOTH]], %[[PAIRS]]
+// CHECK:         %[[VECTOR:.*]] = vector.load %[[PAIRS]]{{.*}} : memref<4480xbf16>, vector<32xbf16>
+// CHECK:         %[[PAIR:.*]] = vector.load %[[WEIGHT]]{{.*}} : memref<840xbf16>, vector<2xbf16>
+// CHECK:         %[[WORD:.*]] = vector.bitcast %[[PAIR]] : vector<2xbf16> to vector<1xi32>
+// CHECK:         %[[SCALAR:.*]] = vector.extract %[[WORD]][0]
+// CHECK:         %[[WORDS:.*]] = vector.broadcast %[[SCALAR]] : i32 to vector<16xi32>
+// CHECK:         %[[ALL:.*]] = vector.bitcast %[[WORDS]] : vector<16xi32> to vector<32xbf16>
+// CHECK:         llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"(%{{.*}}, %[[ALL]], %[[VECTOR]])
+// CHECK-SAME:      (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
+// CHECK-NOT:     arith.extf
+// CHECK-NOT:     vector.fma
+// WIDENED-LABEL: func.func private @linear
+// WIDENED-SAME:    paired = 0 : i64
+// WIDENED:         arith.extf
+// WIDENED-NOT:     llvm.x86
+#x = affine_map<(m, n, k) -> (k, n)>
+#w = affine_map<(m, n, k) -> (m, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+func.func private @linear(%x: tensor<70x64xbf16>, %w: tensor<12x70xbf16>) -> tensor<12x64xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<12x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<12x64xf32>) -> tensor<12x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<70x64xbf16>, tensor<12x70xbf16>) outs(%init : tensor<12x64xf32>) {
+  ^bb0(%a: bf16, %c: bf16, %sum: f32):
+    %left = arith.extf %a : bf16 to f32
+    %right = arith.extf %c : bf16 to f32
+    %product = arith.mulf %left, %right : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<12x64xf32>
+  return %dot : tensor<12x64xf32>
+}
+
+// -----
+
+// The last of an odd number of steps is paired with zeros on both sides, as what lies behind a
+// scalar may be no number; lanes behind the last are zeros too.
+// CHECK-LABEL: func.func private @odd
+// CHECK:         %[[PAIRS:.*]] = memref.view {{.*}} to memref<3648xbf16>
+// CHECK-COUNT-2: vector.maskedload {{.*}} : memref<3525xbf16>
+// CHECK:         %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xbf16>
+// CHECK:         %[[LAST:.*]] = vector.load {{.*}} : memref<3525xbf16>, vector<16xbf16>
+// CHECK:         %[[BOTH:.*]] = vector.shuffle %[[LAST]], %[[ZERO]]
+// CHECK:         vector.store %[[BOTH]], %[[PAIRS]]
+// CHECK:         dpbf16ps
+// CHECK:         %[[SCALAR:.*]] = memref.load {{.*}} : memref<375xbf16>
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[SCALAR]] : bf16 to i16
+// CHECK:         %[[WORD:.*]] = arith.extui %[[BITS]] : i16 to i32
+// CHECK:         vector.broadcast %[[WORD]] : i32 to vector<16xi32>
+// CHECK:         dpbf16ps
+#x = affine_map<(m, n, k) -> (k, n)>
+#w = affine_map<(m, n, k) -> (m, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+func.func private @odd(%x: tensor<75x47xbf16>, %w: tensor<5x75xbf16>) -> tensor<5x47xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<5x47xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<5x47xf32>) -> tensor<5x47xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<75x47xbf16>, tensor<5x75xbf16>) outs(%init : tensor<5x47xf32>) {
+  ^bb0(%a: bf16, %c: bf16, %sum: f32):
+    %left = arith.extf %a : bf16 to f32
+    %right = arith.extf %c : bf16 to f32
+    %product = arith.mulf %left, %right : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<5x47xf32>
+  return %dot : tensor<5x47xf32>
+}
+
+// -----
+
+// Too few rows to be worth a copy, and rows whose steps lie apart.
+// CHECK-LABEL: func.func private @two_rows
+// CHECK-SAME:    paired = 0 : i64
+// CHECK-NOT:     llvm.x86
+#x = affine_map<(m, n, k) -> (k, n)>
+#w = affine_map<(m, n, k) -> (m, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+func.func private @two_rows(%x: tensor<70x64xbf16>, %w: tensor<2x70xbf16>) -> tensor<2x64xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x64xf32>) -> tensor<2x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<70x64xbf16>, tensor<2x70xbf16>) outs(%init : tensor<2x64xf32>) {
+  ^bb0(%a: bf16, %c: bf16, %sum: f32):
+    %left = arith.extf %a : bf16 to f32
+    %right = arith.extf %c : bf16 to f32
+    %product = arith.mulf %left, %right : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<2x64xf32>
+  return %dot : tensor<2x64xf32>
+}
+
+// CHECK-LABEL: func.func private @strided
+// CHECK-SAME:    paired = 0 : i64
+// CHECK-NOT:     llvm.x86
+#v = affine_map<(m, n, k) -> (k, m)>
+func.func private @strided(%x: tensor<70x64xbf16>, %w: tensor<70x12xbf16>) -> tensor<12x64xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<12x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<12x64xf32>) -> tensor<12x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #v, #y],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<70x64xbf16>, tensor<70x12xbf16>) outs(%init : tensor<12x64xf32>) {
+  ^bb0(%a: bf16, %c: bf16, %sum: f32):
+    %left = arith.extf %a : bf16 to f32
+    %right = arith.extf %c : bf16 to f32
+    %product = arith.mulf %left, %right : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<12x64xf32>
+  return %dot : tensor<12x64xf32>
+}
