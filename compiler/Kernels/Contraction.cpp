@@ -180,7 +180,9 @@ LogicalResult Contraction::chooseSchedule() {
       vectorType == scalarType)
     problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
   problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
-  problem.pairs = PairedPanels::suits(roles, shape, space, element);
+  bool paired = PairedPanels::suits(roles, shape, space, element);
+  problem.pairs = paired && contiguous;
+  problem.stridedPairs = paired && !contiguous && ScalarStrip::suitsPairs(roles, shape, space);
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
@@ -522,11 +524,12 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
         builder, loc, 0, whole, schedule.unroll, now, [&](Value variable, ValueRange carried) {
           Value base = arith::AddIOp::create(builder, loc, start, variable);
           SmallVector<Value> sums(carried);
-          for (int64_t step = 0; step < schedule.unroll; step += together) {
+          for (int64_t step = 0; step < schedule.unroll; ++step) {
             point.setDim(dim, add(base, step));
             if (strip)
               strip->emitPrefetch();
-            sums = emitStep(rows, /*isOddLast=*/false, sums);
+            if (step % together == 0)
+              sums = emitStep(rows, /*isOddLast=*/false, sums);
           }
           return sums;
         });
@@ -558,14 +561,15 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
 
 SmallVector<Value> Contraction::emitStep(int64_t rows, bool isOddLast,
                                          ArrayRef<Value> accumulators) {
-  if (pairs)
-    return pairs->emitSteps(rows, rowStride(), isOddLast, accumulators);
-  TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
-  if (strip)
-    return emitTileStep(point, strip->operand(), /*rowStride=*/1, vectors, rows, accumulators);
   TileOperand scalars{point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position,
                       roles.lanesPerScalar, roles.scalarGap};
-  return emitTileStep(point, scalars, rowStride(), vectors, rows, accumulators);
+  int64_t stride = strip ? strip->rowStride() : rowStride();
+  if (strip)
+    scalars = strip->operand();
+  if (pairs)
+    return pairs->emitSteps(scalars, stride, rows, isOddLast, accumulators);
+  TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
+  return emitTileStep(point, scalars, stride, vectors, rows, accumulators);
 }
 
 /// Stores every root at the point's row, from the sums there.

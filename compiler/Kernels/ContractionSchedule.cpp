@@ -54,12 +54,14 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
 
 /// Scalars that lie side by side along the rows, and far apart along the sum, share lines
 /// with the rows beside them, on a page of their own for each step: whole lines are copied
-/// into a strip, which a few tiles then read from the first-level cache.
+/// into a strip, which a few tiles then read from the first-level cache. Pairs of steps have to
+/// lie side by side.
 static void chooseStrip(const ContractionProblem &problem, const TargetInfo &target,
                         ContractionSchedule &schedule) {
   constexpr int64_t lineBytes = 64;
-  int64_t line = lineBytes / (problem.elementBits / 8);
-  if (!problem.scalarsStrided || !problem.canSpill || problem.rowCount < line)
+  bool pairs = problem.stridedPairs && target.hasBFloat16;
+  int64_t line = lineBytes / (pairs ? 2 : problem.elementBits / 8);
+  if (!pairs && (!problem.scalarsStrided || !problem.canSpill || problem.rowCount < line))
     return;
   schedule.strip = line;
   schedule.rows = target.vectorRegisters >= 32 ? 8 : 4;
@@ -172,7 +174,8 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   chooseTile(problem, target, schedule);
   if (given.empty())
     chooseMatrixUnit(problem, target, schedule);
-  schedule.paired = problem.pairs && target.hasBFloat16 && !schedule.matrixUnit;
+  schedule.paired =
+      (problem.pairs || problem.stridedPairs) && target.hasBFloat16 && !schedule.matrixUnit;
   if (!schedule.matrixUnit)
     chooseStrip(problem, target, schedule);
   schedule.rows = given.rows.value_or(schedule.rows);

@@ -14,7 +14,8 @@ namespace weft {
 /// its lane dim; the other operand is broadcast, row by row.
 struct ContractionProblem {
   unsigned elementBits = 32;
-  bool pairs = false;                 ///< two steps of bf16 may be summed at once
+  bool pairs = false;                 ///< of bf16, whose neighbouring steps may be summed at once
+  bool stridedPairs = false;          ///< of bf16, with rows side by side and steps apart
   int64_t rowCount = 1;               ///< extent of the dim along which tile rows run
   int64_t outerRows = 1;              ///< other free iterations of the broadcast operand
   int64_t rowStrideBytes = 0;         ///< between rows of the broadcast operand

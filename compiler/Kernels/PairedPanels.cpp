@@ -21,16 +21,14 @@ bool PairedPanels::suits(const ContractionRoles &roles, const ContractionShape &
     return getElementTypeOrSelf(operand.memory.getType()).isBF16();
   };
   return element.isF32() && isHalf(roles.scalars) && isHalf(roles.vectors) &&
-         roles.lanesPerScalar == 0 && !shape.reduced.empty() && rows >= fewestRows &&
-         space.coefficientOf(roles.scalars.position, shape.reduced.back()) == 1;
+         roles.lanesPerScalar == 0 && !shape.reduced.empty() && rows >= fewestRows;
 }
 
 PairedPanels::PairedPanels(KernelFunction &kernel, PointEmitter &point, Location loc,
                            const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                            const ContractionSchedule &schedule)
-    : point(point), builder(kernel.builder), loc(loc), scalars(roles.scalars),
-      vectors(roles.vectors), reduced(reduced), width(schedule.width),
-      lanes(schedule.width * schedule.groups), half(builder.getBF16Type()) {
+    : point(point), builder(kernel.builder), loc(loc), vectors(roles.vectors), reduced(reduced),
+      width(schedule.width), lanes(schedule.width * schedule.groups), half(builder.getBF16Type()) {
   MLIRContext *context = builder.getContext();
   position = getAffineDimExpr(reduced.back(), context) * lanes;
   panelSize = llvm::alignTo<2>(schedule.chunk) * lanes;
@@ -86,24 +84,21 @@ void PairedPanels::copyStep(bool isOddLast) {
   Value from = point.indexValue(vectors.position), to = point.indexValue(position);
   int64_t stride = *point.space.coefficientOf(vectors.position, reduced.back());
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  SmallVector<int64_t> places;
-  for (int64_t lane : llvm::seq(width))
-    places.append({lane, width + lane});
   for (int64_t group : llvm::seq(point.getLanes().groups)) {
     auto load = [&](int64_t offset) {
       return loadVector(builder, loc, type, source, add(from, offset + group * width),
                         point.validMask(group));
     };
     Value first = load(0), second = isOddLast ? zero : load(stride);
-    Value pairs = vector::ShuffleOp::create(builder, loc, first, second, places);
+    Value pairs = vector::InterleaveOp::create(builder, loc, first, second);
     vector::StoreOp::create(builder, loc, pairs, memory, add(to, group * 2 * width));
   }
 }
 
 /// The scalars of two steps in every lane; zero for the second behind an odd last.
-Value PairedPanels::broadcastPair(Value address, bool isOddLast) {
+Value PairedPanels::broadcastPair(Value source, Value address, bool isOddLast) {
   Type word = builder.getI32Type();
-  Value source = point.getBuffer(scalars.memory)->flat, bits;
+  Value bits;
   if (isOddLast) {
     Value scalar = memref::LoadOp::create(builder, loc, source, address);
     Value narrow = arith::BitcastOp::create(builder, loc, builder.getI16Type(), scalar);
@@ -117,7 +112,8 @@ Value PairedPanels::broadcastPair(Value address, bool isOddLast) {
   return vector::BitCastOp::create(builder, loc, VectorType::get({2 * width}, half), all);
 }
 
-SmallVector<Value> PairedPanels::emitSteps(int64_t rows, int64_t rowStride, bool isOddLast,
+SmallVector<Value> PairedPanels::emitSteps(const TileOperand &scalars, int64_t rowStride,
+                                           int64_t rows, bool isOddLast,
                                            ArrayRef<Value> accumulators) {
   int64_t groups = point.getLanes().groups;
   auto type = VectorType::get({2 * width}, half);
@@ -130,7 +126,7 @@ SmallVector<Value> PairedPanels::emitSteps(int64_t rows, int64_t rowStride, bool
   Value scalarBase = point.indexValue(scalars.position);
   SmallVector<Value> sums(accumulators);
   for (int64_t i : llvm::seq(rows)) {
-    Value pair = broadcastPair(add(scalarBase, i * rowStride), isOddLast);
+    Value pair = broadcastPair(scalars.memory, add(scalarBase, i * rowStride), isOddLast);
     for (int64_t group : llvm::seq(groups)) {
       Value &sum = sums[i * groups + group];
       sum = LLVM::CallIntrinsicOp::create(builder, loc, sum.getType(), name,

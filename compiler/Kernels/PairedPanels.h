@@ -2,20 +2,22 @@
 // Sums of products of bfloat16, two steps at a time. The instruction wants the elements of two
 // steps side by side in each lane, where memory has a step's lanes side by side: the vectors of
 // a block of panels are interleaved once, in this thread's scratch, for all rows that go by.
-// The scalars of two steps are neighbours, 32 bits that are broadcast where they lie.
+// The scalars of two steps are neighbours, 32 bits that are broadcast: where they lie, or from a
+// strip where they lie apart.
 #ifndef WEFT_COMPILER_KERNELS_PAIREDPANELS_H
 #define WEFT_COMPILER_KERNELS_PAIREDPANELS_H
 
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/RegisterTile.h"
 
 namespace weft {
 
 /// Scratch of [panel of the block][outer reduced dims][pair of steps][lane][step of the pair].
 class PairedPanels {
 public:
-  /// Whether both operands are bf16, summed in `element`, f32; the scalars lie side by side
-  /// along the innermost reduced dim, and enough rows go by to be worth the copy.
+  /// Whether both operands are bf16, summed in `element`, f32, and enough rows go by to be worth
+  /// the copy.
   static bool suits(const ContractionRoles &roles, const ContractionShape &shape,
                     const IndexSpace &space, mlir::Type element);
 
@@ -32,20 +34,22 @@ public:
   void enter(mlir::Value number, mlir::Value chunkStart);
 
   /// accumulators[i][j] += scalar i * vector j, for the point's step and, unless it is the
-  /// `isOddLast`, the next. Scalar i lies `rowStride` elements after scalar i - 1.
-  llvm::SmallVector<mlir::Value> emitSteps(int64_t rows, int64_t rowStride, bool isOddLast,
+  /// `isOddLast`, the next, whose scalar lies behind the step's. Scalar i lies `rowStride`
+  /// elements after scalar i - 1.
+  llvm::SmallVector<mlir::Value> emitSteps(const TileOperand &scalars, int64_t rowStride,
+                                           int64_t rows, bool isOddLast,
                                            llvm::ArrayRef<mlir::Value> accumulators);
 
 private:
   mlir::Value constant(int64_t value);
   mlir::Value add(mlir::Value a, int64_t b);
   void copyStep(bool isOddLast);
-  mlir::Value broadcastPair(mlir::Value address, bool isOddLast);
+  mlir::Value broadcastPair(mlir::Value source, mlir::Value address, bool isOddLast);
 
   PointEmitter &point;
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  const ContractionOperand &scalars, &vectors;
+  const ContractionOperand &vectors;
   llvm::SmallVector<unsigned> reduced; ///< dims of the space, outermost first
   int64_t width, lanes;                ///< of one vector, of a panel
   int64_t panelSize;                   ///< elements

@@ -4,17 +4,22 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
+
+bool ScalarStrip::suitsPairs(const ContractionRoles &roles, const ContractionShape &shape,
+                             const IndexSpace &space) {
+  return roles.row && roles.outerRows.empty() && shape.reduced.size() == 1 &&
+         space.coefficientOf(roles.scalars.position, *roles.row) == 1 && roles.lanesPerScalar == 0;
+}
 
 bool ScalarStrip::suits(const ContractionRoles &roles, const ContractionShape &shape,
                         const IndexSpace &space, Type element) {
   constexpr int64_t farBytes = 1024;
   const ContractionOperand &scalars = roles.scalars;
-  if (!roles.row || !roles.outerRows.empty() || shape.reduced.size() != 1 ||
-      space.coefficientOf(scalars.position, *roles.row) != 1 || roles.lanesPerScalar > 0 ||
-      getElementTypeOrSelf(scalars.memory.getType()) != element)
+  if (!suitsPairs(roles, shape, space) || getElementTypeOrSelf(scalars.memory.getType()) != element)
     return false;
   int64_t step = *space.coefficientOf(scalars.position, shape.reduced[0]);
   return step * int64_t(element.getIntOrFloatBitWidth() / 8) >= farBytes;
@@ -25,9 +30,10 @@ ScalarStrip::ScalarStrip(KernelFunction &kernel, PointEmitter &point, Location l
                          unsigned step)
     : point(point), builder(kernel.builder), loc(loc), scalars(roles.scalars), row(*roles.row),
       step(step), rowCount(point.space.extent(row)), size(schedule.strip), tileRows(schedule.rows),
-      width(schedule.width),
-      memory(kernel.scratch(getElementTypeOrSelf(scalars.memory.getType()), schedule.chunk * size)),
-      firstRow(cast<AffineDimExpr>(point.space.addDim(size)).getPosition()) {}
+      width(schedule.width), stepsAtOnce(schedule.paired ? 2 : 1),
+      memory(kernel.scratch(getElementTypeOrSelf(scalars.memory.getType()),
+                            llvm::alignTo(schedule.chunk, stepsAtOnce) * size)),
+      firstRow(cast<AffineDimExpr>(point.space.addDim(size * stepsAtOnce)).getPosition()) {}
 
 void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst) {
   Value tileInStrip = arith::RemUIOp::create(builder, loc, rowTile, constant(size / tileRows));
@@ -41,24 +47,44 @@ void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, V
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
     Value tileRow = rowValue();
-    auto type = VectorType::get({width}, getElementTypeOrSelf(scalars.memory.getType()));
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-    emitLoop(builder, loc, 0, chunkSize, 1, {}, [&](Value variable, ValueRange) {
+    int64_t whole = chunkSize / stepsAtOnce * stepsAtOnce;
+    auto copy = [&](Value variable, bool isOddLast) {
       point.setDim(step, arith::AddIOp::create(builder, loc, chunkStart, variable));
       Value target = arith::MulIOp::create(builder, loc, variable, constant(size));
-      for (int64_t i = 0; i < size; i += width) {
-        point.setDim(row, add(start, i));
-        vector::StoreOp::create(builder, loc, loadRows(type, zero), memory, add(target, i));
-      }
+      copyStep(start, target, isOddLast);
+    };
+    emitLoop(builder, loc, 0, whole, stepsAtOnce, {}, [&](Value variable, ValueRange) {
+      copy(variable, /*isOddLast=*/false);
       return SmallVector<Value>();
     });
+    if (whole < chunkSize)
+      copy(constant(whole), /*isOddLast=*/true);
     point.setDim(row, tileRow);
   }
   // The strip holds the chunk's steps, the point counts those of the whole sum.
-  Value ahead = arith::MulIOp::create(builder, loc, tileInStrip, constant(tileRows));
+  Value ahead = arith::MulIOp::create(builder, loc, tileInStrip, constant(tileRows * stepsAtOnce));
   Value before = arith::MulIOp::create(builder, loc, chunkStart, constant(size));
   point.setDim(firstRow, arith::SubIOp::create(builder, loc, ahead, before));
   next = arith::MinUIOp::create(builder, loc, add(start, size), constant(rowCount - 1));
+}
+
+/// The strip's rows, from `start` on, at the point's step, or at it and the next; the odd last
+/// is paired with zeros.
+void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
+  auto type = VectorType::get({width}, getElementTypeOrSelf(scalars.memory.getType()));
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  Value first = point.indexValue(getAffineDimExpr(step, builder.getContext()));
+  auto load = [&](int64_t i, int64_t ahead) {
+    point.setDim(step, add(first, ahead));
+    point.setDim(row, add(start, i));
+    return loadRows(type, zero);
+  };
+  for (int64_t i = 0; i < size; i += width) {
+    Value rows = load(i, 0);
+    if (stepsAtOnce == 2)
+      rows = vector::InterleaveOp::create(builder, loc, rows, isOddLast ? zero : load(i, 1));
+    vector::StoreOp::create(builder, loc, rows, memory, add(target, i * stepsAtOnce));
+  }
 }
 
 void ScalarStrip::emitPrefetch() {

@@ -11,13 +11,18 @@
 
 namespace weft {
 
-/// Scratch of [step of the chunk][row of the strip].
+/// Scratch of [step of the chunk][row of the strip], or where steps are summed two at a time of
+/// [pair of steps][row of the strip][step of the pair].
 class ScalarStrip {
 public:
   /// Whether the rows of the scalars lie side by side and the steps of their only reduced
   /// dim far apart, so that a strip is a copy of vectors of `element`.
   static bool suits(const ContractionRoles &roles, const ContractionShape &shape,
                     const IndexSpace &space, mlir::Type element);
+
+  /// Whether the rows lie side by side, so that a strip interleaves two steps' vectors of them.
+  static bool suitsPairs(const ContractionRoles &roles, const ContractionShape &shape,
+                         const IndexSpace &space);
 
   /// Reserves the scratch. `step` is the reduced dim; `schedule.strip` is not 0.
   ScalarStrip(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
@@ -31,13 +36,15 @@ public:
   /// Prefetches the line that the point's step will contribute to the next strip.
   void emitPrefetch();
 
-  /// The scalars of the tile at the point's step; rows are neighbours.
+  /// The scalars of the tile at the point's step, whose rows lie rowStride() elements apart.
   TileOperand operand() const;
+  int64_t rowStride() const { return stepsAtOnce; }
 
 private:
   mlir::Value constant(int64_t value);
   mlir::Value add(mlir::Value a, int64_t b);
   mlir::Value rowValue();
+  void copyStep(mlir::Value start, mlir::Value target, bool isOddLast);
   /// One vector of scalars, from the point's row on; zeros behind the last row.
   mlir::Value loadRows(mlir::VectorType type, mlir::Value zero);
 
@@ -46,7 +53,7 @@ private:
   mlir::Location loc;
   const ContractionOperand &scalars;
   unsigned row, step; ///< dims of the space
-  int64_t rowCount, size, tileRows, width;
+  int64_t rowCount, size, tileRows, width, stepsAtOnce;
   mlir::Value memory;
   mlir::Value next;      ///< first row of the strip behind this one
   unsigned firstRow = 0; ///< dim of the space: where the tile's first row lies in the strip

@@ -68,6 +68,17 @@ def test_rounded_from_float32(name: str) -> None:
     assert error_of(run(module, x, precision="bf16"), exact) <= autocast
 
 
+@pytest.mark.parametrize("shape", [(1030, 1001), (75, 20), (771, 9), (64, 32)])
+def test_weights_stored_in_by_out(shape: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    weight, x = torch.randn(shape).bfloat16(), torch.randn(70, shape[0]).bfloat16()
+    exact = x.double() @ weight.double()
+    assert error_of(run(lambda x: x @ weight, x), exact) <= 1.01 * error_of(x @ weight, exact)
+    # Partial sums wait in a result of float32; these operands are not rounded.
+    weight, x = weight.float(), x.float()
+    assert error_of(run(lambda x: x @ weight, x, precision="bf16"), exact) < 1e-6
+
+
 def test_batches() -> None:
     torch.manual_seed(0)
     a, b = torch.randn(5, 33, 75).bfloat16(), torch.randn(5, 75, 50).bfloat16()

@@ -13,7 +13,7 @@
 // CHECK-DAG:     %[[WEIGHT:.*]] = memref.reinterpret_cast %[[W]]
 // CHECK:         %[[FIRST:.*]] = vector.load %[[TOKENS]]{{.*}} : memref<4480xbf16>, vector<16xbf16>
 // CHECK:         %[[SECOND:.*]] = vector.load %[[TOKENS]]{{.*}} : memref<4480xbf16>, vector<16xbf16>
-// CHECK:         %[[BOTH:.*]] = vector.shuffle %[[FIRST]], %[[SECOND]] [0, 16, 1, 17, {{.*}}, 15, 31]
+// CHECK:         %[[BOTH:.*]] = vector.interleave %[[FIRST]], %[[SECOND]] : vector<16xbf16> -> vector<32xbf16>
 // CHECK:         vector.store %[[BOTH]], %[[PAIRS]]
 // CHECK:         %[[VECTOR:.*]] = vector.load %[[PAIRS]]{{.*}} : memref<4480xbf16>, vector<32xbf16>
 // CHECK:         %[[PAIR:.*]] = vector.load %[[WEIGHT]]{{.*}} : memref<840xbf16>, vector<2xbf16>
@@ -59,7 +59,7 @@ func.func private @linear(%x: tensor<70x64xbf16>, %w: tensor<12x70xbf16>) -> ten
 // CHECK-COUNT-2: vector.maskedload {{.*}} : memref<3525xbf16>
 // CHECK:         %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xbf16>
 // CHECK:         %[[LAST:.*]] = vector.load {{.*}} : memref<3525xbf16>, vector<16xbf16>
-// CHECK:         %[[BOTH:.*]] = vector.shuffle %[[LAST]], %[[ZERO]]
+// CHECK:         %[[BOTH:.*]] = vector.interleave %[[LAST]], %[[ZERO]]
 // CHECK:         vector.store %[[BOTH]], %[[PAIRS]]
 // CHECK:         dpbf16ps
 // CHECK:         %[[SCALAR:.*]] = memref.load {{.*}} : memref<375xbf16>
@@ -90,7 +90,7 @@ func.func private @odd(%x: tensor<75x47xbf16>, %w: tensor<5x75xbf16>) -> tensor<
 
 // -----
 
-// Too few rows to be worth a copy, and rows whose steps lie apart.
+// Too few rows to be worth a copy.
 // CHECK-LABEL: func.func private @two_rows
 // CHECK-SAME:    paired = 0 : i64
 // CHECK-NOT:     llvm.x86
@@ -115,9 +115,24 @@ func.func private @two_rows(%x: tensor<70x64xbf16>, %w: tensor<2x70xbf16>) -> te
   return %dot : tensor<2x64xf32>
 }
 
+// -----
+
+// Where the steps of a row lie apart and rows side by side, a strip interleaves two steps of 32
+// rows; the scalars of a tile are words of it.
 // CHECK-LABEL: func.func private @strided
-// CHECK-SAME:    paired = 0 : i64
-// CHECK-NOT:     llvm.x86
+// CHECK-SAME:    memref<70x64xbf16>, %[[W:[^:]*]]: memref<70x12xbf16>
+// CHECK-SAME:    paired = 1 : i64
+// CHECK-SAME:    rows = 8 : i64, strip = 32 : i64
+// CHECK-DAG:     %[[STRIP:.*]] = memref.view {{.*}} to memref<2240xbf16>
+// CHECK-DAG:     %[[WEIGHT:.*]] = memref.reinterpret_cast %[[W]]
+// CHECK:         %[[FIRST:.*]] = vector.maskedload %[[WEIGHT]]
+// CHECK:         %[[SECOND:.*]] = vector.maskedload %[[WEIGHT]]
+// CHECK:         %[[ROWS:.*]] = vector.interleave %[[FIRST]], %[[SECOND]]
+// CHECK:         vector.store %[[ROWS]], %[[STRIP]]
+// CHECK:         vector.load %[[STRIP]]{{.*}} : memref<2240xbf16>, vector<2xbf16>
+// CHECK:         dpbf16ps
+#x = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
 #v = affine_map<(m, n, k) -> (k, m)>
 func.func private @strided(%x: tensor<70x64xbf16>, %w: tensor<70x12xbf16>) -> tensor<12x64xf32>
     attributes {weft.kernel = "contraction"} {
