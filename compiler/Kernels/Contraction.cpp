@@ -13,18 +13,21 @@
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/MatrixContraction.h"
 #include "compiler/Kernels/PairedPanels.h"
+#include "compiler/Kernels/PanelPrefetch.h"
 #include "compiler/Kernels/RegisterTile.h"
 #include "compiler/Kernels/ScalarStrip.h"
 #include "compiler/Kernels/SideBySide.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
+
+/// A line of float32.
+static constexpr int64_t stepsPerFetch = PanelPrefetch::stepsPerFetch;
 
 namespace {
 
@@ -33,6 +36,12 @@ struct Chunk {
   Value start;
   int64_t size;
   bool first, last; ///< of the sum
+};
+
+/// What tiles fetch while they compute; null where they fetch nothing.
+struct Ahead {
+  Value row;  ///< the first of the next rows
+  Value turn; ///< of this thread's turns of rows, for its share of the next panel
 };
 
 class Contraction {
@@ -54,6 +63,7 @@ public:
             {"unroll", schedule.unroll},
             {"prefetch", schedule.prefetch},
             {"paired", schedule.paired},
+            {"panel_prefetch", schedule.panelPrefetch},
             {"strip", schedule.strip},
             {"tile_epilogue", schedule.tileEpilogue},
             {"matrix_unit", schedule.matrixUnit}};
@@ -71,14 +81,16 @@ private:
                        const Chunk &chunk);
   void emitRows(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh, const Chunk &chunk);
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
-  void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk, Value prefetchRow);
+  void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
+                const Ahead &ahead);
   SmallVector<Value, 4> loadSpilled();
   void storeRow(const Emitted &sums, const Chunk &chunk);
   SmallVector<Value> emitSums(int64_t rows, int64_t groups, Value chunkStart, int64_t chunkSize,
-                              Value prefetchRow);
+                              const Ahead &ahead);
   SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value chunkStart,
                                    int64_t chunkSize, ArrayRef<Value> accumulators,
-                                   Value prefetchRow);
+                                   const Ahead &ahead);
+  void emitFetch(int64_t rows, const Ahead &ahead);
   SmallVector<Value> emitStep(int64_t rows, bool isOddLast, ArrayRef<Value> accumulators);
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void storeRoots(const Emitted &sums);
@@ -124,6 +136,7 @@ private:
   std::optional<ScalarStrip> strip;
   std::optional<MatrixContraction> matrix;
   std::optional<PairedPanels> pairs;
+  std::optional<PanelPrefetch> panelPrefetch;
   Value tile; ///< of partial sums, or for tileEpilogue
 };
 
@@ -183,6 +196,9 @@ LogicalResult Contraction::chooseSchedule() {
   bool paired = PairedPanels::suits(roles, shape, space, element);
   problem.pairs = paired && contiguous;
   problem.stridedPairs = paired && !contiguous && ScalarStrip::suitsPairs(roles, shape, space);
+  problem.panelsFetched =
+      !problem.lanewise &&
+      PanelPrefetch::linesPerFetch(roles, shape.reduced, space, 1, kernel.target.l2Bytes) > 0;
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
@@ -201,10 +217,22 @@ LogicalResult Contraction::chooseSchedule() {
                        : grid.rows();
   grid.laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
   grid.outerPanels = problem.outerPanels;
-  grid.chooseSplit();
-  // Threads that share the vectors, not the rows, split each of them once.
-  if (schedule.matrixUnit && grid.batches == 1 && grid.panels() >= 2 * schedule.panels)
+  // Threads that divide the vectors, not the rows, read or split each of them once.
+  constexpr double balanced = 0.95;
+  int64_t vectorBytes = cast<RankedTensorType>(roles.vectors.memory.getType()).getNumElements() *
+                        vectorType.getIntOrFloatBitWidth() / 8;
+  bool longerVectors =
+      vectorBytes > problem.scalarBytes && grid.balance(ContractionGrid::Panels) >= balanced;
+  if ((schedule.matrixUnit || longerVectors) && grid.batches == 1 &&
+      grid.panels() >= 2 * schedule.panels)
     grid.split = ContractionGrid::Panels;
+  else
+    grid.chooseSplit();
+  if (!schedule.matrixUnit && !schedule.paired && !problem.lanewise &&
+      schedule.chunk % stepsPerFetch == 0)
+    schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
+        roles, shape.reduced, space,
+        grid.split == ContractionGrid::Rows ? grid.rows() / 2 : grid.rows(), kernel.target.l2Bytes);
   return success();
 }
 
@@ -230,6 +258,8 @@ void Contraction::emit(bool serial) {
     pairs.emplace(kernel, point, loc, roles, shape.reduced, schedule);
   if (schedule.matrixUnit)
     matrix.emplace(kernel, point, loc, roles, shape.reduced, schedule.panels, schedule.chunk);
+  if (schedule.panelPrefetch)
+    panelPrefetch.emplace(point, roles, shape.reduced, schedule.panelPrefetch);
   Value zero = constant(0);
   if (grid.split == ContractionGrid::Batches)
     emitBatch(low, high);
@@ -318,8 +348,7 @@ void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Va
       Value flat = arith::AddIOp::create(builder, loc, firstRow, row);
       atPanel(number, [&](int64_t lanes) {
         atRow(flat);
-        emitTile(/*rows=*/1, llvm::divideCeil(lanes, schedule.width), lanes, chunk,
-                 /*prefetchRow=*/nullptr);
+        emitTile(/*rows=*/1, llvm::divideCeil(lanes, schedule.width), lanes, chunk, Ahead());
       });
       return SmallVector<Value>();
     });
@@ -331,16 +360,6 @@ void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Va
 static Value isEqual(OpBuilder &builder, Location loc, Value value, int64_t expected) {
   Value other = arith::ConstantIndexOp::create(builder, loc, expected);
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, value, other);
-}
-
-static void emitEither(OpBuilder &builder, Location loc, Value condition,
-                       llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
-  auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  then();
-  builder.setInsertionPointToStart(branch.elseBlock());
-  otherwise();
 }
 
 /// Moves the point to panel `number`; `body` is emitted for each number of lanes that count.
@@ -364,7 +383,7 @@ void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) 
   else if (grid.laneBlocks == 1)
     body(laneTail);
   else
-    emitEither(
+    emitIf(
         builder, loc, isEqual(builder, loc, laneBlock, grid.laneBlocks - 1),
         [&] { body(laneTail); }, [&] { body(blockLanes); });
 }
@@ -385,16 +404,18 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value row
       strip->emitCopy(
           rowTile, chunk.start, chunk.size,
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rowNumber, rowsLow));
-    Value nextRow;
+    Ahead ahead;
+    if (panelPrefetch)
+      ahead.turn = arith::SubIOp::create(builder, loc, rowNumber, rowsLow);
     if (schedule.prefetch)
-      nextRow = arith::MinUIOp::create(builder, loc, add(rowStart, schedule.rows),
-                                       constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
+      ahead.row = arith::MinUIOp::create(builder, loc, add(rowStart, schedule.rows),
+                                         constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
     auto panels = [&](int64_t rows) {
       emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
         if (pairs)
           pairs->enter(arith::SubIOp::create(builder, loc, number, panel), chunk.start);
         atPanel(number, [&](int64_t lanes) {
-          emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunk, nextRow);
+          emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunk, ahead);
         });
         return SmallVector<Value>();
       });
@@ -402,7 +423,7 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value row
     if (rowTail == 0 || grid.rowTiles == 1)
       panels(grid.rowTiles == 1 ? rowCount : schedule.rows);
     else
-      emitEither(
+      emitIf(
           builder, loc, isEqual(builder, loc, rowTile, grid.rowTiles - 1), [&] { panels(rowTail); },
           [&] { panels(schedule.rows); });
     return SmallVector<Value>();
@@ -416,14 +437,16 @@ SmallVector<Value, 4> Contraction::loadSpilled() {
 }
 
 void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
-                           Value prefetchRow) {
+                           const Ahead &ahead) {
   point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, valid});
   Value rowStart = currentRow();
   auto atRow = [&](int64_t i) {
     setRow(add(rowStart, i));
     point.forget();
   };
-  SmallVector<Value> accumulators = emitSums(rows, groups, chunk.start, chunk.size, prefetchRow);
+  if (ahead.turn)
+    panelPrefetch->startTile(ahead.turn, chunk.start, chunk.size);
+  SmallVector<Value> accumulators = emitSums(rows, groups, chunk.start, chunk.size, ahead);
   if (!chunk.first) {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
@@ -461,14 +484,14 @@ void Contraction::storeRow(const Emitted &sums, const Chunk &chunk) {
 }
 
 SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chunkStart,
-                                         int64_t chunkSize, Value prefetchRow) {
+                                         int64_t chunkSize, const Ahead &ahead) {
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   auto type = VectorType::get({schedule.width}, element);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> zeros(rows * groups, zero);
   ArrayRef<unsigned> dims = shape.reduced;
   if (!schedule.sumsInBlocks())
-    return emitReduction(dims, rows, chunkStart, chunkSize, zeros, prefetchRow);
+    return emitReduction(dims, rows, chunkStart, chunkSize, zeros, ahead);
   for (int64_t i = 0; i < rows * groups; ++i)
     vector::StoreOp::create(builder, loc, zero, tile, constant(i * schedule.width));
   auto partial = [&](int64_t i) -> Value {
@@ -476,7 +499,7 @@ SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chu
   };
   auto addBlock = [&](Value start, int64_t size) {
     SmallVector<Value> sums =
-        emitReduction(dims.drop_front(schedule.blockDims), rows, start, size, zeros, prefetchRow);
+        emitReduction(dims.drop_front(schedule.blockDims), rows, start, size, zeros, ahead);
     for (int64_t i = 0; i < rows * groups; ++i) {
       Value sum = arith::AddFOp::create(builder, loc, partial(i), sums[i]);
       vector::StoreOp::create(builder, loc, sum, tile, constant(i * schedule.width));
@@ -506,7 +529,7 @@ SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chu
 
 SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t rows,
                                               Value chunkStart, int64_t chunkSize,
-                                              ArrayRef<Value> accumulators, Value prefetchRow) {
+                                              ArrayRef<Value> accumulators, const Ahead &ahead) {
   if (dims.empty())
     return emitStep(rows, /*isOddLast=*/false, accumulators);
   unsigned dim = dims.front();
@@ -515,7 +538,7 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
                     [&](Value variable, ValueRange now) {
                       point.setDim(dim, variable);
                       return emitReduction(dims.drop_front(), rows, chunkStart, chunkSize,
-                                           SmallVector<Value>(now), prefetchRow);
+                                           SmallVector<Value>(now), ahead);
                     });
   int64_t together = schedule.paired ? 2 : 1;
   auto steps = [&](Value start, int64_t size, ArrayRef<Value> now) {
@@ -538,25 +561,31 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
     point.setDim(dim, add(start, whole));
     return emitStep(rows, /*isOddLast=*/true, sums);
   };
-  if (!prefetchRow)
+  if (!ahead.row && !ahead.turn)
     return steps(chunkStart, chunkSize, accumulators);
-  // The next rows arrive while these compute: one line of each every 16 steps.
-  constexpr int64_t lineElements = 16;
-  Value memory = point.getBuffer(roles.scalars.memory)->flat;
-  return emitLoop(builder, loc, 0, chunkSize, lineElements, accumulators,
+  return emitLoop(builder, loc, 0, chunkSize, stepsPerFetch, accumulators,
                   [&](Value variable, ValueRange carried) {
                     Value start = arith::AddIOp::create(builder, loc, chunkStart, variable);
                     point.setDim(dim, start);
-                    Value rowStart = currentRow();
-                    setRow(prefetchRow);
-                    Value address = position(roles.scalars.position);
-                    for (int64_t i = 0; i < rows; ++i)
-                      memref::PrefetchOp::create(
-                          builder, loc, memory, ValueRange{add(address, i * rowStride())},
-                          /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
-                    setRow(rowStart);
-                    return steps(start, lineElements, SmallVector<Value>(carried));
+                    emitFetch(rows, ahead);
+                    return steps(start, stepsPerFetch, SmallVector<Value>(carried));
                   });
+}
+
+/// What comes after this tile arrives while it computes: of each of the next rows one line.
+void Contraction::emitFetch(int64_t rows, const Ahead &ahead) {
+  if (ahead.turn)
+    panelPrefetch->emit();
+  if (!ahead.row)
+    return;
+  Value memory = point.getBuffer(roles.scalars.memory)->flat;
+  Value rowStart = currentRow();
+  setRow(ahead.row);
+  Value address = position(roles.scalars.position);
+  for (int64_t i = 0; i < rows; ++i)
+    memref::PrefetchOp::create(builder, loc, memory, ValueRange{add(address, i * rowStride())},
+                               /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+  setRow(rowStart);
 }
 
 SmallVector<Value> Contraction::emitStep(int64_t rows, bool isOddLast,

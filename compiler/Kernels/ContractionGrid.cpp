@@ -16,11 +16,12 @@ int64_t ContractionGrid::piecesOf(Split split) const {
   llvm_unreachable("a split is one of three loops");
 }
 
+double ContractionGrid::balance(Split split) const {
+  int64_t pieces = piecesOf(split);
+  return pieces < 2 ? 0.5 : double(pieces) / (2 * llvm::divideCeil(pieces, 2));
+}
+
 void ContractionGrid::chooseSplit() {
-  auto balance = [&](Split choice) {
-    int64_t pieces = piecesOf(choice);
-    return pieces < 2 ? 0.5 : double(pieces) / (2 * llvm::divideCeil(pieces, 2));
-  };
   // Rows unless another choice is better: a contraction without batch dims has one batch,
   // and its loop, which the threads would share, does not exist.
   split = Rows;

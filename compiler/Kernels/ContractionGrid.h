@@ -22,6 +22,9 @@ struct ContractionGrid {
   int64_t pieces() const { return piecesOf(split); }
   int64_t piecesOf(Split split) const;
 
+  /// The share of two threads' time that is spent working, along `split`.
+  double balance(Split split) const;
+
   /// Take the first loop that divides among two threads with little left over.
   void chooseSplit();
 };

@@ -121,13 +121,13 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
 /// their first use, by each thread unless they share them out, the rows besides, if there are
 /// panels enough to be busy with.
 static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
-                             int64_t unitSteps, int64_t panels, int64_t total) {
+                             double depth, int64_t panels, int64_t total) {
   constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95, threads = 2;
   bool splits = problem.matrixParts > 1, sharesPanels = total >= 2 * panels;
   double unitCycles = splits ? 0.0205 : 0.005, splitCycles = splits ? 0.6 : 0.2;
   double idleCycles = splits ? 0.02 : 0.005;
   int64_t rowCount = problem.rowCount * problem.outerRows;
-  double depth = double(unitSteps * 32), rows = double(llvm::alignTo(rowCount, 32));
+  double rows = double(llvm::alignTo(rowCount, 32));
   double lanes = double(problem.outerPanels * llvm::alignTo(problem.laneCount, 32));
   double useful = double(rowCount) * double(problem.outerPanels * problem.laneCount);
   for (int64_t extent : problem.reduced)
@@ -136,7 +136,8 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo
   double unit = rows * lanes * depth * (unitCycles + idle) / threads +
                 lanes * depth * splitCycles / (sharesPanels ? threads : 1);
   // The vector units wait for panels that come from memory, the splitting hides it.
-  bool misses = lanes * depth * problem.elementBits / 8 > double(target.l2Bytes) / 2;
+  bool misses = !problem.panelsFetched &&
+                lanes * depth * problem.elementBits / 8 > double(target.l2Bytes) / 2;
   double vectors = vectorsCycles * useful + (misses ? missCycles * lanes * depth : 0);
   return unit < margin * vectors / threads;
 }
@@ -148,17 +149,19 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   constexpr int64_t blockLanes = 32, blockSteps = 32, shortest = 96;
   if (!target.hasMatrixUnit || problem.matrixParts == 0)
     return;
-  int64_t unitSteps = llvm::divideCeil(chooseChunk(problem, schedule), blockSteps);
+  int64_t chunk = chooseChunk(problem, schedule);
+  int64_t unitSteps = llvm::divideCeil(chunk, blockSteps),
+          chunks = problem.reduced.empty() ? 1 : problem.reduced.back() / chunk;
   for (int64_t extent : llvm::ArrayRef(problem.reduced).drop_back())
     unitSteps *= extent;
   if (unitSteps * blockSteps < shortest)
     return;
   int64_t panelBytes = unitSteps * blockSteps * blockLanes * 2 * problem.matrixParts;
   int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, blockLanes);
-  int64_t most = std::clamp<int64_t>(target.l2Bytes * 3 / 5 / panelBytes, 1, total);
+  int64_t most = std::clamp<int64_t>(target.l2Bytes * 2 / 5 / panelBytes, 1, total);
   // Blocks of one size.
   int64_t panels = llvm::divideCeil(total, llvm::divideCeil(total, most));
-  if (!paysOnMatrixUnit(problem, target, unitSteps, panels, total))
+  if (!paysOnMatrixUnit(problem, target, double(unitSteps * blockSteps * chunks), panels, total))
     return;
   schedule.matrixUnit = true;
   schedule.rows = 1;

@@ -24,6 +24,7 @@ struct ContractionProblem {
   llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
   int64_t scalarBytes = 0;            ///< size of the broadcast operand
   bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
+  bool panelsFetched = false;         ///< panels of vectors can be fetched one ahead
   bool lanewise = false;              ///< lanes do not all share their scalars
   bool scalarsStrided = false;        ///< rows lie side by side, steps of a sum a page apart
   int64_t matrixParts =
@@ -33,18 +34,19 @@ struct ContractionProblem {
 };
 
 struct ContractionSchedule {
-  int64_t rows = 6;        ///< MR: scalars of the broadcast operand held by a tile
-  int64_t groups = 4;      ///< NR / lanes: vectors of the other operand
-  int64_t width = 16;      ///< lanes of one vector
-  int64_t chunk = 1;       ///< KC: iterations of the innermost reduction between spills
-  int64_t panels = 1;      ///< panels of vectors kept in L2 while the rows go by
-  int64_t unroll = 1;      ///< KU
-  bool paired = false;     ///< steps of bf16 two at a time, from interleaved panels
-  int64_t summands = 1;    ///< innermost products summed in registers before they join partial sums
-  int64_t blockDims = 0;   ///< outer reduced dims that start a new block of such sums
-  bool prefetch = false;   ///< the next rows while these compute
-  int64_t strip = 0;       ///< rows whose scalars are copied side by side first, or 0
-  bool matrixUnit = false; ///< blocks on the matrix unit, and tiles for what it does not take
+  int64_t rows = 6;      ///< MR: scalars of the broadcast operand held by a tile
+  int64_t groups = 4;    ///< NR / lanes: vectors of the other operand
+  int64_t width = 16;    ///< lanes of one vector
+  int64_t chunk = 1;     ///< KC: iterations of the innermost reduction between spills
+  int64_t panels = 1;    ///< panels of vectors kept in L2 while the rows go by
+  int64_t unroll = 1;    ///< KU
+  bool paired = false;   ///< steps of bf16 two at a time, from interleaved panels
+  int64_t summands = 1;  ///< innermost products summed in registers before they join partial sums
+  int64_t blockDims = 0; ///< outer reduced dims that start a new block of such sums
+  bool prefetch = false; ///< the next rows while these compute
+  int64_t panelPrefetch = 0; ///< lines of the next panel every 16 steps
+  int64_t strip = 0;         ///< rows whose scalars are copied side by side first, or 0
+  bool matrixUnit = false;   ///< blocks on the matrix unit, and tiles for what it does not take
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
 
   /// What `given` holds is taken over unchecked; the rest is chosen to go with it.

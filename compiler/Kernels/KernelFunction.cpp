@@ -157,3 +157,15 @@ SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, int64_t low,
   Value last = arith::ConstantIndexOp::create(builder, loc, high);
   return emitLoop(builder, loc, first, last, step, carried, body);
 }
+
+void weft::emitIf(OpBuilder &builder, Location loc, Value condition,
+                  llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/bool(otherwise));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  then();
+  if (!otherwise)
+    return;
+  builder.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}

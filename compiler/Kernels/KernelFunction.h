@@ -67,6 +67,10 @@ llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location
                                         int64_t high, int64_t step, mlir::ValueRange carried,
                                         LoopBody body);
 
+/// scf.if without results; nothing is done otherwise where `otherwise` is null.
+void emitIf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value condition,
+            llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
+
 } // namespace weft
 
 #endif

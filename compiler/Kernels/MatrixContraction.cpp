@@ -2,7 +2,6 @@
 #include "compiler/Kernels/MatrixRows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -55,7 +54,7 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
   rowParts = kernel.scratch(word, 2 * stageSteps * stepWords());
   sums = kernel.scratch(number, panels * sumsOfPanel);
   stageSums = kernel.scratch(number, sumsOfPanel);
-  panelGood = kernel.scratch(word, panels);
+  panelWatch = kernel.scratch(word, panels * lanesOfVector);
   if (transposes)
     squares = kernel.stackTile(word, 3 * registerWords);
   rowStarts = kernel.stackTile(builder.getIndexType(), 2 * blockRows);
@@ -82,16 +81,19 @@ Value MatrixContraction::parityOf(Value rowBlock) {
   return arith::AndIOp::create(builder, loc, rowBlock, constant(1));
 }
 
-Value MatrixContraction::watchStart(Value rowBlock) {
-  return scaled(parityOf(rowBlock), lanesOfVector);
+SmallVector<Value, 2> MatrixContraction::beginWatch() {
+  return splits() ? inputs.begin() : SmallVector<Value, 2>();
 }
 
-SmallVector<Value, 2> MatrixContraction::loadWatch(Value rowBlock) {
-  return {vector::LoadOp::create(builder, loc, words, rowWatch, watchStart(rowBlock))};
+SmallVector<Value, 2> MatrixContraction::loadWatch(Value memory, Value slot) {
+  if (!splits())
+    return {};
+  return {vector::LoadOp::create(builder, loc, words, memory, scaled(slot, lanesOfVector))};
 }
 
-void MatrixContraction::storeWatch(ArrayRef<Value> state, Value rowBlock) {
-  vector::StoreOp::create(builder, loc, state.front(), rowWatch, watchStart(rowBlock));
+void MatrixContraction::storeWatch(ArrayRef<Value> state, Value memory, Value slot) {
+  for (Value each : state)
+    vector::StoreOp::create(builder, loc, each, memory, scaled(slot, lanesOfVector));
 }
 
 FloatParts MatrixContraction::splitWatched(Value numbers, MutableArrayRef<Value> state) {
@@ -133,9 +135,10 @@ Value MatrixContraction::splitOuterSteps(Value unitStep) {
   return scaled(inner, unitSteps);
 }
 
-/// One unit step of a block: six products of parts for each pair of registers, with rows of
-/// the next stage split in between, on units that would be idle.
-void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes, RowSplitter *splitter) {
+/// One unit step of a block: six products of parts for each pair of registers. `besides` gets the
+/// number of a product, and of how many, for what can be done on units that would be idle.
+void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes,
+                                     llvm::function_ref<void(int64_t, int64_t)> besides) {
   constexpr int firstRows = 4, firstVectors = 6;
   Value rowAddress = unit.addressOf(rowParts), vectorAddress = unit.addressOf(vectorParts);
   auto loadRows = [&](int half, int64_t part) {
@@ -176,51 +179,54 @@ void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes, RowSplit
       multiply(1, 0);
     }
     multiply(1, 1);
-    if (splitter)
-      for (int64_t row :
-           llvm::seq(pieceRows * int64_t(i) / count, pieceRows * int64_t(i + 1) / count))
-        splitter->split(row);
+    besides(int64_t(i), count);
   }
-  if (splitter)
-    splitter->finish();
+}
+
+/// Meanwhile splits rows of the next stage from number `from` on.
+void MatrixContraction::multiplyWhileSplitting(Value rowBytes, Value vectorBytes, const Stage &next,
+                                               Value from) {
+  withSplitter(next, from, [&](RowSplitter &rows) {
+    multiplyStep(rowBytes, vectorBytes, [&](int64_t product, int64_t count) {
+      for (int64_t row : llvm::seq(pieceRows * product / count, pieceRows * (product + 1) / count))
+        rows.split(row);
+    });
+    rows.finish();
+  });
 }
 
 /// All panels of one stage; meanwhile the rows of the next are split.
-void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Value hasNext,
-                                      Value count) {
+void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Value hasNext) {
   int64_t stepBytes = stepWords() * 4;
   Value steps = unitStepsOf(stage.number);
   Value nextRows = scaled(unitStepsOf(next.number), blockRows);
   nextRows = arith::SelectOp::create(builder, loc, hasNext, nextRows, constant(0));
   Value firstStep = scaled(stage.number, stageSteps);
-  emitLoop(builder, loc, constant(0), count, 1, {}, [&](Value number, ValueRange) {
+  auto multiply = [&](Value number, Value unitStep) {
+    Value rowBytes = scaled(add(scaled(stage.buffer, stageSteps), unitStep), stepBytes);
+    Value inPanel = add(firstStep, unitStep);
+    Value vectorBytes = scaled(add(scaled(number, chunkSteps), inPanel), stepBytes);
+    Value from =
+        scaled(add(arith::MulIOp::create(builder, loc, number, steps), unitStep), pieceRows);
+    emitIf(
+        builder, loc, is(arith::CmpIPredicate::ult, from, nextRows),
+        [&] { multiplyWhileSplitting(rowBytes, vectorBytes, next, from); },
+        [&] { multiplyStep(rowBytes, vectorBytes, [](int64_t, int64_t) {}); });
+  };
+  emitLoop(builder, loc, constant(0), block.count, 1, {}, [&](Value number, ValueRange) {
     for (int each : llvm::seq(4))
       unit.zero(each);
     emitLoop(builder, loc, constant(0), steps, 1, {}, [&](Value unitStep, ValueRange) {
-      Value rowBytes = scaled(add(scaled(stage.buffer, stageSteps), unitStep), stepBytes);
-      Value inPanel = add(firstStep, unitStep);
-      Value vectorBytes = scaled(add(scaled(number, chunkSteps), inPanel), stepBytes);
-      Value from =
-          scaled(add(arith::MulIOp::create(builder, loc, number, steps), unitStep), pieceRows);
-      auto branch =
-          scf::IfOp::create(builder, loc, is(arith::CmpIPredicate::ult, from, nextRows), true);
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(branch.thenBlock());
-      withSplitter(next, from,
-                   [&](RowSplitter &splitter) { multiplyStep(rowBytes, vectorBytes, &splitter); });
-      builder.setInsertionPointToStart(branch.elseBlock());
-      multiplyStep(rowBytes, vectorBytes, nullptr);
+      multiply(number, unitStep);
       return SmallVector<Value>();
     });
     storeSums(number, stage.number);
     return SmallVector<Value>();
   });
   // What few panels had no time for.
-  auto branch = scf::IfOp::create(builder, loc, hasNext, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  Value done = scaled(arith::MulIOp::create(builder, loc, count, steps), pieceRows);
-  splitStage(next, done);
+  emitIf(builder, loc, hasNext, [&] {
+    splitStage(next, scaled(arith::MulIOp::create(builder, loc, block.count, steps), pieceRows));
+  });
 }
 
 /// The first stage's sums begin those of the block, which the others join.
@@ -235,22 +241,20 @@ void MatrixContraction::storeSums(Value number, Value stage) {
   };
   Value panelStart = scaled(number, sumsOfPanel);
   Value isFirst = is(arith::CmpIPredicate::eq, stage, constant(0));
-  auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  store(sums, scaled(panelStart, 4));
-  builder.setInsertionPointToStart(branch.elseBlock());
-  store(stageSums, constant(0));
-  emitLoop(builder, loc, 0, sumsOfPanel, 2 * blockLanes, {}, [&](Value start, ValueRange) {
-    for (int64_t lane = 0; lane < 2 * blockLanes; lane += lanesOfVector) {
-      Value source = add(start, lane), target = add(panelStart, source);
-      Value now = vector::LoadOp::create(builder, loc, floats, stageSums, source);
-      Value before = vector::LoadOp::create(builder, loc, floats, sums, target);
-      Value sum = arith::AddFOp::create(builder, loc, before, now);
-      vector::StoreOp::create(builder, loc, sum, sums, target);
-    }
-    return SmallVector<Value>();
-  });
+  auto join = [&] {
+    store(stageSums, constant(0));
+    emitLoop(builder, loc, 0, sumsOfPanel, 2 * blockLanes, {}, [&](Value start, ValueRange) {
+      for (int64_t lane = 0; lane < 2 * blockLanes; lane += lanesOfVector) {
+        Value source = add(start, lane), target = add(panelStart, source);
+        Value now = vector::LoadOp::create(builder, loc, floats, stageSums, source);
+        Value before = vector::LoadOp::create(builder, loc, floats, sums, target);
+        Value sum = arith::AddFOp::create(builder, loc, before, now);
+        vector::StoreOp::create(builder, loc, sum, sums, target);
+      }
+      return SmallVector<Value>();
+    });
+  };
+  emitIf(builder, loc, isFirst, [&] { store(sums, scaled(panelStart, 4)); }, join);
 }
 
 /// Whether the unit has treated a panel's numbers, of a block of rows, as float32.
@@ -264,23 +268,21 @@ Value MatrixContraction::isExact(Value number, Value rowsGood) {
                                                    add(add(panelStart, row), lane)));
         return next;
       });
-  Value flag = memref::LoadOp::create(builder, loc, panelGood, number);
-  Value none = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
-  Value good = is(arith::CmpIPredicate::ne, flag, none);
+  Value good = inputs.holds(loadWatch(panelWatch, number));
   good = arith::AndIOp::create(builder, loc, good, rowsGood);
   return arith::AndIOp::create(builder, loc, good, results.holds(state));
 }
 
 /// Stores a block's sums, or has the vector units compute what the unit does not treat as
 /// float32. bfloat16 is what the unit is made for.
-void MatrixContraction::finish(Value panel, Value count, Value rowBlock,
-                               const Surroundings &surroundings) {
+void MatrixContraction::finish(Value rowBlock) {
+  const Surroundings &surroundings = *block.surroundings;
   Value firstRow = scaled(rowBlock, blockRows);
   Value left = arith::SubIOp::create(builder, loc, constant(rowCount), firstRow);
   Value rows = least(left, constant(blockRows));
-  auto store = [&](Value panelNumber, Value number) {
+  auto store = [&](Value panel, Value number) {
     Value panelStart = scaled(number, sumsOfPanel);
-    surroundings.atPanel(panelNumber, [&] {
+    surroundings.atPanel(panel, [&] {
       emitLoop(builder, loc, constant(0), rows, 1, {}, [&](Value row, ValueRange) {
         Value start = add(panelStart, scaled(row, blockLanes));
         SmallVector<Value> lanes;
@@ -293,21 +295,38 @@ void MatrixContraction::finish(Value panel, Value count, Value rowBlock,
       });
     });
   };
-  Value rowsGood = splits() ? inputs.holds(loadWatch(rowBlock)) : Value();
-  emitLoop(builder, loc, constant(0), count, 1, {}, [&](Value number, ValueRange) {
-    Value panelNumber = add(panel, number);
-    if (!splits()) {
-      store(panelNumber, number);
-      return SmallVector<Value>();
-    }
-    auto branch =
-        scf::IfOp::create(builder, loc, isExact(number, rowsGood), /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    store(panelNumber, number);
-    builder.setInsertionPointToStart(branch.elseBlock());
-    surroundings.byVectors(panelNumber, firstRow, rows);
+  Value rowsGood = splits() ? inputs.holds(loadWatch(rowWatch, parityOf(rowBlock))) : Value();
+  emitLoop(builder, loc, constant(0), block.count, 1, {}, [&](Value number, ValueRange) {
+    Value panel = add(block.panel, number);
+    if (splits())
+      emitIf(
+          builder, loc, isExact(number, rowsGood), [&] { store(panel, number); },
+          [&] { surroundings.byVectors(panel, firstRow, rows); });
+    else
+      store(panel, number);
     return SmallVector<Value>();
+  });
+}
+
+void MatrixContraction::multiplyBlock() {
+  Value zero = constant(0);
+  findRows(block.low);
+  storeWatch(beginWatch(), rowWatch, parityOf(block.low));
+  splitStage({block.low, zero, zero}, zero);
+  emitLoop(builder, loc, block.low, block.high, 1, zero, [&](Value rowBlock, ValueRange outer) {
+    Value nextBlock = add(rowBlock, 1);
+    storeWatch(beginWatch(), rowWatch, parityOf(nextBlock));
+    findRows(nextBlock);
+    SmallVector<Value> buffer =
+        emitLoop(builder, loc, 0, stages, 1, outer, [&](Value number, ValueRange now) {
+          Stage stage{rowBlock, number, now.front()};
+          Stage next = following(stage);
+          Value hasNext = is(arith::CmpIPredicate::ult, next.rowBlock, block.high);
+          multiplyStage(stage, next, hasNext);
+          return SmallVector<Value>{next.buffer};
+        });
+    finish(rowBlock);
+    return buffer;
   });
 }
 
@@ -319,29 +338,9 @@ void MatrixContraction::emit(Value panel, Value panelEnd, Value low, Value high,
   chunkSteps = countOf(reduced.drop_back(), point.space) * innerSteps;
   stages = llvm::divideCeil(chunkSteps, stageSteps);
   Value count = arith::SubIOp::create(builder, loc, panelEnd, panel);
-  splitVectors(panel, count, surroundings);
-  Value zero = constant(0);
-  Stage start{low, zero, zero};
-  storeWatch(inputs.begin(), low);
-  Value any = is(arith::CmpIPredicate::ult, low, high);
-  auto branch = scf::IfOp::create(builder, loc, any, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  findRows(low, surroundings);
-  splitStage(start, zero);
-  emitLoop(builder, loc, low, high, 1, zero, [&](Value rowBlock, ValueRange outer) {
-    Value nextBlock = add(rowBlock, 1);
-    storeWatch(inputs.begin(), nextBlock);
-    findRows(nextBlock, surroundings);
-    SmallVector<Value> buffer =
-        emitLoop(builder, loc, 0, stages, 1, outer, [&](Value number, ValueRange now) {
-          Stage stage{rowBlock, number, now.front()};
-          Stage next = following(stage);
-          Value hasNext = is(arith::CmpIPredicate::ult, next.rowBlock, high);
-          multiplyStage(stage, next, hasNext, count);
-          return SmallVector<Value>{next.buffer};
-        });
-    finish(panel, count, rowBlock, surroundings);
-    return buffer;
+  block = {panel, count, low, high, &surroundings};
+  emitIf(builder, loc, is(arith::CmpIPredicate::ult, low, high), [&] {
+    splitVectors();
+    multiplyBlock();
   });
 }

@@ -62,20 +62,23 @@ private:
   class ContiguousSplitter;
   class TransposingSplitter;
 
-  void splitVectors(mlir::Value panel, mlir::Value count, const Surroundings &surroundings);
+  void splitVectors();
   void splitPanel(mlir::Value number);
   void splitStage(const Stage &stage, mlir::Value from);
-  void multiplyStage(const Stage &stage, const Stage &next, mlir::Value hasNext, mlir::Value count);
-  void multiplyStep(mlir::Value rowBytes, mlir::Value vectorBytes, RowSplitter *splitter);
+  void multiplyStage(const Stage &stage, const Stage &next, mlir::Value hasNext);
+  void multiplyStep(mlir::Value rowBytes, mlir::Value vectorBytes,
+                    llvm::function_ref<void(int64_t product, int64_t count)> besides);
+  void multiplyWhileSplitting(mlir::Value rowBytes, mlir::Value vectorBytes, const Stage &next,
+                              mlir::Value from);
   void storeSums(mlir::Value number, mlir::Value stage);
   FloatParts splitWatched(mlir::Value numbers, llvm::MutableArrayRef<mlir::Value> state);
   mlir::Value isExact(mlir::Value number, mlir::Value rowsGood);
-  void finish(mlir::Value panel, mlir::Value count, mlir::Value rowBlock,
-              const Surroundings &surroundings);
+  void finish(mlir::Value rowBlock);
+  void multiplyBlock();
   Stage following(const Stage &stage);
   void withSplitter(const Stage &stage, mlir::Value from,
                     llvm::function_ref<void(RowSplitter &)> body);
-  void findRows(mlir::Value rowBlock, const Surroundings &surroundings);
+  void findRows(mlir::Value rowBlock);
   mlir::Value splitOuterSteps(mlir::Value unitStep);
   mlir::Value rowOffsetOf(mlir::Value unitStep, mlir::Value &innerStart);
   mlir::Value unitStepsOf(mlir::Value stage);
@@ -87,9 +90,10 @@ private:
   mlir::Value least(mlir::Value a, mlir::Value b);
   mlir::Value is(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
   mlir::Value parityOf(mlir::Value rowBlock);
-  mlir::Value watchStart(mlir::Value rowBlock);
-  llvm::SmallVector<mlir::Value, 2> loadWatch(mlir::Value start);
-  void storeWatch(llvm::ArrayRef<mlir::Value> state, mlir::Value start);
+  /// The state number `slot` of a watch in `memory`; of no use, and empty, for bfloat16.
+  llvm::SmallVector<mlir::Value, 2> loadWatch(mlir::Value memory, mlir::Value slot);
+  void storeWatch(llvm::ArrayRef<mlir::Value> state, mlir::Value memory, mlir::Value slot);
+  llvm::SmallVector<mlir::Value, 2> beginWatch();
 
   PointEmitter &point;
   mlir::OpBuilder &builder;
@@ -112,13 +116,18 @@ private:
   mlir::Value sums;        ///< [panel][row][lane]
   mlir::Value stageSums;   ///< [row][lane]
   mlir::Value squares;     ///< [part][pair of steps][row], on the way to rowParts
-  mlir::Value panelGood;   ///< [panel]: not 0 where every magnitude is in range
+  mlir::Value panelWatch;  ///< [panel]: the watch's state
   // Of two blocks of rows, as the next one's are split while this one's are multiplied:
   mlir::Value rowStarts; ///< [parity of the block][row]: where the rows lie
   mlir::Value rowWatch;  ///< [parity of the block]: the watch's state
 
-  // Of the chunk at hand.
-  mlir::Value chunkStart, high;
+  /// Panels [panel, panel + count) by blocks of rows [low, high).
+  struct Block {
+    mlir::Value panel, count, low, high;
+    const Surroundings *surroundings = nullptr;
+  };
+  Block block; ///< at hand, and its chunk:
+  mlir::Value chunkStart;
   int64_t chunkSize = 0, innerSteps = 0, chunkSteps = 0, stages = 0;
 };
 

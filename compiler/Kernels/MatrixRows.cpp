@@ -4,7 +4,6 @@
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/Sequence.h"
 
@@ -12,12 +11,12 @@ using namespace mlir;
 using namespace weft;
 
 /// Where each row of a block begins. Those behind the last are the last: nobody stores them.
-void MatrixContraction::findRows(Value rowBlock, const Surroundings &surroundings) {
+void MatrixContraction::findRows(Value rowBlock) {
   if (transposes)
     return;
   Value first = scaled(rowBlock, blockRows), start = scaled(parityOf(rowBlock), blockRows);
   emitLoop(builder, loc, 0, blockRows, 1, {}, [&](Value row, ValueRange) {
-    surroundings.atRow(least(add(first, row), constant(rowCount - 1)));
+    block.surroundings->atRow(least(add(first, row), constant(rowCount - 1)));
     for (unsigned dim : reduced)
       point.setDim(dim, constant(0));
     Value address = point.indexValue(roles.scalars.position);
@@ -39,7 +38,8 @@ Value MatrixContraction::rowOffsetOf(Value unitStep, Value &innerStart) {
 
 MatrixContraction::RowSplitter::RowSplitter(MatrixContraction &of, const Stage &stage, Value from)
     : of(of), builder(of.builder), loc(of.loc), rowBlock(stage.rowBlock),
-      memory(of.point.getBuffer(of.roles.scalars.memory)->flat), watch(of.loadWatch(rowBlock)) {
+      memory(of.point.getBuffer(of.roles.scalars.memory)->flat),
+      watch(of.loadWatch(of.rowWatch, of.parityOf(rowBlock))) {
   Value unitStep = arith::ShRUIOp::create(builder, loc, from, of.constant(5));
   rowInBlock = arith::AndIOp::create(builder, loc, from, of.constant(blockRows - 1));
   offset = of.rowOffsetOf(of.add(of.scaled(stage.number, of.stageSteps), unitStep), innerStart);
@@ -210,15 +210,13 @@ void MatrixContraction::withSplitter(const Stage &stage, Value from,
     return;
   }
   Value turn = arith::AndIOp::create(builder, loc, from, constant(transposedRows));
-  auto branch = scf::IfOp::create(builder, loc, is(arith::CmpIPredicate::eq, turn, constant(0)),
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  TransposingSplitter fill(*this, stage, from, TransposingSplitter::Fill);
-  body(fill);
-  builder.setInsertionPointToStart(branch.elseBlock());
-  TransposingSplitter transpose(*this, stage, from, TransposingSplitter::Transpose);
-  body(transpose);
+  auto take = [&](TransposingSplitter::Turn turn) {
+    TransposingSplitter splitter(*this, stage, from, turn);
+    body(splitter);
+  };
+  emitIf(
+      builder, loc, is(arith::CmpIPredicate::eq, turn, constant(0)),
+      [&] { take(TransposingSplitter::Fill); }, [&] { take(TransposingSplitter::Transpose); });
 }
 
 /// The rows of a stage from number `from` on, if it has them.

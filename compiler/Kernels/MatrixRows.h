@@ -16,7 +16,7 @@ public:
   virtual ~RowSplitter() = default;
 
   virtual void split(int64_t piece) = 0;
-  void finish() { of.storeWatch(watch, rowBlock); }
+  void finish() { of.storeWatch(watch, of.rowWatch, of.parityOf(rowBlock)); }
 
 protected:
   FloatParts splitWatched(mlir::Value numbers) { return of.splitWatched(numbers, watch); }

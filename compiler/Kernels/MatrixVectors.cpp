@@ -10,49 +10,54 @@
 using namespace mlir;
 using namespace weft;
 
-void MatrixContraction::splitVectors(Value panel, Value count, const Surroundings &surroundings) {
-  emitLoop(builder, loc, constant(0), count, 1, {}, [&](Value number, ValueRange) {
-    surroundings.atPanel(add(panel, number), [&] { splitPanel(number); });
+void MatrixContraction::splitVectors() {
+  emitLoop(builder, loc, constant(0), block.count, 1, {}, [&](Value number, ValueRange) {
+    block.surroundings->atPanel(add(block.panel, number), [&] { splitPanel(number); });
     return SmallVector<Value>();
   });
 }
 
 /// The parts of the point's panel: for each group of lanes, two steps side by side.
 void MatrixContraction::splitPanel(Value number) {
+  AffineExpr position = roles.vectors.position;
   Value memory = point.getBuffer(roles.vectors.memory)->flat;
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(operand));
-  auto load = [&](Value inner, int64_t group) -> Value {
+  Value last = constant(chunkSize - 1);
+  int64_t stride = *point.space.coefficientOf(position, reduced.back());
+  bool whole = chunkSize % unitSteps == 0;
+  /// Zeros behind the chunk's last step and where the panel has no lanes.
+  auto load = [&](Value chunkAddress, Value inner, int64_t group) -> Value {
     if (group >= point.getLanes().groups)
       return zero;
-    bool whole = chunkSize % unitSteps == 0;
-    Value last = constant(chunkSize - 1);
-    point.setDim(reduced.back(), add(chunkStart, whole ? inner : least(inner, last)));
-    Value address = add(point.indexValue(roles.vectors.position), group * lanesOfVector);
+    Value step = whole ? inner : least(inner, last);
+    Value address = add(add(chunkAddress, scaled(step, stride)), group * lanesOfVector);
+    // A weight comes from memory: what is split four unit steps from now.
+    memref::PrefetchOp::create(builder, loc, memory, add(address, 4 * unitSteps * stride),
+                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
     Value numbers = loadVector(builder, loc, operand, memory, address, point.validMask(group));
     if (whole)
       return numbers;
     Value inside = is(arith::CmpIPredicate::ule, inner, last);
     return arith::SelectOp::create(builder, loc, inside, numbers, zero);
   };
-  auto splitPair = [&](Value unitStep, Value pair, SmallVector<Value> state) {
-    Value even = add(splitOuterSteps(unitStep), scaled(pair, 2));
-    Value target = add(scaled(number, chunkSteps), unitStep);
-    target = add(scaled(target, stepWords()), scaled(pair, lanesOfVector));
-    for (int64_t group : llvm::seq(2)) {
-      Value a = load(even, group), b = load(add(even, 1), group);
-      FloatParts lower = splitWatched(a, state), upper = splitWatched(b, state);
-      for (int64_t part : llvm::seq(parts))
-        vector::StoreOp::create(builder, loc, pairLanes(builder, loc, lower[part], upper[part]),
-                                vectorParts, add(target, vectorPartOffset(part, group)));
-    }
-    return state;
+  auto splitStep = [&](Value unitStep, ValueRange outer) {
+    Value innerStart = splitOuterSteps(unitStep);
+    point.setDim(reduced.back(), chunkStart);
+    Value chunkAddress = point.indexValue(position);
+    Value stepStart = scaled(add(scaled(number, chunkSteps), unitStep), stepWords());
+    return emitLoop(builder, loc, 0, unitSteps / 2, 1, outer, [&](Value pair, ValueRange now) {
+      SmallVector<Value> watch(now);
+      Value even = add(innerStart, scaled(pair, 2));
+      Value target = add(stepStart, scaled(pair, lanesOfVector));
+      for (int64_t group : llvm::seq(2)) {
+        Value a = load(chunkAddress, even, group), b = load(chunkAddress, add(even, 1), group);
+        FloatParts lower = splitWatched(a, watch), upper = splitWatched(b, watch);
+        for (int64_t part : llvm::seq(parts))
+          vector::StoreOp::create(builder, loc, pairLanes(builder, loc, lower[part], upper[part]),
+                                  vectorParts, add(target, vectorPartOffset(part, group)));
+      }
+      return watch;
+    });
   };
-  SmallVector<Value> state = emitLoop(
-      builder, loc, 0, chunkSteps, 1, inputs.begin(), [&](Value unitStep, ValueRange outer) {
-        return emitLoop(builder, loc, 0, unitSteps / 2, 1, outer, [&](Value pair, ValueRange now) {
-          return splitPair(unitStep, pair, SmallVector<Value>(now));
-        });
-      });
-  Value good = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), inputs.holds(state));
-  memref::StoreOp::create(builder, loc, good, panelGood, number);
+  storeWatch(emitLoop(builder, loc, 0, chunkSteps, 1, beginWatch(), splitStep), panelWatch, number);
 }

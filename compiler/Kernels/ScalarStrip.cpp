@@ -2,7 +2,6 @@
 #include "compiler/Kernels/ScalarStrip.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -42,10 +41,7 @@ void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, V
   Value opens =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, tileInStrip, constant(0));
   Value copies = arith::OrIOp::create(builder, loc, opens, isFirst);
-  auto branch = scf::IfOp::create(builder, loc, copies, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
+  emitIf(builder, loc, copies, [&] {
     Value tileRow = rowValue();
     int64_t whole = chunkSize / stepsAtOnce * stepsAtOnce;
     auto copy = [&](Value variable, bool isOddLast) {
@@ -60,7 +56,7 @@ void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, V
     if (whole < chunkSize)
       copy(constant(whole), /*isOddLast=*/true);
     point.setDim(row, tileRow);
-  }
+  });
   // The strip holds the chunk's steps, the point counts those of the whole sum.
   Value ahead = arith::MulIOp::create(builder, loc, tileInStrip, constant(tileRows * stepsAtOnce));
   Value before = arith::MulIOp::create(builder, loc, chunkStart, constant(size));

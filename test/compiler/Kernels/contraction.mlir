@@ -262,3 +262,34 @@ func.func private @chunks(%x: tensor<9x65536xf32>, %w: tensor<60x65536xf32>) -> 
   } -> tensor<9x60xf32>
   return %dot : tensor<9x60xf32>
 }
+
+// -----
+
+// Packed panels of 64 KiB, one after the other: each of a thread's 4 turns of rows fetches
+// 8 of the 32 lines that 16 steps of the next panel are.
+// CHECK-LABEL: func.func private @packed
+// CHECK-SAME:    panel_prefetch = 8 : i64
+// CHECK-SAME:    rows = 13 : i64
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c16
+// CHECK-COUNT-8:   memref.prefetch %{{.*}} read, locality<2>
+// CHECK-NOT:       memref.prefetch
+// CHECK:           scf.for %{{.*}} = %{{.*}} to %c16
+#x = affine_map<(p, t, l, k) -> (t, k)>
+#w = affine_map<(p, t, l, k) -> (p, k, l)>
+#y = affine_map<(p, t, l, k) -> (t, p, l)>
+func.func private @packed(%x: tensor<49x512xf32>, %w: tensor<64x512x32xf32>)
+    -> tensor<49x64x32xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<49x64x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<49x64x32xf32>) -> tensor<49x64x32xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<49x512xf32>, tensor<64x512x32xf32>)
+      outs(%init : tensor<49x64x32xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<49x64x32xf32>
+  return %dot : tensor<49x64x32xf32>
+}

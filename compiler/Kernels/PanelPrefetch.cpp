@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/PanelPrefetch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+static constexpr int64_t lineBytes = 64;
+
+static int64_t bytesOf(Value memory) {
+  return getElementTypeOrSelf(memory.getType()).getIntOrFloatBitWidth() / 8;
+}
+
+int64_t PanelPrefetch::linesPerFetch(const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                                     const IndexSpace &space, int64_t turns, int64_t l2Bytes) {
+  constexpr int64_t leastBytes = 128 << 10;
+  AffineExpr position = roles.vectors.position;
+  // Steps of all reduced dims in the order of memory, then the next panel.
+  int64_t elements = space.extent(roles.lane);
+  auto isNext = [&](unsigned dim) { return space.coefficientOf(position, dim) == elements; };
+  if (space.coefficientOf(position, roles.lane) != 1 || roles.outerPanels.size() != 1)
+    return 0;
+  for (unsigned dim : llvm::reverse(reduced)) {
+    if (!isNext(dim))
+      return 0;
+    elements *= space.extent(dim);
+  }
+  int64_t bytes = bytesOf(roles.vectors.memory);
+  int64_t panels = space.extent(roles.outerPanels.front());
+  // The panel in use, the next one and the rows share the second-level cache.
+  if (reduced.empty() || !isNext(roles.outerPanels.front()) ||
+      panels * elements * bytes < leastBytes || elements * bytes > l2Bytes * 3 / 10)
+    return 0;
+  int64_t lines = llvm::divideCeil(stepsPerFetch * space.extent(roles.lane) * bytes, lineBytes);
+  return llvm::divideCeil(lines, std::max<int64_t>(turns, 1));
+}
+
+int64_t PanelPrefetch::lineElements() const { return lineBytes / bytesOf(roles.vectors.memory); }
+
+void PanelPrefetch::startTile(Value turn, Value start, int64_t steps) {
+  OpBuilder &builder = point.builder;
+  Location loc = point.loc;
+  int64_t allSteps = steps;
+  for (unsigned dim : reduced.drop_back()) {
+    point.setDim(dim, arith::ConstantIndexOp::create(builder, loc, 0));
+    allSteps *= point.space.extent(dim);
+  }
+  point.setDim(reduced.back(), start);
+  panelStart = point.indexValue(roles.vectors.position);
+  int64_t share = allSteps / stepsPerFetch * lines * lineElements();
+  Value before = arith::MulIOp::create(builder, loc, turn,
+                                       arith::ConstantIndexOp::create(builder, loc, share));
+  int64_t size = allSteps * point.space.extent(roles.lane);
+  Value next = arith::AddIOp::create(builder, loc, panelStart,
+                                     arith::ConstantIndexOp::create(builder, loc, size));
+  shareStart = arith::AddIOp::create(builder, loc, next, before);
+}
+
+void PanelPrefetch::emit() {
+  OpBuilder &builder = point.builder;
+  Location loc = point.loc;
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value address = point.indexValue(roles.vectors.position);
+  Value offset = arith::SubIOp::create(builder, loc, address, panelStart);
+  Value fetches = arith::DivUIOp::create(builder, loc, offset,
+                                         constant(stepsPerFetch * point.space.extent(roles.lane)));
+  Value first = arith::AddIOp::create(
+      builder, loc, shareStart,
+      arith::MulIOp::create(builder, loc, fetches, constant(lines * lineElements())));
+  Value memory = point.getBuffer(roles.vectors.memory)->flat;
+  for (int64_t line = 0; line < lines; ++line) {
+    Value target = arith::AddIOp::create(builder, loc, first, constant(line * lineElements()));
+    memref::PrefetchOp::create(builder, loc, memory, target, /*isWrite=*/false,
+                               /*localityHint=*/2, /*isDataCache=*/true);
+  }
+}

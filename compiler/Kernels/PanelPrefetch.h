@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Packed vectors of a contraction, fetched a panel ahead. A panel serves all rows, from the
+// caches after the first of them, which waits for memory: so each turn of rows fetches a
+// share of the panel that comes next in memory, while it computes with this one.
+#ifndef WEFT_COMPILER_KERNELS_PANELPREFETCH_H
+#define WEFT_COMPILER_KERNELS_PANELPREFETCH_H
+
+#include "compiler/Kernels/ContractionRoles.h"
+
+namespace weft {
+
+class PanelPrefetch {
+public:
+  /// Steps of the sum between two fetches.
+  static constexpr int64_t stepsPerFetch = 16;
+
+  /// Lines to fetch at a time so that `turns` turns of rows fetch the next panel; 0 where the
+  /// panels do not lie one after the other, or are too few or too small to be waited for.
+  static int64_t linesPerFetch(const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
+                               const IndexSpace &space, int64_t turns, int64_t l2Bytes);
+
+  PanelPrefetch(PointEmitter &point, const ContractionRoles &roles,
+                llvm::ArrayRef<unsigned> reduced, int64_t lines)
+      : point(point), roles(roles), reduced(reduced), lines(lines) {}
+
+  /// At a tile of the point's panel in turn `turn`, before its sums: of `steps` steps of the
+  /// innermost reduced dim from `start` on, and all of the others.
+  void startTile(mlir::Value turn, mlir::Value start, int64_t steps);
+
+  /// Fetches what belongs to the point's step, one of every `stepsPerFetch`.
+  void emit();
+
+private:
+  int64_t lineElements() const;
+
+  PointEmitter &point;
+  const ContractionRoles &roles;
+  llvm::ArrayRef<unsigned> reduced;
+  int64_t lines;
+  mlir::Value panelStart, shareStart; ///< elements
+};
+
+} // namespace weft
+
+#endif
