@@ -13,21 +13,13 @@ namespace weft {
 
 namespace {
 
-/// The attention emitter computes in the type of its operands: half precision would lose
-/// too much in the sums.
-bool hasKernel(AttentionOp op) {
-  Type element = getElementTypeOrSelf(op.getType());
-  return element.isF32() || element.isF64();
-}
-
 struct DecomposeComposites : impl::DecomposeCompositesBase<DecomposeComposites> {
   using DecomposeCompositesBase::DecomposeCompositesBase;
 
   void runOnOperation() override {
     SmallVector<CompositeOpInterface> composites;
     getOperation().walk([&](CompositeOpInterface op) {
-      auto fused = dyn_cast<AttentionOp>(*op);
-      if (attention || !fused || !hasKernel(fused))
+      if (attention || !isa<AttentionOp>(*op))
         composites.push_back(op);
     });
     for (CompositeOpInterface op : composites)

@@ -17,6 +17,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
   manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
   manager.addNestedPass<func::FuncOp>(createFoldBatchNorm());
+  manager.addNestedPass<func::FuncOp>(createWidenAttention());
   if (options.bf16)
     manager.addNestedPass<func::FuncOp>(createLowerPrecision());
   addCleanup(manager);
@@ -28,7 +29,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>("weft-optimize",
-                                            "graph to optimized: simplify, merge matmuls, lower "
-                                            "precision, choose layouts, bind, decompose",
+                                            "graph to optimized: simplify, merge matmuls, widen "
+                                            "attention, lower precision, choose layouts, "
+                                            "bind, decompose",
                                             buildOptimizePipeline);
 }

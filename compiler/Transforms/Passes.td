@@ -80,6 +80,28 @@ def FoldBatchNorm : Pass<"weft-fold-batch-norm", "::mlir::func::FuncOp"> {
   ];
 }
 
+def WidenAttention : Pass<"weft-widen-attention", "::mlir::func::FuncOp"> {
+  let summary = "Let attention of half precision compute in f32";
+  let description = [{
+    Query, key, value and a mask that is added are converted to f32, the result back. The
+    attention kernel computes in the type of its operands, and the sums want f32.
+
+    ```mlir
+    %0 = weft.attention %q, %k, %v ... : tensor<2x4x64xbf16>, ... -> tensor<2x4x64xbf16>
+    // becomes
+    %q1 = weft.convert %q : tensor<2x4x64xbf16> -> tensor<2x4x64xf32>
+    ...
+    %1 = weft.attention %q1, %k1, %v1 ... : tensor<2x4x64xf32>, ... -> tensor<2x4x64xf32>
+    %0 = weft.convert %1 : tensor<2x4x64xf32> -> tensor<2x4x64xbf16>
+    ```
+
+    Declines attention of f32 and f64.
+  }];
+  let statistics = [
+    Statistic<"numWidened", "num-widened", "attention ops that now compute in f32">
+  ];
+}
+
 def LowerPrecision : Pass<"weft-lower-precision", "::mlir::func::FuncOp"> {
   let summary = "Let contractions of f32 take their operands in bf16";
   let description = [{
@@ -182,7 +204,7 @@ def DecomposeComposites : Pass<"weft-decompose-composites", "::mlir::func::FuncO
     %1 = weft.mul %0, %s : tensor<8xf32>
     ```
 
-    Leaves `weft.attention` of f32 and f64 whole unless asked: it has a kernel of its own.
+    Leaves `weft.attention` whole unless asked: it has a kernel of its own.
   }];
   let options = [Option<"attention", "attention", "bool", "false", "decompose attention too">];
   let statistics = [Statistic<"numDecomposed", "num-decomposed", "composites decomposed">];

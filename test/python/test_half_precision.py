@@ -57,6 +57,33 @@ def test_products_of_activations(dtype: torch.dtype) -> None:
         assert (ours - twin).abs().mean() <= 1.05 * (theirs - twin).abs().mean()
 
 
+@pytest.mark.parametrize("masked", ["plain", "causal", "kept", "added"])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_attention_is_fused(dtype: torch.dtype, masked: str) -> None:
+    """On projections, whose results lie in blocks of tokens; sums and weights in float32."""
+    torch.manual_seed(0)
+    layers = nn.ModuleList(nn.Linear(48, 48) for _ in range(4)).to(dtype)
+    x = torch.randn(2, 37, 48).to(dtype)
+    keep = torch.rand(2, 1, 37, 37) < 0.7
+    keep[..., 0] = True
+    added = torch.randn(37, 37).to(dtype)
+
+    def attend(layers, x, added):
+        q, k, v = (f(x).unflatten(-1, (3, 16)).transpose(1, 2) for f in layers[:3])
+        masks = {"plain": {}, "causal": {"is_causal": True}}
+        masks |= {"kept": {"attn_mask": keep}, "added": {"attn_mask": added}}
+        y = F.scaled_dot_product_attention(q, k, v, **masks[masked])
+        return layers[3](y.transpose(1, 2).flatten(2))
+
+    compiled = weft.compile(lambda x: attend(layers, x, added))
+    with torch.no_grad():
+        found, expected = compiled(x), attend(layers, x, added)
+        exact = attend(copy.deepcopy(layers).double(), x.double(), added.double())
+    assert not compiled.eager_reasons
+    assert 'weft.kernel = "attention"' in compiled.ir("loops")
+    assert (found - exact).abs().mean() <= 1.05 * (expected - exact).abs().mean()
+
+
 def test_a_rounded_sum_stays_rounded() -> None:
     """Where the product itself is a result, what reads it sees its rounded elements."""
     torch.manual_seed(0)

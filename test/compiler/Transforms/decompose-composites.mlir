@@ -253,20 +253,11 @@ func.func @attention_stays(%q: tensor<3x8xf32>, %k: tensor<5x8xf32>, %v: tensor<
 
 // -----
 
-// Attention has a kernel of its own in f32, not in bf16.
+// Attention has a kernel of its own.
 // CHECK-LABEL: @whole_attention(
 // CHECK: weft.attention
 func.func @whole_attention(%q: tensor<1x4x8xf32>) -> tensor<1x4x8xf32> {
   %0 = weft.attention %q, %q, %q causal false scale 1.0
     : tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32> -> tensor<1x4x8xf32>
   return %0 : tensor<1x4x8xf32>
-}
-
-// CHECK-LABEL: @half_attention(
-// CHECK-NOT: weft.attention
-// CHECK: weft.dot_general
-func.func @half_attention(%q: tensor<1x4x8xbf16>) -> tensor<1x4x8xbf16> {
-  %0 = weft.attention %q, %q, %q causal false scale 1.0
-    : tensor<1x4x8xbf16>, tensor<1x4x8xbf16>, tensor<1x4x8xbf16> -> tensor<1x4x8xbf16>
-  return %0 : tensor<1x4x8xbf16>
 }
