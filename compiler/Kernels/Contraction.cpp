@@ -31,7 +31,8 @@ static constexpr int64_t stepsPerFetch = PanelPrefetch::stepsPerFetch;
 
 namespace {
 
-/// Steps of the innermost reduced dim between spills.
+/// Steps of the innermost reduced dim between spills, for all steps of the others or, where the
+/// outermost is divided, one of its steps.
 struct Chunk {
   Value start;
   int64_t size;
@@ -58,6 +59,7 @@ public:
             {"groups", schedule.groups},
             {"lanes", schedule.width},
             {"chunk", schedule.chunk},
+            {"outer_chunks", schedule.outerChunks},
             {"summands", schedule.summands},
             {"panels", schedule.panels},
             {"unroll", schedule.unroll},
@@ -110,6 +112,10 @@ private:
   /// Elements between rows of the broadcast operand.
   int64_t rowStride() const {
     return roles.row ? *space.coefficientOf(roles.scalars.position, *roles.row) : 0;
+  }
+  /// Reduced dims of a chunk.
+  ArrayRef<unsigned> chunkDims() const {
+    return ArrayRef(shape.reduced).drop_front(schedule.outerChunks);
   }
   int64_t count(ArrayRef<unsigned> dims) const {
     int64_t total = 1;
@@ -196,9 +202,7 @@ LogicalResult Contraction::chooseSchedule() {
   bool paired = PairedPanels::suits(roles, shape, space, element);
   problem.pairs = paired && contiguous;
   problem.stridedPairs = paired && !contiguous && ScalarStrip::suitsPairs(roles, shape, space);
-  problem.panelsFetched =
-      !problem.lanewise &&
-      PanelPrefetch::linesPerFetch(roles, shape.reduced, space, 1, kernel.target.l2Bytes) > 0;
+  problem.panelsFetched = PanelPrefetch::suits(roles, shape.reduced, space);
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
@@ -228,10 +232,10 @@ LogicalResult Contraction::chooseSchedule() {
     grid.split = ContractionGrid::Panels;
   else
     grid.chooseSplit();
-  if (!schedule.matrixUnit && !schedule.paired && !problem.lanewise &&
+  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.paired &&
       schedule.chunk % stepsPerFetch == 0)
     schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
-        roles, shape.reduced, space,
+        roles, space, schedule.chunk * count(chunkDims().drop_back()),
         grid.split == ContractionGrid::Rows ? grid.rows() / 2 : grid.rows(), kernel.target.l2Bytes);
   return success();
 }
@@ -259,7 +263,7 @@ void Contraction::emit(bool serial) {
   if (schedule.matrixUnit)
     matrix.emplace(kernel, point, loc, roles, shape.reduced, schedule.panels, schedule.chunk);
   if (schedule.panelPrefetch)
-    panelPrefetch.emplace(point, roles, shape.reduced, schedule.panelPrefetch);
+    panelPrefetch.emplace(point, roles, chunkDims(), schedule.panelPrefetch);
   Value zero = constant(0);
   if (grid.split == ContractionGrid::Batches)
     emitBatch(low, high);
@@ -293,8 +297,15 @@ void Contraction::emitPanelBlocks(Value first, Value end) {
     Value blockEnd = arith::MinUIOp::create(builder, loc, add(panel, schedule.panels), end);
     int64_t depth = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
     int64_t size = shape.reduced.size() == 1 ? schedule.chunk : depth;
-    for (int64_t start = 0; start < depth; start += size)
-      emitBlock(panel, blockEnd, {constant(start), size, start == 0, start + size == depth});
+    int64_t outerSteps = count(ArrayRef(shape.reduced).take_front(schedule.outerChunks));
+    for (int64_t outer = 0; outer < outerSteps; ++outer) {
+      if (schedule.outerChunks)
+        point.setDim(shape.reduced.front(), constant(outer));
+      for (int64_t start = 0; start < depth; start += size)
+        emitBlock(panel, blockEnd,
+                  {constant(start), size, outer == 0 && start == 0,
+                   outer + 1 == outerSteps && start + size == depth});
+    }
     return SmallVector<Value>();
   });
 }
@@ -489,8 +500,9 @@ SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chu
   auto type = VectorType::get({schedule.width}, element);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> zeros(rows * groups, zero);
-  ArrayRef<unsigned> dims = shape.reduced;
-  if (!schedule.sumsInBlocks())
+  ArrayRef<unsigned> dims = chunkDims();
+  int64_t blockDims = std::max<int64_t>(schedule.blockDims - schedule.outerChunks, 0);
+  if (blockDims == 0 && schedule.summands == schedule.chunk)
     return emitReduction(dims, rows, chunkStart, chunkSize, zeros, ahead);
   for (int64_t i = 0; i < rows * groups; ++i)
     vector::StoreOp::create(builder, loc, zero, tile, constant(i * schedule.width));
@@ -499,7 +511,7 @@ SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chu
   };
   auto addBlock = [&](Value start, int64_t size) {
     SmallVector<Value> sums =
-        emitReduction(dims.drop_front(schedule.blockDims), rows, start, size, zeros, ahead);
+        emitReduction(dims.drop_front(blockDims), rows, start, size, zeros, ahead);
     for (int64_t i = 0; i < rows * groups; ++i) {
       Value sum = arith::AddFOp::create(builder, loc, partial(i), sums[i]);
       vector::StoreOp::create(builder, loc, sum, tile, constant(i * schedule.width));
@@ -520,7 +532,7 @@ SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chu
       return SmallVector<Value>();
     });
   };
-  blocks(dims.take_front(schedule.blockDims));
+  blocks(dims.take_front(blockDims));
   SmallVector<Value> totals;
   for (int64_t i = 0; i < rows * groups; ++i)
     totals.push_back(partial(i));

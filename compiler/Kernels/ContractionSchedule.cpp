@@ -97,6 +97,19 @@ static void chooseSummands(const ContractionProblem &problem, ContractionSchedul
     inside *= problem.reduced[--schedule.blockDims];
 }
 
+/// Whether a window's rows are chunks of their own: its panel and the next, which is fetched
+/// meanwhile, do not both fit the second-level cache.
+static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &target,
+                          const ContractionSchedule &schedule) {
+  constexpr int64_t longestWindow = 8;
+  int64_t bytes = schedule.groups * schedule.width * problem.elementBits / 8;
+  for (int64_t extent : problem.reduced)
+    bytes *= extent;
+  return problem.panelsFetched && !schedule.matrixUnit && !schedule.paired && problem.canSpill &&
+         problem.reduced.size() > 1 && problem.reduced.front() <= longestWindow &&
+         bytes > target.l2Bytes / 5;
+}
+
 /// Panels of vectors that stay in the second-level cache while the rows go by. Where the
 /// rows stay there as well, one: the panel comes from memory once either way.
 static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo &target,
@@ -191,6 +204,7 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   schedule.unroll = unrollsWindow ? schedule.chunk : schedule.chunk % 4 == 0 ? 4 : stepsAtOnce;
   chooseSummands(problem, schedule);
 
+  schedule.outerChunks = dividesWindow(problem, target, schedule);
   if (!schedule.matrixUnit)
     schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule));
 

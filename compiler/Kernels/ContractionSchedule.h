@@ -34,16 +34,17 @@ struct ContractionProblem {
 };
 
 struct ContractionSchedule {
-  int64_t rows = 6;      ///< MR: scalars of the broadcast operand held by a tile
-  int64_t groups = 4;    ///< NR / lanes: vectors of the other operand
-  int64_t width = 16;    ///< lanes of one vector
-  int64_t chunk = 1;     ///< KC: iterations of the innermost reduction between spills
-  int64_t panels = 1;    ///< panels of vectors kept in L2 while the rows go by
-  int64_t unroll = 1;    ///< KU
-  bool paired = false;   ///< steps of bf16 two at a time, from interleaved panels
-  int64_t summands = 1;  ///< innermost products summed in registers before they join partial sums
-  int64_t blockDims = 0; ///< outer reduced dims that start a new block of such sums
-  bool prefetch = false; ///< the next rows while these compute
+  int64_t rows = 6;        ///< MR: scalars of the broadcast operand held by a tile
+  int64_t groups = 4;      ///< NR / lanes: vectors of the other operand
+  int64_t width = 16;      ///< lanes of one vector
+  int64_t chunk = 1;       ///< KC: iterations of the innermost reduction between spills
+  int64_t outerChunks = 0; ///< 1 where the outermost reduced dim is divided as well, by steps
+  int64_t panels = 1;      ///< panels of vectors kept in L2 while the rows go by
+  int64_t unroll = 1;      ///< KU
+  bool paired = false;     ///< steps of bf16 two at a time, from interleaved panels
+  int64_t summands = 1;    ///< innermost products summed in registers before they join partial sums
+  int64_t blockDims = 0;   ///< outer reduced dims that start a new block of such sums
+  bool prefetch = false;   ///< the next rows while these compute
   int64_t panelPrefetch = 0; ///< lines of the next panel every 16 steps
   int64_t strip = 0;         ///< rows whose scalars are copied side by side first, or 0
   bool matrixUnit = false;   ///< blocks on the matrix unit, and tiles for what it does not take

@@ -13,27 +13,31 @@ static int64_t bytesOf(Value memory) {
   return getElementTypeOrSelf(memory.getType()).getIntOrFloatBitWidth() / 8;
 }
 
-int64_t PanelPrefetch::linesPerFetch(const ContractionRoles &roles, ArrayRef<unsigned> reduced,
-                                     const IndexSpace &space, int64_t turns, int64_t l2Bytes) {
+bool PanelPrefetch::suits(const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                          const IndexSpace &space) {
   constexpr int64_t leastBytes = 128 << 10;
   AffineExpr position = roles.vectors.position;
-  // Steps of all reduced dims in the order of memory, then the next panel.
   int64_t elements = space.extent(roles.lane);
   auto isNext = [&](unsigned dim) { return space.coefficientOf(position, dim) == elements; };
-  if (space.coefficientOf(position, roles.lane) != 1 || roles.outerPanels.size() != 1)
-    return 0;
+  if (roles.lanesPerScalar > 0 || reduced.empty() || roles.outerPanels.size() != 1 ||
+      space.coefficientOf(position, roles.lane) != 1)
+    return false;
   for (unsigned dim : llvm::reverse(reduced)) {
     if (!isNext(dim))
-      return 0;
+      return false;
     elements *= space.extent(dim);
   }
-  int64_t bytes = bytesOf(roles.vectors.memory);
-  int64_t panels = space.extent(roles.outerPanels.front());
-  // The panel in use, the next one and the rows share the second-level cache.
-  if (reduced.empty() || !isNext(roles.outerPanels.front()) ||
-      panels * elements * bytes < leastBytes || elements * bytes > l2Bytes * 3 / 10)
+  unsigned panel = roles.outerPanels.front();
+  return isNext(panel) &&
+         space.extent(panel) * elements * bytesOf(roles.vectors.memory) >= leastBytes;
+}
+
+int64_t PanelPrefetch::linesPerFetch(const ContractionRoles &roles, const IndexSpace &space,
+                                     int64_t steps, int64_t turns, int64_t l2Bytes) {
+  int64_t stepBytes = space.extent(roles.lane) * bytesOf(roles.vectors.memory);
+  if (steps * stepBytes > l2Bytes * 3 / 10)
     return 0;
-  int64_t lines = llvm::divideCeil(stepsPerFetch * space.extent(roles.lane) * bytes, lineBytes);
+  int64_t lines = llvm::divideCeil(stepsPerFetch * stepBytes, lineBytes);
   return llvm::divideCeil(lines, std::max<int64_t>(turns, 1));
 }
 

@@ -14,11 +14,16 @@ public:
   /// Steps of the sum between two fetches.
   static constexpr int64_t stepsPerFetch = 16;
 
-  /// Lines to fetch at a time so that `turns` turns of rows fetch the next panel; 0 where the
-  /// panels do not lie one after the other, or are too few or too small to be waited for.
-  static int64_t linesPerFetch(const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
-                               const IndexSpace &space, int64_t turns, int64_t l2Bytes);
+  /// Whether panels lie one after the other, in the order of the sum, and come from memory.
+  static bool suits(const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
+                    const IndexSpace &space);
 
+  /// Lines to fetch at a time so that `turns` turns of rows fetch what comes next: as much as a
+  /// chunk of `steps` steps. 0 where that does not fit the second-level cache beside the chunk.
+  static int64_t linesPerFetch(const ContractionRoles &roles, const IndexSpace &space,
+                               int64_t steps, int64_t turns, int64_t l2Bytes);
+
+  /// `reduced`: the dims of a chunk.
   PanelPrefetch(PointEmitter &point, const ContractionRoles &roles,
                 llvm::ArrayRef<unsigned> reduced, int64_t lines)
       : point(point), roles(roles), reduced(reduced), lines(lines) {}

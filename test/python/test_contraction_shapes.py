@@ -102,3 +102,23 @@ def test_flattened_images_are_read_where_they_lie() -> None:
     *_, last = compiled._latest().manifest["entries"]["main"]["calls"]
     assert "rows" in last["schedule"]  # register tiles, not a loop nest
     assert (result - twin).abs().max() <= 2 * (eager - twin).abs().max()
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+@pytest.mark.parametrize(
+    "channels, outputs, window, stride, size",
+    [(512, 512, 3, 1, 7), (512, 96, 3, 2, 14), (1024, 130, 1, 1, 7), (320, 96, 5, 1, 5)],
+)
+def test_convolution_of_deep_images(
+    channels: int, outputs: int, window: int, stride: int, size: int, isa: str
+) -> None:
+    """Weights that come from memory, fetched ahead, and windows whose rows are chunks."""
+    torch.manual_seed(channels)
+    conv = torch.nn.Conv2d(channels, outputs, window, stride, window // 2)
+    module = torch.nn.Sequential(conv, torch.nn.ReLU()).eval()
+    x = torch.randn(2, channels, size, size)
+    with torch.no_grad():
+        results = [weft.compile(module, threads=n, isa=isa)(x) for n in (1, 2)]
+        eager, twin = module(x), module.double()(x.double())
+    assert torch.equal(*results)
+    assert (results[0] - twin).abs().max() <= 2 * (eager - twin).abs().max()

@@ -293,3 +293,33 @@ func.func private @packed(%x: tensor<49x512xf32>, %w: tensor<64x512x32xf32>)
   } -> tensor<49x64x32xf32>
   return %dot : tensor<49x64x32xf32>
 }
+
+// -----
+
+// A window over deep images: its panel does not fit beside the next, so that each row of the
+// window is a chunk, whose sums wait in the result.
+// CHECK-LABEL: func.func private @window
+// CHECK-SAME:    outer_chunks = 1 : i64
+// CHECK:         vector.store %{{.*}} : memref<25088xf32>
+// CHECK:         %[[BEFORE:.*]] = vector.load %{{.*}} : memref<25088xf32>
+// CHECK:         arith.addf %[[BEFORE]]
+#x = affine_map<(h, w, p, l, r, k) -> (h + r, w * 512 + k)>
+#w = affine_map<(h, w, p, l, r, k) -> (p, r, k, l)>
+#y = affine_map<(h, w, p, l, r, k) -> (h, w, p, l)>
+func.func private @window(%x: tensor<9x4608xf32>, %w: tensor<16x3x1536x32xf32>)
+    -> tensor<7x7x16x32xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<7x7x16x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<7x7x16x32xf32>)
+      -> tensor<7x7x16x32xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<9x4608xf32>, tensor<16x3x1536x32xf32>)
+      outs(%init : tensor<7x7x16x32xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<7x7x16x32xf32>
+  return %dot : tensor<7x7x16x32xf32>
+}
