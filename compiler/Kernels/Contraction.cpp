@@ -232,7 +232,9 @@ LogicalResult Contraction::chooseSchedule() {
     grid.split = ContractionGrid::Panels;
   else
     grid.chooseSplit();
-  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.paired &&
+  // Interleaved panels are read once, a block at a time.
+  bool readsPanels = !schedule.paired || schedule.panels == 1;
+  if (problem.panelsFetched && !schedule.matrixUnit && readsPanels &&
       schedule.chunk % stepsPerFetch == 0)
     schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
         roles, space, schedule.chunk * count(chunkDims().drop_back()),

@@ -82,7 +82,9 @@ static int64_t chooseChunk(const ContractionProblem &problem, const ContractionS
 }
 
 static void chooseSummands(const ContractionProblem &problem, ContractionSchedule &schedule) {
-  constexpr int64_t most = 128, least = 64, line = 16;
+  // Beside bf16's own errors those of a chain twice as long vanish.
+  int64_t most = schedule.paired ? 256 : 128;
+  constexpr int64_t least = 64, line = 16;
   int64_t chunk = schedule.chunk;
   // A block is whole steps of the unrolled loop, and whole lines where the chunk is.
   int64_t step = chunk % line == 0 ? line : schedule.unroll;

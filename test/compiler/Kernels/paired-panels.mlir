@@ -90,6 +90,34 @@ func.func private @odd(%x: tensor<75x47xbf16>, %w: tensor<5x75xbf16>) -> tensor<
 
 // -----
 
+// Beside bf16's own errors those of longer blocks vanish.
+// CHECK-LABEL: func.func private @long
+// CHECK-SAME:    paired = 1 : i64
+// CHECK-SAME:    summands = 256 : i64
+#x = affine_map<(t, m, n, k) -> (t, k, n)>
+#w = affine_map<(t, m, n, k) -> (m, k)>
+#y = affine_map<(t, m, n, k) -> (m, t, n)>
+func.func private @long(%x: tensor<8x1024x64xbf16>, %w: tensor<96x1024xbf16>)
+    -> tensor<96x8x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<96x8x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<96x8x64xf32>) -> tensor<96x8x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<8x1024x64xbf16>, tensor<96x1024xbf16>)
+      outs(%init : tensor<96x8x64xf32>) {
+  ^bb0(%a: bf16, %c: bf16, %sum: f32):
+    %left = arith.extf %a : bf16 to f32
+    %right = arith.extf %c : bf16 to f32
+    %product = arith.mulf %left, %right : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<96x8x64xf32>
+  return %dot : tensor<96x8x64xf32>
+}
+
+// -----
+
 // Too few rows to be worth a copy.
 // CHECK-LABEL: func.func private @two_rows
 // CHECK-SAME:    paired = 0 : i64
