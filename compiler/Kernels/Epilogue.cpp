@@ -34,6 +34,12 @@ static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, Ind
       return failure();
     return index;
   }
+  if (auto pad = dyn_cast<tensor::PadOp>(user)) {
+    Index result;
+    for (auto [expr, low] : llvm::zip_equal(index, pad.getStaticLow()))
+      result.push_back(expr + low);
+    return result;
+  }
   auto generic = dyn_cast<linalg::GenericOp>(user);
   if (!generic || isReduction(generic) || generic.getNumResults() != 1 ||
       generic.isDpsInit(&operand))

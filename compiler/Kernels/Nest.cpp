@@ -481,6 +481,7 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
     nest.emit(serial);
     flops += nest.flops();
   }
+  emitBorders(kernel, serial);
   kernel.setWork(flops, serial);
   kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
   return success();

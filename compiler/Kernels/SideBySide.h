@@ -4,6 +4,7 @@
 #define WEFT_COMPILER_KERNELS_SIDEBYSIDE_H
 
 #include "compiler/Kernels/Epilogue.h"
+#include "compiler/Kernels/StoreTarget.h"
 
 namespace weft {
 
@@ -34,6 +35,7 @@ llvm::LogicalResult emitSideBySide(KernelFunction &kernel, int64_t smallFlops) {
   bool serial = flops < smallFlops;
   for (const auto &emitter : emitters)
     emitter->emit(serial);
+  emitBorders(kernel, serial);
   kernel.setWork(flops, serial);
   kernel.setSchedule(emitters.front()->getSchedule());
   return llvm::success();

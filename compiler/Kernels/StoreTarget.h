@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a nest computes and stores: a root of its kernel, or one part of a root that is a
-// concatenation.
+// What a nest computes and stores: a root of its kernel, one part of a root that is a
+// concatenation, or what lies between the borders of a root that is padded.
 #ifndef WEFT_COMPILER_KERNELS_STORETARGET_H
 #define WEFT_COMPILER_KERNELS_STORETARGET_H
 
@@ -17,9 +17,13 @@ struct StoreTarget {
   Index rootIndex(llvm::ArrayRef<mlir::AffineExpr> index) const;
 };
 
-/// The targets of `kernel`, which cover its roots without overlap. A concatenation is stored
-/// part by part: an element of the whole would ask of every part whether it lies there.
+/// The targets of `kernel`, which cover its roots, but for borders, without overlap. A
+/// concatenation is stored part by part: an element of the whole would ask of every part whether it
+/// lies there.
 llvm::SmallVector<StoreTarget> storeTargets(const KernelFunction &kernel);
+
+/// Stores the borders of the roots that are padded. Serial: thread 0 stores them all.
+void emitBorders(KernelFunction &kernel, bool serial);
 
 } // namespace weft
 

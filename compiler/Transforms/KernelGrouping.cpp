@@ -8,6 +8,7 @@
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/GroupOrder.h"
 #include "compiler/Transforms/KernelDomain.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -140,8 +141,34 @@ bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> a
   return true;
 }
 
-bool Grouping::hasDomain(const KernelBody &body, Operation *anchor,
+/// Whether `op` puts a border around what a contraction stores, which then goes between.
+static bool isBorder(Operation *op, const KernelBody &body, const IterationStructure &anchor) {
+  auto pad = dyn_cast<PadOp>(op);
+  if (!pad || anchor.kind != IterationKind::Contraction)
+    return false;
+  LayoutAttr layout = layoutOf(pad.getType());
+  return matchPattern(pad.getValue(), m_Constant()) &&
+         layout == layoutOf(pad.getOperand().getType()) && !(layout && layout.hasTile()) &&
+         llvm::none_of(op->getUsers(),
+                       [&](Operation *user) { return llvm::is_contained(body.ops, user); });
+}
+
+/// What a body without its borders is.
+static KernelBody withoutBorders(KernelBody body, const IterationStructure &anchor) {
+  SmallVector<Operation *> borders;
+  llvm::copy_if(body.ops, std::back_inserter(borders),
+                [&](Operation *op) { return isBorder(op, body, anchor); });
+  for (Operation *border : borders) {
+    llvm::erase(body.ops, border);
+    llvm::erase(body.results, border->getResult(0));
+    body.dependent.erase(border);
+  }
+  return body;
+}
+
+bool Grouping::hasDomain(const KernelBody &whole, Operation *anchor,
                          InputAlignment alignment) const {
+  KernelBody body = anchor ? withoutBorders(whole, *graph.getStructure(anchor)) : whole;
   FailureOr<KernelDomain> domain = inferKernelDomain(graph, body, anchor, alignment);
   return succeeded(domain) &&
          !(domain->hasReduction && domain->yieldsRows && domain->gridSize < kFewGridPoints &&
@@ -183,7 +210,7 @@ bool Grouping::fitsAnchor(const KernelBody &body, Operation *anchor) const {
   for (Operation *op : body.ops) {
     if (op == anchor || !body.dependent.contains(op))
       continue;
-    if (!fitsBehind(op, *graph.getStructure(op), structure))
+    if (!isBorder(op, body, structure) && !fitsBehind(op, *graph.getStructure(op), structure))
       return false;
     for (Value operand : op->getOperands())
       if (Value origin = origins.lookup(operand))

@@ -104,9 +104,12 @@ func.func private @running_sum(%x: tensor<3x64xi64>) -> tensor<3x64xi64>
 
 // -----
 
-// Padding is a mask on the load of what is padded.
+// What is padded goes between borders that are stored apart.
 // CHECK-LABEL: func.func private @padded
-// CHECK:         vector.maskedload
+// CHECK:         vector.maskedstore %{{.*}} : memref<34xf32>
+// CHECK-DAG:     %[[ONE:.*]] = vector.broadcast %{{.*}} : f32 to vector<1xf32>
+// CHECK-DAG:     vector.store %[[ONE]], %{{.*}} : memref<34xf32>, vector<1xf32>
+// CHECK-DAG:     vector.store %{{.*}} : memref<34xf32>, vector<3xf32>
 func.func private @padded(%x: tensor<30xf32>) -> tensor<34xf32>
     attributes {weft.kernel = "nest"} {
   %zero = arith.constant 0.0 : f32

@@ -174,3 +174,30 @@ func.func @conv(%x: tensor<1x64x30x30xf32>, %w: tensor<64x64x3x3xf32>, %s: tenso
   %y = weft.max %m, %r : tensor<1x64x30x30xf32>
   return %y : tensor<1x64x30x30xf32>
 }
+
+// -----
+
+// A contraction stores its result between the borders of what others read.
+// CHECK-LABEL: func.func @borders
+// CHECK-NEXT: %[[P:.*]]:2 = call @[[FIRST:[a-z_0-9]+]](
+// CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(%[[P]]#0,
+// CHECK-NEXT: %[[E:.*]] = call @{{[a-z_0-9]+}}(%[[P]]#1)
+// CHECK-NEXT: return %[[Y]], %[[E]]
+// CHECK: func.func private @[[FIRST]](
+// CHECK-NEXT: weft.conv
+// CHECK: weft.max
+// CHECK-NEXT: weft.pad
+// CHECK-NEXT: weft.pad
+// CHECK-NEXT: return
+#nhwc = #weft.layout<[0, 2, 3, 1]>
+func.func @borders(%x: tensor<1x16x8x8xf32, #nhwc>, %w: tensor<32x16x1x1xf32>, %v: tensor<32x32x3x3xf32>) -> (tensor<1x32x8x8xf32, #nhwc>, tensor<1x32x9x8xf32, #nhwc>) attributes {weft.entry} {
+  %zero = weft.constant dense<0.0> : tensor<f32>
+  %zeros = weft.broadcast_in_dim %zero dims [] : tensor<f32> -> tensor<1x32x8x8xf32, #nhwc>
+  %c = weft.conv %x, %w strides [1, 1] pad [0, 0] x [0, 0] dilations [1, 1] groups 1 : tensor<1x16x8x8xf32, #nhwc>, tensor<32x16x1x1xf32> -> tensor<1x32x8x8xf32, #nhwc>
+  %r = weft.max %c, %zeros : tensor<1x32x8x8xf32, #nhwc>
+  %p = weft.pad %r, %zero low [0, 0, 1, 1] high [0, 0, 1, 1] : tensor<1x32x8x8xf32, #nhwc>, tensor<f32> -> tensor<1x32x10x10xf32, #nhwc>
+  %y = weft.conv %p, %v strides [1, 1] pad [0, 0] x [0, 0] dilations [1, 1] groups 1 : tensor<1x32x10x10xf32, #nhwc>, tensor<32x32x3x3xf32> -> tensor<1x32x8x8xf32, #nhwc>
+  %q = weft.pad %r, %zero low [0, 0, 1, 0] high [0, 0, 0, 0] : tensor<1x32x8x8xf32, #nhwc>, tensor<f32> -> tensor<1x32x9x8xf32, #nhwc>
+  %e = weft.exp %q : tensor<1x32x9x8xf32, #nhwc>
+  return %y, %e : tensor<1x32x8x8xf32, #nhwc>, tensor<1x32x9x8xf32, #nhwc>
+}
