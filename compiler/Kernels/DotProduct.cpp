@@ -6,6 +6,7 @@
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/HorizontalSums.h"
+#include "compiler/Kernels/PairProduct.h"
 #include "compiler/Kernels/SideBySide.h"
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,11 +29,8 @@ public:
   int64_t flops() const { return shape.flops(space); }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
   SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"columns", columns},
-            {"rows", rows},
-            {"lanes", width},
-            {"chains", chains},
-            {"chunk", chunk}};
+    return {{"columns", columns}, {"rows", rows},   {"lanes", width},
+            {"chains", chains},   {"chunk", chunk}, {"paired", paired}};
   }
 
 private:
@@ -69,12 +67,18 @@ private:
   SmallVector<unsigned> outer;
   ContractionOperand rowOperand, columnOperand;
   int64_t columns = 8, rows = 1, width = 16;
-  int64_t chunk = 1;  ///< steps of the innermost reduction for which a block of columns is kept
+  bool paired = false;    ///< of bf16: an instruction sums the products of two steps in a lane
+  int64_t stepWidth = 16; ///< steps of one vector of an operand
+  int64_t chunk = 1;      ///< steps of the innermost reduction for which a block of columns is kept
   Value partials;     ///< scratch, [row][column]: sums over the chunks so far, where there are some
   int64_t chains = 1; ///< partial sums of each result: short ones round less, and run at once
 };
 
 } // namespace
+
+static bool isHalf(const ContractionOperand &operand) {
+  return getElementTypeOrSelf(operand.memory.getType()).isBF16();
+}
 
 LogicalResult DotProduct::match() {
   FailureOr<ContractionShape> matched = ContractionShape::match(generic, space);
@@ -109,11 +113,14 @@ LogicalResult DotProduct::match() {
     return failure();
   roots = *found;
   width = kernel.target.lanes(elementType().getIntOrFloatBitWidth());
+  paired = kernel.target.hasBFloat16 && elementType().isF32() && isHalf(rowOperand) &&
+           isHalf(columnOperand);
+  stepWidth = paired ? 2 * width : width;
   chooseTile();
   chooseChunk();
   constexpr int64_t mostChains = 8;
   int64_t sums = rows * columns, registers = kernel.target.vectorRegisters - rows - 1;
-  int64_t vectors = chunk / width;
+  int64_t vectors = chunk / stepWidth;
   chains = std::max<int64_t>(1, std::min({mostChains, registers / sums, vectors}));
   return success();
 }
@@ -153,7 +160,7 @@ void DotProduct::chooseChunk() {
   Type element = getElementTypeOrSelf(columnOperand.memory.getType());
   int64_t bytes = extent * columns * (element.getIntOrFloatBitWidth() / 8);
   int64_t parts = llvm::divideCeil(bytes, kernel.target.l1Bytes / 2);
-  chunk = std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, parts), width));
+  chunk = std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, parts), stepWidth));
 }
 
 void DotProduct::emit(bool serial) {
@@ -213,7 +220,7 @@ void DotProduct::emitRows(const Chunk &part) {
 
 /// sums[i * columns + j] += row i * column j, for the lanes of the point.
 void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
-  auto type = VectorType::get({width}, elementType());
+  auto type = VectorType::get({stepWidth}, paired ? builder.getBF16Type() : elementType());
   int64_t columnStride = *space.coefficientOf(columnOperand.position, column);
   int64_t rowStride = row ? *space.coefficientOf(rowOperand.position, *row) : 0;
   auto loadAt = [&](const ContractionOperand &operand, Value base, int64_t offset) {
@@ -232,7 +239,8 @@ void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
     Value vector = loadAt(columnOperand, columnBase, j * columnStride);
     for (int64_t i = 0; i < tileRows; ++i) {
       Value &sum = sums[i * columns + j];
-      sum = vector::FMAOp::create(builder, loc, vector, rowVectors[i], sum);
+      sum = paired ? addPairProducts(builder, loc, sum, vector, rowVectors[i])
+                   : vector::FMAOp::create(builder, loc, vector, rowVectors[i], sum).getResult();
     }
   }
 }
@@ -248,19 +256,19 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
                                            SmallVector<Value>(carried));
                     });
   int64_t tileSize = tileRows * columns;
-  int64_t whole = part.size / width * width;
-  int64_t together = whole / (width * chains) * (width * chains);
+  int64_t whole = part.size / stepWidth * stepWidth;
+  int64_t together = whole / (stepWidth * chains) * (stepWidth * chains);
   auto at = [&](Value variable, int64_t offset) {
     Value step = arith::AddIOp::create(builder, loc, part.start, variable);
     point.setDim(depth, arith::AddIOp::create(builder, loc, step, constant(offset)));
   };
-  point.setLanes({static_cast<int64_t>(depth), width, 1, width});
+  point.setLanes({static_cast<int64_t>(depth), stepWidth, 1, stepWidth});
   auto steps = [&](int64_t low, int64_t high, int64_t count, ArrayRef<Value> sums) {
-    return emitLoop(builder, loc, low, high, width * count, sums,
+    return emitLoop(builder, loc, low, high, stepWidth * count, sums,
                     [&](Value variable, ValueRange carried) {
                       SmallVector<Value> sums(carried);
                       for (int64_t chain = 0; chain < count; ++chain) {
-                        at(variable, chain * width);
+                        at(variable, chain * stepWidth);
                         emitStep(tileRows, MutableArrayRef(sums).slice(chain * tileSize, tileSize));
                       }
                       return sums;
@@ -270,7 +278,7 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
   if (together < whole)
     sums = steps(together, whole, 1, sums);
   if (whole < part.size) {
-    point.setLanes({static_cast<int64_t>(depth), width, 1, part.size - whole});
+    point.setLanes({static_cast<int64_t>(depth), stepWidth, 1, part.size - whole});
     at(constant(whole), 0);
     emitStep(tileRows, MutableArrayRef(sums).take_front(tileSize));
   }

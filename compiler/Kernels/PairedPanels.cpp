@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/PairedPanels.h"
+#include "compiler/Kernels/PairProduct.h"
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/Sequence.h"
@@ -122,16 +122,13 @@ SmallVector<Value> PairedPanels::emitSteps(const TileOperand &scalars, int64_t r
   for (int64_t group : llvm::seq(groups))
     columns.push_back(
         vector::LoadOp::create(builder, loc, type, memory, add(vectorBase, group * 2 * width)));
-  auto name = builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512");
   Value scalarBase = point.indexValue(scalars.position);
   SmallVector<Value> sums(accumulators);
   for (int64_t i : llvm::seq(rows)) {
     Value pair = broadcastPair(scalars.memory, add(scalarBase, i * rowStride), isOddLast);
     for (int64_t group : llvm::seq(groups)) {
       Value &sum = sums[i * groups + group];
-      sum = LLVM::CallIntrinsicOp::create(builder, loc, sum.getType(), name,
-                                          ValueRange{sum, pair, columns[group]})
-                .getResult(0);
+      sum = addPairProducts(builder, loc, sum, pair, columns[group]);
     }
   }
   return sums;

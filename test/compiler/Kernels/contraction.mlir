@@ -45,7 +45,7 @@ func.func private @linear(%x: tensor<2x768x64xf32>, %w: tensor<768x768xf32>, %b:
 // One token: both operands are contiguous along the reduction, so vectors run there and
 // every column keeps its own sum. Eight vectors of sums are folded in pairs to one.
 // CHECK-LABEL: func.func private @gemv
-// CHECK-SAME:    weft.schedule = {chains = 3 : i64, chunk = 1024 : i64, columns = 8 : i64, lanes = 16 : i64, rows = 1 : i64}
+// CHECK-SAME:    weft.schedule = {chains = 3 : i64, chunk = 1024 : i64, columns = 8 : i64, lanes = 16 : i64, paired = 0 : i64, rows = 1 : i64}
 // CHECK-COUNT-8: vector.fma
 // CHECK-NOT:     vector.reduction
 // CHECK:         vector.shuffle %[[SUMS:.*]], %[[SUMS]] [0, 4, 8, 12, 1, 5, 9, 13]
@@ -239,7 +239,7 @@ func.func private @in_out(%x: tensor<2x768x64xf32>, %w: tensor<768x1024xf32>)
 // Nine tokens of long rows: a block of five columns stays in the first-level cache for a chunk
 // of the sum while the tokens go by, and the sums of the chunks so far wait in scratch.
 // CHECK-LABEL: func.func private @chunks
-// CHECK-SAME:    columns = 5 : i64, lanes = 16 : i64, rows = 5 : i64
+// CHECK-SAME:    columns = 5 : i64, lanes = 16 : i64, paired = 0 : i64, rows = 5 : i64
 // CHECK:         vector.store %{{.*}} : memref<45xf32>, vector<5xf32>
 // CHECK:         %[[BEFORE:.*]] = vector.load %{{.*}} : memref<45xf32>, vector<5xf32>
 // CHECK:         arith.addf %[[BEFORE]]

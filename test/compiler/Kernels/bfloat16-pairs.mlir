@@ -179,3 +179,36 @@ func.func private @strided(%x: tensor<70x64xbf16>, %w: tensor<70x12xbf16>) -> te
   } -> tensor<12x64xf32>
   return %dot : tensor<12x64xf32>
 }
+
+// -----
+
+// Few rows of two operands that are contiguous along the sum: vectors of 32 steps as they lie, and
+// what is left of 75 masked.
+// CHECK-LABEL: func.func private @dots
+// CHECK-SAME:    columns = 8 : i64, lanes = 16 : i64, paired = 1 : i64, rows = 3 : i64
+// CHECK:         %[[ROW:.*]] = vector.load {{.*}} : memref<225xbf16>, vector<32xbf16>
+// CHECK:         %[[COLUMN:.*]] = vector.load {{.*}} : memref<3600xbf16>, vector<32xbf16>
+// CHECK:         dpbf16ps.512"(%{{.*}}, %[[COLUMN]], %[[ROW]])
+// CHECK:         vector.maskedload {{.*}} : memref<3600xbf16>, vector<32xi1>, vector<32xbf16>
+// CHECK:         dpbf16ps
+// CHECK-NOT:     vector.fma
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (n, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+func.func private @dots(%x: tensor<3x75xbf16>, %w: tensor<48x75xbf16>) -> tensor<3x48xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<3x48xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x48xf32>) -> tensor<3x48xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<3x75xbf16>, tensor<48x75xbf16>) outs(%init : tensor<3x48xf32>) {
+  ^bb0(%a: bf16, %c: bf16, %sum: f32):
+    %left = arith.extf %a : bf16 to f32
+    %right = arith.extf %c : bf16 to f32
+    %product = arith.mulf %left, %right : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<3x48xf32>
+  return %dot : tensor<3x48xf32>
+}
