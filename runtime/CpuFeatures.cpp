@@ -48,7 +48,8 @@ std::set<std::string> machineFlags() {
   return flags;
 }
 
-/// Linux hands out the large state of AMX on demand, to a process as a whole.
+/// Linux hands out the large state of AMX on demand, to a process as a whole. The compiler asks
+/// in the same way; the runtime stands without it.
 bool requestMatrixUnit() {
 #if defined(__linux__) && defined(__x86_64__)
   constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE
@@ -63,14 +64,16 @@ bool requestMatrixUnit() {
 std::vector<std::string> missingCpuFeatures(const std::vector<std::string> &features) {
   static const std::set<std::string> flags = machineFlags();
   std::vector<std::string> missing;
-  static const bool matrixUnit = requestMatrixUnit();
   for (const std::string &feature : features) {
     std::string name = normalized(feature);
     if (systemFeatures.contains(name))
       continue;
-    if (name.starts_with("amx") && !matrixUnit) {
-      missing.push_back(feature);
-      continue;
+    if (name.starts_with("amx")) {
+      static const bool matrixUnit = requestMatrixUnit();
+      if (!matrixUnit) {
+        missing.push_back(feature);
+        continue;
+      }
     }
     auto renamed = linuxNames.find(name);
     if (!flags.contains(renamed == linuxNames.end() ? name : renamed->second))

@@ -10,6 +10,7 @@
 #include "compiler/Kernels/AttentionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Epilogue.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/KeyRuns.h"
 #include "compiler/Kernels/RegisterTile.h"
 #include "compiler/Kernels/SoftmaxPowers.h"
@@ -29,11 +30,11 @@ struct Sequence {
   AffineExpr tile, inner, token;
 };
 
-class Attention {
+class Attention : private IndexArithmetic {
 public:
   Attention(KernelFunction &kernel, AttentionOp op)
-      : kernel(kernel), builder(kernel.builder), loc(op.getLoc()), op(op), space(op.getContext()),
-        point(kernel.pointEmitter(space)) {}
+      : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
+        space(op.getContext()), point(kernel.pointEmitter(space)) {}
 
   LogicalResult match();
   void emit();
@@ -78,15 +79,11 @@ private:
     return emitSteps(builder, loc, run.count, problem.keys, step, carried, body);
   }
 
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value splat(double value) {
     return arith::ConstantOp::create(
         builder, loc,
         DenseElementsAttr::get(vectorType, Attribute(builder.getFloatAttr(element, value))));
   }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-  Value add(Value a, int64_t b) { return b == 0 ? a : add(a, constant(b)); }
-  Value times(Value a, int64_t b) { return arith::MulIOp::create(builder, loc, a, constant(b)); }
   Value multiply(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b); }
   Value fma(Value a, Value b, Value c) { return vector::FMAOp::create(builder, loc, a, b, c); }
   Value valueOf(AffineExpr dim) { return point.indexValue(dim); }
@@ -111,8 +108,6 @@ private:
   }
 
   KernelFunction &kernel;
-  OpBuilder &builder;
-  Location loc;
   AttentionOp op;
   IndexSpace space;
   PointEmitter point;
@@ -271,8 +266,8 @@ int64_t Attention::slots() {
 
 void Attention::setCell(Value number) {
   auto split = [&](int64_t size) {
-    Value rest = arith::RemUIOp::create(builder, loc, number, constant(size));
-    number = arith::DivUIOp::create(builder, loc, number, constant(size));
+    Value rest = remainderOf(number, size);
+    number = dividedBy(number, size);
     return rest;
   };
   Value block = split(queryBlocks);
@@ -281,15 +276,15 @@ void Attention::setCell(Value number) {
   // The later a causal block, the more keys it sees: early and late ones take turns, so that
   // threads with as many blocks have about as much to do.
   if (op.getCausal()) {
-    Value half = arith::DivUIOp::create(builder, loc, block, constant(2));
-    Value odd = arith::RemUIOp::create(builder, loc, block, constant(2));
-    Value fromEnd = arith::SubIOp::create(builder, loc, constant(queryBlocks - 1), half);
-    Value isEven = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, odd, constant(0));
+    Value half = dividedBy(block, 2);
+    Value odd = remainderOf(block, 2);
+    Value fromEnd = subtract(constant(queryBlocks - 1), half);
+    Value isEven = is(arith::CmpIPredicate::eq, odd, constant(0));
     block = arith::SelectOp::create(builder, loc, isEven, half, fromEnd);
   }
   int64_t inTile = isa<AffineDimExpr>(queries.inner) ? extentOf(queries.inner) : 1;
-  set(queries.tile, arith::DivUIOp::create(builder, loc, block, constant(inTile)));
-  set(queries.inner, arith::RemUIOp::create(builder, loc, block, constant(inTile)));
+  set(queries.tile, dividedBy(block, inTile));
+  set(queries.inner, remainderOf(block, inTile));
 }
 
 void Attention::emitQueryBlock() {
@@ -363,7 +358,7 @@ SmallVector<Value> Attention::emitSoftmax() {
     return SmallVector<Value>();
   });
   auto tileBlock = [&](Value low, ValueRange now) {
-    Value high = arith::MinUIOp::create(builder, loc, add(low, schedule.keyTiles), keyRuns.tiles());
+    Value high = least(add(low, schedule.keyTiles), keyRuns.tiles());
     return emitKeyBlock(SmallVector<Value>(now), /*rescale=*/true,
                         [&](ArrayRef<Value> carried, RunBody body) {
                           return keyRuns.ofTiles(low, high, carried, body);
@@ -473,7 +468,7 @@ Value Attention::hideLater(Value score, Value place) {
   Value own = arith::ConstantOp::create(builder, loc, builder.getI32VectorAttr(numbers));
   Value number = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), place);
   Value limit = vector::BroadcastOp::create(builder, loc, type, number);
-  Value sees = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, own, limit);
+  Value sees = is(arith::CmpIPredicate::sge, own, limit);
   return arith::SelectOp::create(builder, loc, sees, score,
                                  splat(-std::numeric_limits<double>::infinity()));
 }

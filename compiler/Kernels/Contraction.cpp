@@ -11,6 +11,7 @@
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/MatrixContraction.h"
 #include "compiler/Kernels/PairedPanels.h"
 #include "compiler/Kernels/PanelPrefetch.h"
@@ -45,10 +46,10 @@ struct Ahead {
   Value turn; ///< of this thread's turns of rows, for its share of the next panel
 };
 
-class Contraction {
+class Contraction : private IndexArithmetic {
 public:
   Contraction(KernelFunction &kernel, linalg::GenericOp generic)
-      : kernel(kernel), builder(kernel.builder), loc(generic.getLoc()), generic(generic),
+      : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
         space(generic.getContext()), point(kernel.pointEmitter(space)) {}
 
   LogicalResult match();
@@ -85,8 +86,9 @@ private:
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
                 const Ahead &ahead);
-  SmallVector<Value, 4> loadSpilled();
-  void storeRow(const Emitted &sums, const Chunk &chunk);
+  void spill(ArrayRef<Value> sums);
+  void addSpilled(MutableArrayRef<Value> sums);
+  void storeRow(ArrayRef<Value> sums, const Chunk &chunk);
   SmallVector<Value> emitSums(int64_t rows, int64_t groups, Value chunkStart, int64_t chunkSize,
                               const Ahead &ahead);
   SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value chunkStart,
@@ -105,10 +107,6 @@ private:
       point.setDim(*roles.row, value);
   }
   Value position(AffineExpr expr) { return point.indexValue(expr); }
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  Value add(Value a, int64_t b) {
-    return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
-  }
   /// Elements between rows of the broadcast operand.
   int64_t rowStride() const {
     return roles.row ? *space.coefficientOf(roles.scalars.position, *roles.row) : 0;
@@ -125,8 +123,6 @@ private:
   }
 
   KernelFunction &kernel;
-  OpBuilder &builder;
-  Location loc;
   linalg::GenericOp generic;
   IndexSpace space;
   PointEmitter point;
@@ -245,9 +241,8 @@ LogicalResult Contraction::chooseSchedule() {
 /// Set `dims` from their joint row-major number.
 void Contraction::setFlat(ArrayRef<unsigned> dims, Value number) {
   for (size_t i = dims.size(); i-- > 1;) {
-    Value size = constant(space.extent(dims[i]));
-    point.setDim(dims[i], arith::RemUIOp::create(builder, loc, number, size));
-    number = arith::DivUIOp::create(builder, loc, number, size);
+    point.setDim(dims[i], remainderOf(number, space.extent(dims[i])));
+    number = dividedBy(number, space.extent(dims[i]));
   }
   if (!dims.empty())
     point.setDim(dims.front(), number);
@@ -296,7 +291,7 @@ void Contraction::emitBatch(Value first, Value end) {
 
 void Contraction::emitPanelBlocks(Value first, Value end) {
   emitLoop(builder, loc, first, end, schedule.panels, {}, [&](Value panel, ValueRange) {
-    Value blockEnd = arith::MinUIOp::create(builder, loc, add(panel, schedule.panels), end);
+    Value blockEnd = least(add(panel, schedule.panels), end);
     int64_t depth = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
     int64_t size = shape.reduced.size() == 1 ? schedule.chunk : depth;
     int64_t outerSteps = count(ArrayRef(shape.reduced).take_front(schedule.outerChunks));
@@ -329,7 +324,7 @@ void Contraction::emitPairs(Value panel, Value panelEnd, const Chunk &chunk) {
     atPanel(number, [&](int64_t lanes) {
       int64_t groups = llvm::divideCeil(lanes, schedule.width);
       point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, lanes});
-      pairs->emitCopy(arith::SubIOp::create(builder, loc, number, panel), chunk.start, chunk.size);
+      pairs->emitCopy(subtract(number, panel), chunk.start, chunk.size);
       point.setLanes(Lanes());
     });
     return SmallVector<Value>();
@@ -352,13 +347,11 @@ void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Va
     setFlat(rowDims, row);
     point.forget();
   };
-  auto finishRow = [&](ArrayRef<Value> sums) {
-    storeRow({SmallVector<Value, 4>(sums), false}, chunk);
-  };
+  auto finishRow = [&](ArrayRef<Value> sums) { storeRow(sums, chunk); };
   // Row by row: a block may go through several outer rows.
   auto byVectors = [&](Value number, Value firstRow, Value rows) {
     emitLoop(builder, loc, constant(0), rows, 1, {}, [&](Value row, ValueRange) {
-      Value flat = arith::AddIOp::create(builder, loc, firstRow, row);
+      Value flat = add(firstRow, row);
       atPanel(number, [&](int64_t lanes) {
         atRow(flat);
         emitTile(/*rows=*/1, llvm::divideCeil(lanes, schedule.width), lanes, chunk, Ahead());
@@ -370,34 +363,24 @@ void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Va
                {atRow, withLanes, finishRow, byVectors});
 }
 
-static Value isEqual(OpBuilder &builder, Location loc, Value value, int64_t expected) {
-  Value other = arith::ConstantIndexOp::create(builder, loc, expected);
-  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, value, other);
-}
-
 /// Moves the point to panel `number`; `body` is emitted for each number of lanes that count.
 void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) {
   int64_t blockLanes = schedule.groups * schedule.width;
   int64_t laneTail = space.extent(roles.lane) % blockLanes;
   Value laneBlock = number;
   if (!roles.outerPanels.empty()) {
-    Value blocks = constant(grid.laneBlocks);
-    laneBlock = grid.laneBlocks == 1
-                    ? constant(0)
-                    : arith::RemUIOp::create(builder, loc, number, blocks).getResult();
-    setFlat(roles.outerPanels,
-            grid.laneBlocks == 1
-                ? number
-                : arith::DivUIOp::create(builder, loc, number, blocks).getResult());
+    bool isOne = grid.laneBlocks == 1;
+    laneBlock = isOne ? constant(0) : remainderOf(number, grid.laneBlocks);
+    setFlat(roles.outerPanels, isOne ? number : dividedBy(number, grid.laneBlocks));
   }
-  point.setDim(roles.lane, arith::MulIOp::create(builder, loc, laneBlock, constant(blockLanes)));
+  point.setDim(roles.lane, times(laneBlock, blockLanes));
   if (laneTail == 0)
     body(blockLanes);
   else if (grid.laneBlocks == 1)
     body(laneTail);
   else
     emitIf(
-        builder, loc, isEqual(builder, loc, laneBlock, grid.laneBlocks - 1),
+        builder, loc, is(arith::CmpIPredicate::eq, laneBlock, constant(grid.laneBlocks - 1)),
         [&] { body(laneTail); }, [&] { body(blockLanes); });
 }
 
@@ -407,26 +390,24 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value row
   emitLoop(builder, loc, rowsLow, rowsHigh, 1, {}, [&](Value rowNumber, ValueRange) {
     Value rowTile = rowNumber;
     if (!roles.outerRows.empty()) {
-      Value tiles = constant(grid.rowTiles);
-      rowTile = arith::RemUIOp::create(builder, loc, rowNumber, tiles);
-      setFlat(roles.outerRows, arith::DivUIOp::create(builder, loc, rowNumber, tiles));
+      rowTile = remainderOf(rowNumber, grid.rowTiles);
+      setFlat(roles.outerRows, dividedBy(rowNumber, grid.rowTiles));
     }
-    Value rowStart = arith::MulIOp::create(builder, loc, rowTile, constant(schedule.rows));
+    Value rowStart = times(rowTile, schedule.rows);
     setRow(rowStart);
     if (strip)
-      strip->emitCopy(
-          rowTile, chunk.start, chunk.size,
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rowNumber, rowsLow));
+      strip->emitCopy(rowTile, chunk.start, chunk.size,
+                      is(arith::CmpIPredicate::eq, rowNumber, rowsLow));
     Ahead ahead;
     if (panelPrefetch)
-      ahead.turn = arith::SubIOp::create(builder, loc, rowNumber, rowsLow);
+      ahead.turn = subtract(rowNumber, rowsLow);
     if (schedule.prefetch)
-      ahead.row = arith::MinUIOp::create(builder, loc, add(rowStart, schedule.rows),
-                                         constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
+      ahead.row = least(add(rowStart, schedule.rows),
+                        constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
     auto panels = [&](int64_t rows) {
       emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
         if (pairs)
-          pairs->enter(arith::SubIOp::create(builder, loc, number, panel), chunk.start);
+          pairs->enter(subtract(number, panel), chunk.start);
         atPanel(number, [&](int64_t lanes) {
           emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunk, ahead);
         });
@@ -437,16 +418,22 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value row
       panels(grid.rowTiles == 1 ? rowCount : schedule.rows);
     else
       emitIf(
-          builder, loc, isEqual(builder, loc, rowTile, grid.rowTiles - 1), [&] { panels(rowTail); },
-          [&] { panels(schedule.rows); });
+          builder, loc, is(arith::CmpIPredicate::eq, rowTile, constant(grid.rowTiles - 1)),
+          [&] { panels(rowTail); }, [&] { panels(schedule.rows); });
     return SmallVector<Value>();
   });
 }
 
-/// Partial sums of earlier chunks wait where a root will be stored.
-SmallVector<Value, 4> Contraction::loadSpilled() {
-  const Buffer &spill = kernel.rootBuffers[spillRoot->number];
-  return point.asVectors(point.load(spill, spillRoot->index));
+/// Partial sums of the chunks so far wait where a root will be stored.
+void Contraction::spill(ArrayRef<Value> sums) {
+  point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index,
+              {SmallVector<Value, 4>(sums), false});
+}
+
+void Contraction::addSpilled(MutableArrayRef<Value> sums) {
+  Emitted earlier = point.load(kernel.rootBuffers[spillRoot->number], spillRoot->index);
+  for (auto [sum, before] : llvm::zip_equal(sums, point.asVectors(earlier)))
+    sum = arith::AddFOp::create(builder, loc, before, sum);
 }
 
 void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
@@ -463,11 +450,7 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Ch
   if (!chunk.first) {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
-      SmallVector<Value, 4> earlier = loadSpilled();
-      for (int64_t group = 0; group < groups; ++group) {
-        Value &sum = accumulators[i * groups + group];
-        sum = arith::AddFOp::create(builder, loc, earlier[group], sum);
-      }
+      addSpilled(MutableArrayRef(accumulators).slice(i * groups, groups));
     }
     setRow(rowStart);
   }
@@ -476,8 +459,7 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Ch
   } else {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
-      Emitted sums{SmallVector<Value, 4>(ArrayRef(accumulators).slice(i * groups, groups)), false};
-      point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index, sums);
+      spill(ArrayRef(accumulators).slice(i * groups, groups));
     }
   }
   setRow(rowStart);
@@ -485,15 +467,14 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Ch
 }
 
 /// Stores the point's row of a chunk's sums: to wait, or through the epilogue.
-void Contraction::storeRow(const Emitted &sums, const Chunk &chunk) {
-  Emitted all = sums;
+void Contraction::storeRow(ArrayRef<Value> sums, const Chunk &chunk) {
+  SmallVector<Value, 4> all(sums);
   if (!chunk.first)
-    for (auto [sum, earlier] : llvm::zip_equal(all.parts, loadSpilled()))
-      sum = arith::AddFOp::create(builder, loc, earlier, sum);
+    addSpilled(all);
   if (chunk.last)
-    storeRoots(all);
+    storeRoots({all, false});
   else
-    point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index, all);
+    spill(all);
 }
 
 SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chunkStart,
@@ -530,7 +511,7 @@ SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chu
       return;
     }
     emitLoop(builder, loc, 0, chunkSize, schedule.summands, {}, [&](Value offset, ValueRange) {
-      addBlock(arith::AddIOp::create(builder, loc, chunkStart, offset), schedule.summands);
+      addBlock(add(chunkStart, offset), schedule.summands);
       return SmallVector<Value>();
     });
   };
@@ -557,19 +538,19 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
   int64_t together = schedule.paired ? 2 : 1;
   auto steps = [&](Value start, int64_t size, ArrayRef<Value> now) {
     int64_t whole = size / together * together;
-    SmallVector<Value> sums = emitLoop(
-        builder, loc, 0, whole, schedule.unroll, now, [&](Value variable, ValueRange carried) {
-          Value base = arith::AddIOp::create(builder, loc, start, variable);
-          SmallVector<Value> sums(carried);
-          for (int64_t step = 0; step < schedule.unroll; ++step) {
-            point.setDim(dim, add(base, step));
-            if (strip)
-              strip->emitPrefetch();
-            if (step % together == 0)
-              sums = emitStep(rows, /*isOddLast=*/false, sums);
-          }
-          return sums;
-        });
+    SmallVector<Value> sums = emitLoop(builder, loc, 0, whole, schedule.unroll, now,
+                                       [&](Value variable, ValueRange carried) {
+                                         Value base = add(start, variable);
+                                         SmallVector<Value> sums(carried);
+                                         for (int64_t step = 0; step < schedule.unroll; ++step) {
+                                           point.setDim(dim, add(base, step));
+                                           if (strip)
+                                             strip->emitPrefetch();
+                                           if (step % together == 0)
+                                             sums = emitStep(rows, /*isOddLast=*/false, sums);
+                                         }
+                                         return sums;
+                                       });
     if (whole == size)
       return sums;
     point.setDim(dim, add(start, whole));
@@ -579,7 +560,7 @@ SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t r
     return steps(chunkStart, chunkSize, accumulators);
   return emitLoop(builder, loc, 0, chunkSize, stepsPerFetch, accumulators,
                   [&](Value variable, ValueRange carried) {
-                    Value start = arith::AddIOp::create(builder, loc, chunkStart, variable);
+                    Value start = add(chunkStart, variable);
                     point.setDim(dim, start);
                     emitFetch(rows, ahead);
                     return steps(start, stepsPerFetch, SmallVector<Value>(carried));
@@ -645,12 +626,12 @@ void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> acc
   for (auto [i, sum] : llvm::enumerate(accumulators))
     vector::StoreOp::create(builder, loc, sum, tile, constant(i * schedule.width));
   emitLoop(builder, loc, 0, rows, 1, {}, [&](Value i, ValueRange) {
-    Value base = arith::MulIOp::create(builder, loc, i, constant(groups * schedule.width));
+    Value base = times(i, groups * schedule.width);
     Emitted sums{{}, false};
     for (int64_t group = 0; group < groups; ++group)
       sums.parts.push_back(
           vector::LoadOp::create(builder, loc, type, tile, add(base, group * schedule.width)));
-    storeAt(arith::AddIOp::create(builder, loc, rowStart, i), sums);
+    storeAt(add(rowStart, i), sums);
     return SmallVector<Value>();
   });
 }

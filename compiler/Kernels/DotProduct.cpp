@@ -6,6 +6,7 @@
 #include "compiler/Kernels/ContractionShape.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/HorizontalSums.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/PairProduct.h"
 #include "compiler/Kernels/SideBySide.h"
 #include "compiler/Kernels/WideLoad.h"
@@ -18,10 +19,10 @@ using namespace weft;
 
 namespace {
 
-class DotProduct {
+class DotProduct : private IndexArithmetic {
 public:
   DotProduct(KernelFunction &kernel, linalg::GenericOp generic)
-      : kernel(kernel), builder(kernel.builder), loc(generic.getLoc()), generic(generic),
+      : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
         space(generic.getContext()), point(kernel.pointEmitter(space)) {}
 
   LogicalResult match();
@@ -51,11 +52,8 @@ private:
   void emitStep(int64_t tileRows, MutableArrayRef<Value> sums);
   void finishRow(Value sums, const Chunk &part);
   Type elementType() { return getElementTypeOrSelf(generic.getResultTypes().front()); }
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
 
   KernelFunction &kernel;
-  OpBuilder &builder;
-  Location loc;
   linalg::GenericOp generic;
   IndexSpace space;
   PointEmitter point;
@@ -173,18 +171,15 @@ void DotProduct::emit(bool serial) {
     partials = kernel.scratch(elementType(), space.extent(*row) * columns);
   auto [low, high] = kernel.share(outerCount * blocks, serial);
   emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
-    Value blockCount = constant(blocks);
-    Value block = arith::RemUIOp::create(builder, loc, number, blockCount);
-    Value rest = arith::DivUIOp::create(builder, loc, number, blockCount);
+    Value block = remainderOf(number, blocks), rest = dividedBy(number, blocks);
     for (size_t i = outer.size(); i-- > 0;) {
-      Value size = constant(space.extent(outer[i]));
-      point.setDim(outer[i],
-                   i == 0 ? rest : arith::RemUIOp::create(builder, loc, rest, size).getResult());
-      rest = arith::DivUIOp::create(builder, loc, rest, size);
+      int64_t size = space.extent(outer[i]);
+      point.setDim(outer[i], i == 0 ? rest : remainderOf(rest, size));
+      rest = dividedBy(rest, size);
     }
     // The last block moves back over the one before: its columns are computed twice alike.
-    Value first = arith::MulIOp::create(builder, loc, block, constant(columns));
-    first = arith::MinUIOp::create(builder, loc, first, constant(columnCount - columns));
+    Value first = times(block, columns);
+    first = least(first, constant(columnCount - columns));
     point.setDim(column, first);
     emitChunks();
     return SmallVector<Value>();
@@ -226,7 +221,7 @@ void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
   auto loadAt = [&](const ContractionOperand &operand, Value base, int64_t offset) {
     Value address = base;
     if (offset != 0)
-      address = arith::AddIOp::create(builder, loc, base, constant(offset));
+      address = add(base, constant(offset));
     return loadVector(builder, loc, type, point.getBuffer(operand.memory)->flat, address,
                       point.validMask(0));
   };
@@ -259,8 +254,8 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
   int64_t whole = part.size / stepWidth * stepWidth;
   int64_t together = whole / (stepWidth * chains) * (stepWidth * chains);
   auto at = [&](Value variable, int64_t offset) {
-    Value step = arith::AddIOp::create(builder, loc, part.start, variable);
-    point.setDim(depth, arith::AddIOp::create(builder, loc, step, constant(offset)));
+    Value step = add(part.start, variable);
+    point.setDim(depth, add(step, constant(offset)));
   };
   point.setLanes({static_cast<int64_t>(depth), stepWidth, 1, stepWidth});
   auto steps = [&](int64_t low, int64_t high, int64_t count, ArrayRef<Value> sums) {
@@ -301,7 +296,7 @@ void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
   Value firstRow = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
   for (int64_t i = 0; i < tileRows; ++i) {
     if (row)
-      point.setDim(*row, arith::AddIOp::create(builder, loc, firstRow, constant(i)));
+      point.setDim(*row, add(firstRow, constant(i)));
     finishRow(horizontalSums(builder, loc, ArrayRef(sums).slice(i * columns, columns)), part);
   }
   if (row)
@@ -314,7 +309,7 @@ void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
 void DotProduct::finishRow(Value sums, const Chunk &part) {
   if (partials) {
     Value number = point.indexValue(getAffineDimExpr(*row, builder.getContext()));
-    Value address = arith::MulIOp::create(builder, loc, number, constant(columns));
+    Value address = times(number, columns);
     if (!part.isFirst) {
       Value before =
           vector::LoadOp::create(builder, loc, cast<VectorType>(sums.getType()), partials, address);

@@ -32,7 +32,7 @@ weft::emitSteps(OpBuilder &builder, Location loc, Value count, int64_t total, in
 SmallVector<Value> weft::onSeeing(const KeyRun &run, int64_t groups, Carried carried,
                                   llvm::function_ref<SmallVector<Value>(Carried)> body) {
   SmallVector<Value> all(carried), seeing;
-  auto sees = [&](size_t i) { return int64_t(i) % groups >= run.firstGroup; };
+  auto sees = [&](int64_t i) { return i % groups >= run.firstGroup; };
   for (auto [i, value] : llvm::enumerate(all))
     if (sees(i))
       seeing.push_back(value);
@@ -46,22 +46,14 @@ SmallVector<Value> weft::onSeeing(const KeyRun &run, int64_t groups, Carried car
 
 KeyRuns::KeyRuns(OpBuilder &builder, Location loc, const AttentionSchedule &schedule,
                  int64_t queries, int64_t keys, Value firstQuery)
-    : builder(builder), loc(loc), schedule(schedule), queries(queries), keys(keys),
+    : IndexArithmetic(builder, loc), schedule(schedule), queries(queries), keys(keys),
       firstQuery(firstQuery) {
   seenByAll = constant(keys);
   tileCount = constant(llvm::divideCeil(keys, schedule.keyTile));
   if (!firstQuery)
     return;
-  seenByAll = arith::MinUIOp::create(builder, loc, firstQuery, seenByAll);
+  seenByAll = least(firstQuery, seenByAll);
   tileCount = arith::CeilDivUIOp::create(builder, loc, seenByAll, constant(schedule.keyTile));
-}
-
-Value KeyRuns::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-
-Value KeyRuns::add(Value value, int64_t offset) {
-  return offset == 0 ? value : arith::AddIOp::create(builder, loc, value, constant(offset));
 }
 
 SmallVector<Value> KeyRuns::ofTiles(Value low, Value high, Carried carried, RunBody body) {
@@ -69,33 +61,30 @@ SmallVector<Value> KeyRuns::ofTiles(Value low, Value high, Carried carried, RunB
   return emitLoop(builder, loc, low, high, 1, carried, [&](Value tile, ValueRange now) {
     KeyRun run{tile, constant(0), size, {}};
     if (firstQuery || keys % schedule.keyTile != 0) {
-      Value start = arith::MulIOp::create(builder, loc, tile, size);
-      Value left = arith::SubIOp::create(builder, loc, seenByAll, start);
-      run.count = arith::MinUIOp::create(builder, loc, left, size);
+      run.count = least(subtract(seenByAll, times(tile, schedule.keyTile)), size);
     }
-    Value number = arith::SubIOp::create(builder, loc, tile, low);
-    run.slot = arith::MulIOp::create(builder, loc, number, size);
+    run.slot = times(subtract(tile, low), schedule.keyTile);
     return body(run, SmallVector<Value>(now));
   });
 }
 
 SmallVector<Value> KeyRuns::ofDiagonal(Value slot, Carried carried, RunBody body) {
   SmallVector<Value> now(carried);
-  bool mayEnd = llvm::alignTo(queries, schedule.lanes()) > keys;
+  bool mayEnd = int64_t(llvm::alignTo(queries, schedule.lanes())) > keys;
   for (int64_t group = 0; group < schedule.groups; ++group) {
     int64_t offset = group * schedule.width;
     Value token = add(firstQuery, offset);
-    Value size = constant(schedule.keyTile), width = constant(schedule.width);
-    KeyRun run{arith::DivUIOp::create(builder, loc, token, size),
-               arith::RemUIOp::create(builder, loc, token, size),
+    Value width = constant(schedule.width);
+    KeyRun run{dividedBy(token, schedule.keyTile),
+               remainderOf(token, schedule.keyTile),
                width,
                add(slot, offset),
                group,
                /*diagonal=*/true};
     if (mayEnd) {
       Value end = arith::MaxUIOp::create(builder, loc, token, constant(keys));
-      Value left = arith::SubIOp::create(builder, loc, end, token);
-      run.count = arith::MinUIOp::create(builder, loc, left, width);
+      Value left = subtract(end, token);
+      run.count = least(left, width);
     }
     now = body(run, now);
   }

@@ -8,6 +8,7 @@
 #define WEFT_COMPILER_KERNELS_KEYRUNS_H
 
 #include "compiler/Kernels/AttentionSchedule.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "mlir/IR/Builders.h"
 
 namespace weft {
@@ -39,7 +40,7 @@ llvm::SmallVector<mlir::Value>
 onSeeing(const KeyRun &run, int64_t groups, Carried carried,
          llvm::function_ref<llvm::SmallVector<mlir::Value>(Carried)> body);
 
-class KeyRuns {
+class KeyRuns : private IndexArithmetic {
 public:
   /// `firstQuery` is the number of the block's first query, null unless the attention is
   /// causal; `queries` of them, rounded up to whole blocks, attend to `keys` keys.
@@ -57,11 +58,6 @@ public:
   llvm::SmallVector<mlir::Value> ofDiagonal(mlir::Value slot, Carried carried, RunBody body);
 
 private:
-  mlir::Value constant(int64_t value);
-  mlir::Value add(mlir::Value value, int64_t offset);
-
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
   const AttentionSchedule &schedule;
   int64_t queries, keys;
   mlir::Value firstQuery, seenByAll, tileCount;

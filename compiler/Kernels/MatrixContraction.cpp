@@ -34,7 +34,7 @@ static int64_t countOf(ArrayRef<unsigned> dims, const IndexSpace &space) {
 MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point, Location loc,
                                      const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                                      int64_t panels, int64_t longestChunk)
-    : point(point), builder(kernel.builder), loc(loc), roles(roles), reduced(reduced),
+    : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), reduced(reduced),
       rowCount(countOf(roles.outerRows, point.space) * point.space.extent(*roles.row)),
       transposes(point.space.coefficientOf(roles.scalars.position, reduced.back()) != 1),
       pieceRows(transposes ? transposedRows
@@ -62,21 +62,6 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
   unit.configure(kernel.stackTile(word, lanesOfVector));
 }
 
-Value MatrixContraction::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-Value MatrixContraction::add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-Value MatrixContraction::add(Value a, int64_t b) { return b == 0 ? a : add(a, constant(b)); }
-Value MatrixContraction::scaled(Value a, int64_t factor) {
-  return arith::MulIOp::create(builder, loc, a, constant(factor));
-}
-Value MatrixContraction::least(Value a, Value b) {
-  return arith::MinUIOp::create(builder, loc, a, b);
-}
-Value MatrixContraction::is(arith::CmpIPredicate predicate, Value a, Value b) {
-  return arith::CmpIOp::create(builder, loc, predicate, a, b);
-}
-
 Value MatrixContraction::parityOf(Value rowBlock) {
   return arith::AndIOp::create(builder, loc, rowBlock, constant(1));
 }
@@ -88,12 +73,12 @@ SmallVector<Value, 2> MatrixContraction::beginWatch() {
 SmallVector<Value, 2> MatrixContraction::loadWatch(Value memory, Value slot) {
   if (!splits())
     return {};
-  return {vector::LoadOp::create(builder, loc, words, memory, scaled(slot, lanesOfVector))};
+  return {vector::LoadOp::create(builder, loc, words, memory, times(slot, lanesOfVector))};
 }
 
 void MatrixContraction::storeWatch(ArrayRef<Value> state, Value memory, Value slot) {
   for (Value each : state)
-    vector::StoreOp::create(builder, loc, each, memory, scaled(slot, lanesOfVector));
+    vector::StoreOp::create(builder, loc, each, memory, times(slot, lanesOfVector));
 }
 
 FloatParts MatrixContraction::splitWatched(Value numbers, MutableArrayRef<Value> state) {
@@ -105,7 +90,7 @@ FloatParts MatrixContraction::splitWatched(Value numbers, MutableArrayRef<Value>
 Value MatrixContraction::unitStepsOf(Value stage) {
   if (chunkSteps % stageSteps == 0)
     return constant(stageSteps);
-  Value left = arith::SubIOp::create(builder, loc, constant(chunkSteps), scaled(stage, stageSteps));
+  Value left = subtract(constant(chunkSteps), times(stage, stageSteps));
   return least(left, constant(stageSteps));
 }
 
@@ -124,15 +109,14 @@ MatrixContraction::Stage MatrixContraction::following(const Stage &stage) {
 Value MatrixContraction::splitOuterSteps(Value unitStep) {
   Value outer = unitStep, inner = unitStep;
   if (reduced.size() > 1) {
-    outer = arith::DivUIOp::create(builder, loc, unitStep, constant(innerSteps));
-    inner = arith::RemUIOp::create(builder, loc, unitStep, constant(innerSteps));
+    outer = dividedBy(unitStep, innerSteps);
+    inner = remainderOf(unitStep, innerSteps);
   }
   for (unsigned dim : llvm::reverse(reduced.drop_back())) {
-    Value size = constant(point.space.extent(dim));
-    point.setDim(dim, arith::RemUIOp::create(builder, loc, outer, size));
-    outer = arith::DivUIOp::create(builder, loc, outer, size);
+    point.setDim(dim, remainderOf(outer, point.space.extent(dim)));
+    outer = dividedBy(outer, point.space.extent(dim));
   }
-  return scaled(inner, unitSteps);
+  return times(inner, unitSteps);
 }
 
 /// One unit step of a block: six products of parts for each pair of registers. `besides` gets the
@@ -199,15 +183,15 @@ void MatrixContraction::multiplyWhileSplitting(Value rowBytes, Value vectorBytes
 void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Value hasNext) {
   int64_t stepBytes = stepWords() * 4;
   Value steps = unitStepsOf(stage.number);
-  Value nextRows = scaled(unitStepsOf(next.number), blockRows);
+  Value nextRows = times(unitStepsOf(next.number), blockRows);
   nextRows = arith::SelectOp::create(builder, loc, hasNext, nextRows, constant(0));
-  Value firstStep = scaled(stage.number, stageSteps);
+  Value firstStep = times(stage.number, stageSteps);
   auto multiply = [&](Value number, Value unitStep) {
-    Value rowBytes = scaled(add(scaled(stage.buffer, stageSteps), unitStep), stepBytes);
+    Value rowBytes = times(add(times(stage.buffer, stageSteps), unitStep), stepBytes);
     Value inPanel = add(firstStep, unitStep);
-    Value vectorBytes = scaled(add(scaled(number, chunkSteps), inPanel), stepBytes);
+    Value vectorBytes = times(add(times(number, chunkSteps), inPanel), stepBytes);
     Value from =
-        scaled(add(arith::MulIOp::create(builder, loc, number, steps), unitStep), pieceRows);
+        times(add(arith::MulIOp::create(builder, loc, number, steps), unitStep), pieceRows);
     emitIf(
         builder, loc, is(arith::CmpIPredicate::ult, from, nextRows),
         [&] { multiplyWhileSplitting(rowBytes, vectorBytes, next, from); },
@@ -225,7 +209,7 @@ void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Val
   });
   // What few panels had no time for.
   emitIf(builder, loc, hasNext, [&] {
-    splitStage(next, scaled(arith::MulIOp::create(builder, loc, block.count, steps), pieceRows));
+    splitStage(next, times(arith::MulIOp::create(builder, loc, block.count, steps), pieceRows));
   });
 }
 
@@ -239,7 +223,7 @@ void MatrixContraction::storeSums(Value number, Value stage) {
                    add(bytes, half * MatrixUnit::rows * sumsStride + group * MatrixUnit::rowBytes),
                    sumsStride);
   };
-  Value panelStart = scaled(number, sumsOfPanel);
+  Value panelStart = times(number, sumsOfPanel);
   Value isFirst = is(arith::CmpIPredicate::eq, stage, constant(0));
   auto join = [&] {
     store(stageSums, constant(0));
@@ -254,12 +238,12 @@ void MatrixContraction::storeSums(Value number, Value stage) {
       return SmallVector<Value>();
     });
   };
-  emitIf(builder, loc, isFirst, [&] { store(sums, scaled(panelStart, 4)); }, join);
+  emitIf(builder, loc, isFirst, [&] { store(sums, times(panelStart, 4)); }, join);
 }
 
 /// Whether the unit has treated a panel's numbers, of a block of rows, as float32.
 Value MatrixContraction::isExact(Value number, Value rowsGood) {
-  Value panelStart = scaled(number, sumsOfPanel);
+  Value panelStart = times(number, sumsOfPanel);
   SmallVector<Value> state = emitLoop(
       builder, loc, 0, sumsOfPanel, blockLanes, results.begin(), [&](Value row, ValueRange now) {
         SmallVector<Value> next(now);
@@ -277,14 +261,14 @@ Value MatrixContraction::isExact(Value number, Value rowsGood) {
 /// float32. bfloat16 is what the unit is made for.
 void MatrixContraction::finish(Value rowBlock) {
   const Surroundings &surroundings = *block.surroundings;
-  Value firstRow = scaled(rowBlock, blockRows);
-  Value left = arith::SubIOp::create(builder, loc, constant(rowCount), firstRow);
+  Value firstRow = times(rowBlock, blockRows);
+  Value left = subtract(constant(rowCount), firstRow);
   Value rows = least(left, constant(blockRows));
   auto store = [&](Value panel, Value number) {
-    Value panelStart = scaled(number, sumsOfPanel);
+    Value panelStart = times(number, sumsOfPanel);
     surroundings.atPanel(panel, [&] {
       emitLoop(builder, loc, constant(0), rows, 1, {}, [&](Value row, ValueRange) {
-        Value start = add(panelStart, scaled(row, blockLanes));
+        Value start = add(panelStart, times(row, blockLanes));
         SmallVector<Value> lanes;
         for (int64_t group : llvm::seq(point.getLanes().groups))
           lanes.push_back(vector::LoadOp::create(builder, loc, floats, sums,
@@ -337,7 +321,7 @@ void MatrixContraction::emit(Value panel, Value panelEnd, Value low, Value high,
   innerSteps = llvm::divideCeil(chunkSize, unitSteps);
   chunkSteps = countOf(reduced.drop_back(), point.space) * innerSteps;
   stages = llvm::divideCeil(chunkSteps, stageSteps);
-  Value count = arith::SubIOp::create(builder, loc, panelEnd, panel);
+  Value count = subtract(panelEnd, panel);
   block = {panel, count, low, high, &surroundings};
   emitIf(builder, loc, is(arith::CmpIPredicate::ult, low, high), [&] {
     splitVectors();

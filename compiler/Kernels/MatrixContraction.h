@@ -9,11 +9,12 @@
 
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/FloatParts.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/MatrixUnit.h"
 
 namespace weft {
 
-class MatrixContraction {
+class MatrixContraction : private IndexArithmetic {
 public:
   static constexpr int64_t blockRows = 32, blockLanes = 32;
   /// Steps of a sum that one product of the unit takes.
@@ -83,12 +84,6 @@ private:
   mlir::Value rowOffsetOf(mlir::Value unitStep, mlir::Value &innerStart);
   mlir::Value unitStepsOf(mlir::Value stage);
 
-  mlir::Value constant(int64_t value);
-  mlir::Value add(mlir::Value a, mlir::Value b);
-  mlir::Value add(mlir::Value a, int64_t b);
-  mlir::Value scaled(mlir::Value a, int64_t factor);
-  mlir::Value least(mlir::Value a, mlir::Value b);
-  mlir::Value is(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
   mlir::Value parityOf(mlir::Value rowBlock);
   /// The state number `slot` of a watch in `memory`; of no use, and empty, for bfloat16.
   llvm::SmallVector<mlir::Value, 2> loadWatch(mlir::Value memory, mlir::Value slot);
@@ -96,8 +91,6 @@ private:
   llvm::SmallVector<mlir::Value, 2> beginWatch();
 
   PointEmitter &point;
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
   const ContractionRoles &roles;
   llvm::ArrayRef<unsigned> reduced;
   int64_t rowCount;

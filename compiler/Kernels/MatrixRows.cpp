@@ -14,7 +14,7 @@ using namespace weft;
 void MatrixContraction::findRows(Value rowBlock) {
   if (transposes)
     return;
-  Value first = scaled(rowBlock, blockRows), start = scaled(parityOf(rowBlock), blockRows);
+  Value first = times(rowBlock, blockRows), start = times(parityOf(rowBlock), blockRows);
   emitLoop(builder, loc, 0, blockRows, 1, {}, [&](Value row, ValueRange) {
     block.surroundings->atRow(least(add(first, row), constant(rowCount - 1)));
     for (unsigned dim : reduced)
@@ -31,7 +31,7 @@ Value MatrixContraction::rowOffsetOf(Value unitStep, Value &innerStart) {
   Value offset = add(chunkStart, innerStart);
   for (unsigned dim : reduced.drop_back()) {
     Value variable = point.indexValue(getAffineDimExpr(dim, builder.getContext()));
-    offset = add(offset, scaled(variable, *point.space.coefficientOf(roles.scalars.position, dim)));
+    offset = add(offset, times(variable, *point.space.coefficientOf(roles.scalars.position, dim)));
   }
   return offset;
 }
@@ -42,13 +42,13 @@ MatrixContraction::RowSplitter::RowSplitter(MatrixContraction &of, const Stage &
       watch(of.loadWatch(of.rowWatch, of.parityOf(rowBlock))) {
   Value unitStep = arith::ShRUIOp::create(builder, loc, from, of.constant(5));
   rowInBlock = arith::AndIOp::create(builder, loc, from, of.constant(blockRows - 1));
-  offset = of.rowOffsetOf(of.add(of.scaled(stage.number, of.stageSteps), unitStep), innerStart);
+  offset = of.rowOffsetOf(of.add(of.times(stage.number, of.stageSteps), unitStep), innerStart);
 
   Value half = arith::ShRUIOp::create(builder, loc, rowInBlock, of.constant(4));
   Value rowInHalf = arith::AndIOp::create(builder, loc, rowInBlock, of.constant(15));
-  target = of.add(of.scaled(stage.buffer, of.stageSteps), unitStep);
-  target = of.add(of.scaled(target, of.parts * 2), half);
-  target = of.add(of.scaled(target, registerWords), of.scaled(rowInHalf, lanesOfVector));
+  target = of.add(of.times(stage.buffer, of.stageSteps), unitStep);
+  target = of.add(of.times(target, of.parts * 2), half);
+  target = of.add(of.times(target, registerWords), of.times(rowInHalf, lanesOfVector));
 }
 
 void MatrixContraction::RowSplitter::store(Value words, int64_t row, int64_t part) {
@@ -66,7 +66,7 @@ class MatrixContraction::ContiguousSplitter : public RowSplitter {
 public:
   ContiguousSplitter(MatrixContraction &of, const Stage &stage, Value from)
       : RowSplitter(of, stage, from),
-        firstStart(of.add(of.scaled(of.parityOf(rowBlock), blockRows), rowInBlock)) {
+        firstStart(of.add(of.times(of.parityOf(rowBlock), blockRows), rowInBlock)) {
     if (of.roles.outerRows.empty())
       ahead = distanceToFollowing(stage);
     if (of.chunkSize % unitSteps == 0)
@@ -102,8 +102,8 @@ private:
     int64_t rowStride = *of.point.space.coefficientOf(of.roles.scalars.position, *of.roles.row);
     Value blocks = arith::SubIOp::create(builder, loc, following.rowBlock, stage.rowBlock);
     Value stages = arith::SubIOp::create(builder, loc, following.number, stage.number);
-    return of.add(of.scaled(blocks, blockRows * rowStride),
-                  of.scaled(stages, of.stageSteps * unitSteps));
+    return of.add(of.times(blocks, blockRows * rowStride),
+                  of.times(stages, of.stageSteps * unitSteps));
   }
 
   Value firstStart, ahead;
@@ -123,7 +123,7 @@ public:
         turn(turn) {
     if (turn == Transpose)
       return;
-    Value row = of.add(of.scaled(rowBlock, blockRows), rowInBlock);
+    Value row = of.add(of.times(rowBlock, blockRows), rowInBlock);
     // A block's second half may begin behind the last row: its sums are not stored.
     if (of.rowCount % MatrixUnit::rows != 0) {
       Value left = arith::SubIOp::create(builder, loc, of.constant(of.rowCount), row);
@@ -136,8 +136,8 @@ public:
     // Every step is a page and a cache line of its own: nobody else fetches them in time.
     Stage ahead = of.following(stage);
     Value stages = arith::SubIOp::create(builder, loc, ahead.number, stage.number);
-    Value aheadStep = of.add(innerStart, of.scaled(stages, of.stageSteps * unitSteps));
-    aheadStart = addressOf(of.add(of.scaled(ahead.rowBlock, blockRows), rowInBlock),
+    Value aheadStep = of.add(innerStart, of.times(stages, of.stageSteps * unitSteps));
+    aheadStart = addressOf(of.add(of.times(ahead.rowBlock, blockRows), rowInBlock),
                            of.add(of.chunkStart, aheadStep));
   }
 
@@ -188,7 +188,7 @@ private:
     bool whole = of.chunkSize % unitSteps == 0;
     if (!whole)
       inChunk = of.least(inner, of.constant(of.chunkSize - 1));
-    Value address = of.add(start, of.scaled(of.add(of.chunkStart, inChunk), stride));
+    Value address = of.add(start, of.times(of.add(of.chunkStart, inChunk), stride));
     Value numbers = loadVector(builder, loc, of.operand, memory, address, mask);
     if (whole)
       return numbers;
@@ -221,7 +221,7 @@ void MatrixContraction::withSplitter(const Stage &stage, Value from,
 
 /// The rows of a stage from number `from` on, if it has them.
 void MatrixContraction::splitStage(const Stage &stage, Value from) {
-  Value end = scaled(unitStepsOf(stage.number), blockRows);
+  Value end = times(unitStepsOf(stage.number), blockRows);
   emitLoop(builder, loc, from, end, pieceRows, {}, [&](Value first, ValueRange) {
     withSplitter(stage, first, [&](RowSplitter &splitter) {
       for (int64_t piece : llvm::seq(pieceRows))

@@ -30,7 +30,7 @@ void MatrixContraction::splitPanel(Value number) {
     if (group >= point.getLanes().groups)
       return zero;
     Value step = whole ? inner : least(inner, last);
-    Value address = add(add(chunkAddress, scaled(step, stride)), group * lanesOfVector);
+    Value address = add(add(chunkAddress, times(step, stride)), group * lanesOfVector);
     // A weight comes from memory: what is split four unit steps from now.
     memref::PrefetchOp::create(builder, loc, memory, add(address, 4 * unitSteps * stride),
                                /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
@@ -44,11 +44,11 @@ void MatrixContraction::splitPanel(Value number) {
     Value innerStart = splitOuterSteps(unitStep);
     point.setDim(reduced.back(), chunkStart);
     Value chunkAddress = point.indexValue(position);
-    Value stepStart = scaled(add(scaled(number, chunkSteps), unitStep), stepWords());
+    Value stepStart = times(add(times(number, chunkSteps), unitStep), stepWords());
     return emitLoop(builder, loc, 0, unitSteps / 2, 1, outer, [&](Value pair, ValueRange now) {
       SmallVector<Value> watch(now);
-      Value even = add(innerStart, scaled(pair, 2));
-      Value target = add(stepStart, scaled(pair, lanesOfVector));
+      Value even = add(innerStart, times(pair, 2));
+      Value target = add(stepStart, times(pair, lanesOfVector));
       for (int64_t group : llvm::seq(2)) {
         Value a = load(chunkAddress, even, group), b = load(chunkAddress, add(even, 1), group);
         FloatParts lower = splitWatched(a, watch), upper = splitWatched(b, watch);

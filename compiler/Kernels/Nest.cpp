@@ -10,7 +10,6 @@
 #include "compiler/Kernels/StoreTarget.h"
 #include "compiler/Kernels/Transposition.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -444,12 +443,8 @@ void Nest::emit(bool serial) {
     }
     Value last = arith::ConstantIndexOp::create(builder, loc, laneBlocks - 1);
     Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, block, last);
-    auto branch = scf::IfOp::create(builder, loc, isLast, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    emitCell(block, tail);
-    builder.setInsertionPointToStart(branch.elseBlock());
-    emitCell(block, laneBlock);
+    emitIf(
+        builder, loc, isLast, [&] { emitCell(block, tail); }, [&] { emitCell(block, laneBlock); });
     return SmallVector<Value>();
   });
 }

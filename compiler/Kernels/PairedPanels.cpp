@@ -27,7 +27,7 @@ bool PairedPanels::suits(const ContractionRoles &roles, const ContractionShape &
 PairedPanels::PairedPanels(KernelFunction &kernel, PointEmitter &point, Location loc,
                            const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                            const ContractionSchedule &schedule)
-    : point(point), builder(kernel.builder), loc(loc), vectors(roles.vectors), reduced(reduced),
+    : IndexArithmetic(kernel.builder, loc), point(point), vectors(roles.vectors), reduced(reduced),
       width(schedule.width), lanes(schedule.width * schedule.groups), half(builder.getBF16Type()) {
   MLIRContext *context = builder.getContext();
   position = getAffineDimExpr(reduced.back(), context) * lanes;
@@ -44,9 +44,9 @@ PairedPanels::PairedPanels(KernelFunction &kernel, PointEmitter &point, Location
 
 void PairedPanels::enter(Value number, Value chunkStart) {
   // The scratch holds the chunk's steps, the point counts those of the whole sum.
-  Value panel = arith::MulIOp::create(builder, loc, number, constant(panelSize));
-  Value before = arith::MulIOp::create(builder, loc, chunkStart, constant(lanes));
-  point.setDim(start, arith::SubIOp::create(builder, loc, panel, before));
+  Value panel = times(number, panelSize);
+  Value before = times(chunkStart, lanes);
+  point.setDim(start, subtract(panel, before));
 }
 
 void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
@@ -61,9 +61,7 @@ void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
                });
       return;
     }
-    auto at = [&](Value variable) {
-      point.setDim(dims.front(), arith::AddIOp::create(builder, loc, chunkStart, variable));
-    };
+    auto at = [&](Value variable) { point.setDim(dims.front(), add(chunkStart, variable)); };
     int64_t even = chunkSize / 2 * 2;
     emitLoop(builder, loc, 0, even, 2, {}, [&](Value variable, ValueRange) {
       at(variable);
@@ -132,12 +130,4 @@ SmallVector<Value> PairedPanels::emitSteps(const TileOperand &scalars, int64_t r
     }
   }
   return sums;
-}
-
-Value PairedPanels::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-
-Value PairedPanels::add(Value a, int64_t b) {
-  return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
 }

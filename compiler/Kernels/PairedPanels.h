@@ -9,12 +9,13 @@
 
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/RegisterTile.h"
 
 namespace weft {
 
 /// Scratch of [panel of the block][outer reduced dims][pair of steps][lane][step of the pair].
-class PairedPanels {
+class PairedPanels : private IndexArithmetic {
 public:
   /// Whether both operands are bf16, summed in `element`, f32, and enough rows go by to be worth
   /// the copy.
@@ -41,14 +42,10 @@ public:
                                            llvm::ArrayRef<mlir::Value> accumulators);
 
 private:
-  mlir::Value constant(int64_t value);
-  mlir::Value add(mlir::Value a, int64_t b);
   void copyStep(bool isOddLast);
   mlir::Value broadcastPair(mlir::Value source, mlir::Value address, bool isOddLast);
 
   PointEmitter &point;
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
   const ContractionOperand &vectors;
   llvm::SmallVector<unsigned> reduced; ///< dims of the space, outermost first
   int64_t width, lanes;                ///< of one vector, of a panel

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/PanelPrefetch.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -44,41 +43,23 @@ int64_t PanelPrefetch::linesPerFetch(const ContractionRoles &roles, const IndexS
 int64_t PanelPrefetch::lineElements() const { return lineBytes / bytesOf(roles.vectors.memory); }
 
 void PanelPrefetch::startTile(Value turn, Value start, int64_t steps) {
-  OpBuilder &builder = point.builder;
-  Location loc = point.loc;
   int64_t allSteps = steps;
   for (unsigned dim : reduced.drop_back()) {
-    point.setDim(dim, arith::ConstantIndexOp::create(builder, loc, 0));
+    point.setDim(dim, constant(0));
     allSteps *= point.space.extent(dim);
   }
   point.setDim(reduced.back(), start);
   panelStart = point.indexValue(roles.vectors.position);
-  int64_t share = allSteps / stepsPerFetch * lines * lineElements();
-  Value before = arith::MulIOp::create(builder, loc, turn,
-                                       arith::ConstantIndexOp::create(builder, loc, share));
-  int64_t size = allSteps * point.space.extent(roles.lane);
-  Value next = arith::AddIOp::create(builder, loc, panelStart,
-                                     arith::ConstantIndexOp::create(builder, loc, size));
-  shareStart = arith::AddIOp::create(builder, loc, next, before);
+  Value before = times(turn, allSteps / stepsPerFetch * lines * lineElements());
+  shareStart = add(add(panelStart, allSteps * point.space.extent(roles.lane)), before);
 }
 
 void PanelPrefetch::emit() {
-  OpBuilder &builder = point.builder;
-  Location loc = point.loc;
-  auto constant = [&](int64_t value) {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  Value address = point.indexValue(roles.vectors.position);
-  Value offset = arith::SubIOp::create(builder, loc, address, panelStart);
-  Value fetches = arith::DivUIOp::create(builder, loc, offset,
-                                         constant(stepsPerFetch * point.space.extent(roles.lane)));
-  Value first = arith::AddIOp::create(
-      builder, loc, shareStart,
-      arith::MulIOp::create(builder, loc, fetches, constant(lines * lineElements())));
+  Value offset = subtract(point.indexValue(roles.vectors.position), panelStart);
+  Value fetches = dividedBy(offset, stepsPerFetch * point.space.extent(roles.lane));
+  Value first = add(shareStart, times(fetches, lines * lineElements()));
   Value memory = point.getBuffer(roles.vectors.memory)->flat;
-  for (int64_t line = 0; line < lines; ++line) {
-    Value target = arith::AddIOp::create(builder, loc, first, constant(line * lineElements()));
-    memref::PrefetchOp::create(builder, loc, memory, target, /*isWrite=*/false,
-                               /*localityHint=*/2, /*isDataCache=*/true);
-  }
+  for (int64_t line = 0; line < lines; ++line)
+    memref::PrefetchOp::create(builder, loc, memory, add(first, line * lineElements()),
+                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
 }

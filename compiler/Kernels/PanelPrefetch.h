@@ -6,10 +6,11 @@
 #define WEFT_COMPILER_KERNELS_PANELPREFETCH_H
 
 #include "compiler/Kernels/ContractionRoles.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 
 namespace weft {
 
-class PanelPrefetch {
+class PanelPrefetch : private IndexArithmetic {
 public:
   /// Steps of the sum between two fetches.
   static constexpr int64_t stepsPerFetch = 16;
@@ -26,7 +27,8 @@ public:
   /// `reduced`: the dims of a chunk.
   PanelPrefetch(PointEmitter &point, const ContractionRoles &roles,
                 llvm::ArrayRef<unsigned> reduced, int64_t lines)
-      : point(point), roles(roles), reduced(reduced), lines(lines) {}
+      : IndexArithmetic(point.builder, point.loc), point(point), roles(roles), reduced(reduced),
+        lines(lines) {}
 
   /// At a tile of the point's panel in turn `turn`, before its sums: of `steps` steps of the
   /// innermost reduced dim from `start` on, and all of the others.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Loads and stores of PointEmitter: contiguous lanes are vectors, lanes that share an
 // element are one scalar, others go one by one; guards become masks.
-#include "compiler/Kernels/PointEmitter.h"
+#include "compiler/Kernels/KernelFunction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -144,10 +143,8 @@ void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const
       memref::StoreOp::create(builder, loc, scalar, buffer.flat, address);
       return;
     }
-    auto branch = scf::IfOp::create(builder, loc, inside, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    memref::StoreOp::create(builder, loc, scalar, buffer.flat, address);
+    emitIf(builder, loc, inside,
+           [&] { memref::StoreOp::create(builder, loc, scalar, buffer.flat, address); });
   };
   if (stride == 0) {
     assert(value.uniform && "lanes would overwrite one another");

@@ -27,7 +27,7 @@ bool ScalarStrip::suits(const ContractionRoles &roles, const ContractionShape &s
 ScalarStrip::ScalarStrip(KernelFunction &kernel, PointEmitter &point, Location loc,
                          const ContractionRoles &roles, const ContractionSchedule &schedule,
                          unsigned step)
-    : point(point), builder(kernel.builder), loc(loc), scalars(roles.scalars), row(*roles.row),
+    : IndexArithmetic(kernel.builder, loc), point(point), scalars(roles.scalars), row(*roles.row),
       step(step), rowCount(point.space.extent(row)), size(schedule.strip), tileRows(schedule.rows),
       width(schedule.width), stepsAtOnce(schedule.paired ? 2 : 1),
       memory(kernel.scratch(getElementTypeOrSelf(scalars.memory.getType()),
@@ -35,18 +35,17 @@ ScalarStrip::ScalarStrip(KernelFunction &kernel, PointEmitter &point, Location l
       firstRow(cast<AffineDimExpr>(point.space.addDim(size * stepsAtOnce)).getPosition()) {}
 
 void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst) {
-  Value tileInStrip = arith::RemUIOp::create(builder, loc, rowTile, constant(size / tileRows));
-  Value firstTile = arith::SubIOp::create(builder, loc, rowTile, tileInStrip);
-  Value start = arith::MulIOp::create(builder, loc, firstTile, constant(tileRows));
-  Value opens =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, tileInStrip, constant(0));
+  Value tileInStrip = remainderOf(rowTile, size / tileRows);
+  Value firstTile = subtract(rowTile, tileInStrip);
+  Value start = times(firstTile, tileRows);
+  Value opens = is(arith::CmpIPredicate::eq, tileInStrip, constant(0));
   Value copies = arith::OrIOp::create(builder, loc, opens, isFirst);
   emitIf(builder, loc, copies, [&] {
     Value tileRow = rowValue();
     int64_t whole = chunkSize / stepsAtOnce * stepsAtOnce;
     auto copy = [&](Value variable, bool isOddLast) {
-      point.setDim(step, arith::AddIOp::create(builder, loc, chunkStart, variable));
-      Value target = arith::MulIOp::create(builder, loc, variable, constant(size));
+      point.setDim(step, add(chunkStart, variable));
+      Value target = times(variable, size);
       copyStep(start, target, isOddLast);
     };
     emitLoop(builder, loc, 0, whole, stepsAtOnce, {}, [&](Value variable, ValueRange) {
@@ -58,10 +57,10 @@ void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, V
     point.setDim(row, tileRow);
   });
   // The strip holds the chunk's steps, the point counts those of the whole sum.
-  Value ahead = arith::MulIOp::create(builder, loc, tileInStrip, constant(tileRows * stepsAtOnce));
-  Value before = arith::MulIOp::create(builder, loc, chunkStart, constant(size));
-  point.setDim(firstRow, arith::SubIOp::create(builder, loc, ahead, before));
-  next = arith::MinUIOp::create(builder, loc, add(start, size), constant(rowCount - 1));
+  Value ahead = times(tileInStrip, tileRows * stepsAtOnce);
+  Value before = times(chunkStart, size);
+  point.setDim(firstRow, subtract(ahead, before));
+  next = least(add(start, size), constant(rowCount - 1));
 }
 
 /// The strip's rows, from `start` on, at the point's step, or at it and the next; the odd last
@@ -102,19 +101,11 @@ Value ScalarStrip::loadRows(VectorType type, Value zero) {
   Value address = point.indexValue(scalars.position);
   if (rowCount % size == 0)
     return vector::LoadOp::create(builder, loc, type, source, address);
-  Value left = arith::SubIOp::create(builder, loc, constant(rowCount), rowValue());
+  Value left = subtract(constant(rowCount), rowValue());
   left = arith::MaxSIOp::create(builder, loc, left, constant(0));
   Value mask = vector::CreateMaskOp::create(builder, loc,
                                             VectorType::get({width}, builder.getI1Type()), left);
   return vector::MaskedLoadOp::create(builder, loc, type, source, address, mask, zero);
-}
-
-Value ScalarStrip::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-
-Value ScalarStrip::add(Value a, int64_t b) {
-  return b == 0 ? a : arith::AddIOp::create(builder, loc, a, constant(b)).getResult();
 }
 
 Value ScalarStrip::rowValue() {

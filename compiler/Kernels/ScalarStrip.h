@@ -7,13 +7,14 @@
 
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/RegisterTile.h"
 
 namespace weft {
 
 /// Scratch of [step of the chunk][row of the strip], or where steps are summed two at a time of
 /// [pair of steps][row of the strip][step of the pair].
-class ScalarStrip {
+class ScalarStrip : private IndexArithmetic {
 public:
   /// Whether the rows of the scalars lie side by side and the steps of their only reduced
   /// dim far apart, so that a strip is a copy of vectors of `element`.
@@ -41,16 +42,12 @@ public:
   int64_t rowStride() const { return stepsAtOnce; }
 
 private:
-  mlir::Value constant(int64_t value);
-  mlir::Value add(mlir::Value a, int64_t b);
   mlir::Value rowValue();
   void copyStep(mlir::Value start, mlir::Value target, bool isOddLast);
   /// One vector of scalars, from the point's row on; zeros behind the last row.
   mlir::Value loadRows(mlir::VectorType type, mlir::Value zero);
 
   PointEmitter &point;
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
   const ContractionOperand &scalars;
   unsigned row, step; ///< dims of the space
   int64_t rowCount, size, tileRows, width, stepsAtOnce;

@@ -7,9 +7,9 @@
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/CombiningKind.h"
 #include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/Reductions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -28,11 +28,11 @@ struct Axis {
   bool isData() const { return indices && !follows; }
 };
 
-class Scatter {
+class Scatter : private IndexArithmetic {
 public:
   Scatter(KernelFunction &kernel, ScatterOp op)
-      : kernel(kernel), builder(kernel.builder), loc(op.getLoc()), op(op), space(op.getContext()),
-        point(kernel.pointEmitter(space)) {}
+      : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
+        space(op.getContext()), point(kernel.pointEmitter(space)) {}
 
   void plan();
   /// Whether one thread is as fast as several.
@@ -55,12 +55,9 @@ private:
   void walkLanes(const Axis &axis, llvm::function_ref<void()> innermost);
 
   bool isLast(const Axis &axis) const { return &axis == &axes.back(); }
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   unsigned variableOf(AffineExpr dim) const { return cast<AffineDimExpr>(dim).getPosition(); }
 
   KernelFunction &kernel;
-  OpBuilder &builder;
-  Location loc;
   ScatterOp op;
   IndexSpace space;
   PointEmitter point;
@@ -190,19 +187,13 @@ void Scatter::walkLanes(const Axis &axis, llvm::function_ref<void()> innermost) 
     return vectors(constant(0), axis.size);
   int64_t pieces = countPieces(axis), tail = axis.size - (pieces - 1) * block;
   emitLoop(builder, loc, lowBlock, highBlock, 1, {}, [&](Value piece, ValueRange) {
-    Value base = arith::MulIOp::create(builder, loc, piece, constant(block));
+    Value base = times(piece, block);
     if (tail == block || pieces == 1) {
       vectors(base, tail);
       return SmallVector<Value>();
     }
-    Value isTail =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, piece, constant(pieces - 1));
-    auto branch = scf::IfOp::create(builder, loc, isTail, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    vectors(base, tail);
-    builder.setInsertionPointToStart(branch.elseBlock());
-    vectors(base, block);
+    Value isTail = is(arith::CmpIPredicate::eq, piece, constant(pieces - 1));
+    emitIf(builder, loc, isTail, [&] { vectors(base, tail); }, [&] { vectors(base, block); });
     return SmallVector<Value>();
   });
 }
@@ -243,23 +234,22 @@ void Scatter::emitUpdate() {
     at = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), at);
     Value offset = at, size = constant(axis.size);
     if (&axis == owned) {
-      offset = arith::SubIOp::create(builder, loc, at, low);
-      size = arith::SubIOp::create(builder, loc, high, low);
+      offset = subtract(at, low);
+      size = subtract(high, low);
     }
-    Value fits = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, offset, size);
+    Value fits = is(arith::CmpIPredicate::ult, offset, size);
     inside = inside ? arith::AndIOp::create(builder, loc, inside, fits).getResult() : fits;
     point.setDim(variableOf(axis.variable), at);
-  }
-  OpBuilder::InsertionGuard guard(builder);
-  if (inside) {
-    auto branch = scf::IfOp::create(builder, loc, inside, /*withElseRegion=*/false);
-    builder.setInsertionPointToStart(branch.thenBlock());
   }
   SmallVector<const Axis *> runs;
   for (const Axis &axis : axes)
     if (axis.isRun())
       runs.push_back(&axis);
-  walk(runs, [&] { combine(); });
+  auto update = [&] { walk(runs, [&] { combine(); }); };
+  if (inside)
+    emitIf(builder, loc, inside, update);
+  else
+    update();
   point.forget();
 }
 
@@ -321,8 +311,8 @@ void Scatter::emit(bool serial) {
   if (isLast(*owned)) {
     lowBlock = low;
     highBlock = high;
-    low = arith::MulIOp::create(builder, loc, lowBlock, constant(block));
-    high = arith::MulIOp::create(builder, loc, highBlock, constant(block));
+    low = times(lowBlock, block);
+    high = times(highBlock, block);
     high = arith::MinSIOp::create(builder, loc, high, constant(owned->size));
   }
   emitCopy();

@@ -9,6 +9,7 @@
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/Reductions.h"
 #include "compiler/Kernels/SortKey.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,11 +25,11 @@ namespace {
 
 enum class Method { List, Candidates, Bytes };
 
-class Sort {
+class Sort : private IndexArithmetic {
 public:
   Sort(KernelFunction &kernel, SortOp op)
-      : kernel(kernel), builder(kernel.builder), loc(op.getLoc()), op(op), space(op.getContext()),
-        point(kernel.pointEmitter(space)) {}
+      : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
+        space(op.getContext()), point(kernel.pointEmitter(space)) {}
 
   void emit(bool serial);
 
@@ -59,7 +60,6 @@ private:
   void store(Value value, Value buffer, Value at) {
     memref::StoreOp::create(builder, loc, value, buffer, at);
   }
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
   Value number(Type type, int64_t value) {
     return arith::ConstantIntOp::create(builder, loc, type, value);
   }
@@ -67,14 +67,9 @@ private:
   Value entryOf(Value key, Value position);
   Value keyOf(Value entry);
   Value positionOf(Value entry);
-  Value add(Value lhs, Value rhs) { return arith::AddIOp::create(builder, loc, lhs, rhs); }
-  Value less(Value lhs, Value rhs) {
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, lhs, rhs);
-  }
+  Value less(Value lhs, Value rhs) { return is(arith::CmpIPredicate::ult, lhs, rhs); }
 
   KernelFunction &kernel;
-  OpBuilder &builder;
-  Location loc;
   SortOp op;
   IndexSpace space;
   PointEmitter point;
@@ -262,10 +257,7 @@ void Sort::insert(Value entry, Value filled) {
 
 void Sort::whereAny(Value mask, llvm::function_ref<void()> body) {
   Value any = vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR, mask);
-  auto branch = scf::IfOp::create(builder, loc, any, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  body();
+  emitIf(builder, loc, any, body);
 }
 
 void Sort::keepBest() {
@@ -321,11 +313,7 @@ void Sort::forBetter(int64_t first, llvm::function_ref<Value()> limit,
 /// `entry`, if it is better than the list's last, in its place.
 void Sort::insertBetter(Value entry) {
   Value last = constant(count - 1);
-  auto branch =
-      scf::IfOp::create(builder, loc, less(entry, load(entries, last)), /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  insert(entry, last);
+  emitIf(builder, loc, less(entry, load(entries, last)), [&] { insert(entry, last); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,14 +337,12 @@ void Sort::gatherCandidates() {
   // A later element of the greatest key is not better than any of the first.
   store(number(keyType, -1), limit, zero);
   auto refined = [&] {
-    Value isFull =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, numberFilled(), most);
-    auto branch = scf::IfOp::create(builder, loc, isFull, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    sortBytes(numberFilled());
-    setNumber(constant(count));
-    store(keyOf(load(entries, last)), limit, zero);
+    Value isFull = is(arith::CmpIPredicate::uge, numberFilled(), most);
+    emitIf(builder, loc, isFull, [&] {
+      sortBytes(numberFilled());
+      setNumber(constant(count));
+      store(keyOf(load(entries, last)), limit, zero);
+    });
   };
   auto limitOfBlock = [&] {
     // What is left over behind the whole blocks has room.

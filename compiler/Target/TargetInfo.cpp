@@ -52,8 +52,6 @@ FeatureSet hostFeatures() {
   for (const auto &entry : sys::getHostCPUFeatures())
     if (entry.second)
       present.insert(entry.first().str());
-  if (present.count("amx-tile") && !systemAllowsMatrixUnit())
-    removePrefixed(present, {"amx"});
   return present;
 }
 
@@ -123,6 +121,8 @@ Expected<TargetInfo> TargetInfo::host(StringRef isa) {
   FeatureSet features = hostFeatures();
   if (Error error = narrow(features, isa))
     return error;
+  if (features.count("amx-tile") && !systemAllowsMatrixUnit())
+    removePrefixed(features, {"amx"});
 
   TargetInfo info;
   info.triple = sys::getProcessTriple();

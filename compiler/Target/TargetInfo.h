@@ -20,7 +20,6 @@ struct TargetInfo {
   int64_t l3Bytes = 32 << 20;
   bool hasMaskedVectors = false; ///< masked loads and stores cost no more than plain ones
   bool hasMatrixUnit = false;    ///< AMX with bfloat16, and the system lets this process use it
-
   bool hasBFloat16 = false; ///< rounds vectors to bfloat16, and sums products of pairs in float32
 
   /// Lanes of one register for elements of `bits` bits.
