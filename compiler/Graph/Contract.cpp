@@ -132,3 +132,33 @@ SmallVector<Type> ConvOp::infer(Adaptor op) {
     shape.push_back(convSlack(op, index) / op.getStrides()[index] + 1);
   return {RankedTensorType::get(shape, input.getElementType())};
 }
+
+LogicalResult WinogradConvOp::check(Adaptor op, ErrorFn error) {
+  RankedTensorType input = tensorType(op.getInput()), weight = tensorType(op.getWeight()),
+                   transformed = tensorType(op.getTransformed());
+  auto isOf = [](RankedTensorType type, ArrayRef<int64_t> shape) {
+    return type.getElementType().isF32() && type.getShape() == shape;
+  };
+  if (!input.getElementType().isF32() || input.getRank() != 4 || weight.getRank() != 4)
+    return error() << "expected input and weight of f32 and rank 4, found " << input << " and "
+                   << weight;
+  int64_t outputs = weight.getDimSize(0), channels = input.getDimSize(1);
+  if (!isOf(weight, {outputs, channels, 3, 3}))
+    return error() << "expected a weight of f32 and (o, " << channels << ", 3, 3), found "
+                   << weight;
+  if (!isOf(transformed, {16, channels, outputs}))
+    return error() << "expected a transformed weight of f32 and (16, " << channels << ", "
+                   << outputs << "), found " << transformed;
+  for (int64_t dim : {2, 3})
+    if (int64_t size = input.getDimSize(dim); size < 4 || size % 2 != 0)
+      return error() << "expected input dim " << dim << " to be even and at least 4, found "
+                     << size;
+  return success();
+}
+
+SmallVector<Type> WinogradConvOp::infer(Adaptor op) {
+  RankedTensorType input = tensorType(op.getInput());
+  SmallVector<int64_t> shape = {input.getDimSize(0), tensorType(op.getWeight()).getDimSize(0),
+                                input.getDimSize(2) - 2, input.getDimSize(3) - 2};
+  return {RankedTensorType::get(shape, input.getElementType())};
+}

@@ -95,5 +95,36 @@ def Weft_ConvOp : Weft_ContractionOp<"conv"> {
     `groups` $groups attr-dict `:` type($input) `,` type($weight) `->` type($result)
   }];
 }
+def Weft_WinogradConvOp : Weft_InferredOp<"winograd_conv"> {
+  let summary = "Cross-correlation with 3x3 windows by Winograd's F(2x2, 3x3)";
+  let description = [{
+    The result that `weft.conv` of input and weight has without padding and with stride 1, where
+    transformed[4 * i + j, c, o] = (G weight[o, c] G^T)[i, j]. For each block of 2x2 pixels, 4x4
+    pixels of the input are transformed, multiplied by the transformed weight, summed over c, and
+    transformed back: 16 multiplications in place of 36. Blocks whose sums are not finite are
+    computed from the weight itself, as differences of infinities would spread. input:
+    (n, c, h, w); transformed: (16, c, o); weight: (o, c, 3, 3); result: (n, o, h - 2, w - 2).
+    f32. Transforms and G: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks,
+    2015, section 4.1.
+
+    * winograd_conv_c1: input, transformed and weight are f32, of rank 4, 3 and 4.
+    * winograd_conv_c2: weight is (o, c, 3, 3) for the c channels of the input.
+    * winograd_conv_c3: transformed is (16, c, o).
+    * winograd_conv_c4: h and w are even and at least 4.
+
+    Created by use-winograd; lowered as a contraction kernel.
+
+    ```mlir
+    %0 = weft.winograd_conv %x, %u, %w : tensor<1x32x16x16xf32>, tensor<16x32x64xf32>,
+      tensor<64x32x3x3xf32> -> tensor<1x64x14x14xf32>
+    ```
+  }];
+  let arguments = (ins Weft_Tensor:$input, Weft_Tensor:$transformed, Weft_Tensor:$weight);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $transformed `,` $weight attr-dict
+    `:` type($input) `,` type($transformed) `,` type($weight) `->` type($result)
+  }];
+}
 
 #endif

@@ -22,7 +22,7 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
     if (!isa<linalg::GenericOp, linalg::FillOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
              tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::PadOp, tensor::EmptyOp,
              tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp, AttentionOp,
-             CumulativeOp, ScatterOp, SortOp>(op))
+             WinogradConvOp, CumulativeOp, ScatterOp, SortOp>(op))
       return op.emitError("no emitter follows '") << op.getName() << "'";
   return success();
 }
@@ -40,7 +40,7 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
   else if (kind == "sort")
     emitters = {emitSort};
   else if (kind == "contraction")
-    emitters = {emitContraction, emitDotProduct, emitNest};
+    emitters = {emitWinograd, emitContraction, emitDotProduct, emitNest};
   else
     emitters = {emitNest};
   for (auto emit : emitters) {

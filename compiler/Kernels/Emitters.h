@@ -11,6 +11,9 @@ namespace weft {
 /// Anything that PointEmitter can follow.
 llvm::LogicalResult emitNest(KernelFunction &kernel);
 
+/// One weft.winograd_conv with its epilogue.
+llvm::LogicalResult emitWinograd(KernelFunction &kernel);
+
 /// Contractions with their epilogue. Fails on shapes that have no register tile.
 llvm::LogicalResult emitContraction(KernelFunction &kernel);
 

@@ -344,6 +344,13 @@ void LayoutChooser::visit(Operation *op) {
         visitLinear(dot, dot.getLhs(), dot.getLhsContract(), dot.getRhs(), dot.getRhsContract());
       })
       .Case([&](ConvOp conv) { visitConv(conv); })
+      .Case([&](WinogradConvOp conv) {
+        WinogradLayouts layouts = chooseWinogradLayouts(conv, lanes);
+        require(conv, 0, layouts.images);
+        require(conv, 1, layouts.transformed);
+        require(conv, 2, layouts.weight);
+        setLayout(conv.getResult(), layouts.images);
+      })
       .Case([&](AttentionOp attention) { visitAttention(attention); })
       .Case<SoftmaxOp, LogSoftmaxOp>([&](auto softmax) {
         visitFirstOperand(op, keepUnlessAlongTile(layoutOf(softmax.getOperand()), [&](int64_t dim) {

@@ -313,6 +313,24 @@ void describe(ConvOp op, StructureBuilder &builder) {
   builder.block(1);
 }
 
+void describe(WinogradConvOp op, StructureBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult(), &input = builder.operand(0),
+               &transformed = builder.operand(1), &weight = builder.operand(2);
+  transformed[0] = builder.loop(shapeOf(op.getTransformed())[0], LoopKind::Reduction);
+  transformed[1] = builder.loop(shapeOf(op.getTransformed())[1], LoopKind::Reduction);
+  transformed[2] = result[1];
+  weight[0] = result[1];
+  weight[1] = transformed[1];
+  input[0] = result[0];
+  input[1] = transformed[1];
+  for (size_t dim : {2, 3}) {
+    weight[dim] = builder.loop(shapeOf(op.getWeight())[dim], LoopKind::Reduction);
+    input[dim] = window(result[dim], weight[dim]);
+  }
+  for (unsigned number = 0; number < 3; ++number)
+    builder.block(number);
+}
+
 void describe(AttentionOp op, StructureBuilder &builder) {
   TensorAccess &result = builder.loopsOfResult();
   size_t rank = result.size();
@@ -397,7 +415,7 @@ std::optional<IterationStructure> weft::getIterationStructure(Operation *op) {
           .Case<ConstantOp, IotaOp>([&](auto) { return builder.loopsOfResult(), true; })
           .Case<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, ReverseOp,
                 GatherOp, ScatterOp, SortOp, ReduceOp, ArgReduceOp, CumulativeOp, ReduceWindowOp,
-                DotGeneralOp, MultiDotOp, ConvOp, AttentionOp>(
+                DotGeneralOp, MultiDotOp, ConvOp, WinogradConvOp, AttentionOp>(
               [&](auto typed) { return describe(typed, builder), true; })
           .Default([&](Operation *other) {
             if (!other->hasTrait<OpTrait::Elementwise>() && !isa<RelayoutOp>(other))

@@ -109,3 +109,10 @@ std::optional<ConvLayouts> weft::chooseConvLayouts(ConvOp conv, int64_t lanes) {
   return ConvLayouts{channelsLast(input), LayoutAttr::get(weight.getContext(), order, 0,
                                                           oneRegisterPadsLess ? lanes : 2 * lanes)};
 }
+
+WinogradLayouts weft::chooseWinogradLayouts(WinogradConvOp conv, int64_t lanes) {
+  MLIRContext *context = conv.getContext();
+  return {channelsLast(conv.getInput().getType()),
+          LayoutAttr::get(context, {2, 0, 1}, 2, 2 * lanes),
+          LayoutAttr::get(context, {0, 2, 3, 1}, 0, 2 * lanes)};
+}

@@ -36,6 +36,15 @@ struct ConvLayouts {
 /// vectors along the last spatial dim, which suits groups of few channels.
 std::optional<ConvLayouts> chooseConvLayouts(ConvOp conv, int64_t lanes);
 
+struct WinogradLayouts {
+  LayoutAttr images; ///< of input and result
+  LayoutAttr transformed, weight;
+};
+
+/// Channels last, and weights in blocks of output channels: (o / block, 16, c, block) and
+/// (o / block, 3, 3, c, block).
+WinogradLayouts chooseWinogradLayouts(WinogradConvOp conv, int64_t lanes);
+
 } // namespace weft
 
 #endif

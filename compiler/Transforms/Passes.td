@@ -126,6 +126,34 @@ def LowerPrecision : Pass<"weft-lower-precision", "::mlir::func::FuncOp"> {
   ];
 }
 
+def UseWinograd : Pass<"weft-use-winograd", "::mlir::func::FuncOp"> {
+  let summary = "Compute convolutions with 3x3 windows by Winograd's F(2x2, 3x3)";
+  let description = [{
+    A `weft.conv` of f32 with 3x3 windows, stride 1 and even result sizes becomes a
+    `weft.pad` and a `weft.winograd_conv`, whose weight is a contraction of the conv's with
+    a constant, for hoist-bind to prepare.
+
+    ```mlir
+    %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] ... -> tensor<1x64x14x14xf32>
+    // becomes
+    %p = weft.pad %x, %zero low [0, 0, 1, 1] high [0, 0, 1, 1] ... -> tensor<1x32x16x16xf32>
+    %d = weft.dot_general %g, %w9 batch [] x [] contract [1] x [2] : tensor<16x9xf32>, ...
+    %u = weft.transpose %d perm [0, 2, 1] : ... -> tensor<16x32x64xf32>
+    %0 = weft.winograd_conv %p, %u, %w : ... -> tensor<1x64x14x14xf32>
+    ```
+
+    Declines groups, dilation, channels that are not whole vectors, weights that are
+    computed from inputs, and images so small that reading 16 numbers for each 9 of the weight
+    costs more than the multiplications saved. docs/decisions/0016-winograd.md has the errors.
+  }];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">
+  ];
+  let statistics = [
+    Statistic<"numConvs", "num-convs", "convolutions that became Winograd's">
+  ];
+}
+
 def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   let summary = "Decide where the elements of every tensor lie";
   let description = [{

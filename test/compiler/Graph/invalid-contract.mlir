@@ -129,3 +129,35 @@ func.func @dot_general_kept(%a: tensor<4x8xf32>) {
   %0 = weft.dot_general %a, %a batch [] x [] contract [1] x [1] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xbf16>
   return
 }
+
+// -----
+
+func.func @winograd_conv_c1(%x: tensor<1x4x8x8xf64>, %u: tensor<16x4x6xf32>, %w: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{'weft.winograd_conv' op expected input and weight of f32 and rank 4, found 'tensor<1x4x8x8xf64>' and 'tensor<6x4x3x3xf32>'}}
+  %0 = weft.winograd_conv %x, %u, %w : tensor<1x4x8x8xf64>, tensor<16x4x6xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x6x6xf32>
+  return
+}
+
+// -----
+
+func.func @winograd_conv_c2(%x: tensor<1x4x8x8xf32>, %u: tensor<16x4x6xf32>, %w: tensor<6x5x3x3xf32>) {
+  // expected-error @+1 {{'weft.winograd_conv' op expected a weight of f32 and (o, 4, 3, 3), found 'tensor<6x5x3x3xf32>'}}
+  %0 = weft.winograd_conv %x, %u, %w : tensor<1x4x8x8xf32>, tensor<16x4x6xf32>, tensor<6x5x3x3xf32> -> tensor<1x6x6x6xf32>
+  return
+}
+
+// -----
+
+func.func @winograd_conv_c3(%x: tensor<1x4x8x8xf32>, %u: tensor<16x6x4xf32>, %w: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{'weft.winograd_conv' op expected a transformed weight of f32 and (16, 4, 6), found 'tensor<16x6x4xf32>'}}
+  %0 = weft.winograd_conv %x, %u, %w : tensor<1x4x8x8xf32>, tensor<16x6x4xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x6x6xf32>
+  return
+}
+
+// -----
+
+func.func @winograd_conv_c4(%x: tensor<1x4x8x9xf32>, %u: tensor<16x4x6xf32>, %w: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{'weft.winograd_conv' op expected input dim 3 to be even and at least 4, found 9}}
+  %0 = weft.winograd_conv %x, %u, %w : tensor<1x4x8x9xf32>, tensor<16x4x6xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x6x7xf32>
+  return
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/Passes.h"
+#include "compiler/Transforms/PreparedValues.h"
+#include "mlir/IR/Builders.h"
+
+namespace weft {
+#define GEN_PASS_DEF_USEWINOGRAD
+#include "compiler/Transforms/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+/// G of F(2, 3): what a window of 3 becomes.
+static constexpr float windowTransform[4][3] = {
+    {1, 0, 0}, {0.5f, 0.5f, 0.5f}, {0.5f, -0.5f, 0.5f}, {0, 0, 1}};
+
+static bool isAll(ArrayRef<int64_t> values, int64_t expected) {
+  return llvm::all_of(values, [&](int64_t value) { return value == expected; });
+}
+
+/// Whether the multiplications saved are more than what the transforms and the longer weight
+/// cost.
+static bool suits(ConvOp conv, int64_t lanes) {
+  // Blocks of 2x2 pixels: fewer leave the weight, which comes from memory, to be waited for.
+  constexpr int64_t leastBlocks = 32, leastChannels = 32;
+  RankedTensorType input = conv.getInput().getType(), weight = conv.getWeight().getType(),
+                   result = conv.getType();
+  if (input.getRank() != 4 || !input.getElementType().isF32() || !result.getElementType().isF32())
+    return false;
+  ArrayRef<int64_t> window = weight.getShape().drop_front(2), size = result.getShape();
+  int64_t outputs = size[1], channels = weight.getDimSize(1);
+  return isAll(window, 3) && isAll(conv.getStrides(), 1) && isAll(conv.getDilations(), 1) &&
+         conv.getGroups() == 1 && size[2] % 2 == 0 && size[3] % 2 == 0 &&
+         size[0] * size[2] * size[3] / 4 >= leastBlocks && channels >= leastChannels &&
+         channels % lanes == 0 && outputs % (2 * lanes) == 0;
+}
+
+static Value paddedInput(OpBuilder &builder, ConvOp conv) {
+  if (isAll(conv.getPadLow(), 0) && isAll(conv.getPadHigh(), 0))
+    return conv.getInput();
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  auto zero = ConstantOp::create(builder, conv.getLoc(), scalar,
+                                 cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+  SmallVector<int64_t> low{0, 0}, high{0, 0};
+  llvm::append_range(low, conv.getPadLow());
+  llvm::append_range(high, conv.getPadHigh());
+  return PadOp::create(builder, conv.getLoc(), conv.getInput(), zero, low, high);
+}
+
+/// (16, c, o) of a weight (o, c, 3, 3).
+static Value transformedWeight(OpBuilder &builder, ConvOp conv) {
+  Location loc = conv.getLoc();
+  SmallVector<float> products;
+  for (const auto &row : windowTransform)
+    for (const auto &column : windowTransform)
+      for (float a : row)
+        for (float b : column)
+          products.push_back(a * b);
+  auto type = RankedTensorType::get({16, 9}, builder.getF32Type());
+  Value transform = ConstantOp::create(builder, loc, type,
+                                       DenseElementsAttr::get(type, ArrayRef<float>(products)));
+  ArrayRef<int64_t> shape = conv.getWeight().getType().getShape();
+  auto flat = RankedTensorType::get({shape[0], shape[1], 9}, builder.getF32Type());
+  Value windows = ReshapeOp::create(builder, loc, flat, conv.getWeight());
+  ArrayRef<int64_t> none;
+  Value dot = DotGeneralOp::create(builder, loc, transform, windows, none, none,
+                                   ArrayRef<int64_t>{1}, ArrayRef<int64_t>{2});
+  return TransposeOp::create(builder, loc, dot, ArrayRef<int64_t>{0, 2, 1});
+}
+
+namespace {
+
+struct UseWinograd : weft::impl::UseWinogradBase<UseWinograd> {
+  using UseWinogradBase::UseWinogradBase;
+
+  void runOnOperation() override {
+    if (getOperation().isExternal())
+      return;
+    PreparedValues prepared(getOperation());
+    for (ConvOp conv : llvm::to_vector(getOperation().getOps<ConvOp>())) {
+      if (!prepared.contains(conv.getWeight()) || !suits(conv, lanes))
+        continue;
+      OpBuilder builder(conv);
+      Value input = paddedInput(builder, conv), transformed = transformedWeight(builder, conv);
+      Value result =
+          WinogradConvOp::create(builder, conv.getLoc(), input, transformed, conv.getWeight());
+      conv.replaceAllUsesWith(result);
+      conv.erase();
+      ++numConvs;
+    }
+  }
+};
+
+} // namespace
