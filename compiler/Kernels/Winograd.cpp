@@ -387,7 +387,7 @@ void Winograd::sumWindows() {
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vectorType));
   SmallVector<Value> zeros(groups, zero);
   Value firstRow = point.indexValue(row), firstColumn = point.indexValue(column);
-  auto sumChannels = [&](ValueRange before) {
+  auto sumOneWindow = [&](ValueRange before) {
     return emitLoop(builder, loc, 0, channels, 1, before, [&](Value each, ValueRange now) {
       point.setDim(dimOf(channel), each);
       Value scalar =
@@ -409,7 +409,7 @@ void Winograd::sumWindows() {
       point.setDim(dimOf(windowColumn), remainderOf(at, 3));
       point.setDim(dimOf(row), add(pixelRow, dividedBy(at, 3)));
       point.setDim(dimOf(column), add(pixelColumn, remainderOf(at, 3)));
-      return sumChannels(now);
+      return sumOneWindow(now);
     };
     for (auto [group, sum] : llvm::enumerate(emitLoop(builder, loc, 0, 9, 1, zeros, sumAt)))
       vector::StoreOp::create(builder, loc, sum, pixels,

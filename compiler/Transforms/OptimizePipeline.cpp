@@ -21,7 +21,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   if (options.bf16)
     manager.addNestedPass<func::FuncOp>(createLowerPrecision());
   addCleanup(manager);
-  manager.addNestedPass<func::FuncOp>(createUseWinograd(UseWinogradOptions{options.lanes}));
+  manager.addNestedPass<func::FuncOp>(
+      createUseWinograd(UseWinogradOptions{options.lanes, options.l2Bytes}));
   manager.addNestedPass<func::FuncOp>(createChooseLayouts(ChooseLayoutsOptions{options.lanes}));
   manager.addPass(createHoistBind());
   manager.addNestedPass<func::FuncOp>(createDecomposeComposites());

@@ -143,11 +143,12 @@ def UseWinograd : Pass<"weft-use-winograd", "::mlir::func::FuncOp"> {
     ```
 
     Declines groups, dilation, channels that are not whole vectors, weights that are
-    computed from inputs, and images so small that reading 16 numbers for each 9 of the weight
-    costs more than the multiplications saved. docs/decisions/0016-winograd.md has the errors.
+    computed from inputs, and images so small, or so deep for the second-level cache, that
+    reading 16 numbers for each 9 of the weight costs more than the multiplications saved. docs/decisions/0016-winograd.md has the errors.
   }];
   let options = [
-    Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">
+    Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">,
+    Option<"l2Bytes", "l2-bytes", "int64_t", "1 << 20", "size of the second-level cache">
   ];
   let statistics = [
     Statistic<"numConvs", "num-convs", "convolutions that became Winograd's">

@@ -22,18 +22,21 @@ static bool isAll(ArrayRef<int64_t> values, int64_t expected) {
 
 /// Whether the multiplications saved are more than what the transforms and the longer weight
 /// cost.
-static bool suits(ConvOp conv, int64_t lanes) {
-  // Blocks of 2x2 pixels: fewer leave the weight, which comes from memory, to be waited for.
-  constexpr int64_t leastBlocks = 32, leastChannels = 32;
+static bool suits(ConvOp conv, int64_t lanes, int64_t l2Bytes) {
+  // Tiles, that is blocks of 2x2 pixels: fewer leave the weight, which comes from memory once
+  // for each group of tiles in the second-level cache, to be waited for.
+  constexpr int64_t leastTiles = 32, leastInCache = 24, leastChannels = 32;
   RankedTensorType input = conv.getInput().getType(), weight = conv.getWeight().getType(),
                    result = conv.getType();
   if (input.getRank() != 4 || !input.getElementType().isF32() || !result.getElementType().isF32())
     return false;
   ArrayRef<int64_t> window = weight.getShape().drop_front(2), size = result.getShape();
   int64_t outputs = size[1], channels = weight.getDimSize(1);
+  int64_t bytesOfTile = 16 * sizeof(float) * (channels + 2 * lanes);
   return isAll(window, 3) && isAll(conv.getStrides(), 1) && isAll(conv.getDilations(), 1) &&
          conv.getGroups() == 1 && size[2] % 2 == 0 && size[3] % 2 == 0 &&
-         size[0] * size[2] * size[3] / 4 >= leastBlocks && channels >= leastChannels &&
+         size[0] * size[2] * size[3] / 4 >= leastTiles &&
+         l2Bytes / 2 / bytesOfTile >= leastInCache && channels >= leastChannels &&
          channels % lanes == 0 && outputs % (2 * lanes) == 0;
 }
 
@@ -80,7 +83,7 @@ struct UseWinograd : weft::impl::UseWinogradBase<UseWinograd> {
       return;
     PreparedValues prepared(getOperation());
     for (ConvOp conv : llvm::to_vector(getOperation().getOps<ConvOp>())) {
-      if (!prepared.contains(conv.getWeight()) || !suits(conv, lanes))
+      if (!prepared.contains(conv.getWeight()) || !suits(conv, lanes, l2Bytes))
         continue;
       OpBuilder builder(conv);
       Value input = paddedInput(builder, conv), transformed = transformedWeight(builder, conv);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-use-winograd | FileCheck %s
 // RUN: weft-opt %s -split-input-file -weft-use-winograd -weft-choose-layouts -weft-hoist-bind | FileCheck %s --check-prefix=BIND
+// RUN: weft-opt %s -split-input-file -weft-use-winograd=l2-bytes=65536 | FileCheck %s --check-prefix=SMALL
+// SMALL-NOT: weft.winograd_conv
 
 // The weight is transformed by one contraction with a constant, which @bind computes.
 // CHECK-LABEL: func.func @main
