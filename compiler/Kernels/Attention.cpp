@@ -64,6 +64,11 @@ private:
   void emitOutput(ArrayRef<Value> factors, KeyBlock runs);
   void storeResult(ArrayRef<Value> sums);
   void storeRoots(const Emitted &result);
+  bool isOfQueries(AffineExpr expr) const {
+    return llvm::any_of(ArrayRef{queries.tile, queries.inner, lane}, [&](AffineExpr dim) {
+      return isa<AffineDimExpr>(dim) && expr.isFunctionOfDim(dimOf(dim));
+    });
+  }
 
   /// The point is at key `offset` of `run`, with the queries that see it in the lanes.
   void setKey(const KeyRun &run, Value offset);
@@ -585,7 +590,11 @@ void Attention::storeRoots(const Emitted &result) {
     const Buffer &buffer = kernel.rootBuffers[root.number];
     auto value = [&] { return point.emitAt(kernel.roots[root.number], root.index); };
     bool exact = space.rangeOf(queries.token).second < problem.queries;
-    if (exact || root.index == resultIndex)
+    // What is left in lanes that nobody stores may be denormal, and slow to compute with.
+    bool hasPlace = llvm::all_of(root.index, [&](AffineExpr expr) {
+      return !isOfQueries(expr) || llvm::is_contained(resultIndex, expr);
+    });
+    if (exact || hasPlace)
       point.store(buffer, root.index, value());
     else
       point.storeWithin(queries.token, problem.queries, buffer, root.index, value);
