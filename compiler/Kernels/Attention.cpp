@@ -46,7 +46,6 @@ private:
     index.append({token, last});
     return index;
   }
-  std::optional<TileOperand> operandAt(Value tensor, AffineExpr token, AffineExpr feature);
   bool isLinear(AffineExpr expr, ArrayRef<AffineExpr> dims) const;
 
   int64_t slots();
@@ -139,18 +138,6 @@ private:
 
 } // namespace
 
-std::optional<TileOperand> Attention::operandAt(Value tensor, AffineExpr token,
-                                                AffineExpr featureExpr) {
-  Index index;
-  std::tie(tensor, index) = storedAt(tensor, at(token, featureExpr), space);
-  while (auto view = throughView(tensor, index, space))
-    std::tie(tensor, index) = *view;
-  if (tensor.getDefiningOp())
-    return std::nullopt;
-  return TileOperand{point.getBuffer(tensor)->flat,
-                     space.linearize(index, cast<RankedTensorType>(tensor.getType()).getShape())};
-}
-
 bool Attention::isLinear(AffineExpr expr, ArrayRef<AffineExpr> dims) const {
   return llvm::all_of(dims, [&](AffineExpr dim) {
     return !isa<AffineDimExpr>(dim) || space.coefficientOf(expr, dimOf(dim)).has_value();
@@ -206,10 +193,10 @@ LogicalResult Attention::match() {
   feature = space.addDim(problem.features);
   valueFeature = space.addDim(problem.valueFeatures);
 
-  query = operandAt(op.getQuery(), queries.token, feature);
-  key = operandAt(op.getKey(), keys.token, feature);
+  query = storedOperand(point, op.getQuery(), at(queries.token, feature));
+  key = storedOperand(point, op.getKey(), at(keys.token, feature));
   // Values may be tiled otherwise than keys; positions must stay linear in the key's dims.
-  value = operandAt(op.getValue(), keys.token, valueFeature);
+  value = storedOperand(point, op.getValue(), at(keys.token, valueFeature));
   if (!query || !key || !value || !isLinear(key->position, {keys.tile, keys.inner, feature}) ||
       !isLinear(value->position, {keys.tile, keys.inner, valueFeature}))
     return failure();
@@ -224,10 +211,7 @@ LogicalResult Attention::match() {
 
   auto resultType = cast<RankedTensorType>(op.getResult().getType());
   resultIndex = physicalIndex(resultType, at(queries.token, valueFeature), space);
-  Value result = op.getResult();
-  if (op->hasOneUse() && isa<UnrealizedConversionCastOp>(*op->getUsers().begin()))
-    result = op->getUsers().begin()->getResult(0);
-  auto found = epilogueRoots(kernel, result, resultIndex, space);
+  auto found = epilogueRoots(kernel, storedResult(op.getResult()), resultIndex, space);
   if (failed(found) || found->size() != kernel.roots.size())
     return failure();
   roots = *found;
@@ -577,13 +561,11 @@ void Attention::storeResult(ArrayRef<Value> sums) {
 
 /// Lanes behind the last query have no place of their own where dims have been merged.
 void Attention::storeRoots(const Emitted &result) {
-  Value product = op.getResult();
+  Value product = op.getResult(), stored = storedResult(product);
   point.forget();
   point.setOverride(
       [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-        bool here = tensor == product || (tensor.getDefiningOp() &&
-                                          isa<UnrealizedConversionCastOp>(tensor.getDefiningOp()) &&
-                                          tensor.getDefiningOp()->getOperand(0) == product);
+        bool here = tensor == product || tensor == stored;
         return here ? std::optional<Emitted>(result) : std::nullopt;
       });
   for (const EpilogueRoot &root : roots) {
@@ -603,10 +585,10 @@ void Attention::storeRoots(const Emitted &result) {
 }
 
 LogicalResult weft::emitAttention(KernelFunction &kernel) {
-  auto ops = kernel.source.getOps<AttentionOp>();
-  if (std::distance(ops.begin(), ops.end()) != 1)
+  auto op = onlyOp<AttentionOp>(kernel);
+  if (!op)
     return failure();
-  Attention attention(kernel, *ops.begin());
+  Attention attention(kernel, op);
   if (failed(attention.match()))
     return failure();
   attention.emit();

@@ -598,15 +598,7 @@ SmallVector<Value> Contraction::emitStep(int64_t rows, bool isOddLast,
 
 /// Stores every root at the point's row, from the sums there.
 void Contraction::storeRoots(const Emitted &sums) {
-  SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
-  point.setOverride(
-      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-        return llvm::is_contained(products, tensor) ? std::optional<Emitted>(sums) : std::nullopt;
-      });
-  for (const EpilogueRoot &root : roots)
-    point.store(kernel.rootBuffers[root.number], root.index,
-                point.emitAt(kernel.roots[root.number], root.index));
-  point.setOverride(nullptr);
+  weft::storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), sums);
 }
 
 void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {

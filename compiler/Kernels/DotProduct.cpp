@@ -320,17 +320,8 @@ void DotProduct::finishRow(Value sums, const Chunk &part) {
       return;
     }
   }
-  SmallVector<Value, 2> products = unroundedForms(kernel, generic->getResult(0));
   point.setLanes({static_cast<int64_t>(column), columns, 1, columns});
-  Emitted emitted{{sums}, false};
-  point.setOverride([&](PointEmitter &, Value tensor,
-                        ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-    return llvm::is_contained(products, tensor) ? std::optional<Emitted>(emitted) : std::nullopt;
-  });
-  for (const EpilogueRoot &root : roots)
-    point.store(kernel.rootBuffers[root.number], root.index,
-                point.emitAt(kernel.roots[root.number], root.index));
-  point.setOverride(nullptr);
+  storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), {{sums}, false});
 }
 
 LogicalResult weft::emitDotProduct(KernelFunction &kernel) {

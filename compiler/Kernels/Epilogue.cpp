@@ -116,6 +116,18 @@ SmallVector<Value, 2> weft::unroundedForms(KernelFunction &kernel, Value product
   return forms;
 }
 
+void weft::storeRoots(KernelFunction &kernel, PointEmitter &point, ArrayRef<EpilogueRoot> roots,
+                      ArrayRef<Value> products, const Emitted &sums) {
+  point.setOverride(
+      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+        return llvm::is_contained(products, tensor) ? std::optional<Emitted>(sums) : std::nullopt;
+      });
+  for (const EpilogueRoot &root : roots)
+    point.store(kernel.rootBuffers[root.number], root.index,
+                point.emitAt(kernel.roots[root.number], root.index));
+  point.setOverride(nullptr);
+}
+
 bool weft::isTranscendental(Value root, linalg::GenericOp contraction) {
   SmallVector<Value> worklist{root};
   llvm::SmallPtrSet<Operation *, 8> seen;

@@ -23,6 +23,10 @@ epilogueRoots(KernelFunction &kernel, mlir::Value value, const Index &index, Ind
 /// and the store rounds once.
 llvm::SmallVector<mlir::Value, 2> unroundedForms(KernelFunction &kernel, mlir::Value product);
 
+/// Stores `roots` of `kernel` at the point, where each of `products` has the value `sums`.
+void storeRoots(KernelFunction &kernel, PointEmitter &point, llvm::ArrayRef<EpilogueRoot> roots,
+                llvm::ArrayRef<mlir::Value> products, const Emitted &sums);
+
 /// Whether `root` stands on `contraction` through functions of many instructions.
 bool isTranscendental(mlir::Value root, mlir::linalg::GenericOp contraction);
 

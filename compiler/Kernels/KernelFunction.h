@@ -57,6 +57,12 @@ private:
   int64_t scratchBytes = 0;
 };
 
+/// The op of type `OpT` of a kernel's tensor form; null where there is none or another.
+template <typename OpT> OpT onlyOp(KernelFunction &kernel) {
+  auto ops = kernel.source.getOps<OpT>();
+  return llvm::hasSingleElement(ops) ? *ops.begin() : OpT();
+}
+
 using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
 
 /// scf.for from `low` to `high`; the body gets the variable and the carried values.

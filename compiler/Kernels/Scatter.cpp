@@ -321,11 +321,9 @@ void Scatter::emit(bool serial) {
 }
 
 LogicalResult weft::emitScatter(KernelFunction &kernel) {
-  auto ops = kernel.source.getOps<ScatterOp>();
-  if (std::distance(ops.begin(), ops.end()) != 1 || kernel.roots.size() != 1 ||
-      kernel.roots.front() != (*ops.begin()).getResult())
+  auto op = onlyOp<ScatterOp>(kernel);
+  if (!op || kernel.roots.size() != 1 || kernel.roots.front() != op.getResult())
     return failure();
-  ScatterOp op = *ops.begin();
   bool serial = true;
   if (tensorType(op.getOperand()).getNumElements() != 0) {
     Scatter scatter(kernel, op);

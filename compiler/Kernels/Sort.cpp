@@ -413,11 +413,8 @@ void Sort::sortByte(int64_t byte, Value filled, bool ofRow) {
 }
 
 LogicalResult weft::emitSort(KernelFunction &kernel) {
-  auto ops = kernel.source.getOps<SortOp>();
-  if (std::distance(ops.begin(), ops.end()) != 1)
-    return failure();
-  SortOp op = *ops.begin();
-  if (llvm::any_of(kernel.roots, [&](Value root) { return root.getDefiningOp() != op; }))
+  auto op = onlyOp<SortOp>(kernel);
+  if (!op || llvm::any_of(kernel.roots, [&](Value root) { return root.getDefiningOp() != op; }))
     return failure();
   if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
     return failure();

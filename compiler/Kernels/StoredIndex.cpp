@@ -26,3 +26,21 @@ std::pair<Value, Index> weft::storedAt(Value tensor, ArrayRef<AffineExpr> index,
     tensor = cast.getInputs().front();
   return {tensor, physical};
 }
+
+std::optional<TileOperand> weft::storedOperand(PointEmitter &point, Value tensor,
+                                               ArrayRef<AffineExpr> logical) {
+  auto [stored, index] = storedAt(tensor, logical, point.space);
+  while (auto view = throughView(stored, index, point.space))
+    std::tie(stored, index) = *view;
+  if (stored.getDefiningOp())
+    return std::nullopt;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(stored.getType()).getShape();
+  return TileOperand{point.getBuffer(stored)->flat, point.space.linearize(index, shape)};
+}
+
+Value weft::storedResult(Value result) {
+  if (result.hasOneUse())
+    if (auto cast = dyn_cast<UnrealizedConversionCastOp>(*result.user_begin()))
+      return cast.getResult(0);
+  return result;
+}

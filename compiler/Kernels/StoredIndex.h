@@ -4,7 +4,7 @@
 #define WEFT_COMPILER_KERNELS_STOREDINDEX_H
 
 #include "compiler/Graph/Graph.h"
-#include "compiler/Kernels/IndexSpace.h"
+#include "compiler/Kernels/RegisterTile.h"
 
 namespace weft {
 
@@ -16,6 +16,14 @@ Index physicalIndex(mlir::RankedTensorType type, llvm::ArrayRef<mlir::AffineExpr
 /// element `index`.
 std::pair<mlir::Value, Index> storedAt(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index,
                                        const IndexSpace &space);
+
+/// The memory behind `tensor`, an operand of a graph op, and the position in it of the element
+/// `index`, in dims of the point's space; nothing where it does not lie in memory.
+std::optional<TileOperand> storedOperand(PointEmitter &point, mlir::Value tensor,
+                                         llvm::ArrayRef<mlir::AffineExpr> index);
+
+/// The stored tensor that `result` of a graph op becomes, or itself.
+mlir::Value storedResult(mlir::Value result);
 
 } // namespace weft
 

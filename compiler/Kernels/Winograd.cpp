@@ -32,12 +32,6 @@ public:
 private:
   /// 4x4 vectors, or 2x2 of them.
   using Square = SmallVector<SmallVector<Value, 4>, 4>;
-  struct Operand {
-    Value memory;
-    AffineExpr position;
-  };
-
-  std::optional<Operand> operandAt(Value tensor, ArrayRef<AffineExpr> index) const;
   void chooseSchedule();
   void emitGroup(Value number, Value panelLow, Value panelHigh);
   void setPixel(Value tile);
@@ -49,7 +43,6 @@ private:
   void finishTiles(Value firstTile, Value panel);
   Value transformProducts(Value tile);
   void sumWindows();
-  void storeRoots(ArrayRef<Value> sums);
 
   Value addVectors(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b); }
   Value subtractVectors(Value a, Value b) { return arith::SubFOp::create(builder, loc, a, b); }
@@ -77,7 +70,7 @@ private:
   // Loop variables, of pixels those of the input and of the result.
   AffineExpr image, row, column, resultRow, resultColumn, output;
   AffineExpr channel, number, panel, windowRow, windowColumn;
-  Operand input, transformedWeight, weight;
+  TileOperand input, transformedWeight, weight;
   Value product; ///< what the epilogue stands on
 
   int64_t width, groups = 2, rows; ///< of a register tile
@@ -92,19 +85,6 @@ private:
 };
 
 } // namespace
-
-/// Memory and a position that is linear in the dims of `index`.
-std::optional<Winograd::Operand> Winograd::operandAt(Value tensor,
-                                                     ArrayRef<AffineExpr> index) const {
-  Index stored;
-  std::tie(tensor, stored) = storedAt(tensor, index, space);
-  while (auto view = throughView(tensor, stored, space))
-    std::tie(tensor, stored) = *view;
-  if (tensor.getDefiningOp())
-    return std::nullopt;
-  return Operand{point.getBuffer(tensor)->flat,
-                 space.linearize(stored, cast<RankedTensorType>(tensor.getType()).getShape())};
-}
 
 LogicalResult Winograd::match() {
   ArrayRef<int64_t> in = op.getInput().getType().getShape(), out = op.getType().getShape();
@@ -127,9 +107,9 @@ LogicalResult Winograd::match() {
   windowRow = space.addDim(3);
   windowColumn = space.addDim(3);
   AffineExpr lane = space.addDim(lanes()), feature = panel * lanes() + lane;
-  auto read = operandAt(op.getInput(), {image, channel, row, column});
-  auto factor = operandAt(op.getTransformed(), {number, channel, feature});
-  auto window = operandAt(op.getWeight(), {feature, channel, windowRow, windowColumn});
+  auto read = storedOperand(point, op.getInput(), {image, channel, row, column});
+  auto factor = storedOperand(point, op.getTransformed(), {number, channel, feature});
+  auto window = storedOperand(point, op.getWeight(), {feature, channel, windowRow, windowColumn});
   if (!read || !factor || !window || space.coefficientOf(read->position, dimOf(channel)) != 1 ||
       !space.coefficientOf(read->position, dimOf(row)) ||
       !space.coefficientOf(read->position, dimOf(column)) ||
@@ -143,9 +123,7 @@ LogicalResult Winograd::match() {
   weight = *window;
   point.setDim(dimOf(lane), constant(0));
 
-  product = op.getResult();
-  if (op->hasOneUse() && isa<UnrealizedConversionCastOp>(*op->getUsers().begin()))
-    product = op->getUsers().begin()->getResult(0);
+  product = storedResult(op.getResult());
   Index index = physicalIndex(op.getType(), {image, output, resultRow, resultColumn}, space);
   auto found = epilogueRoots(kernel, product, index, space);
   if (failed(found) || found->size() != kernel.roots.size())
@@ -433,11 +411,11 @@ void Winograd::finishTiles(Value firstTile, Value panelNumber) {
       point.setDim(dimOf(resultRow), add(firstRow, dividedBy(pixel, 2)));
       point.setDim(dimOf(resultColumn), add(firstColumn, remainderOf(pixel, 2)));
       point.setLanes({static_cast<int64_t>(dimOf(output)), width, groups, lanes()});
-      SmallVector<Value> sums;
+      Emitted sums{{}, false};
       for (int64_t group = 0; group < groups; ++group)
-        sums.push_back(load(pixels, add(times(pixel, lanes()), group * width)));
+        sums.parts.push_back(load(pixels, add(times(pixel, lanes()), group * width)));
       point.forget();
-      storeRoots(sums);
+      storeRoots(kernel, point, roots, product, sums);
       point.setLanes(Lanes());
       return SmallVector<Value>();
     });
@@ -445,23 +423,11 @@ void Winograd::finishTiles(Value firstTile, Value panelNumber) {
   });
 }
 
-void Winograd::storeRoots(ArrayRef<Value> sums) {
-  Emitted values{SmallVector<Value, 4>(sums), false};
-  point.setOverride(
-      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-        return tensor == product ? std::optional<Emitted>(values) : std::nullopt;
-      });
-  for (const EpilogueRoot &root : roots)
-    point.store(kernel.rootBuffers[root.number], root.index,
-                point.emitAt(kernel.roots[root.number], root.index));
-  point.setOverride(nullptr);
-}
-
 LogicalResult weft::emitWinograd(KernelFunction &kernel) {
-  auto ops = kernel.source.getOps<WinogradConvOp>();
-  if (std::distance(ops.begin(), ops.end()) != 1)
+  auto op = onlyOp<WinogradConvOp>(kernel);
+  if (!op)
     return failure();
-  Winograd winograd(kernel, *ops.begin());
+  Winograd winograd(kernel, op);
   if (failed(winograd.match()))
     return failure();
   winograd.emit();

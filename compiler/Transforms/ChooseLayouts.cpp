@@ -4,6 +4,7 @@
 // static shapes and one block; leaves the rule of layouts in Passes.td established.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/ConvPadding.h"
 #include "compiler/Transforms/LayoutChoices.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/PreparedValues.h"
@@ -128,8 +129,6 @@ private:
   void visitRowMajor(Operation *op);
   void visitReturn(func::ReturnOp exit);
 
-  void movePaddingOut(ConvOp conv);
-
   /// Makes operand `index` of `op` lie in `layout`.
   void require(Operation *op, unsigned index, LayoutAttr layout) {
     op->setOperand(index, inLayout(op->getOperand(index), layout));
@@ -222,38 +221,16 @@ void LayoutChooser::visitDot(DotGeneralOp dot) {
     visitRowMajor(dot);
 }
 
-void LayoutChooser::movePaddingOut(ConvOp conv) {
-  auto isZero = [](int64_t amount) { return amount == 0; };
-  if (llvm::all_of(conv.getPadLow(), isZero) && llvm::all_of(conv.getPadHigh(), isZero))
-    return;
-  builder.setInsertionPoint(conv);
-  RankedTensorType type = conv.getInput().getType();
-  auto scalar = RankedTensorType::get({}, type.getElementType());
-  auto zero = ConstantOp::create(builder, conv.getLoc(), scalar,
-                                 cast<ElementsAttr>(builder.getZeroAttr(scalar)));
-  SmallVector<int64_t> low = {0, 0}, high = {0, 0}, shape(type.getShape());
-  llvm::append_range(low, conv.getPadLow());
-  llvm::append_range(high, conv.getPadHigh());
-  for (auto [size, before, after] : llvm::zip_equal(shape, low, high))
-    size += before + after;
-  auto paddedType = RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
-  conv.getInputMutable().assign(
-      PadOp::create(builder, conv.getLoc(), paddedType, conv.getInput(), zero, low, high));
-  SmallVector<int64_t> none(conv.getPadLow().size(), 0);
-  conv.setPadLow(none);
-  conv.setPadHigh(none);
-}
-
 void LayoutChooser::visitConv(ConvOp conv) {
   std::optional<ConvLayouts> layouts = chooseConvLayouts(conv, lanes);
   if (!layouts) {
     requireRowMajor(conv, 0);
-    movePaddingOut(conv);
+    movePaddingOut(builder, conv);
     return;
   }
   require(conv, 0, layouts->images);
   require(conv, 1, layouts->weight);
-  movePaddingOut(conv);
+  movePaddingOut(builder, conv);
   setLayout(conv.getResult(), layouts->images);
 }
 

@@ -32,7 +32,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>("weft-optimize",
                                             "graph to optimized: simplify, merge matmuls, widen "
-                                            "attention, lower precision, choose layouts, "
-                                            "bind, decompose",
+                                            "attention, lower precision, use Winograd, "
+                                            "choose layouts, bind, decompose",
                                             buildOptimizePipeline);
 }

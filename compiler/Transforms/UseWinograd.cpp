@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/ConvPadding.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/PreparedValues.h"
 #include "mlir/IR/Builders.h"
@@ -40,18 +41,6 @@ static bool suits(ConvOp conv, int64_t lanes, int64_t l2Bytes) {
          channels % lanes == 0 && outputs % (2 * lanes) == 0;
 }
 
-static Value paddedInput(OpBuilder &builder, ConvOp conv) {
-  if (isAll(conv.getPadLow(), 0) && isAll(conv.getPadHigh(), 0))
-    return conv.getInput();
-  auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  auto zero = ConstantOp::create(builder, conv.getLoc(), scalar,
-                                 cast<ElementsAttr>(builder.getZeroAttr(scalar)));
-  SmallVector<int64_t> low{0, 0}, high{0, 0};
-  llvm::append_range(low, conv.getPadLow());
-  llvm::append_range(high, conv.getPadHigh());
-  return PadOp::create(builder, conv.getLoc(), conv.getInput(), zero, low, high);
-}
-
 /// (16, c, o) of a weight (o, c, 3, 3).
 static Value transformedWeight(OpBuilder &builder, ConvOp conv) {
   Location loc = conv.getLoc();
@@ -86,9 +75,10 @@ struct UseWinograd : weft::impl::UseWinogradBase<UseWinograd> {
       if (!prepared.contains(conv.getWeight()) || !suits(conv, lanes, l2Bytes))
         continue;
       OpBuilder builder(conv);
-      Value input = paddedInput(builder, conv), transformed = transformedWeight(builder, conv);
-      Value result =
-          WinogradConvOp::create(builder, conv.getLoc(), input, transformed, conv.getWeight());
+      movePaddingOut(builder, conv);
+      Value transformed = transformedWeight(builder, conv);
+      Value result = WinogradConvOp::create(builder, conv.getLoc(), conv.getInput(), transformed,
+                                            conv.getWeight());
       conv.replaceAllUsesWith(result);
       conv.erase();
       ++numConvs;
