@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention and the layers around it, compiled."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compiled_cases import check
+from torch import nn
+
+FLOATS = [torch.float32, torch.float64, torch.bfloat16]
+
+
+def causal(length):
+    return torch.ones(length, length, dtype=torch.bool).tril()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("length, size", [(1, 8), (5, 16), (17, 64), (33, 30), (130, 64)])
+def test_attention(length, size, dtype):
+    q, k, v = (torch.randn(2, 3, length, size, dtype=dtype) for _ in range(3))
+    keep = torch.ones(2, 1, 1, length, dtype=torch.bool)
+    keep[1, ..., length // 2 + 1 :] = False
+    attend = F.scaled_dot_product_attention
+    functions = [
+        lambda q, k, v, keep, bias: attend(q, k, v),
+        lambda q, k, v, keep, bias: attend(q, k, v, is_causal=True),
+        lambda q, k, v, keep, bias: attend(q, k, v, attn_mask=keep),
+        lambda q, k, v, keep, bias: attend(q, k, v, attn_mask=keep & causal(length)),
+        lambda q, k, v, keep, bias: attend(q, k, v, attn_mask=bias),
+        lambda q, k, v, keep, bias: attend(q, k[:, :, :1], v[:, :, :1], scale=0.2),
+        lambda q, k, v, keep, bias: attend(q[:, :, :1], k, v).transpose(1, 2).flatten(2),
+        lambda q, k, v, keep, bias: attend(q, k[:, :1], v[:, :1], enable_gqa=True),
+        lambda q, k, v, keep, bias: attend(q, k, v[..., :5]),
+        lambda q, k, v, keep, bias: attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)),
+        lambda q, k, v, keep, bias: (q @ k.mT * 0.1).masked_fill(~keep, -1e9).softmax(-1) @ v,
+    ]
+    check(functions, q, k, v, keep, torch.randn(1, 3, length, length, dtype=dtype))
+
+
+@pytest.mark.parametrize("length", [1, 7, 64, 65])
+def test_self_attention_block(length):
+    layer = nn.TransformerEncoderLayer(48, 4, 65, batch_first=True, dropout=0.0)
+    check(layer.train(), torch.randn(2, length, 48))
+    check(layer.double(), torch.randn(1, length, 48).double())
+
+
+def test_cross_attention():
+    layer = nn.TransformerDecoderLayer(32, 4, 33, batch_first=True, dropout=0.0)
+    check(layer.train(), torch.randn(2, 7, 32), torch.randn(2, 19, 32))
