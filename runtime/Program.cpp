@@ -304,7 +304,7 @@ void Program::execute(Entry &entry, std::span<const WeftTensor> arguments,
     call.lastMark = std::chrono::steady_clock::now();
   }
   call.team->run(std::min(getNumThreads(), entry.code.max_threads), Call::share, &call,
-                 entry.patience);
+                 entry.patience, /*callsOthers=*/host != nullptr);
 
   if (call.hostFailure)
     std::rethrow_exception(call.hostFailure);

@@ -56,6 +56,12 @@ private:
   sigset_t before;
 };
 
+/// Who sleeps has to be woken, which takes from 50 microseconds to milliseconds on a virtual
+/// processor: more than most kernels take. Within a call the others are at work, and are waited
+/// for awake, unless threads of another library need the processor; an idle process must leave
+/// it soon.
+constexpr std::chrono::microseconds withinCall{5000}, besideOthers{50}, betweenCalls{1000};
+
 } // namespace
 
 int32_t getNumThreads() {
@@ -92,11 +98,13 @@ ThreadTeam::~ThreadTeam() {
     worker.join();
 }
 
-void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patience) {
+void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patience,
+                     bool callsOthers) {
   if (wanted <= 1 || busy.exchange(true, std::memory_order_acquire))
     return newTask(newData, 0, 1);
   wanted = hire(wanted);
   oversubscribed = wanted > processors;
+  waiting = callsOthers ? besideOthers : withinCall;
   task = newTask;
   data = newData;
   uint32_t before = finished.load();
@@ -104,7 +112,7 @@ void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patie
   started.increment();
   task(data, 0, threads);
   for (uint32_t now; (now = finished.load()) - before != uint32_t(threads - 1);)
-    finished.waitWhile(now, !oversubscribed);
+    finished.waitWhile(now, spinning(waiting));
   busy.store(false, std::memory_order_release);
 }
 
@@ -157,7 +165,7 @@ std::optional<int32_t> ThreadTeam::takeSeat(uint32_t job) {
 void ThreadTeam::barrier() {
   uint32_t now = round.load();
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < threads)
-    return round.waitWhile(now, !oversubscribed);
+    return round.waitWhile(now, spinning(waiting));
   arrived.store(0, std::memory_order_relaxed);
   round.increment();
 }
@@ -179,7 +187,7 @@ int32_t ThreadTeam::hire(int32_t wanted) {
 
 void ThreadTeam::work() {
   for (uint32_t seen = 0;;) {
-    jobs.waitWhile(seen, !oversubscribed);
+    jobs.waitWhile(seen, spinning(betweenCalls));
     seen = jobs.load();
     if (closing)
       return;
@@ -187,7 +195,7 @@ void ThreadTeam::work() {
     if (!number)
       continue;
     // The job has this number of starts behind it: every job starts once, in order.
-    started.waitWhile(seen - 1, !oversubscribed);
+    started.waitWhile(seen - 1, spinning(waiting));
     task(data, *number, threads);
     finished.increment();
   }

@@ -35,8 +35,10 @@ public:
   /// another caller has the team, which is never waited for, when the system gives no
   /// more, or when workers do not come within `patience`: one whose processor another
   /// program keeps (such as PyTorch's own workers, which spin for milliseconds after an
-  /// eager op) must not hold up a call that takes microseconds.
-  void run(int32_t wanted, Task task, void *data, Patience patience = Patience::max());
+  /// eager op) must not hold up a call that takes microseconds. `callsOthers`: the task calls
+  /// libraries with threads of their own, which want the processors of those that wait.
+  void run(int32_t wanted, Task task, void *data, Patience patience = Patience::max(),
+           bool callsOthers = false);
 
   /// Wait until every thread of the running team has come. Only inside a task that was
   /// told of more than one thread.
@@ -48,6 +50,10 @@ public:
   ThreadTeam &operator=(const ThreadTeam &) = delete;
 
 private:
+  using Spin = std::chrono::microseconds;
+
+  /// Not at all in a team larger than the machine.
+  Spin spinning(Spin most) const { return oversubscribed ? Spin(0) : most; }
   void work();
   int32_t hire(int32_t wanted);
   int32_t gather(int32_t wanted, Patience patience);
@@ -63,6 +69,7 @@ private:
   Task task = nullptr;
   void *data = nullptr;
   int32_t threads = 1;
+  Spin waiting{0}; ///< for others of the team, before sleeping
   std::vector<std::thread> workers;
 
   alignas(64) WaitWord jobs;    ///< counts the jobs offered to the workers

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/WaitWord.h"
-#include <chrono>
 #include <climits>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -17,9 +16,9 @@ void relaxProcessor() {
 
 namespace {
 
-bool spinWhile(const std::atomic<uint32_t> &value, uint32_t old) {
+bool spinWhile(const std::atomic<uint32_t> &value, uint32_t old, std::chrono::microseconds most) {
   using Clock = std::chrono::steady_clock;
-  Clock::time_point end = Clock::now() + std::chrono::microseconds(50);
+  Clock::time_point end = Clock::now() + most;
   do {
     for (int i = 0; i < 16; ++i) {
       if (value.load(std::memory_order_acquire) != old)
@@ -38,8 +37,9 @@ void WaitWord::increment() {
     syscall(SYS_futex, &value, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void WaitWord::waitWhile(uint32_t old, bool spin) {
-  if (value.load(std::memory_order_acquire) != old || (spin && spinWhile(value, old)))
+void WaitWord::waitWhile(uint32_t old, std::chrono::microseconds spinning) {
+  if (value.load(std::memory_order_acquire) != old ||
+      (spinning.count() > 0 && spinWhile(value, old, spinning)))
     return;
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   // The kernel compares again, so a change between here and there is not slept through.

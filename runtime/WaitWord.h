@@ -5,6 +5,7 @@
 #define WEFT_RUNTIME_WAITWORD_H
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace weft::rt {
@@ -22,9 +23,8 @@ public:
   /// Add one and wake whoever sleeps. What was written before is seen by those who waited.
   void increment();
 
-  /// Return once the value differs from `old`: spin for at most 50 microseconds, then
-  /// sleep. `spin` false sleeps at once, for teams larger than the machine.
-  void waitWhile(uint32_t old, bool spin = true);
+  /// Return once the value differs from `old`: spin for at most `spinning`, then sleep.
+  void waitWhile(uint32_t old, std::chrono::microseconds spinning);
 
 private:
   std::atomic<uint32_t> value{0};

@@ -4,6 +4,7 @@
 #include "python/bindings/Torch.h"
 #include "runtime/DType.h"
 #include "runtime/Errors.h"
+#include "runtime/StridedCopy.h"
 
 #include <nanobind/nanobind.h>
 
@@ -92,7 +93,7 @@ Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArg
       return Error;
     return Declined;
   }
-  if (!commit(found, tensors))
+  if (!commit(found, tensors, resultViews))
     return Error;
   value = outputs->build(tensors, found);
   return value ? Done : Error;
@@ -246,7 +247,8 @@ void Specialization::record(const rt::Profile &profile) {
       timed[i] = std::min(timed[i], profile.seconds[i]);
 }
 
-bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const {
+bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors,
+                            const std::vector<WeftTensor> &views) const {
   const Torch &torch = Torch::get();
   // What the compiler found to equal an argument or another result is still a tensor of
   // its own to the user.
@@ -265,12 +267,25 @@ bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> 
   for (const Effect &effect : effects)
     if (!torch.copy(sourceTensor(effect.target, found), tensors[effect.result].get()))
       return false;
+  return layOut(tensors, views);
+}
+
+/// Results get the strides that they have in eager mode. Not by PyTorch's copy: its worker would
+/// then spin for milliseconds, on the processor that the next call's worker needs.
+bool Specialization::layOut(std::vector<PyRef> &tensors,
+                            const std::vector<WeftTensor> &views) const {
+  const Torch &torch = Torch::get();
+  const std::vector<rt::TensorSpec> &specs = program->signature().results;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!eagerStrides[i])
       continue;
-    PyRef laidOut = torch.allocate(specs[i].shape, *eagerStrides[i], specs[i].dtype);
-    if (!laidOut || !torch.copy(laidOut.get(), tensors[i].get()))
+    const rt::TensorSpec &spec = specs[i];
+    PyRef laidOut = torch.allocate(spec.shape, *eagerStrides[i], spec.dtype);
+    dlpack::Tensor view;
+    if (!laidOut || !torch.view(laidOut.get(), view))
       return false;
+    rt::stridedCopy(static_cast<char *>(view.data) + view.byteOffset, *eagerStrides[i],
+                    views[i].data, spec.strides, spec.shape, rt::dtypeSize(spec.dtype));
     tensors[i] = std::move(laidOut);
   }
   return true;

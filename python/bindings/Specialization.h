@@ -106,7 +106,9 @@ private:
   bool execute(const std::vector<WeftTensor> &views, const std::vector<WeftTensor> &resultViews,
                rt::Host *torch, std::string &reason, rt::Profile *profile);
   void record(const rt::Profile &profile);
-  bool commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const;
+  bool commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors,
+              const std::vector<WeftTensor> &views) const;
+  bool layOut(std::vector<PyRef> &tensors, const std::vector<WeftTensor> &views) const;
   PyObject *sourceTensor(const Source &source, const std::vector<PyRef> &found) const;
 
   /// Not in use. Calls may nest and overlap; the GIL guards the list.
