@@ -38,12 +38,12 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
     int64_t most = (target.vectorRegisters - 1 - groups) / groups;
     int64_t rows = chooseRows(problem.rowCount, std::min(most, aliased ? mostAliased : mostRows));
     double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
-    // Cycles for one step of k, per useful multiply-add: FMAs against loads at two a cycle.
+    // Time for one step of k, per useful multiply-add: as many FMAs as loads at a time.
     double fmas = double(rows * groups);
-    double loads = (problem.lanewise ? fmas + groups : double(rows + groups)) / 2.0;
+    double loads = problem.lanewise ? fmas + groups : double(rows + groups);
     double latency = fmas < 8 ? 8.0 / fmas : 1.0;
-    double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + 0.02 * loads / fmas +
-                  0.05 * double(problem.rowCount % rows != 0);
+    double tail = problem.rowCount % rows ? std::min(0.05, 0.5 * rows / problem.rowCount) : 0;
+    double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + 0.01 * loads / fmas + tail;
     if (cost < bestCost) {
       bestCost = cost;
       schedule.groups = groups;
@@ -162,7 +162,8 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo
 static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              ContractionSchedule &schedule) {
   constexpr int64_t blockLanes = 32, blockSteps = 32, shortest = 96;
-  if (!target.hasMatrixUnit || problem.matrixParts == 0)
+  bool takes = problem.matrixParts == 1 || (problem.matrixParts > 1 && target.splitsFloat32);
+  if (!target.hasMatrixUnit || !takes)
     return;
   int64_t chunk = chooseChunk(problem, schedule);
   int64_t unitSteps = llvm::divideCeil(chunk, blockSteps),

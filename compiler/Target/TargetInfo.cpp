@@ -18,6 +18,8 @@ namespace {
 
 using FeatureSet = std::set<std::string>; // sorted: the string is part of the cache key
 
+constexpr StringLiteral matrixIsa = "amx";
+
 struct Isa {
   StringRef name;
   SmallVector<StringRef> required;
@@ -27,6 +29,7 @@ struct Isa {
 /// The names that a user may ask for besides "native". The first prefix of what "avx2"
 /// removes is the point; the others are extensions that imply it.
 const Isa isas[] = {
+    {matrixIsa, {"avx512f", "avx512bw", "avx512vl", "amx-tile", "amx-bf16"}, {}},
     {"avx512", {"avx512f", "avx512bw", "avx512vl", "avx512dq"}, {"amx"}},
     {"avx2", {"avx2", "fma"}, {"avx512", "avx10", "amx"}},
 };
@@ -121,13 +124,17 @@ Expected<TargetInfo> TargetInfo::host(StringRef isa) {
   FeatureSet features = hostFeatures();
   if (Error error = narrow(features, isa))
     return error;
-  if (features.count("amx-tile") && !systemAllowsMatrixUnit())
+  if (features.count("amx-tile") && !systemAllowsMatrixUnit()) {
+    if (isa == matrixIsa)
+      return createStringError("isa 'amx': the system does not let this process use the unit");
     removePrefixed(features, {"amx"});
+  }
 
   TargetInfo info;
   info.triple = sys::getProcessTriple();
   info.features = join(map_range(features, [](const std::string &f) { return "+" + f; }), ",");
   describeVectors(info, features);
+  info.splitsFloat32 = isa == matrixIsa;
   info.l1Bytes = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes);
   info.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes);
   info.l3Bytes = cacheBytes(_SC_LEVEL3_CACHE_SIZE, "3", info.l3Bytes);

@@ -20,13 +20,14 @@ struct TargetInfo {
   int64_t l3Bytes = 32 << 20;
   bool hasMaskedVectors = false; ///< masked loads and stores cost no more than plain ones
   bool hasMatrixUnit = false;    ///< AMX with bfloat16, and the system lets this process use it
+  bool splitsFloat32 = false;    ///< float32 in bfloat16 parts on the matrix unit: asked for
   bool hasBFloat16 = false; ///< rounds vectors to bfloat16, and sums products of pairs in float32
 
   /// Lanes of one register for elements of `bits` bits.
   int64_t lanes(unsigned bits) const { return vectorBytes * 8 / bits; }
 
-  /// The machine this runs on, narrowed to `isa`: "native"; "avx512", without a
-  /// matrix unit; "avx2".
+  /// The machine this runs on, narrowed to `isa`: "amx", with float32 on the matrix unit as
+  /// well; "native"; "avx512", without a matrix unit; "avx2".
   /// An unknown name, or one that the machine lacks, is an error that lists the choices.
   static llvm::Expected<TargetInfo> host(llvm::StringRef isa = "native");
 };

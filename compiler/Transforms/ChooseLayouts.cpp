@@ -63,36 +63,67 @@ static LayoutAttr commonLayout(ValueRange values) {
   return common;
 }
 
-/// Whether all linear layers have weights whose packed copies stay in the second-level
-/// cache. Those cost little, and moving tokens into blocks and back a tenth of so small a
-/// contraction. Attention wants the blocks.
-static bool canPackWeights(func::FuncOp function) {
+namespace {
+struct Linear {
+  RankedTensorType tokens;
+  ValueRange weights;
+};
+} // namespace
+
+static SmallVector<Linear> linearsOf(func::FuncOp function) {
+  SmallVector<Linear> linears;
+  for (Operation &op : function.front()) {
+    auto dot = dyn_cast<DotGeneralOp>(op);
+    if (isa<MultiDotOp>(op) || (dot && dot.getLhsBatch().empty()))
+      linears.push_back({tensorType(op.getOperand(0)), op.getOperands().drop_front()});
+  }
+  return linears;
+}
+
+/// Whether so much of blocks of tokens would be padding that weights are rather copied, so that
+/// tokens stay row-major. With fewer tokens, weights are waited for, whatever is computed.
+static bool wouldPadTokens(ArrayRef<Linear> linears, int64_t lanes) {
+  constexpr int64_t fewestTokens = 48;
+  constexpr double mostWork = 1.1;
+  double work = 0, inBlocks = 0;
+  for (const Linear &linear : linears) {
+    int64_t rank = linear.tokens.getRank();
+    if (rank < 2 || linear.tokens.getDimSize(rank - 2) < fewestTokens)
+      continue;
+    double columns = 0;
+    for (Value weight : linear.weights)
+      columns += double(tensorType(weight).getNumElements());
+    double rows = double(linear.tokens.getNumElements()) / double(linear.tokens.getShape().back());
+    work += rows * columns;
+    inBlocks += rows * columns * workInTokenBlocks(linear.tokens, lanes);
+  }
+  return inBlocks > mostWork * work;
+}
+
+/// Whether weights are packed: all of them are small, so that their copies stay in the
+/// second-level cache and cost little, where moving tokens into blocks and back would cost a
+/// tenth of so small a contraction; or the blocks would be padded. Attention wants the blocks.
+static bool choosePacking(func::FuncOp function, int64_t lanes) {
   constexpr int64_t mostBytes = 1 << 20;
   if (!function.getOps<AttentionOp>().empty())
     return false;
   PreparedValues prepared(function);
-  auto isSmallWeight = [&](Value weight) {
-    RankedTensorType type = tensorType(weight);
-    int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
-    return prepared.contains(weight) && bytes <= mostBytes;
+  SmallVector<Linear> linears = linearsOf(function);
+  auto eachWeight = [&](llvm::function_ref<bool(Value)> holds) {
+    return llvm::all_of(linears,
+                        [&](const Linear &linear) { return llvm::all_of(linear.weights, holds); });
   };
-  return llvm::all_of(function.front(), [&](Operation &op) {
-    if (auto dot = dyn_cast<DotGeneralOp>(op))
-      return !dot.getLhsBatch().empty() || isSmallWeight(dot.getRhs());
-    auto dots = dyn_cast<MultiDotOp>(op);
-    return !dots || llvm::all_of(dots.getRhs(), isSmallWeight);
+  bool areSmall = eachWeight([&](Value weight) {
+    RankedTensorType type = tensorType(weight);
+    return type.getNumElements() * type.getElementTypeBitWidth() / 8 <= mostBytes;
   });
+  return eachWeight([&](Value weight) { return prepared.contains(weight); }) &&
+         (areSmall || wouldPadTokens(linears, lanes));
 }
 
 /// Whether one linear layer alone would have to pay for moving tokens into blocks and back.
 static bool hasOneLinear(func::FuncOp function) {
-  if (!function.getOps<AttentionOp>().empty())
-    return false;
-  int64_t count = llvm::count_if(function.front(), [](Operation &op) {
-    auto dot = dyn_cast<DotGeneralOp>(op);
-    return isa<MultiDotOp>(op) || (dot && dot.getLhsBatch().empty());
-  });
-  return count == 1;
+  return function.getOps<AttentionOp>().empty() && linearsOf(function).size() == 1;
 }
 
 namespace {
@@ -101,7 +132,7 @@ class LayoutChooser {
 public:
   LayoutChooser(func::FuncOp function, int64_t lanes)
       : function(function), lanes(lanes), builder(function.getContext()),
-        packsWeights(canPackWeights(function)), isOneLinear(hasOneLinear(function)) {}
+        packsWeights(choosePacking(function, lanes)), isOneLinear(hasOneLinear(function)) {}
 
   /// Returns the number of relayouts inserted.
   int64_t run() {

@@ -46,6 +46,11 @@ LayoutAttr weft::chooseTokenLayout(RankedTensorType type, int64_t lanes) {
   return identityOrder(type.getContext(), rank, rank - 2, block);
 }
 
+double weft::workInTokenBlocks(RankedTensorType type, int64_t lanes) {
+  int64_t tokens = type.getDimSize(type.getRank() - 2);
+  return chooseTokenBlock(tokens, lanes).cost / double(tokens);
+}
+
 LayoutAttr weft::choosePackedLayout(RankedTensorType matrix, int64_t columnDim, int64_t lanes) {
   int64_t block = chooseTokenBlock(matrix.getDimSize(columnDim), lanes).size;
   return LayoutAttr::get(matrix.getContext(), {columnDim, 1 - columnDim}, columnDim, block);

@@ -11,6 +11,9 @@ namespace weft {
 /// tokens do not fill a vector of `lanes`.
 LayoutAttr chooseTokenLayout(mlir::RankedTensorType type, int64_t lanes);
 
+/// Of a contraction of (..., tokens, features) in such blocks, against one without padding.
+double workInTokenBlocks(mlir::RankedTensorType type, int64_t lanes);
+
 /// Whether a linear layer of (..., tokens, features) row-major tokens, alone in its program, is
 /// better computed by dot products along the features: few tokens leave much of a block to
 /// padding, and nothing but this layer would pay for the relayouts.

@@ -20,8 +20,9 @@ from weft.frontend.graph import without_locations
 
 @dataclass(frozen=True)
 class Options:
-    """isa: "native", "avx2" or "avx512"; threads: that schedules are made for. schedule: numbers of
-    contractions' schedules that are fixed, such as "rows=6,groups=4,chunk=768,panels=2".
+    """isa: "native", "avx2", "avx512" or "amx"; threads: that schedules are made for.
+    schedule: numbers of contractions' schedules that are fixed, such as
+    "rows=6,groups=4,chunk=768,panels=2".
     precision: of the operands of float32 contractions, "float32" or "bf16"."""
 
     isa: str = "native"

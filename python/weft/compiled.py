@@ -53,6 +53,8 @@ def compile(
     target: a torch.nn.Module or a function; without it, the result is a decorator.
     isa: "native", or "avx2" or "avx512" to compile for that instruction set, with those of the
     machine's extensions that work on its vectors: "avx512" leaves out matrix units (AMX) alone.
+    "amx" is "native" with float32 on the matrix unit too, as exact bfloat16 parts: faster on a
+    processor that keeps the unit at its full rate, slower on one that throttles it.
     threads: that schedules are made for; by default as many as Weft runs on.
     schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
     "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
@@ -90,8 +92,8 @@ def from_exported_program(
 
 
 def _options(isa: str, threads: int | None, schedule: str, precision: str) -> Options:
-    if isa not in ("native", "avx2", "avx512"):
-        raise errors.ConfigError(f"expected isa native, avx2 or avx512, found {isa!r}")
+    if isa not in ("native", "avx2", "avx512", "amx"):
+        raise errors.ConfigError(f"expected isa native, avx2, avx512 or amx, found {isa!r}")
     if threads is not None and threads < 1:
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
     if precision not in ("float32", "bf16"):

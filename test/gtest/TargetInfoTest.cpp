@@ -44,7 +44,17 @@ TEST(TargetInfo, Avx2LeavesNoAvx512) {
   EXPECT_FALSE(info->hasBFloat16);
 }
 
-TEST(TargetInfo, OnlyNativeHasAMatrixUnit) {
+TEST(TargetInfo, Float32IsSplitWhereAskedFor) {
+  EXPECT_FALSE(TargetInfo::host()->splitsFloat32);
+  std::optional<TargetInfo> info = hostIfPossible("amx");
+  if (!info)
+    GTEST_SKIP() << "this machine lacks AMX";
+  EXPECT_TRUE(info->splitsFloat32);
+  EXPECT_TRUE(info->hasMatrixUnit);
+  EXPECT_EQ(info->features, TargetInfo::host()->features);
+}
+
+TEST(TargetInfo, Avx512LeavesNoMatrixUnit) {
   std::optional<TargetInfo> info = hostIfPossible("avx512");
   if (!info)
     GTEST_SKIP() << "this machine lacks AVX-512";

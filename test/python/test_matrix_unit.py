@@ -3,6 +3,8 @@
 numbers that bfloat16 parts do not hold, and the same bits with any number of threads. On other
 machines the same must hold."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from counting import programs
@@ -10,12 +12,14 @@ from torch.nn.functional import linear
 
 import weft
 
+ISA = "amx" if " amx_bf16 " in Path("/proc/cpuinfo").read_text() else "native"
+
 
 def _compiled(module: torch.nn.Module, *args: torch.Tensor) -> torch.Tensor:
     results = []
     for threads in (1, 2):
         weft.set_num_threads(threads)
-        compiled = weft.compile(module)
+        compiled = weft.compile(module, isa=ISA)
         with torch.no_grad():
             results.append(compiled(*args))
         assert programs(compiled) == 1

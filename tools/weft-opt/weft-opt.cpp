@@ -17,7 +17,8 @@ static cl::opt<std::string> toStage("weft-to", cl::desc("Run the compiler's stag
                                     cl::value_desc("stage"));
 static cl::opt<std::string> fromStage("weft-from", cl::desc("The stage that the input is at"),
                                       cl::value_desc("stage"), cl::init("graph"));
-static cl::opt<std::string> isa("weft-isa", cl::desc("native, avx2 or avx512"), cl::init("native"));
+static cl::opt<std::string> isa("weft-isa", cl::desc("native, avx2, avx512 or amx"),
+                                cl::init("native"));
 static cl::opt<int64_t> threads("weft-threads", cl::desc("Threads to compile for"), cl::init(1));
 static cl::opt<std::string> schedule("weft-schedule",
                                      cl::desc("Fixed numbers of contractions' schedules"));
