@@ -48,7 +48,8 @@ struct WeftContext {
   /* Arguments, then bound tensors, then results, as the signature lists them. Compiled
    * code reads only `data` of each. */
   const WeftTensor *tensors;
-  /* At least the entry's arena_bytes, 64-byte aligned; private to the call. */
+  /* At least the entry's arena_bytes, 64-byte aligned; private to the call. Zeroed before the
+   * first call that uses it; calls leave in it what later ones count on. */
   char *arena;
   /* Every thread of the team waits until all have come. Null when threads == 1. */
   void (*barrier)(WeftContext *context, int32_t thread);

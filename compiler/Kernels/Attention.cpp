@@ -234,11 +234,14 @@ void Attention::emit() {
   if (op.getCausal())
     flops /= 2;
   bool serial = flops < 400'000;
-  auto [low, high] = kernel.share(cells, serial);
-  emitLoop(builder, loc, low, high, 1, {}, [&](Value cell, ValueRange) {
-    setCell(cell);
-    emitQueryBlock();
-    return SmallVector<Value>();
+  constexpr int64_t enoughFlops = 500'000;
+  int64_t least = KernelFunction::piecesOf(cells, flops, enoughFlops);
+  kernel.forEachPart(cells, least, serial, [&](Value low, Value high) {
+    emitLoop(builder, loc, low, high, 1, {}, [&](Value cell, ValueRange) {
+      setCell(cell);
+      emitQueryBlock();
+      return SmallVector<Value>();
+    });
   });
   kernel.setWork(flops, serial);
   kernel.setSchedule({{"rows", schedule.rows},

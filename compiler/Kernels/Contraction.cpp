@@ -13,22 +13,14 @@
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/MatrixContraction.h"
-#include "compiler/Kernels/PairedPanels.h"
-#include "compiler/Kernels/PanelPrefetch.h"
-#include "compiler/Kernels/RegisterTile.h"
-#include "compiler/Kernels/ScalarStrip.h"
 #include "compiler/Kernels/SideBySide.h"
+#include "compiler/Kernels/TileSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
-
-/// A line of float32.
-static constexpr int64_t stepsPerFetch = PanelPrefetch::stepsPerFetch;
 
 namespace {
 
@@ -38,12 +30,6 @@ struct Chunk {
   Value start;
   int64_t size;
   bool first, last; ///< of the sum
-};
-
-/// What tiles fetch while they compute; null where they fetch nothing.
-struct Ahead {
-  Value row;  ///< the first of the next rows
-  Value turn; ///< of this thread's turns of rows, for its share of the next panel
 };
 
 class Contraction : private IndexArithmetic {
@@ -75,11 +61,12 @@ public:
 
 private:
   LogicalResult chooseSchedule();
+  int64_t leastPieces() const;
 
   void emitBatch(Value low, Value high);
   void emitPanelBlocks(Value low, Value high);
   void emitBlock(Value panel, Value panelEnd, const Chunk &chunk);
-  void emitPairs(Value panel, Value panelEnd, const Chunk &chunk);
+  void copyVectors(Value panel, Value panelEnd, const Chunk &chunk);
   void emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
                        const Chunk &chunk);
   void emitRows(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh, const Chunk &chunk);
@@ -89,13 +76,6 @@ private:
   void spill(ArrayRef<Value> sums);
   void addSpilled(MutableArrayRef<Value> sums);
   void storeRow(ArrayRef<Value> sums, const Chunk &chunk);
-  SmallVector<Value> emitSums(int64_t rows, int64_t groups, Value chunkStart, int64_t chunkSize,
-                              const Ahead &ahead);
-  SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value chunkStart,
-                                   int64_t chunkSize, ArrayRef<Value> accumulators,
-                                   const Ahead &ahead);
-  void emitFetch(int64_t rows, const Ahead &ahead);
-  SmallVector<Value> emitStep(int64_t rows, bool isOddLast, ArrayRef<Value> accumulators);
   void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
   void storeRoots(const Emitted &sums);
   void setFlat(ArrayRef<unsigned> dims, Value number);
@@ -107,10 +87,6 @@ private:
       point.setDim(*roles.row, value);
   }
   Value position(AffineExpr expr) { return point.indexValue(expr); }
-  /// Elements between rows of the broadcast operand.
-  int64_t rowStride() const {
-    return roles.row ? *space.coefficientOf(roles.scalars.position, *roles.row) : 0;
-  }
   /// Reduced dims of a chunk.
   ArrayRef<unsigned> chunkDims() const {
     return ArrayRef(shape.reduced).drop_front(schedule.outerChunks);
@@ -134,11 +110,9 @@ private:
   ContractionRoles roles;
   int64_t rowCount = 1;
   ContractionGrid grid;
-  Value low, high; ///< this thread's share of the split
-  std::optional<ScalarStrip> strip;
+  Value low, high; ///< the part of the split that is being computed
+  std::optional<TileSums> tileSums;
   std::optional<MatrixContraction> matrix;
-  std::optional<PairedPanels> pairs;
-  std::optional<PanelPrefetch> panelPrefetch;
   Value tile; ///< of partial sums, or for tileEpilogue
 };
 
@@ -176,7 +150,7 @@ LogicalResult Contraction::chooseSchedule() {
   int64_t scalarBytes = scalarType.getIntOrFloatBitWidth() / 8;
   problem.rowCount = rowCount;
   problem.outerRows = count(roles.outerRows);
-  problem.rowStrideBytes = rowStride() * scalarBytes;
+  problem.rowStrideBytes = roles.rowStride(space) * scalarBytes;
   problem.laneCount = space.extent(roles.lane);
   problem.lanewise = roles.lanesPerScalar > 0;
   problem.outerPanels = count(roles.outerPanels);
@@ -189,7 +163,7 @@ LogicalResult Contraction::chooseSchedule() {
   bool contiguous = !shape.reduced.empty() &&
                     space.coefficientOf(roles.scalars.position, shape.reduced.back()) == 1;
   bool rowsContiguous =
-      roles.row && rowStride() == 1 && roles.outerRows.empty() && shape.reduced.size() == 1;
+      roles.rowStride(space) == 1 && roles.outerRows.empty() && shape.reduced.size() == 1;
   Type vectorType = getElementTypeOrSelf(roles.vectors.memory.getType());
   if (!problem.lanewise && roles.row && (contiguous || rowsContiguous) && element.isF32() &&
       vectorType == scalarType)
@@ -231,7 +205,7 @@ LogicalResult Contraction::chooseSchedule() {
   // Interleaved panels are read once, a block at a time.
   bool readsPanels = !schedule.paired || schedule.panels == 1;
   if (problem.panelsFetched && !schedule.matrixUnit && readsPanels &&
-      schedule.chunk % stepsPerFetch == 0)
+      schedule.chunk % PanelPrefetch::stepsPerFetch == 0)
     schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
         roles, space, schedule.chunk * count(chunkDims().drop_back()),
         grid.split == ContractionGrid::Rows ? grid.rows() / 2 : grid.rows(), kernel.target.l2Bytes);
@@ -249,25 +223,36 @@ void Contraction::setFlat(ArrayRef<unsigned> dims, Value number) {
 }
 
 void Contraction::emit(bool serial) {
-  std::tie(low, high) = kernel.share(grid.pieces(), serial);
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   if (schedule.tileEpilogue || schedule.sumsInBlocks())
     tile = kernel.stackTile(element, schedule.rows * schedule.groups * schedule.width);
-  if (schedule.strip)
-    strip.emplace(kernel, point, loc, roles, schedule, shape.reduced[0]);
-  if (schedule.paired)
-    pairs.emplace(kernel, point, loc, roles, shape.reduced, schedule);
+  tileSums.emplace(kernel, point, loc, roles, chunkDims(), schedule, element, tile);
   if (schedule.matrixUnit)
     matrix.emplace(kernel, point, loc, roles, shape.reduced, schedule.panels, schedule.chunk);
-  if (schedule.panelPrefetch)
-    panelPrefetch.emplace(point, roles, chunkDims(), schedule.panelPrefetch);
-  Value zero = constant(0);
-  if (grid.split == ContractionGrid::Batches)
-    emitBatch(low, high);
-  else
-    emitBatch(zero, constant(grid.batches));
+  kernel.forEachPart(grid.pieces(), leastPieces(), serial, [&](Value first, Value end) {
+    low = first;
+    high = end;
+    if (grid.split == ContractionGrid::Batches)
+      emitBatch(low, high);
+    else
+      emitBatch(constant(0), constant(grid.batches));
+  });
   if (matrix)
     matrix->release();
+}
+
+/// Pieces that a thread may claim at once. What is copied for a share is copied for all of it.
+int64_t Contraction::leastPieces() const {
+  constexpr int64_t enoughFlops = 2'000'000;
+  bool sharesRows = grid.split == ContractionGrid::Rows;
+  if (schedule.matrixUnit || (schedule.paired && sharesRows))
+    return 0;
+  int64_t unit = 1;
+  if (grid.split == ContractionGrid::Panels)
+    unit = schedule.panels;
+  else if (sharesRows && schedule.strip)
+    unit = schedule.strip / schedule.rows;
+  return llvm::alignTo(KernelFunction::piecesOf(grid.pieces(), flops(), enoughFlops), unit);
 }
 
 void Contraction::emitBatch(Value first, Value end) {
@@ -311,20 +296,20 @@ void Contraction::emitBlock(Value panel, Value panelEnd, const Chunk &chunk) {
   bool shared = grid.split == ContractionGrid::Rows;
   Value rowsLow = shared ? low : constant(0);
   Value rowsHigh = shared ? high : constant(grid.piecesOf(ContractionGrid::Rows));
-  if (pairs)
-    emitPairs(panel, panelEnd, chunk);
+  if (tileSums->copiesVectors())
+    copyVectors(panel, panelEnd, chunk);
   if (matrix)
     emitMatrixBlock(panel, panelEnd, rowsLow, rowsHigh, chunk);
   else
     emitRows(panel, panelEnd, rowsLow, rowsHigh, chunk);
 }
 
-void Contraction::emitPairs(Value panel, Value panelEnd, const Chunk &chunk) {
+void Contraction::copyVectors(Value panel, Value panelEnd, const Chunk &chunk) {
   emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
     atPanel(number, [&](int64_t lanes) {
       int64_t groups = llvm::divideCeil(lanes, schedule.width);
       point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, lanes});
-      pairs->emitCopy(subtract(number, panel), chunk.start, chunk.size);
+      tileSums->copyVectors(subtract(number, panel), chunk.start, chunk.size);
       point.setLanes(Lanes());
     });
     return SmallVector<Value>();
@@ -395,19 +380,17 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value row
     }
     Value rowStart = times(rowTile, schedule.rows);
     setRow(rowStart);
-    if (strip)
-      strip->emitCopy(rowTile, chunk.start, chunk.size,
-                      is(arith::CmpIPredicate::eq, rowNumber, rowsLow));
+    tileSums->copyScalars(rowTile, chunk.start, chunk.size,
+                          is(arith::CmpIPredicate::eq, rowNumber, rowsLow));
     Ahead ahead;
-    if (panelPrefetch)
+    if (schedule.panelPrefetch)
       ahead.turn = subtract(rowNumber, rowsLow);
     if (schedule.prefetch)
       ahead.row = least(add(rowStart, schedule.rows),
                         constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
     auto panels = [&](int64_t rows) {
       emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
-        if (pairs)
-          pairs->enter(subtract(number, panel), chunk.start);
+        tileSums->enterPanel(subtract(number, panel), chunk.start);
         atPanel(number, [&](int64_t lanes) {
           emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunk, ahead);
         });
@@ -444,9 +427,7 @@ void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Ch
     setRow(add(rowStart, i));
     point.forget();
   };
-  if (ahead.turn)
-    panelPrefetch->startTile(ahead.turn, chunk.start, chunk.size);
-  SmallVector<Value> accumulators = emitSums(rows, groups, chunk.start, chunk.size, ahead);
+  SmallVector<Value> accumulators = tileSums->emit(rows, groups, chunk.start, chunk.size, ahead);
   if (!chunk.first) {
     for (int64_t i = 0; i < rows; ++i) {
       atRow(i);
@@ -475,125 +456,6 @@ void Contraction::storeRow(ArrayRef<Value> sums, const Chunk &chunk) {
     storeRoots({all, false});
   else
     spill(all);
-}
-
-SmallVector<Value> Contraction::emitSums(int64_t rows, int64_t groups, Value chunkStart,
-                                         int64_t chunkSize, const Ahead &ahead) {
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  auto type = VectorType::get({schedule.width}, element);
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  SmallVector<Value> zeros(rows * groups, zero);
-  ArrayRef<unsigned> dims = chunkDims();
-  int64_t blockDims = std::max<int64_t>(schedule.blockDims - schedule.outerChunks, 0);
-  if (blockDims == 0 && schedule.summands == schedule.chunk)
-    return emitReduction(dims, rows, chunkStart, chunkSize, zeros, ahead);
-  for (int64_t i = 0; i < rows * groups; ++i)
-    vector::StoreOp::create(builder, loc, zero, tile, constant(i * schedule.width));
-  auto partial = [&](int64_t i) -> Value {
-    return vector::LoadOp::create(builder, loc, type, tile, constant(i * schedule.width));
-  };
-  auto addBlock = [&](Value start, int64_t size) {
-    SmallVector<Value> sums =
-        emitReduction(dims.drop_front(blockDims), rows, start, size, zeros, ahead);
-    for (int64_t i = 0; i < rows * groups; ++i) {
-      Value sum = arith::AddFOp::create(builder, loc, partial(i), sums[i]);
-      vector::StoreOp::create(builder, loc, sum, tile, constant(i * schedule.width));
-    }
-  };
-  std::function<void(ArrayRef<unsigned>)> blocks = [&](ArrayRef<unsigned> outer) {
-    if (!outer.empty()) {
-      emitLoop(builder, loc, 0, space.extent(outer.front()), 1, {},
-               [&](Value variable, ValueRange) {
-                 point.setDim(outer.front(), variable);
-                 blocks(outer.drop_front());
-                 return SmallVector<Value>();
-               });
-      return;
-    }
-    emitLoop(builder, loc, 0, chunkSize, schedule.summands, {}, [&](Value offset, ValueRange) {
-      addBlock(add(chunkStart, offset), schedule.summands);
-      return SmallVector<Value>();
-    });
-  };
-  blocks(dims.take_front(blockDims));
-  SmallVector<Value> totals;
-  for (int64_t i = 0; i < rows * groups; ++i)
-    totals.push_back(partial(i));
-  return totals;
-}
-
-SmallVector<Value> Contraction::emitReduction(ArrayRef<unsigned> dims, int64_t rows,
-                                              Value chunkStart, int64_t chunkSize,
-                                              ArrayRef<Value> accumulators, const Ahead &ahead) {
-  if (dims.empty())
-    return emitStep(rows, /*isOddLast=*/false, accumulators);
-  unsigned dim = dims.front();
-  if (dims.size() > 1)
-    return emitLoop(builder, loc, 0, space.extent(dim), 1, accumulators,
-                    [&](Value variable, ValueRange now) {
-                      point.setDim(dim, variable);
-                      return emitReduction(dims.drop_front(), rows, chunkStart, chunkSize,
-                                           SmallVector<Value>(now), ahead);
-                    });
-  int64_t together = schedule.paired ? 2 : 1;
-  auto steps = [&](Value start, int64_t size, ArrayRef<Value> now) {
-    int64_t whole = size / together * together;
-    SmallVector<Value> sums = emitLoop(builder, loc, 0, whole, schedule.unroll, now,
-                                       [&](Value variable, ValueRange carried) {
-                                         Value base = add(start, variable);
-                                         SmallVector<Value> sums(carried);
-                                         for (int64_t step = 0; step < schedule.unroll; ++step) {
-                                           point.setDim(dim, add(base, step));
-                                           if (strip)
-                                             strip->emitPrefetch();
-                                           if (step % together == 0)
-                                             sums = emitStep(rows, /*isOddLast=*/false, sums);
-                                         }
-                                         return sums;
-                                       });
-    if (whole == size)
-      return sums;
-    point.setDim(dim, add(start, whole));
-    return emitStep(rows, /*isOddLast=*/true, sums);
-  };
-  if (!ahead.row && !ahead.turn)
-    return steps(chunkStart, chunkSize, accumulators);
-  return emitLoop(builder, loc, 0, chunkSize, stepsPerFetch, accumulators,
-                  [&](Value variable, ValueRange carried) {
-                    Value start = add(chunkStart, variable);
-                    point.setDim(dim, start);
-                    emitFetch(rows, ahead);
-                    return steps(start, stepsPerFetch, SmallVector<Value>(carried));
-                  });
-}
-
-/// What comes after this tile arrives while it computes: of each of the next rows one line.
-void Contraction::emitFetch(int64_t rows, const Ahead &ahead) {
-  if (ahead.turn)
-    panelPrefetch->emit();
-  if (!ahead.row)
-    return;
-  Value memory = point.getBuffer(roles.scalars.memory)->flat;
-  Value rowStart = currentRow();
-  setRow(ahead.row);
-  Value address = position(roles.scalars.position);
-  for (int64_t i = 0; i < rows; ++i)
-    memref::PrefetchOp::create(builder, loc, memory, ValueRange{add(address, i * rowStride())},
-                               /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
-  setRow(rowStart);
-}
-
-SmallVector<Value> Contraction::emitStep(int64_t rows, bool isOddLast,
-                                         ArrayRef<Value> accumulators) {
-  TileOperand scalars{point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position,
-                      roles.lanesPerScalar, roles.scalarGap};
-  int64_t stride = strip ? strip->rowStride() : rowStride();
-  if (strip)
-    scalars = strip->operand();
-  if (pairs)
-    return pairs->emitSteps(scalars, stride, rows, isOddLast, accumulators);
-  TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
-  return emitTileStep(point, scalars, stride, vectors, rows, accumulators);
 }
 
 /// Stores every root at the point's row, from the sums there.

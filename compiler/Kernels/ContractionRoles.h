@@ -19,6 +19,11 @@ struct ContractionRoles {
   llvm::SmallVector<unsigned> outerPanels; ///< other free dims of `vectors`
   llvm::SmallVector<unsigned> batch;       ///< batch dims but `lane`
 
+  /// Elements between tile rows of the scalars; 0 without rows.
+  int64_t rowStride(const IndexSpace &space) const {
+    return row ? *space.coefficientOf(scalars.position, *row) : 0;
+  }
+
   /// Fails unless one operand is contiguous along the result's innermost dim, or both are
   /// and one has a free dim for tile rows. Vectors have `width` lanes; groups that are
   /// narrower become part of the lane dim of `shape`.

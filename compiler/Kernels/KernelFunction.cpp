@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/KernelFunction.h"
+#include "compiler/Kernels/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace weft;
@@ -11,6 +13,12 @@ using namespace weft;
 static MemRefType memrefOf(Type tensor) {
   auto type = cast<RankedTensorType>(tensor);
   return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+/// Counters of claimed parts: of each set, one for each thread, on a line of its own.
+static MemRefType claimsType(MLIRContext *context, int64_t sets) {
+  constexpr int64_t wordsOfLine = 8;
+  return MemRefType::get({sets, claimants, wordsOfLine}, IntegerType::get(context, 64));
 }
 
 static Buffer flatten(OpBuilder &builder, Location loc, Value memref) {
@@ -32,8 +40,9 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
     types.push_back(memrefOf(type));
   for (Type type : source.getResultTypes())
     types.push_back(memrefOf(type));
-  // The scratch size is known when emission is over.
+  // The sizes of scratch and claims are known when emission is over.
   types.push_back(MemRefType::get({0}, builder.getI8Type()));
+  types.push_back(claimsType(builder.getContext(), 0));
   types.append(2, builder.getIndexType());
   emitted = func::FuncOp::create(builder, loc, source.getName(), builder.getFunctionType(types, {}),
                                  ArrayRef<NamedAttribute>{});
@@ -48,7 +57,8 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
   for (unsigned i = 0; i < source.getNumResults(); ++i)
     rootBuffers.push_back(flatten(builder, loc, entry->getArgument(inputs + i)));
   unsigned last = entry->getNumArguments();
-  scratchArgument = entry->getArgument(last - 3);
+  scratchArgument = entry->getArgument(last - 4);
+  claimsArgument = entry->getArgument(last - 3);
   thread = entry->getArgument(last - 2);
   threads = entry->getArgument(last - 1);
   roots = llvm::to_vector(source.getBody().front().getTerminator()->getOperands());
@@ -93,14 +103,84 @@ std::pair<Value, Value> KernelFunction::share(int64_t total, bool serial) {
     Value first = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, zero);
     return {zero, arith::SelectOp::create(builder, loc, first, count, zero)};
   }
-  auto border = [&](Value number) -> Value {
-    Value scaled = arith::MulIOp::create(builder, loc, count, number);
-    return arith::DivUIOp::create(builder, loc, scaled, threads);
-  };
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value next = arith::AddIOp::create(builder, loc, thread, one);
-  Value low = border(thread);
-  return {low, border(next)};
+  Value low = border(count, thread);
+  return {low, border(count, next)};
+}
+
+Value KernelFunction::border(Value total, Value number) {
+  Value scaled = arith::MulIOp::create(builder, loc, total, number);
+  return arith::DivUIOp::create(builder, loc, scaled, threads);
+}
+
+int64_t KernelFunction::piecesOf(int64_t total, int64_t work, int64_t enough) {
+  double part = double(enough) / double(std::max<int64_t>(work, 1));
+  return std::max<int64_t>(1, int64_t(std::ceil(double(total) * std::min(part, 1.0))));
+}
+
+void KernelFunction::forEachPart(int64_t total, int64_t least, bool serial,
+                                 llvm::function_ref<void(Value, Value)> body) {
+  constexpr int64_t fewestParts = 4, partsOfShare = 8;
+  if (serial || least == 0 || total < fewestParts * least) {
+    auto [low, high] = share(total, serial);
+    body(low, high);
+    return;
+  }
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  // Alone, one part; else an eighth of a share, in multiples of `least`.
+  Value one = constant(1), count = constant(total);
+  Value parts = arith::MulIOp::create(builder, loc, threads, constant(partsOfShare * least));
+  Value times = arith::DivUIOp::create(builder, loc, count, parts);
+  times = arith::MaxUIOp::create(builder, loc, times, one);
+  Value grain = arith::MulIOp::create(builder, loc, times, constant(least));
+  Value isAlone = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, threads, one);
+  grain = arith::SelectOp::create(builder, loc, isAlone, count, grain);
+  int64_t set = claimSets++;
+  emitLoop(builder, loc, constant(0), threads, 1, {}, [&](Value turn, ValueRange) {
+    Value owner = arith::AddIOp::create(builder, loc, thread, turn);
+    owner = arith::RemUIOp::create(builder, loc, owner, threads);
+    emitClaims(count, grain, owner, set, body);
+    return SmallVector<Value>();
+  });
+}
+
+/// Parts of `owner`'s share, until there are none. Every thread is told so once: the last one
+/// leaves zero to the next call.
+void KernelFunction::emitClaims(Value total, Value grain, Value owner, int64_t set,
+                                llvm::function_ref<void(Value, Value)> body) {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value first = border(total, owner);
+  Value end = border(total, arith::AddIOp::create(builder, loc, owner, one));
+  Value size = arith::SubIOp::create(builder, loc, end, first);
+  Value parts = arith::CeilDivUIOp::create(builder, loc, size, grain);
+  Value indices[] = {arith::ConstantIndexOp::create(builder, loc, set), owner, zero};
+  Value single = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(1));
+  auto claim = [&](OpBuilder &, Location, ValueRange) {
+    Value number = memref::AtomicRMWOp::create(builder, loc, arith::AtomicRMWKind::addi, single,
+                                               claimsArgument, indices);
+    number = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), number);
+    Value isLeft = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, number, parts);
+    scf::ConditionOp::create(builder, loc, isLeft, number);
+  };
+  auto work = [&](OpBuilder &, Location, ValueRange numbers) {
+    Value before = arith::MulIOp::create(builder, loc, numbers.front(), grain);
+    Value low = arith::AddIOp::create(builder, loc, first, before);
+    Value high = arith::AddIOp::create(builder, loc, low, grain);
+    body(low, arith::MinUIOp::create(builder, loc, high, end));
+    scf::YieldOp::create(builder, loc);
+  };
+  auto loop = scf::WhileOp::create(builder, loc, builder.getIndexType(), ValueRange(), claim, work);
+  Value told = arith::SubIOp::create(builder, loc, loop.getResult(0), parts);
+  told = arith::AddIOp::create(builder, loc, told, one);
+  Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, told, threads);
+  emitIf(builder, loc, isLast, [&] {
+    Value none = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(0));
+    memref::StoreOp::create(builder, loc, none, claimsArgument, indices);
+  });
 }
 
 void KernelFunction::setSchedule(ArrayRef<ScheduleEntry> schedule) {
@@ -129,6 +209,12 @@ void KernelFunction::replaceSource() {
   func::ReturnOp::create(builder, loc);
   auto type = MemRefType::get({scratchBytes}, builder.getI8Type());
   scratchArgument.setType(type);
+  if (claimSets > 0) {
+    claimsArgument.setType(claimsType(builder.getContext(), claimSets));
+    emitted->setAttr("weft.claims", builder.getI64IntegerAttr(claimSets));
+  } else {
+    emitted.getBody().eraseArgument(cast<BlockArgument>(claimsArgument).getArgNumber());
+  }
   emitted.setFunctionType(builder.getFunctionType(emitted.getBody().getArgumentTypes(), {}));
   emitted->setAttr("weft.scratch_bytes", builder.getI64IntegerAttr(scratchBytes));
   source.erase();

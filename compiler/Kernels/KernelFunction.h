@@ -34,6 +34,16 @@ struct KernelFunction {
   /// This thread's part [low, high) of `total` equal pieces of work. Serial: thread 0 takes all.
   std::pair<mlir::Value, mlir::Value> share(int64_t total, bool serial);
 
+  /// Emits `body` for parts [low, high) of `total` equal pieces of work, which all threads
+  /// together go through once. Each claims its own share, multiples of `least` pieces at a time,
+  /// and then what is left of the others': a processor may be slower than another, or be taken
+  /// away for a while. Where `least` is 0, or few times that is all there is, a share is one part.
+  void forEachPart(int64_t total, int64_t least, bool serial,
+                   llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
+
+  /// Of `total` pieces with `work` in all, as many as hold `enough` of it.
+  static int64_t piecesOf(int64_t total, int64_t work, int64_t enough);
+
   /// A point emitter that knows the kernel's arguments.
   PointEmitter pointEmitter(IndexSpace &space);
 
@@ -52,9 +62,14 @@ private:
   /// At the function's start, where every loop sees what is created.
   void moveToStart();
 
+  /// The first piece of thread `number`, of `total`.
+  mlir::Value border(mlir::Value total, mlir::Value number);
+  void emitClaims(mlir::Value total, mlir::Value grain, mlir::Value owner, int64_t set,
+                  llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
+
   llvm::SmallVector<Buffer> argumentBuffers;
-  mlir::Value scratchArgument;
-  int64_t scratchBytes = 0;
+  mlir::Value scratchArgument, claimsArgument;
+  int64_t scratchBytes = 0, claimSets = 0;
 };
 
 /// The op of type `OpT` of a kernel's tensor form; null where there is none or another.

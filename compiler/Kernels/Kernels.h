@@ -10,10 +10,14 @@
 
 namespace weft {
 
+/// Threads that may claim parts of a kernel.
+constexpr int64_t claimants = 64;
+
 /// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by
 /// loops. Afterwards it takes its operands and then its results as row-major memrefs, a
-/// per-thread scratch buffer, the thread's number and the number of threads, and carries
-/// `weft.schedule`, `weft.scratch_bytes`, `weft.flops`, `weft.bytes` and, when thread 0
+/// per-thread scratch buffer, where its threads claim parts `weft.claims` sets of counters of
+/// these that are zero between calls, the thread's number and the number of threads, and
+/// carries `weft.schedule`, `weft.scratch_bytes`, `weft.flops`, `weft.bytes` and, when thread 0
 /// does everything, `weft.serial`. An override that does not fit a contraction is an error.
 llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target,
                                const ScheduleOverride &given = {});

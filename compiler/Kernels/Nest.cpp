@@ -31,7 +31,8 @@ public:
 
   /// Plan the loops for the leading target; others may join.
   void plan(MutableArrayRef<bool> done);
-  void emit(bool serial);
+  /// `elements`: of the largest tensor that is read or written.
+  void emit(int64_t elements, bool serial);
   int64_t flops() const;
 
 private:
@@ -400,7 +401,7 @@ void Nest::emitTransposed(Value base, int64_t extent) {
     squareAt(arith::ConstantIndexOp::create(kernel.builder, kernel.loc, whole), rows - whole);
 }
 
-void Nest::emit(bool serial) {
+void Nest::emit(int64_t elements, bool serial) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   for (const ScanDemand &scan : demand.scans) {
@@ -422,8 +423,7 @@ void Nest::emit(bool serial) {
         return found == reduced.end() ? std::nullopt : std::optional<Emitted>(found->second);
       });
 
-  auto [low, high] = kernel.share(ShapedType::getNumElements(gridShape), serial);
-  emitLoop(builder, loc, low, high, 1, {}, [&](Value cell, ValueRange) {
+  auto emitAt = [&](Value cell, ValueRange) {
     // Cell number to grid dims and lane block, innermost first.
     Value rest = cell;
     SmallVector<Value> position(gridShape.size());
@@ -446,6 +446,12 @@ void Nest::emit(bool serial) {
     emitIf(
         builder, loc, isLast, [&] { emitCell(block, tail); }, [&] { emitCell(block, laneBlock); });
     return SmallVector<Value>();
+  };
+  constexpr int64_t enoughElements = 16 << 10;
+  int64_t cells = ShapedType::getNumElements(gridShape);
+  int64_t least = KernelFunction::piecesOf(cells, elements, enoughElements);
+  kernel.forEachPart(cells, least, serial, [&](Value low, Value high) {
+    emitLoop(builder, loc, low, high, 1, {}, emitAt);
   });
 }
 
@@ -473,7 +479,7 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
     }
     Nest nest(kernel, targets, leader);
     nest.plan(done);
-    nest.emit(serial);
+    nest.emit(elements, serial);
     flops += nest.flops();
   }
   emitBorders(kernel, serial);

@@ -33,7 +33,7 @@ private:
   /// 4x4 vectors, or 2x2 of them.
   using Square = SmallVector<SmallVector<Value, 4>, 4>;
   void chooseSchedule();
-  void emitGroup(Value number, Value panelLow, Value panelHigh);
+  void emitPanels(Value firstTile, Value low, Value high);
   void setPixel(Value tile);
   void transformInput(Value firstTile);
   void multiply(Value panel);
@@ -164,14 +164,22 @@ void Winograd::emit() {
   pixels = kernel.stackTile(builder.getF32Type(), 4 * lanes());
   int64_t panels = outputs / lanes();
   bool sharesPanels = tileGroups == 1;
-  auto [low, high] = kernel.share(sharesPanels ? panels : tileGroups, /*serial=*/false);
-  if (sharesPanels)
-    emitGroup(constant(0), low, high);
-  else
-    emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
-      emitGroup(number, constant(0), constant(panels));
-      return SmallVector<Value>();
+  if (sharesPanels) {
+    // The tiles' numbers are each thread's own.
+    transformInput(constant(0));
+    kernel.forEachPart(panels, /*least=*/1, /*serial=*/false,
+                       [&](Value low, Value high) { emitPanels(constant(0), low, high); });
+  } else {
+    kernel.forEachPart(tileGroups, /*least=*/1, /*serial=*/false, [&](Value low, Value high) {
+      emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
+        // The last group moves back over the one before: its tiles are computed twice alike.
+        Value first = least(times(number, groupTiles), constant(tiles - groupTiles));
+        transformInput(first);
+        emitPanels(first, constant(0), constant(panels));
+        return SmallVector<Value>();
+      });
     });
+  }
   emitBorders(kernel, /*serial=*/false);
   int64_t flops = 2 * 9 * channels * 4 * tiles * outputs;
   kernel.setWork(flops, /*serial=*/false);
@@ -183,13 +191,11 @@ void Winograd::emit() {
                       {"panel_prefetch", linesPerFetch}});
 }
 
-void Winograd::emitGroup(Value number, Value panelLow, Value panelHigh) {
-  // The last group moves back over the one before: its tiles are computed twice alike.
-  Value first = least(times(number, groupTiles), constant(tiles - groupTiles));
-  transformInput(first);
-  emitLoop(builder, loc, panelLow, panelHigh, 1, {}, [&](Value panel, ValueRange) {
+/// Panels [low, high) of a group whose first tile is `firstTile`.
+void Winograd::emitPanels(Value firstTile, Value low, Value high) {
+  emitLoop(builder, loc, low, high, 1, {}, [&](Value panel, ValueRange) {
     multiply(panel);
-    finishTiles(first, panel);
+    finishTiles(firstTile, panel);
     return SmallVector<Value>();
   });
 }

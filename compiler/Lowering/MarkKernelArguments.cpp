@@ -17,8 +17,10 @@ struct MarkKernelArguments : weft::impl::MarkKernelArgumentsBase<MarkKernelArgum
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr("weft.kernel"))
       return markAllAnalysesPreserved();
+    // Other threads write what is claimed.
+    unsigned claims = kernel.getNumArguments() - (kernel->hasAttr("weft.claims") ? 3 : 0);
     for (BlockArgument argument : kernel.getArguments())
-      if (isa<MemRefType>(argument.getType()))
+      if (isa<MemRefType>(argument.getType()) && argument.getArgNumber() != claims)
         kernel.setArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName(),
                           UnitAttr::get(&getContext()));
   }

@@ -39,10 +39,15 @@ CallOperands weft::operandsOf(func::CallOp call, func::FuncOp callee) {
   auto inputs = callee->getAttrOfType<IntegerAttr>(attr::numInputs);
   int64_t numInputs = inputs ? inputs.getInt() : 0;
   if (callee->hasAttr(attr::service))
-    return {operands.take_front(numInputs), operands.drop_front(numInputs), nullptr};
-  ValueRange buffers = operands.drop_back(3);
-  return {buffers.take_front(numInputs), buffers.drop_front(numInputs),
-          operands[operands.size() - 3]};
+    return {operands.take_front(numInputs), operands.drop_front(numInputs), nullptr, nullptr};
+  ValueRange memory = operands.drop_back(2);
+  Value claims;
+  if (callee->hasAttr(attr::claims)) {
+    claims = memory.back();
+    memory = memory.drop_back();
+  }
+  ValueRange buffers = memory.drop_back();
+  return {buffers.take_front(numInputs), buffers.drop_front(numInputs), memory.back(), claims};
 }
 
 int64_t weft::byteSize(MemRefType type) {

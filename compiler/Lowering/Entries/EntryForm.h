@@ -26,6 +26,8 @@ constexpr llvm::StringLiteral kernel = "weft.kernel";
 constexpr llvm::StringLiteral service = "weft.service";
 constexpr llvm::StringLiteral numInputs = "weft.num_inputs";
 constexpr llvm::StringLiteral scratchBytes = "weft.scratch_bytes";
+constexpr llvm::StringLiteral claims = "weft.claims";         ///< sets of counters of claimed parts
+constexpr llvm::StringLiteral persistent = "weft.persistent"; ///< memory that keeps its values
 constexpr llvm::StringLiteral serial = "weft.serial";
 constexpr llvm::StringLiteral flops = "weft.flops";
 constexpr llvm::StringLiteral bytes = "weft.bytes";
@@ -88,7 +90,7 @@ bool isSerial(mlir::func::FuncOp callee);
 /// What a call reads, what it writes, and its scratch buffer (null for services).
 struct CallOperands {
   mlir::ValueRange inputs, outputs;
-  mlir::Value scratch;
+  mlir::Value scratch, claims;
 };
 CallOperands operandsOf(mlir::func::CallOp call, mlir::func::FuncOp callee);
 

@@ -76,6 +76,8 @@ static Access accessOf(func::CallOp call, func::FuncOp callee) {
     access.writes.push_back(rangeOf(output));
   if (operands.scratch)
     access.writes.push_back(rangeOf(operands.scratch));
+  if (operands.claims)
+    access.writes.push_back(rangeOf(operands.claims));
   return access;
 }
 

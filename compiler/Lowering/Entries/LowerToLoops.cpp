@@ -90,6 +90,7 @@ private:
   }
   Value bufferFor(Value tensor);
   Value scratchFor(int64_t bytes, Location loc);
+  Value claimsFor(func::FuncOp kernel);
   func::FuncOp declareService(StringRef service, TypeRange inputs, TypeRange outputs);
   SmallVector<Value> buffersOf(ValueRange tensors) {
     return llvm::map_to_vector(tensors, [&](Value tensor) { return lookUp(tensor); });
@@ -104,6 +105,8 @@ private:
   bool anyParallel = false, anyScratch = false;
   DenseMap<Value, Value> buffers; ///< tensor to memref
   Value noScratch;                ///< zero bytes, for kernels that need none
+  memref::AllocOp claims;         ///< of all kernels
+  int64_t claimed = 0;            ///< bytes that kernels so far have been given
   SmallVector<std::pair<Value, Value>> copies;
 };
 
@@ -126,6 +129,8 @@ LogicalResult EntryRewriter::run() {
   // The old arguments stand ahead of the new ones.
   block.eraseArguments(0, block.getNumArguments() - entry.getNumArguments());
   int64_t most = !anyParallel ? 1 : anyScratch ? threads : std::numeric_limits<int32_t>::max();
+  if (claims)
+    most = std::min(most, claimants);
   entry->setAttr(attr::maxThreads, builder.getI64IntegerAttr(most));
   return success();
 }
@@ -240,10 +245,35 @@ LogicalResult EntryRewriter::rewriteCall(func::CallOp call) {
     operands.push_back(bufferFor(result));
   auto bytes = callee->getAttrOfType<IntegerAttr>(attr::scratchBytes);
   operands.push_back(scratchFor(bytes ? bytes.getInt() : 0, call.getLoc()));
+  if (callee->hasAttr(attr::claims))
+    operands.push_back(claimsFor(callee));
   llvm::append_range(operands, entry.getBody().front().getArguments().take_back(2));
   anyParallel |= !isSerial(callee);
   func::CallOp::create(builder, call.getLoc(), callee, operands);
   return success();
+}
+
+/// Sets of counters in turn: whoever gets one again waits behind a barrier, if there is none
+/// since.
+Value EntryRewriter::claimsFor(func::FuncOp kernel) {
+  constexpr int64_t fewestSets = 16;
+  auto type = cast<MemRefType>(*std::prev(kernel.getArgumentTypes().end(), 3));
+  int64_t bytes = byteSize(type), setBytes = bytes / type.getDimSize(0);
+  int64_t all = std::max(fewestSets * setBytes, bytes);
+  if (!claims) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&entry.getBody().front());
+    claims = memref::AllocOp::create(builder, entry.getLoc(),
+                                     MemRefType::get({all}, builder.getI8Type()));
+    claims->setAttr(attr::persistent, builder.getUnitAttr());
+  }
+  all = std::max(all, byteSize(claims.getType()));
+  claims.getResult().setType(MemRefType::get({all}, builder.getI8Type()));
+  if (claimed + bytes > all)
+    claimed = 0;
+  Value offset = arith::ConstantIndexOp::create(builder, kernel.getLoc(), claimed);
+  claimed += bytes;
+  return memref::ViewOp::create(builder, kernel.getLoc(), type, claims, offset, ValueRange());
 }
 
 func::FuncOp EntryRewriter::declareService(StringRef service, TypeRange inputs, TypeRange outputs) {

@@ -3,6 +3,7 @@
 #include "compiler/Lowering/Entries/EntryForm.h"
 #include "compiler/Lowering/Entries/MemoryPlan.h"
 #include "compiler/Lowering/Passes.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
@@ -48,7 +49,9 @@ struct PlanMemory : weft::impl::PlanMemoryBase<PlanMemory> {
 LogicalResult PlanMemory::plan(func::FuncOp entry) {
   Block &block = entry.getBody().front();
   DenseMap<Operation *, int64_t> steps = numberSteps(block);
-  auto buffers = llvm::to_vector(block.getOps<memref::AllocOp>());
+  SmallVector<memref::AllocOp> buffers, persistent;
+  for (auto buffer : block.getOps<memref::AllocOp>())
+    (buffer->hasAttr(attr::persistent) ? persistent : buffers).push_back(buffer);
   SmallVector<Lifetime> lifetimes;
   for (memref::AllocOp buffer : buffers) {
     Lifetime lifetime{byteSize(buffer.getType()), std::numeric_limits<int64_t>::max(), -1};
@@ -59,6 +62,14 @@ LogicalResult PlanMemory::plan(func::FuncOp entry) {
   }
   MemoryPlan plan = planMemory(lifetimes);
   int64_t bound = livenessBound(lifetimes);
+  // What keeps its values shares its place with nothing.
+  for (memref::AllocOp buffer : persistent) {
+    plan.bytes = llvm::alignTo(plan.bytes, 64);
+    plan.offsets.push_back(plan.bytes);
+    plan.bytes += byteSize(buffer.getType());
+    bound += byteSize(buffer.getType());
+    buffers.push_back(buffer);
+  }
 
   OpBuilder builder = OpBuilder::atBlockBegin(&block);
   auto arenaType = MemRefType::get({plan.bytes}, builder.getI8Type());

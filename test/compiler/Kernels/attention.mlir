@@ -6,6 +6,7 @@
 // CHECK-LABEL: func.func private @attention
 // CHECK-SAME:    memref<49152xi8>
 // CHECK-SAME:    weft.schedule = {groups = 4 : i64, key_block = 128 : i64, lanes = 16 : i64, online = 0 : i64, rows = 4 : i64}
+// CHECK:         scf.condition
 // CHECK-NOT:     arith.cmpi
 // CHECK:         vector.fma
 // CHECK:         arith.cmpf ogt

@@ -68,6 +68,28 @@ func.func @serial(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<192xi8>
   return
 }
 
+// Counters of claimed parts serve another kernel only when all threads are through with the first.
+// CHECK-LABEL: func.func @claims(
+// CHECK: call @claiming
+// CHECK-NEXT: call @claiming
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @claiming
+// CHECK-NEXT: return
+func.func private @claiming(memref<16xf32>, memref<16xf32>, memref<0xi8>, memref<1x1x8xi64>, index, index)
+    attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64, weft.claims = 1 : i64}
+func.func @claims(%x: memref<16xf32>, %r1: memref<16xf32>, %r2: memref<16xf32>, %r3: memref<16xf32>, %arena: memref<128xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %s = memref.view %arena[%c0][] : memref<128xi8> to memref<0xi8>
+  %one = memref.view %arena[%c0][] : memref<128xi8> to memref<1x1x8xi64>
+  %two = memref.view %arena[%c64][] : memref<128xi8> to memref<1x1x8xi64>
+  call @claiming(%x, %r1, %s, %one, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<0xi8>, memref<1x1x8xi64>, index, index) -> ()
+  call @claiming(%x, %r2, %s, %two, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<0xi8>, memref<1x1x8xi64>, index, index) -> ()
+  call @claiming(%x, %r3, %s, %one, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<0xi8>, memref<1x1x8xi64>, index, index) -> ()
+  return
+}
+
 // One verdict serves all asserts, behind the kernels that do not wait for it.
 // CHECK-LABEL: func.func @asserts(
 // CHECK: call @weft_assert

@@ -59,3 +59,33 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> attributes {weft.entry} {
   %0 = arith.negf %x : tensor<3xf32>
   return %0 : tensor<3xf32>
 }
+
+// -----
+
+// Kernels whose threads claim parts get sets of counters in turn.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: weft.max_threads = 64
+// CHECK: %[[CLAIMS:.*]] = memref.alloc() {weft.persistent} : memref<65536xi8>
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK: %[[FIRST:.*]] = memref.view %[[CLAIMS]][%[[ZERO]]][] : memref<65536xi8> to memref<1x64x8xi64>
+// CHECK: call @double(%{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST]], %{{.*}}, %{{.*}})
+// CHECK: %[[NEXT:.*]] = arith.constant 4096 : index
+// CHECK: %[[SECOND:.*]] = memref.view %[[CLAIMS]][%[[NEXT]]][]
+// CHECK: call @double(%{{.*}}, %{{.*}}, %{{.*}}, %[[SECOND]], %{{.*}}, %{{.*}})
+#map = affine_map<(i, j) -> (i, j)>
+func.func private @double(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    attributes {weft.kernel = "nest"} {
+  %empty = tensor.empty() : tensor<1024x1024xf32>
+  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<1024x1024xf32>) outs(%empty : tensor<1024x1024xf32>) {
+  ^bb0(%a: f32, %old: f32):
+    %sum = arith.addf %a, %a : f32
+    linalg.yield %sum : f32
+  } -> tensor<1024x1024xf32>
+  return %0 : tensor<1024x1024xf32>
+}
+func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> attributes {weft.entry} {
+  %0 = call @double(%x) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %1 = call @double(%0) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %1 : tensor<1024x1024xf32>
+}

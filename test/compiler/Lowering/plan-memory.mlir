@@ -46,6 +46,22 @@ func.func @scratch(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %thre
   return
 }
 
+// What keeps its values lies behind all that is planned.
+// CHECK-LABEL: func.func @persistent(
+// CHECK-SAME: weft.arena_bytes = 1216 : i64, weft.entry, weft.liveness_bound = 1216 : i64
+// CHECK-DAG: %[[BEHIND:.*]] = arith.constant 192 : index
+// CHECK-DAG: memref.view %{{.*}}[%[[BEHIND]]][] : memref<1216xi8> to memref<1024xi8>
+func.func @persistent(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+  %s = memref.alloc() : memref<0xi8>
+  %claims = memref.alloc() {weft.persistent} : memref<1024xi8>
+  %a = memref.alloc() : memref<160xi8>
+  %c0 = arith.constant 0 : index
+  %first = memref.view %a[%c0][] : memref<160xi8> to memref<32xf32>
+  call @k(%x, %first, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  call @k(%first, %r, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  return
+}
+
 // Nothing to plan: an arena of zero bytes.
 // CHECK-LABEL: func.func @empty(
 // CHECK-SAME: memref<0xi8>

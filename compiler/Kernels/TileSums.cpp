@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/TileSums.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// A line of float32.
+static constexpr int64_t stepsPerFetch = PanelPrefetch::stepsPerFetch;
+
+TileSums::TileSums(KernelFunction &kernel, PointEmitter &point, Location loc,
+                   const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                   const ContractionSchedule &schedule, Type element, Value blocks)
+    : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), reduced(reduced),
+      schedule(schedule), type(VectorType::get({schedule.width}, element)), blocks(blocks) {
+  if (schedule.strip)
+    strip.emplace(kernel, point, loc, roles, schedule, reduced.front());
+  if (schedule.paired)
+    pairs.emplace(kernel, point, loc, roles, reduced, schedule);
+  if (schedule.panelPrefetch)
+    panelPrefetch.emplace(point, roles, this->reduced, schedule.panelPrefetch);
+}
+
+void TileSums::copyScalars(Value rowTile, Value start, int64_t size, Value isFirst) {
+  if (strip)
+    strip->emitCopy(rowTile, start, size, isFirst);
+}
+
+void TileSums::copyVectors(Value panel, Value start, int64_t size) {
+  pairs->emitCopy(panel, start, size);
+}
+
+void TileSums::enterPanel(Value panel, Value start) {
+  if (pairs)
+    pairs->enter(panel, start);
+}
+
+SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int64_t size,
+                                  const Ahead &ahead) {
+  if (ahead.turn)
+    panelPrefetch->startTile(ahead.turn, start, size);
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  SmallVector<Value> zeros(rows * groups, zero);
+  if (schedule.sumsInBlocks())
+    return emitBlocks(rows, start, size, zeros, ahead);
+  return emitReduction(reduced, rows, start, size, zeros, ahead);
+}
+
+/// Sums block by block, which are added up in memory.
+SmallVector<Value> TileSums::emitBlocks(int64_t rows, Value start, int64_t size,
+                                        ArrayRef<Value> zeros, const Ahead &ahead) {
+  int64_t count = zeros.size();
+  int64_t blockDims = std::max<int64_t>(schedule.blockDims - schedule.outerChunks, 0);
+  auto partial = [&](int64_t i) -> Value {
+    return vector::LoadOp::create(builder, loc, type, blocks, constant(i * schedule.width));
+  };
+  auto setPartial = [&](int64_t i, Value sum) {
+    vector::StoreOp::create(builder, loc, sum, blocks, constant(i * schedule.width));
+  };
+  auto addBlock = [&](Value first) {
+    ArrayRef<unsigned> dims = ArrayRef(reduced).drop_front(blockDims);
+    SmallVector<Value> sums = emitReduction(dims, rows, first, schedule.summands, zeros, ahead);
+    for (int64_t i = 0; i < count; ++i)
+      setPartial(i, arith::AddFOp::create(builder, loc, partial(i), sums[i]));
+  };
+  std::function<void(ArrayRef<unsigned>)> addBlocks = [&](ArrayRef<unsigned> outer) {
+    if (!outer.empty()) {
+      emitLoop(builder, loc, 0, point.space.extent(outer.front()), 1, {},
+               [&](Value variable, ValueRange) {
+                 point.setDim(outer.front(), variable);
+                 addBlocks(outer.drop_front());
+                 return SmallVector<Value>();
+               });
+      return;
+    }
+    emitLoop(builder, loc, 0, size, schedule.summands, {}, [&](Value offset, ValueRange) {
+      addBlock(add(start, offset));
+      return SmallVector<Value>();
+    });
+  };
+  for (int64_t i = 0; i < count; ++i)
+    setPartial(i, zeros[i]);
+  addBlocks(ArrayRef(reduced).take_front(blockDims));
+  SmallVector<Value> totals;
+  for (int64_t i = 0; i < count; ++i)
+    totals.push_back(partial(i));
+  return totals;
+}
+
+SmallVector<Value> TileSums::emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value start,
+                                           int64_t size, ArrayRef<Value> accumulators,
+                                           const Ahead &ahead) {
+  if (dims.empty())
+    return emitStep(rows, /*isOddLast=*/false, accumulators);
+  unsigned dim = dims.front();
+  if (dims.size() > 1)
+    return emitLoop(builder, loc, 0, point.space.extent(dim), 1, accumulators,
+                    [&](Value variable, ValueRange now) {
+                      point.setDim(dim, variable);
+                      return emitReduction(dims.drop_front(), rows, start, size,
+                                           SmallVector<Value>(now), ahead);
+                    });
+  if (!ahead.row && !ahead.turn)
+    return emitSteps(rows, start, size, accumulators);
+  return emitLoop(builder, loc, 0, size, stepsPerFetch, accumulators,
+                  [&](Value variable, ValueRange now) {
+                    Value first = add(start, variable);
+                    point.setDim(dim, first);
+                    emitFetch(rows, ahead);
+                    return emitSteps(rows, first, stepsPerFetch, SmallVector<Value>(now));
+                  });
+}
+
+/// Steps of the innermost dim.
+SmallVector<Value> TileSums::emitSteps(int64_t rows, Value start, int64_t size,
+                                       ArrayRef<Value> accumulators) {
+  unsigned dim = reduced.back();
+  int64_t together = schedule.paired ? 2 : 1;
+  int64_t whole = size / together * together;
+  SmallVector<Value> sums = emitLoop(builder, loc, 0, whole, schedule.unroll, accumulators,
+                                     [&](Value variable, ValueRange carried) {
+                                       Value base = add(start, variable);
+                                       SmallVector<Value> now(carried);
+                                       for (int64_t step = 0; step < schedule.unroll; ++step) {
+                                         point.setDim(dim, add(base, step));
+                                         if (strip)
+                                           strip->emitPrefetch();
+                                         if (step % together == 0)
+                                           now = emitStep(rows, /*isOddLast=*/false, now);
+                                       }
+                                       return now;
+                                     });
+  if (whole == size)
+    return sums;
+  point.setDim(dim, add(start, whole));
+  return emitStep(rows, /*isOddLast=*/true, sums);
+}
+
+SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Value> accumulators) {
+  TileOperand scalars{point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position,
+                      roles.lanesPerScalar, roles.scalarGap};
+  int64_t stride = roles.rowStride(point.space);
+  if (strip) {
+    scalars = strip->operand();
+    stride = strip->rowStride();
+  }
+  if (pairs)
+    return pairs->emitSteps(scalars, stride, rows, isOddLast, accumulators);
+  TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
+  return emitTileStep(point, scalars, stride, vectors, rows, accumulators);
+}
+
+/// What comes after this tile arrives while it computes: of each of the next rows one line.
+void TileSums::emitFetch(int64_t rows, const Ahead &ahead) {
+  if (ahead.turn)
+    panelPrefetch->emit();
+  if (!ahead.row)
+    return;
+  Value memory = point.getBuffer(roles.scalars.memory)->flat;
+  Value current = point.indexValue(getAffineDimExpr(*roles.row, builder.getContext()));
+  point.setDim(*roles.row, ahead.row);
+  Value address = point.indexValue(roles.scalars.position);
+  int64_t stride = roles.rowStride(point.space);
+  for (int64_t i = 0; i < rows; ++i)
+    memref::PrefetchOp::create(builder, loc, memory, ValueRange{add(address, i * stride)},
+                               /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+  point.setDim(*roles.row, current);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The sums of one register tile of a contraction, over the steps of a chunk.
+#ifndef WEFT_COMPILER_KERNELS_TILESUMS_H
+#define WEFT_COMPILER_KERNELS_TILESUMS_H
+
+#include "compiler/Kernels/ContractionRoles.h"
+#include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/IndexArithmetic.h"
+#include "compiler/Kernels/PairedPanels.h"
+#include "compiler/Kernels/PanelPrefetch.h"
+#include "compiler/Kernels/ScalarStrip.h"
+
+namespace weft {
+
+/// What tiles fetch while they compute; null where they fetch nothing.
+struct Ahead {
+  mlir::Value row;  ///< the first of the next rows
+  mlir::Value turn; ///< of this thread's turns of rows, for its share of the next panel
+};
+
+class TileSums : private IndexArithmetic {
+public:
+  /// `reduced`: the dims of a chunk, outermost first. `blocks`: memory for a tile of partial
+  /// sums, where long sums go in blocks.
+  TileSums(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+           const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
+           const ContractionSchedule &schedule, mlir::Type element, mlir::Value blocks);
+
+  /// The sums [row][group] of the tile at the point, whose lanes are set, over the steps of the
+  /// innermost dim from `start` on, and all of the others.
+  llvm::SmallVector<mlir::Value> emit(int64_t rows, int64_t groups, mlir::Value start, int64_t size,
+                                      const Ahead &ahead);
+
+  /// Before the tiles of a row: copies the scalars of a chunk, where they are not read where they
+  /// lie. `isFirst`: of this thread's share.
+  void copyScalars(mlir::Value rowTile, mlir::Value start, int64_t size, mlir::Value isFirst);
+
+  /// Whether the vectors of a block of panels are copied before its rows.
+  bool copiesVectors() const { return pairs.has_value(); }
+  /// Copies those of the point's panel, number `panel` of its block.
+  void copyVectors(mlir::Value panel, mlir::Value start, int64_t size);
+  /// What follows reads panel `panel` of the block.
+  void enterPanel(mlir::Value panel, mlir::Value start);
+
+private:
+  llvm::SmallVector<mlir::Value> emitBlocks(int64_t rows, mlir::Value start, int64_t size,
+                                            llvm::ArrayRef<mlir::Value> zeros, const Ahead &ahead);
+  llvm::SmallVector<mlir::Value> emitReduction(llvm::ArrayRef<unsigned> dims, int64_t rows,
+                                               mlir::Value start, int64_t size,
+                                               llvm::ArrayRef<mlir::Value> accumulators,
+                                               const Ahead &ahead);
+  llvm::SmallVector<mlir::Value> emitSteps(int64_t rows, mlir::Value start, int64_t size,
+                                           llvm::ArrayRef<mlir::Value> accumulators);
+  llvm::SmallVector<mlir::Value> emitStep(int64_t rows, bool isOddLast,
+                                          llvm::ArrayRef<mlir::Value> accumulators);
+  void emitFetch(int64_t rows, const Ahead &ahead);
+
+  PointEmitter &point;
+  const ContractionRoles &roles;
+  llvm::SmallVector<unsigned> reduced;
+  const ContractionSchedule &schedule;
+  mlir::VectorType type;
+  mlir::Value blocks;
+  std::optional<ScalarStrip> strip;
+  std::optional<PairedPanels> pairs;
+  std::optional<PanelPrefetch> panelPrefetch;
+};
+
+} // namespace weft
+
+#endif
