@@ -134,10 +134,11 @@ int32_t ThreadTeam::gather(int32_t wanted, Patience patience) {
     patience = std::max(patience, wakeTime);
   uint64_t now;
   while ((now = seats.load(std::memory_order_acquire)) & leftMask) {
-    if (patience != Patience::max() && Clock::now() - start > patience)
+    Patience waited = Clock::now() - start;
+    if (waited > patience)
       break;
-    if (oversubscribed)
-      std::this_thread::yield();
+    if (oversubscribed || waited > besideOthers)
+      std::this_thread::yield(); // the worker may have been woken on this processor
     relaxProcessor();
   }
   now = seats.fetch_and(~leftMask, std::memory_order_acq_rel);

@@ -3,6 +3,7 @@
 #include <climits>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <thread>
 #include <unistd.h>
 
 namespace weft::rt {
@@ -18,14 +19,18 @@ namespace {
 
 bool spinWhile(const std::atomic<uint32_t> &value, uint32_t old, std::chrono::microseconds most) {
   using Clock = std::chrono::steady_clock;
-  Clock::time_point end = Clock::now() + most;
-  do {
+  constexpr std::chrono::microseconds unyielding(50);
+  Clock::time_point start = Clock::now(), now = start;
+  for (; now - start < most; now = Clock::now()) {
     for (int i = 0; i < 16; ++i) {
       if (value.load(std::memory_order_acquire) != old)
         return true;
       relaxProcessor();
     }
-  } while (Clock::now() < end);
+    // Another program's thread may want this processor.
+    if (now - start > unyielding)
+      std::this_thread::yield();
+  }
   return false;
 }
 

@@ -23,7 +23,8 @@ public:
   /// Add one and wake whoever sleeps. What was written before is seen by those who waited.
   void increment();
 
-  /// Return once the value differs from `old`: spin for at most `spinning`, then sleep.
+  /// Return once the value differs from `old`: spin for at most `spinning`, soon yielding the
+  /// processor to whoever wants it, then sleep.
   void waitWhile(uint32_t old, std::chrono::microseconds spinning);
 
 private:
