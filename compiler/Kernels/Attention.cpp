@@ -236,12 +236,9 @@ void Attention::emit() {
   bool serial = flops < 400'000;
   constexpr int64_t enoughFlops = 500'000;
   int64_t least = KernelFunction::piecesOf(cells, flops, enoughFlops);
-  kernel.forEachPart(cells, least, serial, [&](Value low, Value high) {
-    emitLoop(builder, loc, low, high, 1, {}, [&](Value cell, ValueRange) {
-      setCell(cell);
-      emitQueryBlock();
-      return SmallVector<Value>();
-    });
+  kernel.forEachPiece(cells, least, serial, [&](Value cell) {
+    setCell(cell);
+    emitQueryBlock();
   });
   kernel.setWork(flops, serial);
   kernel.setSchedule({{"rows", schedule.rows},

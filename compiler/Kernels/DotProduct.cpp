@@ -169,7 +169,10 @@ void DotProduct::emit(bool serial) {
     outerCount *= space.extent(dim);
   if (chunk < space.extent(depth))
     partials = kernel.scratch(elementType(), space.extent(*row) * columns);
-  auto emitBlock = [&](Value number, ValueRange) {
+  constexpr int64_t enoughFlops = 200'000; // of a byte or two each, if there is one row
+  int64_t total = outerCount * blocks;
+  int64_t fewest = KernelFunction::piecesOf(total, flops(), enoughFlops);
+  kernel.forEachPiece(total, fewest, serial, [&](Value number) {
     Value block = remainderOf(number, blocks), rest = dividedBy(number, blocks);
     for (size_t i = outer.size(); i-- > 0;) {
       int64_t size = space.extent(outer[i]);
@@ -181,13 +184,6 @@ void DotProduct::emit(bool serial) {
     first = least(first, constant(columnCount - columns));
     point.setDim(column, first);
     emitChunks();
-    return SmallVector<Value>();
-  };
-  constexpr int64_t enoughFlops = 200'000; // of a byte or two each, if there is one row
-  int64_t total = outerCount * blocks;
-  int64_t least = KernelFunction::piecesOf(total, flops(), enoughFlops);
-  kernel.forEachPart(total, least, serial, [&](Value low, Value high) {
-    emitLoop(builder, loc, low, high, 1, {}, emitBlock);
   });
 }
 

@@ -147,6 +147,16 @@ void KernelFunction::forEachPart(int64_t total, int64_t least, bool serial,
   });
 }
 
+void KernelFunction::forEachPiece(int64_t total, int64_t least, bool serial,
+                                  llvm::function_ref<void(Value)> body) {
+  forEachPart(total, least, serial, [&](Value low, Value high) {
+    emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
+      body(number);
+      return SmallVector<Value>();
+    });
+  });
+}
+
 /// Parts of `owner`'s share, until there are none. Every thread is told so once: the last one
 /// leaves zero to the next call.
 void KernelFunction::emitClaims(Value total, Value grain, Value owner, int64_t set,

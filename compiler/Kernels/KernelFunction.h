@@ -41,6 +41,10 @@ struct KernelFunction {
   void forEachPart(int64_t total, int64_t least, bool serial,
                    llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
 
+  /// The same for a body that does one piece at a time.
+  void forEachPiece(int64_t total, int64_t least, bool serial,
+                    llvm::function_ref<void(mlir::Value number)> body);
+
   /// Of `total` pieces with `work` in all, as many as hold `enough` of it.
   static int64_t piecesOf(int64_t total, int64_t work, int64_t enough);
 

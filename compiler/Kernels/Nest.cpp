@@ -423,7 +423,10 @@ void Nest::emit(int64_t elements, bool serial) {
         return found == reduced.end() ? std::nullopt : std::optional<Emitted>(found->second);
       });
 
-  auto emitAt = [&](Value cell, ValueRange) {
+  constexpr int64_t enoughElements = 16 << 10;
+  int64_t cells = ShapedType::getNumElements(gridShape);
+  int64_t least = KernelFunction::piecesOf(cells, elements, enoughElements);
+  kernel.forEachPiece(cells, least, serial, [&](Value cell) {
     // Cell number to grid dims and lane block, innermost first.
     Value rest = cell;
     SmallVector<Value> position(gridShape.size());
@@ -439,19 +442,12 @@ void Nest::emit(int64_t elements, bool serial) {
     int64_t tail = vertical ? space.extent(*laneDim) % laneBlock : 0;
     if (tail == 0 || laneBlocks == 1) {
       emitCell(block, laneBlock);
-      return SmallVector<Value>();
+      return;
     }
     Value last = arith::ConstantIndexOp::create(builder, loc, laneBlocks - 1);
     Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, block, last);
     emitIf(
         builder, loc, isLast, [&] { emitCell(block, tail); }, [&] { emitCell(block, laneBlock); });
-    return SmallVector<Value>();
-  };
-  constexpr int64_t enoughElements = 16 << 10;
-  int64_t cells = ShapedType::getNumElements(gridShape);
-  int64_t least = KernelFunction::piecesOf(cells, elements, enoughElements);
-  kernel.forEachPart(cells, least, serial, [&](Value low, Value high) {
-    emitLoop(builder, loc, low, high, 1, {}, emitAt);
   });
 }
 

@@ -170,14 +170,11 @@ void Winograd::emit() {
     kernel.forEachPart(panels, /*least=*/1, /*serial=*/false,
                        [&](Value low, Value high) { emitPanels(constant(0), low, high); });
   } else {
-    kernel.forEachPart(tileGroups, /*least=*/1, /*serial=*/false, [&](Value low, Value high) {
-      emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
-        // The last group moves back over the one before: its tiles are computed twice alike.
-        Value first = least(times(number, groupTiles), constant(tiles - groupTiles));
-        transformInput(first);
-        emitPanels(first, constant(0), constant(panels));
-        return SmallVector<Value>();
-      });
+    kernel.forEachPiece(tileGroups, /*least=*/1, /*serial=*/false, [&](Value number) {
+      // The last group moves back over the one before: its tiles are computed twice alike.
+      Value first = least(times(number, groupTiles), constant(tiles - groupTiles));
+      transformInput(first);
+      emitPanels(first, constant(0), constant(panels));
     });
   }
   emitBorders(kernel, /*serial=*/false);
