@@ -254,6 +254,18 @@ SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, int64_t low,
   return emitLoop(builder, loc, first, last, step, carried, body);
 }
 
+void weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims,
+                     llvm::function_ref<void()> body) {
+  if (dims.empty())
+    return body();
+  int64_t extent = point.space.extent(dims.front());
+  emitLoop(point.builder, point.loc, 0, extent, 1, {}, [&](Value variable, ValueRange) {
+    point.setDim(dims.front(), variable);
+    emitLoops(point, dims.drop_front(), body);
+    return SmallVector<Value>();
+  });
+}
+
 void weft::emitIf(OpBuilder &builder, Location loc, Value condition,
                   llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
   auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/bool(otherwise));

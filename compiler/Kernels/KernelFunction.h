@@ -92,6 +92,9 @@ llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location
                                         int64_t high, int64_t step, mlir::ValueRange carried,
                                         LoopBody body);
 
+/// Loops over `dims` of the point's space, outermost first; the body is at each of their values.
+void emitLoops(PointEmitter &point, llvm::ArrayRef<unsigned> dims, llvm::function_ref<void()> body);
+
 /// scf.if without results; nothing is done otherwise where `otherwise` is null.
 void emitIf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value condition,
             llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);

@@ -336,22 +336,13 @@ void Nest::emitCell(Value block, int64_t extent) {
   };
   if (demand.reductions.empty() && !rowDims.empty()) {
     // Pointwise: the lanes are the innermost loop.
-    std::function<void(ArrayRef<unsigned>)> loops = [&](ArrayRef<unsigned> dims) {
-      if (dims.empty()) {
-        emitLaneLoop(point, *laneDim, base, extent, width, {}, [&](Value, ValueRange) {
-          emitStores(false);
-          emitStores(true);
-          return SmallVector<Value>();
-        });
-        return;
-      }
-      emitLoop(builder, loc, 0, space.extent(dims.front()), 1, {}, [&](Value variable, ValueRange) {
-        point.setDim(dims.front(), variable);
-        loops(dims.drop_front());
+    emitLoops(point, rowDims, [&] {
+      emitLaneLoop(point, *laneDim, base, extent, width, {}, [&](Value, ValueRange) {
+        emitStores(false);
+        emitStores(true);
         return SmallVector<Value>();
       });
-    };
-    loops(rowDims);
+    });
     return;
   }
   emitLaneLoop(point, *laneDim, base, extent, width, {}, body);

@@ -51,18 +51,9 @@ void PairedPanels::enter(Value number, Value chunkStart) {
 
 void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
   enter(number, chunkStart);
-  std::function<void(ArrayRef<unsigned>)> copy = [&](ArrayRef<unsigned> dims) {
-    if (dims.size() > 1) {
-      emitLoop(builder, loc, 0, point.space.extent(dims.front()), 1, {},
-               [&](Value variable, ValueRange) {
-                 point.setDim(dims.front(), variable);
-                 copy(dims.drop_front());
-                 return SmallVector<Value>();
-               });
-      return;
-    }
-    auto at = [&](Value variable) { point.setDim(dims.front(), add(chunkStart, variable)); };
-    int64_t even = chunkSize / 2 * 2;
+  auto at = [&](Value variable) { point.setDim(reduced.back(), add(chunkStart, variable)); };
+  int64_t even = chunkSize / 2 * 2;
+  emitLoops(point, ArrayRef(reduced).drop_back(), [&] {
     emitLoop(builder, loc, 0, even, 2, {}, [&](Value variable, ValueRange) {
       at(variable);
       copyStep(/*isOddLast=*/false);
@@ -72,8 +63,7 @@ void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
       at(constant(even));
       copyStep(/*isOddLast=*/true);
     }
-  };
-  copy(reduced);
+  });
 }
 
 void PairedPanels::copyStep(bool isOddLast) {

@@ -65,24 +65,14 @@ SmallVector<Value> TileSums::emitBlocks(int64_t rows, Value start, int64_t size,
     for (int64_t i = 0; i < count; ++i)
       setPartial(i, arith::AddFOp::create(builder, loc, partial(i), sums[i]));
   };
-  std::function<void(ArrayRef<unsigned>)> addBlocks = [&](ArrayRef<unsigned> outer) {
-    if (!outer.empty()) {
-      emitLoop(builder, loc, 0, point.space.extent(outer.front()), 1, {},
-               [&](Value variable, ValueRange) {
-                 point.setDim(outer.front(), variable);
-                 addBlocks(outer.drop_front());
-                 return SmallVector<Value>();
-               });
-      return;
-    }
+  for (int64_t i = 0; i < count; ++i)
+    setPartial(i, zeros[i]);
+  emitLoops(point, ArrayRef(reduced).take_front(blockDims), [&] {
     emitLoop(builder, loc, 0, size, schedule.summands, {}, [&](Value offset, ValueRange) {
       addBlock(add(start, offset));
       return SmallVector<Value>();
     });
-  };
-  for (int64_t i = 0; i < count; ++i)
-    setPartial(i, zeros[i]);
-  addBlocks(ArrayRef(reduced).take_front(blockDims));
+  });
   SmallVector<Value> totals;
   for (int64_t i = 0; i < count; ++i)
     totals.push_back(partial(i));
