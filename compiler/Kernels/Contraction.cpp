@@ -32,6 +32,9 @@ struct Chunk {
   bool first, last; ///< of the sum
 };
 
+/// Turns of rows for which vectors are worth another read from behind the second-level cache.
+constexpr int64_t turnsOfStream = 8;
+
 class Contraction : private IndexArithmetic {
 public:
   Contraction(KernelFunction &kernel, linalg::GenericOp generic)
@@ -61,6 +64,7 @@ public:
 
 private:
   LogicalResult chooseSchedule();
+  int64_t turnsOfPart() const;
   int64_t leastPieces() const;
 
   void emitBatch(Value low, Value high);
@@ -109,8 +113,10 @@ private:
 
   ContractionRoles roles;
   int64_t rowCount = 1;
+  int64_t lastLanes = 0; ///< whole vectors of the last block of the lane dim that hold lanes
   ContractionGrid grid;
-  Value low, high; ///< the part of the split that is being computed
+  bool streamsVectors = false; ///< as the second-level cache does not keep them
+  Value low, high;             ///< the part of the split that is being computed
   std::optional<TileSums> tileSums;
   std::optional<MatrixContraction> matrix;
   Value tile; ///< of partial sums, or for tileEpilogue
@@ -183,6 +189,9 @@ LogicalResult Contraction::chooseSchedule() {
       kernel.refused = true;
       return generic.emitError(llvm::toString(std::move(error)));
     }
+  lastLanes = space.extent(roles.lane);
+  if (shape.padded && shape.padded->lane == roles.lane && !schedule.matrixUnit)
+    lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(shape.padded->inLast, schedule.width));
   grid.batches = count(roles.batch);
   grid.rowTiles = llvm::divideCeil(rowCount, schedule.rows);
   grid.outerRows = count(roles.outerRows);
@@ -204,12 +213,20 @@ LogicalResult Contraction::chooseSchedule() {
     grid.chooseSplit();
   // Interleaved panels are read once, a block at a time.
   bool readsPanels = !schedule.paired || schedule.panels == 1;
+  streamsVectors = vectorBytes > kernel.target.l2Bytes / 2;
   if (problem.panelsFetched && !schedule.matrixUnit && readsPanels &&
       schedule.chunk % PanelPrefetch::stepsPerFetch == 0)
-    schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
-        roles, space, schedule.chunk * count(chunkDims().drop_back()),
-        grid.split == ContractionGrid::Rows ? grid.rows() / 2 : grid.rows(), kernel.target.l2Bytes);
+    schedule.panelPrefetch =
+        PanelPrefetch::linesPerFetch(roles, space, schedule.chunk * count(chunkDims().drop_back()),
+                                     turnsOfPart(), kernel.target.l2Bytes);
   return success();
+}
+
+/// Turns of rows that a panel is read by while a thread goes through a part.
+int64_t Contraction::turnsOfPart() const {
+  if (grid.split != ContractionGrid::Rows)
+    return grid.rows();
+  return streamsVectors ? std::min(turnsOfStream, grid.rows() / 2) : grid.rows() / 2;
 }
 
 /// Set `dims` from their joint row-major number.
@@ -252,7 +269,10 @@ int64_t Contraction::leastPieces() const {
     unit = schedule.panels;
   else if (sharesRows && schedule.strip)
     unit = schedule.strip / schedule.rows;
-  return llvm::alignTo(KernelFunction::piecesOf(grid.pieces(), flops(), enoughFlops), unit);
+  int64_t least = KernelFunction::piecesOf(grid.pieces(), flops(), enoughFlops);
+  if (sharesRows && streamsVectors)
+    least = std::max(least, turnsOfStream);
+  return llvm::alignTo(least, unit);
 }
 
 void Contraction::emitBatch(Value first, Value end) {
@@ -351,7 +371,6 @@ void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Va
 /// Moves the point to panel `number`; `body` is emitted for each number of lanes that count.
 void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) {
   int64_t blockLanes = schedule.groups * schedule.width;
-  int64_t laneTail = space.extent(roles.lane) % blockLanes;
   Value laneBlock = number;
   if (!roles.outerPanels.empty()) {
     bool isOne = grid.laneBlocks == 1;
@@ -359,14 +378,32 @@ void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) 
     setFlat(roles.outerPanels, isOne ? number : dividedBy(number, grid.laneBlocks));
   }
   point.setDim(roles.lane, times(laneBlock, blockLanes));
-  if (laneTail == 0)
-    body(blockLanes);
-  else if (grid.laneBlocks == 1)
-    body(laneTail);
-  else
-    emitIf(
-        builder, loc, is(arith::CmpIPredicate::eq, laneBlock, constant(grid.laneBlocks - 1)),
-        [&] { body(laneTail); }, [&] { body(blockLanes); });
+  auto ofLanes = [&](int64_t lanes) {
+    int64_t whole = lanes / blockLanes, tail = lanes % blockLanes;
+    auto atTail = [&] {
+      if (tail > 0 && whole + 1 == grid.laneBlocks)
+        body(tail);
+      else if (tail > 0)
+        emitIf(builder, loc, is(arith::CmpIPredicate::eq, laneBlock, constant(whole)),
+               [&] { body(tail); });
+    };
+    if (whole == grid.laneBlocks)
+      body(blockLanes);
+    else if (whole == 0)
+      atTail();
+    else
+      emitIf(
+          builder, loc, is(arith::CmpIPredicate::ult, laneBlock, constant(whole)),
+          [&] { body(blockLanes); }, atTail);
+  };
+  int64_t all = space.extent(roles.lane);
+  if (lastLanes == all) {
+    ofLanes(all);
+    return;
+  }
+  Value isLast = is(arith::CmpIPredicate::eq, position(shape.padded->block),
+                    constant(shape.padded->blocks - 1));
+  emitIf(builder, loc, isLast, [&] { ofLanes(lastLanes); }, [&] { ofLanes(all); });
 }
 
 void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
@@ -388,9 +425,13 @@ void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value row
     if (schedule.prefetch)
       ahead.row = least(add(rowStart, schedule.rows),
                         constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
+    int64_t inLastBlock = grid.panels() % schedule.panels;
+    bool dividesPanels = grid.split == ContractionGrid::Panels;
+    ahead.tiles = inLastBlock && !dividesPanels ? inLastBlock : schedule.panels;
     auto panels = [&](int64_t rows) {
       emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
-        tileSums->enterPanel(subtract(number, panel), chunk.start);
+        ahead.tile = subtract(number, panel);
+        tileSums->enterPanel(ahead.tile, chunk.start);
         atPanel(number, [&](int64_t lanes) {
           emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunk, ahead);
         });

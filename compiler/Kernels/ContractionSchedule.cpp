@@ -29,8 +29,10 @@ static int64_t chooseRows(int64_t count, int64_t most) {
 /// Rows and groups fill the registers: accumulators, the vectors, one broadcast.
 static void chooseTile(const ContractionProblem &problem, const TargetInfo &target,
                        ContractionSchedule &schedule) {
-  // Rows a multiple of 4 KiB apart fall into one set of the first-level cache, of 8 lines.
-  constexpr int64_t aliasBytes = 4096, mostAliased = 7, mostRows = 14;
+  // Rows a multiple of 4 KiB apart fall into one set of the first-level cache, of which each way
+  // holds as much.
+  constexpr int64_t aliasBytes = 4096, mostRows = 14;
+  int64_t mostAliased = std::max<int64_t>(target.l1Bytes / aliasBytes - 1, 1);
   bool aliased = problem.rowCount > 1 && problem.rowStrideBytes % aliasBytes == 0;
   int64_t needed = llvm::divideCeil(problem.laneCount, schedule.width);
   double bestCost = 1e30;
@@ -71,7 +73,7 @@ static void chooseStrip(const ContractionProblem &problem, const TargetInfo &tar
 /// The chunk of a long reduction whose panels stay in the second-level cache, and whose
 /// strip stays in the first.
 static int64_t chooseChunk(const ContractionProblem &problem, const ContractionSchedule &schedule) {
-  int64_t longest = schedule.strip ? 256 : 1792, preferred = schedule.strip ? 256 : 1536;
+  int64_t longest = schedule.strip ? 256 : 1792, preferred = schedule.strip ? 256 : 1024;
   int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
   if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
     return innermost;
@@ -112,6 +114,11 @@ static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &t
          bytes > target.l2Bytes / 5;
 }
 
+/// The size of as few blocks as there may be of at most `most`, that are about alike.
+static int64_t evenBlocks(int64_t total, int64_t most) {
+  return llvm::divideCeil(total, llvm::divideCeil(total, most));
+}
+
 /// Panels of vectors that stay in the second-level cache while the rows go by. Where the
 /// rows stay there as well, one: the panel comes from memory once either way.
 static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo &target,
@@ -128,7 +135,7 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   // Two may take more than half, as the rows that pass by are then read half as often.
   if (fitting <= 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
     fitting = 2;
-  return std::clamp<int64_t>(fitting, 1, std::max<int64_t>(total, 1));
+  return evenBlocks(std::max<int64_t>(total, 1), std::max<int64_t>(fitting, 1));
 }
 
 /// Whether the matrix unit is faster for two threads, by cycles of one core as measured. It
@@ -175,8 +182,7 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   int64_t panelBytes = unitSteps * blockSteps * blockLanes * 2 * problem.matrixParts;
   int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, blockLanes);
   int64_t most = std::clamp<int64_t>(target.l2Bytes * 2 / 5 / panelBytes, 1, total);
-  // Blocks of one size.
-  int64_t panels = llvm::divideCeil(total, llvm::divideCeil(total, most));
+  int64_t panels = evenBlocks(total, most);
   if (!paysOnMatrixUnit(problem, target, double(unitSteps * blockSteps * chunks), panels, total))
     return;
   schedule.matrixUnit = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/ContractionShape.h"
+#include "compiler/Kernels/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -98,6 +99,12 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   shape.resultIndex = operandIndex(generic, *generic.getDpsInitOperand(0), iteration, space);
   auto resultType = cast<RankedTensorType>(generic.getResultTypes().front());
   shape.resultPosition = space.linearize(shape.resultIndex, resultType.getShape());
+  if (auto loops = generic->getAttrOfType<DenseI64ArrayAttr>(paddedAttr))
+    if (auto lane = dyn_cast<AffineDimExpr>(iteration[loops[1]])) {
+      int64_t blocks = ranges[loops[0]], lanes = ranges[loops[1]];
+      int64_t inLast = loops[2] - (blocks - 1) * lanes;
+      shape.padded = {iteration[loops[0]], lane.getPosition(), blocks, inLast};
+    }
   // Merge outer, inner pairs that every operand walks as one.
   for (bool merged = true; merged;) {
     merged = false;
@@ -151,6 +158,10 @@ AffineExpr ContractionShape::join(unsigned outer, unsigned inner, IndexSpace &sp
   replace(rhs.position);
   replace(resultPosition);
   llvm::for_each(resultIndex, replace);
+  if (padded && (padded->lane == outer || padded->lane == inner))
+    padded.reset();
+  if (padded)
+    replace(padded->block);
   return both;
 }
 
@@ -184,5 +195,8 @@ int64_t ContractionShape::flops(const IndexSpace &space) const {
   for (const auto &dims : {batch, lhs.free, rhs.free, reduced})
     for (unsigned dim : dims)
       total *= space.extent(dim);
-  return total;
+  if (!padded)
+    return total;
+  int64_t lanes = space.extent(padded->lane);
+  return total / (padded->blocks * lanes) * ((padded->blocks - 1) * lanes + padded->inLast);
 }

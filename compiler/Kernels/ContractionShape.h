@@ -14,6 +14,14 @@ struct ContractionOperand {
   llvm::SmallVector<unsigned> free; ///< dims in this operand and the result alone
 };
 
+/// Lanes of a dim in blocks, of which the last holds fewer.
+struct PaddedLanes {
+  mlir::AffineExpr block; ///< the number of the block
+  unsigned lane;
+  int64_t blocks;
+  int64_t inLast; ///< lanes of the last block that count
+};
+
 struct ContractionShape {
   /// The operands by which of them holds the innermost dim of the result.
   struct Sides {
@@ -28,6 +36,7 @@ struct ContractionShape {
   mlir::AffineExpr resultPosition;
   llvm::SmallVector<unsigned> batch; ///< in both operands and the result
   llvm::SmallVector<unsigned> reduced;
+  std::optional<PaddedLanes> padded;
 
   /// Describe `generic`, whose loops become dims of `space`; neighbouring dims that are
   /// contiguous everywhere are merged. Fails unless it sums, in f32 or f64, products of
@@ -45,6 +54,7 @@ struct ContractionShape {
   /// position of the outer side divides it by the size of a group.
   unsigned joinGroups(unsigned groups, const Sides &sides, IndexSpace &space);
 
+  /// Of all elements that are somebody's.
   int64_t flops(const IndexSpace &space) const;
 
 private:

@@ -13,6 +13,10 @@ namespace weft {
 /// Threads that may claim parts of a kernel.
 constexpr int64_t claimants = 64;
 
+/// On a linalg.generic, [loop over blocks, loop over their lanes, size]: of blocks times lanes
+/// that the two loops go through, those from `size` on are nobody's, and need not be computed.
+constexpr llvm::StringLiteral paddedAttr = "weft.padded";
+
 /// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by
 /// loops. Afterwards it takes its operands and then its results as row-major memrefs, a
 /// per-thread scratch buffer, where its threads claim parts `weft.claims` sets of counters of

@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
@@ -142,7 +143,8 @@ SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Val
   return emitTileStep(point, scalars, stride, vectors, rows, accumulators);
 }
 
-/// What comes after this tile arrives while it computes: of each of the next rows one line.
+/// What comes after this tile arrives while it computes: one line of each of its share of the
+/// next rows. The tiles of a row take turns, as memory is slower than the first of them alone.
 void TileSums::emitFetch(int64_t rows, const Ahead &ahead) {
   if (ahead.turn)
     panelPrefetch->emit();
@@ -153,7 +155,10 @@ void TileSums::emitFetch(int64_t rows, const Ahead &ahead) {
   point.setDim(*roles.row, ahead.row);
   Value address = point.indexValue(roles.scalars.position);
   int64_t stride = roles.rowStride(point.space);
-  for (int64_t i = 0; i < rows; ++i)
+  int64_t share = llvm::divideCeil(rows, ahead.tiles);
+  Value first = least(times(ahead.tile, share), constant(rows - share));
+  address = add(address, times(first, stride));
+  for (int64_t i = 0; i < share; ++i)
     memref::PrefetchOp::create(builder, loc, memory, ValueRange{add(address, i * stride)},
                                /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
   point.setDim(*roles.row, current);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Chooses the iteration space of a contraction from the layouts of its operands.
 #include "compiler/Lowering/GraphToLinalgContraction.h"
+#include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/GraphToLinalg.h"
 #include "compiler/Lowering/ScalarMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -80,6 +81,21 @@ AffineMap Contraction::readMap(Builder &builder, const Operand &operand) const {
   return AffineMap::get(axes.size(), 0, reads, builder.getContext());
 }
 
+/// Elements behind the last of the dim that vectors run along are nobody's: kernels need not
+/// compute them.
+void Contraction::markPadding(Builder &builder, Operation *generic) const {
+  int64_t dim = packedDim >= 0 ? packedDim : computed.tileDim;
+  int64_t lanes = packedDim >= 0 ? packSize : computed.tileSize;
+  if (dim < 0 || resultShape[dim] % lanes == 0)
+    return;
+  auto loop = [&](PhysicalDim::Part part) -> int64_t {
+    return llvm::find(axes, PhysicalDim{dim, part}) - axes.begin();
+  };
+  generic->setAttr(paddedAttr,
+                   builder.getDenseI64ArrayAttr(
+                       {loop(PhysicalDim::Block), loop(PhysicalDim::Lane), resultShape[dim]}));
+}
+
 /// `value` whose dim `position` holds blocks and the next one their lanes, joined to `size`.
 static Value joinedTile(OpBuilder &builder, Location loc, Value value, int64_t position,
                         int64_t size) {
@@ -110,6 +126,7 @@ Value Contraction::emit(OpBuilder &builder, Location loc, Operand lhs, Operand r
           return arith::AddFOp::create(body, loc, args[2], arith::MulFOp::create(body, loc, x, y));
         return arith::AddIOp::create(body, loc, args[2], arith::MulIOp::create(body, loc, x, y));
       });
+  markPadding(builder, result.getDefiningOp());
   result = narrowed(builder, loc, result, storageElementType(element));
   if (packedDim >= 0) {
     int64_t position = llvm::find(axes, PhysicalDim{packedDim, PhysicalDim::Block}) - axes.begin();

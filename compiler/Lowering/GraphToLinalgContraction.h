@@ -37,6 +37,7 @@ private:
   void layOutIteration();
   mlir::AffineExpr axis(mlir::Builder &builder, PhysicalDim dim) const;
   mlir::AffineMap readMap(mlir::Builder &builder, const Operand &operand) const;
+  void markPadding(mlir::Builder &builder, mlir::Operation *generic) const;
 
   llvm::SmallVector<int64_t> resultShape, reductions;
   /// How the generic's result lies: as the caller wants it, or tiled as the lhs is.

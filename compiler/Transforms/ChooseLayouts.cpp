@@ -84,7 +84,7 @@ static SmallVector<Linear> linearsOf(func::FuncOp function) {
 /// tokens stay row-major. With fewer tokens, weights are waited for, whatever is computed.
 static bool wouldPadTokens(ArrayRef<Linear> linears, int64_t lanes) {
   constexpr int64_t fewestTokens = 48;
-  constexpr double mostWork = 1.1;
+  constexpr double mostWork = 1.05;
   double work = 0, inBlocks = 0;
   for (const Linear &linear : linears) {
     int64_t rank = linear.tokens.getRank();

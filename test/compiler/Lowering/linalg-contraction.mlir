@@ -9,6 +9,7 @@
 // CHECK-LABEL: func.func private @tiled_dot(
 // CHECK: linalg.fill
 // CHECK: linalg.generic {indexing_maps = [#[[LHS]], #[[RHS]], #[[OUT]]], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+// CHECK-SAME: attrs = {weft.padded = array<i64: 1, 3, 6>}
 // CHECK: arith.mulf
 // CHECK: arith.addf
 // CHECK-NOT: linalg.generic
