@@ -67,17 +67,20 @@ static void chooseStrip(const ContractionProblem &problem, const TargetInfo &tar
     return;
   schedule.strip = line;
   schedule.rows = target.vectorRegisters >= 32 ? 8 : 4;
-  schedule.groups = std::min<int64_t>(2, llvm::divideCeil(problem.laneCount, schedule.width));
+  int64_t vectors = llvm::divideCeil(problem.laneCount, schedule.width);
+  schedule.groups = vectors % 3 == 0 ? 3 : std::min<int64_t>(2, vectors);
 }
 
 /// The chunk of a long reduction whose panels stay in the second-level cache, and whose
-/// strip stays in the first.
+/// strip stays in the first beside a panel.
 static int64_t chooseChunk(const ContractionProblem &problem, const ContractionSchedule &schedule) {
-  int64_t longest = schedule.strip ? 256 : 1792, preferred = schedule.strip ? 256 : 1024;
+  int64_t ofStrip = schedule.paired ? 256 : 128;
+  int64_t longest = schedule.strip ? ofStrip : 1792, preferred = schedule.strip ? ofStrip : 1024;
+  int64_t least = preferred / 4; // below, waiting costs more than the caches give
   int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
   if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
     return innermost;
-  for (int64_t parts = 2; parts <= innermost; ++parts)
+  for (int64_t parts = 2; parts * least <= innermost; ++parts)
     if (innermost % parts == 0 && innermost / parts <= preferred)
       return innermost / parts;
   return innermost;

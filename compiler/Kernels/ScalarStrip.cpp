@@ -35,9 +35,11 @@ ScalarStrip::ScalarStrip(KernelFunction &kernel, PointEmitter &point, Location l
       firstRow(cast<AffineDimExpr>(point.space.addDim(size * stepsAtOnce)).getPosition()) {}
 
 void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst) {
-  Value tileInStrip = remainderOf(rowTile, size / tileRows);
+  start = chunkStart;
+  chunk = chunkSize;
+  tileInStrip = remainderOf(rowTile, size / tileRows);
   Value firstTile = subtract(rowTile, tileInStrip);
-  Value start = times(firstTile, tileRows);
+  Value firstOfStrip = times(firstTile, tileRows);
   Value opens = is(arith::CmpIPredicate::eq, tileInStrip, constant(0));
   Value copies = arith::OrIOp::create(builder, loc, opens, isFirst);
   emitIf(builder, loc, copies, [&] {
@@ -46,7 +48,7 @@ void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, V
     auto copy = [&](Value variable, bool isOddLast) {
       point.setDim(step, add(chunkStart, variable));
       Value target = times(variable, size);
-      copyStep(start, target, isOddLast);
+      copyStep(firstOfStrip, target, isOddLast);
     };
     emitLoop(builder, loc, 0, whole, stepsAtOnce, {}, [&](Value variable, ValueRange) {
       copy(variable, /*isOddLast=*/false);
@@ -60,7 +62,12 @@ void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, V
   Value ahead = times(tileInStrip, tileRows * stepsAtOnce);
   Value before = times(chunkStart, size);
   point.setDim(firstRow, subtract(ahead, before));
-  next = least(add(start, size), constant(rowCount - 1));
+  next = least(add(firstOfStrip, size), constant(rowCount - 1));
+}
+
+void ScalarStrip::enterTile(Value tile, int64_t tiles) {
+  fetchers = tiles * (size / tileRows);
+  stepsBefore = times(add(times(tileInStrip, tiles), tile), chunk);
 }
 
 /// The strip's rows, from `start` on, at the point's step, or at it and the next; the odd last
@@ -82,13 +89,18 @@ void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
   }
 }
 
+/// All steps of the tiles that share the fetching pass by the lines of the chunk once.
 void ScalarStrip::emitPrefetch() {
   Value tileRow = rowValue();
+  Value current = point.indexValue(getAffineDimExpr(step, builder.getContext()));
+  Value passed = dividedBy(add(stepsBefore, subtract(current, start)), fetchers);
   point.setDim(row, next);
+  point.setDim(step, add(start, least(passed, constant(chunk - 1))));
   memref::PrefetchOp::create(builder, loc, point.getBuffer(scalars.memory)->flat,
                              point.indexValue(scalars.position), /*isWrite=*/false,
                              /*localityHint=*/2, /*isDataCache=*/true);
   point.setDim(row, tileRow);
+  point.setDim(step, current);
 }
 
 TileOperand ScalarStrip::operand() const {

@@ -34,8 +34,14 @@ public:
   void emitCopy(mlir::Value rowTile, mlir::Value chunkStart, int64_t chunkSize,
                 mlir::Value isFirst);
 
-  /// Prefetches the line that the point's step will contribute to the next strip.
+  /// At tile number `tile` of the current row of at least `tiles`, which share the fetching of
+  /// the next strip with those of the strip's other rows.
+  void enterTile(mlir::Value tile, int64_t tiles);
+
+  /// Prefetches the line of the next strip that is up by the point's step, the same one for
+  /// stepsOfLine() steps.
   void emitPrefetch();
+  int64_t stepsOfLine() const { return fetchers; }
 
   /// The scalars of the tile at the point's step, whose rows lie rowStride() elements apart.
   TileOperand operand() const;
@@ -52,8 +58,13 @@ private:
   unsigned row, step; ///< dims of the space
   int64_t rowCount, size, tileRows, width, stepsAtOnce;
   mlir::Value memory;
-  mlir::Value next;      ///< first row of the strip behind this one
-  unsigned firstRow = 0; ///< dim of the space: where the tile's first row lies in the strip
+  mlir::Value start;       ///< of the chunk
+  int64_t chunk = 0;       ///< steps of it
+  mlir::Value tileInStrip; ///< number of the row of tiles
+  mlir::Value next;        ///< first row of the strip behind this one
+  mlir::Value stepsBefore; ///< the current tile, of all tiles that share the fetching
+  int64_t fetchers = 1;    ///< tiles that share it
+  unsigned firstRow = 0;   ///< dim of the space: where the tile's first row lies in the strip
 };
 
 } // namespace weft

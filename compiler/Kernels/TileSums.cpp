@@ -42,6 +42,8 @@ SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int
                                   const Ahead &ahead) {
   if (ahead.turn)
     panelPrefetch->startTile(ahead.turn, start, size);
+  if (strip)
+    strip->enterTile(ahead.tile, ahead.tiles);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> zeros(rows * groups, zero);
   if (schedule.sumsInBlocks())
@@ -110,13 +112,15 @@ SmallVector<Value> TileSums::emitSteps(int64_t rows, Value start, int64_t size,
   unsigned dim = reduced.back();
   int64_t together = schedule.paired ? 2 : 1;
   int64_t whole = size / together * together;
+  // Few tiles fetch a line at every step.
+  int64_t stepsOfStrip = std::min(schedule.unroll, strip ? strip->stepsOfLine() : 1);
   SmallVector<Value> sums = emitLoop(builder, loc, 0, whole, schedule.unroll, accumulators,
                                      [&](Value variable, ValueRange carried) {
                                        Value base = add(start, variable);
                                        SmallVector<Value> now(carried);
                                        for (int64_t step = 0; step < schedule.unroll; ++step) {
                                          point.setDim(dim, add(base, step));
-                                         if (strip)
+                                         if (strip && step % stepsOfStrip == 0)
                                            strip->emitPrefetch();
                                          if (step % together == 0)
                                            now = emitStep(rows, /*isOddLast=*/false, now);

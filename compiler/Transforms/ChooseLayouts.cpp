@@ -4,8 +4,9 @@
 // static shapes and one block; leaves the rule of layouts in Passes.td established.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/ConvLayouts.h"
 #include "compiler/Transforms/ConvPadding.h"
-#include "compiler/Transforms/LayoutChoices.h"
+#include "compiler/Transforms/LinearLayouts.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/PreparedValues.h"
 #include "compiler/Transforms/ViewLayouts.h"
@@ -67,22 +68,43 @@ namespace {
 struct Linear {
   RankedTensorType tokens;
   ValueRange weights;
+  bool inByOut; ///< how the weights lie
+
+  double rows() const { return double(tokens.getNumElements()) / double(tokens.getShape().back()); }
+  double weightElements() const {
+    double total = 0;
+    for (Value weight : weights)
+      total += double(tensorType(weight).getNumElements());
+    return total;
+  }
 };
 } // namespace
 
 static SmallVector<Linear> linearsOf(func::FuncOp function) {
   SmallVector<Linear> linears;
   for (Operation &op : function.front()) {
-    auto dot = dyn_cast<DotGeneralOp>(op);
-    if (isa<MultiDotOp>(op) || (dot && dot.getLhsBatch().empty()))
-      linears.push_back({tensorType(op.getOperand(0)), op.getOperands().drop_front()});
+    auto add = [&](ArrayRef<int64_t> contract) {
+      linears.push_back({tensorType(op.getOperand(0)), op.getOperands().drop_front(),
+                         llvm::equal(contract, ArrayRef<int64_t>{0})});
+    };
+    if (auto multi = dyn_cast<MultiDotOp>(op))
+      add(multi.getRhsContract());
+    else if (auto dot = dyn_cast<DotGeneralOp>(op); dot && dot.getLhsBatch().empty())
+      add(dot.getRhsContract());
   }
   return linears;
 }
 
+static bool liesMostlyInByOut(ArrayRef<Linear> linears) {
+  double inByOut = 0, outByIn = 0;
+  for (const Linear &linear : linears)
+    (linear.inByOut ? inByOut : outByIn) += linear.rows() * linear.weightElements();
+  return inByOut > outByIn;
+}
+
 /// Whether so much of blocks of tokens would be padding that weights are rather copied, so that
 /// tokens stay row-major. With fewer tokens, weights are waited for, whatever is computed.
-static bool wouldPadTokens(ArrayRef<Linear> linears, int64_t lanes) {
+static bool wouldPadTokens(ArrayRef<Linear> linears, const LinearLayouts &layouts) {
   constexpr int64_t fewestTokens = 48;
   constexpr double mostWork = 1.05;
   double work = 0, inBlocks = 0;
@@ -90,12 +112,9 @@ static bool wouldPadTokens(ArrayRef<Linear> linears, int64_t lanes) {
     int64_t rank = linear.tokens.getRank();
     if (rank < 2 || linear.tokens.getDimSize(rank - 2) < fewestTokens)
       continue;
-    double columns = 0;
-    for (Value weight : linear.weights)
-      columns += double(tensorType(weight).getNumElements());
-    double rows = double(linear.tokens.getNumElements()) / double(linear.tokens.getShape().back());
-    work += rows * columns;
-    inBlocks += rows * columns * workInTokenBlocks(linear.tokens, lanes);
+    double ofLinear = linear.rows() * linear.weightElements();
+    work += ofLinear;
+    inBlocks += ofLinear * layouts.workInTokenBlocks(linear.tokens);
   }
   return inBlocks > mostWork * work;
 }
@@ -103,7 +122,7 @@ static bool wouldPadTokens(ArrayRef<Linear> linears, int64_t lanes) {
 /// Whether weights are packed: all of them are small, so that their copies stay in the
 /// second-level cache and cost little, where moving tokens into blocks and back would cost a
 /// tenth of so small a contraction; or the blocks would be padded. Attention wants the blocks.
-static bool choosePacking(func::FuncOp function, int64_t lanes) {
+static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts) {
   constexpr int64_t mostBytes = 1 << 20;
   if (!function.getOps<AttentionOp>().empty())
     return false;
@@ -118,7 +137,7 @@ static bool choosePacking(func::FuncOp function, int64_t lanes) {
     return type.getNumElements() * type.getElementTypeBitWidth() / 8 <= mostBytes;
   });
   return eachWeight([&](Value weight) { return prepared.contains(weight); }) &&
-         (areSmall || wouldPadTokens(linears, lanes));
+         (areSmall || wouldPadTokens(linears, layouts));
 }
 
 /// Whether one linear layer alone would have to pay for moving tokens into blocks and back.
@@ -132,7 +151,8 @@ class LayoutChooser {
 public:
   LayoutChooser(func::FuncOp function, int64_t lanes)
       : function(function), lanes(lanes), builder(function.getContext()),
-        packsWeights(choosePacking(function, lanes)), isOneLinear(hasOneLinear(function)) {}
+        linearLayouts(lanes, liesMostlyInByOut(linearsOf(function))),
+        packsWeights(choosePacking(function, linearLayouts)), isOneLinear(hasOneLinear(function)) {}
 
   /// Returns the number of relayouts inserted.
   int64_t run() {
@@ -174,6 +194,7 @@ private:
   func::FuncOp function;
   int64_t lanes;
   OpBuilder builder;
+  LinearLayouts linearLayouts;
   bool packsWeights; ///< into blocks of columns, so that tokens stay row-major
   bool isOneLinear;
   llvm::DenseMap<std::pair<Value, Attribute>, Value> moved;
@@ -224,7 +245,7 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
   auto isMatrixOfWeights = [](Value value) {
     return tensorType(value).getRank() == 2 && isWeight(value);
   };
-  LayoutAttr layout = chooseTokenLayout(lhsType, lanes);
+  LayoutAttr layout = linearLayouts.tokenBlocks(lhsType);
   if (!contractsLast || !layout || !llvm::all_of(rhs, isMatrixOfWeights)) {
     visitRowMajor(op);
     return;
@@ -232,11 +253,12 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
   if (packsWeights) {
     require(op, 0, nullptr);
     for (auto [index, weight] : llvm::enumerate(rhs))
-      require(op, index + 1, choosePackedLayout(tensorType(weight), 1 - rhsContract[0], lanes));
+      require(op, index + 1, linearLayouts.packed(tensorType(weight), 1 - rhsContract[0]));
     return;
   }
   bool alongRows = llvm::equal(rhsContract, ArrayRef<int64_t>{1});
-  if (isOneLinear && alongRows && !isTiled(layoutOf(lhs)) && dotProductsCostLess(lhsType, lanes)) {
+  if (isOneLinear && alongRows && !isTiled(layoutOf(lhs)) &&
+      linearLayouts.dotProductsCostLess(lhsType)) {
     visitRowMajor(op);
     return;
   }
@@ -270,14 +292,14 @@ void LayoutChooser::visitAttention(AttentionOp attention) {
   ValueRange tensors = attention->getOperands().take_front(3);
   auto example = llvm::find_if(tensors, [](Value v) { return isInTokenBlocks(tensorType(v)); });
   bool enoughTokens = llvm::all_of(
-      tensors, [&](Value tensor) { return chooseTokenLayout(tensorType(tensor), lanes); });
+      tensors, [&](Value tensor) { return linearLayouts.tokenBlocks(tensorType(tensor)); });
   if (example == tensors.end() || !enoughTokens) {
     visitRowMajor(attention);
     return;
   }
   ArrayRef<int64_t> order = layoutOf(*example).getOrder();
   auto blocks = [&](RankedTensorType type) {
-    LayoutAttr chosen = chooseTokenLayout(type, lanes);
+    LayoutAttr chosen = linearLayouts.tokenBlocks(type);
     return LayoutAttr::get(type.getContext(), order, chosen.getTileDim(), chosen.getTileSize());
   };
   for (unsigned index : llvm::seq(3u))

@@ -49,10 +49,20 @@ func.func @token_blocks(%x: tensor<48x8xf32>, %y: tensor<197x8xf32>, %z: tensor<
   // CHECK: weft.dot_general {{.*}} -> tensor<15x8xf32>
   // CHECK: weft.dot_general {{.*}} -> tensor<8xf32>
   %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<48x8xf32>, tensor<8x8xf32> -> tensor<48x8xf32>
-  %1 = weft.dot_general %y, %w batch [] x [] contract [1] x [0] : tensor<197x8xf32>, tensor<8x8xf32> -> tensor<197x8xf32>
+  %1 = weft.dot_general %y, %w batch [] x [] contract [1] x [1] : tensor<197x8xf32>, tensor<8x8xf32> -> tensor<197x8xf32>
   %2 = weft.dot_general %z, %w batch [] x [] contract [1] x [1] : tensor<15x8xf32>, tensor<8x8xf32> -> tensor<15x8xf32>
   %3 = weft.dot_general %v, %w batch [] x [] contract [0] x [1] : tensor<8xf32>, tensor<8x8xf32> -> tensor<8xf32>
   return %0, %1, %2, %3 : tensor<48x8xf32>, tensor<197x8xf32>, tensor<15x8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// Weights as (in, out) are copied by lines, from which tiles of three registers take most.
+// CHECK-LABEL: func.func @in_by_out(
+func.func @in_by_out(%x: tensor<128x8xf32>, %w: tensor<8x8xf32>) -> tensor<128x8xf32> {
+  // CHECK: weft.dot_general {{.*}} -> tensor<128x8xf32, #weft.layout<[0, 1], tile 0 by 48>>
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [0] : tensor<128x8xf32>, tensor<8x8xf32> -> tensor<128x8xf32>
+  return %0 : tensor<128x8xf32>
 }
 
 // -----

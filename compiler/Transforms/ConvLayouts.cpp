@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Vectors run over a block of output channels, so it is a multiple of the lanes; a tail is padded
+// and its work is lost.
+#include "compiler/Transforms/ConvLayouts.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+LayoutAttr weft::channelsLast(RankedTensorType type) {
+  SmallVector<int64_t> order{0};
+  llvm::append_range(order, llvm::seq<int64_t>(2, type.getRank()));
+  order.push_back(1);
+  return LayoutAttr::get(type.getContext(), order, -1, 0);
+}
+
+/// Whether vectors of a grouped convolution run along its channels: where they stay in a
+/// group, or each lane is a group. Narrower groups share vectors, at half the speed that
+/// vectors along a row of the image have where there are such.
+static bool vectorsRunAlongChannels(ConvOp conv, int64_t lanes) {
+  int64_t inputs = conv.getWeight().getType().getDimSize(1);
+  int64_t channels = conv.getWeight().getType().getDimSize(0) / int64_t(conv.getGroups());
+  if (channels % lanes == 0 || (channels == 1 && inputs == 1))
+    return true;
+  bool rows = conv.getStrides().back() == 1 && conv.getType().getShape().back() >= lanes / 2;
+  return !rows && lanes % channels == 0 && inputs <= channels;
+}
+
+std::optional<ConvLayouts> weft::chooseConvLayouts(ConvOp conv, int64_t lanes) {
+  RankedTensorType input = conv.getInput().getType(), weight = conv.getWeight().getType();
+  int64_t channels = weight.getDimSize(0), rank = weight.getRank();
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2, rank));
+  order.push_back(1);
+  if (conv.getGroups() > 1) {
+    if (!vectorsRunAlongChannels(conv, lanes))
+      return std::nullopt;
+    order.push_back(0);
+    return ConvLayouts{channelsLast(input), LayoutAttr::get(weight.getContext(), order, -1, 0)};
+  }
+  bool fewChannels = 2 * channels <= lanes;
+  if (fewChannels && conv.getStrides().back() == 1 && conv.getType().getShape().back() >= lanes)
+    return std::nullopt;
+  order.insert(order.begin(), 0);
+  bool oneRegisterPadsLess = llvm::alignTo(channels, lanes) < llvm::alignTo(channels, 2 * lanes);
+  return ConvLayouts{channelsLast(input), LayoutAttr::get(weight.getContext(), order, 0,
+                                                          oneRegisterPadsLess ? lanes : 2 * lanes)};
+}
+
+WinogradLayouts weft::chooseWinogradLayouts(WinogradConvOp conv, int64_t lanes) {
+  MLIRContext *context = conv.getContext();
+  return {channelsLast(conv.getInput().getType()),
+          LayoutAttr::get(context, {2, 0, 1}, 2, 2 * lanes),
+          LayoutAttr::get(context, {0, 2, 3, 1}, 0, 2 * lanes)};
+}
