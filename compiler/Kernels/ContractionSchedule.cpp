@@ -86,6 +86,20 @@ static int64_t chooseChunk(const ContractionProblem &problem, const ContractionS
   return innermost;
 }
 
+/// A channel's window is unrolled whole, as the loop over it would cost as much as its steps.
+static int64_t chooseUnroll(const ContractionProblem &problem,
+                            const ContractionSchedule &schedule) {
+  constexpr int64_t longestWindow = 8;
+  if (schedule.paired)
+    return schedule.chunk % 4 == 0 ? 4 : 2;
+  if (problem.lanewise && schedule.chunk <= longestWindow)
+    return schedule.chunk;
+  for (int64_t steps : {4, 3, 2})
+    if (schedule.chunk % steps == 0)
+      return steps;
+  return 1;
+}
+
 static void chooseSummands(const ContractionProblem &problem, ContractionSchedule &schedule) {
   // Beside bf16's own errors those of a chain twice as long vanish.
   int64_t most = schedule.paired ? 256 : 128;
@@ -209,11 +223,7 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   schedule.rows = given.rows.value_or(schedule.rows);
   schedule.groups = given.groups.value_or(schedule.groups);
   schedule.chunk = given.chunk.value_or(chooseChunk(problem, schedule));
-  // A window's last dim is short: the loop over it would cost as much as its steps.
-  constexpr int64_t shortWindow = 8;
-  bool unrollsWindow = problem.lanewise && schedule.chunk <= shortWindow;
-  int64_t stepsAtOnce = schedule.paired ? 2 : 1;
-  schedule.unroll = unrollsWindow ? schedule.chunk : schedule.chunk % 4 == 0 ? 4 : stepsAtOnce;
+  schedule.unroll = chooseUnroll(problem, schedule);
   chooseSummands(problem, schedule);
 
   schedule.outerChunks = dividesWindow(problem, target, schedule);

@@ -141,10 +141,13 @@ bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> a
   return true;
 }
 
-/// Whether `op` puts a border around what a contraction stores, which then goes between.
+/// Whether `op` puts a border around what a contraction or a window stores, which then goes
+/// between.
 static bool isBorder(Operation *op, const KernelBody &body, const IterationStructure &anchor) {
   auto pad = dyn_cast<PadOp>(op);
-  if (!pad || anchor.kind != IterationKind::Contraction)
+  bool storesBetween =
+      anchor.kind == IterationKind::Contraction || anchor.kind == IterationKind::Window;
+  if (!pad || !storesBetween)
     return false;
   LayoutAttr layout = layoutOf(pad.getType());
   return matchPattern(pad.getValue(), m_Constant()) &&
