@@ -39,6 +39,7 @@ private:
   void planDims();
   void chooseLaneDim();
   void planGrid();
+  void growCells();
   void adopt(MutableArrayRef<bool> done);
   bool onGrid(const NestRoot &root) const;
   void store(const NestRoot &root, const Emitted &value);
@@ -57,8 +58,10 @@ private:
   PointEmitter point;
   Demand demand;
   SmallVector<NestRoot> roots;
-  SmallVector<unsigned> gridDims, rowDims; ///< rowDims: looped over inside a cell
-  std::optional<unsigned> laneDim;         ///< vectors along this dim
+  SmallVector<unsigned> gridDims;
+  SmallVector<unsigned> cellDims;  ///< grid dims that one cell goes through
+  SmallVector<unsigned> rowDims;   ///< looped over behind the reductions
+  std::optional<unsigned> laneDim; ///< vectors along this dim
   std::optional<unsigned> loadDim; ///< what is stored along laneDim is contiguous along this
   bool vertical = false;           ///< the lane dim is a grid dim
   int64_t width = 1;
@@ -184,9 +187,29 @@ void Nest::planGrid() {
     }
     laneBlocks = llvm::divideCeil(extent, laneBlock);
   }
+  growCells();
   for (unsigned dim : gridDims)
     gridShape.push_back(space.extent(dim));
   gridShape.push_back(laneBlocks);
+}
+
+/// Small reductions, as those of a window, go into one cell until it is worth its index arithmetic.
+void Nest::growCells() {
+  if (demand.reductions.empty() || !demand.scans.empty())
+    return;
+  int64_t elements = laneBlock;
+  for (unsigned dim : rowDims)
+    elements *= space.extent(dim);
+  for (const ReductionDemand &reduction : demand.reductions) {
+    int64_t points = laneBlock;
+    for (unsigned dim : reduction.reducedDims)
+      points *= space.extent(dim);
+    elements = std::max(elements, points);
+  }
+  while (!gridDims.empty() && elements * space.extent(gridDims.back()) <= cellElements) {
+    elements *= space.extent(gridDims.back());
+    cellDims.insert(cellDims.begin(), gridDims.pop_back_val());
+  }
 }
 
 bool Nest::onGrid(const NestRoot &root) const {
@@ -224,7 +247,7 @@ void Nest::adopt(MutableArrayRef<bool> done) {
         if (covers)
           used.set(dim.getPosition());
       }
-      for (unsigned dim : gridDims)
+      for (unsigned dim : llvm::concat<unsigned>(gridDims, cellDims))
         covers = covers && used[dim];
       if (vertical)
         covers = covers && used[*laneDim];
@@ -248,6 +271,8 @@ void Nest::adopt(MutableArrayRef<bool> done) {
 int64_t Nest::flops() const {
   int64_t total = demand.scalarOps * tensorType(targets[leader].tensor).getNumElements();
   int64_t cells = ShapedType::getNumElements(gridShape) * laneBlock;
+  for (unsigned dim : cellDims)
+    cells *= space.extent(dim);
   for (const ReductionDemand &reduction : demand.reductions) {
     int64_t points = cells;
     for (unsigned dim : reduction.reducedDims)
@@ -311,14 +336,21 @@ void Nest::emitCell(Value block, int64_t extent) {
   Location loc = kernel.loc;
   reduced.clear();
   point.forget();
-  if (!vertical) {
-    point.setLanes(Lanes());
-    for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
-      emitScan(point, scan, line);
+  auto body = [&] {
     emitReductions();
     emitStores(/*gridOnly=*/true);
     if (!rowDims.empty())
       emitRowLoops(rowDims);
+  };
+  if (!vertical) {
+    point.setLanes(Lanes());
+    for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
+      emitScan(point, scan, line);
+    emitLoops(point, cellDims, [&] {
+      reduced.clear();
+      point.forget();
+      body();
+    });
     return;
   }
   Value size = arith::ConstantIndexOp::create(builder, loc, laneBlock);
@@ -327,13 +359,6 @@ void Nest::emitCell(Value block, int64_t extent) {
     emitTransposed(base, extent);
     return;
   }
-  auto body = [&](Value, ValueRange) {
-    emitReductions();
-    emitStores(/*gridOnly=*/true);
-    if (!rowDims.empty())
-      emitRowLoops(rowDims);
-    return SmallVector<Value>();
-  };
   if (demand.reductions.empty() && !rowDims.empty()) {
     // Pointwise: the lanes are the innermost loop.
     emitLoops(point, rowDims, [&] {
@@ -345,7 +370,14 @@ void Nest::emitCell(Value block, int64_t extent) {
     });
     return;
   }
-  emitLaneLoop(point, *laneDim, base, extent, width, {}, body);
+  emitLoops(point, cellDims, [&] {
+    emitLaneLoop(point, *laneDim, base, extent, width, {}, [&](Value, ValueRange) {
+      reduced.clear();
+      point.forget();
+      body();
+      return SmallVector<Value>();
+    });
+  });
 }
 
 /// `columns` vectors along loadDim, one for each value of laneDim from `base`, stored as

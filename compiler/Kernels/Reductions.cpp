@@ -58,6 +58,7 @@ public:
 private:
   std::optional<vector::CombiningKind> combiningKind();
   std::optional<unsigned> horizontalDim();
+  bool isSmall() const;
   SmallVector<Emitted> emitWithCurrentLanes();
   SmallVector<Emitted> emitHorizontally(unsigned dim, vector::CombiningKind kind);
   SmallVector<Value> emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
@@ -99,12 +100,28 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
     point.forget();
     return innermost(accumulators);
   }
-  return emitLoop(point.builder, point.loc, 0, point.space.extent(dims.front()), 1, accumulators,
-                  [&](Value variable, ValueRange now) {
-                    point.setDim(dims.front(), variable);
-                    SmallVector<Value> carried(now);
-                    return emitLoops(dims.drop_front(), carried, innermost);
-                  });
+  int64_t extent = point.space.extent(dims.front());
+  auto at = [&](Value variable, ArrayRef<Value> now) {
+    point.setDim(dims.front(), variable);
+    return emitLoops(dims.drop_front(), now, innermost);
+  };
+  if (!isSmall())
+    return emitLoop(
+        point.builder, point.loc, 0, extent, 1, accumulators,
+        [&](Value variable, ValueRange now) { return at(variable, SmallVector<Value>(now)); });
+  SmallVector<Value> now(accumulators);
+  for (int64_t i = 0; i < extent; ++i)
+    now = at(arith::ConstantIndexOp::create(point.builder, point.loc, i), now);
+  return now;
+}
+
+/// Whether loops would cost more than their steps, as those over a window.
+bool ReductionLoops::isSmall() const {
+  constexpr int64_t mostSteps = 16;
+  int64_t steps = 1;
+  for (unsigned dim : reduction.reducedDims)
+    steps *= point.space.extent(dim);
+  return steps <= mostSteps;
 }
 
 /// Split a flat accumulator list into one Emitted per result.

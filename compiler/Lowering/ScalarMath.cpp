@@ -299,17 +299,24 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
 Value weft::emitCombine(OpBuilder &b, Location loc, ReduceKind kind, Value lhs, Value rhs,
                         bool isUnsigned) {
   SmallVector<Value> x{lhs, rhs};
+  bool isFloat = isa<FloatType>(lhs.getType());
+  // Which zero is kept of two signs depends on the order, in PyTorch as well.
+  constexpr auto eitherZero = arith::FastMathFlags::nsz;
   switch (kind) {
   case ReduceKind::sum:
     return byType<arith::AddFOp, arith::AddIOp>(b, loc, x);
   case ReduceKind::prod:
     return byType<arith::MulFOp, arith::MulIOp>(b, loc, x);
   case ReduceKind::max:
+    if (isFloat)
+      return arith::MaximumFOp::create(b, loc, lhs, rhs, eitherZero);
     return isUnsigned ? arith::MaxUIOp::create(b, loc, x).getResult()
-                      : byType<arith::MaximumFOp, arith::MaxSIOp>(b, loc, x);
+                      : arith::MaxSIOp::create(b, loc, x).getResult();
   case ReduceKind::min:
+    if (isFloat)
+      return arith::MinimumFOp::create(b, loc, lhs, rhs, eitherZero);
     return isUnsigned ? arith::MinUIOp::create(b, loc, x).getResult()
-                      : byType<arith::MinimumFOp, arith::MinSIOp>(b, loc, x);
+                      : arith::MinSIOp::create(b, loc, x).getResult();
   case ReduceKind::any:
     return arith::OrIOp::create(b, loc, x);
   case ReduceKind::all:
