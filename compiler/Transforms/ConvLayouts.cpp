@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Vectors run over a block of output channels, so it is a multiple of the lanes; a tail is padded
-// and its work is lost.
+// Vectors run over a block of output channels, so it is a multiple of the lanes; the last is
+// padded, and what does not fill its last register is lost.
 #include "compiler/Transforms/ConvLayouts.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -27,6 +27,15 @@ static bool vectorsRunAlongChannels(ConvOp conv, int64_t lanes) {
   return !rows && lanes % channels == 0 && inputs <= channels;
 }
 
+/// Registers of a block of output channels: two, of which the last block may leave one out, or
+/// three where they leave nothing over.
+static int64_t registersOfBlock(int64_t channels, int64_t lanes) {
+  int64_t vectors = llvm::divideCeil(channels, lanes);
+  if (vectors == 1)
+    return 1;
+  return vectors % 2 != 0 && vectors % 3 == 0 ? 3 : 2;
+}
+
 std::optional<ConvLayouts> weft::chooseConvLayouts(ConvOp conv, int64_t lanes) {
   RankedTensorType input = conv.getInput().getType(), weight = conv.getWeight().getType();
   int64_t channels = weight.getDimSize(0), rank = weight.getRank();
@@ -42,9 +51,9 @@ std::optional<ConvLayouts> weft::chooseConvLayouts(ConvOp conv, int64_t lanes) {
   if (fewChannels && conv.getStrides().back() == 1 && conv.getType().getShape().back() >= lanes)
     return std::nullopt;
   order.insert(order.begin(), 0);
-  bool oneRegisterPadsLess = llvm::alignTo(channels, lanes) < llvm::alignTo(channels, 2 * lanes);
-  return ConvLayouts{channelsLast(input), LayoutAttr::get(weight.getContext(), order, 0,
-                                                          oneRegisterPadsLess ? lanes : 2 * lanes)};
+  return ConvLayouts{
+      channelsLast(input),
+      LayoutAttr::get(weight.getContext(), order, 0, lanes * registersOfBlock(channels, lanes))};
 }
 
 WinogradLayouts weft::chooseWinogradLayouts(WinogradConvOp conv, int64_t lanes) {

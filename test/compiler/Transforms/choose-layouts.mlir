@@ -146,7 +146,7 @@ func.func @split_tokens(%x: tensor<128x8xf32>, %y: tensor<96x8xf32>, %w: tensor<
 // CHECK-SAME: %[[X:.*]]: tensor<1x3x16x16xf32>, %[[W:.*]]: tensor<48x3x3x3xf32>, %[[D:.*]]: tensor<48x1x3x3xf32>, %[[C:.*]]: tensor<48xf32>)
 func.func @images(%x: tensor<1x3x16x16xf32>, %w: tensor<48x3x3x3xf32>, %d: tensor<48x1x3x3xf32>, %c: tensor<48xf32>) -> tensor<1x48xf32> {
   // CHECK-DAG: %[[IMAGE:.*]] = weft.relayout %[[X]] : {{.*}} -> tensor<1x3x16x16xf32, #weft.layout<[0, 2, 3, 1]>>
-  // CHECK-DAG: %[[PACKED:.*]] = weft.relayout %[[W]] : {{.*}} -> tensor<48x3x3x3xf32, #weft.layout<[0, 2, 3, 1], tile 0 by 16>>
+  // CHECK-DAG: %[[PACKED:.*]] = weft.relayout %[[W]] : {{.*}} -> tensor<48x3x3x3xf32, #weft.layout<[0, 2, 3, 1], tile 0 by 48>>
   // CHECK-DAG: weft.relayout %[[D]] : {{.*}} -> tensor<48x1x3x3xf32, #weft.layout<[2, 3, 1, 0]>>
   // CHECK: %[[PAD:.*]] = weft.pad %[[IMAGE]], %{{.*}} low [0, 0, 1, 1] high [0, 0, 1, 1]
   // CHECK: weft.conv %[[PAD]], %[[PACKED]] strides [1, 1] pad [0, 0] x [0, 0] {{.*}} -> tensor<1x48x16x16xf32, #weft.layout<[0, 2, 3, 1]>>
