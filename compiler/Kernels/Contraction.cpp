@@ -35,6 +35,12 @@ struct Chunk {
 /// Turns of rows for which vectors are worth another read from behind the second-level cache.
 constexpr int64_t turnsOfStream = 8;
 
+/// Panels [panel, panelEnd) and the rows that pass by them, for a chunk of the sum.
+struct Block {
+  Value panel, panelEnd, rowsLow, rowsHigh;
+  Chunk chunk;
+};
+
 class Contraction : private IndexArithmetic {
 public:
   Contraction(KernelFunction &kernel, linalg::GenericOp generic)
@@ -57,6 +63,7 @@ public:
             {"paired", schedule.paired},
             {"panel_prefetch", schedule.panelPrefetch},
             {"strip", schedule.strip},
+            {"strip_steps", schedule.stripSteps},
             {"tile_epilogue", schedule.tileEpilogue},
             {"matrix_unit", schedule.matrixUnit}};
   }
@@ -73,7 +80,10 @@ private:
   void copyVectors(Value panel, Value panelEnd, const Chunk &chunk);
   void emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
                        const Chunk &chunk);
-  void emitRows(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh, const Chunk &chunk);
+  void emitRows(const Block &block);
+  void emitStrips(const Block &block, ScalarStrip &strip);
+  void forEachPartOfStrip(const Chunk &chunk, llvm::function_ref<void(const Chunk &)> body);
+  void emitRow(Value rowNumber, const Block &block, const Chunk &part);
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
                 const Ahead &ahead);
@@ -150,35 +160,7 @@ LogicalResult Contraction::chooseSchedule() {
     return getElementTypeOrSelf(kernel.roots[root.number].getType()) == element;
   });
 
-  ContractionProblem problem;
-  problem.elementBits = element.getIntOrFloatBitWidth();
-  Type scalarType = getElementTypeOrSelf(roles.scalars.memory.getType());
-  int64_t scalarBytes = scalarType.getIntOrFloatBitWidth() / 8;
-  problem.rowCount = rowCount;
-  problem.outerRows = count(roles.outerRows);
-  problem.rowStrideBytes = roles.rowStride(space) * scalarBytes;
-  problem.laneCount = space.extent(roles.lane);
-  problem.lanewise = roles.lanesPerScalar > 0;
-  problem.outerPanels = count(roles.outerPanels);
-  for (unsigned dim : shape.reduced)
-    problem.reduced.push_back(space.extent(dim));
-  problem.scalarBytes =
-      cast<RankedTensorType>(roles.scalars.memory.getType()).getNumElements() * scalarBytes;
-  problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
-                              space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
-  bool contiguous = !shape.reduced.empty() &&
-                    space.coefficientOf(roles.scalars.position, shape.reduced.back()) == 1;
-  bool rowsContiguous =
-      roles.rowStride(space) == 1 && roles.outerRows.empty() && shape.reduced.size() == 1;
-  Type vectorType = getElementTypeOrSelf(roles.vectors.memory.getType());
-  if (!problem.lanewise && roles.row && (contiguous || rowsContiguous) && element.isF32() &&
-      vectorType == scalarType)
-    problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
-  problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
-  bool paired = PairedPanels::suits(roles, shape, space, element);
-  problem.pairs = paired && contiguous;
-  problem.stridedPairs = paired && !contiguous && ScalarStrip::suitsPairs(roles, shape, space);
-  problem.panelsFetched = PanelPrefetch::suits(roles, shape.reduced, space);
+  ContractionProblem problem = ContractionProblem::of(shape, roles, space, element);
   problem.canSpill = spillRoot != roots.end();
   problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
     return isTranscendental(kernel.roots[root.number], generic);
@@ -202,10 +184,8 @@ LogicalResult Contraction::chooseSchedule() {
   grid.outerPanels = problem.outerPanels;
   // Threads that divide the vectors, not the rows, read or split each of them once.
   constexpr double balanced = 0.95;
-  int64_t vectorBytes = cast<RankedTensorType>(roles.vectors.memory.getType()).getNumElements() *
-                        vectorType.getIntOrFloatBitWidth() / 8;
-  bool longerVectors =
-      vectorBytes > problem.scalarBytes && grid.balance(ContractionGrid::Panels) >= balanced;
+  bool longerVectors = problem.vectorBytes > problem.scalarBytes &&
+                       grid.balance(ContractionGrid::Panels) >= balanced;
   if ((schedule.matrixUnit || longerVectors) && grid.batches == 1 &&
       grid.panels() >= 2 * schedule.panels)
     grid.split = ContractionGrid::Panels;
@@ -213,8 +193,8 @@ LogicalResult Contraction::chooseSchedule() {
     grid.chooseSplit();
   // Interleaved panels are read once, a block at a time.
   bool readsPanels = !schedule.paired || schedule.panels == 1;
-  streamsVectors = vectorBytes > kernel.target.l2Bytes / 2;
-  if (problem.panelsFetched && !schedule.matrixUnit && readsPanels &&
+  streamsVectors = problem.vectorBytes > kernel.target.l2Bytes / 2;
+  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
       schedule.chunk % PanelPrefetch::stepsPerFetch == 0)
     schedule.panelPrefetch =
         PanelPrefetch::linesPerFetch(roles, space, schedule.chunk * count(chunkDims().drop_back()),
@@ -321,7 +301,7 @@ void Contraction::emitBlock(Value panel, Value panelEnd, const Chunk &chunk) {
   if (matrix)
     emitMatrixBlock(panel, panelEnd, rowsLow, rowsHigh, chunk);
   else
-    emitRows(panel, panelEnd, rowsLow, rowsHigh, chunk);
+    emitRows({panel, panelEnd, rowsLow, rowsHigh, chunk});
 }
 
 void Contraction::copyVectors(Value panel, Value panelEnd, const Chunk &chunk) {
@@ -406,46 +386,95 @@ void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) 
   emitIf(builder, loc, isLast, [&] { ofLanes(lastLanes); }, [&] { ofLanes(all); });
 }
 
-void Contraction::emitRows(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
-                           const Chunk &chunk) {
-  int64_t rowTail = rowCount % schedule.rows;
-  emitLoop(builder, loc, rowsLow, rowsHigh, 1, {}, [&](Value rowNumber, ValueRange) {
-    Value rowTile = rowNumber;
-    if (!roles.outerRows.empty()) {
-      rowTile = remainderOf(rowNumber, grid.rowTiles);
-      setFlat(roles.outerRows, dividedBy(rowNumber, grid.rowTiles));
-    }
-    Value rowStart = times(rowTile, schedule.rows);
-    setRow(rowStart);
-    tileSums->copyScalars(rowTile, chunk.start, chunk.size,
-                          is(arith::CmpIPredicate::eq, rowNumber, rowsLow));
-    Ahead ahead;
-    if (schedule.panelPrefetch)
-      ahead.turn = subtract(rowNumber, rowsLow);
-    if (schedule.prefetch)
-      ahead.row = least(add(rowStart, schedule.rows),
-                        constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
-    int64_t inLastBlock = grid.panels() % schedule.panels;
-    bool dividesPanels = grid.split == ContractionGrid::Panels;
-    ahead.tiles = inLastBlock && !dividesPanels ? inLastBlock : schedule.panels;
-    auto panels = [&](int64_t rows) {
-      emitLoop(builder, loc, panel, panelEnd, 1, {}, [&](Value number, ValueRange) {
-        ahead.tile = subtract(number, panel);
-        tileSums->enterPanel(ahead.tile, chunk.start);
-        atPanel(number, [&](int64_t lanes) {
-          emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, chunk, ahead);
-        });
-        return SmallVector<Value>();
-      });
-    };
-    if (rowTail == 0 || grid.rowTiles == 1)
-      panels(grid.rowTiles == 1 ? rowCount : schedule.rows);
-    else
-      emitIf(
-          builder, loc, is(arith::CmpIPredicate::eq, rowTile, constant(grid.rowTiles - 1)),
-          [&] { panels(rowTail); }, [&] { panels(schedule.rows); });
+void Contraction::emitRows(const Block &block) {
+  if (ScalarStrip *strip = tileSums->getStrip()) {
+    emitStrips(block, *strip);
+    return;
+  }
+  emitLoop(builder, loc, block.rowsLow, block.rowsHigh, 1, {}, [&](Value rowNumber, ValueRange) {
+    emitRow(rowNumber, block, block.chunk);
     return SmallVector<Value>();
   });
+}
+
+/// All parts of the chunk before the next strip: partial sums of few rows stay in the caches.
+void Contraction::emitStrips(const Block &block, ScalarStrip &strip) {
+  int64_t rowsOfStrip = schedule.strip / schedule.rows;
+  Value end = dividedBy(add(block.rowsHigh, rowsOfStrip - 1), rowsOfStrip);
+  emitLoop(builder, loc, dividedBy(block.rowsLow, rowsOfStrip), end, 1, {},
+           [&](Value number, ValueRange) {
+             Value first = times(number, rowsOfStrip);
+             Value low = arith::MaxUIOp::create(builder, loc, first, block.rowsLow);
+             Value high = least(add(first, rowsOfStrip), block.rowsHigh);
+             forEachPartOfStrip(block.chunk, [&](const Chunk &part) {
+               strip.emitCopy(number, part.start, part.size, block.chunk.start, block.chunk.size);
+               emitLoop(builder, loc, low, high, 1, {}, [&](Value rowNumber, ValueRange) {
+                 strip.enterRow(subtract(rowNumber, first));
+                 emitRow(rowNumber, block, part);
+                 return SmallVector<Value>();
+               });
+             });
+             return SmallVector<Value>();
+           });
+}
+
+/// The parts of a chunk that a strip holds one after the other.
+void Contraction::forEachPartOfStrip(const Chunk &chunk,
+                                     llvm::function_ref<void(const Chunk &)> body) {
+  int64_t size = schedule.stripSteps, parts = chunk.size / size;
+  if (parts == 1) {
+    body(chunk);
+    return;
+  }
+  Value end = add(chunk.start, chunk.size);
+  Value second = add(chunk.start, size), last = subtract(end, constant(size));
+  if (chunk.first)
+    body({chunk.start, size, /*first=*/true, /*last=*/false});
+  if (parts > chunk.first + chunk.last)
+    emitLoop(builder, loc, chunk.first ? second : chunk.start, chunk.last ? last : end, size, {},
+             [&](Value start, ValueRange) {
+               body({start, size, /*first=*/false, /*last=*/false});
+               return SmallVector<Value>();
+             });
+  if (chunk.last)
+    body({last, size, /*first=*/false, /*last=*/true});
+}
+
+/// The tiles of row number `rowNumber`, for `part` of the block's chunk.
+void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part) {
+  int64_t rowTail = rowCount % schedule.rows;
+  Value rowTile = rowNumber;
+  if (!roles.outerRows.empty()) {
+    rowTile = remainderOf(rowNumber, grid.rowTiles);
+    setFlat(roles.outerRows, dividedBy(rowNumber, grid.rowTiles));
+  }
+  Value rowStart = times(rowTile, schedule.rows);
+  setRow(rowStart);
+  Ahead ahead;
+  if (schedule.panelPrefetch)
+    ahead.turn = subtract(rowNumber, block.rowsLow);
+  if (schedule.prefetch)
+    ahead.row = least(add(rowStart, schedule.rows),
+                      constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
+  int64_t inLastBlock = grid.panels() % schedule.panels;
+  bool dividesPanels = grid.split == ContractionGrid::Panels;
+  ahead.tiles = inLastBlock && !dividesPanels ? inLastBlock : schedule.panels;
+  auto panels = [&](int64_t rows) {
+    emitLoop(builder, loc, block.panel, block.panelEnd, 1, {}, [&](Value number, ValueRange) {
+      ahead.tile = subtract(number, block.panel);
+      tileSums->enterPanel(ahead.tile, block.chunk.start);
+      atPanel(number, [&](int64_t lanes) {
+        emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, part, ahead);
+      });
+      return SmallVector<Value>();
+    });
+  };
+  if (rowTail == 0 || grid.rowTiles == 1)
+    panels(grid.rowTiles == 1 ? rowCount : schedule.rows);
+  else
+    emitIf(
+        builder, loc, is(arith::CmpIPredicate::eq, rowTile, constant(grid.rowTiles - 1)),
+        [&] { panels(rowTail); }, [&] { panels(schedule.rows); });
 }
 
 /// Partial sums of the chunks so far wait where a root will be stored.

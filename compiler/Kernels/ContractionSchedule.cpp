@@ -71,32 +71,47 @@ static void chooseStrip(const ContractionProblem &problem, const TargetInfo &tar
   schedule.groups = vectors % 3 == 0 ? 3 : std::min<int64_t>(2, vectors);
 }
 
-/// The chunk of a long reduction whose panels stay in the second-level cache, and whose
-/// strip stays in the first beside a panel.
+/// The longest part of at most `most` steps that divides `extent`, a multiple of `unit`; nothing
+/// where parts would be so short that what waits between them costs more than the caches give.
+static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t unit) {
+  for (int64_t parts = 1; parts * (most / 4) <= extent; ++parts)
+    if (extent % (parts * unit) == 0 && extent / parts <= most)
+      return extent / parts;
+  return std::nullopt;
+}
+
+/// The chunk of a long reduction whose panels stay in the second-level cache. Strips take few lines
+/// of many pages for each chunk.
 static int64_t chooseChunk(const ContractionProblem &problem, const ContractionSchedule &schedule) {
-  int64_t ofStrip = schedule.paired ? 256 : 128;
-  int64_t longest = schedule.strip ? ofStrip : 1792, preferred = schedule.strip ? ofStrip : 1024;
-  int64_t least = preferred / 4; // below, waiting costs more than the caches give
+  constexpr int64_t ofStrips = 384;
+  int64_t longest = schedule.strip ? ofStrips : 1792, preferred = schedule.strip ? ofStrips : 1024;
   int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
   if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
     return innermost;
-  for (int64_t parts = 2; parts * least <= innermost; ++parts)
-    if (innermost % parts == 0 && innermost / parts <= preferred)
-      return innermost / parts;
-  return innermost;
+  return choosePart(innermost, preferred, /*unit=*/1).value_or(innermost);
+}
+
+/// The part of a chunk whose strip stays in the first-level cache beside a panel.
+static int64_t chooseStripSteps(const ContractionProblem &problem,
+                                const ContractionSchedule &schedule) {
+  int64_t most = schedule.paired ? 256 : 128, unit = schedule.paired ? 2 : 1;
+  if (!problem.canSpill)
+    return schedule.chunk;
+  return choosePart(schedule.chunk, most, unit).value_or(schedule.chunk);
 }
 
 /// A channel's window is unrolled whole, as the loop over it would cost as much as its steps.
 static int64_t chooseUnroll(const ContractionProblem &problem,
                             const ContractionSchedule &schedule) {
+  int64_t steps = schedule.tileSteps();
   constexpr int64_t longestWindow = 8;
   if (schedule.paired)
-    return schedule.chunk % 4 == 0 ? 4 : 2;
-  if (problem.lanewise && schedule.chunk <= longestWindow)
-    return schedule.chunk;
-  for (int64_t steps : {4, 3, 2})
-    if (schedule.chunk % steps == 0)
-      return steps;
+    return steps % 4 == 0 ? 4 : 2;
+  if (problem.lanewise && steps <= longestWindow)
+    return steps;
+  for (int64_t unroll : {4, 3, 2})
+    if (steps % unroll == 0)
+      return unroll;
   return 1;
 }
 
@@ -104,15 +119,13 @@ static void chooseSummands(const ContractionProblem &problem, ContractionSchedul
   // Beside bf16's own errors those of a chain twice as long vanish.
   int64_t most = schedule.paired ? 256 : 128;
   constexpr int64_t least = 64, line = 16;
-  int64_t chunk = schedule.chunk;
+  int64_t chunk = schedule.tileSteps();
   // A block is whole steps of the unrolled loop, and whole lines where the chunk is.
   int64_t step = chunk % line == 0 ? line : schedule.unroll;
+  // Blocks of about one size; the last may be shorter.
   schedule.summands = chunk;
-  for (int64_t size = std::min(chunk, most); size >= least; --size)
-    if (chunk % size == 0 && size % step == 0) {
-      schedule.summands = size;
-      break;
-    }
+  if (chunk > most)
+    schedule.summands = llvm::alignTo(llvm::divideCeil(chunk, llvm::divideCeil(chunk, most)), step);
   schedule.blockDims = problem.reduced.empty() ? 0 : problem.reduced.size() - 1;
   for (int64_t inside = schedule.summands; schedule.blockDims > 0 && inside < least;)
     inside *= problem.reduced[--schedule.blockDims];
@@ -137,10 +150,11 @@ static int64_t evenBlocks(int64_t total, int64_t most) {
 }
 
 /// Panels of vectors that stay in the second-level cache while the rows go by. Where the
-/// rows stay there as well, one: the panel comes from memory once either way.
+/// rows stay there as well, one: the panel comes from memory once either way. Strips are copied
+/// for each block.
 static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo &target,
                             const ContractionSchedule &schedule) {
-  if (problem.scalarBytes <= target.l2Bytes / 2)
+  if (problem.scalarBytes <= target.l2Bytes / 2 && !schedule.strip)
     return 1;
   int64_t depth = schedule.chunk;
   for (size_t i = 0; i + 1 < problem.reduced.size(); ++i)
@@ -223,6 +237,8 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   schedule.rows = given.rows.value_or(schedule.rows);
   schedule.groups = given.groups.value_or(schedule.groups);
   schedule.chunk = given.chunk.value_or(chooseChunk(problem, schedule));
+  if (schedule.strip)
+    schedule.stripSteps = chooseStripSteps(problem, schedule);
   schedule.unroll = chooseUnroll(problem, schedule);
   chooseSummands(problem, schedule);
 

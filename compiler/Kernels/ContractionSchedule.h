@@ -4,34 +4,11 @@
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTIONSCHEDULE_H
 #define WEFT_COMPILER_KERNELS_CONTRACTIONSCHEDULE_H
 
+#include "compiler/Kernels/ContractionProblem.h"
 #include "compiler/Kernels/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
-#include "llvm/ADT/SmallVector.h"
 
 namespace weft {
-
-/// What a contraction looks like to its schedule. Vectors are taken from one operand along
-/// its lane dim; the other operand is broadcast, row by row.
-struct ContractionProblem {
-  unsigned elementBits = 32;
-  bool pairs = false;                 ///< of bf16, whose neighbouring steps may be summed at once
-  bool stridedPairs = false;          ///< of bf16, with rows side by side and steps apart
-  int64_t rowCount = 1;               ///< extent of the dim along which tile rows run
-  int64_t outerRows = 1;              ///< other free iterations of the broadcast operand
-  int64_t rowStrideBytes = 0;         ///< between rows of the broadcast operand
-  int64_t laneCount = 1;              ///< extent of the lane dim
-  int64_t outerPanels = 1;            ///< other free iterations of the vector operand
-  llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
-  int64_t scalarBytes = 0;            ///< size of the broadcast operand
-  bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
-  bool panelsFetched = false;         ///< panels of vectors can be fetched one ahead
-  bool lanewise = false;              ///< lanes do not all share their scalars
-  bool scalarsStrided = false;        ///< rows lie side by side, steps of a sum a page apart
-  int64_t matrixParts =
-      0; ///< bfloat16 parts of an operand on the matrix unit; 0 where it does not fit
-  bool canSpill = false;       ///< partial sums may wait in the result between chunks
-  bool transcendental = false; ///< the epilogue holds functions of many instructions
-};
 
 struct ContractionSchedule {
   int64_t rows = 6;        ///< MR: scalars of the broadcast operand held by a tile
@@ -47,6 +24,7 @@ struct ContractionSchedule {
   bool prefetch = false;   ///< the next rows while these compute
   int64_t panelPrefetch = 0; ///< lines of the next panel every 16 steps
   int64_t strip = 0;         ///< rows whose scalars are copied side by side first, or 0
+  int64_t stripSteps = 0;    ///< of which so many steps of the chunk at a time
   bool matrixUnit = false;   ///< blocks on the matrix unit, and tiles for what it does not take
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators
 
@@ -54,8 +32,10 @@ struct ContractionSchedule {
   static ContractionSchedule choose(const ContractionProblem &problem, const TargetInfo &target,
                                     const ScheduleOverride &given = {});
 
+  /// Steps of the innermost reduction that a tile sums at a time.
+  int64_t tileSteps() const { return strip ? stripSteps : chunk; }
   /// Long sums go in blocks: rounding errors grow with the block, not with the whole.
-  bool sumsInBlocks() const { return blockDims > 0 || summands < chunk; }
+  bool sumsInBlocks() const { return blockDims > 0 || summands < tileSteps(); }
 };
 
 } // namespace weft

@@ -31,43 +31,44 @@ ScalarStrip::ScalarStrip(KernelFunction &kernel, PointEmitter &point, Location l
       step(step), rowCount(point.space.extent(row)), size(schedule.strip), tileRows(schedule.rows),
       width(schedule.width), stepsAtOnce(schedule.paired ? 2 : 1),
       memory(kernel.scratch(getElementTypeOrSelf(scalars.memory.getType()),
-                            llvm::alignTo(schedule.chunk, stepsAtOnce) * size)),
+                            llvm::alignTo(schedule.stripSteps, stepsAtOnce) * size)),
       firstRow(cast<AffineDimExpr>(point.space.addDim(size * stepsAtOnce)).getPosition()) {}
 
-void ScalarStrip::emitCopy(Value rowTile, Value chunkStart, int64_t chunkSize, Value isFirst) {
-  start = chunkStart;
-  chunk = chunkSize;
-  tileInStrip = remainderOf(rowTile, size / tileRows);
-  Value firstTile = subtract(rowTile, tileInStrip);
-  Value firstOfStrip = times(firstTile, tileRows);
-  Value opens = is(arith::CmpIPredicate::eq, tileInStrip, constant(0));
-  Value copies = arith::OrIOp::create(builder, loc, opens, isFirst);
-  emitIf(builder, loc, copies, [&] {
-    Value tileRow = rowValue();
-    int64_t whole = chunkSize / stepsAtOnce * stepsAtOnce;
-    auto copy = [&](Value variable, bool isOddLast) {
-      point.setDim(step, add(chunkStart, variable));
-      Value target = times(variable, size);
-      copyStep(firstOfStrip, target, isOddLast);
-    };
-    emitLoop(builder, loc, 0, whole, stepsAtOnce, {}, [&](Value variable, ValueRange) {
-      copy(variable, /*isOddLast=*/false);
-      return SmallVector<Value>();
-    });
-    if (whole < chunkSize)
-      copy(constant(whole), /*isOddLast=*/true);
-    point.setDim(row, tileRow);
+void ScalarStrip::emitCopy(Value strip, Value start, int64_t steps, Value chunkStart,
+                           int64_t chunkSize) {
+  this->start = start;
+  this->steps = steps;
+  Value first = times(strip, size);
+  int64_t whole = steps / stepsAtOnce * stepsAtOnce;
+  auto copy = [&](Value variable, bool isOddLast) {
+    point.setDim(step, add(start, variable));
+    Value target = times(variable, size);
+    copyStep(first, target, isOddLast);
+  };
+  emitLoop(builder, loc, 0, whole, stepsAtOnce, {}, [&](Value variable, ValueRange) {
+    copy(variable, /*isOddLast=*/false);
+    return SmallVector<Value>();
   });
-  // The strip holds the chunk's steps, the point counts those of the whole sum.
-  Value ahead = times(tileInStrip, tileRows * stepsAtOnce);
-  Value before = times(chunkStart, size);
-  point.setDim(firstRow, subtract(ahead, before));
-  next = least(add(firstOfStrip, size), constant(rowCount - 1));
+  if (whole < steps)
+    copy(constant(whole), /*isOddLast=*/true);
+
+  Value end = add(start, steps);
+  Value isLast = is(arith::CmpIPredicate::eq, end, add(chunkStart, chunkSize));
+  Value nextStrip = least(add(first, size), constant(rowCount - 1));
+  nextRow = arith::SelectOp::create(builder, loc, isLast, nextStrip, first);
+  nextStart = arith::SelectOp::create(builder, loc, isLast, chunkStart, end);
+}
+
+void ScalarStrip::enterRow(Value tileRow) {
+  this->tileRow = tileRow;
+  // The strip holds its own steps, the point counts those of the whole sum.
+  Value ahead = times(tileRow, tileRows * stepsAtOnce);
+  point.setDim(firstRow, subtract(ahead, times(start, size)));
 }
 
 void ScalarStrip::enterTile(Value tile, int64_t tiles) {
   fetchers = tiles * (size / tileRows);
-  stepsBefore = times(add(times(tileInStrip, tiles), tile), chunk);
+  stepsBefore = times(add(times(tileRow, tiles), tile), steps);
 }
 
 /// The strip's rows, from `start` on, at the point's step, or at it and the next; the odd last
@@ -89,17 +90,17 @@ void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
   }
 }
 
-/// All steps of the tiles that share the fetching pass by the lines of the chunk once.
+/// All steps of the tiles that share the fetching pass by the lines of the next copy once.
 void ScalarStrip::emitPrefetch() {
-  Value tileRow = rowValue();
+  Value currentRow = rowValue();
   Value current = point.indexValue(getAffineDimExpr(step, builder.getContext()));
   Value passed = dividedBy(add(stepsBefore, subtract(current, start)), fetchers);
-  point.setDim(row, next);
-  point.setDim(step, add(start, least(passed, constant(chunk - 1))));
+  point.setDim(row, nextRow);
+  point.setDim(step, add(nextStart, least(passed, constant(steps - 1))));
   memref::PrefetchOp::create(builder, loc, point.getBuffer(scalars.memory)->flat,
                              point.indexValue(scalars.position), /*isWrite=*/false,
                              /*localityHint=*/2, /*isDataCache=*/true);
-  point.setDim(row, tileRow);
+  point.setDim(row, currentRow);
   point.setDim(step, current);
 }
 

@@ -29,16 +29,19 @@ public:
   ScalarStrip(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
               const ContractionRoles &roles, const ContractionSchedule &schedule, unsigned step);
 
-  /// At the first tile of a strip, or of this thread's share (`isFirst`), copies the strip's
-  /// scalars of the chunk; operand() then begins at the tile `rowTile`.
-  void emitCopy(mlir::Value rowTile, mlir::Value chunkStart, int64_t chunkSize,
-                mlir::Value isFirst);
+  /// Copies the scalars of strip number `strip` for `steps` steps from `start` on, of the chunk
+  /// that starts at `chunkStart` and holds `chunkSize`.
+  void emitCopy(mlir::Value strip, mlir::Value start, int64_t steps, mlir::Value chunkStart,
+                int64_t chunkSize);
+
+  /// operand() then begins at row number `tileRow` of the strip's tiles.
+  void enterRow(mlir::Value tileRow);
 
   /// At tile number `tile` of the current row of at least `tiles`, which share the fetching of
-  /// the next strip with those of the strip's other rows.
+  /// what is copied next with those of the strip's other rows.
   void enterTile(mlir::Value tile, int64_t tiles);
 
-  /// Prefetches the line of the next strip that is up by the point's step, the same one for
+  /// Prefetches the line of the next copy that is up by the point's step, the same one for
   /// stepsOfLine() steps.
   void emitPrefetch();
   int64_t stepsOfLine() const { return fetchers; }
@@ -58,13 +61,13 @@ private:
   unsigned row, step; ///< dims of the space
   int64_t rowCount, size, tileRows, width, stepsAtOnce;
   mlir::Value memory;
-  mlir::Value start;       ///< of the chunk
-  int64_t chunk = 0;       ///< steps of it
-  mlir::Value tileInStrip; ///< number of the row of tiles
-  mlir::Value next;        ///< first row of the strip behind this one
-  mlir::Value stepsBefore; ///< the current tile, of all tiles that share the fetching
-  int64_t fetchers = 1;    ///< tiles that share it
-  unsigned firstRow = 0;   ///< dim of the space: where the tile's first row lies in the strip
+  mlir::Value start;              ///< of the steps in the strip
+  int64_t steps = 0;              ///< of the strip
+  mlir::Value nextRow, nextStart; ///< where the next copy begins
+  mlir::Value tileRow;            ///< number of the row of tiles
+  mlir::Value stepsBefore;        ///< the current tile, of all tiles that share the fetching
+  int64_t fetchers = 1;           ///< tiles that share it
+  unsigned firstRow = 0; ///< dim of the space: where the tile's first row lies in the strip
 };
 
 } // namespace weft

@@ -24,11 +24,6 @@ TileSums::TileSums(KernelFunction &kernel, PointEmitter &point, Location loc,
     panelPrefetch.emplace(point, roles, this->reduced, schedule.panelPrefetch);
 }
 
-void TileSums::copyScalars(Value rowTile, Value start, int64_t size, Value isFirst) {
-  if (strip)
-    strip->emitCopy(rowTile, start, size, isFirst);
-}
-
 void TileSums::copyVectors(Value panel, Value start, int64_t size) {
   pairs->emitCopy(panel, start, size);
 }
@@ -62,19 +57,22 @@ SmallVector<Value> TileSums::emitBlocks(int64_t rows, Value start, int64_t size,
   auto setPartial = [&](int64_t i, Value sum) {
     vector::StoreOp::create(builder, loc, sum, blocks, constant(i * schedule.width));
   };
-  auto addBlock = [&](Value first) {
+  auto addBlock = [&](Value first, int64_t summands) {
     ArrayRef<unsigned> dims = ArrayRef(reduced).drop_front(blockDims);
-    SmallVector<Value> sums = emitReduction(dims, rows, first, schedule.summands, zeros, ahead);
+    SmallVector<Value> sums = emitReduction(dims, rows, first, summands, zeros, ahead);
     for (int64_t i = 0; i < count; ++i)
       setPartial(i, arith::AddFOp::create(builder, loc, partial(i), sums[i]));
   };
   for (int64_t i = 0; i < count; ++i)
     setPartial(i, zeros[i]);
   emitLoops(point, ArrayRef(reduced).take_front(blockDims), [&] {
-    emitLoop(builder, loc, 0, size, schedule.summands, {}, [&](Value offset, ValueRange) {
-      addBlock(add(start, offset));
+    int64_t whole = size / schedule.summands * schedule.summands;
+    emitLoop(builder, loc, 0, whole, schedule.summands, {}, [&](Value offset, ValueRange) {
+      addBlock(add(start, offset), schedule.summands);
       return SmallVector<Value>();
     });
+    if (whole < size)
+      addBlock(add(start, whole), size - whole);
   });
   SmallVector<Value> totals;
   for (int64_t i = 0; i < count; ++i)

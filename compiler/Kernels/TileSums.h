@@ -33,9 +33,8 @@ public:
   llvm::SmallVector<mlir::Value> emit(int64_t rows, int64_t groups, mlir::Value start, int64_t size,
                                       const Ahead &ahead);
 
-  /// Before the tiles of a row: copies the scalars of a chunk, where they are not read where they
-  /// lie. `isFirst`: of this thread's share.
-  void copyScalars(mlir::Value rowTile, mlir::Value start, int64_t size, mlir::Value isFirst);
+  /// The copied scalars, if they are not read where they lie.
+  ScalarStrip *getStrip() { return strip ? &*strip : nullptr; }
 
   /// Whether the vectors of a block of panels are copied before its rows.
   bool copiesVectors() const { return pairs.has_value(); }

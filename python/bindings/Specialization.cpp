@@ -136,19 +136,24 @@ bool Specialization::matchTensors(const std::vector<PyRef> &found,
 bool Specialization::viewSources(const std::vector<WeftTensor> &slotViews,
                                  std::vector<WeftTensor> &views) {
   views.resize(sources.size());
-  for (size_t i = 0; i < sources.size(); ++i) {
-    Source &source = sources[i];
-    if (source.slot >= 0) {
-      views[i] = slotViews[source.slot];
-      continue;
-    }
-    if (!source.guard.matches(source.tensor.get(), views[i]))
-      return false;
-    // Only a new storage (`p.data = ...`) can bring the negative bit in.
-    if (source.checked != views[i].data) {
-      if (Torch::get().isNegated(source.tensor.get()))
+  // Asking PyTorch lets other threads run, which may free a storage that has been viewed.
+  for (bool asked = true; asked;) {
+    asked = false;
+    for (size_t i = 0; i < sources.size(); ++i) {
+      Source &source = sources[i];
+      if (source.slot >= 0) {
+        views[i] = slotViews[source.slot];
+        continue;
+      }
+      if (!source.guard.matches(source.tensor.get(), views[i]))
         return false;
-      source.checked = views[i].data;
+      // Only a new storage (`p.data = ...`) can bring the negative bit in.
+      if (source.checked != views[i].data) {
+        asked = true;
+        if (Torch::get().isNegated(source.tensor.get()))
+          return false;
+        source.checked = views[i].data;
+      }
     }
   }
   return true;

@@ -166,7 +166,7 @@ def test_other_threads_run_during_a_call(two_threads):
 
 def test_weights_change_while_others_call(two_threads):
     """Every result is that of some state of the weights, never of a half-prepared one."""
-    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3)).eval()
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 64, 3)).eval()
     nn.init.zeros_(model[2].bias)
     compiled = weft.compile(model)
     x = torch.randn(1, 3, 16, 16)
@@ -175,17 +175,17 @@ def test_weights_change_while_others_call(two_threads):
     possible = [base * scale for scale in scales]
 
     def work(number):
-        for step in range(200):
-            if number == 0:
-                # One element after another would show; a whole new storage is one step.
-                weight = kept * scales[step % len(scales)]
-                model[2].weight.data = weight
+        for step in range(2000):
+            if number < 2:
+                # One element after another would show; a whole new storage is one step, which
+                # frees the one before.
+                model[2].weight.data = kept * scales[step % len(scales)]
             else:
                 result = compiled(x)
                 assert any(torch.equal(result, one) for one in possible)
 
     kept = model[2].weight.data.clone()
-    in_threads(3, work)
+    in_threads(4, work)
 
 
 def test_loaded_artifact_called_with_several_weights_at_once():

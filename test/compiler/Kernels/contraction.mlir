@@ -7,7 +7,7 @@
 // CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<0xi8>, %{{.*}}: index, %{{.*}}: index
 // CHECK-SAME:    weft.flops = 150994944 : i64
 // CHECK-SAME:    weft.schedule = {chunk = 768 : i64, groups = 4 : i64, lanes = 16 : i64,
-// CHECK-SAME:      rows = 6 : i64, strip = 0 : i64, summands = 128 : i64
+// CHECK-SAME:      rows = 6 : i64, strip = 0 : i64, strip_steps = 0 : i64, summands = 128 : i64
 // CHECK-NOT:     weft.serial
 // CHECK:         memref.prefetch
 // CHECK-COUNT-96: vector.fma
@@ -205,12 +205,11 @@ func.func private @integers(%x: tensor<4x32xi64>, %w: tensor<8x32xi64>) -> tenso
 // -----
 
 // A weight stored (in, out): the scalars of a row lie a page apart. Lines of it are copied
-// into a strip for each chunk of the sum, while the next strip's lines are on their way.
+// into a strip for each part of a chunk of the sum, while the next lines are on their way.
 // CHECK-LABEL: func.func private @in_out
 // CHECK-SAME:    memref<8192xi8>
-// CHECK-SAME:    weft.schedule = {chunk = 128 : i64, groups = 2 : i64
-// CHECK-SAME:    rows = 8 : i64, strip = 16 : i64
-// CHECK:         scf.if
+// CHECK-SAME:    weft.schedule = {chunk = 384 : i64, groups = 2 : i64
+// CHECK-SAME:    rows = 8 : i64, strip = 16 : i64, strip_steps = 128 : i64
 // CHECK:           scf.for
 // CHECK:             vector.load %{{.*}} : memref<786432xf32>, vector<16xf32>
 // CHECK:             vector.store %{{.*}} : memref<2048xf32>, vector<16xf32>

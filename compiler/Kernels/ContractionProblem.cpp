@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/ContractionProblem.h"
+#include "compiler/Kernels/ContractionRoles.h"
+#include "compiler/Kernels/PairedPanels.h"
+#include "compiler/Kernels/PanelPrefetch.h"
+#include "compiler/Kernels/ScalarStrip.h"
+
+using namespace mlir;
+using namespace weft;
+
+static int64_t countOf(ArrayRef<unsigned> dims, const IndexSpace &space) {
+  int64_t total = 1;
+  for (unsigned dim : dims)
+    total *= space.extent(dim);
+  return total;
+}
+
+static int64_t bytesOf(Value memory) {
+  auto type = cast<RankedTensorType>(memory.getType());
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+ContractionProblem ContractionProblem::of(const ContractionShape &shape,
+                                          const ContractionRoles &roles, const IndexSpace &space,
+                                          Type element) {
+  ContractionProblem problem;
+  problem.elementBits = element.getIntOrFloatBitWidth();
+  Type scalarType = getElementTypeOrSelf(roles.scalars.memory.getType());
+  int64_t scalarBytes = scalarType.getIntOrFloatBitWidth() / 8;
+  problem.rowCount = roles.row ? space.extent(*roles.row) : 1;
+  problem.outerRows = countOf(roles.outerRows, space);
+  problem.rowStrideBytes = roles.rowStride(space) * scalarBytes;
+  problem.laneCount = space.extent(roles.lane);
+  problem.lanewise = roles.lanesPerScalar > 0;
+  problem.outerPanels = countOf(roles.outerPanels, space);
+  for (unsigned dim : shape.reduced)
+    problem.reduced.push_back(space.extent(dim));
+  problem.scalarBytes = bytesOf(roles.scalars.memory);
+  problem.vectorBytes = bytesOf(roles.vectors.memory);
+  problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
+                              space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
+  bool contiguous = !shape.reduced.empty() &&
+                    space.coefficientOf(roles.scalars.position, shape.reduced.back()) == 1;
+  bool rowsContiguous =
+      roles.rowStride(space) == 1 && roles.outerRows.empty() && shape.reduced.size() == 1;
+  Type vectorType = getElementTypeOrSelf(roles.vectors.memory.getType());
+  if (!problem.lanewise && roles.row && (contiguous || rowsContiguous) && element.isF32() &&
+      vectorType == scalarType)
+    problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
+  problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
+  bool paired = PairedPanels::suits(roles, shape, space, element);
+  problem.pairs = paired && contiguous;
+  problem.stridedPairs = paired && !contiguous && ScalarStrip::suitsPairs(roles, shape, space);
+  problem.panelsFetched = PanelPrefetch::suits(roles, shape.reduced, space);
+  return problem;
+}
