@@ -57,7 +57,7 @@ Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArg
     return Mismatch;
   if (!program)
     return Declined;
-  if (!viewSources(slotViews, views))
+  if (!viewSources(found, slotViews, views))
     return Mismatch;
   if (writesOverlap(slotViews, views)) {
     reason = "a tensor that the program writes to shares memory with another input";
@@ -102,7 +102,7 @@ Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArg
 bool Specialization::standsFor(const CallArguments &call) {
   std::vector<PyRef> found(slots.size());
   std::vector<WeftTensor> slotViews(slots.size()), views;
-  return matches(call, found, slotViews) && (!program || viewSources(slotViews, views));
+  return matches(call, found, slotViews) && (!program || viewSources(found, slotViews, views));
 }
 
 bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &found,
@@ -133,12 +133,23 @@ bool Specialization::matchTensors(const std::vector<PyRef> &found,
   return true;
 }
 
-bool Specialization::viewSources(const std::vector<WeftTensor> &slotViews,
+bool Specialization::viewSlots(const std::vector<PyRef> &found,
+                               std::vector<WeftTensor> &views) const {
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!slots[i].matches(found[i].get(), views[i]))
+      return false;
+  return true;
+}
+
+bool Specialization::viewSources(const std::vector<PyRef> &found,
+                                 std::vector<WeftTensor> &slotViews,
                                  std::vector<WeftTensor> &views) {
   views.resize(sources.size());
   // Asking PyTorch lets other threads run, which may free a storage that has been viewed.
   for (bool asked = true; asked;) {
     asked = false;
+    if (!viewSlots(found, slotViews))
+      return false;
     for (size_t i = 0; i < sources.size(); ++i) {
       Source &source = sources[i];
       if (source.slot >= 0) {

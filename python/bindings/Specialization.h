@@ -99,7 +99,10 @@ private:
   bool matches(const CallArguments &call, std::vector<PyRef> &found,
                std::vector<WeftTensor> &views) const;
   bool matchTensors(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
-  bool viewSources(const std::vector<WeftTensor> &slotViews, std::vector<WeftTensor> &views);
+  bool viewSlots(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
+  /// The slots anew, and all sources.
+  bool viewSources(const std::vector<PyRef> &found, std::vector<WeftTensor> &slotViews,
+                   std::vector<WeftTensor> &views);
   bool writesOverlap(const std::vector<WeftTensor> &slotViews,
                      const std::vector<WeftTensor> &views) const;
   bool allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const;
