@@ -227,9 +227,7 @@ void Attention::emit() {
   if (!whole || space.coefficientOf(query->position, dimOf(lane)) != 1)
     packedQueries = kernel.scratch(element, problem.features * lanes);
 
-  int64_t cells = queryBlocks;
-  for (unsigned dim : batchDims)
-    cells *= space.extent(dim);
+  int64_t cells = queryBlocks * space.count(batchDims);
   int64_t flops = 2 * cells * lanes * problem.keys * (problem.features + problem.valueFeatures);
   if (op.getCausal())
     flops /= 2;

@@ -78,8 +78,7 @@ private:
   void emitPanelBlocks(Value low, Value high);
   void emitBlock(Value panel, Value panelEnd, const Chunk &chunk);
   void copyVectors(Value panel, Value panelEnd, const Chunk &chunk);
-  void emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
-                       const Chunk &chunk);
+  void emitMatrixBlock(const Block &block);
   void emitRows(const Block &block);
   void emitStrips(const Block &block, ScalarStrip &strip);
   void forEachPartOfStrip(const Chunk &chunk, llvm::function_ref<void(const Chunk &)> body);
@@ -104,12 +103,6 @@ private:
   /// Reduced dims of a chunk.
   ArrayRef<unsigned> chunkDims() const {
     return ArrayRef(shape.reduced).drop_front(schedule.outerChunks);
-  }
-  int64_t count(ArrayRef<unsigned> dims) const {
-    int64_t total = 1;
-    for (unsigned dim : dims)
-      total *= space.extent(dim);
-    return total;
   }
 
   KernelFunction &kernel;
@@ -174,9 +167,9 @@ LogicalResult Contraction::chooseSchedule() {
   lastLanes = space.extent(roles.lane);
   if (shape.padded && shape.padded->lane == roles.lane && !schedule.matrixUnit)
     lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(shape.padded->inLast, schedule.width));
-  grid.batches = count(roles.batch);
+  grid.batches = space.count(roles.batch);
   grid.rowTiles = llvm::divideCeil(rowCount, schedule.rows);
-  grid.outerRows = count(roles.outerRows);
+  grid.outerRows = space.count(roles.outerRows);
   grid.rowPieces = schedule.matrixUnit
                        ? llvm::divideCeil(rowCount * grid.outerRows, MatrixContraction::blockRows)
                        : grid.rows();
@@ -196,9 +189,9 @@ LogicalResult Contraction::chooseSchedule() {
   streamsVectors = problem.vectorBytes > kernel.target.l2Bytes / 2;
   if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
       schedule.chunk % PanelPrefetch::stepsPerFetch == 0)
-    schedule.panelPrefetch =
-        PanelPrefetch::linesPerFetch(roles, space, schedule.chunk * count(chunkDims().drop_back()),
-                                     turnsOfPart(), kernel.target.l2Bytes);
+    schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
+        roles, space, schedule.chunk * space.count(chunkDims().drop_back()), turnsOfPart(),
+        kernel.target.l2Bytes);
   return success();
 }
 
@@ -279,7 +272,7 @@ void Contraction::emitPanelBlocks(Value first, Value end) {
     Value blockEnd = least(add(panel, schedule.panels), end);
     int64_t depth = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
     int64_t size = shape.reduced.size() == 1 ? schedule.chunk : depth;
-    int64_t outerSteps = count(ArrayRef(shape.reduced).take_front(schedule.outerChunks));
+    int64_t outerSteps = space.count(ArrayRef(shape.reduced).take_front(schedule.outerChunks));
     for (int64_t outer = 0; outer < outerSteps; ++outer) {
       if (schedule.outerChunks)
         point.setDim(shape.reduced.front(), constant(outer));
@@ -296,12 +289,13 @@ void Contraction::emitBlock(Value panel, Value panelEnd, const Chunk &chunk) {
   bool shared = grid.split == ContractionGrid::Rows;
   Value rowsLow = shared ? low : constant(0);
   Value rowsHigh = shared ? high : constant(grid.piecesOf(ContractionGrid::Rows));
+  Block block{panel, panelEnd, rowsLow, rowsHigh, chunk};
   if (tileSums->copiesVectors())
     copyVectors(panel, panelEnd, chunk);
   if (matrix)
-    emitMatrixBlock(panel, panelEnd, rowsLow, rowsHigh, chunk);
+    emitMatrixBlock(block);
   else
-    emitRows({panel, panelEnd, rowsLow, rowsHigh, chunk});
+    emitRows(block);
 }
 
 void Contraction::copyVectors(Value panel, Value panelEnd, const Chunk &chunk) {
@@ -316,8 +310,8 @@ void Contraction::copyVectors(Value panel, Value panelEnd, const Chunk &chunk) {
   });
 }
 
-void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Value rowsHigh,
-                                  const Chunk &chunk) {
+void Contraction::emitMatrixBlock(const Block &block) {
+  const Chunk &chunk = block.chunk;
   auto withLanes = [&](Value number, llvm::function_ref<void()> body) {
     atPanel(number, [&](int64_t valid) {
       int64_t groups = llvm::divideCeil(valid, schedule.width);
@@ -344,7 +338,7 @@ void Contraction::emitMatrixBlock(Value panel, Value panelEnd, Value rowsLow, Va
       return SmallVector<Value>();
     });
   };
-  matrix->emit(panel, panelEnd, rowsLow, rowsHigh, chunk.start, chunk.size,
+  matrix->emit(block.panel, block.panelEnd, block.rowsLow, block.rowsHigh, chunk.start, chunk.size,
                {atRow, withLanes, finishRow, byVectors});
 }
 

@@ -8,13 +8,6 @@
 using namespace mlir;
 using namespace weft;
 
-static int64_t countOf(ArrayRef<unsigned> dims, const IndexSpace &space) {
-  int64_t total = 1;
-  for (unsigned dim : dims)
-    total *= space.extent(dim);
-  return total;
-}
-
 static int64_t bytesOf(Value memory) {
   auto type = cast<RankedTensorType>(memory.getType());
   return type.getNumElements() * type.getElementTypeBitWidth() / 8;
@@ -28,11 +21,11 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
   Type scalarType = getElementTypeOrSelf(roles.scalars.memory.getType());
   int64_t scalarBytes = scalarType.getIntOrFloatBitWidth() / 8;
   problem.rowCount = roles.row ? space.extent(*roles.row) : 1;
-  problem.outerRows = countOf(roles.outerRows, space);
+  problem.outerRows = space.count(roles.outerRows);
   problem.rowStrideBytes = roles.rowStride(space) * scalarBytes;
   problem.laneCount = space.extent(roles.lane);
   problem.lanewise = roles.lanesPerScalar > 0;
-  problem.outerPanels = countOf(roles.outerPanels, space);
+  problem.outerPanels = space.count(roles.outerPanels);
   for (unsigned dim : shape.reduced)
     problem.reduced.push_back(space.extent(dim));
   problem.scalarBytes = bytesOf(roles.scalars.memory);

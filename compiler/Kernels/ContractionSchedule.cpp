@@ -115,6 +115,11 @@ static int64_t chooseUnroll(const ContractionProblem &problem,
   return 1;
 }
 
+/// The size of as few blocks as there may be of at most `most`, that are about alike.
+static int64_t evenBlocks(int64_t total, int64_t most) {
+  return llvm::divideCeil(total, llvm::divideCeil(total, most));
+}
+
 static void chooseSummands(const ContractionProblem &problem, ContractionSchedule &schedule) {
   // Beside bf16's own errors those of a chain twice as long vanish.
   int64_t most = schedule.paired ? 256 : 128;
@@ -125,7 +130,7 @@ static void chooseSummands(const ContractionProblem &problem, ContractionSchedul
   // Blocks of about one size; the last may be shorter.
   schedule.summands = chunk;
   if (chunk > most)
-    schedule.summands = llvm::alignTo(llvm::divideCeil(chunk, llvm::divideCeil(chunk, most)), step);
+    schedule.summands = llvm::alignTo(evenBlocks(chunk, most), step);
   schedule.blockDims = problem.reduced.empty() ? 0 : problem.reduced.size() - 1;
   for (int64_t inside = schedule.summands; schedule.blockDims > 0 && inside < least;)
     inside *= problem.reduced[--schedule.blockDims];
@@ -142,11 +147,6 @@ static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &t
   return problem.panelsFetched && !schedule.matrixUnit && !schedule.paired && problem.canSpill &&
          problem.reduced.size() > 1 && problem.reduced.front() <= longestWindow &&
          bytes > target.l2Bytes / 5;
-}
-
-/// The size of as few blocks as there may be of at most `most`, that are about alike.
-static int64_t evenBlocks(int64_t total, int64_t most) {
-  return llvm::divideCeil(total, llvm::divideCeil(total, most));
 }
 
 /// Panels of vectors that stay in the second-level cache while the rows go by. Where the

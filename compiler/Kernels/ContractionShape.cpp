@@ -192,9 +192,9 @@ std::optional<ContractionShape::Sides> ContractionShape::sides(const IndexSpace 
 
 int64_t ContractionShape::flops(const IndexSpace &space) const {
   int64_t total = 2;
-  for (const auto &dims : {batch, lhs.free, rhs.free, reduced})
-    for (unsigned dim : dims)
-      total *= space.extent(dim);
+  for (ArrayRef<unsigned> dims :
+       {ArrayRef(batch), ArrayRef(lhs.free), ArrayRef(rhs.free), ArrayRef(reduced)})
+    total *= space.count(dims);
   if (!padded)
     return total;
   int64_t lanes = space.extent(padded->lane);

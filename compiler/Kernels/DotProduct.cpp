@@ -164,13 +164,10 @@ void DotProduct::chooseChunk() {
 void DotProduct::emit(bool serial) {
   int64_t columnCount = space.extent(column);
   int64_t blocks = llvm::divideCeil(columnCount, columns);
-  int64_t outerCount = 1;
-  for (unsigned dim : outer)
-    outerCount *= space.extent(dim);
   if (chunk < space.extent(depth))
     partials = kernel.scratch(elementType(), space.extent(*row) * columns);
   constexpr int64_t enoughFlops = 200'000; // of a byte or two each, if there is one row
-  int64_t total = outerCount * blocks;
+  int64_t total = space.count(outer) * blocks;
   int64_t fewest = KernelFunction::piecesOf(total, flops(), enoughFlops);
   kernel.forEachPiece(total, fewest, serial, [&](Value number) {
     Value block = remainderOf(number, blocks), rest = dividedBy(number, blocks);

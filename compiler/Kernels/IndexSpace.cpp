@@ -89,6 +89,13 @@ static AffineExpr build(Sum &sum, MLIRContext *context) {
   return sum.constant == 0 ? result : result + sum.constant;
 }
 
+int64_t IndexSpace::count(ArrayRef<unsigned> dims) const {
+  int64_t total = 1;
+  for (unsigned dim : dims)
+    total *= extent(dim);
+  return total;
+}
+
 AffineExpr IndexSpace::addDim(int64_t extent) {
   extents.push_back(extent);
   return getAffineDimExpr(extents.size() - 1, context);

@@ -18,6 +18,8 @@ public:
 
   mlir::AffineExpr addDim(int64_t extent);
   int64_t extent(unsigned dim) const { return extents[dim]; }
+  /// Points of `dims` together.
+  int64_t count(llvm::ArrayRef<unsigned> dims) const;
   unsigned size() const { return extents.size(); }
 
   /// Smallest and largest value of `expr`, both included; never too narrow.

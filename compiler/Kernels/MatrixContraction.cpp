@@ -24,18 +24,11 @@ int64_t MatrixContraction::vectorPartOffset(int64_t part, int64_t group) const {
 /// Words of one unit step: two registers for each part.
 int64_t MatrixContraction::stepWords() const { return parts * 2 * registerWords; }
 
-static int64_t countOf(ArrayRef<unsigned> dims, const IndexSpace &space) {
-  int64_t count = 1;
-  for (unsigned dim : dims)
-    count *= space.extent(dim);
-  return count;
-}
-
 MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point, Location loc,
                                      const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                                      int64_t panels, int64_t longestChunk)
     : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), reduced(reduced),
-      rowCount(countOf(roles.outerRows, point.space) * point.space.extent(*roles.row)),
+      rowCount(point.space.count(roles.outerRows) * point.space.extent(*roles.row)),
       transposes(point.space.coefficientOf(roles.scalars.position, reduced.back()) != 1),
       pieceRows(transposes ? transposedRows
                            : int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(blockRows, panels)))),
@@ -49,7 +42,7 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
       words(VectorType::get({lanesOfVector}, builder.getI32Type())) {
   Type word = builder.getI32Type(), number = builder.getF32Type();
   int64_t steps =
-      countOf(reduced.drop_back(), point.space) * llvm::divideCeil(longestChunk, unitSteps);
+      point.space.count(reduced.drop_back()) * llvm::divideCeil(longestChunk, unitSteps);
   vectorParts = kernel.scratch(word, panels * steps * stepWords());
   rowParts = kernel.scratch(word, 2 * stageSteps * stepWords());
   sums = kernel.scratch(number, panels * sumsOfPanel);
@@ -319,7 +312,7 @@ void MatrixContraction::emit(Value panel, Value panelEnd, Value low, Value high,
   this->chunkStart = chunkStart;
   this->chunkSize = chunkSize;
   innerSteps = llvm::divideCeil(chunkSize, unitSteps);
-  chunkSteps = countOf(reduced.drop_back(), point.space) * innerSteps;
+  chunkSteps = point.space.count(reduced.drop_back()) * innerSteps;
   stages = llvm::divideCeil(chunkSteps, stageSteps);
   Value count = subtract(panelEnd, panel);
   block = {panel, count, low, high, &surroundings};

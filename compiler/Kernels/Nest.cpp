@@ -39,7 +39,7 @@ private:
   void planDims();
   void chooseLaneDim();
   void planGrid();
-  void growCells();
+  void growCell(int64_t elements, SmallVector<unsigned> &dims);
   void adopt(MutableArrayRef<bool> done);
   bool onGrid(const NestRoot &root) const;
   void store(const NestRoot &root, const Emitted &value);
@@ -176,39 +176,31 @@ void Nest::planGrid() {
     } else if (demand.reductions.empty()) {
       // Whole lines go into one cell until it is worth its index arithmetic.
       laneBlock = std::min(extent, cellElements);
-      int64_t elements = laneBlock;
-      while (laneBlock == extent && !gridDims.empty() &&
-             elements * space.extent(gridDims.back()) <= cellElements) {
-        elements *= space.extent(gridDims.back());
-        rowDims.insert(rowDims.begin(), gridDims.pop_back_val());
-      }
+      if (laneBlock == extent)
+        growCell(laneBlock, rowDims);
     } else {
       laneBlock = std::min(extent, maxLaneGroups * width);
     }
     laneBlocks = llvm::divideCeil(extent, laneBlock);
   }
-  growCells();
+  // So do small reductions, as those of a window.
+  if (!demand.reductions.empty() && demand.scans.empty()) {
+    int64_t elements = space.count(rowDims);
+    for (const ReductionDemand &reduction : demand.reductions)
+      elements = std::max(elements, space.count(reduction.reducedDims));
+    growCell(laneBlock * elements, cellDims);
+  }
   for (unsigned dim : gridDims)
     gridShape.push_back(space.extent(dim));
   gridShape.push_back(laneBlocks);
 }
 
-/// Small reductions, as those of a window, go into one cell until it is worth its index arithmetic.
-void Nest::growCells() {
-  if (demand.reductions.empty() || !demand.scans.empty())
-    return;
-  int64_t elements = laneBlock;
-  for (unsigned dim : rowDims)
-    elements *= space.extent(dim);
-  for (const ReductionDemand &reduction : demand.reductions) {
-    int64_t points = laneBlock;
-    for (unsigned dim : reduction.reducedDims)
-      points *= space.extent(dim);
-    elements = std::max(elements, points);
-  }
+/// Moves the inner grid dims to `dims` until a cell, of `elements` so far, is worth its index
+/// arithmetic.
+void Nest::growCell(int64_t elements, SmallVector<unsigned> &dims) {
   while (!gridDims.empty() && elements * space.extent(gridDims.back()) <= cellElements) {
     elements *= space.extent(gridDims.back());
-    cellDims.insert(cellDims.begin(), gridDims.pop_back_val());
+    dims.insert(dims.begin(), gridDims.pop_back_val());
   }
 }
 
@@ -270,13 +262,9 @@ void Nest::adopt(MutableArrayRef<bool> done) {
 
 int64_t Nest::flops() const {
   int64_t total = demand.scalarOps * tensorType(targets[leader].tensor).getNumElements();
-  int64_t cells = ShapedType::getNumElements(gridShape) * laneBlock;
-  for (unsigned dim : cellDims)
-    cells *= space.extent(dim);
+  int64_t cells = ShapedType::getNumElements(gridShape) * laneBlock * space.count(cellDims);
   for (const ReductionDemand &reduction : demand.reductions) {
-    int64_t points = cells;
-    for (unsigned dim : reduction.reducedDims)
-      points *= space.extent(dim);
+    int64_t points = cells * space.count(reduction.reducedDims);
     linalg::GenericOp generic = reduction.generic;
     total += points * std::max<int64_t>(1, generic.getBody()->getOperations().size() - 1);
   }
@@ -337,6 +325,8 @@ void Nest::emitCell(Value block, int64_t extent) {
   reduced.clear();
   point.forget();
   auto body = [&] {
+    reduced.clear();
+    point.forget();
     emitReductions();
     emitStores(/*gridOnly=*/true);
     if (!rowDims.empty())
@@ -346,11 +336,7 @@ void Nest::emitCell(Value block, int64_t extent) {
     point.setLanes(Lanes());
     for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
       emitScan(point, scan, line);
-    emitLoops(point, cellDims, [&] {
-      reduced.clear();
-      point.forget();
-      body();
-    });
+    emitLoops(point, cellDims, body);
     return;
   }
   Value size = arith::ConstantIndexOp::create(builder, loc, laneBlock);
@@ -372,8 +358,6 @@ void Nest::emitCell(Value block, int64_t extent) {
   }
   emitLoops(point, cellDims, [&] {
     emitLaneLoop(point, *laneDim, base, extent, width, {}, [&](Value, ValueRange) {
-      reduced.clear();
-      point.forget();
       body();
       return SmallVector<Value>();
     });

@@ -14,9 +14,7 @@ using namespace weft;
 bool PairedPanels::suits(const ContractionRoles &roles, const ContractionShape &shape,
                          const IndexSpace &space, Type element) {
   constexpr int64_t fewestRows = 4;
-  int64_t rows = 1;
-  for (unsigned dim : roles.scalars.free)
-    rows *= space.extent(dim);
+  int64_t rows = space.count(roles.scalars.free);
   auto isHalf = [](const ContractionOperand &operand) {
     return getElementTypeOrSelf(operand.memory.getType()).isBF16();
   };

@@ -118,10 +118,7 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
 /// Whether loops would cost more than their steps, as those over a window.
 bool ReductionLoops::isSmall() const {
   constexpr int64_t mostSteps = 16;
-  int64_t steps = 1;
-  for (unsigned dim : reduction.reducedDims)
-    steps *= point.space.extent(dim);
-  return steps <= mostSteps;
+  return point.space.count(reduction.reducedDims) <= mostSteps;
 }
 
 /// Split a flat accumulator list into one Emitted per result.
