@@ -32,8 +32,9 @@ struct Chunk {
   bool first, last; ///< of the sum
 };
 
-/// Turns of rows for which vectors are worth another read from behind the second-level cache.
-constexpr int64_t turnsOfStream = 8;
+/// Turns of rows, and strips of them, for which vectors are worth another read from behind the
+/// second-level cache.
+constexpr int64_t turnsOfStream = 8, stripsOfStream = 4;
 
 /// Panels [panel, panelEnd) and the rows that pass by them, for a chunk of the sum.
 struct Block {
@@ -188,7 +189,7 @@ LogicalResult Contraction::chooseSchedule() {
   bool readsPanels = !schedule.paired || schedule.panels == 1;
   streamsVectors = problem.vectorBytes > kernel.target.l2Bytes / 2;
   if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
-      schedule.chunk % PanelPrefetch::stepsPerFetch == 0)
+      schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
     schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
         roles, space, schedule.chunk * space.count(chunkDims().drop_back()), turnsOfPart(),
         kernel.target.l2Bytes);
@@ -244,7 +245,7 @@ int64_t Contraction::leastPieces() const {
     unit = schedule.strip / schedule.rows;
   int64_t least = KernelFunction::piecesOf(grid.pieces(), flops(), enoughFlops);
   if (sharesRows && streamsVectors)
-    least = std::max(least, turnsOfStream);
+    least = std::max(least, schedule.strip ? stripsOfStream * unit : turnsOfStream);
   return llvm::alignTo(least, unit);
 }
 
@@ -394,22 +395,31 @@ void Contraction::emitRows(const Block &block) {
 /// All parts of the chunk before the next strip: partial sums of few rows stay in the caches.
 void Contraction::emitStrips(const Block &block, ScalarStrip &strip) {
   int64_t rowsOfStrip = schedule.strip / schedule.rows;
+  Value begin = dividedBy(block.rowsLow, rowsOfStrip);
   Value end = dividedBy(add(block.rowsHigh, rowsOfStrip - 1), rowsOfStrip);
-  emitLoop(builder, loc, dividedBy(block.rowsLow, rowsOfStrip), end, 1, {},
-           [&](Value number, ValueRange) {
-             Value first = times(number, rowsOfStrip);
-             Value low = arith::MaxUIOp::create(builder, loc, first, block.rowsLow);
-             Value high = least(add(first, rowsOfStrip), block.rowsHigh);
-             forEachPartOfStrip(block.chunk, [&](const Chunk &part) {
-               strip.emitCopy(number, part.start, part.size, block.chunk.start, block.chunk.size);
-               emitLoop(builder, loc, low, high, 1, {}, [&](Value rowNumber, ValueRange) {
-                 strip.enterRow(subtract(rowNumber, first));
-                 emitRow(rowNumber, block, part);
-                 return SmallVector<Value>();
-               });
-             });
-             return SmallVector<Value>();
-           });
+  Value chunkEnd = add(block.chunk.start, block.chunk.size);
+  Value nextChunk = block.chunk.last ? constant(0) : chunkEnd;
+  emitLoop(builder, loc, begin, end, 1, {}, [&](Value number, ValueRange) {
+    Value following = add(number, 1);
+    Value isLast = is(arith::CmpIPredicate::eq, following, end);
+    auto ifLast = [&](Value yes, Value no) -> Value {
+      return arith::SelectOp::create(builder, loc, isLast, yes, no);
+    };
+    ScalarStrip::Next next{ifLast(begin, following), ifLast(nextChunk, block.chunk.start),
+                           chunkEnd};
+    Value first = times(number, rowsOfStrip);
+    Value low = arith::MaxUIOp::create(builder, loc, first, block.rowsLow);
+    Value high = least(add(first, rowsOfStrip), block.rowsHigh);
+    forEachPartOfStrip(block.chunk, [&](const Chunk &part) {
+      strip.emitCopy(number, part.start, part.size, next);
+      emitLoop(builder, loc, low, high, 1, {}, [&](Value rowNumber, ValueRange) {
+        strip.enterRow(subtract(rowNumber, first));
+        emitRow(rowNumber, block, part);
+        return SmallVector<Value>();
+      });
+    });
+    return SmallVector<Value>();
+  });
 }
 
 /// The parts of a chunk that a strip holds one after the other.

@@ -56,39 +56,54 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
 
 /// Scalars that lie side by side along the rows, and far apart along the sum, share lines
 /// with the rows beside them, on a page of their own for each step: whole lines are copied
-/// into a strip, which a few tiles then read from the first-level cache. Pairs of steps have to
-/// lie side by side.
+/// into a strip, which a few tiles then read from the first-level cache. Three lines hold whole
+/// tiles of six rows, beside which most vectors are in registers. Pairs of steps have to lie side
+/// by side.
 static void chooseStrip(const ContractionProblem &problem, const TargetInfo &target,
                         ContractionSchedule &schedule) {
-  constexpr int64_t lineBytes = 64;
-  bool pairs = problem.stridedPairs && target.hasBFloat16;
+  constexpr int64_t lineBytes = 64, wideLines = 3;
+  bool pairs = problem.stridedPairs && target.hasBFloat16, many = target.vectorRegisters >= 32;
   int64_t line = lineBytes / (pairs ? 2 : problem.elementBits / 8);
   if (!pairs && (!problem.scalarsStrided || !problem.canSpill || problem.rowCount < line))
     return;
-  schedule.strip = line;
-  schedule.rows = target.vectorRegisters >= 32 ? 8 : 4;
-  int64_t vectors = llvm::divideCeil(problem.laneCount, schedule.width);
-  schedule.groups = vectors % 3 == 0 ? 3 : std::min<int64_t>(2, vectors);
+  int64_t vectors = llvm::divideCeil(problem.laneCount, schedule.width), most = many ? 4 : 2;
+  bool wide = !pairs && vectors % most == 0 && problem.rowCount >= wideLines * line;
+  schedule.stripLine = line;
+  schedule.strip = wide ? wideLines * line : line;
+  if (wide) {
+    schedule.rows = 6;
+    schedule.groups = most;
+  } else {
+    schedule.rows = many ? 8 : 4;
+    schedule.groups = vectors % 3 == 0 ? 3 : std::min<int64_t>(2, vectors);
+  }
 }
 
-/// The longest part of at most `most` steps that divides `extent`, a multiple of `unit`; nothing
-/// where parts would be so short that what waits between them costs more than the caches give.
-static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t unit) {
-  for (int64_t parts = 1; parts * (most / 4) <= extent; ++parts)
-    if (extent % (parts * unit) == 0 && extent / parts <= most)
-      return extent / parts;
-  return std::nullopt;
+/// The part of at most `most` steps that divides `extent`, a multiple of `unit`, and of these the
+/// one nearest to `best`, as a ratio; nothing where parts would be so short that what waits between
+/// them costs more than the caches give.
+static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t best, int64_t unit) {
+  std::optional<int64_t> chosen;
+  auto distance = [&](int64_t part) { return double(std::max(part, best)) / std::min(part, best); };
+  for (int64_t parts = 1; parts * (most / 4) <= extent; ++parts) {
+    int64_t part = extent / parts;
+    if (extent % (parts * unit) == 0 && part <= most &&
+        (!chosen || distance(part) < distance(*chosen)))
+      chosen = part;
+  }
+  return chosen;
 }
 
 /// The chunk of a long reduction whose panels stay in the second-level cache. Strips take few lines
 /// of many pages for each chunk.
 static int64_t chooseChunk(const ContractionProblem &problem, const ContractionSchedule &schedule) {
   constexpr int64_t ofStrips = 384;
-  int64_t longest = schedule.strip ? ofStrips : 1792, preferred = schedule.strip ? ofStrips : 1024;
+  int64_t longest = schedule.strip ? ofStrips : 1792, most = schedule.strip ? ofStrips : 1024,
+          best = schedule.strip ? ofStrips : 768;
   int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
   if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
     return innermost;
-  return choosePart(innermost, preferred, /*unit=*/1).value_or(innermost);
+  return choosePart(innermost, most, best, /*unit=*/1).value_or(innermost);
 }
 
 /// The part of a chunk whose strip stays in the first-level cache beside a panel.
@@ -97,7 +112,7 @@ static int64_t chooseStripSteps(const ContractionProblem &problem,
   int64_t most = schedule.paired ? 256 : 128, unit = schedule.paired ? 2 : 1;
   if (!problem.canSpill)
     return schedule.chunk;
-  return choosePart(schedule.chunk, most, unit).value_or(schedule.chunk);
+  return choosePart(schedule.chunk, most, /*best=*/most, unit).value_or(schedule.chunk);
 }
 
 /// A channel's window is unrolled whole, as the loop over it would cost as much as its steps.
@@ -110,7 +125,8 @@ static int64_t chooseUnroll(const ContractionProblem &problem,
   if (problem.lanewise && steps <= longestWindow)
     return steps;
   for (int64_t unroll : {4, 3, 2})
-    if (steps % unroll == 0)
+    if (steps % unroll == 0 &&
+        (!schedule.strip || ContractionSchedule::stepsPerFetch % unroll == 0))
       return unroll;
   return 1;
 }
@@ -248,7 +264,8 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
 
   // A weight larger than the second-level cache comes from memory row by row.
   schedule.prefetch = !schedule.matrixUnit && problem.scalarsContiguous && problem.rowCount > 1 &&
-                      schedule.chunk % 16 == 0 && problem.scalarBytes > target.l2Bytes / 2;
+                      schedule.chunk % stepsPerFetch == 0 &&
+                      problem.scalarBytes > target.l2Bytes / 2;
   schedule.tileEpilogue = problem.transcendental;
   return schedule;
 }

@@ -11,6 +11,9 @@
 namespace weft {
 
 struct ContractionSchedule {
+  /// Steps of the innermost reduction between two fetches of what comes next: a line of float32.
+  static constexpr int64_t stepsPerFetch = 16;
+
   int64_t rows = 6;        ///< MR: scalars of the broadcast operand held by a tile
   int64_t groups = 4;      ///< NR / lanes: vectors of the other operand
   int64_t width = 16;      ///< lanes of one vector
@@ -22,8 +25,9 @@ struct ContractionSchedule {
   int64_t summands = 1;    ///< innermost products summed in registers before they join partial sums
   int64_t blockDims = 0;   ///< outer reduced dims that start a new block of such sums
   bool prefetch = false;   ///< the next rows while these compute
-  int64_t panelPrefetch = 0; ///< lines of the next panel every 16 steps
+  int64_t panelPrefetch = 0; ///< lines of the next panel at a fetch
   int64_t strip = 0;         ///< rows whose scalars are copied side by side first, or 0
+  int64_t stripLine = 0;     ///< those of them that share cache lines
   int64_t stripSteps = 0;    ///< of which so many steps of the chunk at a time
   bool matrixUnit = false;   ///< blocks on the matrix unit, and tiles for what it does not take
   bool tileEpilogue = false; ///< epilogue on the stored tile instead of the accumulators

@@ -6,15 +6,13 @@
 #define WEFT_COMPILER_KERNELS_PANELPREFETCH_H
 
 #include "compiler/Kernels/ContractionRoles.h"
+#include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/IndexArithmetic.h"
 
 namespace weft {
 
 class PanelPrefetch : private IndexArithmetic {
 public:
-  /// Steps of the sum between two fetches.
-  static constexpr int64_t stepsPerFetch = 16;
-
   /// Whether panels lie one after the other, in the order of the sum, and come from memory.
   static bool suits(const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
                     const IndexSpace &space);
@@ -38,6 +36,8 @@ public:
   void emit();
 
 private:
+  static constexpr int64_t stepsPerFetch = ContractionSchedule::stepsPerFetch;
+
   int64_t lineElements() const;
 
   PointEmitter &point;

@@ -29,13 +29,12 @@ ScalarStrip::ScalarStrip(KernelFunction &kernel, PointEmitter &point, Location l
                          unsigned step)
     : IndexArithmetic(kernel.builder, loc), point(point), scalars(roles.scalars), row(*roles.row),
       step(step), rowCount(point.space.extent(row)), size(schedule.strip), tileRows(schedule.rows),
-      width(schedule.width), stepsAtOnce(schedule.paired ? 2 : 1),
+      width(schedule.width), stepsAtOnce(schedule.paired ? 2 : 1), lineRows(schedule.stripLine),
       memory(kernel.scratch(getElementTypeOrSelf(scalars.memory.getType()),
                             llvm::alignTo(schedule.stripSteps, stepsAtOnce) * size)),
       firstRow(cast<AffineDimExpr>(point.space.addDim(size * stepsAtOnce)).getPosition()) {}
 
-void ScalarStrip::emitCopy(Value strip, Value start, int64_t steps, Value chunkStart,
-                           int64_t chunkSize) {
+void ScalarStrip::emitCopy(Value strip, Value start, int64_t steps, const Next &next) {
   this->start = start;
   this->steps = steps;
   Value first = times(strip, size);
@@ -53,10 +52,9 @@ void ScalarStrip::emitCopy(Value strip, Value start, int64_t steps, Value chunkS
     copy(constant(whole), /*isOddLast=*/true);
 
   Value end = add(start, steps);
-  Value isLast = is(arith::CmpIPredicate::eq, end, add(chunkStart, chunkSize));
-  Value nextStrip = least(add(first, size), constant(rowCount - 1));
-  nextRow = arith::SelectOp::create(builder, loc, isLast, nextStrip, first);
-  nextStart = arith::SelectOp::create(builder, loc, isLast, chunkStart, end);
+  Value isLast = is(arith::CmpIPredicate::eq, end, next.partsEnd);
+  nextRow = arith::SelectOp::create(builder, loc, isLast, times(next.strip, size), first);
+  nextStart = arith::SelectOp::create(builder, loc, isLast, next.start, end);
 }
 
 void ScalarStrip::enterRow(Value tileRow) {
@@ -67,8 +65,14 @@ void ScalarStrip::enterRow(Value tileRow) {
 }
 
 void ScalarStrip::enterTile(Value tile, int64_t tiles) {
-  fetchers = tiles * (size / tileRows);
-  stepsBefore = times(add(times(tileRow, tiles), tile), steps);
+  // More often than every other turn of the unrolled steps, registers run out.
+  constexpr int64_t longest = ContractionSchedule::stepsPerFetch, shortest = 8;
+  // Of the lines that come by in so many steps, each tile fetches a share.
+  int64_t needed = llvm::divideCeil(lines() * longest, tiles * (size / tileRows));
+  int64_t together = std::min<int64_t>(llvm::PowerOf2Ceil(needed), longest);
+  interval = std::max(longest / together, shortest);
+  linesAtOnce = together * interval / longest;
+  fetchesBefore = times(add(times(tileRow, tiles), tile), steps / interval);
 }
 
 /// The strip's rows, from `start` on, at the point's step, or at it and the next; the odd last
@@ -90,16 +94,22 @@ void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
   }
 }
 
-/// All steps of the tiles that share the fetching pass by the lines of the next copy once.
+/// The lines of the next copy one after the other, each of them at all steps before the next: side
+/// by side they would be asked for at once, which measured half as fast.
 void ScalarStrip::emitPrefetch() {
   Value currentRow = rowValue();
   Value current = point.indexValue(getAffineDimExpr(step, builder.getContext()));
-  Value passed = dividedBy(add(stepsBefore, subtract(current, start)), fetchers);
-  point.setDim(row, nextRow);
-  point.setDim(step, add(nextStart, least(passed, constant(steps - 1))));
-  memref::PrefetchOp::create(builder, loc, point.getBuffer(scalars.memory)->flat,
-                             point.indexValue(scalars.position), /*isWrite=*/false,
-                             /*localityHint=*/2, /*isDataCache=*/true);
+  Value number = add(fetchesBefore, dividedBy(subtract(current, start), interval));
+  Value first = least(times(number, linesAtOnce), constant(lines() * steps - linesAtOnce));
+  Value line = dividedBy(first, steps);
+  point.setDim(row, least(add(nextRow, times(line, lineRows)), constant(rowCount - 1)));
+  Value firstStep = add(nextStart, subtract(first, times(line, steps)));
+  for (int64_t i = 0; i < linesAtOnce; ++i) {
+    point.setDim(step, add(firstStep, i));
+    memref::PrefetchOp::create(builder, loc, point.getBuffer(scalars.memory)->flat,
+                               point.indexValue(scalars.position), /*isWrite=*/false,
+                               /*localityHint=*/2, /*isDataCache=*/true);
+  }
   point.setDim(row, currentRow);
   point.setDim(step, current);
 }
@@ -111,9 +121,12 @@ TileOperand ScalarStrip::operand() const {
 
 Value ScalarStrip::loadRows(VectorType type, Value zero) {
   Value source = point.getBuffer(scalars.memory)->flat;
+  if (rowCount % width == 0) {
+    if (rowCount % size != 0)
+      point.setDim(row, least(rowValue(), constant(rowCount - width)));
+    return vector::LoadOp::create(builder, loc, type, source, point.indexValue(scalars.position));
+  }
   Value address = point.indexValue(scalars.position);
-  if (rowCount % size == 0)
-    return vector::LoadOp::create(builder, loc, type, source, address);
   Value left = subtract(constant(rowCount), rowValue());
   left = arith::MaxSIOp::create(builder, loc, left, constant(0));
   Value mask = vector::CreateMaskOp::create(builder, loc,

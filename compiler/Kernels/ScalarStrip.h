@@ -29,10 +29,13 @@ public:
   ScalarStrip(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
               const ContractionRoles &roles, const ContractionSchedule &schedule, unsigned step);
 
-  /// Copies the scalars of strip number `strip` for `steps` steps from `start` on, of the chunk
-  /// that starts at `chunkStart` and holds `chunkSize`.
-  void emitCopy(mlir::Value strip, mlir::Value start, int64_t steps, mlir::Value chunkStart,
-                int64_t chunkSize);
+  /// What is copied after a strip's last part, which ends at step `partsEnd`.
+  struct Next {
+    mlir::Value strip, start, partsEnd;
+  };
+
+  /// Copies the scalars of strip number `strip` for `steps` steps from `start` on.
+  void emitCopy(mlir::Value strip, mlir::Value start, int64_t steps, const Next &next);
 
   /// operand() then begins at row number `tileRow` of the strip's tiles.
   void enterRow(mlir::Value tileRow);
@@ -41,10 +44,10 @@ public:
   /// what is copied next with those of the strip's other rows.
   void enterTile(mlir::Value tile, int64_t tiles);
 
-  /// Prefetches the line of the next copy that is up by the point's step, the same one for
-  /// stepsOfLine() steps.
+  /// Prefetches the current tile's share of the next copy that is up at the point's step, one of
+  /// every stepsPerFetch().
   void emitPrefetch();
-  int64_t stepsOfLine() const { return fetchers; }
+  int64_t stepsPerFetch() const { return interval; }
 
   /// The scalars of the tile at the point's step, whose rows lie rowStride() elements apart.
   TileOperand operand() const;
@@ -52,21 +55,23 @@ public:
 
 private:
   mlir::Value rowValue();
+  int64_t lines() const { return size / lineRows; }
   void copyStep(mlir::Value start, mlir::Value target, bool isOddLast);
-  /// One vector of scalars, from the point's row on; zeros behind the last row.
+  /// One vector of scalars, from the point's row on; anything behind the last row.
   mlir::Value loadRows(mlir::VectorType type, mlir::Value zero);
 
   PointEmitter &point;
   const ContractionOperand &scalars;
   unsigned row, step; ///< dims of the space
   int64_t rowCount, size, tileRows, width, stepsAtOnce;
+  int64_t lineRows; ///< that share a cache line
   mlir::Value memory;
-  mlir::Value start;              ///< of the steps in the strip
-  int64_t steps = 0;              ///< of the strip
-  mlir::Value nextRow, nextStart; ///< where the next copy begins
-  mlir::Value tileRow;            ///< number of the row of tiles
-  mlir::Value stepsBefore;        ///< the current tile, of all tiles that share the fetching
-  int64_t fetchers = 1;           ///< tiles that share it
+  mlir::Value start;                     ///< of the steps in the strip
+  int64_t steps = 0;                     ///< of the strip
+  mlir::Value nextRow, nextStart;        ///< where the next copy begins
+  mlir::Value tileRow;                   ///< number of the row of tiles
+  mlir::Value fetchesBefore;             ///< the current tile, of all tiles that share the fetching
+  int64_t interval = 1, linesAtOnce = 1; ///< steps between two fetches, and lines of one
   unsigned firstRow = 0; ///< dim of the space: where the tile's first row lies in the strip
 };
 

@@ -8,9 +8,6 @@
 using namespace mlir;
 using namespace weft;
 
-/// A line of float32.
-static constexpr int64_t stepsPerFetch = PanelPrefetch::stepsPerFetch;
-
 TileSums::TileSums(KernelFunction &kernel, PointEmitter &point, Location loc,
                    const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                    const ContractionSchedule &schedule, Type element, Value blocks)
@@ -93,15 +90,20 @@ SmallVector<Value> TileSums::emitReduction(ArrayRef<unsigned> dims, int64_t rows
                       return emitReduction(dims.drop_front(), rows, start, size,
                                            SmallVector<Value>(now), ahead);
                     });
-  if (!ahead.row && !ahead.turn)
+  if (!ahead.row && !ahead.turn && !strip)
     return emitSteps(rows, start, size, accumulators);
-  return emitLoop(builder, loc, 0, size, stepsPerFetch, accumulators,
-                  [&](Value variable, ValueRange now) {
-                    Value first = add(start, variable);
-                    point.setDim(dim, first);
-                    emitFetch(rows, ahead);
-                    return emitSteps(rows, first, stepsPerFetch, SmallVector<Value>(now));
-                  });
+  int64_t interval = strip ? strip->stepsPerFetch() : ContractionSchedule::stepsPerFetch;
+  int64_t whole = size / interval * interval;
+  SmallVector<Value> sums =
+      emitLoop(builder, loc, 0, whole, interval, accumulators, [&](Value variable, ValueRange now) {
+        Value first = add(start, variable);
+        point.setDim(dim, first);
+        emitFetch(rows, ahead);
+        return emitSteps(rows, first, interval, SmallVector<Value>(now));
+      });
+  if (whole == size)
+    return sums;
+  return emitSteps(rows, add(start, whole), size - whole, sums);
 }
 
 /// Steps of the innermost dim.
@@ -110,16 +112,12 @@ SmallVector<Value> TileSums::emitSteps(int64_t rows, Value start, int64_t size,
   unsigned dim = reduced.back();
   int64_t together = schedule.paired ? 2 : 1;
   int64_t whole = size / together * together;
-  // Few tiles fetch a line at every step.
-  int64_t stepsOfStrip = std::min(schedule.unroll, strip ? strip->stepsOfLine() : 1);
   SmallVector<Value> sums = emitLoop(builder, loc, 0, whole, schedule.unroll, accumulators,
                                      [&](Value variable, ValueRange carried) {
                                        Value base = add(start, variable);
                                        SmallVector<Value> now(carried);
                                        for (int64_t step = 0; step < schedule.unroll; ++step) {
                                          point.setDim(dim, add(base, step));
-                                         if (strip && step % stepsOfStrip == 0)
-                                           strip->emitPrefetch();
                                          if (step % together == 0)
                                            now = emitStep(rows, /*isOddLast=*/false, now);
                                        }
@@ -150,6 +148,8 @@ SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Val
 void TileSums::emitFetch(int64_t rows, const Ahead &ahead) {
   if (ahead.turn)
     panelPrefetch->emit();
+  if (strip)
+    strip->emitPrefetch();
   if (!ahead.row)
     return;
   Value memory = point.getBuffer(roles.scalars.memory)->flat;

@@ -204,15 +204,14 @@ func.func private @integers(%x: tensor<4x32xi64>, %w: tensor<8x32xi64>) -> tenso
 
 // -----
 
-// A weight stored (in, out): the scalars of a row lie a page apart. Lines of it are copied
-// into a strip for each part of a chunk of the sum, while the next lines are on their way.
+// A weight stored (in, out): the scalars of a row lie a page apart. Three lines of it at a time
+// are copied into a strip for each part of a chunk of the sum, while the next are on their way.
 // CHECK-LABEL: func.func private @in_out
-// CHECK-SAME:    memref<8192xi8>
-// CHECK-SAME:    weft.schedule = {chunk = 384 : i64, groups = 2 : i64
-// CHECK-SAME:    rows = 8 : i64, strip = 16 : i64, strip_steps = 128 : i64
+// CHECK-SAME:    memref<24576xi8>
+// CHECK-SAME:    weft.schedule = {chunk = 384 : i64, groups = 4 : i64
+// CHECK-SAME:    rows = 6 : i64, strip = 48 : i64, strip_steps = 128 : i64
 // CHECK:           scf.for
-// CHECK:             vector.load %{{.*}} : memref<786432xf32>, vector<16xf32>
-// CHECK:             vector.store %{{.*}} : memref<2048xf32>, vector<16xf32>
+// CHECK-COUNT-3:     vector.store %{{.*}} : memref<6144xf32>, vector<16xf32>
 // CHECK:         memref.prefetch %{{.*}} read, locality<2>
 #xt = affine_map<(t, n, i, k) -> (t, k, i)>
 #wt = affine_map<(t, n, i, k) -> (k, n)>

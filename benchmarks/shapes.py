@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m benchmarks.shapes [GROUP...]`: kernels one by one, as shares of the machine's limit.
+
+`matmuls` and `odd`: contractions of a linear layer, warm weights, of the peak of multiply-adds;
+`gemv`: one row, weights larger than the caches, of the bandwidth that a loop reads with;
+`convolutions`: those of ResNet-50, where they stand in the network. Peaks are measured again
+beside each row; times are the least of many calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+import weft
+from benchmarks.models import resnet50
+from weft import _core
+from weft.kernels import KernelCall
+
+_SQUARES = ((768, 768), (3072, 768), (768, 3072), (256, 256), (384, 1536), (1024, 1024))
+_MATMULS = [(m, n, k) for n, k in _SQUARES for m in (16, 32, 64, 128, 512, 1024)]
+_ODD = [
+    *itertools.product((1, 2, 3, 5, 7, 12, 17, 23, 31, 33, 47, 65, 77, 100, 130), (768,), (768,)),
+    *itertools.product((17, 50, 97, 130), (257, 1000, 1027), (300, 511, 769)),
+]
+_GEMV = [(1, n, k) for n, k in ((4096, 4096), (11008, 4096), (4096, 11008), (32000, 2048))]
+
+
+@dataclass(frozen=True)
+class Row:
+    """share: of the limit, at the least of the kernel's times."""
+
+    name: str
+    schedule: str
+    seconds: float
+    share: float
+
+
+def linear(shape: tuple[int, int, int], options: argparse.Namespace) -> Row:
+    """M rows by an N x K weight with a bias; the kernels beside the contraction do not count."""
+    m, n, k = shape
+    compiled = weft.compile(nn.Linear(k, n).eval(), threads=options.threads)
+    x = torch.randn(m, k)
+    compiled(x)
+    before = _core.measure_peak_flops(options.threads)
+    kernels = compiled.profile(x, repeats=_repeats(2 * m * n * k, options)).kernels
+    peak = max(before, _core.measure_peak_flops(options.threads))
+    return _row(f"{m} x {n} x {k}", max(kernels, key=lambda each: each.flops), peak)
+
+
+def gemv(shape: tuple[int, int, int], options: argparse.Namespace) -> Row:
+    """One row by an N x K weight, in bytes of the weight."""
+    m, n, k = shape
+    compiled = weft.compile(nn.Linear(k, n).eval(), threads=options.threads)
+    x = torch.randn(m, k)
+    compiled(x)
+    before = _core.measure_peak_bandwidth(options.threads)
+    kernels = compiled.profile(x, repeats=_repeats(40 * n * k, options)).kernels
+    peak = max(before, _core.measure_peak_bandwidth(options.threads))
+    kernel = max(kernels, key=lambda each: each.flops)
+    return Row(f"{m} x {n} x {k}", kernel.kind, kernel.least, 4 * n * k / kernel.least / peak)
+
+
+def convolutions(options: argparse.Namespace) -> Iterator[Row]:
+    """Those of ResNet-50, a row for each kernel however often it is called."""
+    case = resnet50()
+    compiled = weft.compile(case.module, threads=options.threads)
+    with torch.inference_mode():
+        compiled(*case.args)
+        before = _core.measure_peak_flops(options.threads)
+        kernels = compiled.profile(*case.args, repeats=40).kernels
+    peak = max(before, _core.measure_peak_flops(options.threads))
+    heavy = sorted((each for each in kernels if each.flops > 10**7), key=lambda each: each.kernel)
+    for name, calls in itertools.groupby(heavy, key=lambda each: each.kernel):
+        same = list(calls)
+        fastest = min(same, key=lambda each: each.least)
+        yield _row(f"{name}, {len(same)} of it", fastest, peak)
+
+
+def _repeats(flops: int, options: argparse.Namespace) -> int:
+    """So many that all take about as long as was asked for."""
+    per_second = 1e11
+    return max(20, min(2000, int(options.seconds * per_second / flops)))
+
+
+def _row(name: str, kernel: KernelCall, peak: float) -> Row:
+    schedule = " ".join(f"{key}={value}" for key, value in kernel.schedule.items() if value)
+    share = kernel.flops / kernel.least / peak
+    return Row(name, f"{kernel.kind} {schedule}", kernel.least, share)
+
+
+def measure(group: str, options: argparse.Namespace) -> Iterator[Row]:
+    if group == "convolutions":
+        yield from convolutions(options)
+    elif group == "gemv":
+        yield from (gemv(shape, options) for shape in _GEMV)
+    else:
+        shapes = _MATMULS if group == "matmuls" else _ODD
+        yield from (linear(shape, options) for shape in shapes)
+
+
+def main() -> int:
+    groups = ("matmuls", "odd", "gemv", "convolutions")
+    parser = argparse.ArgumentParser(description=__doc__.partition(": ")[2].partition("\n")[0])
+    parser.add_argument(
+        "groups", nargs="*", default=groups, metavar="GROUP", help=", ".join(groups)
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each shape")
+    options = parser.parse_args()
+    weft.set_num_threads(options.threads)
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    with torch.inference_mode():
+        for group in options.groups:
+            table = Table(group, ">µs", "share of the limit", "kernel")
+            rows = list(measure(group, options))
+            for row in rows:
+                table.add_row(
+                    row.name, f"{row.seconds * 1e6:.1f}", f"{row.share:.0%}", row.schedule
+                )
+            mean = statistics.geometric_mean(row.share for row in rows)
+            table.caption = f"geometric mean {mean:.0%}, least {min(r.share for r in rows):.0%}"
+            console.print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
