@@ -11,6 +11,7 @@
 #include "compiler/Kernels/SideBySide.h"
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -50,6 +51,8 @@ private:
   SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t tileRows, const Chunk &part,
                                    ArrayRef<Value> now);
   void emitStep(int64_t tileRows, MutableArrayRef<Value> sums);
+  bool fetchesColumns() const;
+  void emitFetch();
   void finishRow(Value sums, const Chunk &part);
   Type elementType() { return getElementTypeOrSelf(generic.getResultTypes().front()); }
 
@@ -69,6 +72,8 @@ private:
   int64_t stepWidth = 16; ///< steps of one vector of an operand
   int64_t chunk = 1;      ///< steps of the innermost reduction for which a block of columns is kept
   Value partials;     ///< scratch, [row][column]: sums over the chunks so far, where there are some
+  Value nextColumns;  ///< first of the block that comes next, where it is fetched meanwhile
+  Value tileNumber;   ///< of the block's tiles, for its share of that
   int64_t chains = 1; ///< partial sums of each result: short ones round less, and run at once
 };
 
@@ -180,6 +185,8 @@ void DotProduct::emit(bool serial) {
     Value first = times(block, columns);
     first = least(first, constant(columnCount - columns));
     point.setDim(column, first);
+    if (fetchesColumns())
+      nextColumns = least(add(first, columns), constant(columnCount - columns));
     emitChunks();
   });
 }
@@ -202,13 +209,39 @@ void DotProduct::emitRows(const Chunk &part) {
   int64_t rowCount = space.extent(*row), whole = rowCount / rows * rows;
   emitLoop(builder, loc, 0, whole, rows, {}, [&](Value variable, ValueRange) {
     point.setDim(*row, variable);
+    tileNumber = dividedBy(variable, rows);
     emitTile(rows, part);
     return SmallVector<Value>();
   });
   if (whole < rowCount) {
     point.setDim(*row, constant(whole));
+    tileNumber = constant(whole / rows);
     emitTile(rowCount - whole, part);
   }
+}
+
+/// Whether columns come from behind the second-level cache, for several tiles each: the first of
+/// these would wait for them.
+bool DotProduct::fetchesColumns() const {
+  int64_t bytes = getElementTypeOrSelf(columnOperand.memory.getType()).getIntOrFloatBitWidth() / 8;
+  return row && space.extent(*row) > rows && shape.reduced.size() == 1 &&
+         space.extent(column) * space.extent(depth) * bytes > kernel.target.l2Bytes / 2;
+}
+
+/// The lines of the next block's columns at the point's step: the tiles that go by these take
+/// turns, as memory is slower than the first of them alone.
+void DotProduct::emitFetch() {
+  int64_t share = llvm::divideCeil(columns, llvm::divideCeil(space.extent(*row), rows));
+  int64_t columnStride = *space.coefficientOf(columnOperand.position, column);
+  Value current = point.indexValue(getAffineDimExpr(column, builder.getContext()));
+  Value first = least(times(tileNumber, share), constant(columns - share));
+  point.setDim(column, add(nextColumns, first));
+  Value address = point.indexValue(columnOperand.position);
+  for (int64_t i = 0; i < share; ++i)
+    memref::PrefetchOp::create(builder, loc, point.getBuffer(columnOperand.memory)->flat,
+                               ValueRange{add(address, constant(i * columnStride))},
+                               /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+  point.setDim(column, current);
 }
 
 /// sums[i * columns + j] += row i * column j, for the lanes of the point.
@@ -262,6 +295,8 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
                       SmallVector<Value> sums(carried);
                       for (int64_t chain = 0; chain < count; ++chain) {
                         at(variable, chain * stepWidth);
+                        if (nextColumns)
+                          emitFetch();
                         emitStep(tileRows, MutableArrayRef(sums).slice(chain * tileSize, tileSize));
                       }
                       return sums;

@@ -42,20 +42,27 @@ def test_numbers(schedule, dtype):
     assert (results[0].double() - exact).abs().max() < tolerance
 
 
-@pytest.mark.parametrize("schedule", ["rows=2,groups=1", "rows=4,groups=2,chunk=515", "chunk=206"])
+@pytest.mark.parametrize(
+    ("tokens", "columns", "depth", "schedule", "strip"),
+    [
+        (64, 1001, 1030, "rows=2,groups=1", 48), (64, 1001, 1030, "rows=4,groups=2,chunk=515", 48),
+        (64, 1001, 1030, "chunk=206", 48), (128, 1008, 768, "", 48), (48, 1024, 387, "", 16),
+        (33, 1000, 301, "", 16), (80, 520, 1161, "", 16),
+    ],
+)  # fmt: skip
 @pytest.mark.usefixtures("compiled_only")
-def test_numbers_where_weights_are_copied_into_strips(schedule):
-    x, weight = torch.randn(64, 1030), torch.randn(1030, 1001) / 32
+def test_numbers_where_weights_are_copied_into_strips(tokens, columns, depth, schedule, strip):
+    x, weight = torch.randn(tokens, depth), torch.randn(depth, columns) / 32
     compiled = weft.compile(lambda x: x @ weight, schedule=schedule)
     error = (compiled(x).double() - x.double() @ weight.double()).abs().max()
-    assert "strip = 16" in schedule_of(compiled)
+    assert f"strip = {strip} :" in schedule_of(compiled)
     assert error < 1e-4
 
 
 def test_rows_cut_strips_evenly():
     weight = torch.randn(1030, 1001)
-    compiled = weft.compile(lambda x: x @ weight, schedule="rows=3,groups=1")
-    with pytest.warns(weft.errors.WeftWarning, match="rows to divide the strip of 16, found 3"):
+    compiled = weft.compile(lambda x: x @ weight, schedule="rows=5,groups=1")
+    with pytest.warns(weft.errors.WeftWarning, match="rows to divide the strip of 48, found 5"):
         compiled(torch.randn(64, 1030))
 
 

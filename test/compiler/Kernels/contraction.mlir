@@ -235,9 +235,11 @@ func.func private @in_out(%x: tensor<2x768x64xf32>, %w: tensor<768x1024xf32>)
 // -----
 
 // Nine tokens of long rows: a block of five columns stays in the first-level cache for a chunk
-// of the sum while the tokens go by, and the sums of the chunks so far wait in scratch.
+// of the sum while the tokens go by, and the sums of the chunks so far wait in scratch. The next
+// five are on their way.
 // CHECK-LABEL: func.func private @chunks
 // CHECK-SAME:    columns = 5 : i64, lanes = 16 : i64, paired = 0 : i64, rows = 5 : i64
+// CHECK:         memref.prefetch %{{.*}} read, locality<3>
 // CHECK:         vector.store %{{.*}} : memref<45xf32>, vector<5xf32>
 // CHECK:         %[[BEFORE:.*]] = vector.load %{{.*}} : memref<45xf32>, vector<5xf32>
 // CHECK:         arith.addf %[[BEFORE]]
