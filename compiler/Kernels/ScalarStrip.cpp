@@ -94,8 +94,7 @@ void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
   }
 }
 
-/// The lines of the next copy one after the other, each of them at all steps before the next: side
-/// by side they would be asked for at once, which measured half as fast.
+/// The lines of the next copy, each of them at all steps before the next.
 void ScalarStrip::emitPrefetch() {
   Value currentRow = rowValue();
   Value current = point.indexValue(getAffineDimExpr(step, builder.getContext()));

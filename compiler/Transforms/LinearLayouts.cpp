@@ -17,23 +17,23 @@ static double tileCost(int64_t vectors, int64_t rows) {
   return std::max(adds, loads) * std::max(1.0, underWay / adds) / double(rows);
 }
 
-/// The block of least work. Registers that are all padding cost only what attention and norms do
-/// with them.
-LinearLayouts::Block LinearLayouts::chooseBlock(int64_t tokens) const {
+/// The block of least work, where weights are broadcast in place or copied line by line. Registers
+/// that are all padding cost only what attention and norms do with them.
+LinearLayouts::Block LinearLayouts::chooseBlock(int64_t tokens, bool byLines) const {
   struct Candidate {
     int64_t registers, rows;
     double costPerRegister;
   };
   // Narrow blocks reuse each weight less: measured on 128 x 768 x 768, one register per row of
   // accumulators costs about 15 %, two cost 1 to 2 %.
-  constexpr Candidate byRows[] = {{4, 6, 1.0}, {3, 9, 1.0}, {2, 14, 1.01}, {1, 14, 1.15}};
+  constexpr Candidate ofRows[] = {{4, 6, 1.0}, {3, 9, 1.0}, {2, 14, 1.01}, {1, 14, 1.15}};
   // Of lines that have been copied, six columns are in registers beside four of tokens, else eight
   // of one line: measured on the layers of GPT-2, four registers cost 5 % less than three.
-  constexpr Candidate byLines[] = {{4, 6, 1.0}, {3, 8, 1.02}, {2, 8, 1.05}, {1, 8, 1.3}};
+  constexpr Candidate ofLines[] = {{4, 6, 1.0}, {3, 8, 1.02}, {2, 8, 1.05}, {1, 8, 1.3}};
   constexpr double costOfPadding = 0.1;
   int64_t vectors = llvm::divideCeil(tokens, lanes);
   Block best{0, 0};
-  for (auto [registers, rows, costPerRegister] : inByOut ? byLines : byRows) {
+  for (auto [registers, rows, costPerRegister] : byLines ? ofLines : ofRows) {
     int64_t whole = vectors / registers, rest = vectors % registers;
     double cost = double(whole * registers) * costPerRegister;
     if (rest > 0)
@@ -49,18 +49,18 @@ LayoutAttr LinearLayouts::tokenBlocks(RankedTensorType type) const {
   int64_t rank = type.getRank();
   if (rank < 2 || type.getDimSize(rank - 2) < lanes)
     return nullptr;
-  int64_t block = chooseBlock(type.getDimSize(rank - 2)).size;
+  int64_t block = chooseBlock(type.getDimSize(rank - 2), inByOut).size;
   return LayoutAttr::get(type.getContext(), llvm::to_vector(llvm::seq<int64_t>(rank)), rank - 2,
                          block);
 }
 
 double LinearLayouts::workInTokenBlocks(RankedTensorType type) const {
   int64_t tokens = type.getDimSize(type.getRank() - 2);
-  return chooseBlock(tokens).cost / double(tokens);
+  return chooseBlock(tokens, inByOut).cost / double(tokens);
 }
 
 LayoutAttr LinearLayouts::packed(RankedTensorType matrix, int64_t columnDim) const {
-  int64_t block = chooseBlock(matrix.getDimSize(columnDim)).size;
+  int64_t block = chooseBlock(matrix.getDimSize(columnDim), /*byLines=*/false).size;
   return LayoutAttr::get(matrix.getContext(), {columnDim, 1 - columnDim}, columnDim, block);
 }
 
@@ -76,7 +76,7 @@ bool LinearLayouts::dotProductsCostLess(RankedTensorType type) const {
   if (bytes > mostBytes || !type.getElementType().isF32())
     return false;
   double ours = double(tokens) * costPerToken * (depth % lanes == 0 ? 1.0 : costOfOddRows);
-  return ours < chooseBlock(tokens).cost * costOfRelayouts;
+  return ours < chooseBlock(tokens, inByOut).cost * costOfRelayouts;
 }
 
 bool weft::isInTokenBlocks(RankedTensorType type) {

@@ -34,7 +34,7 @@ private:
     int64_t size;
     double cost; ///< of all tokens, where one that leaves no padding behind costs 1
   };
-  Block chooseBlock(int64_t tokens) const;
+  Block chooseBlock(int64_t tokens, bool byLines) const;
 
   int64_t lanes;
   bool inByOut;
