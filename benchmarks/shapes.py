@@ -13,12 +13,12 @@ import argparse
 import itertools
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from torch import nn
 
 import weft
@@ -48,26 +48,35 @@ class Row:
 def linear(shape: tuple[int, int, int], options: argparse.Namespace) -> Row:
     """M rows by an N x K weight with a bias; the kernels beside the contraction do not count."""
     m, n, k = shape
-    compiled = weft.compile(nn.Linear(k, n).eval(), threads=options.threads)
-    x = torch.randn(m, k)
-    compiled(x)
-    before = _core.measure_peak_flops(options.threads)
-    kernels = compiled.profile(x, repeats=_repeats(2 * m * n * k, options)).kernels
-    peak = max(before, _core.measure_peak_flops(options.threads))
-    return _row(f"{m} x {n} x {k}", max(kernels, key=lambda each: each.flops), peak)
+    kernel, peak = _heaviest(shape, 2 * m * n * k, _core.measure_peak_flops, options)
+    return _row(f"{m} x {n} x {k}", kernel, peak)
 
 
 def gemv(shape: tuple[int, int, int], options: argparse.Namespace) -> Row:
     """One row by an N x K weight, in bytes of the weight."""
     m, n, k = shape
+    reading = 40 * n * k  # flops in the time that it takes to read the weight, about
+    kernel, peak = _heaviest(shape, reading, _core.measure_peak_bandwidth, options)
+    return Row(f"{m} x {n} x {k}", kernel.kind, kernel.least, 4 * n * k / kernel.least / peak)
+
+
+def _heaviest(
+    shape: tuple[int, int, int],
+    work: int,
+    measure_peak: Callable[[int], float],
+    options: argparse.Namespace,
+) -> tuple[KernelCall, float]:
+    """The contraction of a linear layer and the peak beside it. work: flops it is worth."""
+    m, n, k = shape
     compiled = weft.compile(nn.Linear(k, n).eval(), threads=options.threads)
     x = torch.randn(m, k)
     compiled(x)
-    before = _core.measure_peak_bandwidth(options.threads)
-    kernels = compiled.profile(x, repeats=_repeats(40 * n * k, options)).kernels
-    peak = max(before, _core.measure_peak_bandwidth(options.threads))
-    kernel = max(kernels, key=lambda each: each.flops)
-    return Row(f"{m} x {n} x {k}", kernel.kind, kernel.least, 4 * n * k / kernel.least / peak)
+    per_second = 1e11
+    repeats = max(20, min(2000, int(options.seconds * per_second / work)))
+    before = measure_peak(options.threads)
+    kernels = compiled.profile(x, repeats=repeats).kernels
+    peak = max(before, measure_peak(options.threads))
+    return max(kernels, key=lambda each: each.flops), peak
 
 
 def convolutions(options: argparse.Namespace) -> Iterator[Row]:
@@ -86,12 +95,6 @@ def convolutions(options: argparse.Namespace) -> Iterator[Row]:
         yield _row(f"{name}, {len(same)} of it", fastest, peak)
 
 
-def _repeats(flops: int, options: argparse.Namespace) -> int:
-    """So many that all take about as long as was asked for."""
-    per_second = 1e11
-    return max(20, min(2000, int(options.seconds * per_second / flops)))
-
-
 def _row(name: str, kernel: KernelCall, peak: float) -> Row:
     schedule = " ".join(f"{key}={value}" for key, value in kernel.schedule.items() if value)
     share = kernel.flops / kernel.least / peak
@@ -108,6 +111,18 @@ def measure(group: str, options: argparse.Namespace) -> Iterator[Row]:
         yield from (linear(shape, options) for shape in shapes)
 
 
+def table_of(group: str, rows: list[Row]) -> Table:
+    """A line per row, then the geometric mean and the least of the shares."""
+    table = Table(group, Column("µs", justify="right"), "share of the limit", "kernel")
+    for row in rows:
+        table.add_row(row.name, f"{row.seconds * 1e6:.1f}", f"{row.share:.0%}", row.schedule)
+    shares = [row.share for row in rows]
+    table.caption = (
+        f"geometric mean {statistics.geometric_mean(shares):.0%}, least {min(shares):.0%}"
+    )
+    return table
+
+
 def main() -> int:
     groups = ("matmuls", "odd", "gemv", "convolutions")
     parser = argparse.ArgumentParser(description=__doc__.partition(": ")[2].partition("\n")[0])
@@ -121,15 +136,7 @@ def main() -> int:
     console = Console() if sys.stdout.isatty() else Console(width=160)
     with torch.inference_mode():
         for group in options.groups:
-            table = Table(group, ">µs", "share of the limit", "kernel")
-            rows = list(measure(group, options))
-            for row in rows:
-                table.add_row(
-                    row.name, f"{row.seconds * 1e6:.1f}", f"{row.share:.0%}", row.schedule
-                )
-            mean = statistics.geometric_mean(row.share for row in rows)
-            table.caption = f"geometric mean {mean:.0%}, least {min(r.share for r in rows):.0%}"
-            console.print(table)
+            console.print(table_of(group, list(measure(group, options))))
     return 0
 
 

@@ -3,11 +3,12 @@
 
 import io
 import json
+from argparse import Namespace
 
 import numpy as np
 import pytest
 import torch
-from benchmarks import overhead, schedules
+from benchmarks import overhead, schedules, shapes
 from benchmarks.run import Model, parse
 from rich.console import Console
 
@@ -110,6 +111,15 @@ def test_a_system_that_fails_says_why(tmp_path):
     with Worker("eager", Model("no such model"), 1, tmp_path / "log") as worker:
         assert isinstance(worker.state, Failed)
         assert worker.state.reason == "KeyError: 'no such model'"
+
+
+def test_shares_of_shapes():
+    options = Namespace(threads=1, seconds=0.0)
+    row = shapes.linear((16, 32, 48), options)
+    assert row.name == "16 x 32 x 48" and row.schedule.startswith("contraction ")
+    assert row.seconds > 0 and row.share > 0
+    halves = [shapes.Row("a", "", 1e-6, 0.25), shapes.Row("b", "", 2e-6, 1.0)]
+    assert "geometric mean 50%, least 25%" in text(shapes.table_of("matmuls", halves))
 
 
 def test_space_of_schedules():
