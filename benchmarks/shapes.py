@@ -60,6 +60,7 @@ def gemv(shape: tuple[int, int, int], options: argparse.Namespace) -> Row:
     return Row(f"{m} x {n} x {k}", kernel.kind, kernel.least, 4 * n * k / kernel.least / peak)
 
 
+@torch.inference_mode()
 def _heaviest(
     shape: tuple[int, int, int],
     work: int,
@@ -134,9 +135,8 @@ def main() -> int:
     options = parser.parse_args()
     weft.set_num_threads(options.threads)
     console = Console() if sys.stdout.isatty() else Console(width=160)
-    with torch.inference_mode():
-        for group in options.groups:
-            console.print(table_of(group, list(measure(group, options))))
+    for group in options.groups:
+        console.print(table_of(group, list(measure(group, options))))
     return 0
 
 
