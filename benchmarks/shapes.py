@@ -2,7 +2,8 @@
 """`python -m benchmarks.shapes [GROUP...]`: kernels one by one, as shares of the machine's limit.
 
 `matmuls` and `odd`: contractions of a linear layer, warm weights, of the peak of multiply-adds;
-`gemv`: one row, weights larger than the caches, of the bandwidth that a loop reads with;
+`gemv`: one row by large weights, of the bandwidth that a loop reads memory with, which weights
+that lie in a cache surpass;
 `convolutions`: those of ResNet-50, where they stand in the network. Peaks are measured again
 beside each row; times are the least of many calls.
 """
@@ -47,53 +48,56 @@ class Row:
 
 def linear(shape: tuple[int, int, int], options: argparse.Namespace) -> Row:
     """M rows by an N x K weight with a bias; the kernels beside the contraction do not count."""
-    m, n, k = shape
-    kernel, peak = _heaviest(shape, 2 * m * n * k, _core.measure_peak_flops, options)
-    return _row(f"{m} x {n} x {k}", kernel, peak)
+    kernels, peak = _profile(*_linear(shape), _core.measure_peak_flops, options)
+    return _row(_name(shape), _heaviest(kernels), peak)
 
 
 def gemv(shape: tuple[int, int, int], options: argparse.Namespace) -> Row:
     """One row by an N x K weight, in bytes of the weight."""
-    m, n, k = shape
-    reading = 40 * n * k  # flops in the time that it takes to read the weight, about
-    kernel, peak = _heaviest(shape, reading, _core.measure_peak_bandwidth, options)
-    return Row(f"{m} x {n} x {k}", kernel.kind, kernel.least, 4 * n * k / kernel.least / peak)
-
-
-@torch.inference_mode()
-def _heaviest(
-    shape: tuple[int, int, int],
-    work: int,
-    measure_peak: Callable[[int], float],
-    options: argparse.Namespace,
-) -> tuple[KernelCall, float]:
-    """The contraction of a linear layer and the peak beside it. work: flops it is worth."""
-    m, n, k = shape
-    compiled = weft.compile(nn.Linear(k, n).eval(), threads=options.threads)
-    x = torch.randn(m, k)
-    compiled(x)
-    per_second = 1e11
-    repeats = max(20, min(2000, int(options.seconds * per_second / work)))
-    before = measure_peak(options.threads)
-    kernels = compiled.profile(x, repeats=repeats).kernels
-    peak = max(before, measure_peak(options.threads))
-    return max(kernels, key=lambda each: each.flops), peak
+    kernels, peak = _profile(*_linear(shape), _core.measure_peak_bandwidth, options)
+    kernel, (_, n, k) = _heaviest(kernels), shape
+    return Row(_name(shape), kernel.kind, kernel.least, 4 * n * k / kernel.least / peak)
 
 
 def convolutions(options: argparse.Namespace) -> Iterator[Row]:
     """Those of ResNet-50, a row for each kernel however often it is called."""
     case = resnet50()
-    compiled = weft.compile(case.module, threads=options.threads)
-    with torch.inference_mode():
-        compiled(*case.args)
-        before = _core.measure_peak_flops(options.threads)
-        kernels = compiled.profile(*case.args, repeats=40).kernels
-    peak = max(before, _core.measure_peak_flops(options.threads))
+    kernels, peak = _profile(case.module, case.args, _core.measure_peak_flops, options)
     heavy = sorted((each for each in kernels if each.flops > 10**7), key=lambda each: each.kernel)
     for name, calls in itertools.groupby(heavy, key=lambda each: each.kernel):
         same = list(calls)
         fastest = min(same, key=lambda each: each.least)
         yield _row(f"{name}, {len(same)} of it", fastest, peak)
+
+
+@torch.inference_mode()
+def _profile(
+    module: nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    measure_peak: Callable[[int], float],
+    options: argparse.Namespace,
+) -> tuple[tuple[KernelCall, ...], float]:
+    """A program's kernels, and the machine's peak beside them."""
+    compiled = weft.compile(module, threads=options.threads)
+    compiled(*inputs)
+    once = compiled.profile(*inputs, repeats=3).least
+    before = measure_peak(options.threads)
+    repeats = max(20, min(2000, int(options.seconds / once)))
+    kernels = compiled.profile(*inputs, repeats=repeats).kernels
+    return kernels, max(before, measure_peak(options.threads))
+
+
+def _linear(shape: tuple[int, int, int]) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    m, n, k = shape
+    return nn.Linear(k, n).eval(), (torch.randn(m, k),)
+
+
+def _name(shape: tuple[int, int, int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _heaviest(kernels: tuple[KernelCall, ...]) -> KernelCall:
+    return max(kernels, key=lambda each: each.flops)
 
 
 def _row(name: str, kernel: KernelCall, peak: float) -> Row:

@@ -124,6 +124,7 @@ static int64_t chooseUnroll(const ContractionProblem &problem,
     return steps % 4 == 0 ? 4 : 2;
   if (problem.lanewise && steps <= longestWindow)
     return steps;
+  // Between fetches lie whole turns.
   for (int64_t unroll : {4, 3, 2})
     if (steps % unroll == 0 &&
         (!schedule.strip || ContractionSchedule::stepsPerFetch % unroll == 0))

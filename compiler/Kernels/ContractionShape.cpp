@@ -191,10 +191,8 @@ std::optional<ContractionShape::Sides> ContractionShape::sides(const IndexSpace 
 }
 
 int64_t ContractionShape::flops(const IndexSpace &space) const {
-  int64_t total = 2;
-  for (ArrayRef<unsigned> dims :
-       {ArrayRef(batch), ArrayRef(lhs.free), ArrayRef(rhs.free), ArrayRef(reduced)})
-    total *= space.count(dims);
+  int64_t total =
+      2 * space.count(batch) * space.count(lhs.free) * space.count(rhs.free) * space.count(reduced);
   if (!padded)
     return total;
   int64_t lanes = space.extent(padded->lane);

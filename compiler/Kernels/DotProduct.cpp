@@ -8,10 +8,10 @@
 #include "compiler/Kernels/HorizontalSums.h"
 #include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/PairProduct.h"
+#include "compiler/Kernels/Prefetch.h"
 #include "compiler/Kernels/SideBySide.h"
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -72,8 +72,6 @@ private:
   int64_t stepWidth = 16; ///< steps of one vector of an operand
   int64_t chunk = 1;      ///< steps of the innermost reduction for which a block of columns is kept
   Value partials;     ///< scratch, [row][column]: sums over the chunks so far, where there are some
-  Value nextColumns;  ///< first of the block that comes next, where it is fetched meanwhile
-  Value tileNumber;   ///< of the block's tiles, for its share of that
   int64_t chains = 1; ///< partial sums of each result: short ones round less, and run at once
 };
 
@@ -185,8 +183,6 @@ void DotProduct::emit(bool serial) {
     Value first = times(block, columns);
     first = least(first, constant(columnCount - columns));
     point.setDim(column, first);
-    if (fetchesColumns())
-      nextColumns = least(add(first, columns), constant(columnCount - columns));
     emitChunks();
   });
 }
@@ -209,13 +205,11 @@ void DotProduct::emitRows(const Chunk &part) {
   int64_t rowCount = space.extent(*row), whole = rowCount / rows * rows;
   emitLoop(builder, loc, 0, whole, rows, {}, [&](Value variable, ValueRange) {
     point.setDim(*row, variable);
-    tileNumber = dividedBy(variable, rows);
     emitTile(rows, part);
     return SmallVector<Value>();
   });
   if (whole < rowCount) {
     point.setDim(*row, constant(whole));
-    tileNumber = constant(whole / rows);
     emitTile(rowCount - whole, part);
   }
 }
@@ -228,19 +222,17 @@ bool DotProduct::fetchesColumns() const {
          space.extent(column) * space.extent(depth) * bytes > kernel.target.l2Bytes / 2;
 }
 
-/// The lines of the next block's columns at the point's step: the tiles that go by these take
-/// turns, as memory is slower than the first of them alone.
+/// The tile's share of the next block's columns at the point's step.
 void DotProduct::emitFetch() {
-  int64_t share = llvm::divideCeil(columns, llvm::divideCeil(space.extent(*row), rows));
-  int64_t columnStride = *space.coefficientOf(columnOperand.position, column);
-  Value current = point.indexValue(getAffineDimExpr(column, builder.getContext()));
-  Value first = least(times(tileNumber, share), constant(columns - share));
-  point.setDim(column, add(nextColumns, first));
-  Value address = point.indexValue(columnOperand.position);
-  for (int64_t i = 0; i < share; ++i)
-    memref::PrefetchOp::create(builder, loc, point.getBuffer(columnOperand.memory)->flat,
-                               ValueRange{add(address, constant(i * columnStride))},
-                               /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+  MLIRContext *context = builder.getContext();
+  Value tile = dividedBy(point.indexValue(getAffineDimExpr(*row, context)), rows);
+  Value current = point.indexValue(getAffineDimExpr(column, context));
+  point.setDim(column, least(add(current, columns), constant(space.extent(column) - columns)));
+  emitSharedPrefetch(builder, loc,
+                     {point.getBuffer(columnOperand.memory)->flat,
+                      point.indexValue(columnOperand.position), columns,
+                      *space.coefficientOf(columnOperand.position, column)},
+                     tile, llvm::divideCeil(space.extent(*row), rows));
   point.setDim(column, current);
 }
 
@@ -295,7 +287,7 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
                       SmallVector<Value> sums(carried);
                       for (int64_t chain = 0; chain < count; ++chain) {
                         at(variable, chain * stepWidth);
-                        if (nextColumns)
+                        if (fetchesColumns())
                           emitFetch();
                         emitStep(tileRows, MutableArrayRef(sums).slice(chain * tileSize, tileSize));
                       }

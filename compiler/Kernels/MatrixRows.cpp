@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/MatrixRows.h"
+#include "compiler/Kernels/Prefetch.h"
 #include "compiler/Kernels/Transposition.h"
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -83,9 +84,8 @@ public:
     Value start = memref::LoadOp::create(builder, loc, of.rowStarts, of.add(firstStart, row));
     start = of.add(start, offset);
     for (int64_t line : llvm::seq(ahead ? 2 : 0))
-      memref::PrefetchOp::create(builder, loc, memory,
-                                 ValueRange{of.add(of.add(start, ahead), line * lanesOfVector)},
-                                 /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+      emitPrefetch(builder, loc, memory, of.add(of.add(start, ahead), line * lanesOfVector),
+                   CacheLevel::First);
     std::array<FloatParts, 2> split;
     for (int64_t i : llvm::seq(2))
       split[i] = splitWatched(
@@ -182,8 +182,7 @@ private:
 
   Value loadStep(int64_t step) {
     int64_t stride = *of.point.space.coefficientOf(of.roles.scalars.position, of.reduced.back());
-    memref::PrefetchOp::create(builder, loc, memory, of.add(aheadStart, step * stride),
-                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+    emitPrefetch(builder, loc, memory, of.add(aheadStart, step * stride), CacheLevel::Second);
     Value inner = of.add(innerStart, step), inChunk = inner;
     bool whole = of.chunkSize % unitSteps == 0;
     if (!whole)

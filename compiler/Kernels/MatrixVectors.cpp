@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The vectors' operand of a contraction on the matrix unit: a panel's parts in scratch memory.
 #include "compiler/Kernels/MatrixContraction.h"
+#include "compiler/Kernels/Prefetch.h"
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -32,8 +33,7 @@ void MatrixContraction::splitPanel(Value number) {
     Value step = whole ? inner : least(inner, last);
     Value address = add(add(chunkAddress, times(step, stride)), group * lanesOfVector);
     // A weight comes from memory: what is split four unit steps from now.
-    memref::PrefetchOp::create(builder, loc, memory, add(address, 4 * unitSteps * stride),
-                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+    emitPrefetch(builder, loc, memory, add(address, 4 * unitSteps * stride), CacheLevel::Second);
     Value numbers = loadVector(builder, loc, operand, memory, address, point.validMask(group));
     if (whole)
       return numbers;

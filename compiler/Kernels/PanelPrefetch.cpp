@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/PanelPrefetch.h"
+#include "compiler/Kernels/Prefetch.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -60,6 +61,5 @@ void PanelPrefetch::emit() {
   Value first = add(shareStart, times(fetches, lines * lineElements()));
   Value memory = point.getBuffer(roles.vectors.memory)->flat;
   for (int64_t line = 0; line < lines; ++line)
-    memref::PrefetchOp::create(builder, loc, memory, add(first, line * lineElements()),
-                               /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+    emitPrefetch(builder, loc, memory, add(first, line * lineElements()), CacheLevel::Second);
 }

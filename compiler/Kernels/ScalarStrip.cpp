@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/ScalarStrip.h"
+#include "compiler/Kernels/Prefetch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -105,9 +106,8 @@ void ScalarStrip::emitPrefetch() {
   Value firstStep = add(nextStart, subtract(first, times(line, steps)));
   for (int64_t i = 0; i < linesAtOnce; ++i) {
     point.setDim(step, add(firstStep, i));
-    memref::PrefetchOp::create(builder, loc, point.getBuffer(scalars.memory)->flat,
-                               point.indexValue(scalars.position), /*isWrite=*/false,
-                               /*localityHint=*/2, /*isDataCache=*/true);
+    weft::emitPrefetch(builder, loc, point.getBuffer(scalars.memory)->flat,
+                       point.indexValue(scalars.position), CacheLevel::Second);
   }
   point.setDim(row, currentRow);
   point.setDim(step, current);

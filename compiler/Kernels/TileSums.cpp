@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/TileSums.h"
+#include "compiler/Kernels/Prefetch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -143,8 +144,7 @@ SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Val
   return emitTileStep(point, scalars, stride, vectors, rows, accumulators);
 }
 
-/// What comes after this tile arrives while it computes: one line of each of its share of the
-/// next rows. The tiles of a row take turns, as memory is slower than the first of them alone.
+/// What comes after this tile arrives while it computes.
 void TileSums::emitFetch(int64_t rows, const Ahead &ahead) {
   if (ahead.turn)
     panelPrefetch->emit();
@@ -156,12 +156,7 @@ void TileSums::emitFetch(int64_t rows, const Ahead &ahead) {
   Value current = point.indexValue(getAffineDimExpr(*roles.row, builder.getContext()));
   point.setDim(*roles.row, ahead.row);
   Value address = point.indexValue(roles.scalars.position);
-  int64_t stride = roles.rowStride(point.space);
-  int64_t share = llvm::divideCeil(rows, ahead.tiles);
-  Value first = least(times(ahead.tile, share), constant(rows - share));
-  address = add(address, times(first, stride));
-  for (int64_t i = 0; i < share; ++i)
-    memref::PrefetchOp::create(builder, loc, memory, ValueRange{add(address, i * stride)},
-                               /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+  emitSharedPrefetch(builder, loc, {memory, address, rows, roles.rowStride(point.space)},
+                     ahead.tile, ahead.tiles);
   point.setDim(*roles.row, current);
 }

@@ -7,6 +7,7 @@
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/Epilogue.h"
 #include "compiler/Kernels/IndexArithmetic.h"
+#include "compiler/Kernels/Prefetch.h"
 #include "compiler/Kernels/StoreTarget.h"
 #include "compiler/Kernels/StoredIndex.h"
 #include "compiler/Kernels/WideLoad.h"
@@ -311,9 +312,8 @@ SmallVector<Value> Winograd::sumChannels(Value start, Value firstRow, Value each
       builder, loc, start, add(start, summands), steps, zeros, [&](Value channel, ValueRange now) {
         Value line = add(firstLine, times(dividedBy(channel, steps), linesPerFetch * lineElements));
         for (int64_t i = 0; i < linesPerFetch; ++i)
-          memref::PrefetchOp::create(builder, loc, transformedWeight.memory,
-                                     ValueRange{add(line, i * lineElements)},
-                                     /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+          emitPrefetch(builder, loc, transformedWeight.memory, add(line, i * lineElements),
+                       CacheLevel::Second);
         return emitLoop(builder, loc, 0, steps, unroll, now, [&](Value offset, ValueRange carried) {
           SmallVector<Value> sums(carried);
           Value first = add(channel, offset);

@@ -211,7 +211,12 @@ func.func private @integers(%x: tensor<4x32xi64>, %w: tensor<8x32xi64>) -> tenso
 // CHECK-SAME:    weft.schedule = {chunk = 384 : i64, groups = 4 : i64
 // CHECK-SAME:    rows = 6 : i64, strip = 48 : i64, strip_steps = 128 : i64
 // CHECK:           scf.for
-// CHECK-COUNT-3:     vector.store %{{.*}} : memref<6144xf32>, vector<16xf32>
+// CHECK:             vector.load %{{.*}} : memref<786432xf32>, vector<16xf32>
+// CHECK:             vector.store %{{.*}} : memref<6144xf32>, vector<16xf32>
+// CHECK:             vector.load %{{.*}} : memref<786432xf32>, vector<16xf32>
+// CHECK:             vector.store %{{.*}} : memref<6144xf32>, vector<16xf32>
+// CHECK:             vector.load %{{.*}} : memref<786432xf32>, vector<16xf32>
+// CHECK:             vector.store %{{.*}} : memref<6144xf32>, vector<16xf32>
 // CHECK:         memref.prefetch %{{.*}} read, locality<2>
 #xt = affine_map<(t, n, i, k) -> (t, k, i)>
 #wt = affine_map<(t, n, i, k) -> (k, n)>
