@@ -7,9 +7,9 @@
 // the end. Keys and values are broadcast scalar by scalar where they lie, so no layout needs a
 // transposed copy.
 #include "compiler/Kernels/AttentionMask.h"
+#include "compiler/Kernels/AttentionResult.h"
 #include "compiler/Kernels/AttentionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
-#include "compiler/Kernels/Epilogue.h"
 #include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/KeyRuns.h"
 #include "compiler/Kernels/RegisterTile.h"
@@ -34,7 +34,7 @@ class Attention : private IndexArithmetic {
 public:
   Attention(KernelFunction &kernel, AttentionOp op)
       : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
-        space(op.getContext()), point(kernel.pointEmitter(space)) {}
+        space(op.getContext()), point(kernel.pointEmitter(space)), result(kernel, point, op) {}
 
   LogicalResult match();
   void emit();
@@ -61,13 +61,6 @@ private:
   Value hideLater(Value score, Value place);
   SmallVector<Value> emitExponentials(ArrayRef<Value> shifts, ArrayRef<Value> sums, KeyBlock runs);
   void emitOutput(ArrayRef<Value> factors, KeyBlock runs);
-  void storeResult(ArrayRef<Value> sums);
-  void storeRoots(const Emitted &result);
-  bool isOfQueries(AffineExpr expr) const {
-    return llvm::any_of(ArrayRef{queries.tile, queries.inner, lane}, [&](AffineExpr dim) {
-      return isa<AffineDimExpr>(dim) && expr.isFunctionOfDim(dimOf(dim));
-    });
-  }
 
   /// The point is at key `offset` of `run`, with the queries that see it in the lanes.
   void setKey(const KeyRun &run, Value offset);
@@ -102,14 +95,6 @@ private:
     int64_t groups = schedule.groups - firstGroup;
     point.setLanes({dimOf(lane), schedule.width, groups, groups * schedule.width});
   }
-  Value loadLanes(Value scratch, Value row, int64_t group) {
-    Value address = add(times(row, schedule.lanes()), group * schedule.width);
-    return vector::LoadOp::create(builder, loc, vectorType, scratch, address);
-  }
-  void storeLanes(Value vector, Value scratch, Value row, int64_t group) {
-    Value address = add(times(row, schedule.lanes()), group * schedule.width);
-    vector::StoreOp::create(builder, loc, vector, scratch, address);
-  }
 
   KernelFunction &kernel;
   AttentionOp op;
@@ -126,14 +111,13 @@ private:
   AffineExpr lane, slot, feature, valueFeature;
   int64_t queryBlocks = 1; ///< of one batch
   std::optional<TileOperand> query, key, value;
-  Index resultIndex; ///< physical, before the epilogue
-  SmallVector<EpilogueRoot> roots;
+  AttentionResult result;
   std::optional<AttentionMask> mask;
   std::optional<SoftmaxPowers> powers;
-  bool rawScores = false; ///< scores in scratch are not scaled yet
-  Value packedQueries;    ///< scratch, [feature][lanes], when the queries are not in lanes
-  Value scores;           ///< scratch, [slot][lanes]
-  Value output;           ///< scratch, [valueFeature][lanes]
+  bool rawScores = false;                ///< scores in scratch are not scaled yet
+  std::optional<LaneRows> packedQueries; ///< a row per feature, when these are not in lanes
+  std::optional<LaneRows> scores;        ///< a row per slot
+  std::optional<LaneRows> output;        ///< a row per value feature
 };
 
 } // namespace
@@ -209,23 +193,21 @@ LogicalResult Attention::match() {
   else
     powers.emplace(builder, loc, vectorType);
 
-  auto resultType = cast<RankedTensorType>(op.getResult().getType());
-  resultIndex = physicalIndex(resultType, at(queries.token, valueFeature), space);
-  auto found = epilogueRoots(kernel, storedResult(op.getResult()), resultIndex, space);
-  if (failed(found) || found->size() != kernel.roots.size())
-    return failure();
-  roots = *found;
-  return success();
+  AttentionResult::Dims dims{queries.token, {queries.tile, queries.inner, lane}, valueFeature};
+  return result.match(at(queries.token, valueFeature), dims);
 }
 
 void Attention::emit() {
   int64_t lanes = schedule.lanes();
-  scores = kernel.scratch(element, slots() * lanes);
-  output = kernel.scratch(element, problem.valueFeatures * lanes);
+  auto rows = [&](std::optional<LaneRows> &scratch, int64_t count) {
+    scratch.emplace(kernel, loc, vectorType, schedule.groups, count);
+  };
+  rows(scores, slots());
+  rows(output, problem.valueFeatures);
   // Queries beside one another in memory are read as they lie, unless lanes would leave it.
   bool whole = problem.queryTile || problem.queries % lanes == 0;
   if (!whole || space.coefficientOf(query->position, dimOf(lane)) != 1)
-    packedQueries = kernel.scratch(element, problem.features * lanes);
+    rows(packedQueries, problem.features);
 
   int64_t cells = queryBlocks * space.count(batchDims);
   int64_t flops = 2 * cells * lanes * problem.keys * (problem.features + problem.valueFeatures);
@@ -284,7 +266,8 @@ void Attention::emitQueryBlock() {
   if (mask->exists())
     mask->reserve(kernel, vectorType, slots(), schedule.lanes());
   SmallVector<Value> state = emitSoftmax();
-  storeResult(ArrayRef(state).drop_front(schedule.groups));
+  setQueryLanes();
+  result.store(*output, ArrayRef(state).drop_front(schedule.groups));
 }
 
 /// Queries that lie feature by feature go through registers a square at a time.
@@ -299,7 +282,7 @@ void Attention::packQueries() {
             point.forget();
             for (auto [group, vector] :
                  llvm::enumerate(point.asVectors(point.emitAt(source, index))))
-              storeLanes(vector, packedQueries, first, group);
+              packedQueries->store(vector, first, group);
             return SmallVector<Value>();
           }
           for (int64_t group = 0; group < schedule.groups; ++group) {
@@ -312,7 +295,7 @@ void Attention::packQueries() {
             }
             SmallVector<Value> columns = transposeVectors(builder, loc, rows);
             for (int64_t i = 0; i < count; ++i)
-              storeLanes(columns[i], packedQueries, add(first, i), group);
+              packedQueries->store(columns[i], add(first, i), group);
           }
           return SmallVector<Value>();
         });
@@ -322,7 +305,7 @@ void Attention::packQueries() {
 TileOperand Attention::queryVectors() {
   if (!packedQueries)
     return *query;
-  return {packedQueries, feature * schedule.lanes() + lane};
+  return packedQueries->at(feature, lane);
 }
 
 /// Maxima and sums over all keys; the output so far is in scratch.
@@ -341,7 +324,7 @@ SmallVector<Value> Attention::emitSoftmax() {
 
   emitLoop(builder, loc, 0, problem.valueFeatures, 1, {}, [&](Value row, ValueRange) {
     for (int64_t group = 0; group < schedule.groups; ++group)
-      storeLanes(splat(0.0), output, row, group);
+      output->store(splat(0.0), row, group);
     return SmallVector<Value>();
   });
   auto tileBlock = [&](Value low, ValueRange now) {
@@ -438,7 +421,7 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
       }
       if (run.diagonal && group == 0)
         score = hideLater(score, add(offset, i));
-      storeLanes(score, scores, row, run.firstGroup + group);
+      scores->store(score, row, run.firstGroup + group);
       // NaN is left out; its exponential brings it into the sum.
       Value larger =
           arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, score, next[group]);
@@ -469,8 +452,8 @@ SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, ArrayRef<
         Value row = add(run.slot, offset);
         for (auto [i, sum] : llvm::enumerate(now)) {
           int64_t group = run.firstGroup + i;
-          Value power = powers->of(loadLanes(scores, row, group), shifts[group]);
-          storeLanes(power, scores, row, group);
+          Value power = powers->of(scores->load(row, group), shifts[group]);
+          scores->store(power, row, group);
           next.push_back(arith::AddFOp::create(builder, loc, sum, power));
         }
         return next;
@@ -484,7 +467,7 @@ SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, ArrayRef<
 void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
   int64_t groups = schedule.groups;
   int64_t rowStride = *space.coefficientOf(value->position, dimOf(valueFeature));
-  TileOperand weights{scores, slot * schedule.lanes() + lane};
+  TileOperand weights = scores->at(slot, lane);
   auto tile = [&](Value first, int64_t count, ArrayRef<Value>) {
     set(valueFeature, first);
     SmallVector<Value> zeros(count * groups, splat(0.0));
@@ -505,81 +488,12 @@ void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
       Value row = add(first, i / groups);
       int64_t group = i % groups;
       if (!factors.empty())
-        sum = fma(loadLanes(output, row, group), factors[group], sum);
-      storeLanes(sum, output, row, group);
+        sum = fma(output->load(row, group), factors[group], sum);
+      output->store(sum, row, group);
     }
     return SmallVector<Value>();
   };
   steps(problem.valueFeatures, schedule.rows, {}, tile);
-}
-
-//===----------------------------------------------------------------------===//
-// The result
-//===----------------------------------------------------------------------===//
-
-void Attention::storeResult(ArrayRef<Value> sums) {
-  SmallVector<Value> factors;
-  for (Value sum : sums) {
-    Value empty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, sum, splat(0.0));
-    Value inverse = arith::DivFOp::create(builder, loc, splat(1.0), sum);
-    factors.push_back(arith::SelectOp::create(builder, loc, empty, splat(0.0), inverse));
-  }
-  bool transposed = llvm::all_of(roots, [&](const EpilogueRoot &root) {
-    AffineExpr position = space.linearize(root.index, kernel.rootBuffers[root.number].shape);
-    return space.coefficientOf(position, dimOf(valueFeature)) == 1;
-  });
-  int64_t width = schedule.width;
-  steps(problem.valueFeatures, transposed ? width : 1, {},
-        [&](Value first, int64_t count, ArrayRef<Value>) {
-          set(valueFeature, first);
-          auto vectorAt = [&](int64_t row, int64_t group) {
-            return multiply(loadLanes(output, add(first, row), group), factors[group]);
-          };
-          if (!transposed) {
-            setQueryLanes();
-            Emitted result{{}, false};
-            for (int64_t group = 0; group < schedule.groups; ++group)
-              result.parts.push_back(vectorAt(0, group));
-            storeRoots(result);
-            return SmallVector<Value>();
-          }
-          point.setLanes({dimOf(valueFeature), width, 1, count});
-          for (int64_t group = 0; group < schedule.groups; ++group) {
-            SmallVector<Value> rows;
-            for (int64_t i = 0; i < width; ++i)
-              rows.push_back(i < count ? vectorAt(i, group) : splat(0.0));
-            for (auto [i, column] : llvm::enumerate(transposeVectors(builder, loc, rows))) {
-              set(lane, constant(group * width + i));
-              storeRoots({{column}, false});
-            }
-          }
-          return SmallVector<Value>();
-        });
-}
-
-/// Lanes behind the last query have no place of their own where dims have been merged.
-void Attention::storeRoots(const Emitted &result) {
-  Value product = op.getResult(), stored = storedResult(product);
-  point.forget();
-  point.setOverride(
-      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
-        bool here = tensor == product || tensor == stored;
-        return here ? std::optional<Emitted>(result) : std::nullopt;
-      });
-  for (const EpilogueRoot &root : roots) {
-    const Buffer &buffer = kernel.rootBuffers[root.number];
-    auto value = [&] { return point.emitAt(kernel.roots[root.number], root.index); };
-    bool exact = space.rangeOf(queries.token).second < problem.queries;
-    // What is left in lanes that nobody stores may be denormal, and slow to compute with.
-    bool hasPlace = llvm::all_of(root.index, [&](AffineExpr expr) {
-      return !isOfQueries(expr) || llvm::is_contained(resultIndex, expr);
-    });
-    if (exact || hasPlace)
-      point.store(buffer, root.index, value());
-    else
-      point.storeWithin(queries.token, problem.queries, buffer, root.index, value);
-  }
-  point.setOverride(nullptr);
 }
 
 LogicalResult weft::emitAttention(KernelFunction &kernel) {

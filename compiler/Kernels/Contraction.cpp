@@ -5,9 +5,9 @@
 // Where that dim is a batch dim, as in depthwise convolutions, both are read as vectors;
 // where it runs through narrow groups, a vector of scalars is spread over the lanes.
 // Loops: blocks of vector panels that stay in L2, chunks of the reduction, rows of the
-// broadcast operand, panels of the block, the tile. The epilogue runs on the accumulators,
-// or on the tile in L1 when it holds transcendental functions.
+// broadcast operand, panels of the block, the tile.
 #include "compiler/Kernels/ContractionGrid.h"
+#include "compiler/Kernels/ContractionResult.h"
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
@@ -24,14 +24,6 @@ using namespace weft;
 
 namespace {
 
-/// Steps of the innermost reduced dim between spills, for all steps of the others or, where the
-/// outermost is divided, one of its steps.
-struct Chunk {
-  Value start;
-  int64_t size;
-  bool first, last; ///< of the sum
-};
-
 /// Turns of rows, and strips of them, for which vectors are worth another read from behind the
 /// second-level cache.
 constexpr int64_t turnsOfStream = 8, stripsOfStream = 4;
@@ -46,7 +38,8 @@ class Contraction : private IndexArithmetic {
 public:
   Contraction(KernelFunction &kernel, linalg::GenericOp generic)
       : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
-        space(generic.getContext()), point(kernel.pointEmitter(space)) {}
+        space(generic.getContext()), point(kernel.pointEmitter(space)),
+        result(kernel, point, generic, schedule) {}
 
   LogicalResult match();
   void emit(bool serial);
@@ -68,7 +61,7 @@ public:
             {"tile_epilogue", schedule.tileEpilogue},
             {"matrix_unit", schedule.matrixUnit}};
   }
-  ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+  ArrayRef<EpilogueRoot> getRoots() const { return result.getRoots(); }
 
 private:
   LogicalResult chooseSchedule();
@@ -87,15 +80,7 @@ private:
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
                 const Ahead &ahead);
-  void spill(ArrayRef<Value> sums);
-  void addSpilled(MutableArrayRef<Value> sums);
-  void storeRow(ArrayRef<Value> sums, const Chunk &chunk);
-  void emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators);
-  void storeRoots(const Emitted &sums);
   void setFlat(ArrayRef<unsigned> dims, Value number);
-  Value currentRow() {
-    return roles.row ? position(getAffineDimExpr(*roles.row, builder.getContext())) : constant(0);
-  }
   void setRow(Value value) {
     if (roles.row)
       point.setDim(*roles.row, value);
@@ -111,9 +96,8 @@ private:
   IndexSpace space;
   PointEmitter point;
   ContractionShape shape;
-  SmallVector<EpilogueRoot> roots;
-  const EpilogueRoot *spillRoot = nullptr;
   ContractionSchedule schedule;
+  ContractionResult result;
 
   ContractionRoles roles;
   int64_t rowCount = 1;
@@ -141,24 +125,16 @@ LogicalResult Contraction::match() {
     return failure();
   roles = *chosen;
   rowCount = roles.row ? space.extent(*roles.row) : 1;
-  auto found = epilogueRoots(kernel, generic->getResult(0), shape.resultIndex, space);
-  if (failed(found))
+  if (failed(result.match(shape.resultIndex, roles.row)))
     return failure();
-  roots = *found;
   return chooseSchedule();
 }
 
 LogicalResult Contraction::chooseSchedule() {
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  spillRoot = llvm::find_if(roots, [&](const EpilogueRoot &root) {
-    return getElementTypeOrSelf(kernel.roots[root.number].getType()) == element;
-  });
-
   ContractionProblem problem = ContractionProblem::of(shape, roles, space, element);
-  problem.canSpill = spillRoot != roots.end();
-  problem.transcendental = llvm::any_of(roots, [&](const EpilogueRoot &root) {
-    return isTranscendental(kernel.roots[root.number], generic);
-  });
+  problem.canSpill = result.canSpill();
+  problem.transcendental = result.isTranscendental();
   schedule = ContractionSchedule::choose(problem, kernel.target, kernel.given);
   if (!kernel.given.empty())
     if (llvm::Error error = kernel.given.check(schedule, problem, kernel.target)) {
@@ -327,7 +303,7 @@ void Contraction::emitMatrixBlock(const Block &block) {
     setFlat(rowDims, row);
     point.forget();
   };
-  auto finishRow = [&](ArrayRef<Value> sums) { storeRow(sums, chunk); };
+  auto finishRow = [&](ArrayRef<Value> sums) { result.storeRow(sums, chunk); };
   // Row by row: a block may go through several outer rows.
   auto byVectors = [&](Value number, Value firstRow, Value rows) {
     emitLoop(builder, loc, constant(0), rows, 1, {}, [&](Value row, ValueRange) {
@@ -481,87 +457,12 @@ void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part
         [&] { panels(rowTail); }, [&] { panels(schedule.rows); });
 }
 
-/// Partial sums of the chunks so far wait where a root will be stored.
-void Contraction::spill(ArrayRef<Value> sums) {
-  point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index,
-              {SmallVector<Value, 4>(sums), false});
-}
-
-void Contraction::addSpilled(MutableArrayRef<Value> sums) {
-  Emitted earlier = point.load(kernel.rootBuffers[spillRoot->number], spillRoot->index);
-  for (auto [sum, before] : llvm::zip_equal(sums, point.asVectors(earlier)))
-    sum = arith::AddFOp::create(builder, loc, before, sum);
-}
-
 void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
                            const Ahead &ahead) {
   point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, valid});
-  Value rowStart = currentRow();
-  auto atRow = [&](int64_t i) {
-    setRow(add(rowStart, i));
-    point.forget();
-  };
-  SmallVector<Value> accumulators = tileSums->emit(rows, groups, chunk.start, chunk.size, ahead);
-  if (!chunk.first) {
-    for (int64_t i = 0; i < rows; ++i) {
-      atRow(i);
-      addSpilled(MutableArrayRef(accumulators).slice(i * groups, groups));
-    }
-    setRow(rowStart);
-  }
-  if (chunk.last) {
-    emitEpilogue(rows, groups, accumulators);
-  } else {
-    for (int64_t i = 0; i < rows; ++i) {
-      atRow(i);
-      spill(ArrayRef(accumulators).slice(i * groups, groups));
-    }
-  }
-  setRow(rowStart);
+  SmallVector<Value> sums = tileSums->emit(rows, groups, chunk.start, chunk.size, ahead);
+  result.storeTile(rows, groups, sums, chunk, tile);
   point.setLanes(Lanes());
-}
-
-/// Stores the point's row of a chunk's sums: to wait, or through the epilogue.
-void Contraction::storeRow(ArrayRef<Value> sums, const Chunk &chunk) {
-  SmallVector<Value, 4> all(sums);
-  if (!chunk.first)
-    addSpilled(all);
-  if (chunk.last)
-    storeRoots({all, false});
-  else
-    spill(all);
-}
-
-/// Stores every root at the point's row, from the sums there.
-void Contraction::storeRoots(const Emitted &sums) {
-  weft::storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), sums);
-}
-
-void Contraction::emitEpilogue(int64_t rows, int64_t groups, ArrayRef<Value> accumulators) {
-  Value rowStart = currentRow();
-  auto storeAt = [&](Value row, const Emitted &sums) {
-    setRow(row);
-    point.forget();
-    storeRoots(sums);
-  };
-  if (!schedule.tileEpilogue) {
-    for (int64_t i = 0; i < rows; ++i)
-      storeAt(add(rowStart, i),
-              {SmallVector<Value, 4>(accumulators.slice(i * groups, groups)), false});
-    return;
-  }
-  auto type = cast<VectorType>(accumulators.front().getType());
-  for (auto [i, sum] : llvm::enumerate(accumulators))
-    vector::StoreOp::create(builder, loc, sum, tile, constant(i * schedule.width));
-  emitLoop(builder, loc, 0, rows, 1, {}, [&](Value i, ValueRange) {
-    Value base = times(i, groups * schedule.width);
-    Emitted sums{{}, false};
-    for (int64_t group = 0; group < groups; ++group)
-      sums.parts.push_back(
-          vector::LoadOp::create(builder, loc, type, tile, add(base, group * schedule.width)));
-    storeAt(add(rowStart, i), sums);
-    return SmallVector<Value>();
-  });
 }
 
 LogicalResult weft::emitContraction(KernelFunction &kernel) {

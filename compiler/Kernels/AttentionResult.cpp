@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/AttentionResult.h"
+#include "compiler/Kernels/KeyRuns.h"
+#include "compiler/Kernels/StoredIndex.h"
+#include "compiler/Kernels/Transposition.h"
+
+using namespace mlir;
+using namespace weft;
+
+AttentionResult::AttentionResult(KernelFunction &kernel, PointEmitter &point, AttentionOp op)
+    : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), point(point), op(op) {
+  auto queryType = cast<RankedTensorType>(op.getQuery().getType());
+  queries = queryType.getDimSize(queryType.getRank() - 2);
+}
+
+LogicalResult AttentionResult::match(const Index &index, const Dims &ofIndex) {
+  dims = ofIndex;
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  resultIndex = physicalIndex(type, index, point.space);
+  auto found = epilogueRoots(kernel, storedResult(op.getResult()), resultIndex, point.space);
+  if (failed(found) || found->size() != kernel.roots.size())
+    return failure();
+  roots = *found;
+  return success();
+}
+
+bool AttentionResult::isOfQueries(AffineExpr expr) const {
+  return llvm::any_of(dims.parts, [&](AffineExpr dim) {
+    return isa<AffineDimExpr>(dim) && expr.isFunctionOfDim(dimOf(dim));
+  });
+}
+
+void AttentionResult::store(LaneRows &output, ArrayRef<Value> sums) {
+  auto type = cast<VectorType>(sums.front().getType());
+  auto splat = [&](double value) -> Value {
+    Attribute scalar = builder.getFloatAttr(type.getElementType(), value);
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, scalar));
+  };
+  SmallVector<Value> factors;
+  for (Value sum : sums) {
+    Value empty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, sum, splat(0.0));
+    Value inverse = arith::DivFOp::create(builder, loc, splat(1.0), sum);
+    factors.push_back(arith::SelectOp::create(builder, loc, empty, splat(0.0), inverse));
+  }
+  bool transposed = llvm::all_of(roots, [&](const EpilogueRoot &root) {
+    AffineExpr position = point.space.linearize(root.index, kernel.rootBuffers[root.number].shape);
+    return point.space.coefficientOf(position, dimOf(dims.feature)) == 1;
+  });
+  int64_t groups = sums.size(), width = type.getDimSize(0);
+  int64_t features = point.space.extent(dimOf(dims.feature));
+  emitSteps(builder, loc, constant(features), features, transposed ? width : 1, {},
+            [&](Value first, int64_t count, Carried) {
+              point.setDim(dimOf(dims.feature), first);
+              auto vectorAt = [&](int64_t row, int64_t group) -> Value {
+                Value vector = output.load(add(first, row), group);
+                return arith::MulFOp::create(builder, loc, vector, factors[group]);
+              };
+              if (!transposed) {
+                Emitted result{{}, false};
+                for (int64_t group = 0; group < groups; ++group)
+                  result.parts.push_back(vectorAt(0, group));
+                storeRoots(result);
+                return SmallVector<Value>();
+              }
+              point.setLanes({dimOf(dims.feature), width, 1, count});
+              for (int64_t group = 0; group < groups; ++group) {
+                SmallVector<Value> rows;
+                for (int64_t i = 0; i < width; ++i)
+                  rows.push_back(i < count ? vectorAt(i, group) : splat(0.0));
+                for (auto [i, column] : llvm::enumerate(transposeVectors(builder, loc, rows))) {
+                  point.setDim(lane(), constant(group * width + i));
+                  storeRoots({{column}, false});
+                }
+              }
+              return SmallVector<Value>();
+            });
+}
+
+/// Lanes behind the last query have no place of their own where dims have been merged.
+void AttentionResult::storeRoots(const Emitted &result) {
+  Value product = op.getResult(), stored = storedResult(product);
+  point.forget();
+  point.setOverride(
+      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+        bool here = tensor == product || tensor == stored;
+        return here ? std::optional<Emitted>(result) : std::nullopt;
+      });
+  for (const EpilogueRoot &root : roots) {
+    const Buffer &buffer = kernel.rootBuffers[root.number];
+    auto value = [&] { return point.emitAt(kernel.roots[root.number], root.index); };
+    bool exact = point.space.rangeOf(dims.token).second < queries;
+    // What is left in lanes that nobody stores may be denormal, and slow to compute with.
+    bool hasPlace = llvm::all_of(root.index, [&](AffineExpr expr) {
+      return !isOfQueries(expr) || llvm::is_contained(resultIndex, expr);
+    });
+    if (exact || hasPlace)
+      point.store(buffer, root.index, value());
+    else
+      point.storeWithin(dims.token, queries, buffer, root.index, value);
+  }
+  point.setOverride(nullptr);
+}
