@@ -67,18 +67,23 @@ def main() -> int:
         options.systems, options.rounds, options.seconds, options.threads, _RESULTS, options.report
     )
     run = RunResult(machine(), options.threads, options.rounds)
+    path = options.output or _RESULTS / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}.json"
     with Progress(console=console) as progress:
         for name in names:
             run.models.append(measure(Model(name), settings, run, progress))
+            # What a long run has measured outlives its being stopped.
+            _write(run, path)
     print_run(run, console)
-    path = options.output or _RESULTS / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}.json"
-    path.write_text(json.dumps(as_json(run), indent=1) + "\n", "utf-8")
-    with path.with_suffix(".txt").open("w", encoding="utf-8") as file:
-        print_run(run, Console(file=file, width=160))
     console.print(
         f"written: {path} and .txt; what the systems printed: {_RESULTS}/*.log", markup=False
     )
     return 0
+
+
+def _write(run: RunResult, path: Path) -> None:
+    path.write_text(json.dumps(as_json(run), indent=1) + "\n", "utf-8")
+    with path.with_suffix(".txt").open("w", encoding="utf-8") as file:
+        print_run(run, Console(file=file, width=160))
 
 
 def _all_models() -> list[str]:

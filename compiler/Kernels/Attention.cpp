@@ -49,8 +49,9 @@ private:
   bool isLinear(AffineExpr expr, ArrayRef<AffineExpr> dims) const;
 
   int64_t slots();
-  void setCell(Value number);
-  void emitQueryBlock();
+  Value setCell(Value number);
+  void emitQueryBlock(Value number);
+  void emitVectors(int64_t count);
   void packQueries();
   TileOperand queryVectors();
   SmallVector<Value> emitSoftmax();
@@ -92,8 +93,8 @@ private:
   int64_t extentOf(AffineExpr dim) const { return space.extent(dimOf(dim)); }
   void setQueryLanes(int64_t firstGroup = 0) {
     set(lane, constant(firstGroup * schedule.width));
-    int64_t groups = schedule.groups - firstGroup;
-    point.setLanes({dimOf(lane), schedule.width, groups, groups * schedule.width});
+    int64_t count = groups - firstGroup;
+    point.setLanes({dimOf(lane), schedule.width, count, count * schedule.width});
   }
 
   KernelFunction &kernel;
@@ -110,6 +111,7 @@ private:
   Sequence queries, keys;
   AffineExpr lane, slot, feature, valueFeature;
   int64_t queryBlocks = 1; ///< of one batch
+  int64_t groups = 1;      ///< vectors of queries of the block that is being emitted
   std::optional<TileOperand> query, key, value;
   AttentionResult result;
   std::optional<AttentionMask> mask;
@@ -167,7 +169,7 @@ LogicalResult Attention::match() {
   int64_t tileSize = problem.queryTile ? problem.queryTile : lanes;
   queries.tile = loopOver(llvm::divideCeil(problem.queries, tileSize));
   queries.inner = loopOver(tileSize / lanes);
-  queryBlocks = llvm::divideCeil(problem.queries, tileSize) * (tileSize / lanes);
+  queryBlocks = llvm::divideCeil(problem.queries, lanes);
   lane = space.addDim(lanes);
   queries.token = space.simplify(queries.tile * tileSize + queries.inner * lanes + lane);
   keys.tile = loopOver(llvm::divideCeil(problem.keys, schedule.keyTile));
@@ -210,16 +212,14 @@ void Attention::emit() {
     rows(packedQueries, problem.features);
 
   int64_t cells = queryBlocks * space.count(batchDims);
-  int64_t flops = 2 * cells * lanes * problem.keys * (problem.features + problem.valueFeatures);
+  int64_t flops = 2 * space.count(batchDims) * problem.queries * problem.keys *
+                  (problem.features + problem.valueFeatures);
   if (op.getCausal())
     flops /= 2;
   bool serial = flops < 400'000;
   constexpr int64_t enoughFlops = 500'000;
   int64_t least = KernelFunction::piecesOf(cells, flops, enoughFlops);
-  kernel.forEachPiece(cells, least, serial, [&](Value cell) {
-    setCell(cell);
-    emitQueryBlock();
-  });
+  kernel.forEachPiece(cells, least, serial, [&](Value cell) { emitQueryBlock(setCell(cell)); });
   kernel.setWork(flops, serial);
   kernel.setSchedule({{"rows", schedule.rows},
                       {"groups", schedule.groups},
@@ -233,7 +233,8 @@ int64_t Attention::slots() {
   return op.getCausal() ? std::max(schedule.keyBlock(), schedule.lanes()) : schedule.keyBlock();
 }
 
-void Attention::setCell(Value number) {
+/// Moves the point to a block of queries, whose number is returned.
+Value Attention::setCell(Value number) {
   auto split = [&](int64_t size) {
     Value rest = remainderOf(number, size);
     number = dividedBy(number, size);
@@ -254,20 +255,36 @@ void Attention::setCell(Value number) {
   int64_t inTile = isa<AffineDimExpr>(queries.inner) ? extentOf(queries.inner) : 1;
   set(queries.tile, dividedBy(block, inTile));
   set(queries.inner, remainderOf(block, inTile));
+  return block;
 }
 
-void Attention::emitQueryBlock() {
+/// The last block may have queries in a few of its vectors only.
+void Attention::emitQueryBlock(Value number) {
+  int64_t inLast =
+      llvm::divideCeil(problem.queries - (queryBlocks - 1) * schedule.lanes(), schedule.width);
+  if (inLast == schedule.groups || queryBlocks == 1)
+    return emitVectors(inLast);
+  emitIf(
+      builder, loc, is(arith::CmpIPredicate::eq, number, constant(queryBlocks - 1)),
+      [&] { emitVectors(inLast); }, [&] { emitVectors(schedule.groups); });
+}
+
+void Attention::emitVectors(int64_t count) {
+  groups = count;
+  point.forget();
   setQueryLanes();
   if (packedQueries)
     packQueries();
   set(keys.tile, constant(0));
   set(keys.inner, constant(0));
-  mask.emplace(op, point, at(queries.token, keys.token), dimOf(lane), dimOf(keys.inner));
-  if (mask->exists())
-    mask->reserve(kernel, vectorType, slots(), schedule.lanes());
+  if (!mask) {
+    mask.emplace(op, point, at(queries.token, keys.token), dimOf(lane), dimOf(keys.inner));
+    if (mask->exists())
+      mask->reserve(kernel, vectorType, slots(), schedule.lanes());
+  }
   SmallVector<Value> state = emitSoftmax();
   setQueryLanes();
-  result.store(*output, ArrayRef(state).drop_front(schedule.groups));
+  result.store(*output, ArrayRef(state).drop_front(groups));
 }
 
 /// Queries that lie feature by feature go through registers a square at a time.
@@ -285,7 +302,7 @@ void Attention::packQueries() {
               packedQueries->store(vector, first, group);
             return SmallVector<Value>();
           }
-          for (int64_t group = 0; group < schedule.groups; ++group) {
+          for (int64_t group = 0; group < groups; ++group) {
             SmallVector<Value> rows;
             point.setLanes({dimOf(feature), width, 1, count});
             for (int64_t i = 0; i < width; ++i) {
@@ -310,10 +327,10 @@ TileOperand Attention::queryVectors() {
 
 /// Maxima and sums over all keys; the output so far is in scratch.
 SmallVector<Value> Attention::emitSoftmax() {
-  SmallVector<Value> state(schedule.groups, splat(-std::numeric_limits<double>::infinity()));
-  state.append(schedule.groups, splat(0.0));
+  SmallVector<Value> state(groups, splat(-std::numeric_limits<double>::infinity()));
+  state.append(groups, splat(0.0));
   bool causal = op.getCausal();
-  KeyRuns keyRuns(builder, loc, schedule, problem.queries, problem.keys,
+  KeyRuns keyRuns(builder, loc, schedule, groups, problem.queries, problem.keys,
                   causal ? valueOf(queries.token) : Value());
   Value zero = constant(0);
   if (!schedule.online)
@@ -323,7 +340,7 @@ SmallVector<Value> Attention::emitSoftmax() {
     });
 
   emitLoop(builder, loc, 0, problem.valueFeatures, 1, {}, [&](Value row, ValueRange) {
-    for (int64_t group = 0; group < schedule.groups; ++group)
+    for (int64_t group = 0; group < groups; ++group)
       output->store(splat(0.0), row, group);
     return SmallVector<Value>();
   });
@@ -354,8 +371,8 @@ void Attention::setKey(const KeyRun &run, Value offset) {
 }
 
 SmallVector<Value> Attention::emitKeyBlock(ArrayRef<Value> state, bool rescale, KeyBlock runs) {
-  ArrayRef<Value> maxima = state.take_front(schedule.groups);
-  ArrayRef<Value> sums = state.drop_front(schedule.groups);
+  ArrayRef<Value> maxima = state.take_front(groups);
+  ArrayRef<Value> sums = state.drop_front(groups);
   if (mask->exists())
     runs({}, [&](const KeyRun &run, ArrayRef<Value>) {
       return keySteps(run, schedule.width, {}, [&](Value offset, int64_t count, ArrayRef<Value>) {
@@ -381,8 +398,8 @@ SmallVector<Value> Attention::emitKeyBlock(ArrayRef<Value> state, bool rescale, 
 
 SmallVector<Value> Attention::emitScores(ArrayRef<Value> maxima, KeyBlock runs) {
   return runs(maxima, [&](const KeyRun &run, ArrayRef<Value> all) {
-    int64_t rows = schedule.rowsOf(schedule.groups - run.firstGroup, kernel.target);
-    return onSeeing(run, schedule.groups, all, [&](ArrayRef<Value> seeing) {
+    int64_t rows = schedule.rowsOf(groups - run.firstGroup, kernel.target);
+    return onSeeing(run, groups, all, [&](ArrayRef<Value> seeing) {
       return keySteps(run, rows, seeing, [&](Value offset, int64_t count, ArrayRef<Value> now) {
         return emitScoreTile(run, offset, count, now);
       });
@@ -393,14 +410,14 @@ SmallVector<Value> Attention::emitScores(ArrayRef<Value> maxima, KeyBlock runs) 
 SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int64_t count,
                                             ArrayRef<Value> maxima) {
   setKey(run, offset);
-  int64_t groups = maxima.size();
+  int64_t seeing = maxima.size();
   int64_t keyStride = *space.coefficientOf(key->position, dimOf(keys.inner));
   Value firstSlot = valueOf(slot);
-  SmallVector<Value> sums(count * groups, splat(0.0));
+  SmallVector<Value> sums(count * seeing, splat(0.0));
   if (rawScores && mask->exists())
     for (int64_t i = 0; i < count; ++i)
-      for (int64_t group = 0; group < groups; ++group)
-        sums[i * groups + group] = mask->load(add(firstSlot, i), run.firstGroup + group);
+      for (int64_t group = 0; group < seeing; ++group)
+        sums[i * seeing + group] = mask->load(add(firstSlot, i), run.firstGroup + group);
   sums = steps(problem.features, 4, sums, [&](Value first, int64_t depth, ArrayRef<Value> now) {
     SmallVector<Value> next(now);
     for (int64_t i = 0; i < depth; ++i) {
@@ -412,8 +429,8 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
   SmallVector<Value> next(maxima);
   for (int64_t i = 0; i < count; ++i) {
     Value row = add(firstSlot, i);
-    for (int64_t group = 0; group < groups; ++group) {
-      Value score = sums[i * groups + group];
+    for (int64_t group = 0; group < seeing; ++group) {
+      Value score = sums[i * seeing + group];
       if (!rawScores) {
         Value scale = splat(op.getScale().convertToDouble());
         score = mask->exists() ? fma(score, scale, mask->load(row, run.firstGroup + group))
@@ -446,7 +463,7 @@ Value Attention::hideLater(Value score, Value place) {
 SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, ArrayRef<Value> sums,
                                                KeyBlock runs) {
   return runs(sums, [&](const KeyRun &run, ArrayRef<Value> all) {
-    return onSeeing(run, schedule.groups, all, [&](ArrayRef<Value> seeing) {
+    return onSeeing(run, groups, all, [&](ArrayRef<Value> seeing) {
       return keySteps(run, 1, seeing, [&](Value offset, int64_t, ArrayRef<Value> now) {
         SmallVector<Value> next;
         Value row = add(run.slot, offset);
@@ -465,7 +482,6 @@ SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, ArrayRef<
 /// Values weighted with the exponentials, added to the output; `factors` scale that first,
 /// which is overwritten if there are none.
 void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
-  int64_t groups = schedule.groups;
   int64_t rowStride = *space.coefficientOf(value->position, dimOf(valueFeature));
   TileOperand weights = scores->at(slot, lane);
   auto tile = [&](Value first, int64_t count, ArrayRef<Value>) {
@@ -493,7 +509,7 @@ void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
     }
     return SmallVector<Value>();
   };
-  steps(problem.valueFeatures, schedule.rows, {}, tile);
+  steps(problem.valueFeatures, schedule.rowsOf(groups, kernel.target), {}, tile);
 }
 
 LogicalResult weft::emitAttention(KernelFunction &kernel) {

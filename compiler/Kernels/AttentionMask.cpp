@@ -79,7 +79,7 @@ void AttentionMask::copy(Value slot, int64_t valid) {
   if (shared) {
     vector::StoreOp::create(builder, loc, emit(), scratch, slot);
   } else {
-    emitLoop(builder, loc, 0, lanes, width, {}, [&](Value lane, ValueRange) {
+    emitLoop(builder, loc, 0, ofQueries.groups * width, width, {}, [&](Value lane, ValueRange) {
       SmallVector<Value> rows;
       for (int64_t i = 0; i < width; ++i) {
         Value offset = arith::ConstantIndexOp::create(builder, loc, i);

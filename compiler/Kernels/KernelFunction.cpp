@@ -254,14 +254,22 @@ SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, int64_t low,
   return emitLoop(builder, loc, first, last, step, carried, body);
 }
 
+SmallVector<Value> weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims, ValueRange carried,
+                                   llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+  if (dims.empty())
+    return body(carried);
+  int64_t extent = point.space.extent(dims.front());
+  return emitLoop(point.builder, point.loc, 0, extent, 1, carried,
+                  [&](Value variable, ValueRange now) {
+                    point.setDim(dims.front(), variable);
+                    return emitLoops(point, dims.drop_front(), now, body);
+                  });
+}
+
 void weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims,
                      llvm::function_ref<void()> body) {
-  if (dims.empty())
-    return body();
-  int64_t extent = point.space.extent(dims.front());
-  emitLoop(point.builder, point.loc, 0, extent, 1, {}, [&](Value variable, ValueRange) {
-    point.setDim(dims.front(), variable);
-    emitLoops(point, dims.drop_front(), body);
+  emitLoops(point, dims, {}, [&](ValueRange) {
+    body();
     return SmallVector<Value>();
   });
 }

@@ -94,6 +94,10 @@ llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location
 
 /// Loops over `dims` of the point's space, outermost first; the body is at each of their values.
 void emitLoops(PointEmitter &point, llvm::ArrayRef<unsigned> dims, llvm::function_ref<void()> body);
+/// The same with carried values.
+llvm::SmallVector<mlir::Value>
+emitLoops(PointEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::ValueRange carried,
+          llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
 
 /// scf.if without results; nothing is done otherwise where `otherwise` is null.
 void emitIf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value condition,

@@ -45,9 +45,9 @@ SmallVector<Value> weft::onSeeing(const KeyRun &run, int64_t groups, Carried car
 }
 
 KeyRuns::KeyRuns(OpBuilder &builder, Location loc, const AttentionSchedule &schedule,
-                 int64_t queries, int64_t keys, Value firstQuery)
-    : IndexArithmetic(builder, loc), schedule(schedule), queries(queries), keys(keys),
-      firstQuery(firstQuery) {
+                 int64_t groups, int64_t queries, int64_t keys, Value firstQuery)
+    : IndexArithmetic(builder, loc), schedule(schedule), groups(groups), queries(queries),
+      keys(keys), firstQuery(firstQuery) {
   seenByAll = constant(keys);
   tileCount = constant(llvm::divideCeil(keys, schedule.keyTile));
   if (!firstQuery)
@@ -71,7 +71,7 @@ SmallVector<Value> KeyRuns::ofTiles(Value low, Value high, Carried carried, RunB
 SmallVector<Value> KeyRuns::ofDiagonal(Value slot, Carried carried, RunBody body) {
   SmallVector<Value> now(carried);
   bool mayEnd = int64_t(llvm::alignTo(queries, schedule.lanes())) > keys;
-  for (int64_t group = 0; group < schedule.groups; ++group) {
+  for (int64_t group = 0; group < groups; ++group) {
     int64_t offset = group * schedule.width;
     Value token = add(firstQuery, offset);
     Value width = constant(schedule.width);

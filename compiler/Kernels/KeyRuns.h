@@ -42,10 +42,10 @@ onSeeing(const KeyRun &run, int64_t groups, Carried carried,
 
 class KeyRuns : private IndexArithmetic {
 public:
-  /// `firstQuery` is the number of the block's first query, null unless the attention is
-  /// causal; `queries` of them, rounded up to whole blocks, attend to `keys` keys.
+  /// For a block of `groups` vectors of queries. `firstQuery` is the number of the first, null
+  /// unless the attention is causal; `queries` of them in all attend to `keys` keys.
   KeyRuns(mlir::OpBuilder &builder, mlir::Location loc, const AttentionSchedule &schedule,
-          int64_t queries, int64_t keys, mlir::Value firstQuery);
+          int64_t groups, int64_t queries, int64_t keys, mlir::Value firstQuery);
 
   /// How many tiles hold keys that all queries of the block see, and the end of those keys.
   mlir::Value tiles() const { return tileCount; }
@@ -59,7 +59,7 @@ public:
 
 private:
   const AttentionSchedule &schedule;
-  int64_t queries, keys;
+  int64_t groups, queries, keys;
   mlir::Value firstQuery, seenByAll, tileCount;
 };
 

@@ -39,43 +39,67 @@ SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int
     strip->enterTile(ahead.tile, ahead.tiles);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> zeros(rows * groups, zero);
-  if (schedule.sumsInBlocks())
+  int64_t count = llvm::divideCeil(size, schedule.summands) * point.space.count(blockDims());
+  if (count > 1)
     return emitBlocks(rows, start, size, zeros, ahead);
   return emitReduction(reduced, rows, start, size, zeros, ahead);
 }
 
-/// Sums block by block, which are added up in memory.
+/// Sums block by block. What a block has summed goes to the total in memory when the next
+/// begins, so that the first finds none there and the last adds it in registers.
 SmallVector<Value> TileSums::emitBlocks(int64_t rows, Value start, int64_t size,
                                         ArrayRef<Value> zeros, const Ahead &ahead) {
-  int64_t count = zeros.size();
-  int64_t blockDims = std::max<int64_t>(schedule.blockDims - schedule.outerChunks, 0);
-  auto partial = [&](int64_t i) -> Value {
-    return vector::LoadOp::create(builder, loc, type, blocks, constant(i * schedule.width));
+  ArrayRef<unsigned> dims = ArrayRef(reduced).drop_front(blockDims().size());
+  // Carried: how many blocks there were, and the sums of the last of them.
+  SmallVector<Value> carried{constant(0)};
+  llvm::append_range(carried, zeros);
+  auto addBlock = [&](ValueRange before, Value first, int64_t summands) {
+    emitPutBy(before.front(), before.drop_front());
+    SmallVector<Value> after{add(before.front(), 1)};
+    llvm::append_range(after, emitReduction(dims, rows, first, summands, zeros, ahead));
+    return after;
   };
-  auto setPartial = [&](int64_t i, Value sum) {
-    vector::StoreOp::create(builder, loc, sum, blocks, constant(i * schedule.width));
-  };
-  auto addBlock = [&](Value first, int64_t summands) {
-    ArrayRef<unsigned> dims = ArrayRef(reduced).drop_front(blockDims);
-    SmallVector<Value> sums = emitReduction(dims, rows, first, summands, zeros, ahead);
-    for (int64_t i = 0; i < count; ++i)
-      setPartial(i, arith::AddFOp::create(builder, loc, partial(i), sums[i]));
-  };
-  for (int64_t i = 0; i < count; ++i)
-    setPartial(i, zeros[i]);
-  emitLoops(point, ArrayRef(reduced).take_front(blockDims), [&] {
-    int64_t whole = size / schedule.summands * schedule.summands;
-    emitLoop(builder, loc, 0, whole, schedule.summands, {}, [&](Value offset, ValueRange) {
-      addBlock(add(start, offset), schedule.summands);
-      return SmallVector<Value>();
-    });
-    if (whole < size)
-      addBlock(add(start, whole), size - whole);
+  int64_t whole = size / schedule.summands * schedule.summands;
+  carried = emitLoops(point, blockDims(), carried, [&](ValueRange before) {
+    SmallVector<Value> now = emitLoop(
+        builder, loc, 0, whole, schedule.summands, before, [&](Value offset, ValueRange earlier) {
+          return addBlock(earlier, add(start, offset), schedule.summands);
+        });
+    return whole < size ? addBlock(now, add(start, whole), size - whole) : now;
   });
   SmallVector<Value> totals;
-  for (int64_t i = 0; i < count; ++i)
-    totals.push_back(partial(i));
+  for (auto [i, sum] : llvm::enumerate(ArrayRef(carried).drop_front()))
+    totals.push_back(arith::AddFOp::create(builder, loc, loadTotal(i), sum));
   return totals;
+}
+
+/// The dims that start a new block with each of their steps.
+ArrayRef<unsigned> TileSums::blockDims() const {
+  int64_t count = schedule.blockDims - schedule.outerChunks;
+  return ArrayRef(reduced).take_front(std::max<int64_t>(count, 0));
+}
+
+Value TileSums::loadTotal(int64_t i) {
+  return vector::LoadOp::create(builder, loc, type, blocks, constant(i * schedule.width));
+}
+
+/// Adds the sums of the block before block `number` to the total; the first has none before it.
+void TileSums::emitPutBy(Value number, ValueRange sums) {
+  auto store = [&](bool isFirst) {
+    for (auto [i, sum] : llvm::enumerate(sums)) {
+      Value total = isFirst ? sum : arith::AddFOp::create(builder, loc, loadTotal(i), sum);
+      vector::StoreOp::create(builder, loc, total, blocks, constant(i * schedule.width));
+    }
+  };
+  auto isNumber = [&](int64_t value) {
+    return is(arith::CmpIPredicate::eq, number, constant(value));
+  };
+  emitIf(
+      builder, loc, isNumber(1), [&] { store(/*isFirst=*/true); },
+      [&] {
+        emitIf(builder, loc, is(arith::CmpIPredicate::ugt, number, constant(1)),
+               [&] { store(/*isFirst=*/false); });
+      });
 }
 
 SmallVector<Value> TileSums::emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value start,

@@ -46,6 +46,9 @@ public:
 private:
   llvm::SmallVector<mlir::Value> emitBlocks(int64_t rows, mlir::Value start, int64_t size,
                                             llvm::ArrayRef<mlir::Value> zeros, const Ahead &ahead);
+  llvm::ArrayRef<unsigned> blockDims() const;
+  mlir::Value loadTotal(int64_t i);
+  void emitPutBy(mlir::Value number, mlir::ValueRange sums);
   llvm::SmallVector<mlir::Value> emitReduction(llvm::ArrayRef<unsigned> dims, int64_t rows,
                                                mlir::Value start, int64_t size,
                                                llvm::ArrayRef<mlir::Value> accumulators,

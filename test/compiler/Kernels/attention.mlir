@@ -30,10 +30,17 @@ func.func private @attention(%q: !physical, %k: !physical, %v: !physical) -> !ph
 
 // -----
 
-// The last block is not full. Its lanes behind the last query are stored all the same, with
-// their heads merged as well: what somebody else left there could be slow to compute with.
+// The last block has queries in three of its four vectors, which alone are computed. Their lanes
+// behind the last query are stored all the same, with their heads merged as well: what somebody
+// else left there could be slow to compute with.
 // CHECK-LABEL: func.func private @merged_heads
 // CHECK-NOT:     vector.maskedstore
+// CHECK:         scf.condition
+// CHECK:         %[[LAST:.*]] = arith.cmpi eq
+// CHECK-NEXT:    scf.if %[[LAST]] {
+// CHECK:           scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// CHECK:         } else {
+// CHECK:           scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 // CHECK:         vector.store %{{.*}} : memref<98304xf32>, vector<16xf32>
 // CHECK-NOT:     vector.maskedstore
 #tail = #weft.layout<[0, 2, 1, 3], tile 2 by 64>

@@ -2,13 +2,21 @@
 // REQUIRES: avx512
 
 // Feature-major tokens: the weight is broadcast where it lies, tokens are the lanes. Long
-// sums go in blocks through a tile of scratch.
+// sums go in blocks: when one begins, the sums of those before go to a tile of scratch, where
+// the first of them finds nothing to add to.
 // CHECK-LABEL: func.func private @linear
 // CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<0xi8>, %{{.*}}: index, %{{.*}}: index
 // CHECK-SAME:    weft.flops = 150994944 : i64
 // CHECK-SAME:    weft.schedule = {chunk = 768 : i64, groups = 4 : i64, lanes = 16 : i64,
 // CHECK-SAME:      rows = 6 : i64, strip = 0 : i64, strip_steps = 0 : i64, summands = 128 : i64
 // CHECK-NOT:     weft.serial
+// CHECK:         scf.for {{.*}} iter_args(%[[NUMBER:[a-z0-9]+]] = {{.*}} -> (index, vector<16xf32>
+// CHECK:         arith.cmpi eq, %[[NUMBER]], %c1
+// CHECK-NOT:     vector.load
+// CHECK-COUNT-24: vector.store
+// CHECK:         arith.cmpi ugt, %[[NUMBER]], %c1
+// CHECK-COUNT-24: vector.store
+// CHECK-NOT:     vector.store
 // CHECK:         memref.prefetch
 // CHECK-COUNT-96: vector.fma
 // CHECK-NOT:     vector.fma
