@@ -34,6 +34,18 @@ static bool isConvertedForContraction(Operation *op) {
          });
 }
 
+/// Rounded to what kernels compute with, what is prepared anyway takes less memory.
+static bool isRoundedPreparation(Operation *op, const PreparedValues &prepared) {
+  auto convert = dyn_cast<ConvertOp>(op);
+  if (!convert)
+    return false;
+  Value exact = convert.getOperand();
+  Operation *producer = exact.getDefiningOp();
+  return producer && !isRepeated(producer) && prepared.dependsOnWeight(exact) &&
+         getElementTypeOrSelf(convert.getType()).getIntOrFloatBitWidth() <
+             getElementTypeOrSelf(exact.getType()).getIntOrFloatBitWidth();
+}
+
 /// The results worth preparing among those that `values` are made of by repeated ops.
 static llvm::DenseSet<Value> findWorthwhile(SmallVector<Value> values,
                                             const PreparedValues &prepared) {
@@ -44,7 +56,7 @@ static llvm::DenseSet<Value> findWorthwhile(SmallVector<Value> values,
     if (!op || !prepared.contains(value) || !seen.insert(value).second)
       continue;
     auto relayout = dyn_cast<RelayoutOp>(op);
-    if (relayout && isPacking(relayout))
+    if ((relayout && isPacking(relayout)) || isRoundedPreparation(op, prepared))
       found.insert(value);
     else if (isRepeated(op) && !isConvertedForContraction(op))
       llvm::append_range(values, op->getOperands());

@@ -141,6 +141,9 @@ bool Specialization::viewSlots(const std::vector<PyRef> &found,
   return true;
 }
 
+/// Weights whose metadata is fetched while those before them are viewed.
+static constexpr size_t sourcesAhead = 8;
+
 bool Specialization::viewSources(const std::vector<PyRef> &found,
                                  std::vector<WeftTensor> &slotViews,
                                  std::vector<WeftTensor> &views) {
@@ -151,6 +154,8 @@ bool Specialization::viewSources(const std::vector<PyRef> &found,
     if (!viewSlots(found, slotViews))
       return false;
     for (size_t i = 0; i < sources.size(); ++i) {
+      if (i + sourcesAhead < sources.size() && sources[i + sourcesAhead].slot < 0)
+        sources[i + sourcesAhead].guard.prefetch(sources[i + sourcesAhead].tensor.get());
       Source &source = sources[i];
       if (source.slot >= 0) {
         views[i] = slotViews[source.slot];

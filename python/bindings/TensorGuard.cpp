@@ -37,6 +37,7 @@ bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
     PyErr_Clear(); // sparse, meta or otherwise out of DLPack's reach
     return false;
   }
+  metadata = reinterpret_cast<const char *>(view.sizes);
   if (view.device.type != cpu || view.rank != static_cast<int32_t>(sizes.size()) ||
       fromDLPack(view.dtype) != static_cast<WeftDType>(dtype))
     return false;
@@ -54,6 +55,17 @@ bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
          view.device.type,
          view.device.id};
   return true;
+}
+
+void TensorGuard::prefetch(PyObject *tensor) const {
+  // Sizes and strides lie amid a tensor's other fields; fetching from where nothing lies does
+  // nothing.
+  constexpr ptrdiff_t line = 64, before = line, behind = 2 * line;
+  __builtin_prefetch(tensor);
+  __builtin_prefetch(sizes.data());
+  __builtin_prefetch(strides.data());
+  for (ptrdiff_t offset = -before; offset <= behind; offset += line)
+    __builtin_prefetch(metadata + offset);
 }
 
 } // namespace weft

@@ -39,6 +39,7 @@ Torch::Torch() {
 
   nb::object base = impl.attr("TensorBase");
   requiresGradGetter = own(base.attr("requires_grad"));
+  versionGetter = own(base.attr("_version"));
   isNegMethod = own(base.attr("is_neg"));
   inferenceModeEnabled = own(torch.attr("is_inference_mode_enabled"));
   functionStackLength = own(impl.attr("_len_torch_function_stack"));
@@ -56,9 +57,22 @@ Torch::Torch() {
   abi = TorchAbi::get();
 }
 
-bool Torch::flag(const PyRef &getter, PyObject *tensor) const {
+PyRef Torch::read(const PyRef &getter, PyObject *tensor) {
   PyGetSetDef *definition = reinterpret_cast<PyGetSetDescrObject *>(getter.get())->d_getset;
-  PyRef value = PyRef::steal(definition->get(tensor, definition->closure));
+  return PyRef::steal(definition->get(tensor, definition->closure));
+}
+
+uint64_t Torch::version(PyObject *tensor) const {
+  PyRef value = read(versionGetter, tensor);
+  if (!value) {
+    PyErr_Clear();
+    return 0;
+  }
+  return PyLong_AsUnsignedLongLong(value.get());
+}
+
+bool Torch::flag(const PyRef &getter, PyObject *tensor) const {
+  PyRef value = read(getter, tensor);
   if (!value)
     throw nb::python_error();
   return value.get() == Py_True;

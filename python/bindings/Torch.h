@@ -32,6 +32,8 @@ public:
     return exchange->viewFromPython(tensor, &out) == 0;
   }
   bool requiresGrad(PyObject *tensor) const { return flag(requiresGradGetter, tensor); }
+  /// The version counter, which counts writes in place; 0 for an inference tensor, which has none.
+  uint64_t version(PyObject *tensor) const;
   /// The negative bit, which DLPack does not show.
   bool isNegated(PyObject *tensor) const;
 
@@ -51,12 +53,13 @@ public:
 
 private:
   Torch();
+  static PyRef read(const PyRef &getter, PyObject *tensor);
   bool flag(const PyRef &getter, PyObject *tensor) const;
   bool call(const PyRef &function) const;
 
   PyRef tensorType, parameterType;
   const dlpack::ExchangeTable *exchange;
-  PyRef requiresGradGetter, isNegMethod;
+  PyRef requiresGradGetter, versionGetter, isNegMethod;
   PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
   PyRef forwardModeDict, forwardModeName;
   PyRef isAutocastEnabled, cpuName;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python/bindings/WeightWatch.h"
 
+#include "python/bindings/Torch.h"
 #include "runtime/DType.h"
 
 #include <algorithm>
@@ -41,31 +42,36 @@ static std::vector<int64_t> sampledOffsets(const WeftTensor &tensor) {
   return offsets;
 }
 
-// FNV-1a over the sampled elements' bytes; speed matters, an adversary does not exist.
-static uint64_t fingerprint(const WeftTensor &tensor, const std::vector<int64_t> &offsets) {
-  size_t width = rt::dtypeSize(tensor.dtype);
-  const char *data = static_cast<const char *>(tensor.data);
+// FNV-1a over the sampled elements; speed matters, an adversary does not exist. Elements of
+// different lines wait for memory together, as a load of known size asks nothing of the one before.
+template <typename Bits>
+static uint64_t fingerprintOf(const char *data, const std::vector<int64_t> &offsets) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (int64_t offset : offsets) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, data + offset, width);
+    Bits bits;
+    std::memcpy(&bits, data + offset, sizeof(Bits));
     hash = (hash ^ bits) * 0x100000001b3u;
   }
   return hash;
 }
 
-static uint64_t versionOf(PyObject *tensor) {
-  static PyObject *name = PyUnicode_InternFromString("_version");
-  PyRef version = PyRef::steal(PyObject_GetAttr(tensor, name));
-  if (!version) {
-    PyErr_Clear(); // inference tensors keep no version
-    return 0;
+static uint64_t fingerprint(const WeftTensor &tensor, const std::vector<int64_t> &offsets) {
+  const char *data = static_cast<const char *>(tensor.data);
+  switch (rt::dtypeSize(tensor.dtype)) {
+  case 1:
+    return fingerprintOf<uint8_t>(data, offsets);
+  case 2:
+    return fingerprintOf<uint16_t>(data, offsets);
+  case 4:
+    return fingerprintOf<uint32_t>(data, offsets);
+  default:
+    return fingerprintOf<uint64_t>(data, offsets);
   }
-  return PyLong_AsUnsignedLongLong(version.get());
 }
 
 bool WeightWatch::changed(const std::vector<PyObject *> &tensors,
                           const std::vector<WeftTensor> &views) {
+  const Torch &torch = Torch::get();
   seen.resize(watched.size());
   samples.resize(watched.size());
   for (size_t i = 0; i < watched.size(); ++i) {
@@ -75,7 +81,8 @@ bool WeightWatch::changed(const std::vector<PyObject *> &tensors,
       prepared.clear(); // fingerprints of other elements tell nothing
       samples[i] = {{strides.begin(), strides.end()}, sampledOffsets(view)};
     }
-    seen[i] = {view.data, versionOf(tensors[watched[i]]), fingerprint(view, samples[i].offsets)};
+    seen[i] = {view.data, torch.version(tensors[watched[i]]),
+               fingerprint(view, samples[i].offsets)};
   }
   return seen != prepared;
 }

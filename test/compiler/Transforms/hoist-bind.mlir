@@ -104,3 +104,24 @@ func.func @main(%x: tensor<8xf32> {weft.kind = "input", weft.name = "x"})
   %2 = weft.mul %x, %1 : tensor<8xf32>
   return %2 : tensor<8xf32>
 }
+
+// -----
+
+// Arithmetic in float64 is kept as it is read: rounded to float32, once.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[P:[^:]*]]: tensor<8xf32> {weft.kind = "bound", weft.name = "bound.0"})
+// CHECK-NOT: weft.convert
+// CHECK: weft.broadcast_in_dim %[[P]]
+// CHECK: func.func @bind(
+// CHECK: weft.mul
+// CHECK: weft.convert %{{.*}} : tensor<8xf64> -> tensor<8xf32>
+func.func @main(%x: tensor<5x8xf32> {weft.kind = "input", weft.name = "x"},
+                %w: tensor<8xf32> {weft.kind = "weight", weft.name = "w"})
+    -> tensor<5x8xf32> attributes {weft.entry} {
+  %0 = weft.convert %w : tensor<8xf32> -> tensor<8xf64>
+  %1 = weft.mul %0, %0 : tensor<8xf64>
+  %2 = weft.convert %1 : tensor<8xf64> -> tensor<8xf32>
+  %3 = weft.broadcast_in_dim %2 dims [1] : tensor<8xf32> -> tensor<5x8xf32>
+  %4 = weft.add %x, %3 : tensor<5x8xf32>
+  return %4 : tensor<5x8xf32>
+}
