@@ -16,7 +16,7 @@ public:
     Operation *op = tensor.getDefiningOp();
     if (!op) {
       ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
-      accesses.push_back({tensor, space.linearize(index, shape)});
+      accesses.push_back({tensor, space.linearize(index, shape), std::nullopt});
       return;
     }
     if (auto pad = dyn_cast<tensor::PadOp>(op)) {
@@ -80,7 +80,11 @@ private:
       if (generic.payloadUsesValueFromOperand(operand))
         visit(operand->get(), operandIndex(generic, *operand, iteration, space), accesses);
     generic.getBody()->walk([&](tensor::ExtractOp extract) {
-      accesses.push_back({extract.getTensor(), std::nullopt});
+      Access access{extract.getTensor(), std::nullopt, std::nullopt};
+      if (!extract.getIndices().empty())
+        if (auto loop = extract.getIndices().back().getDefiningOp<linalg::IndexOp>())
+          access.innermost = iteration[loop.getDim()];
+      accesses.push_back(access);
     });
   }
 
@@ -88,6 +92,36 @@ private:
   Demand &demand;
 };
 } // namespace
+
+int64_t Demand::flops(const IndexSpace &space, int64_t points, int64_t elements) const {
+  int64_t total = scalarOps * elements;
+  for (const ReductionDemand &reduction : reductions) {
+    int64_t ops = linalg::GenericOp(reduction.generic).getBody()->getOperations().size() - 1;
+    total += points * space.count(reduction.reducedDims) * std::max<int64_t>(1, ops);
+  }
+  return total;
+}
+
+int64_t ReductionDemand::leastStrided(const IndexSpace &space) const {
+  int64_t least = accesses.size();
+  for (unsigned dim : reducedDims)
+    least = std::min(least, stridedAccesses(accesses, dim, space));
+  return least;
+}
+
+int64_t weft::stridedAccesses(ArrayRef<Access> accesses, unsigned dim, const IndexSpace &space) {
+  int64_t strided = 0;
+  for (const Access &access : accesses) {
+    if (!access.position && !access.innermost)
+      continue;
+    std::optional<int64_t> stride =
+        space.coefficientOf(access.position ? *access.position : *access.innermost, dim);
+    // Other dims may move what a gather was given.
+    bool isContiguous = stride && (*stride == 1 || (*stride == 0 && access.position));
+    strided += !isContiguous;
+  }
+  return strided;
+}
 
 const ReductionDemand *Demand::find(Value tensor, ArrayRef<AffineExpr> index) const {
   for (const ReductionDemand &reduction : reductions)

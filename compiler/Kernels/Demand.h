@@ -9,10 +9,12 @@
 
 namespace weft {
 
-/// One read of a kernel argument. An unknown position (a gather's) has no index.
+/// One read of a kernel argument. A gather's position is known up to what it was given: only
+/// its innermost index, if that is none of those.
 struct Access {
   mlir::Value tensor;
   std::optional<mlir::AffineExpr> position; ///< row-major
+  std::optional<mlir::AffineExpr> innermost;
 };
 
 /// A reduction wanted at one index of its result.
@@ -22,6 +24,9 @@ struct ReductionDemand {
   Index iteration;                         ///< parallel dims from `index`, reduced dims new
   llvm::SmallVector<unsigned> reducedDims; ///< of the index space, outermost first
   llvm::SmallVector<Access> accesses;      ///< reads of its body
+
+  /// Elementwise reads of its body where vectors run along the best of its dims.
+  int64_t leastStrided(const IndexSpace &space) const;
 };
 
 /// A running reduction wanted at one index: everywhere along its dim, so line by line.
@@ -42,8 +47,14 @@ struct Demand {
   llvm::SmallVector<std::pair<mlir::Value, Index>> visited;
   int64_t scalarOps = 0; ///< body ops for one point, outside the reductions
 
+  /// Ops for `elements`, and for the reductions at `points`.
+  int64_t flops(const IndexSpace &space, int64_t points, int64_t elements) const;
+
   const ReductionDemand *find(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index) const;
 };
+
+/// How badly vectors along `dim` suit `accesses`: the number of element-wise accesses.
+int64_t stridedAccesses(llvm::ArrayRef<Access> accesses, unsigned dim, const IndexSpace &space);
 
 /// The demand of `tensor` at `index`; reduced dims are added to `space`.
 Demand demandOf(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index, IndexSpace &space);

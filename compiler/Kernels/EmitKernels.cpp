@@ -42,7 +42,7 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
   else if (kind == "contraction")
     emitters = {emitWinograd, emitContraction, emitDotProduct, emitNest};
   else
-    emitters = {emitNest};
+    emitters = {emitLanesToRows, emitRowsToLanes, emitNest};
   for (auto emit : emitters) {
     KernelFunction kernel(source, target, given);
     if (failed(emit(kernel)) || kernel.unfollowed) {

@@ -11,6 +11,12 @@ namespace weft {
 /// Anything that PointEmitter can follow.
 llvm::LogicalResult emitNest(KernelFunction &kernel);
 
+/// Rows stored feature by feature, of what lies token by token. Fails on all others.
+llvm::LogicalResult emitLanesToRows(KernelFunction &kernel);
+
+/// Rows read feature by feature, reduced, and stored token by token. Fails on all others.
+llvm::LogicalResult emitRowsToLanes(KernelFunction &kernel);
+
 /// One weft.winograd_conv with its epilogue.
 llvm::LogicalResult emitWinograd(KernelFunction &kernel);
 

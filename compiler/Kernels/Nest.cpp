@@ -5,6 +5,7 @@
 // itself), otherwise along the reduced dims.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/PointWork.h"
 #include "compiler/Kernels/Reductions.h"
 #include "compiler/Kernels/Scans.h"
 #include "compiler/Kernels/StoreTarget.h"
@@ -31,8 +32,7 @@ public:
 
   /// Plan the loops for the leading target; others may join.
   void plan(MutableArrayRef<bool> done);
-  /// `elements`: of the largest tensor that is read or written.
-  void emit(int64_t elements, bool serial);
+  void emit(const PointWork &work);
   int64_t flops() const;
 
 private:
@@ -69,7 +69,7 @@ private:
   int64_t laneBlocks = 1;
   SmallVector<int64_t> gridShape;
   SmallVector<Buffer> lines; ///< of the scans, in scratch
-  std::map<std::pair<void *, SmallVector<void *, 4>>, Emitted> reduced;
+  ReducedValues reduced;
 };
 
 } // namespace
@@ -261,27 +261,13 @@ void Nest::adopt(MutableArrayRef<bool> done) {
 }
 
 int64_t Nest::flops() const {
-  int64_t total = demand.scalarOps * tensorType(targets[leader].tensor).getNumElements();
   int64_t cells = ShapedType::getNumElements(gridShape) * laneBlock * space.count(cellDims);
-  for (const ReductionDemand &reduction : demand.reductions) {
-    int64_t points = cells * space.count(reduction.reducedDims);
-    linalg::GenericOp generic = reduction.generic;
-    total += points * std::max<int64_t>(1, generic.getBody()->getOperations().size() - 1);
-  }
-  return total;
+  return demand.flops(space, cells, tensorType(targets[leader].tensor).getNumElements());
 }
 
 void Nest::emitReductions() {
-  for (const ReductionDemand &reduction : demand.reductions) {
-    SmallVector<Emitted> values = emitReduction(point, reduction, width);
-    for (auto [i, value] : llvm::enumerate(values)) {
-      linalg::GenericOp generic = reduction.generic;
-      std::pair<void *, SmallVector<void *, 4>> key{generic->getResult(i).getAsOpaquePointer(), {}};
-      for (AffineExpr expr : reduction.index)
-        key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
-      reduced[key] = value;
-    }
-  }
+  for (const ReductionDemand &reduction : demand.reductions)
+    reduced.add(reduction, emitReduction(point, reduction, width));
 }
 
 void Nest::emitStores(bool gridOnly) {
@@ -408,7 +394,7 @@ void Nest::emitTransposed(Value base, int64_t extent) {
     squareAt(arith::ConstantIndexOp::create(kernel.builder, kernel.loc, whole), rows - whole);
 }
 
-void Nest::emit(int64_t elements, bool serial) {
+void Nest::emit(const PointWork &work) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   for (const ScanDemand &scan : demand.scans) {
@@ -421,19 +407,11 @@ void Nest::emit(int64_t elements, bool serial) {
         for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
           if (scan.op->getResult(0) == tensor)
             return point.load(line, index[scan.dim]);
-        if (reduced.empty())
-          return std::nullopt;
-        std::pair<void *, SmallVector<void *, 4>> key{tensor.getAsOpaquePointer(), {}};
-        for (AffineExpr expr : index)
-          key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
-        auto found = reduced.find(key);
-        return found == reduced.end() ? std::nullopt : std::optional<Emitted>(found->second);
+        return reduced.find(tensor, index);
       });
 
-  constexpr int64_t enoughElements = 16 << 10;
   int64_t cells = ShapedType::getNumElements(gridShape);
-  int64_t least = KernelFunction::piecesOf(cells, elements, enoughElements);
-  kernel.forEachPiece(cells, least, serial, [&](Value cell) {
+  kernel.forEachPiece(cells, work.leastPieces(cells), work.serial, [&](Value cell) {
     // Cell number to grid dims and lane block, innermost first.
     Value rest = cell;
     SmallVector<Value> position(gridShape.size());
@@ -459,16 +437,7 @@ void Nest::emit(int64_t elements, bool serial) {
 }
 
 LogicalResult weft::emitNest(KernelFunction &kernel) {
-  // Dividing work has a price: a barrier, and the caches of two cores.
-  constexpr int64_t smallWork = 64 << 10;
-  int64_t elements = 0;
-  for (Value root : kernel.roots)
-    elements += tensorType(root).getNumElements();
-  for (Type type : kernel.source.getArgumentTypes())
-    elements = std::max(
-        elements, std::min<int64_t>(cast<RankedTensorType>(type).getNumElements(), smallWork));
-  bool serial = elements < smallWork / 4;
-
+  PointWork work(kernel);
   SmallVector<StoreTarget> targets = storeTargets(kernel);
   SmallVector<bool> done(targets.size(), false);
   int64_t flops = 0;
@@ -482,11 +451,11 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
     }
     Nest nest(kernel, targets, leader);
     nest.plan(done);
-    nest.emit(elements, serial);
+    nest.emit(work);
     flops += nest.flops();
   }
-  emitBorders(kernel, serial);
-  kernel.setWork(flops, serial);
+  emitBorders(kernel, work.serial);
+  kernel.setWork(flops, work.serial);
   kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
   return success();
 }

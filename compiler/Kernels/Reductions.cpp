@@ -9,15 +9,16 @@
 using namespace mlir;
 using namespace weft;
 
-int64_t weft::stridedAccesses(ArrayRef<Access> accesses, unsigned dim, const IndexSpace &space) {
-  int64_t strided = 0;
-  for (const Access &access : accesses) {
-    if (!access.position)
-      continue;
-    std::optional<int64_t> stride = space.coefficientOf(*access.position, dim);
-    strided += !stride || (*stride != 0 && *stride != 1);
-  }
-  return strided;
+void ReducedValues::add(const ReductionDemand &reduction, ArrayRef<Emitted> values) {
+  for (auto [i, value] : llvm::enumerate(values))
+    found.push_back({linalg::GenericOp(reduction.generic)->getResult(i), reduction.index, value});
+}
+
+std::optional<Emitted> ReducedValues::find(Value tensor, ArrayRef<AffineExpr> index) const {
+  for (const Reduced &reduced : found)
+    if (reduced.tensor == tensor && ArrayRef(reduced.index) == index)
+      return reduced.value;
+  return std::nullopt;
 }
 
 SmallVector<Value> weft::emitLaneLoop(PointEmitter &point, unsigned dim, Value base, int64_t extent,

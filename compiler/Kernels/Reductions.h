@@ -23,8 +23,21 @@ llvm::SmallVector<mlir::Value> emitLaneLoop(PointEmitter &point, unsigned dim, m
 llvm::SmallVector<Emitted> emitReduction(PointEmitter &point, const ReductionDemand &reduction,
                                          int64_t width);
 
-/// How badly vectors along `dim` suit `accesses`: the number of element-wise accesses.
-int64_t stridedAccesses(llvm::ArrayRef<Access> accesses, unsigned dim, const IndexSpace &space);
+/// What reductions have come to, by their results and where these are wanted.
+class ReducedValues {
+public:
+  void add(const ReductionDemand &reduction, llvm::ArrayRef<Emitted> values);
+  std::optional<Emitted> find(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index) const;
+  void clear() { found.clear(); }
+
+private:
+  struct Reduced {
+    mlir::Value tensor;
+    Index index;
+    Emitted value;
+  };
+  llvm::SmallVector<Reduced, 0> found;
+};
 
 } // namespace weft
 
