@@ -77,11 +77,7 @@ private:
     return emitSteps(builder, loc, run.count, problem.keys, step, carried, body);
   }
 
-  Value splat(double value) {
-    return arith::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(vectorType, Attribute(builder.getFloatAttr(element, value))));
-  }
+  Value splat(double value) { return emitSplat(builder, loc, vectorType, value); }
   Value multiply(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b); }
   Value fma(Value a, Value b, Value c) { return vector::FMAOp::create(builder, loc, a, b, c); }
   Value valueOf(AffineExpr dim) { return point.indexValue(dim); }
@@ -302,18 +298,13 @@ void Attention::packQueries() {
               packedQueries->store(vector, first, group);
             return SmallVector<Value>();
           }
-          for (int64_t group = 0; group < groups; ++group) {
-            SmallVector<Value> rows;
-            point.setLanes({dimOf(feature), width, 1, count});
-            for (int64_t i = 0; i < width; ++i) {
-              set(lane, constant(group * width + i));
-              point.forget();
-              rows.push_back(point.asVectors(point.emitAt(source, index)).front());
-            }
-            SmallVector<Value> columns = transposeVectors(builder, loc, rows);
-            for (int64_t i = 0; i < count; ++i)
-              packedQueries->store(columns[i], add(first, i), group);
-          }
+          for (int64_t group = 0; group < groups; ++group)
+            emitSquare(
+                point, dimOf(feature), dimOf(lane), constant(group * width), width, count, width,
+                [&] { return point.asVectors(point.emitAt(source, index)).front(); },
+                [&](const Emitted &column) {
+                  packedQueries->store(column.parts.front(), valueOf(feature), group);
+                });
           return SmallVector<Value>();
         });
   setQueryLanes();

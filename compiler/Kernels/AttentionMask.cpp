@@ -57,12 +57,7 @@ Value AttentionMask::emit() {
   Value part = point.asVectors(point.emitAt(mask, index)).front();
   if (!boolean)
     return part;
-  auto splat = [&](double value) {
-    return arith::ConstantOp::create(
-        builder, point.loc,
-        DenseElementsAttr::get(type,
-                               Attribute(builder.getFloatAttr(type.getElementType(), value))));
-  };
+  auto splat = [&](double value) { return emitSplat(builder, point.loc, type, value); };
   Value zero = arith::ConstantOp::create(builder, point.loc, builder.getZeroAttr(part.getType()));
   Value kept = arith::CmpIOp::create(builder, point.loc, arith::CmpIPredicate::ne, part, zero);
   return arith::SelectOp::create(builder, point.loc, kept, splat(0.0),

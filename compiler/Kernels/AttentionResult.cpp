@@ -32,10 +32,7 @@ bool AttentionResult::isOfQueries(AffineExpr expr) const {
 
 void AttentionResult::store(LaneRows &output, ArrayRef<Value> sums) {
   auto type = cast<VectorType>(sums.front().getType());
-  auto splat = [&](double value) -> Value {
-    Attribute scalar = builder.getFloatAttr(type.getElementType(), value);
-    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, scalar));
-  };
+  auto splat = [&](double value) { return emitSplat(builder, loc, type, value); };
   SmallVector<Value> factors;
   for (Value sum : sums) {
     Value empty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, sum, splat(0.0));
@@ -51,26 +48,22 @@ void AttentionResult::store(LaneRows &output, ArrayRef<Value> sums) {
   emitSteps(builder, loc, constant(features), features, transposed ? width : 1, {},
             [&](Value first, int64_t count, Carried) {
               point.setDim(dimOf(dims.feature), first);
-              auto vectorAt = [&](int64_t row, int64_t group) -> Value {
-                Value vector = output.load(add(first, row), group);
+              auto vectorAt = [&](int64_t group) -> Value {
+                Value vector = output.load(point.indexValue(dims.feature), group);
                 return arith::MulFOp::create(builder, loc, vector, factors[group]);
               };
               if (!transposed) {
                 Emitted result{{}, false};
                 for (int64_t group = 0; group < groups; ++group)
-                  result.parts.push_back(vectorAt(0, group));
+                  result.parts.push_back(vectorAt(group));
                 storeRoots(result);
                 return SmallVector<Value>();
               }
-              point.setLanes({dimOf(dims.feature), width, 1, count});
               for (int64_t group = 0; group < groups; ++group) {
-                SmallVector<Value> rows;
-                for (int64_t i = 0; i < width; ++i)
-                  rows.push_back(i < count ? vectorAt(i, group) : splat(0.0));
-                for (auto [i, column] : llvm::enumerate(transposeVectors(builder, loc, rows))) {
-                  point.setDim(lane(), constant(group * width + i));
-                  storeRoots({{column}, false});
-                }
+                point.setDim(lane(), constant(group * width));
+                emitSquare(
+                    point, lane(), dimOf(dims.feature), first, count, width, width,
+                    [&] { return vectorAt(group); }, [&](const Emitted &row) { storeRoots(row); });
               }
               return SmallVector<Value>();
             });

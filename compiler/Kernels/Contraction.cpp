@@ -80,7 +80,6 @@ private:
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
                 const Ahead &ahead);
-  void setFlat(ArrayRef<unsigned> dims, Value number);
   void setRow(Value value) {
     if (roles.row)
       point.setDim(*roles.row, value);
@@ -179,16 +178,6 @@ int64_t Contraction::turnsOfPart() const {
   return streamsVectors ? std::min(turnsOfStream, grid.rows() / 2) : grid.rows() / 2;
 }
 
-/// Set `dims` from their joint row-major number.
-void Contraction::setFlat(ArrayRef<unsigned> dims, Value number) {
-  for (size_t i = dims.size(); i-- > 1;) {
-    point.setDim(dims[i], remainderOf(number, space.extent(dims[i])));
-    number = dividedBy(number, space.extent(dims[i]));
-  }
-  if (!dims.empty())
-    point.setDim(dims.front(), number);
-}
-
 void Contraction::emit(bool serial) {
   Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   if (schedule.tileEpilogue || schedule.sumsInBlocks())
@@ -238,7 +227,7 @@ void Contraction::emitBatch(Value first, Value end) {
     return;
   }
   emitLoop(builder, loc, first, end, 1, {}, [&](Value number, ValueRange) {
-    setFlat(roles.batch, number);
+    setFlat(point, roles.batch, number);
     panelBlocks();
     return SmallVector<Value>();
   });
@@ -300,7 +289,7 @@ void Contraction::emitMatrixBlock(const Block &block) {
   SmallVector<unsigned> rowDims = roles.outerRows;
   rowDims.push_back(*roles.row);
   auto atRow = [&](Value row) {
-    setFlat(rowDims, row);
+    setFlat(point, rowDims, row);
     point.forget();
   };
   auto finishRow = [&](ArrayRef<Value> sums) { result.storeRow(sums, chunk); };
@@ -326,7 +315,7 @@ void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) 
   if (!roles.outerPanels.empty()) {
     bool isOne = grid.laneBlocks == 1;
     laneBlock = isOne ? constant(0) : remainderOf(number, grid.laneBlocks);
-    setFlat(roles.outerPanels, isOne ? number : dividedBy(number, grid.laneBlocks));
+    setFlat(point, roles.outerPanels, isOne ? number : dividedBy(number, grid.laneBlocks));
   }
   point.setDim(roles.lane, times(laneBlock, blockLanes));
   auto ofLanes = [&](int64_t lanes) {
@@ -426,7 +415,7 @@ void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part
   Value rowTile = rowNumber;
   if (!roles.outerRows.empty()) {
     rowTile = remainderOf(rowNumber, grid.rowTiles);
-    setFlat(roles.outerRows, dividedBy(rowNumber, grid.rowTiles));
+    setFlat(point, roles.outerRows, dividedBy(rowNumber, grid.rowTiles));
   }
   Value rowStart = times(rowTile, schedule.rows);
   setRow(rowStart);

@@ -102,6 +102,10 @@ int64_t Demand::flops(const IndexSpace &space, int64_t points, int64_t elements)
   return total;
 }
 
+bool ReductionDemand::isWantedFor(unsigned dim) const {
+  return llvm::any_of(index, [&](AffineExpr expr) { return expr.isFunctionOfDim(dim); });
+}
+
 int64_t ReductionDemand::leastStrided(const IndexSpace &space) const {
   int64_t least = accesses.size();
   for (unsigned dim : reducedDims)

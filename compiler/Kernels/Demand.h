@@ -25,6 +25,8 @@ struct ReductionDemand {
   llvm::SmallVector<unsigned> reducedDims; ///< of the index space, outermost first
   llvm::SmallVector<Access> accesses;      ///< reads of its body
 
+  /// Whether its index changes with `dim`.
+  bool isWantedFor(unsigned dim) const;
   /// Elementwise reads of its body where vectors run along the best of its dims.
   int64_t leastStrided(const IndexSpace &space) const;
 };

@@ -174,11 +174,7 @@ void DotProduct::emit(bool serial) {
   int64_t fewest = KernelFunction::piecesOf(total, flops(), enoughFlops);
   kernel.forEachPiece(total, fewest, serial, [&](Value number) {
     Value block = remainderOf(number, blocks), rest = dividedBy(number, blocks);
-    for (size_t i = outer.size(); i-- > 0;) {
-      int64_t size = space.extent(outer[i]);
-      point.setDim(outer[i], i == 0 ? rest : remainderOf(rest, size));
-      rest = dividedBy(rest, size);
-    }
+    setFlat(point, outer, rest);
     // The last block moves back over the one before: its columns are computed twice alike.
     Value first = times(block, columns);
     first = least(first, constant(columnCount - columns));

@@ -254,6 +254,18 @@ SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, int64_t low,
   return emitLoop(builder, loc, first, last, step, carried, body);
 }
 
+void weft::setFlat(PointEmitter &point, ArrayRef<unsigned> dims, Value number) {
+  OpBuilder &builder = point.builder;
+  for (size_t i = dims.size(); i-- > 1;) {
+    int64_t extent = point.space.extent(dims[i]);
+    auto size = [&] { return arith::ConstantIndexOp::create(builder, point.loc, extent); };
+    point.setDim(dims[i], arith::RemUIOp::create(builder, point.loc, number, size()));
+    number = arith::DivUIOp::create(builder, point.loc, number, size());
+  }
+  if (!dims.empty())
+    point.setDim(dims.front(), number);
+}
+
 SmallVector<Value> weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims, ValueRange carried,
                                    llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
   if (dims.empty())
@@ -272,6 +284,11 @@ void weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims,
     body();
     return SmallVector<Value>();
   });
+}
+
+Value weft::emitSplat(OpBuilder &builder, Location loc, VectorType type, double value) {
+  Attribute element = builder.getFloatAttr(type.getElementType(), value);
+  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, element));
 }
 
 void weft::emitIf(OpBuilder &builder, Location loc, Value condition,

@@ -92,12 +92,19 @@ llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location
                                         int64_t high, int64_t step, mlir::ValueRange carried,
                                         LoopBody body);
 
+/// Sets `dims` of the point's space, outermost first, from their joint row-major number.
+void setFlat(PointEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::Value number);
+
 /// Loops over `dims` of the point's space, outermost first; the body is at each of their values.
 void emitLoops(PointEmitter &point, llvm::ArrayRef<unsigned> dims, llvm::function_ref<void()> body);
 /// The same with carried values.
 llvm::SmallVector<mlir::Value>
 emitLoops(PointEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::ValueRange carried,
           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
+
+/// The constant vector of a floating-point `value` in all lanes.
+mlir::Value emitSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type,
+                      double value);
 
 /// scf.if without results; nothing is done otherwise where `otherwise` is null.
 void emitIf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value condition,

@@ -49,7 +49,6 @@ private:
   void emitStores(bool gridOnly);
   void emitRowLoops(ArrayRef<unsigned> dims);
   void emitTransposed(Value base, int64_t extent);
-  void emitSquare(Value base, int64_t columns, int64_t rows);
 
   KernelFunction &kernel;
   ArrayRef<StoreTarget> targets;
@@ -118,10 +117,9 @@ void Nest::planDims() {
   if (demand.reductions.empty())
     grid.set();
   for (const ReductionDemand &reduction : demand.reductions)
-    for (AffineExpr expr : reduction.index)
-      for (unsigned dim = 0; dim < rootDims; ++dim)
-        if (expr.isFunctionOfDim(dim))
-          grid.set(dim);
+    for (unsigned dim = 0; dim < rootDims; ++dim)
+      if (reduction.isWantedFor(dim))
+        grid.set(dim);
   // A scanned line belongs to one cell.
   for (const ScanDemand &scan : demand.scans)
     for (unsigned dim = 0; dim < rootDims; ++dim)
@@ -350,42 +348,15 @@ void Nest::emitCell(Value block, int64_t extent) {
   });
 }
 
-/// `columns` vectors along loadDim, one for each value of laneDim from `base`, stored as
-/// `rows` vectors along laneDim.
-void Nest::emitSquare(Value base, int64_t columns, int64_t rows) {
-  OpBuilder &builder = kernel.builder;
-  Location loc = kernel.loc;
-  const NestRoot &root = roots.front();
-  Value first = point.indexValue(getAffineDimExpr(*loadDim, builder.getContext()));
-  auto offset = [&](Value from, int64_t by) -> Value {
-    Value step = arith::ConstantIndexOp::create(builder, loc, by);
-    return arith::AddIOp::create(builder, loc, from, step);
-  };
-  point.setLanes({static_cast<int64_t>(*loadDim), width, 1, rows});
-  SmallVector<Value> square;
-  for (int64_t i = 0; i < columns; ++i) {
-    point.setDim(*laneDim, offset(base, i));
-    point.forget();
-    square.push_back(point.asVectors(point.emitAt(root.target->tensor, root.index)).front());
-  }
-  square.resize(width, square.front());
-  square = transposeVectors(builder, loc, square);
-  point.setDim(*laneDim, base);
-  point.setLanes({static_cast<int64_t>(*laneDim), width, 1, columns});
-  for (int64_t i = 0; i < rows; ++i) {
-    point.setDim(*loadDim, offset(first, i));
-    point.forget();
-    store(root, {{square[i]}, false});
-  }
-  point.setLanes(Lanes());
-  point.setDim(*loadDim, first);
-}
-
 void Nest::emitTransposed(Value base, int64_t extent) {
+  const NestRoot &root = roots.front();
   int64_t rows = space.extent(*loadDim), whole = rows / width * width;
   auto squareAt = [&](Value variable, int64_t count) {
     point.setDim(*loadDim, variable);
-    emitSquare(base, extent, count);
+    emitSquare(
+        point, *loadDim, *laneDim, base, extent, count, width,
+        [&] { return point.asVectors(point.emitAt(root.target->tensor, root.index)).front(); },
+        [&](const Emitted &value) { store(root, value); });
     return SmallVector<Value>();
   };
   emitLoop(kernel.builder, kernel.loc, 0, whole, width, {},

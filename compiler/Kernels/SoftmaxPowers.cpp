@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/SoftmaxPowers.h"
+#include "compiler/Kernels/KernelFunction.h"
 #include "compiler/Kernels/VectorMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -9,10 +10,7 @@
 using namespace mlir;
 using namespace weft;
 
-Value SoftmaxPowers::splat(double value) {
-  Attribute element = builder.getFloatAttr(type.getElementType(), value);
-  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, element));
-}
+Value SoftmaxPowers::splat(double value) { return emitSplat(builder, loc, type, value); }
 
 Value SoftmaxPowers::isHidden(Value maximum) {
   Value lowest = splat(-std::numeric_limits<double>::infinity());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Transposition.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -24,4 +25,33 @@ SmallVector<Value> weft::transposeVectors(OpBuilder &builder, Location loc, Arra
     }
   }
   return square;
+}
+
+void weft::emitSquare(PointEmitter &point, unsigned loadDim, unsigned storeDim, Value base,
+                      int64_t columns, int64_t rows, int64_t width,
+                      llvm::function_ref<Value()> value,
+                      llvm::function_ref<void(const Emitted &)> store) {
+  OpBuilder &builder = point.builder;
+  Value first = point.indexValue(getAffineDimExpr(loadDim, builder.getContext()));
+  auto moveTo = [&](unsigned dim, Value from, int64_t by) {
+    Value step = arith::ConstantIndexOp::create(builder, point.loc, by);
+    point.setDim(dim, arith::AddIOp::create(builder, point.loc, from, step));
+    point.forget();
+  };
+  point.setLanes({static_cast<int64_t>(loadDim), width, 1, rows});
+  SmallVector<Value> square;
+  for (int64_t i = 0; i < columns; ++i) {
+    moveTo(storeDim, base, i);
+    square.push_back(value());
+  }
+  square.resize(width, square.front());
+  square = transposeVectors(builder, point.loc, square);
+  point.setDim(storeDim, base);
+  point.setLanes({static_cast<int64_t>(storeDim), width, 1, columns});
+  for (int64_t i = 0; i < rows; ++i) {
+    moveTo(loadDim, first, i);
+    store({{square[i]}, false});
+  }
+  point.setLanes(Lanes());
+  point.setDim(loadDim, first);
 }
