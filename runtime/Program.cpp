@@ -145,6 +145,23 @@ ThreadTeam::Patience patienceFor(const EntrySpec &spec) {
   return ThreadTeam::Patience(nanoseconds / 10);
 }
 
+/// Whether an operation of PyTorch is long enough to be divided among threads, which it is not
+/// on a thread of a team.
+bool callsThreads(const EntrySpec &spec, const Manifest &manifest) {
+  constexpr int64_t grainSize = 32768; // elements, as ATen has it
+  auto isLong = [&](const CallSpec &call) {
+    if (!call.fallback)
+      return false;
+    const FallbackSpec &fallback = manifest.fallbacks.at(size_t(*call.fallback));
+    int64_t elements = 0;
+    for (const std::vector<TensorSpec> *tensors : {&fallback.inputs, &fallback.outputs})
+      for (const TensorSpec &tensor : *tensors)
+        elements += tensor.numElements();
+    return elements >= grainSize;
+  };
+  return std::ranges::any_of(spec.calls, isLong);
+}
+
 const WeftEntry &mainOf(const Artifact &artifact) {
   if (const WeftEntry *entry = artifact.entry("main"))
     return *entry;
@@ -173,20 +190,22 @@ int32_t findArgument(const Artifact &artifact, const EntrySpec &spec, const std:
 
 } // namespace
 
-Program::Entry::Entry(const WeftEntry &code, const EntrySpec &spec, std::vector<int32_t> selection)
-    : code(code), spec(spec), selection(std::move(selection)), patience(patienceFor(spec)),
+Program::Entry::Entry(const Artifact &artifact, const WeftEntry &code,
+                      std::vector<int32_t> selection)
+    : code(code), spec(specOf(artifact, code.name)), selection(std::move(selection)),
+      callsOthers(callsThreads(spec, artifact.manifest())), patience(patienceFor(spec)),
       arenas(callBytes(code)) {}
 
 Program::Program(std::shared_ptr<const Artifact> artifact)
     : code(std::move(artifact)),
-      mainEntry(mainOf(*code), specOf(*code, "main"), allArguments(specOf(*code, "main"))) {
+      mainEntry(*code, mainOf(*code), allArguments(specOf(*code, "main"))) {
   size_t made = 0;
   if (const WeftEntry *bind = code->entry("bind")) {
     const EntrySpec &spec = specOf(*code, "bind");
     std::vector<int32_t> selection;
     for (const TensorSpec &argument : spec.arguments)
       selection.push_back(findArgument(*code, mainEntry.spec, argument.name));
-    bindEntry.emplace(*bind, spec, std::move(selection));
+    bindEntry.emplace(*code, *bind, std::move(selection));
     made = spec.results.size();
   }
   if (mainEntry.spec.bound.size() != made)
@@ -304,7 +323,7 @@ void Program::execute(Entry &entry, std::span<const WeftTensor> arguments,
     call.lastMark = std::chrono::steady_clock::now();
   }
   call.team->run(std::min(getNumThreads(), entry.code.max_threads), Call::share, &call,
-                 entry.patience, /*callsOthers=*/host != nullptr);
+                 entry.patience, entry.callsOthers);
 
   if (call.hostFailure)
     std::rethrow_exception(call.hostFailure);

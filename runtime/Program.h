@@ -53,11 +53,12 @@ private:
   struct Call;
   /// One of the artifact's entries and what its calls need.
   struct Entry {
-    Entry(const WeftEntry &code, const EntrySpec &spec, std::vector<int32_t> selection);
+    Entry(const Artifact &artifact, const WeftEntry &code, std::vector<int32_t> selection);
 
     const WeftEntry &code;
     const EntrySpec &spec;
     std::vector<int32_t> selection; ///< for each argument, its number in @main
+    bool callsOthers;               ///< fallbacks with threads of their own
     ThreadTeam::Patience patience;
     ArenaPool arenas;
   };

@@ -38,9 +38,20 @@ std::atomic<int32_t> chosenThreads{0};
 
 std::atomic<ThreadTeam *> processTeam{nullptr};
 
+/// What shareThreads was given last; never freed, as a call may be using it.
+std::atomic<const OpenMP *> sharedLibrary{nullptr};
+
 /// The parent's workers do not exist in the child, nor may their state be trusted there.
 /// The old team is left alone: its threads cannot be joined.
-void forgetTeamInChild() { processTeam.store(nullptr, std::memory_order_relaxed); }
+void forgetThreadsInChild() {
+  processTeam.store(nullptr, std::memory_order_relaxed);
+  sharedLibrary.store(nullptr, std::memory_order_relaxed);
+}
+
+void watchForks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, forgetThreadsInChild);
+  (void)registered;
+}
 
 /// Workers leave every signal to the threads of the user's program.
 class SignalsBlocked {
@@ -79,8 +90,7 @@ void setNumThreads(int32_t threads) {
 }
 
 ThreadTeam &ThreadTeam::process() {
-  static const int registered = pthread_atfork(nullptr, nullptr, forgetTeamInChild);
-  (void)registered;
+  watchForks();
   ThreadTeam *team = processTeam.load(std::memory_order_acquire);
   if (team)
     return *team;
@@ -89,6 +99,11 @@ ThreadTeam &ThreadTeam::process() {
   if (processTeam.compare_exchange_strong(team, fresh.get(), std::memory_order_acq_rel))
     return *fresh.release();
   return *team;
+}
+
+void ThreadTeam::shareThreads(const OpenMP &library) {
+  watchForks();
+  sharedLibrary.store(new OpenMP(library), std::memory_order_release);
 }
 
 ThreadTeam::~ThreadTeam() {
@@ -102,25 +117,63 @@ void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patie
                      bool callsOthers) {
   if (wanted <= 1 || busy.exchange(true, std::memory_order_acquire))
     return newTask(newData, 0, 1);
-  wanted = hire(wanted);
-  oversubscribed = wanted > processors;
-  waiting = callsOthers ? besideOthers : withinCall;
   task = newTask;
   data = newData;
+  waiting = callsOthers ? besideOthers : withinCall;
+  if (processors == 0)
+    processors = availableProcessors();
+  oversubscribed = wanted > processors;
+  const OpenMP *library = sharedLibrary.load(std::memory_order_acquire);
+  if (library && !callsOthers && isWorth(*library, patience))
+    runOn(*library, wanted);
+  else
+    runOnWorkers(hire(wanted), patience);
+  lastEnd = Clock::now();
+  busy.store(false, std::memory_order_release);
+}
+
+/// Whether a call may have to wait for threads of `library` to wake, and is too short for that:
+/// nobody can tell that they are late. And regions of changing sizes would end threads and start
+/// them again.
+bool ThreadTeam::isWorth(const OpenMP &library, Patience patience) const {
+  constexpr auto longCall = std::chrono::microseconds(500); // in patience
+  constexpr auto awake = std::chrono::milliseconds(4);      // OpenMP's spinning is longer
+  return library.maxThreads() == getNumThreads() &&
+         (patience > longCall || Clock::now() - lastEnd < awake);
+}
+
+void ThreadTeam::runOnWorkers(int32_t wanted, Patience patience) {
   uint32_t before = finished.load();
   threads = gather(wanted, patience);
   started.increment();
   task(data, 0, threads);
   for (uint32_t now; (now = finished.load()) - before != uint32_t(threads - 1);)
     finished.waitWhile(now, spinning(waiting));
-  busy.store(false, std::memory_order_release);
+}
+
+/// One parallel region, of as many threads as other regions have; those beyond `wanted` go home.
+void ThreadTeam::runOn(const OpenMP &library, int32_t wanted) {
+  struct Region {
+    ThreadTeam &team;
+    const OpenMP &library;
+    int32_t wanted;
+  } region{*this, library, wanted};
+  auto body = [](void *pointer) {
+    auto &[team, library, wanted] = *static_cast<Region *>(pointer);
+    int32_t number = library.threadNumber();
+    // Each thread writes the same, before it can come to a barrier.
+    int32_t threads = std::min<int32_t>(wanted, library.numThreads());
+    team.threads.store(threads, std::memory_order_relaxed);
+    if (number < threads)
+      team.task(team.data, number, threads);
+  };
+  library.parallel(body, &region, unsigned(getNumThreads()), /*flags=*/0);
 }
 
 constexpr uint64_t takenMask = 0xffff, oneLeft = 1 << 16, leftMask = takenMask << 16;
 
 /// Offer a job to the workers; the size of the team once all have come or patience is over.
 int32_t ThreadTeam::gather(int32_t wanted, Patience patience) {
-  using Clock = std::chrono::steady_clock;
   uint64_t job = jobs.load() + 1u;
   seats.store(job << 32 | uint64_t(wanted - 1) * oneLeft, std::memory_order_release);
   jobs.increment();
@@ -173,8 +226,6 @@ void ThreadTeam::barrier() {
 
 /// How many threads, the caller included, a team that wants `wanted` may get.
 int32_t ThreadTeam::hire(int32_t wanted) {
-  if (processors == 0)
-    processors = availableProcessors();
   SignalsBlocked blocked;
   while (int32_t(workers.size()) < wanted - 1) {
     try {

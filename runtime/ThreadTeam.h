@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The process's worker threads. One call at a time has them; others run on their own thread.
+// The threads of a call: the team's own, or those of an OpenMP library that other code in the
+// process uses. One call at a time has them; others run on their own thread.
 #ifndef WEFT_RUNTIME_THREADTEAM_H
 #define WEFT_RUNTIME_THREADTEAM_H
 
+#include "runtime/OpenMP.h"
 #include "runtime/WaitWord.h"
 #include <atomic>
 #include <chrono>
@@ -30,6 +32,12 @@ public:
 
   using Patience = std::chrono::nanoseconds;
 
+  /// From now on let tasks that call no other library run on threads of `library`, as long as
+  /// its regions have as many as programs run on: code that uses it leaves its threads spinning
+  /// for milliseconds, so that others beside them had to share their processors. Not in forked
+  /// children, where those threads do not exist.
+  static void shareThreads(const OpenMP &library);
+
   /// Run `task` on the calling thread (thread 0) and up to `wanted` - 1 workers, and
   /// return when all are done. Fewer threads take part (the task is told how many) when
   /// another caller has the team, which is never waited for, when the system gives no
@@ -37,6 +45,7 @@ public:
   /// program keeps (such as PyTorch's own workers, which spin for milliseconds after an
   /// eager op) must not hold up a call that takes microseconds. `callsOthers`: the task calls
   /// libraries with threads of their own, which want the processors of those that wait.
+  /// Threads of an OpenMP library are always waited for.
   void run(int32_t wanted, Task task, void *data, Patience patience = Patience::max(),
            bool callsOthers = false);
 
@@ -51,9 +60,13 @@ public:
 
 private:
   using Spin = std::chrono::microseconds;
+  using Clock = std::chrono::steady_clock;
 
   /// Not at all in a team larger than the machine.
   Spin spinning(Spin most) const { return oversubscribed ? Spin(0) : most; }
+  bool isWorth(const OpenMP &library, Patience patience) const;
+  void runOn(const OpenMP &library, int32_t wanted);
+  void runOnWorkers(int32_t wanted, Patience patience);
   void work();
   int32_t hire(int32_t wanted);
   int32_t gather(int32_t wanted, Patience patience);
@@ -63,13 +76,14 @@ private:
   bool closing = false;
   int32_t lonelyCalls = 0; ///< in a row that some worker missed
   int32_t retryPause = 1;  ///< such calls between two that wait for a worker to wake up
-  int32_t processors = 0;  ///< that this process may use; counted with the first worker
+  int32_t processors = 0;  ///< that this process may use; counted by the first call
   /// More threads than processors: whoever spins keeps another from working.
   std::atomic<bool> oversubscribed{false};
   Task task = nullptr;
   void *data = nullptr;
-  int32_t threads = 1;
-  Spin waiting{0}; ///< for others of the team, before sleeping
+  std::atomic<int32_t> threads{1};
+  Spin waiting{0};           ///< for others of the team, before sleeping
+  Clock::time_point lastEnd; ///< of a call that had the team
   std::vector<std::thread> workers;
 
   alignas(64) WaitWord jobs;    ///< counts the jobs offered to the workers

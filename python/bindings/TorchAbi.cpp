@@ -15,9 +15,6 @@ static constexpr const char *dtypeNames[WEFT_BOOL + 1] = {
     "aoti_torch_dtype_int16",   "aoti_torch_dtype_int8",    "aoti_torch_dtype_uint8",
     "aoti_torch_dtype_bool"};
 
-/// The libtorch that torch has loaded; kept open, as torch does.
-static void *libtorch() { return dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW); }
-
 template <typename Function> static bool find(void *library, const char *name, Function *&out) {
   out = reinterpret_cast<Function *>(dlsym(library, name));
   return out != nullptr;
@@ -30,6 +27,8 @@ static void findToPython(PyObject *(*&out)(TorchAbi::Tensor)) {
   if (!library || !find(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE", out))
     out = nullptr;
 }
+
+void *TorchAbi::libtorch() { return dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW); }
 
 bool TorchAbi::load(void *library) {
   findToPython(toPython);

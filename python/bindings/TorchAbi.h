@@ -21,6 +21,8 @@ struct TorchAbi {
   using List = struct ListOpaque *;
   using String = struct StringOpaque *;
 
+  /// The library that torch has loaded, which stays open as torch leaves it; null without torch.
+  static void *libtorch();
   /// Null where the process has no libtorch that exports all of them.
   static const TorchAbi *get();
   /// The number that an exported function without arguments gives, such as

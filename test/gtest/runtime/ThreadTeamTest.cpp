@@ -87,6 +87,81 @@ TEST(ThreadTeam, worksInAForkedChild) {
   EXPECT_EQ(count(), 2);
 }
 
+/// An OpenMP library whose regions start threads of their own.
+namespace plain {
+thread_local int number = 0, count = 1;
+int regions = 0, most = 2;
+
+void parallel(void (*body)(void *), void *data, unsigned threads, unsigned) {
+  ++regions;
+  auto enter = [=](int thread) {
+    number = thread;
+    count = int(threads);
+    body(data);
+  };
+  std::vector<std::thread> others;
+  for (unsigned thread = 1; thread < threads; ++thread)
+    others.emplace_back(enter, int(thread));
+  enter(0);
+  for (std::thread &other : others)
+    other.join();
+}
+
+constexpr OpenMP library{parallel, [] { return most; }, [] { return count; },
+                         [] { return number; }};
+} // namespace plain
+
+/// Runs `holds` in a child, which may share threads for good; whether it answered true.
+template <typename Holds> bool inChild(Holds holds) {
+  pid_t child = fork();
+  if (child == 0)
+    _exit(holds() ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status == 0;
+}
+
+/// Regions that a team opened for a call of `threads` threads, if its rounds went well.
+int regionsOf(int32_t threads, ThreadTeam::Patience patience, bool callsOthers = false) {
+  Rounds rounds{ThreadTeam::process()};
+  plain::regions = 0;
+  rounds.team.run(threads, Rounds::run, &rounds, patience, callsOthers);
+  return rounds.wrong == 0 && rounds.threads == threads ? plain::regions : -1;
+}
+
+constexpr auto patient = ThreadTeam::Patience::max();
+
+TEST(ThreadTeam, runsOnSharedThreads) {
+  EXPECT_TRUE(inChild([] {
+    setNumThreads(plain::most = 4);
+    ThreadTeam::shareThreads(plain::library);
+    return regionsOf(4, patient) == 1 && regionsOf(2, patient) == 1 && // two go home
+           regionsOf(4, patient, /*callsOthers=*/true) == 0;
+  }));
+  EXPECT_TRUE(inChild([] { // regions of other sizes
+    setNumThreads(2);
+    plain::most = 4;
+    ThreadTeam::shareThreads(plain::library);
+    return regionsOf(2, patient) == 0;
+  }));
+  EXPECT_TRUE(inChild([] {
+    setNumThreads(plain::most = 2);
+    ThreadTeam::shareThreads(plain::library);
+    return inChild([] { return regionsOf(2, patient) == 0; });
+  }));
+}
+
+/// The first call finds no thread awake, for what anybody knows.
+TEST(ThreadTeam, shortCallsDoNotWakeSharedThreads) {
+  EXPECT_TRUE(inChild([] {
+    setNumThreads(plain::most = 2);
+    ThreadTeam::shareThreads(plain::library);
+    auto nothing = [](void *, int32_t, int32_t) {};
+    ThreadTeam::process().run(2, nothing, nullptr, std::chrono::microseconds(1));
+    return plain::regions == 0;
+  }));
+}
+
 /// In a process of its own: the setting is read once.
 TEST(ThreadTeamDeathTest, refusesSenselessSettings) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
