@@ -48,6 +48,7 @@ private:
   LogicalResult readLines(const json::Array &entries);
   LogicalResult createEntry(const json::Object &graph);
   FailureOr<RankedTensorType> readInput(const json::Object &input, size_t number);
+  FailureOr<RankedTensorType> inOrder(RankedTensorType type, const json::Object &object);
   LogicalResult readNode(const json::Object &node, size_t number);
   LogicalResult readOperands(const json::Object &node, OperationState &state);
   void locateInput(Value value);
@@ -198,17 +199,23 @@ FailureOr<RankedTensorType> GraphImporter::readInput(const json::Object &input, 
   llvm::Expected<RankedTensorType> type = parseTensorType(json::Array{*dtype, *shape}, context);
   if (!type)
     return report(type.takeError());
-  llvm::Expected<SmallVector<int64_t>> order = parseIntegers(input.get("order"));
+  return inOrder(*type, input);
+}
+
+/// `type` with the "order" of its dims that `object` gives.
+FailureOr<RankedTensorType> GraphImporter::inOrder(RankedTensorType type,
+                                                   const json::Object &object) {
+  llvm::Expected<SmallVector<int64_t>> order = parseIntegers(object.get("order"));
   if (!order)
     return report(order.takeError());
-  if (static_cast<int64_t>(order->size()) != type->getRank())
-    return error() << "expected order to have as many dims as the shape (" << type->getRank()
+  if (static_cast<int64_t>(order->size()) != type.getRank())
+    return error() << "expected order to have as many dims as the shape (" << type.getRank()
                    << "), found " << order->size();
   if (failed(LayoutAttr::verify([&] { return error(); }, *order, -1, 0)))
     return failure();
   if (llvm::is_sorted(*order))
-    return *type;
-  return withLayout(*type, LayoutAttr::get(&context, *order, -1, 0));
+    return type;
+  return withLayout(type, LayoutAttr::get(&context, *order, -1, 0));
 }
 
 LogicalResult GraphImporter::readNode(const json::Object &node, size_t number) {
@@ -347,11 +354,20 @@ LogicalResult GraphImporter::readOutputs(const json::Object &graph) {
   if (!outputs)
     return error() << "expected an array \"outputs\"";
   SmallVector<Value> results;
-  for (const json::Value &number : *outputs) {
-    FailureOr<Value> value = valueNumbered(number);
+  for (const json::Value &output : *outputs) {
+    const json::Object *object = output.getAsObject();
+    const json::Value *number = object ? object->get("value") : nullptr;
+    if (!number)
+      return error() << "expected each output to be an object with a \"value\"";
+    FailureOr<Value> value = valueNumbered(*number);
     if (failed(value))
       return failure();
-    results.push_back(*value);
+    FailureOr<RankedTensorType> type = inOrder(cast<RankedTensorType>(value->getType()), *object);
+    if (failed(type))
+      return failure();
+    results.push_back(*type == value->getType()
+                          ? *value
+                          : RelayoutOp::create(builder, value->getLoc(), *type, *value));
   }
   func::ReturnOp::create(builder, loc, results);
   entry.setFunctionType(

@@ -9,7 +9,7 @@
 namespace weft {
 
 /// The version of the JSON graph that importGraph reads.
-inline constexpr int64_t graphVersion = 2;
+inline constexpr int64_t graphVersion = 3;
 
 /// Build the verified module of the graph `json`: one public function with `weft.entry`,
 /// whose arguments carry `weft.name` and `weft.kind` and whose ops carry the user's lines.

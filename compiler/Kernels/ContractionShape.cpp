@@ -68,11 +68,9 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
 
   // One dim of the space for each loop of more than one iteration.
   SmallVector<int64_t, 4> ranges = generic.getStaticLoopRanges();
-  SmallVector<utils::IteratorType> kinds = generic.getIteratorTypesArray();
   Index iteration;
-  SmallVector<unsigned> dims;
-  llvm::SmallBitVector reduces;
-  for (auto [range, kind] : llvm::zip_equal(ranges, kinds)) {
+  SmallVector<Loop> loops;
+  for (auto [range, kind] : llvm::zip_equal(ranges, generic.getIteratorTypesArray())) {
     if (range == 0)
       return failure();
     if (range == 1) {
@@ -80,9 +78,8 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
       continue;
     }
     iteration.push_back(space.addDim(range));
-    dims.push_back(cast<AffineDimExpr>(iteration.back()).getPosition());
-    reduces.resize(dims.back() + 1);
-    reduces[dims.back()] = kind == utils::IteratorType::reduction;
+    loops.push_back({cast<AffineDimExpr>(iteration.back()).getPosition(),
+                     kind == utils::IteratorType::reduction});
   }
 
   ContractionShape shape;
@@ -105,37 +102,15 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
       int64_t inLast = loops[2] - (blocks - 1) * lanes;
       shape.padded = {iteration[loops[0]], lane.getPosition(), blocks, inLast};
     }
-  // Merge outer, inner pairs that every operand walks as one.
-  for (bool merged = true; merged;) {
-    merged = false;
-    for (unsigned outer : dims) {
-      for (unsigned inner : dims) {
-        if (outer == inner || reduces[outer] != reduces[inner] ||
-            !fits({shape.lhs.position, shape.rhs.position, shape.resultPosition}, outer, inner,
-                  space))
-          continue;
-        AffineExpr both = shape.join(outer, inner, space);
-        bool reduction = reduces[outer];
-        // The merged dim stands where the outer one stood.
-        unsigned number = cast<AffineDimExpr>(both).getPosition();
-        llvm::replace(dims, outer, number);
-        llvm::erase(dims, inner);
-        reduces.resize(number + 1);
-        reduces[number] = reduction;
-        merged = true;
-        break;
-      }
-      if (merged)
-        break;
-    }
-  }
+  shape.split(loops, space);
+  shape.merge(loops, space);
 
-  for (unsigned dim : dims) {
+  for (auto [dim, reduces] : loops) {
     std::optional<int64_t> inLhs = space.coefficientOf(shape.lhs.position, dim);
     std::optional<int64_t> inRhs = space.coefficientOf(shape.rhs.position, dim);
     if (!inLhs || !inRhs || !space.coefficientOf(shape.resultPosition, dim))
       return failure();
-    if (reduces[dim])
+    if (reduces)
       shape.reduced.push_back(dim);
     else if (*inLhs && *inRhs)
       shape.batch.push_back(dim);
@@ -145,23 +120,81 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   return shape;
 }
 
+/// c where `expr` has `dim` floordiv c or mod c in it, if that cuts the dim into whole parts.
+static std::optional<int64_t> divisorOf(unsigned dim, AffineExpr expr, const IndexSpace &space) {
+  std::optional<int64_t> found;
+  expr.walk([&](AffineExpr part) {
+    if (part.getKind() != AffineExprKind::FloorDiv && part.getKind() != AffineExprKind::Mod)
+      return;
+    auto division = cast<AffineBinaryOpExpr>(part);
+    auto divisor = dyn_cast<AffineConstantExpr>(division.getRHS());
+    if (divisor && division.getLHS() == getAffineDimExpr(dim, expr.getContext()) &&
+        space.extent(dim) % divisor.getValue() == 0)
+      found = divisor.getValue();
+  });
+  return found;
+}
+
+void ContractionShape::split(SmallVectorImpl<Loop> &loops, IndexSpace &space) {
+  // Parts are looked at in their turn: operands may divide one loop in several ways.
+  for (size_t i = 0; i < loops.size();) {
+    auto [dim, reduces] = loops[i];
+    std::optional<int64_t> size;
+    for (AffineExpr position : {lhs.position, rhs.position, resultPosition})
+      if (!size)
+        size = divisorOf(dim, position, space);
+    if (!size) {
+      ++i;
+      continue;
+    }
+    AffineExpr outer = space.addDim(space.extent(dim) / *size), inner = space.addDim(*size);
+    replace({{dim, outer * *size + inner}}, space);
+    if (padded && padded->lane == dim)
+      padded.reset();
+    loops[i].dim = cast<AffineDimExpr>(outer).getPosition();
+    loops.insert(loops.begin() + i + 1, {cast<AffineDimExpr>(inner).getPosition(), reduces});
+  }
+}
+
+void ContractionShape::merge(SmallVectorImpl<Loop> &loops, IndexSpace &space) {
+  auto mergeOne = [&] {
+    for (Loop &outer : loops)
+      for (Loop &inner : loops) {
+        if (outer.dim == inner.dim || outer.reduces != inner.reduces ||
+            !fits({lhs.position, rhs.position, resultPosition}, outer.dim, inner.dim, space))
+          continue;
+        // The merged dim stands where the outer one stood.
+        outer.dim = cast<AffineDimExpr>(join(outer.dim, inner.dim, space)).getPosition();
+        loops.erase(&inner);
+        return true;
+      }
+    return false;
+  };
+  while (mergeOne())
+    ;
+}
+
+void ContractionShape::replace(ArrayRef<std::pair<unsigned, AffineExpr>> to, IndexSpace &space) {
+  Index replacement;
+  for (unsigned dim = 0; dim < space.size(); ++dim)
+    replacement.push_back(getAffineDimExpr(dim, resultPosition.getContext()));
+  for (auto [dim, expr] : to)
+    replacement[dim] = expr;
+  auto inPlace = [&](AffineExpr &expr) { expr = space.simplify(expr.replaceDims(replacement)); };
+  inPlace(lhs.position);
+  inPlace(rhs.position);
+  inPlace(resultPosition);
+  llvm::for_each(resultIndex, inPlace);
+  if (padded)
+    inPlace(padded->block);
+}
+
 AffineExpr ContractionShape::join(unsigned outer, unsigned inner, IndexSpace &space) {
   int64_t size = space.extent(inner);
   AffineExpr both = space.addDim(space.extent(outer) * size);
-  Index replacement;
-  for (unsigned dim = 0; dim < space.size(); ++dim)
-    replacement.push_back(getAffineDimExpr(dim, both.getContext()));
-  replacement[outer] = both.floorDiv(size);
-  replacement[inner] = both % size;
-  auto replace = [&](AffineExpr &expr) { expr = space.simplify(expr.replaceDims(replacement)); };
-  replace(lhs.position);
-  replace(rhs.position);
-  replace(resultPosition);
-  llvm::for_each(resultIndex, replace);
   if (padded && (padded->lane == outer || padded->lane == inner))
     padded.reset();
-  if (padded)
-    replace(padded->block);
+  replace({{outer, both.floorDiv(size)}, {inner, both % size}}, space);
   return both;
 }
 

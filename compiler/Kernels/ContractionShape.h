@@ -38,9 +38,10 @@ struct ContractionShape {
   llvm::SmallVector<unsigned> reduced;
   std::optional<PaddedLanes> padded;
 
-  /// Describe `generic`, whose loops become dims of `space`; neighbouring dims that are
-  /// contiguous everywhere are merged. Fails unless it sums, in f32 or f64, products of
-  /// floats no wider than that, read from kernel arguments with constant strides.
+  /// Describe `generic`, whose loops become dims of `space`: two where an operand divides a
+  /// loop, as behind a reshape; one where all operands walk several as one. Fails unless it sums,
+  /// in f32 or f64, products of floats no wider than that, read from kernel arguments with constant
+  /// strides.
   static llvm::FailureOr<ContractionShape> match(mlir::linalg::GenericOp generic,
                                                  IndexSpace &space);
 
@@ -58,6 +59,16 @@ struct ContractionShape {
   int64_t flops(const IndexSpace &space) const;
 
 private:
+  /// A dim of the space that is a loop of `generic`, or a part or several of them.
+  struct Loop {
+    unsigned dim;
+    bool reduces;
+  };
+
+  void split(llvm::SmallVectorImpl<Loop> &loops, IndexSpace &space);
+  void merge(llvm::SmallVectorImpl<Loop> &loops, IndexSpace &space);
+  /// `to` in place of `dim`, everywhere.
+  void replace(llvm::ArrayRef<std::pair<unsigned, mlir::AffineExpr>> to, IndexSpace &space);
   /// One new dim of the space that counts through both dims, wherever these stand.
   mlir::AffineExpr join(unsigned outer, unsigned inner, IndexSpace &space);
 };

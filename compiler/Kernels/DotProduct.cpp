@@ -88,10 +88,15 @@ LogicalResult DotProduct::match() {
   shape = *matched;
   if (shape.reduced.empty())
     return failure();
-  depth = shape.reduced.back();
-  for (const ContractionOperand *operand : {&shape.lhs, &shape.rhs})
-    if (space.coefficientOf(operand->position, depth) != 1)
-      return failure();
+  auto isContiguous = [&](unsigned dim) {
+    return space.coefficientOf(shape.lhs.position, dim) == 1 &&
+           space.coefficientOf(shape.rhs.position, dim) == 1;
+  };
+  auto *contiguous = llvm::find_if(shape.reduced, isContiguous);
+  if (contiguous == shape.reduced.end())
+    return failure();
+  depth = *contiguous;
+  std::rotate(contiguous, contiguous + 1, shape.reduced.end());
   std::optional<ContractionShape::Sides> sides = shape.sides(space);
   if (!sides)
     return failure();

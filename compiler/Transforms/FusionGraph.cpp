@@ -3,6 +3,7 @@
 // them, and connects the former.
 #include "compiler/Transforms/FusionGraph.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Transforms/ContractionViews.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -73,6 +74,9 @@ void FusionGraph::materialize(Block &block) {
     }
     if (structure && structure->kind == IterationKind::Composite)
       materializeViewsOfComposite(&op);
+    if (auto dot = dyn_cast<DotGeneralOp>(op))
+      for (Value operand : operandsToStore(dot))
+        materialized.insert(operand.getDefiningOp());
   }
 }
 

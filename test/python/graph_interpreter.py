@@ -49,7 +49,7 @@ def run_graph(graph: bytes, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor
         for result, (dtype, shape) in zip(results, types):
             assert (result.dtype, tuple(result.shape)) == (dtype, shape), node
         values.extend(results)
-    return [values[number] for number in document["outputs"]]
+    return [values[output["value"]] for output in document["outputs"]]
 
 
 def run_module(module: torch.nn.Module, args: tuple, kwargs: dict | None = None) -> tuple:

@@ -13,13 +13,13 @@ LOCATION = ["model.py", 12, "forward"]
 def graph(node, outputs=(1,)):
     return json.dumps(
         {
-            "version": 2,
+            "version": 3,
             "name": "main",
             "inputs": [
                 {"name": "x", "kind": "input", "dtype": "f32", "shape": [4, 8], "order": [0, 1]}
             ],
             "nodes": [node],
-            "outputs": list(outputs),
+            "outputs": [{"value": number, "order": [0, 1]} for number in outputs],
             "locs": {"lines": [LOCATION], "nodes": [0]},
         }
     ).encode()

@@ -212,13 +212,15 @@ def _outputs(
         )
     }
     first_leaf = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
+    nodes = {node.name: node for node in program.graph.nodes}
     results: dict[tuple[int, str], int] = {}
 
     def result(value: Value, name: str = "") -> int:
-        """name: of the tensor that the user gets; equal values of two names are two tensors."""
+        """name: of the tensor that the user gets, with the strides of eager mode where these are
+        dense; equal values of two names are two tensors."""
         if (id(value), name) not in results:
-            results[id(value), name] = len(graph.outputs)
-            graph.outputs.append(value)
+            order = _order(nodes[name].meta["val"]) if name else None
+            results[id(value), name] = graph.add_output(value, order)
         return results[id(value), name]
 
     targets, leaf = [], 0

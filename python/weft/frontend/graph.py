@@ -76,6 +76,7 @@ class Graph:
     inputs: list[Input] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
+    output_orders: list[Sequence[int]] = field(default_factory=list)
     location: Location | None = None
     _input_names: set[str] = field(default_factory=set, init=False)
 
@@ -86,6 +87,13 @@ class Graph:
         self._input_names.add(name)
         self.inputs.append(Input(name, kind, tuple(order), value))
         return value
+
+    def add_output(self, value: Value, order: Sequence[int] | None = None) -> int:
+        """Appends an output whose dims lie in memory as `order` says, from outermost to innermost
+        (row-major without it), and returns its position."""
+        self.outputs.append(value)
+        self.output_orders.append(list(order or range(len(value.shape))))
+        return len(self.outputs) - 1
 
     def emit(
         self,
@@ -130,7 +138,7 @@ class Graph:
                 numbers[id(value)] = len(numbers)
             nodes.append(record)
         document = {
-            "version": 2,
+            "version": 3,
             "name": name,
             "inputs": [
                 {
@@ -143,7 +151,10 @@ class Graph:
                 for entry in self.inputs
             ],
             "nodes": nodes,
-            "outputs": [numbers[id(value)] for value in self.outputs],
+            "outputs": [
+                {"value": numbers[id(value)], "order": order}
+                for value, order in zip(self.outputs, self.output_orders, strict=True)
+            ],
         }
         at = [lines.setdefault(n.location, len(lines)) if n.location else None for n in self.nodes]
         document["locs"] = {

@@ -201,3 +201,30 @@ func.func @borders(%x: tensor<1x16x8x8xf32, #nhwc>, %w: tensor<32x16x1x1xf32>, %
   %e = weft.exp %q : tensor<1x32x9x8xf32, #nhwc>
   return %y, %e : tensor<1x32x8x8xf32, #nhwc>, tensor<1x32x9x8xf32, #nhwc>
 }
+
+// -----
+
+// The right side walks its free dim in steps, the left one the summed dim: the right one is
+// stored as the product sees it.
+// CHECK-LABEL: func.func @stored_view
+// CHECK-NEXT: %[[T:.*]] = call @[[COPY:transpose_[0-9]+]](%arg1)
+// CHECK-NEXT: call @{{.*}}(%arg0, %[[T]])
+// CHECK: func.func private @{{.*}}attributes {weft.kernel = "nest"}
+func.func @stored_view(%x: tensor<4x16x32xf32>, %w: tensor<4x24x16xf32>) -> tensor<4x32x24xf32> attributes {weft.entry} {
+  %xt = weft.transpose %x perm [0, 2, 1] : tensor<4x16x32xf32> -> tensor<4x32x16xf32>
+  %wt = weft.transpose %w perm [0, 2, 1] : tensor<4x24x16xf32> -> tensor<4x16x24xf32>
+  %y = weft.dot_general %xt, %wt batch [0] x [0] contract [2] x [1] : tensor<4x32x16xf32>, tensor<4x16x24xf32> -> tensor<4x32x24xf32>
+  return %y : tensor<4x32x24xf32>
+}
+
+// -----
+
+// Both are contiguous along the summed dim: dot products read them where they lie.
+// CHECK-LABEL: func.func @views_of_dot_products
+// CHECK-NEXT: call @{{.*}}(%arg0, %arg1)
+// CHECK-NEXT: return
+func.func @views_of_dot_products(%x: tensor<4x32x16xf32>, %w: tensor<4x24x16xf32>) -> tensor<4x32x24xf32> attributes {weft.entry} {
+  %wt = weft.transpose %w perm [0, 2, 1] : tensor<4x24x16xf32> -> tensor<4x16x24xf32>
+  %y = weft.dot_general %x, %wt batch [0] x [0] contract [2] x [1] : tensor<4x32x16xf32>, tensor<4x16x24xf32> -> tensor<4x32x24xf32>
+  return %y : tensor<4x32x24xf32>
+}
