@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import sys
 import sysconfig
 import types
@@ -172,17 +173,23 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _global_paths(code: types.CodeType) -> Iterator[tuple[str, ...]]:
-    """Global names with the attributes read from them: `np.pi` is ("np", "pi")."""
+@functools.lru_cache(maxsize=4096)
+def _global_paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
+    """Global names with the attributes read from them: `np.pi` is ("np", "pi").
+
+    Remembered, as disassembling is most of the time that a changed attribute costs a call.
+    """
+    paths: list[tuple[str, ...]] = []
     path: list[str] = []
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and path:
             path.append(instruction.argval)
             continue
         if path:
-            yield tuple(path)
+            paths.append(tuple(path))
             path = []
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             path = [instruction.argval]
     if path:
-        yield tuple(path)
+        paths.append(tuple(path))
+    return tuple(paths)

@@ -58,6 +58,7 @@ SHAPE = [
     lambda x: x.new_zeros(2, 2) + x.new_ones(2, 2) + torch.full_like(x[0, :2, :2], 3),
     lambda x: torch.arange(2, 9, 3) + torch.arange(3),
     lambda x: torch.arange(0.0, 1.0, 0.1) * torch.arange(10),
+    lambda x: torch.arange(0, 6, 2.0, dtype=torch.int64) + 1,
     lambda x: torch.linspace(-1, 1, 7) + torch.zeros(7),
     lambda x: torch.eye(3, 4) + torch.ones(3, 4) + torch.full((), 2.0),
     lambda x: torch.tensor([1.0, 2.0, 3.0, 4.0]) + x,

@@ -59,6 +59,8 @@ def arange_start(site: Site, start, end, step=1, **_):
 
 def _arange(site: Site, start, step) -> Value:
     b = site.builder
+    if not is_float(site.dtype) and float(start).is_integer() and float(step).is_integer():
+        start, step = int(start), int(step)
     whole = isinstance(start, int) and isinstance(step, int)
     if not whole and not is_float(site.dtype):
         raise Decline("arange of integers with a fractional step")
