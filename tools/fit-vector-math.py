@@ -90,6 +90,7 @@ def square(x: np.ndarray) -> np.ndarray:
 
 
 HALF_LN2 = float(mpmath.log(2) / 2) * 1.001  # rounding to the nearest n is not exact
+QUARTER_PI = float(mpmath.pi / 4) * 1.01
 ROOT2 = float(mpmath.sqrt(2))
 
 FITS = [
@@ -163,6 +164,26 @@ FITS = [
         # d erf = erfc * d log(erfc)
         lambda x: x * mpmath.erfc(x) / mpmath.erf(x),
         identity,
+    ),
+    Fit(
+        "sinTail",
+        "sin(x) = x + x^3 p(x^2)",
+        3,
+        0.0,
+        QUARTER_PI,
+        lambda x: (mpmath.sin(x) - x) / x**3,
+        lambda x: x**3 / mpmath.sin(x),
+        square,
+    ),
+    Fit(
+        "cosTail",
+        "cos(x) = 1 - x^2 / 2 + x^4 p(x^2)",
+        3,
+        0.0,
+        QUARTER_PI,
+        lambda x: (mpmath.cos(x) - 1 + x**2 / 2) / x**4,
+        lambda x: x**4 / mpmath.cos(x),
+        square,
     ),
 ]
 

@@ -7,6 +7,8 @@
 #include "compiler/Kernels/VectorMathTables.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -20,6 +22,14 @@ using namespace weft;
 constexpr float log2OfE = 0x1.715476p+0f;
 constexpr float ln2High = 0x1.62e4p-1f;
 constexpr float ln2Low = 0x1.7f7d1cp-20f;
+// pi / 2 in three parts, for multiplication with rounding at the end only (fma). The last bit of
+// the first is 2^-23: what its product with n < 2^18 leaves of n pi / 2 +- 1 is exact.
+constexpr float halfPiHigh = 0x1.921fb6p+0f;
+constexpr float halfPiMiddle = -0x1.777a5cp-25f;
+constexpr float halfPiLow = -0x1.ee59dap-50f;
+constexpr float twoOverPi = 0x1.45f306p-1f;
+/// Beyond this the parts are too few: sines of such arguments are left to the library.
+constexpr float longestAngle = 0x1p17f;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // Adding this to a small float leaves the nearest integer in the low bits of the sum.
@@ -42,6 +52,8 @@ public:
   Value log1p(Value x);
   Value tanh(Value x);
   Value erf(Value x);
+  /// The sine of x + `quarters` * pi / 2, from the library where `inLibrary` makes it.
+  Value sine(Value x, int32_t quarters, llvm::function_ref<Value(OpBuilder &)> inLibrary);
 
 private:
   /// exp(x) = 2^n * exp(r), |r| <= ln(2) / 2.
@@ -51,6 +63,7 @@ private:
   };
   Reduced reduce(Value x, int32_t bias);
   Value expOfReduced(Value r);
+  Value sineOfShort(Value x, int32_t quarters);
   /// exp where neither its value nor 2^n leaves the normal floats.
   Value expInRange(Value x);
   /// log(2^exponent * (1 + f)), sqrt(1/2) <= 1 + f < sqrt(2).
@@ -240,6 +253,48 @@ Value VectorCode::erf(Value x) {
   return withSignOf(select(isNear, near, far), x);
 }
 
+Value VectorCode::sineOfShort(Value x, int32_t quarters) {
+  Value shift = constant(integerShift);
+  Value shifted = fma(x, constant(twoOverPi), shift);
+  Value n = sub(shifted, shift); // exact
+  Value turned = arith::AddIOp::create(b, bitsOf(shifted), constant(quarters));
+  // x - n pi / 2 = r + low: what the product and the difference lose is kept (T. J. Dekker).
+  Value left = fma(n, constant(-halfPiHigh), x); // exact
+  Value product = mul(n, constant(halfPiMiddle));
+  Value lostInProduct = fma(n, constant(halfPiMiddle), negate(product));
+  Value r = sub(left, product);
+  Value lost = sub(sub(sub(left, r), product), lostInProduct);
+  Value low = fma(n, constant(-halfPiLow), lost);
+  Value squared = mul(r, r);
+  Value sine = add(r, fma(mul(squared, r), polynomial(vector_math::sinTail, squared), low));
+  Value one = constant(1.0f), half = mul(squared, constant(0.5f));
+  Value nearly = sub(one, half), rest = sub(sub(one, nearly), half);
+  Value tail = mul(squared, polynomial(vector_math::cosTail, squared));
+  Value cosine = add(nearly, fma(squared, tail, fma(low, negate(r), rest)));
+  Value odd = arith::AndIOp::create(b, turned, constant(1));
+  Value isOdd = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, odd, constant(0));
+  Value sign = arith::AndIOp::create(b, shiftLeft(turned, 30),
+                                     constant(std::numeric_limits<int32_t>::min()));
+  return fromBits(arith::XOrIOp::create(b, bitsOf(select(isOdd, cosine, sine)), sign));
+}
+
+Value VectorCode::sine(Value x, int32_t quarters,
+                       llvm::function_ref<Value(OpBuilder &)> inLibrary) {
+  // Infinities and NaN are not short either.
+  Value isShort = less(absolute(x), constant(longestAngle));
+  Value all = vector::ReductionOp::create(b, vector::CombiningKind::AND, isShort);
+  auto branch = scf::IfOp::create(b, type, all, /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  Value value = sineOfShort(x, quarters);
+  if (quarters == 0) // zeros keep their sign
+    value = select(equal(x, constant(0.0f)), x, value);
+  scf::YieldOp::create(b, value);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, inLibrary(b));
+  return branch.getResult(0);
+}
+
 /// The value of `op` in vector arithmetic, or null when it is not one of ours.
 static Value expand(Operation *op) {
   auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
@@ -253,16 +308,21 @@ static Value expand(Operation *op) {
       .Case([&](math::Log1pOp log1p) { return code.log1p(log1p.getOperand()); })
       .Case([&](math::TanhOp tanh) { return code.tanh(tanh.getOperand()); })
       .Case([&](math::ErfOp erf) { return code.erf(erf.getOperand()); })
+      .Case<math::SinOp, math::CosOp>([&](auto function) {
+        return code.sine(function.getOperand(), isa<math::CosOp>(op),
+                         [&](OpBuilder &builder) { return builder.clone(*op)->getResult(0); });
+      })
       .Default(Value());
 }
 
 void weft::expandVectorMath(func::FuncOp kernel) {
-  kernel.walk([](Operation *op) {
+  SmallVector<Operation *> ops;
+  kernel.walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : ops)
     if (Value expanded = expand(op)) {
       op->getResult(0).replaceAllUsesWith(expanded);
       op->erase();
     }
-  });
 }
 
 Value weft::emitPowerOfTwo(OpBuilder &builder, Location loc, Value x) {

@@ -43,6 +43,20 @@ constexpr float erfFar[] = {
     -0.00364242936f, 0.000322793669f, -1.12298903e-05f,
 };
 
+/// sin(x) = x + x^3 p(x^2), 0 <= x <= 0.793; error 0.07 * 2^-24.
+constexpr float sinTail[] = {
+    -0.166666538f,
+    0.00833210722f,
+    -0.000195080735f,
+};
+
+/// cos(x) = 1 - x^2 / 2 + x^4 p(x^2), 0 <= x <= 0.793; error 0.00 * 2^-24.
+constexpr float cosTail[] = {
+    0.0416666456f,
+    -0.00138872978f,
+    2.44300882e-05f,
+};
+
 /// Where tanh and erf change from one form to the other, inside both fitted intervals.
 constexpr float tanhNearBelow = 0.625f;
 constexpr float erfNearBelow = 0.925f;

@@ -85,3 +85,26 @@ func.func private @scalar(%x: tensor<f32>) -> tensor<f32> attributes {weft.kerne
   } -> tensor<f32>
   return %y : tensor<f32>
 }
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// Angles of a vector that are all short are reduced to a quarter turn; others go to the library.
+// CHECK-LABEL: func.func private @sin
+// CHECK:         %[[SHORT:.*]] = arith.cmpf olt, %{{.*}} : vector<8xf32>
+// CHECK:         %[[ALL:.*]] = vector.reduction <and>, %[[SHORT]]
+// CHECK:         scf.if %[[ALL]] -> (vector<8xf32>)
+// CHECK-NOT:       math.sin
+// CHECK:         } else {
+// CHECK-NEXT:      math.sin %{{.*}} : vector<8xf32>
+func.func private @sin(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %r = math.sin %a : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
