@@ -89,8 +89,22 @@ static LogicalResult composeTransposes(TransposeOp op, PatternRewriter &rewriter
   return success();
 }
 
+/// Where only dims of one element change their places, nothing moves.
+static LogicalResult transposeUnitDims(TransposeOp op, PatternRewriter &rewriter) {
+  RankedTensorType type = op.getOperand().getType();
+  if (layoutOf(type) || layoutOf(op.getType()))
+    return rewriter.notifyMatchFailure(op, "not row-major");
+  SmallVector<int64_t> moved(op.getPerm());
+  llvm::erase_if(moved, [&](int64_t dim) { return type.getDimSize(dim) == 1; });
+  if (!llvm::is_sorted(moved))
+    return rewriter.notifyMatchFailure(op, "moves elements");
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), op.getOperand());
+  return success();
+}
+
 void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(composeTransposes);
+  patterns.add(transposeUnitDims);
 }
 
 //===----------------------------------------------------------------------===//

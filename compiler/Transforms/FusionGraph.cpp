@@ -4,6 +4,7 @@
 #include "compiler/Transforms/FusionGraph.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Transforms/ContractionViews.h"
+#include "compiler/Transforms/InnermostDim.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -74,6 +75,8 @@ void FusionGraph::materialize(Block &block) {
     }
     if (structure && structure->kind == IterationKind::Composite)
       materializeViewsOfComposite(&op);
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      materializeRelayoutOfRows(reduce);
     if (auto dot = dyn_cast<DotGeneralOp>(op))
       for (Value operand : operandsToStore(dot))
         materialized.insert(operand.getDefiningOp());
@@ -106,6 +109,49 @@ void FusionGraph::materializeViewsOfComposite(Operation *op) {
   }
   if (last != op)
     materialized.insert(last);
+}
+
+bool weft::movesElements(RelayoutOp relayout) {
+  return llvm::none_of(ArrayRef{relayout.getOperand().getType(), relayout.getType()},
+                       [](RankedTensorType type) {
+                         LayoutAttr layout = layoutOf(type);
+                         return layout && layout.hasTile();
+                       });
+}
+
+/// Whether what follows from `relayout`, loop by loop, is stored in the order that this changes.
+bool FusionGraph::returnsToOrder(RelayoutOp relayout) const {
+  LayoutAttr order = layoutOf(relayout.getOperand().getType());
+  llvm::SmallSetVector<Operation *, 16> reached;
+  reached.insert(relayout);
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (Operation *user : reached[i]->getUsers()) {
+      auto back = dyn_cast<RelayoutOp>(user);
+      if (back && layoutOf(back.getType()) == order)
+        return true;
+      const IterationStructure *structure = getStructure(user);
+      if (structure &&
+          llvm::is_contained({IterationKind::View, IterationKind::Map, IterationKind::Reduction},
+                             structure->kind))
+        reached.insert(user);
+    }
+  return false;
+}
+
+/// Every reduction of a norm would gather its rows anew from memory of another order, unless
+/// vectors run across rows from the first read to the result.
+void FusionGraph::materializeRelayoutOfRows(ReduceOp reduce) {
+  Value operand = reduce.getOperand();
+  std::optional<InnermostDim> innermost = innermostOf(operand);
+  if (operand.hasOneUse() || !innermost)
+    return;
+  while (isa_and_present<TransposeOp, ReshapeOp>(operand.getDefiningOp()))
+    operand = operand.getDefiningOp()->getOperand(0);
+  auto relayout = operand.getDefiningOp<RelayoutOp>();
+  if (!relayout || !movesElements(relayout))
+    return;
+  if (llvm::is_contained(reduce.getDims(), innermost->dim) || !returnsToOrder(relayout))
+    materialized.insert(relayout);
 }
 
 void FusionGraph::chooseRepeated(Block &block) {

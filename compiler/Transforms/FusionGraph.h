@@ -4,6 +4,7 @@
 #ifndef WEFT_COMPILER_TRANSFORMS_FUSIONGRAPH_H
 #define WEFT_COMPILER_TRANSFORMS_FUSIONGRAPH_H
 
+#include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/IterationStructure.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -24,6 +25,9 @@ struct KernelBody {
   llvm::SmallVector<mlir::Value> results;
 };
 
+/// Whether elements, not blocks of tokens, change their order.
+bool movesElements(RelayoutOp relayout);
+
 class FusionGraph {
 public:
   /// Fails with a diagnostic at an op that is pure and has no iteration structure.
@@ -37,6 +41,7 @@ public:
   const IterationStructure *getStructure(mlir::Operation *op) const;
   unsigned getPosition(mlir::Operation *op) const { return positions.lookup(op); }
   bool isRepeated(mlir::Operation *op) const { return repeated.contains(op); }
+  bool isMaterialized(mlir::Operation *op) const { return materialized.contains(op); }
 
   /// Nodes whose values a node needs, directly or through repeated ops.
   llvm::ArrayRef<mlir::Operation *> getProducers(mlir::Operation *node) const;
@@ -50,6 +55,8 @@ private:
   void materialize(mlir::Block &block);
   void materializeBlockedOperand(mlir::Value operand);
   void materializeViewsOfComposite(mlir::Operation *op);
+  bool returnsToOrder(RelayoutOp relayout) const;
+  void materializeRelayoutOfRows(ReduceOp reduce);
   void chooseRepeated(mlir::Block &block);
   bool isWorthRepeating(mlir::Operation *op) const;
   bool choosesOnly(mlir::Operation *op) const;

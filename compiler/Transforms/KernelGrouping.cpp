@@ -5,6 +5,7 @@
 // joins follow. A merge is refused when it makes a cycle, when the ops have no common
 // domain (KernelDomain), or when the emitter of the anchor could not place the ops.
 #include "compiler/Transforms/KernelGrouping.h"
+#include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/GroupOrder.h"
 #include "compiler/Transforms/KernelDomain.h"
@@ -35,6 +36,8 @@ private:
   bool tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments);
   bool hasDomain(const KernelBody &body, Operation *anchor, InputAlignment alignment) const;
   bool fitsAnchor(const KernelBody &body, Operation *anchor) const;
+  bool readsElements(Operation *op) const;
+  bool repeatsReads(const KernelBody &body) const;
   bool hasReduction(unsigned group) const;
 
   const FusionGraph &graph;
@@ -106,6 +109,65 @@ void Grouping::joinSiblings() {
       }
 }
 
+/// The ops of `body` that depend on `op`.
+static SmallVector<Operation *> opsBehind(Operation *op, const KernelBody &body) {
+  SmallVector<Operation *> behind{op};
+  for (Operation *reader : body.ops)
+    if (llvm::any_of(reader->getOperands(), [&](Value operand) {
+          return llvm::is_contained(behind, operand.getDefiningOp());
+        }))
+      behind.push_back(reader);
+  behind.erase(behind.begin());
+  return behind;
+}
+
+/// Whether `op` reads element by element what its readers want in rows. Rows of a table are read
+/// as any memory.
+bool Grouping::readsElements(Operation *op) const {
+  if (auto gather = dyn_cast<GatherOp>(op)) {
+    int64_t innermost = gather.getOperand().getType().getRank() - 1;
+    return llvm::is_contained(gather.getIndexedDims(), innermost);
+  }
+  auto relayout = dyn_cast<RelayoutOp>(op);
+  return relayout && graph.isMaterialized(op) && movesElements(relayout);
+}
+
+/// Whether several passes would read the same elements one by one: every reduction is one, and so
+/// is a result of as many elements.
+bool Grouping::repeatsReads(const KernelBody &body) const {
+  return llvm::any_of(body.ops, [&](Operation *op) {
+    if (!readsElements(op))
+      return false;
+    SmallVector<Operation *> behind = opsBehind(op, body);
+    auto reductions = llvm::count_if(behind, llvm::IsaPred<ReduceOp>);
+    int64_t elements = tensorType(op->getResult(0)).getNumElements();
+    bool storesRows = llvm::any_of(body.results, [&](Value result) {
+      Operation *source = result.getDefiningOp();
+      return (source == op || llvm::is_contained(behind, source)) &&
+             tensorType(result).getNumElements() >= elements;
+    });
+    return reductions > 0 && reductions + storesRows > 1;
+  });
+}
+
+/// Whether what follows from reductions is stored in another order than they read: vectors run
+/// along one of the two only.
+static bool turnsRows(const KernelBody &body) {
+  auto turns = [&](Operation *op) {
+    auto relayout = dyn_cast<RelayoutOp>(op);
+    if (!relayout || !movesElements(relayout))
+      return false;
+    return llvm::any_of(body.inputs, [&](Value input) {
+      RankedTensorType type = tensorType(input);
+      return type.getNumElements() == relayout.getType().getNumElements() &&
+             layoutOf(type) != layoutOf(relayout.getType());
+    });
+  };
+  return llvm::any_of(body.ops, [&](Operation *op) {
+    return isa<ReduceOp>(op) && llvm::any_of(opsBehind(op, body), turns);
+  });
+}
+
 /// Tries the alignments of inputs one after the other.
 bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments) {
   if (groups[into].anchor && groups[from].anchor)
@@ -121,7 +183,7 @@ bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> a
   KernelBody body = graph.getBody(merged.nodes);
   if (body.ops.size() > kMaxOps || body.inputs.size() > kMaxInputs)
     return false;
-  if (merged.anchor && !fitsAnchor(body, merged.anchor))
+  if (merged.anchor ? !fitsAnchor(body, merged.anchor) : repeatsReads(body) || turnsRows(body))
     return false;
   if (llvm::none_of(alignments, [&](InputAlignment alignment) {
         return hasDomain(body, merged.anchor, alignment);

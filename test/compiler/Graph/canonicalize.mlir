@@ -175,3 +175,15 @@ func.func @scatter_parts(%x: tensor<9x4xf32>, %u: tensor<3x2xf32>, %v: tensor<3x
     : tensor<3x4xf32> into tensor<9x4xf32>, tensor<3x4xi64>, tensor<3x4xi64> -> tensor<9x4xf32>
   return %0, %1 : tensor<9x4xf32>, tensor<9x4xf32>
 }
+
+// -----
+
+// Where only dims of one element change their places, nothing moves.
+// CHECK-LABEL: func.func @transpose_of_unit_dims
+// CHECK-NEXT: return %arg0
+func.func @transpose_of_unit_dims(%x: tensor<1x49x96xf32>) -> tensor<1x49x96xf32> {
+  %windows = weft.reshape %x : tensor<1x49x96xf32> -> tensor<1x1x7x1x7x96xf32>
+  %t = weft.transpose %windows perm [0, 1, 3, 2, 4, 5] : tensor<1x1x7x1x7x96xf32> -> tensor<1x1x1x7x7x96xf32>
+  %y = weft.reshape %t : tensor<1x1x1x7x7x96xf32> -> tensor<1x49x96xf32>
+  return %y : tensor<1x49x96xf32>
+}

@@ -228,3 +228,56 @@ func.func @views_of_dot_products(%x: tensor<4x32x16xf32>, %w: tensor<4x24x16xf32
   %y = weft.dot_general %x, %wt batch [0] x [0] contract [2] x [1] : tensor<4x32x16xf32>, tensor<4x16x24xf32> -> tensor<4x32x24xf32>
   return %y : tensor<4x32x24xf32>
 }
+
+// -----
+
+// Single elements are gathered once, ahead of the three passes of a norm.
+// CHECK-LABEL: func.func @gathered_norm
+// CHECK-NEXT: %[[G:.*]] = call @[[GATHER:[a-z_0-9]+]](%arg0, %arg1)
+// CHECK-NEXT: call @{{.*}}(%[[G]])
+// CHECK: func.func private @[[GATHER]]
+// CHECK-NEXT: weft.gather
+// CHECK-NEXT: return
+func.func @gathered_norm(%x: tensor<32x64xf32>, %i: tensor<128xi64>) -> tensor<128x32xf32> attributes {weft.entry} {
+  %g = weft.gather %x[%i] dims [1] : tensor<32x64xf32>, tensor<128xi64> -> tensor<128x32xf32>
+  %max = weft.reduce <max> %g dims [1] : tensor<128x32xf32> -> tensor<128xf32>
+  %mb = weft.broadcast_in_dim %max dims [0] : tensor<128xf32> -> tensor<128x32xf32>
+  %s = weft.sub %g, %mb : tensor<128x32xf32>
+  %sum = weft.reduce <sum> %s dims [1] : tensor<128x32xf32> -> tensor<128xf32>
+  %sb = weft.broadcast_in_dim %sum dims [0] : tensor<128xf32> -> tensor<128x32xf32>
+  %d = weft.div %s, %sb : tensor<128x32xf32>
+  return %d : tensor<128x32xf32>
+}
+
+// -----
+
+// Groups of channels are reduced: rows that lie in another order are moved once, ahead.
+// CHECK-LABEL: func.func @group_sums
+// CHECK-NEXT: %[[T:.*]] = call @[[MOVE:relayout_[0-9]+]](%arg0)
+// CHECK-NEXT: call @{{.*}}(%[[T]])
+func.func @group_sums(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> tensor<1x8x4x8x8xf32> attributes {weft.entry} {
+  %r = weft.relayout %x : tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<1x32x8x8xf32>
+  %v = weft.reshape %r : tensor<1x32x8x8xf32> -> tensor<1x8x4x8x8xf32>
+  %sum = weft.reduce <sum> %v dims [2, 3, 4] : tensor<1x8x4x8x8xf32> -> tensor<1x8xf32>
+  %b = weft.broadcast_in_dim %sum dims [0, 1] : tensor<1x8xf32> -> tensor<1x8x4x8x8xf32>
+  %d = weft.div %v, %b : tensor<1x8x4x8x8xf32>
+  return %d : tensor<1x8x4x8x8xf32>
+}
+
+// -----
+
+// Single channels are: vectors run along them, and the result takes its own order by another kernel.
+// CHECK-LABEL: func.func @turned_norm
+// CHECK-NEXT: %[[S:.*]] = call @[[SUM:reduce_[0-9]+]](%arg0)
+// CHECK-NEXT: call @[[MOVE:relayout_[0-9]+]](%[[S]])
+// CHECK-NEXT: return
+func.func @turned_norm(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> tensor<1x32x8x8xf32> attributes {weft.entry} {
+  %r = weft.relayout %x : tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<1x32x8x8xf32>
+  %sum = weft.reduce <sum> %r dims [2, 3] : tensor<1x32x8x8xf32> -> tensor<1x32xf32>
+  %b = weft.broadcast_in_dim %sum dims [0, 1] : tensor<1x32xf32> -> tensor<1x32x8x8xf32>
+  %d = weft.div %r, %b : tensor<1x32x8x8xf32>
+  %t = weft.relayout %d : tensor<1x32x8x8xf32> -> tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>
+  %e = weft.exp %t : tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>
+  %o = weft.relayout %e : tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<1x32x8x8xf32>
+  return %o : tensor<1x32x8x8xf32>
+}
