@@ -167,6 +167,8 @@ def test_transposed_convolution_of_single_inputs(module):
         lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
         lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
         lambda x: F.avg_pool2d(x, 3, 2, 1, divisor_override=4),
+        lambda x: F.avg_pool2d(x, (3, 100), ceil_mode=True),
+        lambda x: F.max_pool2d(x, 9, 9, 4, 2, ceil_mode=True),
         lambda x: F.avg_pool1d(x[:, :, 0], 2),
         lambda x: F.avg_pool3d(x[:, None], 2),
         lambda x: F.adaptive_avg_pool2d(x, 1),

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from compiled_cases import check
 
+import weft
+
 WINDOWS = [
     lambda x: x.unfold(3, 5, 2),
     lambda x: x.unfold(-1, 5, 1).sum(-1),
@@ -71,3 +73,11 @@ def test_distances(rows):
         ],
         *(x, y),
     )
+
+
+def test_a_window_longer_than_its_operand_needs_no_memory(no_grad):
+    """A pooler whose kernel is the number of channels, as EfficientNet has."""
+    compiled = weft.compile(torch.nn.AvgPool2d(1280, ceil_mode=True))
+    x = torch.randn(1, 3, 7, 7)
+    assert torch.allclose(compiled(x), x.mean((2, 3), keepdim=True), atol=1e-6)
+    assert compiled._latest().manifest["entries"]["main"]["arena_bytes"] < 2**16

@@ -80,14 +80,27 @@ class _Geometry:
     def reduce(self, kind: str, x: Value, filler) -> Value:
         zeros, ones = [0] * self.outer, [1] * self.outer
         b = self.site.builder
-        x = b.pad(x, zeros + self.low, zeros + self.high, filler)
+        kernel, low, high = list(self.kernel), list(self.low), list(self.high)
+        for number, out in enumerate(self.results):
+            if out == 1:
+                x, kernel[number] = self._only_window(x, number)
+                low[number] = high[number] = 0
+        x = b.pad(x, zeros + low, zeros + high, filler)
         for dim, (out, s, k, d) in enumerate(
-            zip(self.results, self.stride, self.kernel, self.dilation), self.outer
+            zip(self.results, self.stride, kernel, self.dilation), self.outer
         ):
             x = b.slice(x, dim, 0, (out - 1) * s + (k - 1) * d + 1)
-        return b.reduce_window(
-            kind, x, ones + self.kernel, ones + self.stride, ones + self.dilation
-        )
+        return b.reduce_window(kind, x, ones + kernel, ones + self.stride, ones + self.dilation)
+
+    def _only_window(self, x: Value, number: int) -> tuple[Value, int]:
+        """`x` from where the only window along a dim first meets it, and how often it does: of a
+        window that is longer than `x`, the rest would be padding."""
+        size, low, d = self.sizes[number], self.low[number], self.dilation[number]
+        first = -(-low // d)
+        count = min((size - 1 + low) // d, self.kernel[number] - 1) - first + 1
+        start = first * d - low
+        end = start + (count - 1) * d + 1
+        return self.site.builder.slice(x, self.outer + number, start, end), count
 
     def counts(self, include_pad: bool) -> list[list[int]]:
         """Elements that count in each window, by dim; windows end at torch's upper padding."""
