@@ -4,12 +4,12 @@
 #include "compiler/Kernels/IndexSpace.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace weft;
 
-namespace {
-struct Sum {
+struct IndexSpace::Sum {
   SmallVector<std::pair<AffineExpr, int64_t>> terms;
   int64_t constant = 0;
 
@@ -22,9 +22,8 @@ struct Sum {
     terms.push_back({atom, coefficient});
   }
 };
-} // namespace
 
-static void flatten(AffineExpr expr, int64_t scale, Sum &sum) {
+void IndexSpace::flatten(AffineExpr expr, int64_t scale, Sum &sum) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
     sum.constant += scale * constant.getValue();
     return;
@@ -45,7 +44,7 @@ static void flatten(AffineExpr expr, int64_t scale, Sum &sum) {
 }
 
 /// x mod c and c * (x floordiv c) next to one another are x.
-static bool mergeQuotientWithRemainder(Sum &sum) {
+bool IndexSpace::mergeQuotientWithRemainder(Sum &sum) {
   for (auto &[atom, coefficient] : sum.terms) {
     auto remainder = dyn_cast<AffineBinaryOpExpr>(atom);
     if (!remainder || coefficient == 0 || atom.getKind() != AffineExprKind::Mod)
@@ -68,7 +67,7 @@ static bool mergeQuotientWithRemainder(Sum &sum) {
   return false;
 }
 
-static AffineExpr build(Sum &sum, MLIRContext *context) {
+AffineExpr IndexSpace::build(Sum &sum, MLIRContext *context) {
   // Outer loop variables first: partial sums of outer variables leave the inner loops.
   llvm::stable_sort(sum.terms, [](const auto &a, const auto &b) {
     auto position = [](AffineExpr atom) {
@@ -127,6 +126,33 @@ std::pair<int64_t, int64_t> IndexSpace::rangeOf(AffineExpr expr) const {
   }
 }
 
+/// `sum` as units * unit + below, where 0 <= below < unit and unit divides `divisor`: what is below
+/// one unit has no part in a division by several.
+std::optional<IndexSpace::Parts> IndexSpace::partsOf(const Sum &sum, int64_t divisor) const {
+  SmallVector<int64_t> candidates;
+  for (auto [atom, coefficient] : sum.terms)
+    candidates.push_back(std::gcd(coefficient, divisor));
+  llvm::sort(candidates, std::greater<>());
+  for (int64_t unit : candidates) {
+    if (unit <= 1)
+      break;
+    Sum units, below;
+    for (auto [atom, coefficient] : sum.terms) {
+      if (coefficient % unit == 0)
+        units.add(atom, coefficient / unit);
+      else
+        below.add(atom, coefficient);
+    }
+    units.constant = llvm::divideFloorSigned(sum.constant, unit);
+    below.constant = sum.constant - units.constant * unit;
+    AffineExpr belowUnit = build(below, context);
+    auto [low, high] = rangeOf(belowUnit);
+    if (low >= 0 && high < unit)
+      return Parts{unit, build(units, context), belowUnit};
+  }
+  return std::nullopt;
+}
+
 AffineExpr IndexSpace::simplify(AffineExpr expr) const {
   if (auto binary = dyn_cast<AffineBinaryOpExpr>(expr)) {
     AffineExpr lhs = simplify(binary.getLHS());
@@ -151,7 +177,13 @@ AffineExpr IndexSpace::simplify(AffineExpr expr) const {
       if (low >= 0 && high < divisor)
         return divides ? build(quotient, context) : remainder;
       AffineExpr base = build(quotient, context);
-      return divides ? base + remainder.floorDiv(divisor) : remainder % divisor;
+      if (std::optional<Parts> parts = partsOf(rest, divisor)) {
+        int64_t left = divisor / parts->unit;
+        expr = divides ? base + simplify(parts->units.floorDiv(left))
+                       : simplify(parts->units % left) * parts->unit + parts->below;
+      } else {
+        return divides ? base + remainder.floorDiv(divisor) : remainder % divisor;
+      }
     }
   }
   Sum sum;

@@ -42,6 +42,17 @@ public:
   }
 
 private:
+  struct Sum;
+  struct Parts {
+    int64_t unit;
+    mlir::AffineExpr units, below;
+  };
+
+  static void flatten(mlir::AffineExpr expr, int64_t scale, Sum &sum);
+  static bool mergeQuotientWithRemainder(Sum &sum);
+  static mlir::AffineExpr build(Sum &sum, mlir::MLIRContext *context);
+  std::optional<Parts> partsOf(const Sum &sum, int64_t divisor) const;
+
   mlir::MLIRContext *context;
   llvm::SmallVector<int64_t> extents;
 };
