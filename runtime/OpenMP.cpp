@@ -14,7 +14,8 @@ std::optional<OpenMP> OpenMP::find(void *library) {
   if (rt::find(library, "GOMP_parallel", found.parallel) &&
       rt::find(library, "omp_get_max_threads", found.maxThreads) &&
       rt::find(library, "omp_get_num_threads", found.numThreads) &&
-      rt::find(library, "omp_get_thread_num", found.threadNumber))
+      rt::find(library, "omp_get_thread_num", found.threadNumber) &&
+      rt::find(library, "omp_pause_resource_all", found.pause))
     return found;
   return std::nullopt;
 }

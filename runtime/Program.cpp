@@ -25,6 +25,7 @@ struct Program::Call {
   WeftEntryFunction function = nullptr;
   ThreadTeam *team = nullptr;
   Host *host = nullptr;
+  bool stopsOthers = false; ///< that work for fallbacks
   std::exception_ptr hostFailure;
   Profile *profile = nullptr;
   std::chrono::steady_clock::time_point lastMark;
@@ -55,6 +56,8 @@ struct Program::Call {
     Call &call = of(context);
     try {
       call.host->fallback(index, {inputs, size_t(numInputs)}, {outputs, size_t(numOutputs)});
+      if (call.stopsOthers)
+        ThreadTeam::stopOthers();
       return WEFT_OK;
     } catch (...) {
       call.hostFailure = std::current_exception();
@@ -317,13 +320,14 @@ void Program::execute(Entry &entry, std::span<const WeftTensor> arguments,
   call.function = entry.code.function;
   call.team = &ThreadTeam::process();
   call.host = host;
+  int32_t threads = std::min(getNumThreads(), entry.code.max_threads);
+  call.stopsOthers = entry.callsOthers && threads > 1;
   call.profile = profile;
   if (profile) {
     profile->seconds.assign(spec.calls.size(), 0.0);
     call.lastMark = std::chrono::steady_clock::now();
   }
-  call.team->run(std::min(getNumThreads(), entry.code.max_threads), Call::share, &call,
-                 entry.patience, entry.callsOthers);
+  call.team->run(threads, Call::share, &call, entry.patience, entry.callsOthers);
 
   if (call.hostFailure)
     std::rethrow_exception(call.hostFailure);

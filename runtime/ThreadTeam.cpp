@@ -106,6 +106,11 @@ void ThreadTeam::shareThreads(const OpenMP &library) {
   sharedLibrary.store(new OpenMP(library), std::memory_order_release);
 }
 
+void ThreadTeam::stopOthers() {
+  if (const OpenMP *library = sharedLibrary.load(std::memory_order_acquire))
+    library->pause(OpenMP::softly);
+}
+
 ThreadTeam::~ThreadTeam() {
   closing = true;
   jobs.increment();
@@ -124,10 +129,13 @@ void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patie
     processors = availableProcessors();
   oversubscribed = wanted > processors;
   const OpenMP *library = sharedLibrary.load(std::memory_order_acquire);
-  if (library && !callsOthers && isWorth(*library, patience))
+  if (library && !callsOthers && isWorth(*library, patience)) {
     runOn(*library, wanted);
-  else
+  } else {
+    if (callsOthers)
+      stopOthers();
     runOnWorkers(hire(wanted), patience);
+  }
   lastEnd = Clock::now();
   busy.store(false, std::memory_order_release);
 }

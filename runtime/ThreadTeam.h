@@ -49,6 +49,10 @@ public:
   void run(int32_t wanted, Task task, void *data, Patience patience = Patience::max(),
            bool callsOthers = false);
 
+  /// Where threads are shared, end those that spin behind what the calling thread has called, on
+  /// processors that the team's own workers need. On thread 0.
+  static void stopOthers();
+
   /// Wait until every thread of the running team has come. Only inside a task that was
   /// told of more than one thread.
   void barrier();

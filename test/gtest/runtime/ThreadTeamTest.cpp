@@ -90,7 +90,7 @@ TEST(ThreadTeam, worksInAForkedChild) {
 /// An OpenMP library whose regions start threads of their own.
 namespace plain {
 thread_local int number = 0, count = 1;
-int regions = 0, most = 2;
+int regions = 0, most = 2, pauses = 0;
 
 void parallel(void (*body)(void *), void *data, unsigned threads, unsigned) {
   ++regions;
@@ -107,8 +107,8 @@ void parallel(void (*body)(void *), void *data, unsigned threads, unsigned) {
     other.join();
 }
 
-constexpr OpenMP library{parallel, [] { return most; }, [] { return count; },
-                         [] { return number; }};
+constexpr OpenMP library{parallel, [] { return most; }, [] { return count; }, [] { return number; },
+                         [](int) { return pauses++; }};
 } // namespace plain
 
 /// Runs `holds` in a child, which may share threads for good; whether it answered true.
@@ -136,7 +136,8 @@ TEST(ThreadTeam, runsOnSharedThreads) {
     setNumThreads(plain::most = 4);
     ThreadTeam::shareThreads(plain::library);
     return regionsOf(4, patient) == 1 && regionsOf(2, patient) == 1 && // two go home
-           regionsOf(4, patient, /*callsOthers=*/true) == 0;
+           plain::pauses == 0 && regionsOf(4, patient, /*callsOthers=*/true) == 0 &&
+           plain::pauses == 1;
   }));
   EXPECT_TRUE(inChild([] { // regions of other sizes
     setNumThreads(2);
