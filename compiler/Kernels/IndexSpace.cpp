@@ -21,6 +21,20 @@ struct IndexSpace::Sum {
       }
     terms.push_back({atom, coefficient});
   }
+
+  /// What is whole multiples of `unit`, counted in it, and the rest.
+  std::pair<Sum, Sum> dividedBy(int64_t unit) const {
+    Sum quotient, rest;
+    for (auto [atom, coefficient] : terms) {
+      if (coefficient % unit == 0)
+        quotient.add(atom, coefficient / unit);
+      else
+        rest.add(atom, coefficient);
+    }
+    quotient.constant = llvm::divideFloorSigned(constant, unit);
+    rest.constant = constant - quotient.constant * unit;
+    return {quotient, rest};
+  }
 };
 
 void IndexSpace::flatten(AffineExpr expr, int64_t scale, Sum &sum) {
@@ -136,15 +150,7 @@ std::optional<IndexSpace::Parts> IndexSpace::partsOf(const Sum &sum, int64_t div
   for (int64_t unit : candidates) {
     if (unit <= 1)
       break;
-    Sum units, below;
-    for (auto [atom, coefficient] : sum.terms) {
-      if (coefficient % unit == 0)
-        units.add(atom, coefficient / unit);
-      else
-        below.add(atom, coefficient);
-    }
-    units.constant = llvm::divideFloorSigned(sum.constant, unit);
-    below.constant = sum.constant - units.constant * unit;
+    auto [units, below] = sum.dividedBy(unit);
     AffineExpr belowUnit = build(below, context);
     auto [low, high] = rangeOf(belowUnit);
     if (low >= 0 && high < unit)
@@ -153,38 +159,30 @@ std::optional<IndexSpace::Parts> IndexSpace::partsOf(const Sum &sum, int64_t div
   return std::nullopt;
 }
 
+/// `value` floordiv or mod `divisor`, where `value` is simplified.
+AffineExpr IndexSpace::divide(AffineExprKind kind, AffineExpr value, int64_t divisor) const {
+  bool divides = kind == AffineExprKind::FloorDiv;
+  Sum all;
+  flatten(value, 1, all);
+  auto [quotient, rest] = all.dividedBy(divisor);
+  AffineExpr base = build(quotient, context), remainder = build(rest, context);
+  auto [low, high] = rangeOf(remainder);
+  if (low >= 0 && high < divisor)
+    return divides ? base : remainder;
+  if (std::optional<Parts> parts = partsOf(rest, divisor)) {
+    AffineExpr ofUnits = divide(kind, parts->units, divisor / parts->unit);
+    return divides ? base + ofUnits : ofUnits * parts->unit + parts->below;
+  }
+  return divides ? base + remainder.floorDiv(divisor) : remainder % divisor;
+}
+
 AffineExpr IndexSpace::simplify(AffineExpr expr) const {
   if (auto binary = dyn_cast<AffineBinaryOpExpr>(expr)) {
-    AffineExpr lhs = simplify(binary.getLHS());
-    AffineExpr rhs = simplify(binary.getRHS());
-    bool divides = expr.getKind() == AffineExprKind::FloorDiv;
-    if (!divides && expr.getKind() != AffineExprKind::Mod) {
-      expr = getAffineBinaryOpExpr(expr.getKind(), lhs, rhs);
-    } else {
-      int64_t divisor = cast<AffineConstantExpr>(rhs).getValue();
-      Sum all, rest, quotient;
-      flatten(lhs, 1, all);
-      for (auto [atom, coefficient] : all.terms) {
-        if (coefficient % divisor == 0)
-          quotient.add(atom, coefficient / divisor);
-        else
-          rest.add(atom, coefficient);
-      }
-      quotient.constant = llvm::divideFloorSigned(all.constant, divisor);
-      rest.constant = all.constant - quotient.constant * divisor;
-      AffineExpr remainder = build(rest, context);
-      auto [low, high] = rangeOf(remainder);
-      if (low >= 0 && high < divisor)
-        return divides ? build(quotient, context) : remainder;
-      AffineExpr base = build(quotient, context);
-      if (std::optional<Parts> parts = partsOf(rest, divisor)) {
-        int64_t left = divisor / parts->unit;
-        expr = divides ? base + simplify(parts->units.floorDiv(left))
-                       : simplify(parts->units % left) * parts->unit + parts->below;
-      } else {
-        return divides ? base + remainder.floorDiv(divisor) : remainder % divisor;
-      }
-    }
+    AffineExpr lhs = simplify(binary.getLHS()), rhs = simplify(binary.getRHS());
+    AffineExprKind kind = expr.getKind();
+    bool divides = kind == AffineExprKind::FloorDiv || kind == AffineExprKind::Mod;
+    expr = divides ? divide(kind, lhs, cast<AffineConstantExpr>(rhs).getValue())
+                   : getAffineBinaryOpExpr(kind, lhs, rhs);
   }
   Sum sum;
   flatten(expr, 1, sum);

@@ -51,6 +51,7 @@ private:
   static void flatten(mlir::AffineExpr expr, int64_t scale, Sum &sum);
   static bool mergeQuotientWithRemainder(Sum &sum);
   static mlir::AffineExpr build(Sum &sum, mlir::MLIRContext *context);
+  mlir::AffineExpr divide(mlir::AffineExprKind kind, mlir::AffineExpr value, int64_t divisor) const;
   std::optional<Parts> partsOf(const Sum &sum, int64_t divisor) const;
 
   mlir::MLIRContext *context;
