@@ -149,8 +149,10 @@ Value VectorCode::expInRange(Value x) {
 }
 
 Value VectorCode::exp(Value x) {
-  // Beyond these bounds the results are infinity and zero, by the scaling below.
-  x = atLeast(atMost(x, 89.0f), -104.0f);
+  // Beyond these bounds the results are infinity and zero, by the scaling below. At the lower one,
+  // 254 ln 2, the scale itself is zero: so are the masked scores of a softmax, whose powers would
+  // else vanish in the last product, which takes a processor a hundred times as long as another.
+  x = atLeast(atMost(x, 89.0f), -176.055f);
   // 2^n may be no float where the result still is one; two factors always are, and only
   // the second product can round.
   auto [biased, r] = reduce(x, 2 * exponentBias);
