@@ -38,6 +38,9 @@ namespace weft {
 /// The layout of `type`, or null for row-major.
 LayoutAttr layoutOf(mlir::RankedTensorType type);
 
+/// Whether `layout`, which may be null, has blocks of a dim.
+bool isTiled(LayoutAttr layout);
+
 /// `type` with its elements laid out as `layout` says (null: row-major).
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutAttr layout);
 

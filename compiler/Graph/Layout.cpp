@@ -40,6 +40,8 @@ llvm::SmallVector<int64_t> LayoutAttr::getPhysicalShape(llvm::ArrayRef<int64_t> 
   return physical;
 }
 
+bool weft::isTiled(LayoutAttr layout) { return layout && layout.hasTile(); }
+
 LayoutAttr weft::layoutOf(RankedTensorType type) {
   return dyn_cast_or_null<LayoutAttr>(type.getEncoding());
 }

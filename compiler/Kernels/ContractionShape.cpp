@@ -120,18 +120,22 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   return shape;
 }
 
-/// c where `expr` has `dim` floordiv c or mod c in it, if that cuts the dim into whole parts.
-static std::optional<int64_t> divisorOf(unsigned dim, AffineExpr expr, const IndexSpace &space) {
+/// c where a position has `dim` floordiv c or mod c in it, if that cuts the dim into whole parts.
+static std::optional<int64_t> divisorOf(unsigned dim, ArrayRef<AffineExpr> positions,
+                                        const IndexSpace &space) {
   std::optional<int64_t> found;
-  expr.walk([&](AffineExpr part) {
+  auto visit = [&](AffineExpr part) {
     if (part.getKind() != AffineExprKind::FloorDiv && part.getKind() != AffineExprKind::Mod)
       return;
     auto division = cast<AffineBinaryOpExpr>(part);
     auto divisor = dyn_cast<AffineConstantExpr>(division.getRHS());
-    if (divisor && division.getLHS() == getAffineDimExpr(dim, expr.getContext()) &&
+    if (divisor && division.getLHS() == getAffineDimExpr(dim, part.getContext()) &&
         space.extent(dim) % divisor.getValue() == 0)
       found = divisor.getValue();
-  });
+  };
+  for (AffineExpr position : positions)
+    if (!found)
+      position.walk(visit);
   return found;
 }
 
@@ -139,10 +143,8 @@ void ContractionShape::split(SmallVectorImpl<Loop> &loops, IndexSpace &space) {
   // Parts are looked at in their turn: operands may divide one loop in several ways.
   for (size_t i = 0; i < loops.size();) {
     auto [dim, reduces] = loops[i];
-    std::optional<int64_t> size;
-    for (AffineExpr position : {lhs.position, rhs.position, resultPosition})
-      if (!size)
-        size = divisorOf(dim, position, space);
+    std::optional<int64_t> size =
+        divisorOf(dim, {lhs.position, rhs.position, resultPosition}, space);
     if (!size) {
       ++i;
       continue;

@@ -67,7 +67,7 @@ private:
 
   void split(llvm::SmallVectorImpl<Loop> &loops, IndexSpace &space);
   void merge(llvm::SmallVectorImpl<Loop> &loops, IndexSpace &space);
-  /// `to` in place of `dim`, everywhere.
+  /// Expressions in place of dims, everywhere.
   void replace(llvm::ArrayRef<std::pair<unsigned, mlir::AffineExpr>> to, IndexSpace &space);
   /// One new dim of the space that counts through both dims, wherever these stand.
   mlir::AffineExpr join(unsigned outer, unsigned inner, IndexSpace &space);

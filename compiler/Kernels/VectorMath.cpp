@@ -52,8 +52,8 @@ public:
   Value log1p(Value x);
   Value tanh(Value x);
   Value erf(Value x);
-  /// The sine of x + `quarters` * pi / 2, from the library where `inLibrary` makes it.
-  Value sine(Value x, int32_t quarters, llvm::function_ref<Value(OpBuilder &)> inLibrary);
+  /// The sine of x + `quarters` * pi / 2, which is what `function` of the library computes.
+  Value sine(Value x, int32_t quarters, Operation *function);
 
 private:
   /// exp(x) = 2^n * exp(r), |r| <= ln(2) / 2.
@@ -280,8 +280,7 @@ Value VectorCode::sineOfShort(Value x, int32_t quarters) {
   return fromBits(arith::XOrIOp::create(b, bitsOf(select(isOdd, cosine, sine)), sign));
 }
 
-Value VectorCode::sine(Value x, int32_t quarters,
-                       llvm::function_ref<Value(OpBuilder &)> inLibrary) {
+Value VectorCode::sine(Value x, int32_t quarters, Operation *function) {
   // Infinities and NaN are not short either.
   Value isShort = less(absolute(x), constant(longestAngle));
   Value all = vector::ReductionOp::create(b, vector::CombiningKind::AND, isShort);
@@ -293,7 +292,7 @@ Value VectorCode::sine(Value x, int32_t quarters,
     value = select(equal(x, constant(0.0f)), x, value);
   scf::YieldOp::create(b, value);
   b.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(b, inLibrary(b));
+  scf::YieldOp::create(b, b.clone(*function)->getResult(0));
   return branch.getResult(0);
 }
 
@@ -310,10 +309,8 @@ static Value expand(Operation *op) {
       .Case([&](math::Log1pOp log1p) { return code.log1p(log1p.getOperand()); })
       .Case([&](math::TanhOp tanh) { return code.tanh(tanh.getOperand()); })
       .Case([&](math::ErfOp erf) { return code.erf(erf.getOperand()); })
-      .Case<math::SinOp, math::CosOp>([&](auto function) {
-        return code.sine(function.getOperand(), isa<math::CosOp>(op),
-                         [&](OpBuilder &builder) { return builder.clone(*op)->getResult(0); });
-      })
+      .Case([&](math::SinOp sin) { return code.sine(sin.getOperand(), /*quarters=*/0, sin); })
+      .Case([&](math::CosOp cos) { return code.sine(cos.getOperand(), /*quarters=*/1, cos); })
       .Default(Value());
 }
 

@@ -21,7 +21,6 @@ using namespace mlir;
 using namespace weft;
 
 static LayoutAttr layoutOf(Value value) { return weft::layoutOf(tensorType(value)); }
-static bool isTiled(LayoutAttr layout) { return layout && layout.hasTile(); }
 
 static void setLayout(Value value, LayoutAttr layout) {
   value.setType(withLayout(tensorType(value), layout));

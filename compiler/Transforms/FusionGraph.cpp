@@ -112,11 +112,8 @@ void FusionGraph::materializeViewsOfComposite(Operation *op) {
 }
 
 bool weft::movesElements(RelayoutOp relayout) {
-  return llvm::none_of(ArrayRef{relayout.getOperand().getType(), relayout.getType()},
-                       [](RankedTensorType type) {
-                         LayoutAttr layout = layoutOf(type);
-                         return layout && layout.hasTile();
-                       });
+  return !isTiled(layoutOf(relayout.getOperand().getType())) &&
+         !isTiled(layoutOf(relayout.getType()));
 }
 
 /// Whether what follows from `relayout`, loop by loop, is stored in the order that this changes.

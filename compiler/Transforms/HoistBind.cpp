@@ -16,8 +16,7 @@ using namespace weft;
 /// Whether the consumers of `relayout` read its elements often: tiles, and the weights of
 /// convolutions. Others are index arithmetic in the kernel that reads them.
 static bool isPacking(RelayoutOp relayout) {
-  LayoutAttr layout = layoutOf(relayout.getType());
-  return (layout && layout.hasTile()) ||
+  return isTiled(layoutOf(relayout.getType())) ||
          llvm::any_of(relayout->getUsers(), [](Operation *user) { return isa<ConvOp>(user); });
 }
 

@@ -7,7 +7,7 @@ using namespace weft;
 
 std::optional<int64_t> weft::innermostInMemory(RankedTensorType type) {
   LayoutAttr layout = layoutOf(type);
-  if (layout && layout.hasTile())
+  if (isTiled(layout))
     return layout.getTileDim();
   for (int64_t place = type.getRank() - 1; place >= 0; --place) {
     int64_t dim = layout ? layout.getOrder()[place] : place;

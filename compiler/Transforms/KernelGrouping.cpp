@@ -3,7 +3,8 @@
 // contractions first, so that an addition of two branches ends as the epilogue of the
 // matmul, then whatever was computed last. Reductions of one tensor that no data flow
 // joins follow. A merge is refused when it makes a cycle, when the ops have no common
-// domain (KernelDomain), or when the emitter of the anchor could not place the ops.
+// domain (KernelDomain), when the emitter of the anchor could not place the ops, or when
+// reductions would read single elements again and again, or turn what they read.
 #include "compiler/Transforms/KernelGrouping.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
@@ -213,7 +214,7 @@ static bool isBorder(Operation *op, const KernelBody &body, const IterationStruc
     return false;
   LayoutAttr layout = layoutOf(pad.getType());
   return matchPattern(pad.getValue(), m_Constant()) &&
-         layout == layoutOf(pad.getOperand().getType()) && !(layout && layout.hasTile()) &&
+         layout == layoutOf(pad.getOperand().getType()) && !isTiled(layout) &&
          llvm::none_of(op->getUsers(),
                        [&](Operation *user) { return llvm::is_contained(body.ops, user); });
 }

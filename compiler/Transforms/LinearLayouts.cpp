@@ -81,5 +81,5 @@ bool LinearLayouts::dotProductsCostLess(RankedTensorType type) const {
 
 bool weft::isInTokenBlocks(RankedTensorType type) {
   LayoutAttr layout = layoutOf(type);
-  return layout && layout.hasTile() && layout.getTileDim() == type.getRank() - 2;
+  return isTiled(layout) && layout.getTileDim() == type.getRank() - 2;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python/bindings/TorchAbi.h"
 
-#include <dlfcn.h>
+#include "runtime/Symbols.h"
 
 #include <stdexcept>
 #include <string>
@@ -15,16 +15,11 @@ static constexpr const char *dtypeNames[WEFT_BOOL + 1] = {
     "aoti_torch_dtype_int16",   "aoti_torch_dtype_int8",    "aoti_torch_dtype_uint8",
     "aoti_torch_dtype_bool"};
 
-template <typename Function> static bool find(void *library, const char *name, Function *&out) {
-  out = reinterpret_cast<Function *>(dlsym(library, name));
-  return out != nullptr;
-}
-
 /// THPVariable_Wrap(const at::TensorBase &): a handle of the C interface is an at::Tensor's
 /// address.
 static void findToPython(PyObject *(*&out)(TorchAbi::Tensor)) {
   void *library = dlopen("libtorch_python.so", RTLD_NOLOAD | RTLD_NOW);
-  if (!library || !find(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE", out))
+  if (!library || !rt::findSymbol(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE", out))
     out = nullptr;
 }
 
@@ -34,27 +29,28 @@ bool TorchAbi::load(void *library) {
   findToPython(toPython);
   for (size_t i = 0; i < std::size(dtypeNames); ++i) {
     int32_t (*number)();
-    if (!find(library, dtypeNames[i], number))
+    if (!rt::findSymbol(library, dtypeNames[i], number))
       return false;
     dtypes[i] = number();
   }
-  return find(library, "torch_call_dispatcher", callDispatcher) &&
-         find(library, "aoti_torch_abi_version", version) &&
-         find(library, "torch_exception_get_what_without_backtrace", lastError) &&
-         find(library, "aoti_torch_create_tensor_from_blob", tensorFromBlob) &&
-         find(library, "aoti_torch_empty_strided", emptyStrided) &&
-         find(library, "aoti_torch_delete_tensor_object", deleteTensor) &&
-         find(library, "aoti_torch_get_dim", rank) &&
-         find(library, "aoti_torch_get_sizes", sizes) && find(library, "aoti_torch_copy_", copy) &&
-         find(library, "torch_new_stable_ivalue", newValue) &&
-         find(library, "torch_new_string_handle", newString) &&
-         find(library, "torch_new_list_reserve_size", newList) &&
-         find(library, "torch_list_push_back", pushBack) &&
-         find(library, "torch_list_size", listSize) &&
-         find(library, "torch_list_get_item", listItem) &&
-         find(library, "torch_delete_list", deleteList) &&
-         find(library, "aoti_torch_grad_mode_is_enabled", gradEnabled) &&
-         find(library, "aoti_torch_grad_mode_set_enabled", setGradEnabled);
+  return rt::findSymbol(library, "torch_call_dispatcher", callDispatcher) &&
+         rt::findSymbol(library, "aoti_torch_abi_version", version) &&
+         rt::findSymbol(library, "torch_exception_get_what_without_backtrace", lastError) &&
+         rt::findSymbol(library, "aoti_torch_create_tensor_from_blob", tensorFromBlob) &&
+         rt::findSymbol(library, "aoti_torch_empty_strided", emptyStrided) &&
+         rt::findSymbol(library, "aoti_torch_delete_tensor_object", deleteTensor) &&
+         rt::findSymbol(library, "aoti_torch_get_dim", rank) &&
+         rt::findSymbol(library, "aoti_torch_get_sizes", sizes) &&
+         rt::findSymbol(library, "aoti_torch_copy_", copy) &&
+         rt::findSymbol(library, "torch_new_stable_ivalue", newValue) &&
+         rt::findSymbol(library, "torch_new_string_handle", newString) &&
+         rt::findSymbol(library, "torch_new_list_reserve_size", newList) &&
+         rt::findSymbol(library, "torch_list_push_back", pushBack) &&
+         rt::findSymbol(library, "torch_list_size", listSize) &&
+         rt::findSymbol(library, "torch_list_get_item", listItem) &&
+         rt::findSymbol(library, "torch_delete_list", deleteList) &&
+         rt::findSymbol(library, "aoti_torch_grad_mode_is_enabled", gradEnabled) &&
+         rt::findSymbol(library, "aoti_torch_grad_mode_set_enabled", setGradEnabled);
 }
 
 const TorchAbi *TorchAbi::get() {
@@ -69,7 +65,7 @@ const TorchAbi *TorchAbi::get() {
 int32_t TorchAbi::constant(const char *name) {
   int32_t (*number)();
   void *library = libtorch();
-  if (!library || !find(library, name, number))
+  if (!library || !rt::findSymbol(library, name, number))
     throw std::runtime_error(std::string("expected libtorch to export ") + name);
   return number();
 }

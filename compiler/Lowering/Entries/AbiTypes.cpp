@@ -84,7 +84,7 @@ abi::TensorInfo abi::describe(RankedTensorType type) {
   TensorInfo info;
   std::tie(info.dtype, info.dtypeName) = dtypeOf(type.getElementType());
   LayoutAttr layout = layoutOf(type);
-  bool tiled = layout && layout.hasTile();
+  bool tiled = isTiled(layout);
   info.shape = llvm::to_vector((tiled ? physicalType(type) : type).getShape());
   info.strides.resize(info.shape.size());
   SmallVector<int64_t> order = layout && !tiled

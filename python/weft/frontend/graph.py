@@ -61,6 +61,12 @@ class Input:
     value: Value
 
 
+@dataclass(eq=False)
+class Output:
+    order: tuple[int, ...]
+    value: Value
+
+
 def enum(kind: str, case: str) -> dict[str, str]:
     """An enum attribute of the dialect, such as `#weft.reduce_kind<sum>`."""
     return {"mlir": f"#weft.{kind}<{case}>"}
@@ -75,8 +81,7 @@ def segments(*sizes: int) -> dict[str, str]:
 class Graph:
     inputs: list[Input] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
-    outputs: list[Value] = field(default_factory=list)
-    output_orders: list[Sequence[int]] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
     location: Location | None = None
     _input_names: set[str] = field(default_factory=set, init=False)
 
@@ -91,8 +96,7 @@ class Graph:
     def add_output(self, value: Value, order: Sequence[int] | None = None) -> int:
         """Appends an output whose dims lie in memory as `order` says, from outermost to innermost
         (row-major without it), and returns its position."""
-        self.outputs.append(value)
-        self.output_orders.append(list(order or range(len(value.shape))))
+        self.outputs.append(Output(tuple(order or range(value.rank)), value))
         return len(self.outputs) - 1
 
     def emit(
@@ -109,7 +113,7 @@ class Graph:
 
     def prune(self) -> None:
         """Drops nodes and inputs that neither an output nor an effect needs."""
-        live = {id(value) for value in self.outputs}
+        live = {id(output.value) for output in self.outputs}
         kept = []
         for node in reversed(self.nodes):
             if node.op not in EFFECTS and not any(id(value) in live for value in node.results):
@@ -152,8 +156,8 @@ class Graph:
             ],
             "nodes": nodes,
             "outputs": [
-                {"value": numbers[id(value)], "order": order}
-                for value, order in zip(self.outputs, self.output_orders, strict=True)
+                {"value": numbers[id(output.value)], "order": list(output.order)}
+                for output in self.outputs
             ],
         }
         at = [lines.setdefault(n.location, len(lines)) if n.location else None for n in self.nodes]

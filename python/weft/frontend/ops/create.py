@@ -59,11 +59,11 @@ def arange_start(site: Site, start, end, step=1, **_):
 
 def _arange(site: Site, start, step) -> Value:
     b = site.builder
-    if not is_float(site.dtype) and float(start).is_integer() and float(step).is_integer():
+    if not is_float(site.dtype):
+        if not (float(start).is_integer() and float(step).is_integer()):
+            raise Decline("arange of integers with a fractional step")
         start, step = int(start), int(step)
     whole = isinstance(start, int) and isinstance(step, int)
-    if not whole and not is_float(site.dtype):
-        raise Decline("arange of integers with a fractional step")
     # torch computes start + i * step in the accumulation type: int64 or double.
     dtype = torch.int64 if whole else torch.float64
     numbers = b.iota(torch.int64, site.shape, 0)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Functions of libraries that the process has loaded.
+#ifndef WEFT_RUNTIME_SYMBOLS_H
+#define WEFT_RUNTIME_SYMBOLS_H
+
+#include <dlfcn.h>
+
+namespace weft::rt {
+
+/// `function` becomes what `library`, of dlopen, or what that is linked with exports as `name`;
+/// false where there is no such function.
+template <typename Function> bool findSymbol(void *library, const char *name, Function *&function) {
+  function = reinterpret_cast<Function *>(dlsym(library, name));
+  return function != nullptr;
+}
+
+} // namespace weft::rt
+
+#endif
