@@ -42,6 +42,19 @@ SmallVector<int64_t> Factor::free() const {
   return dims;
 }
 
+/// Where elements that a reshape keeps in order come from: it is read as it lies there, and their
+/// places need no division.
+static Value behindReshapes(Value value) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
+    Value operand = reshape.getOperand();
+    if (!operand.getDefiningOp() || layoutOf(reshape.getOperand().getType()) ||
+        layoutOf(reshape.getType()))
+      break;
+    value = operand;
+  }
+  return value;
+}
+
 SmallVector<Value> weft::operandsToStore(DotGeneralOp dot) {
   Factor lhs(dot.getLhs(), dot.getLhsBatch(), dot.getLhsContract());
   Factor rhs(dot.getRhs(), dot.getRhsBatch(), dot.getRhsContract());
@@ -67,11 +80,11 @@ SmallVector<Value> weft::operandsToStore(DotGeneralOp dot) {
 
   auto lastOf = [](const Factor &factor) { return InnermostDim{factor.type().getRank() - 1}; };
   if (vectors.isView() && lastOf(vectors).dim == lane)
-    return {vectors.value};
+    return {behindReshapes(vectors.value)};
   SmallVector<Value> values;
   if (sameSum(lastOf(lhs), lastOf(rhs)))
     for (const Factor *factor : {&lhs, &rhs})
       if (*factor->innermost != lastOf(*factor) && factor->isView())
-        values.push_back(factor->value);
+        values.push_back(behindReshapes(factor->value));
   return values;
 }

@@ -9,7 +9,7 @@ namespace weft {
 
 /// The operands of `dot` that are to be stored as it sees them, since where they lie neither
 /// register tiles nor dot products find vectors: one operand along the innermost dim of the
-/// result, or both along one contracted dim.
+/// result, or both along one contracted dim. Of what only has another shape, what lies behind.
 llvm::SmallVector<mlir::Value> operandsToStore(DotGeneralOp dot);
 
 } // namespace weft

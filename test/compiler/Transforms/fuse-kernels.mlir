@@ -281,3 +281,20 @@ func.func @turned_norm(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> 
   %o = weft.relayout %e : tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<1x32x8x8xf32>
   return %o : tensor<1x32x8x8xf32>
 }
+
+// -----
+
+// A flattened image is turned as an image: its places in the row need no division.
+// CHECK-LABEL: func.func @flattened
+// CHECK-NEXT: %[[T:.*]] = call @[[MOVE:relayout_[0-9]+]](%arg0)
+// CHECK-NEXT: call @[[DOT:dot_general_[0-9]+]](%[[T]], %arg1)
+// CHECK: func.func private @[[MOVE]](
+// CHECK-NOT: weft.reshape
+// CHECK: func.func private @[[DOT]](
+// CHECK: weft.reshape
+func.func @flattened(%x: tensor<2x32x7x7xf32, #weft.layout<[0, 2, 3, 1]>>, %w: tensor<10x1568xf32>) -> tensor<2x10xf32> attributes {weft.entry} {
+  %r = weft.relayout %x : tensor<2x32x7x7xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<2x32x7x7xf32>
+  %v = weft.reshape %r : tensor<2x32x7x7xf32> -> tensor<2x1568xf32>
+  %y = weft.dot_general %v, %w batch [] x [] contract [1] x [1] : tensor<2x1568xf32>, tensor<10x1568xf32> -> tensor<2x10xf32>
+  return %y : tensor<2x10xf32>
+}
