@@ -21,6 +21,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.frontend import InputSource
+from weft.made import existing_objects, returns_objects, stand_in
 from weft.naming import input_namer
 from weft.references import References, find_references
 from weft.replica import Replica, replicate
@@ -55,8 +56,19 @@ class Tracing:
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state.
         """
+        try:
+            return self._trace(args, kwargs)
+        except _ReturnsObjects:
+            # To know which of them the call has made, we have to know what was there before.
+            return self._trace(args, kwargs, may_make_objects=True)
+
+    def _trace(
+        self, args: tuple, kwargs: dict[str, Any], *, may_make_objects: bool = False
+    ) -> Captured:
         references = self.references()
         root = _Root(replicate(self.target, references))
+        if may_make_objects:
+            root._observed.existing = existing_objects()
         for function in references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
@@ -71,7 +83,11 @@ class Tracing:
             # Tracing runs the user's code on tensors without values; whatever it raises,
             # the eager call will tell the user what is really wrong, if anything is.
             _refuse_effects(root)
+            if root._observed.returns_objects:
+                raise _ReturnsObjects from error
             raise Declined(f"torch.export: {_first_line(error)}", _user_line(error)) from error
+        finally:
+            root._observed.existing = None
         _refuse_effects(root)
         namer = input_namer(self.target, args, kwargs)
         return Captured(program, lambda name: operator.attrgetter(name)(root), namer)
@@ -113,6 +129,10 @@ def _is_like(leaf: Any, example: Any) -> bool:
     )
 
 
+class _ReturnsObjects(Exception):
+    """The call returns objects that no pytree describes, which it may have made."""
+
+
 class _Root(torch.nn.Module):
     """What is traced: the target with the modules and tensors that it reaches, since
     torch.export knows only tensors of submodules."""
@@ -125,7 +145,8 @@ class _Root(torch.nn.Module):
         object.__setattr__(self, "_replica", replica)
         object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
-        object.__setattr__(self, "_observed", types.SimpleNamespace(effects=False))
+        observed = types.SimpleNamespace(effects=False, returns_objects=False, existing=None)
+        object.__setattr__(self, "_observed", observed)
         for number, module in enumerate(references.modules):
             self._modules[f"m{number}"] = module
         for number, tensor in enumerate(references.tensors):
@@ -140,7 +161,12 @@ class _Root(torch.nn.Module):
             if self._state(originals) != before:
                 self._observed.effects = True
         register_dataclasses(result)
-        return result
+        if not returns_objects(result):
+            return result
+        if self._observed.existing is None:
+            self._observed.returns_objects = True
+            raise _ReturnsObjects
+        return stand_in(result, self._observed.existing)
 
     def _fakes(self) -> dict[int, torch.Tensor]:
         """The tensors that export has put in the place of others. A recurrent net keeps a

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A call's arguments as a pattern, and a program's outputs as a recipe.
+"""A call's arguments as a pattern.
 
-The tuples made here are what `weft._core.Specialization` reads; Pattern.h and Outputs.h
-define them.
+The tuples made here are what `weft._core.Specialization` reads; Pattern.h defines them.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from weft.frontend.dtypes import NAMES
 
 # Pattern.h
 _TENSOR, _VALUE, _TUPLE, _LIST, _DICT, _NODE = range(6)
-# Outputs.h
-_OUT_TUPLE, _OUT_LIST, _OUT_DICT, _OUT_NODE = range(4, 8)
 
 PLAIN = (
     type(None),
@@ -159,23 +156,3 @@ def register_dataclasses(value: Any) -> None:
     elif isinstance(value, dict):
         for entry in value.values():
             register_dataclasses(entry)
-
-
-def describe_outputs(spec: pytree.TreeSpec, leaves: list[tuple]) -> tuple:
-    """The recipe for a value of structure `spec`. leaves: one recipe per leaf, in order."""
-    remaining = iter(leaves)
-
-    def build(node: pytree.TreeSpec) -> tuple:
-        if node.is_leaf():
-            return next(remaining)
-        children = tuple(build(child) for child in node.children())
-        if node.type is tuple:
-            return (_OUT_TUPLE, children)
-        if node.type is list:
-            return (_OUT_LIST, children)
-        if node.type is dict:
-            return (_OUT_DICT, tuple(node.context), children)
-        unflatten = pytree.SUPPORTED_NODES[node.type].unflatten_fn
-        return (_OUT_NODE, unflatten, node.context, children)
-
-    return build(spec)

@@ -17,7 +17,8 @@ from weft.builds import Build, Options, build
 from weft.capture import Captured
 from weft.fallbacks import draws_random_numbers, torch_host
 from weft.frontend.dtypes import DTYPES
-from weft.signature import Signature, describe_outputs
+from weft.outputs import describe_outputs
+from weft.signature import Signature
 
 # Outputs.h
 _RESULT, _SLOT, _OBJECT, _VIEW = range(4)
