@@ -103,7 +103,7 @@ def _recipe(value: Any, tensors: list[torch.Tensor], seen: set[int]) -> tuple:
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return (_TENSOR, len(tensors) - 1)
-    if kind in PLAIN or isinstance(value, (type, enum.Enum)):
+    if kind in PLAIN or isinstance(value, (type, enum.Enum, torch.Size)):
         return (_VALUE, value)
     if kind is tuple:
         return (_TUPLE, None, tuple(_recipe(each, tensors, seen) for each in value))

@@ -21,7 +21,7 @@ import weft
 class Layer:
     def __init__(self, keys: torch.Tensor, name: str) -> None:
         self.keys = keys
-        self.dtype, self.device = keys.dtype, keys.device
+        self.dtype, self.device, self.shape = keys.dtype, keys.device, keys.shape
         self.names = {name: (keys, 1)}
 
 
@@ -74,6 +74,7 @@ def test_objects_are_made_anew() -> None:
         first, second = cache.layers
         assert type(first) is Layer and type(cache.layers) is list
         assert (first.dtype, first.device) == (torch.float32, torch.device("cpu"))
+        assert type(first.shape) is torch.Size and first.shape == (3, 8)
         # One tensor stays one, and the caller's stays the caller's.
         assert first.names["a"][0] is first.keys and first.names["a"][1] == 1
         assert second.keys is x and second.names["b"][0] is x
