@@ -26,7 +26,7 @@ from weft.naming import input_namer
 from weft.references import References, find_references
 from weft.replica import Replica, replicate
 from weft.signature import Declined, HasEffects, register_dataclasses
-from weft.state import snapshot
+from weft.state import Snapshot, snapshot
 
 
 @dataclass
@@ -158,7 +158,7 @@ class _Root(torch.nn.Module):
         try:
             result = self._replica.target(*args, **kwargs)
         finally:
-            if self._state(originals) != before:
+            if not before.bindings.hold() or self._state(originals).key != before.key:
                 self._observed.effects = True
         register_dataclasses(result)
         if not returns_objects(result):
@@ -173,11 +173,11 @@ class _Root(torch.nn.Module):
         list of its parameters, which it renews when it finds them replaced."""
         return {id(named[name]): tensor for named, name, tensor in self._tensors}
 
-    def _state(self, originals: dict[int, Any]) -> Any:
+    def _state(self, originals: dict[int, Any]) -> Snapshot:
         # The tracer must not see that reading the state switches gradients off and on: it
         # would cut the program in pieces, one for each tensor.
         with torch._C.DisableTorchFunction():
-            return snapshot(self._replica.references, originals).key
+            return snapshot(self._replica.references, originals)
 
 
 def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torch.Tensor]]:

@@ -175,20 +175,20 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=4096)
 def _global_paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
-    """Global names with the attributes read from them: `np.pi` is ("np", "pi").
+    """Global names with the attributes of them that are read or set: `np.pi` is ("np", "pi").
 
     Remembered, as disassembling is most of the time that a changed attribute costs a call.
     """
     paths: list[tuple[str, ...]] = []
     path: list[str] = []
     for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and path:
+        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR") and path:
             path.append(instruction.argval)
             continue
         if path:
             paths.append(tuple(path))
             path = []
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
             path = [instruction.argval]
     if path:
         paths.append(tuple(path))

@@ -20,6 +20,7 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from weft._core import Guards
+from weft.names import Bindings, same_items
 from weft.references import References, is_stable
 from weft.signature import PLAIN, Declined, Same, check_tensor
 
@@ -53,20 +54,18 @@ class Snapshot:
     guards: Guards = field(default_factory=Guards)
     reason: str | None = None
     gradients: list[torch.Tensor] = field(default_factory=list)
+    bindings: Bindings = field(default_factory=Bindings)
     _copies: list[tuple[Any, Any]] = field(default_factory=list)
 
     def restore(self) -> None:
-        """Gives every container and `__dict__` the items it had."""
+        """Gives every container and `__dict__` the items it had, every name its value."""
+        self.bindings.restore()
         for container, copy in self._copies:
             if isinstance(container, list):
                 container[:] = copy
-            elif not _same_items(container, copy):
+            elif not same_items(container, copy):
                 container.clear()
                 container.update(copy)
-
-
-def _same_items(one: dict, other: dict) -> bool:
-    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
 
 
 def snapshot(references: References, originals: dict[int, Any] | None = None) -> Snapshot:
@@ -99,10 +98,12 @@ class _Walk:
             self.tensor(tensor, "a tensor of the function's closure or globals")
         for cell in references.cells:
             self.result.guards.watch_cell(cell)
+            self.result.bindings.add_cell(cell)
         for function in references.functions:
             self.result.guards.watch_function(function)
         for namespace, name in references.names:
             self.result.guards.watch_name(namespace, name)
+            self.result.bindings.add_name(namespace, name)
         key.extend(self.value(value) for value in references.values)
         if references.reason is not None:
             self.result.reason = references.reason
@@ -206,6 +207,7 @@ class _Walk:
         for base in kind.__mro__:
             if not is_stable(base):
                 guards.watch_object(base)
+                self.result.bindings.add_class(base)
                 key += [(name, self.member(value)) for name, value in vars(base).items()]
         return tuple(key)
 

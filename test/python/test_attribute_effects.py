@@ -2,6 +2,7 @@
 """Calls that write attributes: those that settle run compiled from then on, others never do."""
 
 import copy
+import types
 
 import pytest
 import torch
@@ -159,3 +160,86 @@ def test_autocast_region(compiled_only):
     lines = {line for call in calls for _, line, _ in call["locs"]}
     assert {first + 3, first + 5, first + 6} <= lines
     assert all(file == __file__ for call in calls for file, _, _ in call["locs"])
+
+
+_count, _last = 0, None
+
+
+class _Counted:
+    made = 0
+
+
+library = types.ModuleType("library")
+
+
+def _count_globally(x):
+    global _count
+    _count += 1
+    return x + 1
+
+
+def _keep_globally(x):
+    global _last
+    _last = x
+    return x + 1
+
+
+def _count_in_class(x):
+    _Counted.made += 1
+    return x + _Counted.made
+
+
+def _set_in_module(x):
+    library.last = x
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "found", "expected"),
+    [
+        (_count_globally, lambda: _count, 4),
+        (_keep_globally, lambda: _last, None),
+        (_count_in_class, lambda: _Counted.made, 4),
+        (_set_in_module, lambda: library.last, None),
+    ],
+)
+def test_names_that_each_call_binds(function, found, expected):
+    compiled = weft.compile(function)
+    for _ in range(4):
+        x = torch.randn(3)
+        compiled(x)
+        if expected is None:
+            assert found() is x
+    if expected is not None:
+        assert found() == expected
+    assert programs(compiled) == 0
+
+
+def test_a_closure_that_counts():
+    count = 0
+
+    def function(x):
+        nonlocal count
+        count += 1
+        return x * count
+
+    compiled, x = weft.compile(function), torch.ones(2)
+    for number in range(1, 5):
+        assert torch.equal(compiled(x), x * number)
+    assert count == 4 and programs(compiled) == 0
+
+
+def test_a_name_bound_once():
+    """The first call binds it for all; from then on they run compiled."""
+    table = None
+
+    def function(x):
+        nonlocal table
+        if table is None:
+            table = torch.arange(3.0)
+        return x + table
+
+    compiled, x = weft.compile(function), torch.randn(3)
+    for _ in range(3):
+        assert torch.equal(compiled(x), x + torch.arange(3.0))
+    assert type(table) is torch.Tensor and programs(compiled) == 1
