@@ -7,7 +7,6 @@ a recipe by which every call makes an object like it.
 
 from __future__ import annotations
 
-import copyreg
 import enum
 import gc
 from dataclasses import dataclass
@@ -54,6 +53,8 @@ def returns_objects(result: Any) -> bool:
 def stand_in(result: Any, existing: list[Any]) -> Any:
     """`result` with a `Made` in the place of every object; as it is, where one was there before
     the call, cannot be made by filling its attributes, or is reached in two ways."""
+    if gc.get_freeze_count():  # what has been frozen is not among the existing
+        return result
     seen = {id(each) for each in existing}
     leaves, structure = pytree.tree_flatten(result)
     try:
@@ -107,7 +108,8 @@ def _recipe(value: Any, tensors: list[torch.Tensor], seen: set[int]) -> tuple:
         return (_VALUE, value)
     if kind is tuple:
         return (_TUPLE, None, tuple(_recipe(each, tensors, seen) for each in value))
-    if id(value) in seen:
+    # A dict of plain values is not tracked, and so not among the existing.
+    if id(value) in seen or not gc.is_tracked(value):
         raise _Unmakeable
     seen.add(id(value))
     if kind is list:
@@ -126,7 +128,13 @@ def _is_all_attributes(cls: type) -> bool:
     return (
         cls.__new__ is object.__new__
         and cls.__dictoffset__ != 0
-        and not copyreg._slotnames(cls)
+        and not any(_slots(base) for base in cls.__mro__)
         and not hasattr(cls, "__del__")
         and not issubclass(cls, torch.nn.Module)
     )
+
+
+def _slots(cls: type) -> set[str]:
+    """The attributes of a class that its objects' dicts do not hold."""
+    named = vars(cls).get("__slots__", ())
+    return {*([named] if isinstance(named, str) else named)} - {"__dict__", "__weakref__"}

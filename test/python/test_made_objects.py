@@ -43,6 +43,7 @@ class Net(nn.Module):
         self.linear = nn.Linear(8, 8)
         self.returned = returned
         self.existing = Layer(torch.ones(2), "existing")
+        self.table = {"plain": 1}
         self.calls = [0]
 
     def forward(self, x: torch.Tensor) -> Any:
@@ -151,6 +152,40 @@ def test_identity_of_what_was_there() -> None:
     with torch.no_grad():
         assert compiled(x)[1] is net.existing
         assert compiled(x)[1] is net.existing
+
+
+def test_identity_of_a_dict_in_an_object() -> None:
+    """The collector does not track it, as nothing in it can be part of a cycle."""
+
+    def returned(net: Net, x: torch.Tensor, y: torch.Tensor) -> Layer:
+        layer = Layer(y, "a")
+        layer.names = net.table
+        return layer
+
+    net, x = Net(returned).eval(), torch.randn(3, 8)
+    compiled = weft.compile(net)
+    with torch.no_grad():
+        for _ in range(2):
+            assert compiled(x).names is net.table
+
+
+_frozen = Layer(torch.ones(2), "frozen")
+
+
+def test_identity_of_what_is_frozen() -> None:
+    compiled, x = weft.compile(lambda x: (x + 1, _frozen)), torch.randn(3)
+    gc.freeze()
+    try:
+        for _ in range(2):
+            assert compiled(x)[1] is _frozen
+    finally:
+        gc.unfreeze()
+
+
+def test_classes_stay_as_they_are() -> None:
+    before = dict(vars(Layer))
+    _run(lambda _, x, y: Layer(y, "a"))
+    assert dict(vars(Layer)) == before
 
 
 def test_an_object_that_is_kept_is_an_effect() -> None:
