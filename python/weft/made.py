@@ -32,10 +32,6 @@ pytree.register_pytree_node(
     Made,
     lambda made: (made.tensors, made.recipe),
     lambda tensors, recipe: Made(list(tensors), recipe),
-    flatten_with_keys_fn=lambda made: (
-        [(pytree.SequenceKey(i), tensor) for i, tensor in enumerate(made.tensors)],
-        made.recipe,
-    ),
 )
 
 

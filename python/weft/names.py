@@ -28,27 +28,22 @@ class Bindings:
         self.classes.append((kind, dict(vars(kind))))
 
     def hold(self) -> bool:
-        """Whether all of them are bound to what they were."""
-        return (
-            all(_contents(cell) is value for cell, value in self.cells)
-            and all(space.get(name, _MISSING) is value for space, name, value in self.names)
-            and all(same_items(dict(vars(kind)), members) for kind, members in self.classes)
+        """Whether cells and names are bound to what they were; classes have a key of their own."""
+        return all(_contents(cell) is value for cell, value in self.cells) and all(
+            space.get(name, _MISSING) is value for space, name, value in self.names
         )
 
     def restore(self) -> None:
-        if self.hold():
-            return
         for cell, value in self.cells:
-            if _contents(cell) is value:
-                continue
             if value is _MISSING:
                 del cell.cell_contents
             else:
                 cell.cell_contents = value
+        # What is bound as it was stays untouched: dicts and classes count their changes.
         for namespace, name, value in self.names:
             if value is _MISSING:
                 namespace.pop(name, None)
-            else:
+            elif namespace.get(name, _MISSING) is not value:
                 namespace[name] = value
         for kind, members in self.classes:
             for name in vars(kind).keys() - members.keys():

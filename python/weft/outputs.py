@@ -11,7 +11,7 @@ import torch.utils._pytree as pytree
 from weft.made import Made, make
 
 # Outputs.h
-_TUPLE, _LIST, _DICT, _NODE = range(4, 8)
+RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, _NODE = range(8)
 
 
 def describe_outputs(spec: pytree.TreeSpec, leaves: list[tuple]) -> tuple:

@@ -17,11 +17,8 @@ from weft.builds import Build, Options, build
 from weft.capture import Captured
 from weft.fallbacks import draws_random_numbers, torch_host
 from weft.frontend.dtypes import DTYPES
-from weft.outputs import describe_outputs
+from weft.outputs import OBJECT, RESULT, SLOT, VIEW, describe_outputs
 from weft.signature import Signature
-
-# Outputs.h
-_RESULT, _SLOT, _OBJECT, _VIEW = range(4)
 
 
 @dataclass
@@ -129,9 +126,9 @@ class _Wiring:
 
     def leaf(self, target: frontend.OutputTarget) -> tuple:
         if target.kind == "constant":
-            return (_OBJECT, target.value)
+            return (OBJECT, target.value)
         if target.view is None:
-            return (_RESULT, target.result)
+            return (RESULT, target.result)
         return self.view(target.view)
 
     def view(self, view: frontend.ViewOf) -> tuple:
@@ -141,12 +138,12 @@ class _Wiring:
         else:
             source = self.source(view.base)
             is_slot = isinstance(source, int)
-            base = (_SLOT, source) if is_slot else (_OBJECT, source)
+            base = (SLOT, source) if is_slot else (OBJECT, source)
             tensor = self.signature.examples[source] if is_slot else source
             dtype = view.dtype if tensor.dtype != view.dtype else None
         if view.identity:
             return base
-        return (_VIEW, base, view.sizes, view.strides, view.offset, dtype)
+        return (VIEW, base, view.sizes, view.strides, view.offset, dtype)
 
 
 def _eager_strides(

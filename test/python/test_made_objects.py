@@ -17,6 +17,8 @@ from torch import nn
 
 import weft
 
+pytestmark = pytest.mark.usefixtures("no_grad")
+
 
 class Layer:
     def __init__(self, keys: torch.Tensor, name: str) -> None:
@@ -44,7 +46,6 @@ class Net(nn.Module):
         self.returned = returned
         self.existing = Layer(torch.ones(2), "existing")
         self.table = {"plain": 1}
-        self.calls = [0]
 
     def forward(self, x: torch.Tensor) -> Any:
         return self.returned(self, x, self.linear(x))
@@ -54,10 +55,9 @@ def _run(returned: Callable[[Net, torch.Tensor, torch.Tensor], Any]) -> tuple[An
     """What eager mode and a second compiled call return, and how many programs there are."""
     net, x = Net(returned).eval(), torch.randn(3, 8)
     compiled = weft.compile(net)
-    with torch.no_grad():
-        expected = net(x)
-        compiled(x)
-        return expected, compiled(x), programs(compiled)
+    expected = net(x)
+    compiled(x)
+    return expected, compiled(x), programs(compiled)
 
 
 def test_objects_are_made_anew() -> None:
@@ -65,8 +65,7 @@ def test_objects_are_made_anew() -> None:
     compiled = weft.compile(net.eval())
     for seed in range(2):
         x = torch.randn(3, 8, generator=torch.Generator().manual_seed(seed))
-        with torch.no_grad():
-            expected, (_, made) = net(x)[1]["cache"], compiled(x)
+        expected, (_, made) = net(x)[1]["cache"], compiled(x)
         cache = made["cache"]
         assert type(cache) is Cache and cache.kind == "of the class"
         assert list(vars(cache)) == list(vars(expected))
@@ -80,8 +79,7 @@ def test_objects_are_made_anew() -> None:
         assert first.names["a"][0] is first.keys and first.names["a"][1] == 1
         assert second.keys is x and second.names["b"][0] is x
         cache.layers.append(first)
-    with torch.no_grad():
-        assert len(compiled(x)[1]["cache"].layers) == 2
+    assert len(compiled(x)[1]["cache"].layers) == 2
     assert programs(compiled) == 1
 
 
@@ -149,9 +147,8 @@ def test_what_attributes_do_not_make_is_left_to_pytorch(returned: Callable) -> N
 def test_identity_of_what_was_there() -> None:
     net, x = Net(lambda net, x, y: (y, net.existing)).eval(), torch.randn(3, 8)
     compiled = weft.compile(net)
-    with torch.no_grad():
-        assert compiled(x)[1] is net.existing
-        assert compiled(x)[1] is net.existing
+    assert compiled(x)[1] is net.existing
+    assert compiled(x)[1] is net.existing
 
 
 def test_identity_of_a_dict_in_an_object() -> None:
@@ -164,9 +161,8 @@ def test_identity_of_a_dict_in_an_object() -> None:
 
     net, x = Net(returned).eval(), torch.randn(3, 8)
     compiled = weft.compile(net)
-    with torch.no_grad():
-        for _ in range(2):
-            assert compiled(x).names is net.table
+    for _ in range(2):
+        assert compiled(x).names is net.table
 
 
 _frozen = Layer(torch.ones(2), "frozen")
@@ -195,9 +191,8 @@ def test_an_object_that_is_kept_is_an_effect() -> None:
 
     net, x = Net(keep).eval(), torch.randn(3, 8)
     compiled = weft.compile(net)
-    with torch.no_grad():
-        for _ in range(3):
-            assert compiled(x) is net.existing
+    for _ in range(3):
+        assert compiled(x) is net.existing
     assert programs(compiled) == 0
 
 
@@ -206,8 +201,7 @@ def test_tracing_keeps_nothing_alive() -> None:
     stranger = Layer(x, "stranger")
     watch = weakref.ref(stranger)
     compiled = weft.compile(net)
-    with torch.no_grad():
-        compiled(x)
+    compiled(x)
     del stranger
     gc.collect()
     assert watch() is None and programs(compiled) == 1
@@ -224,15 +218,14 @@ def test_a_cache_of_keys_and_values(name: str) -> None:
     config = getattr(transformers, f"{name}Config")(vocab_size=64, pad_token_id=0, **sizes)
     model = getattr(transformers, f"{name}Model")(config).eval()
     compiled, ids = weft.compile(model), torch.randint(64, (1, 9))
-    with torch.no_grad():
-        expected, found = model(ids), compiled(ids)
-        assert type(found.past_key_values) is type(expected.past_key_values)
-        following = torch.randint(64, (1, 1))
-        steps = [
-            model(following, past_key_values=output.past_key_values).last_hidden_state
-            for output in (expected, found)
-        ]
-        assert compiled(ids).past_key_values.get_seq_length() == 9
+    expected, found = model(ids), compiled(ids)
+    assert type(found.past_key_values) is type(expected.past_key_values)
+    following = torch.randint(64, (1, 1))
+    steps = [
+        model(following, past_key_values=output.past_key_values).last_hidden_state
+        for output in (expected, found)
+    ]
+    assert compiled(ids).past_key_values.get_seq_length() == 9
     torch.testing.assert_close(found.last_hidden_state, expected.last_hidden_state)
     torch.testing.assert_close(*steps)
     assert programs(compiled) == 1
