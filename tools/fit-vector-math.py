@@ -166,6 +166,17 @@ FITS = [
         identity,
     ),
     Fit(
+        "bellSlope",
+        "1 - erf(x) = 2^(x p(x))",
+        8,
+        0.0,
+        3.95,
+        lambda x: mpmath.log(mpmath.erfc(x), 2) / x,
+        # d 2^q = 2^q ln(2) dq; relative to 1 - erf(0)
+        lambda x: x * mpmath.erfc(x) * mpmath.log(2),
+        identity,
+    ),
+    Fit(
         "sinTail",
         "sin(x) = x + x^3 p(x^2)",
         3,

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <limits>
@@ -52,6 +53,7 @@ public:
   Value log1p(Value x);
   Value tanh(Value x);
   Value erf(Value x);
+  Value onePlusErf(Value x);
   /// The sine of x + `quarters` * pi / 2, which is what `function` of the library computes.
   Value sine(Value x, int32_t quarters, Operation *function);
 
@@ -64,6 +66,8 @@ private:
   Reduced reduce(Value x, int32_t bias);
   Value expOfReduced(Value r);
   Value sineOfShort(Value x, int32_t quarters);
+  /// 2^(n + r), |r| <= 1/2, where the low bits of `biased` are n + bias.
+  Value exp2OfReduced(Reduced reduced);
   /// exp where neither its value nor 2^n leaves the normal floats.
   Value expInRange(Value x);
   /// log(2^exponent * (1 + f)), sqrt(1/2) <= 1 + f < sqrt(2).
@@ -167,8 +171,13 @@ Value VectorCode::powerOfTwo(Value x) {
   Value shift = constant(integerShift + exponentBias);
   Value shifted = add(x, shift);
   Value r = sub(x, sub(shifted, shift)); // exact
+  return exp2OfReduced({bitsOf(shifted), r});
+}
+
+Value VectorCode::exp2OfReduced(Reduced reduced) {
+  auto [biased, r] = reduced;
   Value power = fma(polynomial(vector_math::exp2Tail, r), r, constant(1.0f));
-  return mul(power, scaleOf(bitsOf(shifted)));
+  return mul(power, scaleOf(biased));
 }
 
 Value VectorCode::expm1(Value x) {
@@ -255,6 +264,18 @@ Value VectorCode::erf(Value x) {
   return withSignOf(select(isNear, near, far), x);
 }
 
+Value VectorCode::onePlusErf(Value x) {
+  // 1 - erf(|x|) = 2^(|x| p(|x|)): nearer to zero than half an ULP of one from 3.92 on, and
+  // zero, as the scale is, at the bound.
+  Value magnitude = atMost(absolute(x), vector_math::bellVanishes);
+  Value slope = polynomial(vector_math::bellSlope, magnitude);
+  Value shift = constant(integerShift + exponentBias);
+  Value shifted = fma(slope, magnitude, shift);
+  Value r = fma(slope, magnitude, sub(shift, shifted));
+  Value rest = exp2OfReduced({bitsOf(shifted), r});
+  return select(less(x, constant(0.0f)), rest, sub(constant(2.0f), rest));
+}
+
 Value VectorCode::sineOfShort(Value x, int32_t quarters) {
   Value shift = constant(integerShift);
   Value shifted = fma(x, constant(twoOverPi), shift);
@@ -296,6 +317,20 @@ Value VectorCode::sine(Value x, int32_t quarters, Operation *function) {
   return branch.getResult(0);
 }
 
+static bool isOne(Value value) {
+  if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
+    value = broadcast.getSource();
+  return matchPattern(value, m_OneFloat());
+}
+
+/// y, if `sum` is 1 + erf(y): the factor of an exact gelu, which is cheaper than erf alone.
+static Value argumentOfOnePlusErf(arith::AddFOp sum) {
+  for (auto [one, other] : {std::pair(sum.getLhs(), sum.getRhs()), {sum.getRhs(), sum.getLhs()}})
+    if (auto erf = other.getDefiningOp<math::ErfOp>(); erf && isOne(one))
+      return erf.getOperand();
+  return {};
+}
+
 /// The value of `op` in vector arithmetic, or null when it is not one of ours.
 static Value expand(Operation *op) {
   auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
@@ -309,6 +344,10 @@ static Value expand(Operation *op) {
       .Case([&](math::Log1pOp log1p) { return code.log1p(log1p.getOperand()); })
       .Case([&](math::TanhOp tanh) { return code.tanh(tanh.getOperand()); })
       .Case([&](math::ErfOp erf) { return code.erf(erf.getOperand()); })
+      .Case([&](arith::AddFOp sum) {
+        Value argument = argumentOfOnePlusErf(sum);
+        return argument ? code.onePlusErf(argument) : Value();
+      })
       .Case([&](math::SinOp sin) { return code.sine(sin.getOperand(), /*quarters=*/0, sin); })
       .Case([&](math::CosOp cos) { return code.sine(cos.getOperand(), /*quarters=*/1, cos); })
       .Default(Value());
@@ -317,11 +356,15 @@ static Value expand(Operation *op) {
 void weft::expandVectorMath(func::FuncOp kernel) {
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });
-  for (Operation *op : ops)
-    if (Value expanded = expand(op)) {
+  // Backwards: a sum is met ahead of the erf that it may make needless.
+  for (Operation *op : llvm::reverse(ops)) {
+    if (isOpTriviallyDead(op)) {
+      op->erase();
+    } else if (Value expanded = expand(op)) {
       op->getResult(0).replaceAllUsesWith(expanded);
       op->erase();
     }
+  }
 }
 
 Value weft::emitPowerOfTwo(OpBuilder &builder, Location loc, Value x) {

@@ -43,6 +43,12 @@ constexpr float erfFar[] = {
     -0.00364242936f, 0.000322793669f, -1.12298903e-05f,
 };
 
+/// 1 - erf(x) = 2^(x p(x)), 0 <= x <= 3.95; error 0.27 * 2^-24.
+constexpr float bellSlope[] = {
+    -1.62790859f,     -0.918416440f,   -0.148481473f,   0.0282534640f,
+    -0.000774434127f, -0.00148955209f, 0.000445544574f, -4.53641405e-05f,
+};
+
 /// sin(x) = x + x^3 p(x^2), 0 <= x <= 0.793; error 0.07 * 2^-24.
 constexpr float sinTail[] = {
     -0.166666538f,
@@ -60,6 +66,9 @@ constexpr float cosTail[] = {
 /// Where tanh and erf change from one form to the other, inside both fitted intervals.
 constexpr float tanhNearBelow = 0.625f;
 constexpr float erfNearBelow = 0.925f;
+
+/// Where 2^(x p(x)) of bellSlope has the exponent -127.
+constexpr float bellVanishes = 7.052f;
 
 } // namespace weft::vector_math
 

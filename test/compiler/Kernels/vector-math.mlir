@@ -56,6 +56,33 @@ func.func private @every_function(%x: tensor<64xf32>) -> tensor<64xf32>
 
 #id = affine_map<(i) -> (i)>
 
+// 1 + erf(x) is made at once: one power of two whose exponent is a polynomial of |x|.
+// CHECK-LABEL: func.func private @one_plus_erf
+// CHECK:         arith.constant dense<7.052000e+00> : vector<8xf32>
+// CHECK:         %[[REST:.*]] = arith.mulf
+// CHECK:         %[[BELOW:.*]] = arith.cmpf olt
+// CHECK:         %[[ABOVE:.*]] = arith.subf %{{.*}}, %[[REST]]
+// CHECK:         arith.select %[[BELOW]], %[[REST]], %[[ABOVE]]
+// CHECK-NOT:     math.erf
+// CHECK:         return
+func.func private @one_plus_erf(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %one = arith.constant 1.0 : f32
+    %0 = math.erf %a : f32
+    %1 = arith.addf %one, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
 // Other element types keep the library's functions.
 // CHECK-LABEL: func.func private @double
 // CHECK:         math.exp %{{.*}} : vector<{{.*}}xf64>
