@@ -37,6 +37,7 @@ public:
 
 private:
   void planDims();
+  unsigned planRootDims(Value root);
   void chooseLaneDim();
   void planGrid();
   void growCell(int64_t elements, SmallVector<unsigned> &dims);
@@ -85,6 +86,57 @@ void Nest::plan(MutableArrayRef<bool> done) {
   adopt(done);
 }
 
+/// The dim of `space` and the factor by which a reduction's index divides it, if one does that
+/// evenly: the reduction is wanted for a part of the dim, as that of a group norm for its channels.
+static std::optional<std::pair<unsigned, int64_t>>
+dividedDim(const Demand &demand, const IndexSpace &space, unsigned dims) {
+  std::optional<std::pair<unsigned, int64_t>> found;
+  auto visit = [&](AffineExpr expr) {
+    bool divides =
+        expr.getKind() == AffineExprKind::FloorDiv || expr.getKind() == AffineExprKind::Mod;
+    if (!divides)
+      return;
+    auto binary = cast<AffineBinaryOpExpr>(expr);
+    auto dim = dyn_cast<AffineDimExpr>(binary.getLHS());
+    auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    if (dim && divisor && dim.getPosition() < dims &&
+        space.extent(dim.getPosition()) % divisor.getValue() == 0)
+      found = {dim.getPosition(), divisor.getValue()};
+  };
+  for (const ReductionDemand &reduction : demand.reductions)
+    for (AffineExpr expr : reduction.index)
+      expr.walk(visit);
+  return found;
+}
+
+/// Gives the dims of the leader's `root` loops, several where reductions are wanted for a part of
+/// one: along the rest of it they would be computed again and again. Returns how many there are.
+unsigned Nest::planRootDims(Value root) {
+  struct Part {
+    unsigned dim;
+    int64_t size;
+  };
+  SmallVector<Part> parts;
+  for (auto [dim, size] : llvm::enumerate(tensorType(root).getShape()))
+    if (size != 1)
+      parts.push_back({unsigned(dim), size});
+  while (true) {
+    space = IndexSpace(kernel.emitted.getContext());
+    Index index(tensorType(root).getRank(), space.constant(0));
+    for (auto [dim, size] : parts)
+      index[dim] = space.simplify(index[dim] * size + space.addDim(size));
+    demand = demandOf(root, index, space);
+    auto divided = dividedDim(demand, space, parts.size());
+    if (!divided) {
+      roots.push_back({&targets[leader], index});
+      return parts.size();
+    }
+    auto [part, divisor] = *divided;
+    parts[part].size /= divisor;
+    parts.insert(parts.begin() + part + 1, {parts[part].dim, divisor});
+  }
+}
+
 void Nest::planDims() {
   const StoreTarget &target = targets[leader];
   Value root = target.tensor;
@@ -106,13 +158,7 @@ void Nest::planDims() {
       return;
     }
   }
-  Index index;
-  for (int64_t size : shape)
-    index.push_back(size == 1 ? space.constant(0) : space.addDim(size));
-  roots.push_back({&target, index});
-  unsigned rootDims = space.size();
-  demand = demandOf(root, index, space);
-
+  unsigned rootDims = planRootDims(root);
   llvm::SmallBitVector grid(rootDims);
   if (demand.reductions.empty())
     grid.set();

@@ -145,10 +145,14 @@ void FusionGraph::materializeRelayoutOfRows(ReduceOp reduce) {
   while (isa_and_present<TransposeOp, ReshapeOp>(operand.getDefiningOp()))
     operand = operand.getDefiningOp()->getOperand(0);
   auto relayout = operand.getDefiningOp<RelayoutOp>();
-  if (!relayout || !movesElements(relayout))
+  if (!relayout)
     return;
-  if (llvm::is_contained(reduce.getDims(), innermost->dim) || !returnsToOrder(relayout))
+  // Along the dim of a tile too: no vector runs from one to the next.
+  bool alongInnermost = llvm::is_contained(reduce.getDims(), innermost->dim);
+  if (alongInnermost || (movesElements(relayout) && !returnsToOrder(relayout))) {
     materialized.insert(relayout);
+    gathered.insert(relayout);
+  }
 }
 
 void FusionGraph::chooseRepeated(Block &block) {

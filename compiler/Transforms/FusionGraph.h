@@ -42,6 +42,7 @@ public:
   unsigned getPosition(mlir::Operation *op) const { return positions.lookup(op); }
   bool isRepeated(mlir::Operation *op) const { return repeated.contains(op); }
   bool isMaterialized(mlir::Operation *op) const { return materialized.contains(op); }
+  bool isGathered(mlir::Operation *op) const { return gathered.contains(op); }
 
   /// Nodes whose values a node needs, directly or through repeated ops.
   llvm::ArrayRef<mlir::Operation *> getProducers(mlir::Operation *node) const;
@@ -69,6 +70,8 @@ private:
   llvm::SmallVector<mlir::Operation *> nodes;
   /// Ops whose result must lie in memory.
   llvm::DenseSet<mlir::Operation *> materialized;
+  /// Those of them whose rows reductions would read element by element.
+  llvm::DenseSet<mlir::Operation *> gathered;
   /// Ops that kernels repeat, with the arithmetic that one repetition costs per element.
   llvm::DenseMap<mlir::Operation *, unsigned> repeated;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 4>> producers, consumers;

@@ -35,6 +35,7 @@ private:
   ArrayRef<AxisList> loopsOf(Operation *op);
   LogicalResult addAxes(ArrayRef<unsigned> axes, AxisSet &set, unsigned depth = 0) const;
   bool isIndexArithmetic(Value value) const;
+  bool tilesCutRows(Value value, const AxisSet &rows) const;
 
   const FusionGraph &graph;
   const KernelBody &body;
@@ -227,6 +228,24 @@ bool DomainInference::isIndexArithmetic(Value value) const {
          !llvm::is_contained(body.results, value);
 }
 
+/// Whether `value` is stored in tiles of a dim that goes through rows one after the other, and
+/// some tile holds the end of one and the beginning of the next: loops over tiles would reduce the
+/// rows again for every element.
+bool DomainInference::tilesCutRows(Value value, const AxisSet &rows) const {
+  LayoutAttr layout = layoutOf(cast<RankedTensorType>(value.getType()));
+  if (!isTiled(layout))
+    return false;
+  int64_t tile = layout.getTileSize(), inner = 1;
+  AxisList dim = axes.resolve(places.find(value)->second[layout.getTileDim()]);
+  for (size_t i = dim.size(); i-- > 1;) {
+    inner *= axes.size(dim[i]);
+    bool isBorder = rows.contains(dim[i]) != rows.contains(dim[i - 1]);
+    if (isBorder && inner % tile != 0 && tile % inner != 0)
+      return true;
+  }
+  return false;
+}
+
 FailureOr<KernelDomain> DomainInference::split() {
   AxisSet rows, grid;
   if (!reduced.empty())
@@ -249,7 +268,10 @@ FailureOr<KernelDomain> DomainInference::split() {
       return failure();
     if (!contains(set, grid) && !isIndexArithmetic(value))
       return failure();
-    domain.yieldsRows |= onRows != 0 && llvm::is_contained(body.results, value);
+    bool isResult = llvm::is_contained(body.results, value);
+    if (isResult && tilesCutRows(value, rows))
+      return failure();
+    domain.yieldsRows |= onRows != 0 && isResult;
   }
   return domain;
 }

@@ -130,7 +130,7 @@ bool Grouping::readsElements(Operation *op) const {
     return llvm::is_contained(gather.getIndexedDims(), innermost);
   }
   auto relayout = dyn_cast<RelayoutOp>(op);
-  return relayout && graph.isMaterialized(op) && movesElements(relayout);
+  return graph.isGathered(op) || (relayout && graph.isMaterialized(op) && movesElements(relayout));
 }
 
 /// Whether several passes would read the same elements one by one: every reduction is one, and so

@@ -153,3 +153,33 @@ func.func private @update(%x: tensor<3x2xf32>, %all: tensor<3x70xf32>) -> tensor
       : tensor<3x2xf32> into tensor<3x70xf32>
   return %both : tensor<3x70xf32>
 }
+
+// -----
+
+// A result whose dim goes through rows one after the other has loops over rows: each is reduced
+// once, 4 x 32 sums and 4 x 32 quotients, not again for each of its elements.
+// CHECK-LABEL: func.func private @flattened_rows
+// CHECK-SAME:    weft.flops = 256
+func.func private @flattened_rows(%x: tensor<4x32xf32>) -> tensor<128xf32>
+    attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %line = tensor.empty() : tensor<4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%line : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x32xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<4xf32>
+  %empty = tensor.empty() : tensor<4x32xf32>
+  %div = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<4x32xf32>, tensor<4xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %unused: f32):
+    %c = arith.divf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<4x32xf32>
+  %out = tensor.collapse_shape %div [[0, 1]] : tensor<4x32xf32> into tensor<128xf32>
+  return %out : tensor<128xf32>
+}

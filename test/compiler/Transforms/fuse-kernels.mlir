@@ -298,3 +298,48 @@ func.func @flattened(%x: tensor<2x32x7x7xf32, #weft.layout<[0, 2, 3, 1]>>, %w: t
   %y = weft.dot_general %v, %w batch [] x [] contract [1] x [1] : tensor<2x1568xf32>, tensor<10x1568xf32> -> tensor<2x10xf32>
   return %y : tensor<2x10xf32>
 }
+
+// -----
+
+// Rows of 12 elements in tiles of 8, of one tensor: loops over tiles would reduce each row again for
+// every element. Neither what is read from such tiles nor what goes into them joins the reductions.
+// CHECK-LABEL: func.func @cut_rows
+// CHECK-NEXT: %[[T:.*]] = call @relayout_{{[0-9]+}}(%arg0)
+// CHECK-NEXT: %[[S:.*]] = call @[[ROWS:reduce_[0-9]+]](%[[T]])
+// CHECK-NEXT: call @relayout_{{[0-9]+}}(%[[S]])
+// CHECK-NEXT: return
+// CHECK: func.func private @[[ROWS]](
+// CHECK-NOT: weft.relayout
+// CHECK: return
+func.func @cut_rows(%x: tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>>) -> tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>> attributes {weft.entry} {
+  %r = weft.relayout %x : tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>> -> tensor<60x4xf32>
+  %v = weft.reshape %r : tensor<60x4xf32> -> tensor<5x12x4xf32>
+  %max = weft.reduce <max> %v dims [1] : tensor<5x12x4xf32> -> tensor<5x4xf32>
+  %b = weft.broadcast_in_dim %max dims [0, 2] : tensor<5x4xf32> -> tensor<5x12x4xf32>
+  %e = weft.sub %v, %b : tensor<5x12x4xf32>
+  %sum = weft.reduce <sum> %e dims [1] : tensor<5x12x4xf32> -> tensor<5x4xf32>
+  %c = weft.broadcast_in_dim %sum dims [0, 2] : tensor<5x4xf32> -> tensor<5x12x4xf32>
+  %d = weft.div %e, %c : tensor<5x12x4xf32>
+  %f = weft.reshape %d : tensor<5x12x4xf32> -> tensor<60x4xf32>
+  %t = weft.relayout %f : tensor<60x4xf32> -> tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>>
+  return %t : tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>>
+}
+
+// -----
+
+// Tiles that hold whole rows do not.
+// CHECK-LABEL: func.func @whole_rows
+// CHECK-NEXT: call @reduce_{{[0-9]+}}(%arg0)
+// CHECK-NEXT: return
+func.func @whole_rows(%x: tensor<48x4xf32>) -> tensor<48x4xf32, #weft.layout<[0, 1], tile 0 by 8>> attributes {weft.entry} {
+  %v = weft.reshape %x : tensor<48x4xf32> -> tensor<12x4x4xf32>
+  %max = weft.reduce <max> %v dims [1] : tensor<12x4x4xf32> -> tensor<12x4xf32>
+  %b = weft.broadcast_in_dim %max dims [0, 2] : tensor<12x4xf32> -> tensor<12x4x4xf32>
+  %e = weft.sub %v, %b : tensor<12x4x4xf32>
+  %sum = weft.reduce <sum> %e dims [1] : tensor<12x4x4xf32> -> tensor<12x4xf32>
+  %c = weft.broadcast_in_dim %sum dims [0, 2] : tensor<12x4xf32> -> tensor<12x4x4xf32>
+  %d = weft.div %e, %c : tensor<12x4x4xf32>
+  %f = weft.reshape %d : tensor<12x4x4xf32> -> tensor<48x4xf32>
+  %t = weft.relayout %f : tensor<48x4xf32> -> tensor<48x4xf32, #weft.layout<[0, 1], tile 0 by 8>>
+  return %t : tensor<48x4xf32, #weft.layout<[0, 1], tile 0 by 8>>
+}
