@@ -60,7 +60,7 @@ private:
   SmallVector<Value> emitScoreTile(const KeyRun &run, Value offset, int64_t count,
                                    ArrayRef<Value> maxima);
   Value hideLater(Value score, Value place);
-  SmallVector<Value> emitExponentials(ArrayRef<Value> shifts, ArrayRef<Value> sums, KeyBlock runs);
+  SmallVector<Value> emitExponentials(ArrayRef<Value> shifts, KeyBlock runs);
   void emitOutput(ArrayRef<Value> factors, KeyBlock runs);
 
   /// The point is at key `offset` of `run`, with the queries that see it in the lanes.
@@ -374,15 +374,15 @@ SmallVector<Value> Attention::emitKeyBlock(ArrayRef<Value> state, bool rescale, 
       });
     });
   SmallVector<Value> next = emitScores(maxima, runs);
-  SmallVector<Value> shifts, scaledSums(sums), factors;
+  SmallVector<Value> shifts, factors;
   for (auto [group, maximum] : llvm::enumerate(next)) {
     shifts.push_back(powers->shiftOf(maximum));
-    if (!rescale)
-      continue;
-    factors.push_back(powers->scaleBetween(maxima[group], shifts.back()));
-    scaledSums[group] = multiply(sums[group], factors.back());
+    if (rescale)
+      factors.push_back(powers->scaleBetween(maxima[group], shifts.back()));
   }
-  llvm::append_range(next, emitExponentials(shifts, scaledSums, runs));
+  SmallVector<Value> ofBlock = emitExponentials(shifts, runs);
+  for (auto [group, sum] : llvm::enumerate(ofBlock))
+    next.push_back(rescale ? fma(sums[group], factors[group], sum) : sum);
   emitOutput(factors, runs);
   return next;
 }
@@ -451,9 +451,10 @@ Value Attention::hideLater(Value score, Value place) {
                                  splat(-std::numeric_limits<double>::infinity()));
 }
 
-SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, ArrayRef<Value> sums,
-                                               KeyBlock runs) {
-  return runs(sums, [&](const KeyRun &run, ArrayRef<Value> all) {
+/// Their sums are those of the block alone, so that additions to one accumulator stay few.
+SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, KeyBlock runs) {
+  SmallVector<Value> zeros(groups, splat(0.0));
+  return runs(zeros, [&](const KeyRun &run, ArrayRef<Value> all) {
     return onSeeing(run, groups, all, [&](ArrayRef<Value> seeing) {
       return keySteps(run, 1, seeing, [&](Value offset, int64_t, ArrayRef<Value> now) {
         SmallVector<Value> next;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Reductions.h"
+#include "compiler/Kernels/BlockedSums.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -60,9 +61,12 @@ private:
   std::optional<vector::CombiningKind> combiningKind();
   std::optional<unsigned> horizontalDim();
   bool isSmall() const;
+  bool isSum();
+  SmallVector<Value> emitSteps(int64_t extent, int64_t block, ArrayRef<Value> accumulators,
+                               SumTerms steps);
   SmallVector<Emitted> emitWithCurrentLanes();
   SmallVector<Emitted> emitHorizontally(unsigned dim, vector::CombiningKind kind);
-  SmallVector<Value> emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
+  SmallVector<Value> emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators, int64_t steps,
                                llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> innermost);
   /// The accumulators after the current point.
   SmallVector<Emitted> step(ArrayRef<Emitted> accumulators);
@@ -94,8 +98,18 @@ SmallVector<Emitted> ReductionLoops::step(ArrayRef<Emitted> accumulators) {
   return point.emitBody(generic, reduction.iteration, arguments);
 }
 
+/// `steps` for `extent` values of a loop variable; sums of more than `block` go in blocks.
+SmallVector<Value> ReductionLoops::emitSteps(int64_t extent, int64_t block,
+                                             ArrayRef<Value> accumulators, SumTerms steps) {
+  if (isSum())
+    return emitSumsInBlocks(point.builder, point.loc, extent, block, accumulators, steps);
+  Value zero = arith::ConstantIndexOp::create(point.builder, point.loc, 0);
+  return steps(zero, extent, accumulators);
+}
+
+/// Loops over `dims` around `innermost`, which adds `steps` times to each accumulator.
 SmallVector<Value>
-ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
+ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators, int64_t steps,
                           llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> innermost) {
   if (dims.empty()) {
     point.forget();
@@ -104,12 +118,20 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
   int64_t extent = point.space.extent(dims.front());
   auto at = [&](Value variable, ArrayRef<Value> now) {
     point.setDim(dims.front(), variable);
-    return emitLoops(dims.drop_front(), now, innermost);
+    return emitLoops(dims.drop_front(), now, steps, innermost);
   };
-  if (!isSmall())
-    return emitLoop(
-        point.builder, point.loc, 0, extent, 1, accumulators,
-        [&](Value variable, ValueRange now) { return at(variable, SmallVector<Value>(now)); });
+  if (!isSmall()) {
+    int64_t inner = point.space.count(dims.drop_front()) * steps;
+    return emitSteps(extent, std::max<int64_t>(1, longestChain / inner), accumulators,
+                     [&](Value base, int64_t count, ArrayRef<Value> sums) {
+                       return emitLoop(point.builder, point.loc, 0, count, 1, sums,
+                                       [&](Value offset, ValueRange now) {
+                                         Value variable = arith::AddIOp::create(
+                                             point.builder, point.loc, base, offset);
+                                         return at(variable, SmallVector<Value>(now));
+                                       });
+                     });
+  }
   SmallVector<Value> now(accumulators);
   for (int64_t i = 0; i < extent; ++i)
     now = at(arith::ConstantIndexOp::create(point.builder, point.loc, i), now);
@@ -144,7 +166,7 @@ SmallVector<Emitted> ReductionLoops::emitWithCurrentLanes() {
   };
   SmallVector<Value> initial = flatten(initialValues());
   SmallVector<Value> reduced =
-      emitLoops(reduction.reducedDims, initial, [&](ArrayRef<Value> accumulators) {
+      emitLoops(reduction.reducedDims, initial, /*steps=*/1, [&](ArrayRef<Value> accumulators) {
         return flatten(step(unflatten(accumulators, results, scalar)));
       });
   point.forget();
@@ -158,6 +180,11 @@ std::optional<vector::CombiningKind> ReductionLoops::combiningKind() {
   if (!matchReduction(generic.getRegionOutputArgs(), 0, combiners) || combiners.size() != 1)
     return std::nullopt;
   return linalg::getCombinerOpKind(combiners.front());
+}
+
+bool ReductionLoops::isSum() {
+  return isa<FloatType>(getElementTypeOrSelf(generic.getResultTypes().front())) &&
+         combiningKind() == vector::CombiningKind::ADD;
 }
 
 std::optional<unsigned> ReductionLoops::horizontalDim() {
@@ -232,9 +259,9 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, vector::Comb
   for (unsigned other : reduction.reducedDims)
     if (other != dim)
       outer.push_back(other);
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  accumulators = emitLoops(outer, accumulators, [&](ArrayRef<Value> now) {
-    return emitLaneLoop(point, dim, zero, extent, width, now, [&](Value, ValueRange carried) {
+  int64_t elements = groups * width; // of one step
+  auto emitLanes = [&](Value base, int64_t count, ArrayRef<Value> now) {
+    return emitLaneLoop(point, dim, base, count, width, now, [&](Value, ValueRange carried) {
       SmallVector<Value> all(carried);
       int64_t active = point.getLanes().groups;
       Emitted accumulator{SmallVector<Value, 4>(ArrayRef(all).take_front(active)), false};
@@ -247,6 +274,10 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, vector::Comb
       }
       return all;
     });
+  };
+  int64_t steps = llvm::divideCeil(extent, elements);
+  accumulators = emitLoops(outer, accumulators, steps, [&](ArrayRef<Value> now) {
+    return emitSteps(extent, longestChain * elements, now, emitLanes);
   });
   point.setLanes(Lanes());
 
