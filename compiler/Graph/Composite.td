@@ -188,7 +188,7 @@ def Weft_AttentionOp : Weft_InferredOp<"attention", [DeclareOpInterfaceMethods<W
     * attention_c6: the mask's element type is i1 or a float type.
 
     Created by the frontend; lowered as an attention kernel, or removed by
-    decompose-composites with attention=true.
+    decompose-composites where queries are few.
 
     ```mlir
     %0 = weft.attention %q, %k, %v causal true scale 0.125

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/BlockedSums.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
@@ -109,7 +110,7 @@ static int64_t chooseChunk(const ContractionProblem &problem, const ContractionS
 /// The part of a chunk whose strip stays in the first-level cache beside a panel.
 static int64_t chooseStripSteps(const ContractionProblem &problem,
                                 const ContractionSchedule &schedule) {
-  int64_t most = schedule.paired ? 256 : 128, unit = schedule.paired ? 2 : 1;
+  int64_t most = schedule.paired ? 2 * longestChain : longestChain, unit = schedule.paired ? 2 : 1;
   if (!problem.canSpill)
     return schedule.chunk;
   return choosePart(schedule.chunk, most, /*best=*/most, unit).value_or(schedule.chunk);
@@ -139,7 +140,7 @@ static int64_t evenBlocks(int64_t total, int64_t most) {
 
 static void chooseSummands(const ContractionProblem &problem, ContractionSchedule &schedule) {
   // Beside bf16's own errors those of a chain twice as long vanish.
-  int64_t most = schedule.paired ? 256 : 128;
+  int64_t most = schedule.paired ? 2 * longestChain : longestChain;
   constexpr int64_t least = 64, line = 16;
   int64_t chunk = schedule.tileSteps();
   // A block is whole steps of the unrolled loop, and whole lines where the chunk is.

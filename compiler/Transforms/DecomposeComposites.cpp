@@ -13,13 +13,19 @@ namespace weft {
 
 namespace {
 
+int64_t queriesOf(AttentionOp attention) {
+  RankedTensorType type = attention.getType();
+  return type.getDimSize(type.getRank() - 2);
+}
+
 struct DecomposeComposites : impl::DecomposeCompositesBase<DecomposeComposites> {
   using DecomposeCompositesBase::DecomposeCompositesBase;
 
   void runOnOperation() override {
     SmallVector<CompositeOpInterface> composites;
     getOperation().walk([&](CompositeOpInterface op) {
-      if (attention || !isa<AttentionOp>(*op))
+      auto attention = dyn_cast<AttentionOp>(*op);
+      if (!attention || queriesOf(attention) <= queries)
         composites.push_back(op);
     });
     for (CompositeOpInterface op : composites)

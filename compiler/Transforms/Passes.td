@@ -233,9 +233,12 @@ def DecomposeComposites : Pass<"weft-decompose-composites", "::mlir::func::FuncO
     %1 = weft.mul %0, %s : tensor<8xf32>
     ```
 
-    Leaves `weft.attention` whole unless asked: it has a kernel of its own.
+    Leaves `weft.attention` whole unless asked: it has a kernel of its own, which has queries in
+    the lanes. Few of them, as in a decoding step, leave most lanes empty.
   }];
-  let options = [Option<"attention", "attention", "bool", "false", "decompose attention too">];
+  let options = [
+    Option<"queries", "queries", "int64_t", "0", "decompose attention of at most so many queries">
+  ];
   let statistics = [Statistic<"numDecomposed", "num-decomposed", "composites decomposed">];
 }
 

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -weft-decompose-composites=attention=true | FileCheck %s
+// RUN: weft-opt %s -weft-decompose-composites=queries=100 | FileCheck %s
 
 // Rows whose keys are all hidden are zero: their max is taken as 0 and their sum as 1.
 
@@ -67,4 +67,13 @@ func.func @attention_added_mask(%q: tensor<3x8xbf16>, %k: tensor<5x8xbf16>, %v: 
   %0 = weft.attention %q, %k, %v mask %m : tensor<3x5xbf16> causal false scale 0.5
     : tensor<3x8xbf16>, tensor<5x8xbf16>, tensor<5x4xbf16> -> tensor<3x4xbf16>
   return %0 : tensor<3x4xbf16>
+}
+
+// Enough queries for the kernel that has them in its lanes.
+// CHECK-LABEL: @many_queries(
+// CHECK-NEXT: weft.attention
+func.func @many_queries(%q: tensor<101x8xf32>, %k: tensor<5x8xf32>) -> tensor<101x8xf32> {
+  %0 = weft.attention %q, %k, %k causal false scale 0.5
+    : tensor<101x8xf32>, tensor<5x8xf32>, tensor<5x8xf32> -> tensor<101x8xf32>
+  return %0 : tensor<101x8xf32>
 }
