@@ -24,8 +24,11 @@ Value ComputeBuilder::leave(Value value, Type element) { return convert(value, e
 
 Value ComputeBuilder::splat(Value like, double value) {
   RankedTensorType type = tensorType(like);
-  Attribute element = builder.getFloatAttr(type.getElementType(), value);
-  return create<ConstantOp>(DenseElementsAttr::get(type, element));
+  Type element = type.getElementType();
+  Attribute each = isa<FloatType>(element)
+                       ? Attribute(builder.getFloatAttr(element, value))
+                       : builder.getIntegerAttr(element, static_cast<int64_t>(value));
+  return create<ConstantOp>(DenseElementsAttr::get(type, each));
 }
 
 /// `layout` without `dims`. The tile of a dim that disappears goes with it.

@@ -26,7 +26,7 @@ def Weft_ReduceOp : Weft_InferredOp<"reduce"> {
   let hasFolder = 1;
   let assemblyFormat = "$kind $operand `dims` $dims attr-dict `:` type($operand) `->` type($result)";
 }
-def Weft_ArgReduceOp : Weft_InferredOp<"arg_reduce"> {
+def Weft_ArgReduceOp : Weft_InferredOp<"arg_reduce", [DeclareOpInterfaceMethods<Weft_CompositeOpInterface>]> {
   let summary = "Index (i64) of the first largest or smallest element along one dim, which disappears";
   let description = [{
     result[k...] = the least i with operand[k..., i at dim] = max or min over dim; a NaN
@@ -36,7 +36,7 @@ def Weft_ArgReduceOp : Weft_InferredOp<"arg_reduce"> {
     * arg_reduce_c2: kind is max or min.
     * arg_reduce_c3: dim is not empty.
 
-    Created by the frontend; lowered to linalg.
+    Created by the frontend; removed by decompose-composites.
 
     ```mlir
     %0 = weft.arg_reduce <max> %x dim 1 : tensor<4x8xf32> -> tensor<4xi64>

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -173,9 +174,28 @@ SmallVector<Emitted> ReductionLoops::emitWithCurrentLanes() {
   return unflatten(reduced, results, scalar);
 }
 
+/// Of `bits` (i8, 0 or 1), which a reduction yields, as those are stored.
+static std::optional<vector::CombiningKind> kindOfBits(Value bits, Value accumulator) {
+  auto stored = bits.getDefiningOp<arith::ExtUIOp>();
+  Operation *combiner = stored ? stored.getIn().getDefiningOp() : nullptr;
+  if (!isa_and_present<arith::AndIOp, arith::OrIOp>(combiner))
+    return std::nullopt;
+  bool combines = llvm::any_of(combiner->getOperands(), [&](Value operand) {
+    auto isSet = operand.getDefiningOp<arith::CmpIOp>();
+    return isSet && isSet.getPredicate() == arith::CmpIPredicate::ne &&
+           isSet.getLhs() == accumulator && matchPattern(isSet.getRhs(), m_Zero());
+  });
+  if (!combines)
+    return std::nullopt;
+  return isa<arith::AndIOp>(combiner) ? vector::CombiningKind::AND : vector::CombiningKind::OR;
+}
+
 std::optional<vector::CombiningKind> ReductionLoops::combiningKind() {
   if (generic.getNumResults() != 1)
     return std::nullopt;
+  Operation *yield = generic.getBody()->getTerminator();
+  if (auto kind = kindOfBits(yield->getOperand(0), generic.getRegionOutputArgs().front()))
+    return kind;
   SmallVector<Operation *> combiners;
   if (!matchReduction(generic.getRegionOutputArgs(), 0, combiners) || combiners.size() != 1)
     return std::nullopt;

@@ -15,11 +15,6 @@ struct LowerReduce : OpConversionPattern<ReduceOp> {
   LogicalResult matchAndRewrite(ReduceOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override;
 };
-struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override;
-};
 struct LowerReduceWindow : OpConversionPattern<ReduceWindowOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult matchAndRewrite(ReduceWindowOp op, OpAdaptor adaptor,
@@ -96,58 +91,6 @@ LogicalResult LowerReduce::matchAndRewrite(ReduceOp op, OpAdaptor adaptor,
   return success();
 }
 
-/// Whether `next` replaces `best`: strictly better, or the first NaN.
-static Value isBetter(OpBuilder &body, Location loc, ReduceKind kind, Value next, Value best,
-                      bool isUnsigned) {
-  bool isMax = kind == ReduceKind::max;
-  if (!isa<FloatType>(next.getType())) {
-    using P = arith::CmpIPredicate;
-    P predicate = isMax ? (isUnsigned ? P::ugt : P::sgt) : (isUnsigned ? P::ult : P::slt);
-    return arith::CmpIOp::create(body, loc, predicate, next, best);
-  }
-  using P = arith::CmpFPredicate;
-  Value better = arith::CmpFOp::create(body, loc, isMax ? P::UGT : P::ULT, next, best);
-  Value bestIsNumber = arith::CmpFOp::create(body, loc, P::ORD, best, best);
-  return arith::AndIOp::create(body, loc, better, bestIsNumber);
-}
-
-LogicalResult LowerArgReduce::matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
-                                              ConversionPatternRewriter &rewriter) const {
-  Location loc = op.getLoc();
-  auto logical = cast<RankedTensorType>(op.getType());
-  auto operandType = cast<RankedTensorType>(op.getOperand().getType());
-  Type element = operandType.getElementType();
-  int64_t dim = op.getDim();
-  StoredTensor operand(adaptor.getOperand(), operandType);
-  if (operand.layout.tileDim == dim)
-    operand = untiled(rewriter, loc, operand);
-  Layout layout = withoutDims(operand.layout, dim);
-  SmallVector<AffineMap> maps = reductionMaps(rewriter, operand.layout, dim);
-  maps.push_back(maps.back());
-
-  auto indexType =
-      RankedTensorType::get(layout.physicalShape(logical.getShape()), logical.getElementType());
-  auto valueType = indexType.clone(storageElementType(element));
-  SmallVector<Value> inits{
-      filled(rewriter, loc, valueType, reduceIdentity(rewriter, op.getKind(), element)),
-      filled(rewriter, loc, indexType, rewriter.getIntegerAttr(logical.getElementType(), 0))};
-  auto generic = linalg::GenericOp::create(
-      rewriter, loc, TypeRange{valueType, indexType}, operand.value, inits, maps,
-      iteratorsFor(maps.back()), [&](OpBuilder &body, Location loc, ValueRange args) {
-        Value next = decode(body, loc, args[0], element);
-        Value best = decode(body, loc, args[1], element);
-        Value better = isBetter(body, loc, op.getKind(), next, best, hasUnsignedElements(element));
-        Value index = logicalIndex(body, loc, operand.layout, dim);
-        index = arith::IndexCastOp::create(body, loc, logical.getElementType(), index);
-        Value value = arith::SelectOp::create(body, loc, better, args[0], args[1]);
-        index = arith::SelectOp::create(body, loc, better, index, args[2]);
-        linalg::YieldOp::create(body, loc, ValueRange{value, index});
-      });
-  StoredTensor result(generic.getResult(1), logical.getShape(), layout);
-  rewriter.replaceOp(op, relayout(rewriter, loc, result, Layout::of(logical)));
-  return success();
-}
-
 LogicalResult LowerReduceWindow::matchAndRewrite(ReduceWindowOp op, OpAdaptor adaptor,
                                                  ConversionPatternRewriter &rewriter) const {
   Location loc = op.getLoc();
@@ -201,6 +144,5 @@ LogicalResult ConvertCumulative::matchAndRewrite(CumulativeOp op, OpAdaptor adap
 }
 
 void weft::populateReduceToLinalg(RewritePatternSet &patterns, const TypeConverter &converter) {
-  patterns.add<LowerReduce, LowerArgReduce, LowerReduceWindow, ConvertCumulative>(
-      converter, patterns.getContext());
+  patterns.add<LowerReduce, LowerReduceWindow, ConvertCumulative>(converter, patterns.getContext());
 }

@@ -233,10 +233,6 @@ void describe(ReduceOp op, StructureBuilder &builder) {
   describeReduced(op.getOperand(), op.getDims(), LoopKind::Reduction, builder);
 }
 
-void describe(ArgReduceOp op, StructureBuilder &builder) {
-  describeReduced(op.getOperand(), {int64_t(op.getDim())}, LoopKind::Scan, builder);
-}
-
 void describe(CumulativeOp op, StructureBuilder &builder) {
   for (auto [dim, size] : llvm::enumerate(shapeOf(op.getOperand())))
     builder.result()[dim] = builder.loop(
@@ -414,8 +410,8 @@ std::optional<IterationStructure> weft::getIterationStructure(Operation *op) {
       llvm::TypeSwitch<Operation *, bool>(op)
           .Case<ConstantOp, IotaOp>([&](auto) { return builder.loopsOfResult(), true; })
           .Case<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, ReverseOp,
-                GatherOp, ScatterOp, SortOp, ReduceOp, ArgReduceOp, CumulativeOp, ReduceWindowOp,
-                DotGeneralOp, MultiDotOp, ConvOp, WinogradConvOp, AttentionOp>(
+                GatherOp, ScatterOp, SortOp, ReduceOp, CumulativeOp, ReduceWindowOp, DotGeneralOp,
+                MultiDotOp, ConvOp, WinogradConvOp, AttentionOp>(
               [&](auto typed) { return describe(typed, builder), true; })
           .Default([&](Operation *other) {
             if (!other->hasTrait<OpTrait::Elementwise>() && !isa<RelayoutOp>(other))

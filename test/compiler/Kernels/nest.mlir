@@ -183,3 +183,29 @@ func.func private @flattened_rows(%x: tensor<4x32xf32>) -> tensor<128xf32>
   %out = tensor.collapse_shape %div [[0, 1]] : tensor<4x32xf32> into tensor<128xf32>
   return %out : tensor<128xf32>
 }
+
+// -----
+
+// Truth is stored in bytes, and combined in vectors of them.
+// CHECK-LABEL: func.func private @all_positive
+// CHECK:         arith.andi %{{.*}} : vector<16xi1>
+// CHECK:         vector.reduction <and>, %{{.*}} : vector<16xi8> into i8
+func.func private @all_positive(%x: tensor<1000xf32>) -> tensor<i8>
+    attributes {weft.kernel = "nest"} {
+  %true = arith.constant 1 : i8
+  %line = tensor.empty() : tensor<i8>
+  %init = linalg.fill ins(%true : i8) outs(%line : tensor<i8>) -> tensor<i8>
+  %all = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>],
+      iterator_types = ["reduction"]}
+      ins(%x : tensor<1000xf32>) outs(%init : tensor<i8>) {
+  ^bb0(%a: f32, %b: i8):
+    %zero = arith.constant 0.0 : f32
+    %no = arith.constant 0 : i8
+    %c = arith.cmpf ogt, %a, %zero : f32
+    %so_far = arith.cmpi ne, %b, %no : i8
+    %d = arith.andi %so_far, %c : i1
+    %e = arith.extui %d : i1 to i8
+    linalg.yield %e : i8
+  } -> tensor<i8>
+  return %all : tensor<i8>
+}

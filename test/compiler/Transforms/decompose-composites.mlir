@@ -261,3 +261,23 @@ func.func @whole_attention(%q: tensor<1x4x8xf32>) -> tensor<1x4x8xf32> {
     : tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32> -> tensor<1x4x8xf32>
   return %0 : tensor<1x4x8xf32>
 }
+
+// -----
+
+// Two reductions instead of one of pairs; a NaN makes the maximum NaN, and is not itself.
+// CHECK-LABEL: @arg_max(
+// CHECK-SAME: %[[X:[^:]*]]:
+// CHECK: %[[MAX:.*]] = weft.reduce <max> %[[X]] dims [1]
+// CHECK: %[[ALL:.*]] = weft.broadcast_in_dim %[[MAX]] dims [0]
+// CHECK: %[[EQ:.*]] = weft.cmp <eq> %[[X]], %[[ALL]]
+// CHECK: %[[NAN:.*]] = weft.cmp <ne> %[[X]], %[[X]]
+// CHECK: %[[FOUND:.*]] = weft.or %[[EQ]], %[[NAN]]
+// CHECK: %[[PLACE:.*]] = weft.iota 1 : tensor<4x8xi32>
+// CHECK: %[[BEHIND:.*]] = weft.constant dense<8> : tensor<4x8xi32>
+// CHECK: %[[CHOSEN:.*]] = weft.select %[[FOUND]], %[[PLACE]], %[[BEHIND]]
+// CHECK: %[[FIRST:.*]] = weft.reduce <min> %[[CHOSEN]] dims [1]
+// CHECK: weft.convert %[[FIRST]] : tensor<4xi32> -> tensor<4xi64>
+func.func @arg_max(%x: tensor<4x8xf32>) -> tensor<4xi64> {
+  %0 = weft.arg_reduce <max> %x dim 1 : tensor<4x8xf32> -> tensor<4xi64>
+  return %0 : tensor<4xi64>
+}
