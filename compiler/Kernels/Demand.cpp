@@ -76,6 +76,7 @@ private:
 
   void visitOperands(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration,
                      SmallVector<Access> &accesses) {
+    demand.readsIndex |= !generic.getBody()->getOps<linalg::IndexOp>().empty();
     for (OpOperand *operand : generic.getDpsInputOperands())
       if (generic.payloadUsesValueFromOperand(operand))
         visit(operand->get(), operandIndex(generic, *operand, iteration, space), accesses);

@@ -47,7 +47,8 @@ struct Demand {
   llvm::SmallVector<ReductionDemand, 0> reductions; ///< what one needs comes ahead of it
   llvm::SmallVector<Access> accesses;               ///< outside the reductions
   llvm::SmallVector<std::pair<mlir::Value, Index>> visited;
-  int64_t scalarOps = 0; ///< body ops for one point, outside the reductions
+  bool readsIndex = false; ///< some body computes with the index of its loop
+  int64_t scalarOps = 0;   ///< body ops for one point, outside the reductions
 
   /// Ops for `elements`, and for the reductions at `points`.
   int64_t flops(const IndexSpace &space, int64_t points, int64_t elements) const;

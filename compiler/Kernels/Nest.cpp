@@ -86,12 +86,12 @@ void Nest::plan(MutableArrayRef<bool> done) {
   adopt(done);
 }
 
-/// The dim of `space` and the factor by which a reduction's index divides it, if one does that
-/// evenly: the reduction is wanted for a part of the dim, as that of a group norm for its channels.
-static std::optional<std::pair<unsigned, int64_t>>
-dividedDim(const Demand &demand, const IndexSpace &space, unsigned dims) {
-  std::optional<std::pair<unsigned, int64_t>> found;
-  auto visit = [&](AffineExpr expr) {
+/// A dim of the first `dims` of `space` and a factor by which an index divides it evenly.
+using DividedDim = std::optional<std::pair<unsigned, int64_t>>;
+
+static DividedDim dividedDim(AffineExpr index, const IndexSpace &space, unsigned dims) {
+  DividedDim found;
+  index.walk([&](AffineExpr expr) {
     bool divides =
         expr.getKind() == AffineExprKind::FloorDiv || expr.getKind() == AffineExprKind::Mod;
     if (!divides)
@@ -102,15 +102,29 @@ dividedDim(const Demand &demand, const IndexSpace &space, unsigned dims) {
     if (dim && divisor && dim.getPosition() < dims &&
         space.extent(dim.getPosition()) % divisor.getValue() == 0)
       found = {dim.getPosition(), divisor.getValue()};
-  };
-  for (const ReductionDemand &reduction : demand.reductions)
-    for (AffineExpr expr : reduction.index)
-      expr.walk(visit);
+  });
   return found;
 }
 
-/// Gives the dims of the leader's `root` loops, several where reductions are wanted for a part of
-/// one: along the rest of it they would be computed again and again. Returns how many there are.
+/// A reduction wanted for a part of a dim, as that of a group norm for its channels, or memory read
+/// in runs, each of at least `width` elements, as that of a tensor that is repeated.
+static DividedDim dividedDim(const Demand &demand, const IndexSpace &space, unsigned dims,
+                             int64_t width) {
+  for (const ReductionDemand &reduction : demand.reductions)
+    for (AffineExpr expr : reduction.index)
+      if (DividedDim found = dividedDim(expr, space, dims))
+        return found;
+  for (const Access &access : demand.accesses)
+    if (access.position)
+      if (DividedDim found = dividedDim(*access.position, space, dims);
+          found && found->second >= width)
+        return found;
+  return std::nullopt;
+}
+
+/// Gives the dims of the leader's `root` loops, several where one is divided: along the rest of it
+/// a reduction would be computed again and again, and elements be read one by one. Returns how many
+/// there are.
 unsigned Nest::planRootDims(Value root) {
   struct Part {
     unsigned dim;
@@ -126,7 +140,7 @@ unsigned Nest::planRootDims(Value root) {
     for (auto [dim, size] : parts)
       index[dim] = space.simplify(index[dim] * size + space.addDim(size));
     demand = demandOf(root, index, space);
-    auto divided = dividedDim(demand, space, parts.size());
+    auto divided = dividedDim(demand, space, parts.size(), width);
     if (!divided) {
       roots.push_back({&targets[leader], index});
       return parts.size();
@@ -143,13 +157,14 @@ void Nest::planDims() {
   ArrayRef<int64_t> shape = tensorType(root).getShape();
   ArrayRef<int64_t> rootShape = tensorType(kernel.roots[target.root]).getShape();
   int64_t total = ShapedType::getNumElements(shape);
-  // A pointwise kernel over memory in one order is one long loop.
+  // A pointwise kernel over memory in one order is one long loop, unless it would divide the number
+  // of every element to know its index.
   if (shape.size() > 1) {
     IndexSpace flat(kernel.emitted.getContext());
     Index index = flat.delinearize(flat.addDim(total), shape);
     Demand flatDemand = demandOf(root, index, flat);
     AffineExpr stored = flat.linearize(target.rootIndex(index), rootShape);
-    if (flatDemand.reductions.empty() && flatDemand.scans.empty() &&
+    if (flatDemand.reductions.empty() && flatDemand.scans.empty() && !flatDemand.readsIndex &&
         stridedAccesses(flatDemand.accesses, 0, flat) == 0 && flat.coefficientOf(stored, 0) == 1) {
       space = flat;
       roots.push_back({&target, index});
