@@ -31,6 +31,8 @@ constexpr float halfPiLow = -0x1.ee59dap-50f;
 constexpr float twoOverPi = 0x1.45f306p-1f;
 /// Beyond this the parts are too few: sines of such arguments are left to the library.
 constexpr float longestAngle = 0x1p17f;
+/// Up to here whole numbers are floats, and so is the product of one with a part of another float.
+constexpr float longestQuotient = 0x1p22f;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // Adding this to a small float leaves the nearest integer in the low bits of the sum.
@@ -56,6 +58,8 @@ public:
   Value onePlusErf(Value x);
   /// The sine of x + `quarters` * pi / 2, which is what `function` of the library computes.
   Value sine(Value x, int32_t quarters, Operation *function);
+  Value tan(Value x, Operation *function);
+  Value remainder(Value x, Value y, Operation *function);
 
 private:
   /// exp(x) = 2^n * exp(r), |r| <= ln(2) / 2.
@@ -66,6 +70,8 @@ private:
   Reduced reduce(Value x, int32_t bias);
   Value expOfReduced(Value r);
   Value sineOfShort(Value x, int32_t quarters);
+  /// `inVectors` where all lanes of `isEasy` hold, else `function` of the library.
+  Value branch(Value isEasy, Operation *function, llvm::function_ref<Value()> inVectors);
   /// 2^(n + r), |r| <= 1/2, where the low bits of `biased` are n + bias.
   Value exp2OfReduced(Reduced reduced);
   /// exp where neither its value nor 2^n leaves the normal floats.
@@ -301,20 +307,45 @@ Value VectorCode::sineOfShort(Value x, int32_t quarters) {
   return fromBits(arith::XOrIOp::create(b, bitsOf(select(isOdd, cosine, sine)), sign));
 }
 
-Value VectorCode::sine(Value x, int32_t quarters, Operation *function) {
-  // Infinities and NaN are not short either.
-  Value isShort = less(absolute(x), constant(longestAngle));
-  Value all = vector::ReductionOp::create(b, vector::CombiningKind::AND, isShort);
+Value VectorCode::branch(Value isEasy, Operation *function, llvm::function_ref<Value()> inVectors) {
+  Value all = vector::ReductionOp::create(b, vector::CombiningKind::AND, isEasy);
   auto branch = scf::IfOp::create(b, type, all, /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(branch.thenBlock());
-  Value value = sineOfShort(x, quarters);
-  if (quarters == 0) // zeros keep their sign
-    value = select(equal(x, constant(0.0f)), x, value);
-  scf::YieldOp::create(b, value);
+  scf::YieldOp::create(b, inVectors());
   b.setInsertionPointToEnd(branch.elseBlock());
   scf::YieldOp::create(b, b.clone(*function)->getResult(0));
   return branch.getResult(0);
+}
+
+Value VectorCode::sine(Value x, int32_t quarters, Operation *function) {
+  // Infinities and NaN are not short either.
+  return branch(less(absolute(x), constant(longestAngle)), function, [&] {
+    Value value = sineOfShort(x, quarters);
+    // Zeros keep their sign.
+    return quarters == 0 ? select(equal(x, constant(0.0f)), x, value) : value;
+  });
+}
+
+Value VectorCode::tan(Value x, Operation *function) {
+  return branch(less(absolute(x), constant(longestAngle)), function, [&] {
+    Value quotient = div(sineOfShort(x, /*quarters=*/0), sineOfShort(x, /*quarters=*/1));
+    return select(equal(x, constant(0.0f)), x, quotient);
+  });
+}
+
+Value VectorCode::remainder(Value x, Value y, Operation *function) {
+  Value quotient = math::TruncOp::create(b, div(x, y));
+  // Of longer quotients the last digits are lost; those of zeros and infinities are none.
+  Value isShort = arith::AndIOp::create(b, less(absolute(quotient), constant(longestQuotient)),
+                                        less(absolute(y), constant(infinity)));
+  return branch(isShort, function, [&] {
+    // Exact, as is all that follows. Division may have rounded up to the next whole number.
+    Value rest = fma(negate(quotient), y, x);
+    Value isBeyond = less(mul(withSignOf(constant(1.0f), x), rest), constant(0.0f));
+    Value back = add(rest, withSignOf(y, x));
+    return withSignOf(select(isBeyond, back, rest), x);
+  });
 }
 
 static bool isOne(Value value) {
@@ -350,6 +381,8 @@ static Value expand(Operation *op) {
       })
       .Case([&](math::SinOp sin) { return code.sine(sin.getOperand(), /*quarters=*/0, sin); })
       .Case([&](math::CosOp cos) { return code.sine(cos.getOperand(), /*quarters=*/1, cos); })
+      .Case([&](math::TanOp tan) { return code.tan(tan.getOperand(), tan); })
+      .Case([&](arith::RemFOp rem) { return code.remainder(rem.getLhs(), rem.getRhs(), rem); })
       .Default(Value());
 }
 

@@ -8,11 +8,12 @@
 
 namespace weft {
 
-/// Rewrite exp, expm1, log, log1p, tanh and erf of f32 vectors in `kernel` into arith ops
-/// and fma. Scalars and other element types stay.
+/// Rewrite exp, expm1, log, log1p, tanh, erf, sin, cos, tan and remainders of f32 vectors in
+/// `kernel` into arith ops and fma; long angles and quotients are left to the library. Scalars
+/// and other element types stay.
 ///
-/// Largest errors over all floats: exp and log 1 ULP; expm1, log1p, tanh and erf 2 ULP;
-/// 1 + erf, which is made at once, 2^-24.
+/// Largest errors over all floats: exp, log, sin and cos 1 ULP; expm1, log1p, tanh and erf
+/// 2 ULP; tan 3 ULP; 1 + erf, which is made at once, 2^-24; remainders are exact.
 /// Signed zeros, infinities, NaN, overflow and denormals behave as in IEEE 754's
 /// recommended functions; nothing is assumed about values (no fast-math).
 void expandVectorMath(mlir::func::FuncOp kernel);

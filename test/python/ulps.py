@@ -16,6 +16,7 @@ FUNCTIONS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], float]] = {
     "erf": (torch.erf, 2.0),
     "sin": (torch.sin, 1.0),
     "cos": (torch.cos, 1.0),
+    "tan": (torch.tan, 3.0),
     "sigmoid": (torch.sigmoid, 2.0),
 }
 

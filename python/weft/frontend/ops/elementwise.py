@@ -158,13 +158,15 @@ def floor_divide(site: Site, x, y):
             b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient)
         )
     # div_floor_floating of c10/util/generic_math.h: the quotient of what fmod leaves, so
-    # that 1 // 0.1 is 9, and the plain quotient where the divisor is zero.
+    # that 1 // 0.1 is 9, the plain quotient where the divisor is zero, and its sign for zeros.
+    plain = b.binary("div", x, y)
     quotient = b.binary("div", b.binary("sub", x, rest), y)
     quotient = b.select(_wrong_sign(site, rest, y), b.scalar("sub", quotient, 1), quotient)
     floor = b.unary("floor", quotient)
     below = b.compare("gt", b.binary("sub", quotient, floor), 0.5)
     floor = b.select(below, b.scalar("add", floor, 1), floor)
-    return site.finish(b.select(b.compare("eq", y, 0), b.binary("div", x, y), floor))
+    floor = b.select(b.compare("eq", quotient, 0), b.scalar("mul", plain, 0), floor)
+    return site.finish(b.select(b.compare("eq", y, 0), plain, floor))
 
 
 @lowers("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
