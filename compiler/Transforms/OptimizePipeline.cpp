@@ -28,6 +28,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   manager.addNestedPass<func::FuncOp>(createDecomposeComposites(
       // Measured on 1 to 12 queries, 64 to 2048 keys: half-empty vectors cost as much.
       DecomposeCompositesOptions{options.lanes / 2}));
+  manager.addNestedPass<func::FuncOp>(createSplitReductions());
   addCleanup(manager);
 }
 
@@ -35,6 +36,6 @@ void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>("weft-optimize",
                                             "graph to optimized: simplify, merge matmuls, widen "
                                             "attention, lower precision, use Winograd, "
-                                            "choose layouts, bind, decompose",
+                                            "choose layouts, bind, decompose, split reductions",
                                             buildOptimizePipeline);
 }

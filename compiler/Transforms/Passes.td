@@ -242,6 +242,26 @@ def DecomposeComposites : Pass<"weft-decompose-composites", "::mlir::func::FuncO
   let statistics = [Statistic<"numDecomposed", "num-decomposed", "composites decomposed">];
 }
 
+def SplitReductions : Pass<"weft-split-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Reduce much to a few numbers in two steps, the first of them parallel";
+  let description = [{
+    A reduction of 65,536 elements or more to fewer than 8 becomes one to 16 to 1024 parts
+    and one of these, so that threads share it.
+
+    ```mlir
+    %s = weft.reduce <sum> %x dims [0] : tensor<1048576xf32> -> tensor<f32>
+    // becomes
+    %c = weft.reshape %x : tensor<1048576xf32> -> tensor<64x16384xf32>
+    %p = weft.reduce <sum> %c dims [1] : tensor<64x16384xf32> -> tensor<64xf32>
+    %s = weft.reduce <sum> %p dims [0] : tensor<64xf32> -> tensor<f32>
+    ```
+
+    Declines layouts, half precision (whose parts would be rounded) and sizes without a
+    suitable divisor.
+  }];
+  let statistics = [Statistic<"numSplit", "num-split", "reductions split in two">];
+}
+
 def FuseKernels : Pass<"weft-fuse-kernels", "::mlir::ModuleOp"> {
   let summary = "Group the ops of every entry into kernels";
   let description = [{
