@@ -77,6 +77,12 @@ def snapshot(references: References, originals: dict[int, Any] | None = None) ->
     return _Walk(originals or {}).run(references)
 
 
+def _has_identity(entry: object) -> bool:
+    """Whether a set that holds it changes only when it holds other entries."""
+    functions = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+    return type(entry) in PLAIN or isinstance(entry, (type, *functions))
+
+
 class _Walk:
     def __init__(self, originals: dict[int, Any]) -> None:
         self.result = Snapshot()
@@ -193,9 +199,9 @@ class _Walk:
             self.result.guards.watch_dict(value)
             self.result._copies.append((value, dict(value)))
             return (kind, tuple((self.value(k), self.value(v)) for k, v in value.items()))
-        if kind in (set, frozenset) and all(type(entry) in PLAIN for entry in value):
+        if kind in (set, frozenset) and all(map(_has_identity, value)):
             self.result.guards.watch_set(value)
-            return (kind, frozenset(value))
+            return (kind, frozenset(map(self.value, value)))
         return self.object(value)
 
     def type(self, kind: type) -> Any:

@@ -336,3 +336,28 @@ def test_a_parameter_passed_as_an_argument(compiled_only):
     for w in (linear.weight, torch.randn(3, 3), linear.weight):
         x = torch.randn(3, 3)
         torch.testing.assert_close(compiled(w, x), function(w, x))
+
+
+DOUBLED = {torch.nn.Linear, torch.nn.BatchNorm1d, torch.relu, "gelu", 3}
+
+
+class Choosing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)
+        return x * 2 if type(self.layer) in DOUBLED else x
+
+
+def test_sets_of_classes_and_functions():
+    model, x = Choosing(), torch.randn(2, 4)
+    compiled = weft.compile(model)
+    assert torch.allclose(compiled(x), model(x)) and programs(compiled) == 1
+    DOUBLED.discard(torch.nn.Linear)
+    try:
+        assert torch.allclose(compiled(x), model(x)) and programs(compiled) == 2
+    finally:
+        DOUBLED.add(torch.nn.Linear)
+    assert torch.allclose(compiled(x), model(x)) and programs(compiled) == 2
