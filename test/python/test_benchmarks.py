@@ -49,6 +49,8 @@ def test_ratios(run):
     assert model.ratio("weft") == 4 and model.ratio("inductor") == 2
     assert model.ratio("openvino") is None and model.ratio("absent") is None
     assert model.best_peer_ratio() == 2
+    model.systems["weft-bf16"] = SystemResult("bfloat16", seconds=1e-4)
+    assert model.best_peer_ratio() == 2  # no peer
     assert ModelResult("empty").best_peer_ratio() is None
 
 

@@ -39,8 +39,8 @@ class ModelResult:
         return _over(self._seconds("eager"), self._seconds(system))
 
     def best_peer_ratio(self) -> float | None:
-        """The time of the fastest system besides Weft over Weft's."""
-        peers = [self._seconds(name) for name in self.systems if name != "weft"]
+        """The time of the fastest system besides Weft (in any precision) over Weft's."""
+        peers = [self._seconds(name) for name in self.systems if not name.startswith("weft")]
         times = [seconds for seconds in peers if seconds is not None]
         return _over(min(times, default=None), self._seconds("weft"))
 
