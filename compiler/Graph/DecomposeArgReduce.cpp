@@ -3,6 +3,7 @@
 // pairs would go element by element.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
+#include <limits>
 
 using namespace mlir;
 using namespace weft;

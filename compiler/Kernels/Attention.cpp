@@ -7,6 +7,7 @@
 // the end. Keys and values are broadcast scalar by scalar where they lie, so no layout needs a
 // transposed copy.
 #include "compiler/Kernels/AttentionMask.h"
+#include "compiler/Kernels/AttentionQueries.h"
 #include "compiler/Kernels/AttentionResult.h"
 #include "compiler/Kernels/AttentionSchedule.h"
 #include "compiler/Kernels/Emitters.h"
@@ -15,7 +16,6 @@
 #include "compiler/Kernels/RegisterTile.h"
 #include "compiler/Kernels/SoftmaxPowers.h"
 #include "compiler/Kernels/StoredIndex.h"
-#include "compiler/Kernels/Transposition.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -34,7 +34,8 @@ class Attention : private IndexArithmetic {
 public:
   Attention(KernelFunction &kernel, AttentionOp op)
       : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
-        space(op.getContext()), point(kernel.pointEmitter(space)), result(kernel, point, op) {}
+        space(op.getContext()), point(kernel.pointEmitter(space)), queryVectors(kernel, point, op),
+        result(kernel, point, op) {}
 
   LogicalResult match();
   void emit();
@@ -52,8 +53,6 @@ private:
   Value setCell(Value number);
   void emitQueryBlock(Value number);
   void emitVectors(int64_t count);
-  void packQueries();
-  TileOperand queryVectors();
   SmallVector<Value> emitSoftmax();
   SmallVector<Value> emitKeyBlock(ArrayRef<Value> state, bool rescale, KeyBlock runs);
   SmallVector<Value> emitScores(ArrayRef<Value> maxima, KeyBlock runs);
@@ -108,14 +107,14 @@ private:
   AffineExpr lane, slot, feature, valueFeature;
   int64_t queryBlocks = 1; ///< of one batch
   int64_t groups = 1;      ///< vectors of queries of the block that is being emitted
-  std::optional<TileOperand> query, key, value;
+  AttentionQueries queryVectors;
+  std::optional<TileOperand> key, value;
   AttentionResult result;
   std::optional<AttentionMask> mask;
   std::optional<SoftmaxPowers> powers;
-  bool rawScores = false;                ///< scores in scratch are not scaled yet
-  std::optional<LaneRows> packedQueries; ///< a row per feature, when these are not in lanes
-  std::optional<LaneRows> scores;        ///< a row per slot
-  std::optional<LaneRows> output;        ///< a row per value feature
+  bool rawScores = false;         ///< scores in scratch are not scaled yet
+  std::optional<LaneRows> scores; ///< a row per slot
+  std::optional<LaneRows> output; ///< a row per value feature
 };
 
 } // namespace
@@ -175,11 +174,11 @@ LogicalResult Attention::match() {
   feature = space.addDim(problem.features);
   valueFeature = space.addDim(problem.valueFeatures);
 
-  query = storedOperand(point, op.getQuery(), at(queries.token, feature));
   key = storedOperand(point, op.getKey(), at(keys.token, feature));
   // Values may be tiled otherwise than keys; positions must stay linear in the key's dims.
   value = storedOperand(point, op.getValue(), at(keys.token, valueFeature));
-  if (!query || !key || !value || !isLinear(key->position, {keys.tile, keys.inner, feature}) ||
+  if (failed(queryVectors.match(at(queries.token, feature), lane, feature)) || !key || !value ||
+      !isLinear(key->position, {keys.tile, keys.inner, feature}) ||
       !isLinear(value->position, {keys.tile, keys.inner, valueFeature}))
     return failure();
 
@@ -202,10 +201,8 @@ void Attention::emit() {
   };
   rows(scores, slots());
   rows(output, problem.valueFeatures);
-  // Queries beside one another in memory are read as they lie, unless lanes would leave it.
-  bool whole = problem.queryTile || problem.queries % lanes == 0;
-  if (!whole || space.coefficientOf(query->position, dimOf(lane)) != 1)
-    rows(packedQueries, problem.features);
+  queryVectors.reserve(vectorType, schedule.groups,
+                       problem.queryTile || problem.queries % lanes == 0);
 
   int64_t cells = queryBlocks * space.count(batchDims);
   int64_t flops = 2 * space.count(batchDims) * problem.queries * problem.keys *
@@ -269,8 +266,8 @@ void Attention::emitVectors(int64_t count) {
   groups = count;
   point.forget();
   setQueryLanes();
-  if (packedQueries)
-    packQueries();
+  queryVectors.pack();
+  setQueryLanes();
   set(keys.tile, constant(0));
   set(keys.inner, constant(0));
   if (!mask) {
@@ -281,39 +278,6 @@ void Attention::emitVectors(int64_t count) {
   SmallVector<Value> state = emitSoftmax();
   setQueryLanes();
   result.store(*output, ArrayRef(state).drop_front(groups));
-}
-
-/// Queries that lie feature by feature go through registers a square at a time.
-void Attention::packQueries() {
-  auto [source, index] = storedAt(op.getQuery(), at(queries.token, feature), space);
-  int64_t width = schedule.width;
-  bool besideOneAnother = space.coefficientOf(query->position, dimOf(feature)) == 1;
-  steps(problem.features, besideOneAnother ? width : 1, {},
-        [&](Value first, int64_t count, ArrayRef<Value>) {
-          set(feature, first);
-          if (!besideOneAnother) {
-            point.forget();
-            for (auto [group, vector] :
-                 llvm::enumerate(point.asVectors(point.emitAt(source, index))))
-              packedQueries->store(vector, first, group);
-            return SmallVector<Value>();
-          }
-          for (int64_t group = 0; group < groups; ++group)
-            emitSquare(
-                point, dimOf(feature), dimOf(lane), constant(group * width), width, count, width,
-                [&] { return point.asVectors(point.emitAt(source, index)).front(); },
-                [&](const Emitted &column) {
-                  packedQueries->store(column.parts.front(), valueOf(feature), group);
-                });
-          return SmallVector<Value>();
-        });
-  setQueryLanes();
-}
-
-TileOperand Attention::queryVectors() {
-  if (!packedQueries)
-    return *query;
-  return packedQueries->at(feature, lane);
 }
 
 /// Maxima and sums over all keys; the output so far is in scratch.
@@ -413,7 +377,7 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
     SmallVector<Value> next(now);
     for (int64_t i = 0; i < depth; ++i) {
       set(feature, add(first, i));
-      next = emitTileStep(point, *key, keyStride, queryVectors(), count, next);
+      next = emitTileStep(point, *key, keyStride, queryVectors.operand(), count, next);
     }
     return next;
   });

@@ -107,10 +107,15 @@ static int64_t chooseChunk(const ContractionProblem &problem, const ContractionS
   return choosePart(innermost, most, best, /*unit=*/1).value_or(innermost);
 }
 
+/// The longest chain of sums. Beside bf16's own errors those of one twice as long vanish.
+static int64_t mostSummands(const ContractionSchedule &schedule) {
+  return schedule.paired ? 2 * longestChain : longestChain;
+}
+
 /// The part of a chunk whose strip stays in the first-level cache beside a panel.
 static int64_t chooseStripSteps(const ContractionProblem &problem,
                                 const ContractionSchedule &schedule) {
-  int64_t most = schedule.paired ? 2 * longestChain : longestChain, unit = schedule.paired ? 2 : 1;
+  int64_t most = mostSummands(schedule), unit = schedule.paired ? 2 : 1;
   if (!problem.canSpill)
     return schedule.chunk;
   return choosePart(schedule.chunk, most, /*best=*/most, unit).value_or(schedule.chunk);
@@ -139,8 +144,7 @@ static int64_t evenBlocks(int64_t total, int64_t most) {
 }
 
 static void chooseSummands(const ContractionProblem &problem, ContractionSchedule &schedule) {
-  // Beside bf16's own errors those of a chain twice as long vanish.
-  int64_t most = schedule.paired ? 2 * longestChain : longestChain;
+  int64_t most = mostSummands(schedule);
   constexpr int64_t least = 64, line = 16;
   int64_t chunk = schedule.tileSteps();
   // A block is whole steps of the unrolled loop, and whole lines where the chunk is.

@@ -54,7 +54,8 @@ namespace {
 class ReductionLoops {
 public:
   ReductionLoops(PointEmitter &point, const ReductionDemand &reduction, int64_t width)
-      : point(point), reduction(reduction), width(width), generic(reduction.generic) {}
+      : point(point), reduction(reduction), width(width), generic(reduction.generic),
+        kind(combiningKind()) {}
 
   SmallVector<Emitted> emit();
 
@@ -62,11 +63,12 @@ private:
   std::optional<vector::CombiningKind> combiningKind();
   std::optional<unsigned> horizontalDim();
   bool isSmall() const;
-  bool isSum();
+  bool isSum() const;
+  Type elementType() const { return getElementTypeOrSelf(generic->getResultTypes().front()); }
   SmallVector<Value> emitSteps(int64_t extent, int64_t block, ArrayRef<Value> accumulators,
                                SumTerms steps);
   SmallVector<Emitted> emitWithCurrentLanes();
-  SmallVector<Emitted> emitHorizontally(unsigned dim, vector::CombiningKind kind);
+  SmallVector<Emitted> emitHorizontally(unsigned dim, TypedAttr identity);
   SmallVector<Value> emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators, int64_t steps,
                                llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> innermost);
   /// The accumulators after the current point.
@@ -77,6 +79,7 @@ private:
   const ReductionDemand &reduction;
   int64_t width;
   linalg::GenericOp generic;
+  std::optional<vector::CombiningKind> kind; ///< of a reduction by one op
 };
 } // namespace
 
@@ -202,9 +205,8 @@ std::optional<vector::CombiningKind> ReductionLoops::combiningKind() {
   return linalg::getCombinerOpKind(combiners.front());
 }
 
-bool ReductionLoops::isSum() {
-  return isa<FloatType>(getElementTypeOrSelf(generic.getResultTypes().front())) &&
-         combiningKind() == vector::CombiningKind::ADD;
+bool ReductionLoops::isSum() const {
+  return isa<FloatType>(elementType()) && kind == vector::CombiningKind::ADD;
 }
 
 std::optional<unsigned> ReductionLoops::horizontalDim() {
@@ -262,18 +264,17 @@ static TypedAttr identityOf(vector::CombiningKind kind, Type type, OpBuilder &bu
   }
 }
 
-SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, vector::CombiningKind kind) {
+SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr identity) {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
   Emitted initial = initialValues().front();
 
   int64_t extent = point.space.extent(dim);
   int64_t groups = std::min<int64_t>(maxLaneGroups, llvm::divideCeil(extent, width));
-  auto type = VectorType::get({width}, element);
-  Value identity = arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(type, Attribute(identityOf(kind, element, builder))));
-  SmallVector<Value> accumulators(groups, identity);
+  auto type = VectorType::get({width}, elementType());
+  Value neutral =
+      arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, Attribute(identity)));
+  SmallVector<Value> accumulators(groups, neutral);
 
   SmallVector<unsigned> outer;
   for (unsigned other : reduction.reducedDims)
@@ -306,26 +307,23 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, vector::Comb
     SmallVector<Value> halved;
     for (size_t i = 0; i + 1 < accumulators.size(); i += 2)
       halved.push_back(
-          vector::makeArithReduction(builder, loc, kind, accumulators[i], accumulators[i + 1]));
+          vector::makeArithReduction(builder, loc, *kind, accumulators[i], accumulators[i + 1]));
     if (accumulators.size() % 2)
       halved.push_back(accumulators.back());
     accumulators = std::move(halved);
   }
-  Value reduced = vector::ReductionOp::create(builder, loc, kind, accumulators.front(),
+  Value reduced = vector::ReductionOp::create(builder, loc, *kind, accumulators.front(),
                                               arith::FastMathFlags::reassoc);
-  Value result = vector::makeArithReduction(builder, loc, kind, initial.parts.front(), reduced);
+  Value result = vector::makeArithReduction(builder, loc, *kind, initial.parts.front(), reduced);
   return {Emitted{{result}, true}};
 }
 
 SmallVector<Emitted> ReductionLoops::emit() {
   if (!point.getLanes().isScalar())
     return emitWithCurrentLanes();
-  std::optional<vector::CombiningKind> kind = combiningKind();
   std::optional<unsigned> dim = horizontalDim();
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  if (!kind || !dim || !identityOf(*kind, element, point.builder))
-    return emitWithCurrentLanes();
-  return emitHorizontally(*dim, *kind);
+  TypedAttr identity = kind ? identityOf(*kind, elementType(), point.builder) : TypedAttr();
+  return dim && identity ? emitHorizontally(*dim, identity) : emitWithCurrentLanes();
 }
 
 SmallVector<Emitted> weft::emitReduction(PointEmitter &point, const ReductionDemand &reduction,

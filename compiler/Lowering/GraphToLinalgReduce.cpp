@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions: reduce, arg_reduce, reduce_window; cumulative keeps its op on physical types.
+// Reductions: reduce, reduce_window; cumulative keeps its op on physical types.
 #include "compiler/Lowering/GraphToLinalg.h"
 #include "compiler/Lowering/ScalarMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -10,8 +10,7 @@
 
 namespace weft {
 
-/// How the loops of an op run. A scan carries more than a running value from one
-/// iteration to the next, or yields every one of them.
+/// How the loops of an op run. A scan carries a running value, and yields every one of them.
 enum class LoopKind { Parallel, Reduction, Scan };
 
 /// How the index along one dim of a tensor follows from the loops.
