@@ -20,10 +20,11 @@ int32_t availableProcessors() {
   return std::max(1, int32_t(std::thread::hardware_concurrency()));
 }
 
-int32_t defaultThreads() {
+/// WEFT_THREADS; 0 without it.
+int32_t threadsOfEnvironment() {
   const char *text = std::getenv("WEFT_THREADS");
   if (!text)
-    return availableProcessors();
+    return 0;
   int32_t threads = 0;
   const char *end = text + std::strlen(text);
   auto [stop, error] = std::from_chars(text, end, threads);
@@ -35,6 +36,9 @@ int32_t defaultThreads() {
 
 /// 0 until someone sets it.
 std::atomic<int32_t> chosenThreads{0};
+
+/// What followThreads was given; null before.
+std::atomic<int32_t (*)()> followedThreads{nullptr};
 
 std::atomic<ThreadTeam *> processTeam{nullptr};
 
@@ -78,8 +82,13 @@ constexpr std::chrono::microseconds withinCall{5000}, besideOthers{50}, betweenC
 int32_t getNumThreads() {
   if (int32_t chosen = chosenThreads.load(std::memory_order_relaxed))
     return chosen;
-  static const int32_t byDefault = defaultThreads();
-  return byDefault;
+  static const int32_t ofEnvironment = threadsOfEnvironment();
+  if (ofEnvironment)
+    return ofEnvironment;
+  if (auto followed = followedThreads.load(std::memory_order_relaxed))
+    return std::max(1, followed());
+  static const int32_t processors = availableProcessors();
+  return processors;
 }
 
 void setNumThreads(int32_t threads) {
@@ -87,6 +96,10 @@ void setNumThreads(int32_t threads) {
     throw ConfigError("number of threads: expected a positive integer, found " +
                       std::to_string(threads));
   chosenThreads.store(threads, std::memory_order_relaxed);
+}
+
+void followThreads(int32_t (*number)()) {
+  followedThreads.store(number, std::memory_order_relaxed);
 }
 
 ThreadTeam &ThreadTeam::process() {

@@ -14,10 +14,14 @@
 
 namespace weft::rt {
 
-/// Threads that programs run on: the last setNumThreads, else WEFT_THREADS, else the
-/// processors that this process may use.
+/// Threads that programs run on: the last setNumThreads, else WEFT_THREADS, else what
+/// followThreads gave, else the processors that this process may use.
 /// Raises: ConfigError where WEFT_THREADS is no positive integer.
 int32_t getNumThreads();
+
+/// Unless the user says otherwise, programs run on as many threads as `number` gives at each call:
+/// those that other code in the process was told to use.
+void followThreads(int32_t (*number)());
 
 /// Raises: ConfigError where `threads` < 1.
 void setNumThreads(int32_t threads);

@@ -5,6 +5,7 @@
 #include "python/bindings/Core.h"
 
 #include "python/bindings/PeakFlops.h"
+#include "python/bindings/TorchThreads.h"
 #include "runtime/Errors.h"
 #include "runtime/ThreadTeam.h"
 
@@ -41,7 +42,14 @@ NB_MODULE(_core, module) {
   bindErrors();
   bindArtifacts(module);
   bindCalls(module);
-  module.def("get_num_threads", &rt::getNumThreads);
+  module.def(
+      "get_num_threads",
+      [] {
+        joinTorchThreads();
+        return rt::getNumThreads();
+      },
+      "The last set_num_threads, else WEFT_THREADS, else torch.get_num_threads(), else the "
+      "processors that this process may use.");
   module.def("set_num_threads", &rt::setNumThreads, nb::arg("threads"));
   module.def("measure_peak_flops", &measurePeakFlops, nb::arg("threads"),
              nb::call_guard<nb::gil_scoped_release>());

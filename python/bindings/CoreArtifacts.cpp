@@ -2,13 +2,12 @@
 #include "python/bindings/Core.h"
 
 #include "python/bindings/Torch.h"
-#include "python/bindings/TorchAbi.h"
 #include "python/bindings/TorchHost.h"
+#include "python/bindings/TorchThreads.h"
 #include "python/bindings/WeightWatch.h"
 #include "runtime/Artifact.h"
 #include "runtime/Cache.h"
 #include "runtime/Program.h"
-#include "runtime/ThreadTeam.h"
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
@@ -51,18 +50,6 @@ static std::vector<WeftTensor> viewTensors(nb::list tensors,
 
 static std::optional<TorchCall> makeCall(const TorchHost *host) {
   return host ? std::optional<TorchCall>(std::in_place, *host) : std::nullopt;
-}
-
-/// Let programs run on the threads that PyTorch's own operations run on.
-static void shareTorchThreads() {
-  static const bool shared = [] {
-    void *library = TorchAbi::libtorch();
-    std::optional<rt::OpenMP> found = library ? rt::OpenMP::find(library) : std::nullopt;
-    if (found)
-      rt::ThreadTeam::shareThreads(*found);
-    return found.has_value();
-  }();
-  (void)shared;
 }
 
 static void bindProgram(rt::Program &program, nb::list arguments, const TorchHost *host) {
@@ -159,7 +146,7 @@ void bindArtifacts(nb::module_ &module) {
       .def(
           "__init__",
           [](rt::Program *self, std::shared_ptr<rt::Artifact> artifact) {
-            shareTorchThreads();
+            joinTorchThreads();
             new (self) rt::Program(std::move(artifact));
           },
           nb::arg("artifact"))

@@ -18,15 +18,21 @@ from weft._build import LLVM_VERSION, WEFT_VERSION
 from weft.frontend.graph import without_locations
 
 
+def most_threads() -> int:
+    """How many a program may come to run on, as settings change between calls."""
+    return max(_core.get_num_threads(), len(os.sched_getaffinity(0)))
+
+
 @dataclass(frozen=True)
 class Options:
-    """isa: "native", "avx2", "avx512" or "amx"; threads: that schedules are made for.
+    """isa: "native", "avx2", "avx512" or "amx"; threads: the most that a program
+    has scratch memory for.
     schedule: numbers of contractions' schedules that are fixed, such as
     "rows=6,groups=4,chunk=768,panels=2".
     precision: of the operands of float32 contractions, "float32" or "bf16"."""
 
     isa: str = "native"
-    threads: int = field(default_factory=_core.get_num_threads)
+    threads: int = field(default_factory=most_threads)
     schedule: str = ""
     precision: str = "float32"
 

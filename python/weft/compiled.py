@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from weft import _core, errors, frontend
-from weft.builds import Options, lower_to
+from weft.builds import Options, lower_to, most_threads
 from weft.capture import Given, Tracing
 from weft.kernels import kernel_calls
 from weft.profile import Profile
@@ -55,7 +55,8 @@ def compile(
     machine's extensions that work on its vectors: "avx512" leaves out matrix units (AMX) alone.
     "amx" is "native" with float32 on the matrix unit too, as exact bfloat16 parts: faster on a
     processor that keeps the unit at its full rate, slower on one that throttles it.
-    threads: that schedules are made for; by default as many as Weft runs on.
+    threads: the most that a call runs on; by default the machine's. Calls run on as many of them
+    as `weft.get_num_threads()` gives: torch's number, unless `weft.set_num_threads` was called.
     schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
     "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
     PyTorch runs the call.
@@ -98,8 +99,7 @@ def _options(isa: str, threads: int | None, schedule: str, precision: str) -> Op
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
     if precision not in ("float32", "bf16"):
         raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
-    threads = _core.get_num_threads() if threads is None else threads
-    return Options(isa, threads, schedule, precision)
+    return Options(isa, most_threads() if threads is None else threads, schedule, precision)
 
 
 @dataclass

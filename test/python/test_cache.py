@@ -4,12 +4,12 @@
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 
 import pytest
 import torch
+from processes import python
 
 import weft
 from weft.errors import WeftWarning
@@ -67,35 +67,9 @@ def test_cache_folder_that_cannot_be_made(tmp_path, monkeypatch):
         run_once()
 
 
-def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-
-
 def test_import_loads_neither_torch_nor_the_compiler():
     code = "import sys, weft; print([n in sys.modules for n in ('torch', 'weft._compiler')])"
     assert python(code).stdout.strip() == "[False, False]"
-
-
-def test_nonsense_number_of_threads():
-    code = "import weft; weft.get_num_threads()"
-    result = python(code, WEFT_THREADS="abc")
-    assert "ConfigError" in result.stderr and "abc" in result.stderr
-
-
-def test_number_of_threads():
-    before = weft.get_num_threads()
-    try:
-        weft.set_num_threads(1)
-        assert weft.get_num_threads() == 1
-        with pytest.raises(weft.errors.ConfigError):
-            weft.set_num_threads(0)
-    finally:
-        weft.set_num_threads(before)
 
 
 @pytest.fixture

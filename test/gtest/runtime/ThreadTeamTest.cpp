@@ -181,4 +181,15 @@ TEST(ThreadTeamDeathTest, refusesSenselessSettings) {
   EXPECT_THROW(setNumThreads(0), ConfigError);
 }
 
+TEST(ThreadTeamDeathTest, followsOthersUnlessTold) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto check = [] {
+    followThreads([] { return 5; });
+    int32_t followed = getNumThreads();
+    setNumThreads(2);
+    _exit(followed * 10 + getNumThreads());
+  };
+  EXPECT_EXIT(check(), ::testing::ExitedWithCode(52), "");
+}
+
 } // namespace
