@@ -6,7 +6,7 @@ Every function is written as `function(x) = fixed(x) + factor(x) * polynomial(va
 the polynomial minimises the largest error relative to `scale(x)`, on Chebyshev nodes of the
 interval, by Lawson's iteration: least squares whose weights grow where the error is large
 (C. L. Lawson, "Contributions to the theory of linear least maximum approximation", 1961).
-Coefficients become float32 one by one, the lowest first, and those left are fitted again,
+Coefficients become floats one by one, the lowest first, and those left are fitted again,
 so that the later ones make up for the rounding of the earlier ones.
 
 Needs numpy and mpmath. Deterministic; takes a few seconds.
@@ -46,6 +46,7 @@ class Fit:
     target: Callable
     weight: Callable
     variable: Function
+    number: type = np.float32
 
 
 def lawson(basis: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -64,8 +65,8 @@ def lawson(basis: np.ndarray, target: np.ndarray) -> np.ndarray:
     return best
 
 
-def fit(problem: Fit) -> tuple[list[np.float32], float]:
-    """Float32 coefficients, lowest first, and the largest weighted error they leave."""
+def fit(problem: Fit) -> tuple[list[np.floating], float]:
+    """Coefficients, lowest first, and the largest weighted error they leave."""
     angle = (np.arange(NODES) + 0.5) * np.pi / NODES
     x = (problem.low + problem.high) / 2 + (problem.high - problem.low) / 2 * np.cos(angle)
     x = x[np.abs(x) > 1e-4]  # the targets are quotients that cancel around zero
@@ -73,10 +74,10 @@ def fit(problem: Fit) -> tuple[list[np.float32], float]:
     target = reference(problem.target)(x) * weight
     powers = problem.variable(x)[:, None] ** np.arange(problem.terms)
     basis = powers * weight[:, None]
-    rounded: list[np.float32] = []
+    rounded: list[np.floating] = []
     for term in range(problem.terms):
         rest = target - basis[:, :term] @ np.array(rounded, dtype=np.float64)
-        rounded.append(np.float32(lawson(basis[:, term:], rest)[0]))
+        rounded.append(problem.number(lawson(basis[:, term:], rest)[0]))
     error = np.abs(basis @ np.array(rounded, dtype=np.float64) - target).max()
     return rounded, float(error)
 
@@ -196,6 +197,58 @@ FITS = [
         lambda x: x**4 / mpmath.cos(x),
         square,
     ),
+    Fit(
+        "sinhTail",
+        "sinh(x) = x + x^3 p(x^2)",
+        4,
+        0.0,
+        1.0,
+        lambda x: (mpmath.sinh(x) - x) / x**3,
+        lambda x: x**3 / mpmath.sinh(x),
+        square,
+    ),
+    Fit(
+        "asinTail",
+        "asin(x) = x + x^3 p(x^2)",
+        5,
+        0.0,
+        0.5,
+        lambda x: (mpmath.asin(x) - x) / x**3,
+        lambda x: x**3 / mpmath.asin(x),
+        square,
+    ),
+    Fit(
+        "atanTail",
+        "atan(x) = x + x^3 p(x^2)",
+        9,
+        0.0,
+        1.0,
+        lambda x: (mpmath.atan(x) - x) / x**3,
+        lambda x: x**3 / mpmath.atan(x),
+        square,
+    ),
+    Fit(
+        "log2OfRatio",
+        "log2((1 + x) / (1 - x)) = x p(x^2)",
+        6,
+        0.0,
+        (ROOT2 - 1) / (ROOT2 + 1),
+        lambda x: mpmath.log((1 + x) / (1 - x), 2) / x,
+        lambda x: x / mpmath.log((1 + x) / (1 - x), 2),
+        square,
+        np.float64,
+    ),
+    Fit(
+        "wideExp2Tail",
+        "2^x = 1 + x p(x)",
+        7,
+        -0.5,
+        0.5,
+        lambda x: (2**x - 1) / x,
+        lambda x: abs(x) / 2**x,
+        identity,
+        np.float64,
+    ),
 ]
 
 
@@ -203,9 +256,11 @@ def main() -> None:
     for problem in FITS:
         coefficients, error = fit(problem)
         print(f"/// {problem.formula}, {problem.low:.3g} <= x <= {problem.high:.3g}; ", end="")
-        print(f"error {error * 2**24:.2f} * 2^-24.")
-        print(f"constexpr float {problem.name}[] = {{")
-        print(*(f"    {coefficient:#.9g}f," for coefficient in coefficients), sep="\n")
+        wide = problem.number is np.float64
+        bits, digits, suffix = (34, 17, "") if wide else (24, 9, "f")
+        print(f"error {error * 2**bits:.2f} * 2^-{bits}.")
+        print(f"constexpr {'double' if wide else 'float'} {problem.name}[] = {{")
+        print(*(f"    {value:#.{digits}g}{suffix}," for value in coefficients), sep="\n")
         print("};\n")
 
 

@@ -63,9 +63,41 @@ constexpr float cosTail[] = {
     2.44300882e-05f,
 };
 
-/// Where tanh and erf change from one form to the other, inside both fitted intervals.
+/// sinh(x) = x + x^3 p(x^2), 0 <= x <= 1; error 0.01 * 2^-24.
+constexpr float sinhTail[] = {
+    0.166666672f,
+    0.00833331048f,
+    0.000198428956f,
+    2.78221319e-06f,
+};
+
+/// asin(x) = x + x^3 p(x^2), 0 <= x <= 0.5; error 0.08 * 2^-24.
+constexpr float asinTail[] = {
+    0.166667521f, 0.0749531016f, 0.0454690196f, 0.0241855029f, 0.0421570130f,
+};
+
+/// atan(x) = x + x^3 p(x^2), 0 <= x <= 1; error 0.04 * 2^-24.
+constexpr float atanTail[] = {
+    -0.333332986f, 0.199985310f,   -0.142640516f, 0.109511755f,    -0.0840048045f,
+    0.0579066873f, -0.0311271884f, 0.0108874794f, -0.00178757648f,
+};
+
+/// log2((1 + x) / (1 - x)) = x p(x^2), 0 <= x <= 0.172; error 0.00 * 2^-34.
+constexpr double log2OfRatio[] = {
+    2.8853900817778499,  0.96179669411326851, 0.57707794242475208,
+    0.41220924341545379, 0.31990614524165623, 0.28289298364904075,
+};
+
+/// 2^x = 1 + x p(x), -0.5 <= x <= 0.5; error 0.80 * 2^-34.
+constexpr double wideExp2Tail[] = {
+    0.69314718070453873,   0.24022651066566711,    0.055504103659732823,   0.0096180381315261812,
+    0.0013333935077399000, 0.00015466756439227192, 1.5196149972142811e-05,
+};
+
+/// Where functions change from one form to the other, inside both fitted intervals.
 constexpr float tanhNearBelow = 0.625f;
 constexpr float erfNearBelow = 0.925f;
+constexpr float sinhNearBelow = 1.0f;
 
 /// Where 2^(x p(x)) of bellSlope has the exponent -127.
 constexpr float bellVanishes = 7.052f;

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from ulps import FUNCTIONS, bit_patterns, worst_error
+from ulps import FUNCTIONS, bit_patterns, errors, worst_error
 
 import weft
 
@@ -30,6 +30,61 @@ def test_one_plus_erf(no_grad, compiled_only):
     limits = torch.tensor([-torch.inf, -10.0, -0.0, 0.0, 10.0, torch.inf])
     assert compiled(limits).tolist() == [0, 0, 1, 1, 2, 2]
     assert compiled(torch.linspace(-12, 12, 100_001)).diff().min() >= -(2**-23)
+
+
+def pairs_of_all() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Of random bits, and each special value with each."""
+    numbers = torch.cat([*bit_patterns(STRIDE * 64, CHUNK)])
+    few = [
+        0.0,
+        1.0,
+        2.0,
+        3.0,
+        0.5,
+        2.5,
+        100.0,
+        1e-45,
+        1e-38,
+        3e38,
+        2.0**24,
+        2.0**24 - 1,
+        2.0**22 - 0.5,
+    ]
+    few = torch.tensor([*few, 1 - 2**-24, 1 + 2**-23, torch.inf, torch.nan])
+    few = torch.cat([few, -few])
+    return [
+        (numbers, numbers[torch.randperm(len(numbers))]),
+        (few[:, None].repeat(1, len(few)).flatten(), few.repeat(len(few))),
+    ]
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_power(isa, no_grad, compiled_only):
+    compiled = weft.compile(torch.pow, isa=isa)
+    small, large = torch.randn(100_003), 1e4 * torch.randn(100_003)
+    pairs = [
+        *pairs_of_all(),
+        (10 * small.abs(), 20 * torch.randn(100_003)),
+        (torch.exp(1e-3 * small), large),
+        (3 * small, torch.randint(-30, 30, (100_003,)).float()),
+    ]
+    for x, y in pairs:
+        assert errors(torch.pow(x.double(), y.double()), compiled(x, y)).max() <= 0.51
+
+
+@pytest.mark.parametrize("exponent", [2.5, -1.5, 0.3125, 10, 11.0])
+def test_power_of_a_constant(exponent, no_grad, compiled_only):
+    for function in (lambda x: x**exponent, lambda x: abs(exponent) ** x):
+        compiled, (x, _) = weft.compile(function), pairs_of_all()[0]
+        assert errors(function(x.double()), compiled(x)).max() <= 1
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_angle_of_a_point(isa, no_grad, compiled_only):
+    compiled = weft.compile(torch.atan2, isa=isa)
+    up, right = torch.randn(2, 100_003)
+    for y, x in [*pairs_of_all(), (up, right), (up, 1e-3 * right)]:
+        assert errors(torch.atan2(y.double(), x.double()), compiled(y, x)).max() <= 2
 
 
 @pytest.mark.parametrize("isa", ["native", "avx2"])

@@ -17,6 +17,14 @@ FUNCTIONS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], float]] = {
     "sin": (torch.sin, 1.0),
     "cos": (torch.cos, 1.0),
     "tan": (torch.tan, 3.0),
+    "asin": (torch.asin, 2.0),
+    "acos": (torch.acos, 2.0),
+    "atan": (torch.atan, 2.0),
+    "sinh": (torch.sinh, 2.0),
+    "cosh": (torch.cosh, 2.0),
+    "asinh": (torch.asinh, 2.0),
+    "acosh": (torch.acosh, 2.5),
+    "atanh": (torch.atanh, 2.0),
     "sigmoid": (torch.sigmoid, 2.0),
 }
 
@@ -31,17 +39,19 @@ def bit_patterns(stride: int, chunk: int) -> Iterator[torch.Tensor]:
 
 
 def worst_error(name: str, x: torch.Tensor, y: torch.Tensor) -> tuple[float, float]:
-    """The largest error of `y` (float32) as the function `name` of `x`, in ULP, and where.
+    """The largest error of `y` (float32) as the function `name` of `x`, in ULP, and where."""
+    error = errors(FUNCTIONS[name][0](x.double()), y)
+    worst = error.argmax()
+    return error[worst].item(), x[worst].item()
 
-    Infinite where zeros and infinities differ in kind or sign, or NaN is missing.
-    """
-    exact = FUNCTIONS[name][0](x.double())
+
+def errors(exact: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Those of `y` (float32) in ULP, infinite where zeros and infinities differ in kind or sign,
+    or NaN is missing. exact: float64."""
     nearest = exact.float()
     exponent = torch.frexp(exact).exponent.clamp(min=-125).double()
     error = (y.double() - exact).abs() / torch.exp2(exponent - 24)
     signs_differ = y.signbit() != nearest.signbit()
     same = (y == nearest) & ~signs_differ | y.isnan() & nearest.isnan()
     special = ~nearest.isfinite() | (exact == 0) | ~y.isfinite() | signs_differ
-    error = torch.where(special, torch.where(same, 0.0, torch.inf), error)
-    worst = error.argmax()
-    return error[worst].item(), x[worst].item()
+    return torch.where(special, torch.where(same, 0.0, torch.inf), error)

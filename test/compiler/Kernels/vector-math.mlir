@@ -33,7 +33,7 @@ func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.ke
 #id = affine_map<(i) -> (i)>
 
 // CHECK-LABEL: func.func private @every_function
-// CHECK-NOT:     math.{{exp|log|tanh|erf}}
+// CHECK-NOT:     math.{{exp|log|tanh|erf|a?sinh?|a?cosh?|atan|pow}}
 // CHECK:         return
 func.func private @every_function(%x: tensor<64xf32>) -> tensor<64xf32>
     attributes {weft.kernel = "nest"} {
@@ -47,7 +47,14 @@ func.func private @every_function(%x: tensor<64xf32>) -> tensor<64xf32>
     %3 = math.log1p %2 : f32
     %4 = math.tanh %3 : f32
     %5 = math.erf %4 : f32
-    linalg.yield %5 : f32
+    %6 = math.sinh %5 : f32
+    %7 = math.cosh %6 : f32
+    %8 = math.asin %7 : f32
+    %9 = math.acos %8 : f32
+    %10 = math.atan %9 : f32
+    %11 = math.atan2 %10, %0 : f32
+    %12 = math.powf %11, %1 : f32
+    linalg.yield %12 : f32
   } -> tensor<64xf32>
   return %y : tensor<64xf32>
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions made of other elementwise ones. Those of float32 go through float64."""
+"""Functions made of other elementwise ones."""
 
 from __future__ import annotations
 
@@ -15,34 +15,29 @@ from weft.frontend.table import Promotion, Site, lowers
 _LARGE = 1e8
 
 
-def _in_double(site: Site, x: Value) -> Value:
-    (x,) = site.promoted(x, kind=Promotion.INT_TO_FLOAT)
-    return site.builder.convert(x, torch.float64)
-
-
 @lowers("asinh.default")
 def asinh(site: Site, x: Value):
     """log(|x| + sqrt(x^2 + 1)), with the sign of x."""
     b = site.builder
-    x = _in_double(site, x)
+    (x,) = site.promoted(x, kind=Promotion.INT_TO_FLOAT)
     size = b.unary("abs", x)
     squared = b.binary("mul", size, size)
     root = b.unary("sqrt", b.scalar("add", squared, 1))
     rest = b.binary("div", squared, b.scalar("add", root, 1))
     near = b.unary("log1p", b.binary("add", size, rest))
-    return _with_sign(site, _or_log_of_double(site, size, near), x)
+    return _with_sign(site, _or_log_of_twice(site, size, near), x)
 
 
 @lowers("acosh.default")
 def acosh(site: Site, x: Value):
     """log(x + sqrt(x^2 - 1)) for x >= 1."""
     b = site.builder
-    x = _in_double(site, x)
+    (x,) = site.promoted(x, kind=Promotion.INT_TO_FLOAT)
     above = b.scalar("sub", x, 1)
     squared = b.binary("mul", above, b.scalar("add", above, 2))
     near = b.unary("log1p", b.binary("add", above, b.unary("sqrt", squared)))
     nan = b.constant(math.nan, x.dtype, x.shape)
-    found = _or_log_of_double(site, x, near)
+    found = _or_log_of_twice(site, x, near)
     return site.finish(b.select(b.compare("lt", x, 1), nan, found))
 
 
@@ -50,14 +45,14 @@ def acosh(site: Site, x: Value):
 def atanh(site: Site, x: Value):
     """log((1 + x) / (1 - x)) / 2"""
     b = site.builder
-    x = _in_double(site, x)
+    (x,) = site.promoted(x, kind=Promotion.INT_TO_FLOAT)
     size = b.unary("abs", x)
     rest = b.binary("sub", b.constant(1, size.dtype, size.shape), size)
     ratio = b.binary("div", b.scalar("mul", size, 2), rest)
     return _with_sign(site, b.scalar("mul", b.unary("log1p", ratio), 0.5), x)
 
 
-def _or_log_of_double(site: Site, x: Value, near: Value) -> Value:
+def _or_log_of_twice(site: Site, x: Value, near: Value) -> Value:
     """log(2 x) where x is large."""
     b = site.builder
     far = b.scalar("add", b.unary("log", x), math.log(2))

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/VectorExponentials.h"
+#include "compiler/Kernels/Float32.h"
+#include "compiler/Kernels/VectorMathTables.h"
+
+using namespace mlir;
+using namespace weft;
+using namespace weft::float32;
+
+constexpr float log2OfE = 0x1.715476p+0f;
+
+VectorExponentials::Reduced VectorExponentials::reduce(Value x, int32_t bias) {
+  // The shift is a multiple of 2^22, so it leaves no trace once the low 9 bits are shifted
+  // into the exponent field.
+  Value shift = constant(integerShift + bias);
+  Value shifted = fma(x, constant(log2OfE), shift);
+  Value n = sub(shifted, shift); // exact
+  Value r = fma(n, constant(-ln2High), x);
+  return {bitsOf(shifted), fma(n, constant(-ln2Low), r)};
+}
+
+Value VectorExponentials::expOfReduced(Value r) {
+  Value one = constant(1.0f);
+  Value tail = polynomial(vector_math::expTail, r);
+  return fma(fma(tail, r, one), r, one);
+}
+
+Value VectorExponentials::exp2OfReduced(Reduced reduced) {
+  auto [biased, r] = reduced;
+  Value power = fma(polynomial(vector_math::exp2Tail, r), r, constant(1.0f));
+  return mul(power, scaleOf(biased));
+}
+
+Value VectorExponentials::expInRange(Value x) {
+  auto [biased, r] = reduce(x, exponentBias);
+  return mul(expOfReduced(r), scaleOf(biased));
+}
+
+Value VectorExponentials::exp(Value x) {
+  // Beyond these bounds the results are infinity and zero, by the scaling. At the lower one,
+  // 254 ln 2, the scale itself is zero: so are the masked scores of a softmax, whose powers would
+  // else vanish in the last product, which takes a processor a hundred times as long as another.
+  return scaledExp(atLeast(atMost(x, 89.0f), -176.055f), /*power=*/0);
+}
+
+Value VectorExponentials::scaledExp(Value x, int32_t power) {
+  // 2^n may be no float where the result still is one; two factors always are, and only
+  // the second product can round.
+  auto [biased, r] = reduce(x, 2 * exponentBias + power);
+  Value half = shiftRight(biased, 1);
+  Value rest = subInt(biased, half);
+  return mul(mul(expOfReduced(r), scaleOf(half)), scaleOf(rest));
+}
+
+Value VectorExponentials::powerOfTwo(Value x) {
+  // From the bound downwards the scale is zero.
+  x = atLeast(x, -exponentBias);
+  Value shift = constant(integerShift + exponentBias);
+  Value shifted = add(x, shift);
+  Value r = sub(x, sub(shifted, shift)); // exact
+  return exp2OfReduced({bitsOf(shifted), r});
+}
+
+Value VectorExponentials::expm1(Value x) {
+  Value clamped = atLeast(atMost(x, 89.0f), -20.0f);
+  // 2^n expm1(r) + (2^n - 1), all halved so that 2^128 does not occur.
+  auto [biased, r] = reduce(clamped, exponentBias - 1);
+  Value tail = polynomial(vector_math::expm1Tail, r);
+  Value reduced = fma(tail, mul(r, r), r);
+  Value scale = scaleOf(biased);
+  Value halved = fma(scale, reduced, sub(scale, constant(0.5f)));
+  // Zeros keep their sign.
+  return select(equal(x, constant(0.0f)), x, mul(halved, constant(2.0f)));
+}
+
+Value VectorExponentials::sinh(Value x) {
+  Value magnitude = absolute(x);
+  Value squared = mul(magnitude, magnitude);
+  Value near = fma(mul(squared, magnitude), polynomial(vector_math::sinhTail, squared), magnitude);
+  // exp(|x|) / 2 - exp(-|x|) / 2, which is infinite from 89.42 on.
+  Value half = scaledExp(atMost(magnitude, 90.0f), /*power=*/-1);
+  Value far = sub(half, div(constant(0.25f), half));
+  Value isNear = less(magnitude, constant(vector_math::sinhNearBelow));
+  return withSignOf(select(isNear, near, far), x);
+}
+
+Value VectorExponentials::cosh(Value x) {
+  Value half = scaledExp(atMost(absolute(x), 90.0f), /*power=*/-1);
+  return add(half, div(constant(0.25f), half));
+}
+
+Value VectorExponentials::tanh(Value x) {
+  Value magnitude = absolute(x);
+  Value squared = mul(magnitude, magnitude);
+  Value near = fma(mul(squared, magnitude), polynomial(vector_math::tanhTail, squared), magnitude);
+  // 1 - 2 / (exp(2 |x|) + 1), which is 1 from 9.02 on.
+  Value bounded = atMost(magnitude, 10.0f);
+  Value power = expInRange(add(bounded, bounded));
+  Value one = constant(1.0f);
+  Value far = sub(one, div(constant(2.0f), add(power, one)));
+  Value isNear = less(magnitude, constant(vector_math::tanhNearBelow));
+  return withSignOf(select(isNear, near, far), x);
+}
+
+Value VectorExponentials::erf(Value x) {
+  Value magnitude = absolute(x);
+  Value squared = mul(magnitude, magnitude);
+  Value near = fma(magnitude, polynomial(vector_math::erfNear, squared), magnitude);
+  // 1 - exp(log(1 - erf(|x|))), which is 1 from 3.92 on.
+  Value bounded = atMost(magnitude, 3.95f);
+  Value logarithm = fma(polynomial(vector_math::erfFar, bounded), bounded, negate(bounded));
+  Value far = sub(constant(1.0f), expInRange(logarithm));
+  Value isNear = less(magnitude, constant(vector_math::erfNearBelow));
+  return withSignOf(select(isNear, near, far), x);
+}
+
+Value VectorExponentials::onePlusErf(Value x) {
+  // 1 - erf(|x|) = 2^(|x| p(|x|)): nearer to zero than half an ULP of one from 3.92 on, and
+  // zero, as the scale is, at the bound.
+  Value magnitude = atMost(absolute(x), vector_math::bellVanishes);
+  Value slope = polynomial(vector_math::bellSlope, magnitude);
+  Value shift = constant(integerShift + exponentBias);
+  Value shifted = fma(slope, magnitude, shift);
+  Value r = fma(slope, magnitude, sub(shift, shifted));
+  Value rest = exp2OfReduced({bitsOf(shifted), r});
+  return select(less(x, constant(0.0f)), rest, sub(constant(2.0f), rest));
+}

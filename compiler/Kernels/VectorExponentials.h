@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Exponentials of f32 vectors, and what is made of them.
+#ifndef WEFT_COMPILER_KERNELS_VECTOREXPONENTIALS_H
+#define WEFT_COMPILER_KERNELS_VECTOREXPONENTIALS_H
+
+#include "compiler/Kernels/VectorArithmetic.h"
+
+namespace weft {
+
+class VectorExponentials : private VectorArithmetic {
+public:
+  VectorExponentials(mlir::ImplicitLocOpBuilder builder, mlir::VectorType type)
+      : VectorArithmetic(builder, type) {}
+
+  Value exp(Value x);
+  Value powerOfTwo(Value x);
+  Value expm1(Value x);
+  Value sinh(Value x);
+  Value cosh(Value x);
+  Value tanh(Value x);
+  Value erf(Value x);
+  Value onePlusErf(Value x);
+
+private:
+  /// exp(x) = 2^n * exp(r), |r| <= ln(2) / 2.
+  struct Reduced {
+    Value biased; ///< an integer whose low bits are n + bias
+    Value r;
+  };
+  Reduced reduce(Value x, int32_t bias);
+  Value expOfReduced(Value r);
+  /// 2^(n + r), |r| <= 1/2, where the low bits of `biased` are n + bias.
+  Value exp2OfReduced(Reduced reduced);
+  /// exp where neither its value nor 2^n leaves the normal floats.
+  Value expInRange(Value x);
+  /// 2^power exp(x), -176.055 <= x <= 91.
+  Value scaledExp(Value x, int32_t power);
+};
+
+} // namespace weft
+
+#endif

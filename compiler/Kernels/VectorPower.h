@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Powers of f32 vectors, by logarithms in f64: the last bits of one count as many times as its
+// product with the exponent is large.
+#ifndef WEFT_COMPILER_KERNELS_VECTORPOWER_H
+#define WEFT_COMPILER_KERNELS_VECTORPOWER_H
+
+#include "compiler/Kernels/VectorArithmetic.h"
+
+namespace weft {
+
+/// Values of `type`, f32, go in and out.
+class VectorPower : private VectorArithmetic {
+public:
+  VectorPower(mlir::ImplicitLocOpBuilder builder, mlir::VectorType type)
+      : VectorArithmetic(builder, type) {}
+
+  Value pow(Value x, Value y);
+
+private:
+  /// What the sign of the base makes of `magnitude`, |x|^y.
+  Value ofSignedBase(Value x, Value y, Value magnitude);
+};
+
+} // namespace weft
+
+#endif
