@@ -8,6 +8,7 @@ from weft.frontend.ops import (  # noqa: F401
     create,
     distance,
     elementwise,
+    grid_sample,
     index,
     interpolate,
     logic,
