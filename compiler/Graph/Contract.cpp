@@ -133,6 +133,29 @@ SmallVector<Type> ConvOp::infer(Adaptor op) {
   return {RankedTensorType::get(shape, input.getElementType())};
 }
 
+LogicalResult GroupedDotOp::check(Adaptor op, ErrorFn error) {
+  RankedTensorType rows = tensorType(op.getRows()), weights = tensorType(op.getWeights()),
+                   ends = tensorType(op.getEnds());
+  if (!rows.getElementType().isF32() || !weights.getElementType().isF32())
+    return error() << "expected rows and weights of f32, found " << rows << " and " << weights;
+  if (!ends.getElementType().isInteger(32) && !ends.getElementType().isInteger(64))
+    return error() << "expected ends of i32 or i64, found " << ends;
+  if (rows.getRank() != 2 || weights.getRank() != 3)
+    return error() << "expected rows of rank 2 and weights of rank 3, found " << rows << " and "
+                   << weights;
+  if (failed(checkShape("ends", op.getEnds(), weights.getDimSize(0), error)))
+    return failure();
+  if (rows.getDimSize(1) != weights.getDimSize(2))
+    return error() << "expected rows and weights to end with one size, found " << rows << " and "
+                   << weights;
+  return success();
+}
+
+SmallVector<Type> GroupedDotOp::infer(Adaptor op) {
+  RankedTensorType rows = tensorType(op.getRows());
+  return {rows.clone({rows.getDimSize(0), tensorType(op.getWeights()).getDimSize(1)})};
+}
+
 LogicalResult WinogradConvOp::check(Adaptor op, ErrorFn error) {
   RankedTensorType input = tensorType(op.getInput()), weight = tensorType(op.getWeight()),
                    transformed = tensorType(op.getTransformed());

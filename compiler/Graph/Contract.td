@@ -127,4 +127,29 @@ def Weft_WinogradConvOp : Weft_InferredOp<"winograd_conv"> {
   }];
 }
 
+def Weft_GroupedDotOp : Weft_InferredOp<"grouped_dot"> {
+  let summary = "Rows in consecutive groups, each group against a matrix of its own (mixtures of experts)";
+  let description = [{
+    result[s, n] = sum over k of rows[s, k] * weights[g, n, k] for the first g whose
+    ends[g - 1] <= s < ends[g], where ends[-1] is 0; rows that no group holds are zero. rows: (s, k);
+    weights: (g, n, k); ends: (g), of which only what lies in 0...s counts; result: (s, n).
+
+    * grouped_dot_c1: rows and weights are of f32, ends of i32 or i64.
+    * grouped_dot_c2: rows have rank 2, weights rank 3 and the same k, ends rank 1 and the same g.
+
+    Created by the frontend; a kernel of its own, which keeps the op until it is emitted.
+
+    ```mlir
+    %0 = weft.grouped_dot %x, %w, %ends
+      : tensor<24x8xf32>, tensor<4x64x8xf32>, tensor<4xi32> -> tensor<24x64xf32>
+    ```
+  }];
+  let arguments = (ins Weft_Tensor:$rows, Weft_Tensor:$weights, Weft_IntTensor:$ends);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = [{
+    $rows `,` $weights `,` $ends attr-dict `:` type($rows) `,` type($weights) `,` type($ends)
+    `->` type($result)
+  }];
+}
+
 #endif

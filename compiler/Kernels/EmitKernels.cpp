@@ -22,7 +22,7 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
     if (!isa<linalg::GenericOp, linalg::FillOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
              tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::PadOp, tensor::EmptyOp,
              tensor::CastOp, arith::ConstantOp, UnrealizedConversionCastOp, AttentionOp,
-             WinogradConvOp, CumulativeOp, ScatterOp, SortOp>(op))
+             GroupedDotOp, WinogradConvOp, CumulativeOp, ScatterOp, SortOp>(op))
       return op.emitError("no emitter follows '") << op.getName() << "'";
   return success();
 }
@@ -35,6 +35,8 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
   SmallVector<LogicalResult (*)(KernelFunction &)> emitters;
   if (kind == "attention")
     emitters = {emitAttention};
+  else if (kind == "grouped_dot")
+    emitters = {emitGroupedDot};
   else if (kind == "scatter")
     emitters = {emitScatter};
   else if (kind == "sort")

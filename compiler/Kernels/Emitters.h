@@ -29,6 +29,9 @@ llvm::LogicalResult emitDotProduct(KernelFunction &kernel);
 /// One weft.attention.
 llvm::LogicalResult emitAttention(KernelFunction &kernel);
 
+/// One weft.grouped_dot.
+llvm::LogicalResult emitGroupedDot(KernelFunction &kernel);
+
 /// One weft.scatter.
 llvm::LogicalResult emitScatter(KernelFunction &kernel);
 

@@ -215,7 +215,7 @@ void LowerToLinalg::runOnOperation() {
   ConversionTarget target(*context);
   target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
                          tensor::TensorDialect>();
-  target.addLegalOp<UnrealizedConversionCastOp, AttentionOp, WinogradConvOp>();
+  target.addLegalOp<UnrealizedConversionCastOp, AttentionOp, GroupedDotOp, WinogradConvOp>();
   target.addIllegalDialect<WeftDialect>();
   target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp function) {
     return converter.isSignatureLegal(function.getFunctionType()) &&

@@ -86,7 +86,7 @@ IterationStructure StructureBuilder::finish() {
   };
   if (isa<CompositeOpInterface>(op))
     structure.kind = IterationKind::Composite;
-  else if (isa<ScatterOp, SortOp>(op))
+  else if (isa<GroupedDotOp, ScatterOp, SortOp>(op))
     structure.kind = IterationKind::Isolated;
   else if (llvm::is_contained(structure.blocked, true))
     structure.kind = IterationKind::Contraction;
@@ -327,6 +327,18 @@ void describe(WinogradConvOp op, StructureBuilder &builder) {
     builder.block(number);
 }
 
+/// Which matrix a row meets depends on data.
+void describe(GroupedDotOp op, StructureBuilder &builder) {
+  TensorAccess &result = builder.loopsOfResult(), &rows = builder.operand(0),
+               &weights = builder.operand(1);
+  rows[0] = result[0];
+  rows[1] = weights[2] = builder.loop(shapeOf(op.getRows())[1], LoopKind::Reduction);
+  weights[0].kind = builder.operand(2)[0].kind = DimAccessKind::Computed;
+  weights[1] = result[1];
+  builder.block(0);
+  builder.block(1);
+}
+
 void describe(AttentionOp op, StructureBuilder &builder) {
   TensorAccess &result = builder.loopsOfResult();
   size_t rank = result.size();
@@ -411,7 +423,7 @@ std::optional<IterationStructure> weft::getIterationStructure(Operation *op) {
           .Case<ConstantOp, IotaOp>([&](auto) { return builder.loopsOfResult(), true; })
           .Case<BroadcastInDimOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, ReverseOp,
                 GatherOp, ScatterOp, SortOp, ReduceOp, CumulativeOp, ReduceWindowOp, DotGeneralOp,
-                MultiDotOp, ConvOp, WinogradConvOp, AttentionOp>(
+                MultiDotOp, GroupedDotOp, ConvOp, WinogradConvOp, AttentionOp>(
               [&](auto typed) { return describe(typed, builder), true; })
           .Default([&](Operation *other) {
             if (!other->hasTrait<OpTrait::Elementwise>() && !isa<RelayoutOp>(other))

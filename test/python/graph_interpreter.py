@@ -339,6 +339,16 @@ def _combine(kind: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return _reduce_one(kind, torch.stack([x, y]), 0)
 
 
+@evaluates("grouped_dot")
+def _grouped_dot(node, attrs: Attrs, xs, types):
+    rows, weights, ends = xs
+    result, start = rows.new_zeros(len(rows), weights.shape[1]), 0
+    for weight, end in zip(weights, ends.clamp(0, len(rows)).tolist()):
+        result[start:end] = rows[start:end] @ weight.T
+        start = end
+    return [result]
+
+
 @evaluates("sort")
 def _sort(node, attrs: Attrs, xs, types):
     dim, descending = attrs["dim"], attrs["descending"]

@@ -105,6 +105,13 @@ class Builder:
         shape = [x.shape[dim] for dim in perm]
         return self._one("transpose", [x], {"perm": list(perm)}, x.dtype, shape, x.bounds)
 
+    def transpose_of(self, x: Value) -> tuple[Value, list[int]]:
+        """What `x` is the transpose of, and by which permutation: itself, if of nothing else."""
+        for node in self.graph.nodes:
+            if node.op == "weft.transpose" and node.results[0] is x:
+                return node.operands[0], node.attrs["perm"]
+        return x, list(range(x.rank))
+
     def slice(self, x: Value, dim: int, start: int, limit: int, stride: int = 1) -> Value:
         """Elements start, start + stride, ... below limit of one dim."""
         if (start, limit, stride) == (0, x.shape[dim], 1):
@@ -174,6 +181,11 @@ class Builder:
         return self._one("reduce_window", [x], attrs, x.dtype, shape)
 
     # Contract
+
+    def grouped_dot(self, rows: Value, weights: Value, ends: Value) -> Value:
+        """rows: (s, k); weights: (g, n, k); ends: (g). To (s, n)."""
+        shape = [rows.shape[0], weights.shape[1]]
+        return self._one("grouped_dot", [rows, weights, ends], {}, rows.dtype, shape)
 
     def dot(self, x: Value, y: Value, contract, batch=((), ())) -> Value:
         """contract, batch: dims of x, dims of y."""

@@ -26,12 +26,14 @@ TABLE: dict[str, Rule] = {}
 
 
 def lowers(*targets: str) -> Callable[[Rule], Rule]:
-    """Enters a rule for overloads such as "add.Tensor" (of namespace aten)."""
+    """Enters a rule for overloads such as "add.Tensor", of namespace aten, or with another
+    namespace ahead."""
 
     def enter(rule: Rule) -> Rule:
         for target in targets:
-            assert f"aten.{target}" not in TABLE, target
-            TABLE[f"aten.{target}"] = rule
+            name = target if target.count(".") == 2 else f"aten.{target}"
+            assert name not in TABLE, name
+            TABLE[name] = rule
         return rule
 
     return enter

@@ -161,3 +161,19 @@ func.func @winograd_conv_c4(%x: tensor<1x4x8x9xf32>, %u: tensor<16x4x6xf32>, %w:
   %0 = weft.winograd_conv %x, %u, %w : tensor<1x4x8x9xf32>, tensor<16x4x6xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x6x7xf32>
   return
 }
+
+// -----
+
+func.func @grouped_dot_c1(%x: tensor<24x8xf32>, %w: tensor<4x64x8xf32>, %e: tensor<4xi8>) {
+  // expected-error @+1 {{expected ends of i32 or i64, found 'tensor<4xi8>'}}
+  %0 = weft.grouped_dot %x, %w, %e : tensor<24x8xf32>, tensor<4x64x8xf32>, tensor<4xi8> -> tensor<24x64xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_dot_c2(%x: tensor<24x8xf32>, %w: tensor<4x64x9xf32>, %e: tensor<4xi32>) {
+  // expected-error @+1 {{expected rows and weights to end with one size}}
+  %0 = weft.grouped_dot %x, %w, %e : tensor<24x8xf32>, tensor<4x64x9xf32>, tensor<4xi32> -> tensor<24x64xf32>
+  return
+}

@@ -106,14 +106,18 @@ func.func @reduce(%x: tensor<4x8xf32>) {
 
 // CHECK-LABEL: @contract
 // CHECK: weft.dot_general %{{.*}}, %{{.*}} batch [0] x [0] contract [2] x [1] : tensor<2x3x4xf32>, tensor<2x4x5xf32> -> tensor<2x3x5xf32>
+// CHECK: weft.grouped_dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<24x8xf32>, tensor<4x64x8xf32>, tensor<4xi32> -> tensor<24x64xf32>
 // CHECK: weft.multi_dot %{{.*}} with %{{.*}}, %{{.*}} contract [2] x [1] : tensor<2x3x4xf32>, tensor<5x4xf32>, tensor<6x4xf32> -> tensor<2x3x5xf32>, tensor<2x3x6xf32>
 // CHECK: weft.conv %{{.*}}, %{{.*}} strides [2, 2] pad [1, 1] x [1, 1] dilations [1, 1] groups 2 : tensor<1x4x8x8xf32>, tensor<6x2x3x3xf32> -> tensor<1x6x4x4xf32>
 // CHECK: weft.winograd_conv %{{.*}}, %{{.*}}, %{{.*}} : tensor<1x4x8x8xf32>, tensor<16x4x6xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x6x6xf32>
 func.func @contract(%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>, %w: tensor<5x4xf32>,
                     %v: tensor<6x4xf32>, %i: tensor<1x4x8x8xf32>, %k: tensor<6x2x3x3xf32>,
-                    %u: tensor<16x4x6xf32>, %l: tensor<6x4x3x3xf32>) {
+                    %u: tensor<16x4x6xf32>, %l: tensor<6x4x3x3xf32>, %rows: tensor<24x8xf32>,
+                    %matrices: tensor<4x64x8xf32>, %ends: tensor<4xi32>) {
   %0 = weft.dot_general %a, %b batch [0] x [0] contract [2] x [1]
     : tensor<2x3x4xf32>, tensor<2x4x5xf32> -> tensor<2x3x5xf32>
+  %g = weft.grouped_dot %rows, %matrices, %ends
+    : tensor<24x8xf32>, tensor<4x64x8xf32>, tensor<4xi32> -> tensor<24x64xf32>
   %1:2 = weft.multi_dot %a with %w, %v contract [2] x [1]
     : tensor<2x3x4xf32>, tensor<5x4xf32>, tensor<6x4xf32> -> tensor<2x3x5xf32>, tensor<2x3x6xf32>
   %2 = weft.conv %i, %k strides [2, 2] pad [1, 1] x [1, 1] dilations [1, 1] groups 2

@@ -9,6 +9,7 @@ from weft.frontend.ops import (  # noqa: F401
     distance,
     elementwise,
     grid_sample,
+    grouped,
     index,
     interpolate,
     logic,

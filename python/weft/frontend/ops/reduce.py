@@ -213,3 +213,25 @@ def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=No
 @lowers("norm.ScalarOpt_dim", "norm.Scalar")
 def norm(site: Site, x: Value, order=2, dim=None, keepdim=False):
     return vector_norm(site, x, 2 if order is None else order, dim, keepdim)
+
+
+@lowers("histc.default")
+def histc(site: Site, x: Value, bins: int = 100, low=0, high=0):
+    """How many elements fall into each of `bins` equal parts of low...high."""
+    if low >= high or x.dtype != torch.float32 or bins * x.size > _MOST_COMPARISONS:
+        raise Decline(f"{x.size} elements between {low} and {high} in {bins} parts")
+    b = site.builder
+    x = b.reshape(x, [1, x.size])
+    part = b.scalar("div", b.scalar("mul", b.scalar("sub", x, low), bins), high - low)
+    # The last part has both of its ends.
+    part = b.scalar("min", b.unary("trunc", part), bins - 1)
+    inside = b.binary("and", b.compare("ge", x, low), b.compare("le", x, high))
+    part = b.select(inside, part, b.constant(-1, x.dtype, x.shape))
+    shape = [bins, x.size]
+    found = b.compare(
+        "eq", b.broadcast(part, shape), b.convert(b.iota(torch.int32, shape, 0), x.dtype)
+    )
+    return site.finish(b.reduce("sum", b.convert(found, x.dtype), [1]))
+
+
+_MOST_COMPARISONS = 2**22

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rows in groups, each against a matrix of its own: mixtures of experts."""
+
+import pytest
+import torch
+import transformers
+import transformers.integrations.moe  # noqa: F401  defines the op
+
+import weft
+
+pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
+
+
+def grouped(x, weights, ends):
+    return torch.ops.transformers.grouped_mm_fallback(x, weights.transpose(1, 2), ends)
+
+
+def check(compiled, x, weights, ends):
+    expected = grouped(x.double(), weights.double(), ends)
+    torch.testing.assert_close(compiled(x, weights, ends).double(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+@pytest.mark.parametrize(
+    ("columns", "depth"), [(48, 16), (96, 64), (100, 70), (131, 300), (400, 517)]
+)
+def test_groups(isa, columns, depth):
+    """Of no row, of one, of several blocks, and rows that no group holds."""
+    x, weights = torch.randn(150, depth), torch.randn(6, columns, depth)
+    compiled = weft.compile(grouped, isa=isa)
+    for counts in (
+        [0, 1, 17, 100, 32, 0],
+        [25] * 6,
+        [0] * 6,
+        [150, 0, 0, 0, 0, 0],
+        [3, 2, 1, 1, 9, 70],
+    ):
+        check(compiled, x, weights, torch.tensor(counts).cumsum(0).to(torch.int32))
+    assert "weft.grouped_dot" in compiled.ir("graph")
+
+
+def test_ends_beyond_the_rows():
+    x, weights = torch.randn(20, 32), torch.randn(3, 64, 32)
+    check(weft.compile(grouped), x, weights, torch.tensor([5, 90, 10**12]))
+
+
+def test_what_is_not_a_number_stays_in_its_group():
+    x, weights = torch.randn(40, 32), torch.randn(3, 64, 32)
+    x[7], weights[2] = torch.nan, torch.inf
+    found = weft.compile(grouped)(x, weights, torch.tensor([7, 8, 30]))
+    assert found[:7].isfinite().all() and found[7].isnan().all()
+    assert not found[8:30].isfinite().any() and (found[30:] == 0).all()
+
+
+def test_threads_do_not_matter():
+    x, weights, ends = torch.randn(90, 64), torch.randn(4, 500, 64), torch.tensor([9, 50, 51, 90])
+    compiled, before, results = weft.compile(grouped, threads=3), weft.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            weft.set_num_threads(threads)
+            results.append(compiled(x, weights, ends))
+    finally:
+        weft.set_num_threads(before)
+    assert all(torch.equal(each, results[0]) for each in results)
+
+
+def test_matrices_that_lie_otherwise_are_not_copied():
+    """(groups, in, out): PyTorch has them where they are."""
+    x, weights, ends = torch.randn(9, 32), torch.randn(2, 32, 64), torch.tensor([4, 9])
+    compiled = weft.compile(torch.ops.transformers.grouped_mm_fallback.default)
+    expected = torch.ops.transformers.grouped_mm_fallback(x, weights, ends)
+    torch.testing.assert_close(compiled(x, weights, ends), expected)
+    assert "weft.transpose" not in compiled.ir("graph")
+
+
+def test_mixture_of_experts():
+    config = transformers.Qwen3MoeConfig(
+        vocab_size=100,
+        hidden_size=64,
+        moe_intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        num_experts=8,
+        num_experts_per_tok=2,
+        use_cache=False,
+    )
+    model = transformers.Qwen3MoeModel(config).eval()
+    ids = torch.randint(100, (1, 33))
+    compiled = weft.compile(model)
+    found, expected = compiled(ids).last_hidden_state, model(ids).last_hidden_state
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert "weft.torch_fallback" not in compiled.ir("graph")
+
+
+def test_histogram():
+    x = torch.cat([torch.randn(1000), torch.tensor([-1.0, 2.0, -1.0000001, 2.0000002, torch.nan])])
+    compiled = weft.compile(lambda x: torch.histc(x, bins=7, min=-1, max=2))
+    assert torch.equal(compiled(x), torch.histc(x, bins=7, min=-1, max=2))
+    assert "weft.torch_fallback" not in compiled.ir("graph")
