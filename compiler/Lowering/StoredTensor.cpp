@@ -120,40 +120,88 @@ Value weft::transposed(OpBuilder &builder, Location loc, Value value, ArrayRef<i
       .getResult(0);
 }
 
-static Value collapsedToOneDim(OpBuilder &builder, Location loc, Value value) {
+namespace {
+/// Neighbouring dims that a reshape turns into neighbouring dims of the same product.
+struct ReshapeGroup {
+  SmallVector<int64_t> from, to;
+};
+} // namespace
+
+static SmallVector<int64_t> largeDims(ArrayRef<int64_t> shape) {
+  return llvm::filter_to_vector(llvm::seq<int64_t>(shape.size()),
+                                [&](int64_t dim) { return shape[dim] != 1; });
+}
+
+static SmallVector<ReshapeGroup> reshapeGroups(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  SmallVector<int64_t> fromDims = largeDims(from), toDims = largeDims(to);
+  SmallVector<ReshapeGroup> groups;
+  size_t i = 0, j = 0;
+  while (i < fromDims.size()) {
+    ReshapeGroup &group = groups.emplace_back();
+    group.from = {fromDims[i]};
+    group.to = {toDims[j]};
+    int64_t fromSize = from[fromDims[i++]], toSize = to[toDims[j++]];
+    while (fromSize != toSize) {
+      if (fromSize < toSize) {
+        group.from.push_back(fromDims[i]);
+        fromSize *= from[fromDims[i++]];
+      } else {
+        group.to.push_back(toDims[j]);
+        toSize *= to[toDims[j++]];
+      }
+    }
+  }
+  return groups;
+}
+
+/// The sizes of what both have: dims of neither cross one of these.
+static SmallVector<int64_t> commonShape(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  int64_t elements = ShapedType::getNumElements(from);
+  if (elements <= 1)
+    return {elements};
+  SmallVector<int64_t> shape;
+  for (const ReshapeGroup &group : reshapeGroups(from, to)) {
+    int64_t size = 1;
+    for (int64_t dim : group.from)
+      size *= from[dim];
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+/// `value` with dims that each hold, or are held by, neighbouring ones of its own; null where
+/// there is no such correspondence.
+static Value regrouped(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
-  if (type.getRank() == 1)
+  RankedTensorType result = type.clone(shape);
+  int64_t from = type.getRank(), to = shape.size();
+  if (type == result)
     return value;
-  auto flat = RankedTensorType::get(type.getNumElements(), type.getElementType());
-  if (type.getRank() == 0)
-    return tensor::ExpandShapeOp::create(builder, loc, flat, value,
-                                         ArrayRef<ReassociationIndices>{});
-  ReassociationIndices all = llvm::to_vector(llvm::seq<int64_t>(type.getRank()));
-  return tensor::CollapseShapeOp::create(builder, loc, flat, value, ArrayRef{all});
+  if (from == to)
+    return {};
+  std::optional<SmallVector<ReassociationIndices>> groups;
+  // Of a scalar there are no groups; in one dim there is one, even of no elements.
+  if (from == 0 || to == 0)
+    groups.emplace();
+  else if (from == 1 || to == 1)
+    groups = {llvm::to_vector(llvm::seq<int64_t>(std::max(from, to)))};
+  else
+    groups = getReassociationIndicesForReshape(type, result);
+  if (!groups)
+    return {};
+  if (to < from)
+    return tensor::CollapseShapeOp::create(builder, loc, result, value, *groups);
+  return tensor::ExpandShapeOp::create(builder, loc, result, value, *groups);
 }
 
 Value weft::reshaped(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
-  RankedTensorType result = type.clone(shape);
-  if (type == result)
-    return value;
-  if (Value splat = movedSplat(builder, loc, value, shape))
+  if (Value splat = type.getShape() == shape ? Value() : movedSplat(builder, loc, value, shape))
     return splat;
-  int64_t rank = shape.size();
-  if (auto groups = getReassociationIndicesForReshape(type, result);
-      groups && rank != type.getRank()) {
-    if (rank < type.getRank())
-      return tensor::CollapseShapeOp::create(builder, loc, result, value, *groups);
-    return tensor::ExpandShapeOp::create(builder, loc, result, value, *groups);
-  }
-  Value flat = collapsedToOneDim(builder, loc, value);
-  if (flat.getType() == result)
-    return flat;
-  if (rank == 0)
-    return tensor::CollapseShapeOp::create(builder, loc, result, flat,
-                                           ArrayRef<ReassociationIndices>{});
-  ReassociationIndices all = llvm::to_vector(llvm::seq<int64_t>(rank));
-  return tensor::ExpandShapeOp::create(builder, loc, result, flat, ArrayRef{all});
+  if (Value found = regrouped(builder, loc, value, shape))
+    return found;
+  Value common = regrouped(builder, loc, value, commonShape(type.getShape(), shape));
+  return regrouped(builder, loc, common, shape);
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,40 +304,6 @@ StoredTensor weft::untiled(OpBuilder &builder, Location loc, const StoredTensor 
 //===----------------------------------------------------------------------===//
 // Reshape
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// Neighbouring dims that a reshape turns into neighbouring dims of the same product.
-struct ReshapeGroup {
-  SmallVector<int64_t> from, to;
-};
-} // namespace
-
-static SmallVector<int64_t> largeDims(ArrayRef<int64_t> shape) {
-  return llvm::filter_to_vector(llvm::seq<int64_t>(shape.size()),
-                                [&](int64_t dim) { return shape[dim] != 1; });
-}
-
-static SmallVector<ReshapeGroup> reshapeGroups(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  SmallVector<int64_t> fromDims = largeDims(from), toDims = largeDims(to);
-  SmallVector<ReshapeGroup> groups;
-  size_t i = 0, j = 0;
-  while (i < fromDims.size()) {
-    ReshapeGroup &group = groups.emplace_back();
-    group.from = {fromDims[i]};
-    group.to = {toDims[j]};
-    int64_t fromSize = from[fromDims[i++]], toSize = to[toDims[j++]];
-    while (fromSize != toSize) {
-      if (fromSize < toSize) {
-        group.from.push_back(fromDims[i]);
-        fromSize *= from[fromDims[i++]];
-      } else {
-        group.to.push_back(toDims[j]);
-        toSize *= to[toDims[j++]];
-      }
-    }
-  }
-  return groups;
-}
 
 /// Whether blocks of the group's innermost dim stay blocks of its new innermost dim.
 static bool keepsTile(const StoredTensor &tensor, ArrayRef<int64_t> shape,

@@ -47,3 +47,23 @@ def test_self_attention_block(length):
 def test_cross_attention():
     layer = nn.TransformerDecoderLayer(32, 4, 33, batch_first=True, dropout=0.0)
     check(layer.train(), torch.randn(2, 7, 32), torch.randn(2, 19, 32))
+
+
+def test_attention_in_windows_of_padded_blocks():
+    """Windows and heads are one dim on the way, and tokens fill no whole blocks: no index of a key
+    may come to lie in the next head."""
+    windows, heads, side, size = 5, 3, 14, 16
+
+    def attend(x, weight, bias):
+        qkv = (
+            F.linear(x, weight).reshape(windows, side * side, 3, heads, size).permute(2, 0, 3, 1, 4)
+        )
+        q, k, v = qkv.reshape(3, windows * heads, side * side, size).unbind(0)
+        q, k, v = (t.view(windows, heads, side * side, size) for t in (q, k, v))
+        bias = bias.reshape(windows, heads, side * side, side * side)
+        found = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        found = found.view(windows, heads, side, side, size).permute(0, 2, 3, 1, 4)
+        return found.reshape(windows, side, side, heads * size)
+
+    x, weight = torch.randn(windows, side, side, 48), torch.randn(3 * heads * size, 48) / 7
+    check(attend, x, weight, torch.randn(windows * heads, *[side] * 4))

@@ -92,3 +92,25 @@ def test_in_place():
         return x.sum(1), y
 
     check(program, torch.randn(4, 19), torch.randn(4, 19))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((), (1, 1)),
+        ((1, 1), ()),
+        ((0, 3), (3, 0)),
+        ((2, 3, 4), (4, 6)),
+        ((6, 4), (4, 6)),
+        ((1, 300, 4), (25, 12, 4)),
+        ((4, 3, 5), (2, 6, 5)),
+        ((2, 3, 1, 4), (3, 2, 1, 4)),
+        ((1, 4, 1, 3), (2, 1, 6, 1)),
+    ],
+)
+def test_reshapes(before, after):
+    x = torch.randn(before)
+    functions = [lambda x: (x * 2).reshape(after) + 1]
+    if x.dim() > 1:
+        functions.append(lambda x: (x * 2).transpose(0, -1).reshape(after) + 1)
+    check(functions, x)
