@@ -222,3 +222,11 @@ STRIDED = [
 )
 def test_inputs_that_are_views(view):
     check(STRIDED, view(torch.randn(4, 7, 18)))
+
+
+def test_vmap():
+    def masked(x, weight):
+        ahead = torch.vmap(lambda row: torch.vmap(lambda element: element > row[0])(row))(x)
+        return x.masked_fill(ahead, 0.0) + torch.vmap(lambda column: column @ weight, in_dims=1)(x)
+
+    check(masked, torch.randn(5, 5), torch.randn(5, 5))

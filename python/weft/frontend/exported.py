@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._functorch import predispatch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ConstantArgument,
@@ -80,9 +81,9 @@ def lower(
 def _functionalised(program: ExportedProgram) -> ExportedProgram:
     """The program without mutation but what `out_of_place` undoes; composites stay whole,
     since nothing is decomposed. Autocast's conversions become ops, which export leaves out,
-    whether it is on around the call or in a region of the program."""
+    whether it is on around the call or in a region of the program; so does what a vmap maps."""
     autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
-    if not mutates_beyond(program.graph) and not autocast:
+    if not (autocast or _has_vmaps(program.graph) or mutates_beyond(program.graph)):
         return program
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
@@ -95,6 +96,13 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
             raise Unsupported(f"torch cannot functionalise it: {error}") from error
     restore_lines(made.graph, program.graph_module)
     return made
+
+
+def _has_vmaps(graph: torch.fx.Graph) -> bool:
+    """Export writes down the entering and leaving of a vmap, and between them ops as they were
+    called, on tensors without a batch dim."""
+    functions = (node.target for node in graph.nodes if node.op == "call_function")
+    return any(getattr(f, "__module__", None) == predispatch.__name__ for f in functions)
 
 
 _Inputs = list[tuple[torch.fx.Node, InputSource | None]]
