@@ -347,23 +347,30 @@ Emitted PointEmitter::guarded(ArrayRef<Guard> conditions, llvm::function_ref<Emi
   return in;
 }
 
+bool PointEmitter::addGuard(AffineExpr expr, int64_t size, SmallVectorImpl<Guard> &conditions) {
+  auto [low, high] = space.rangeOf(expr);
+  if (low < 0 || high >= size)
+    conditions.push_back({expr, 0, size});
+  return high >= 0 && low < size;
+}
+
 Emitted PointEmitter::emitPad(tensor::PadOp pad, ArrayRef<AffineExpr> index) {
   ArrayRef<int64_t> shape = pad.getSourceType().getShape();
   Index source;
   SmallVector<Guard> conditions;
+  bool isInside = true;
   for (auto [i, expr] : llvm::enumerate(index)) {
     AffineExpr shifted = space.simplify(expr - pad.getStaticLow()[i]);
     source.push_back(shifted);
-    auto [low, high] = space.rangeOf(shifted);
-    if (low < 0 || high >= shape[i])
-      conditions.push_back({shifted, 0, shape[i]});
+    isInside &= addGuard(shifted, shape[i], conditions);
   }
-  return guarded(
-      conditions, [&] { return emitAt(pad.getSource(), source); },
-      [&] {
-        Operation *value = pad.getConstantPaddingValue().getDefiningOp();
-        return Emitted{{builder.clone(*value)->getResult(0)}, true};
-      });
+  auto padding = [&] {
+    Operation *value = pad.getConstantPaddingValue().getDefiningOp();
+    return Emitted{{builder.clone(*value)->getResult(0)}, true};
+  };
+  if (!isInside)
+    return padding();
+  return guarded(conditions, [&] { return emitAt(pad.getSource(), source); }, padding);
 }
 
 Emitted PointEmitter::emitInsertSlice(tensor::InsertSliceOp insert, ArrayRef<AffineExpr> index) {
@@ -371,18 +378,18 @@ Emitted PointEmitter::emitInsertSlice(tensor::InsertSliceOp insert, ArrayRef<Aff
   ArrayRef<int64_t> shape = insert.getSourceType().getShape();
   Index source;
   SmallVector<Guard> conditions;
+  bool isInside = true;
   for (auto [i, expr] : llvm::enumerate(index)) {
     AffineExpr shifted = space.simplify(expr - insert.getStaticOffset(i));
     int64_t size = dropped[i] ? 1 : shape[source.size()];
     if (!dropped[i])
       source.push_back(shifted);
-    auto [low, high] = space.rangeOf(shifted);
-    if (low < 0 || high >= size)
-      conditions.push_back({shifted, 0, size});
+    isInside &= addGuard(shifted, size, conditions);
   }
-  return guarded(
-      conditions, [&] { return emitAt(insert.getSource(), source); },
-      [&] { return emitAt(insert.getDest(), index); });
+  auto behind = [&] { return emitAt(insert.getDest(), index); };
+  if (!isInside)
+    return behind();
+  return guarded(conditions, [&] { return emitAt(insert.getSource(), source); }, behind);
 }
 
 Emitted PointEmitter::emitConstant(Operation *constant, ArrayRef<AffineExpr> index) {

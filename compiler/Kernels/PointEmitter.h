@@ -104,6 +104,8 @@ private:
   Emitted emitScalarOp(mlir::Operation &op, llvm::ArrayRef<Emitted> operands);
   Emitted guarded(llvm::ArrayRef<Guard> conditions, llvm::function_ref<Emitted()> inside,
                   llvm::function_ref<Emitted()> outside);
+  /// Adds 0 <= expr < size, unless it holds anyway; false where it never holds.
+  bool addGuard(mlir::AffineExpr expr, int64_t size, llvm::SmallVectorImpl<Guard> &conditions);
   Emitted conditionOf(const Guard &guard);
   bool dependsOnLanes(mlir::AffineExpr expr) const;
 

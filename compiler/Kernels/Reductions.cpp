@@ -55,7 +55,7 @@ class ReductionLoops {
 public:
   ReductionLoops(PointEmitter &point, const ReductionDemand &reduction, int64_t width)
       : point(point), reduction(reduction), width(width), generic(reduction.generic),
-        kind(combiningKind()) {}
+        iteration(reduction.iteration), kind(combiningKind()) {}
 
   SmallVector<Emitted> emit();
 
@@ -79,6 +79,7 @@ private:
   const ReductionDemand &reduction;
   int64_t width;
   linalg::GenericOp generic;
+  Index iteration;                           ///< with constants for the dims of unrolled loops
   std::optional<vector::CombiningKind> kind; ///< of a reduction by one op
 };
 } // namespace
@@ -87,7 +88,7 @@ SmallVector<Emitted> ReductionLoops::initialValues() {
   SmallVector<Emitted> initial;
   for (OpOperand &init : generic.getDpsInitsMutable())
     initial.push_back(
-        point.emitAt(init.get(), operandIndex(generic, init, reduction.iteration, point.space)));
+        point.emitAt(init.get(), operandIndex(generic, init, iteration, point.space)));
   return initial;
 }
 
@@ -95,11 +96,11 @@ SmallVector<Emitted> ReductionLoops::step(ArrayRef<Emitted> accumulators) {
   SmallVector<Emitted> arguments(generic.getBody()->getNumArguments());
   for (OpOperand *operand : generic.getDpsInputOperands())
     if (generic.payloadUsesValueFromOperand(operand))
-      arguments[operand->getOperandNumber()] = point.emitAt(
-          operand->get(), operandIndex(generic, *operand, reduction.iteration, point.space));
+      arguments[operand->getOperandNumber()] =
+          point.emitAt(operand->get(), operandIndex(generic, *operand, iteration, point.space));
   for (auto [i, accumulator] : llvm::enumerate(accumulators))
     arguments[generic.getNumDpsInputs() + i] = accumulator;
-  return point.emitBody(generic, reduction.iteration, arguments);
+  return point.emitBody(generic, iteration, arguments);
 }
 
 /// `steps` for `extent` values of a loop variable; sums of more than `block` go in blocks.
@@ -136,9 +137,18 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
                                        });
                      });
   }
+  // Of a known index it is known where it falls: beside a border, or into which part of a whole.
+  Index all = iteration;
   SmallVector<Value> now(accumulators);
-  for (int64_t i = 0; i < extent; ++i)
+  AffineExpr variable = getAffineDimExpr(dims.front(), point.builder.getContext());
+  for (int64_t i = 0; i < extent; ++i) {
+    AffineExpr number = getAffineConstantExpr(i, point.builder.getContext());
+    iteration = llvm::map_to_vector(all, [&](AffineExpr index) {
+      return point.space.simplify(index.replace(variable, number));
+    });
     now = at(arith::ConstantIndexOp::create(point.builder, point.loc, i), now);
+  }
+  iteration = all;
   return now;
 }
 

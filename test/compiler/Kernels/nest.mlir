@@ -209,3 +209,31 @@ func.func private @all_positive(%x: tensor<1000xf32>) -> tensor<i8>
   } -> tensor<i8>
   return %all : tensor<i8>
 }
+
+// -----
+
+#all = affine_map<(i, k) -> (i, k)>
+#row = affine_map<(i, k) -> (i)>
+
+// Where a step of an unrolled reduction falls is known: each reads one of the parts, 64 lanes four
+// times in all, and nothing is chosen.
+// CHECK-LABEL: func.func private @sum_of_parts
+// CHECK-COUNT-256: memref.load
+// CHECK-NOT:       memref.load
+// CHECK-NOT:       arith.select %{{.*}} : vector
+func.func private @sum_of_parts(%a: tensor<64x2xf32>, %b: tensor<64x2xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64x4xf32>
+  %first = tensor.insert_slice %a into %e[0, 0] [64, 2] [1, 1] : tensor<64x2xf32> into tensor<64x4xf32>
+  %both = tensor.insert_slice %b into %first[0, 2] [64, 2] [1, 1] : tensor<64x2xf32> into tensor<64x4xf32>
+  %zero = arith.constant 0.0 : f32
+  %o = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%o : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%both : tensor<64x4xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%x: f32, %acc: f32):
+    %s = arith.addf %acc, %x : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  return %sum : tensor<64xf32>
+}
