@@ -128,6 +128,13 @@ void weft::storeRoots(KernelFunction &kernel, PointEmitter &point, ArrayRef<Epil
   point.setOverride(nullptr);
 }
 
+bool weft::isTranscendental(linalg::GenericOp generic) {
+  return llvm::any_of(*generic.getBody(), [](Operation &op) {
+    return isa<math::MathDialect>(op.getDialect()) &&
+           !isa<math::AbsFOp, math::SqrtOp, math::FloorOp>(op);
+  });
+}
+
 bool weft::isTranscendental(Value root, linalg::GenericOp contraction) {
   SmallVector<Value> worklist{root};
   llvm::SmallPtrSet<Operation *, 8> seen;
@@ -135,10 +142,8 @@ bool weft::isTranscendental(Value root, linalg::GenericOp contraction) {
     auto user = worklist.pop_back_val().getDefiningOp<linalg::GenericOp>();
     if (!user || user == contraction || !seen.insert(user).second)
       continue;
-    for (Operation &op : *user.getBody())
-      if (isa<math::MathDialect>(op.getDialect()) &&
-          !isa<math::AbsFOp, math::SqrtOp, math::FloorOp>(op))
-        return true;
+    if (isTranscendental(user))
+      return true;
     llvm::append_range(worklist, user->getOperands());
   }
   return false;

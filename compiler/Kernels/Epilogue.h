@@ -27,7 +27,10 @@ llvm::SmallVector<mlir::Value, 2> unroundedForms(KernelFunction &kernel, mlir::V
 void storeRoots(KernelFunction &kernel, PointEmitter &point, llvm::ArrayRef<EpilogueRoot> roots,
                 llvm::ArrayRef<mlir::Value> products, const Emitted &sums);
 
-/// Whether `root` stands on `contraction` through functions of many instructions.
+/// Whether the body of `generic` calls functions of many instructions.
+bool isTranscendental(mlir::linalg::GenericOp generic);
+
+/// Whether `root` stands on `contraction` through such functions.
 bool isTranscendental(mlir::Value root, mlir::linalg::GenericOp contraction);
 
 } // namespace weft

@@ -70,6 +70,8 @@ private:
   SmallVector<int64_t> gridShape;
   SmallVector<Buffer> lines; ///< of the scans, in scratch
   ReducedValues reduced;
+  SmallVector<std::optional<KeptRow>, 0> keptRows; ///< of the reductions
+  size_t filledRows = 0;                           ///< of those, so far
 };
 
 } // namespace
@@ -325,8 +327,11 @@ int64_t Nest::flops() const {
 }
 
 void Nest::emitReductions() {
-  for (const ReductionDemand &reduction : demand.reductions)
-    reduced.add(reduction, emitReduction(point, reduction, width));
+  filledRows = 0;
+  for (auto [reduction, row] : llvm::zip_equal(demand.reductions, keptRows)) {
+    reduced.add(reduction, emitReduction(point, reduction, width, row ? &*row : nullptr));
+    ++filledRows;
+  }
 }
 
 void Nest::emitStores(bool gridOnly) {
@@ -368,6 +373,7 @@ void Nest::emitCell(Value block, int64_t extent) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   reduced.clear();
+  filledRows = 0;
   point.forget();
   auto body = [&] {
     reduced.clear();
@@ -434,11 +440,18 @@ void Nest::emit(const PointWork &work) {
     Type element = getElementTypeOrSelf(CumulativeOp(scan.op).getType());
     lines.push_back({kernel.scratch(element, extent), {extent}});
   }
+  // Where each lane reduces for itself, a row would be one of vectors.
+  keptRows.resize(demand.reductions.size());
+  for (size_t number = 0; !vertical && number < keptRows.size(); ++number)
+    keptRows[number] = KeptRow::choose(kernel, demand, number, space);
   point.setOverride(
       [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
         for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
           if (scan.op->getResult(0) == tensor)
             return point.load(line, index[scan.dim]);
+        for (const std::optional<KeptRow> &row : ArrayRef(keptRows).take_front(filledRows))
+          if (std::optional<Emitted> found = row ? row->find(point, tensor, index) : std::nullopt)
+            return found;
         return reduced.find(tensor, index);
       });
 

@@ -53,8 +53,9 @@ namespace {
 /// The loops of one reduction. Accumulators are a flat list: per result, per lane group.
 class ReductionLoops {
 public:
-  ReductionLoops(PointEmitter &point, const ReductionDemand &reduction, int64_t width)
-      : point(point), reduction(reduction), width(width), generic(reduction.generic),
+  ReductionLoops(PointEmitter &point, const ReductionDemand &reduction, int64_t width,
+                 const KeptRow *kept)
+      : point(point), reduction(reduction), width(width), kept(kept), generic(reduction.generic),
         iteration(reduction.iteration), kind(combiningKind()) {}
 
   SmallVector<Emitted> emit();
@@ -78,6 +79,7 @@ private:
   PointEmitter &point;
   const ReductionDemand &reduction;
   int64_t width;
+  const KeptRow *kept;
   linalg::GenericOp generic;
   Index iteration;                           ///< with constants for the dims of unrolled loops
   std::optional<vector::CombiningKind> kind; ///< of a reduction by one op
@@ -95,9 +97,13 @@ SmallVector<Emitted> ReductionLoops::initialValues() {
 SmallVector<Emitted> ReductionLoops::step(ArrayRef<Emitted> accumulators) {
   SmallVector<Emitted> arguments(generic.getBody()->getNumArguments());
   for (OpOperand *operand : generic.getDpsInputOperands())
-    if (generic.payloadUsesValueFromOperand(operand))
-      arguments[operand->getOperandNumber()] =
+    if (generic.payloadUsesValueFromOperand(operand)) {
+      Emitted &argument = arguments[operand->getOperandNumber()];
+      argument =
           point.emitAt(operand->get(), operandIndex(generic, *operand, iteration, point.space));
+      if (kept && kept->isOf(operand->get()))
+        kept->fill(point, argument);
+    }
   for (auto [i, accumulator] : llvm::enumerate(accumulators))
     arguments[generic.getNumDpsInputs() + i] = accumulator;
   return point.emitBody(generic, iteration, arguments);
@@ -337,6 +343,6 @@ SmallVector<Emitted> ReductionLoops::emit() {
 }
 
 SmallVector<Emitted> weft::emitReduction(PointEmitter &point, const ReductionDemand &reduction,
-                                         int64_t width) {
-  return ReductionLoops(point, reduction, width).emit();
+                                         int64_t width, const KeptRow *kept) {
+  return ReductionLoops(point, reduction, width, kept).emit();
 }

@@ -4,7 +4,7 @@
 #define WEFT_COMPILER_KERNELS_REDUCTIONS_H
 
 #include "compiler/Kernels/Demand.h"
-#include "compiler/Kernels/KernelFunction.h"
+#include "compiler/Kernels/KeptRow.h"
 
 namespace weft {
 
@@ -19,9 +19,10 @@ llvm::SmallVector<mlir::Value> emitLaneLoop(PointEmitter &point, unsigned dim, m
                                             llvm::ArrayRef<mlir::Value> carried, LoopBody body);
 
 /// The values of all results of `reduction` at its index. With lanes set on the emitter
-/// every lane reduces for itself; otherwise the lanes go along one of the reduced dims.
+/// every lane reduces for itself; otherwise the lanes go along one of the reduced dims. Fills
+/// `kept`, unless null, on the way.
 llvm::SmallVector<Emitted> emitReduction(PointEmitter &point, const ReductionDemand &reduction,
-                                         int64_t width);
+                                         int64_t width, const KeptRow *kept = nullptr);
 
 /// What reductions have come to, by their results and where these are wanted.
 class ReducedValues {

@@ -237,3 +237,43 @@ func.func private @sum_of_parts(%a: tensor<64x2xf32>, %b: tensor<64x2xf32>) -> t
   } -> tensor<64xf32>
   return %sum : tensor<64xf32>
 }
+
+// -----
+
+#all = affine_map<(i, k) -> (i, k)>
+#row = affine_map<(i, k) -> (i)>
+
+// Exponentials are kept in scratch while they are summed up, and read from there.
+// CHECK-LABEL: func.func private @softmax
+// CHECK-SAME:    weft.scratch_bytes = 320 : i64
+// CHECK-COUNT-5: math.exp
+// CHECK-NOT:     math.exp
+// CHECK:         vector.reduction <add>
+// CHECK:         vector.load %{{.*}} : memref<40xf64>
+// CHECK-NOT:     math.exp
+func.func private @softmax(%x: tensor<64x40xf64>) -> tensor<64x40xf64>
+    attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<64x40xf64>
+  %powers = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x40xf64>) outs(%e : tensor<64x40xf64>) {
+  ^bb0(%a: f64, %out: f64):
+    %p = math.exp %a : f64
+    linalg.yield %p : f64
+  } -> tensor<64x40xf64>
+  %line = tensor.empty() : tensor<64xf64>
+  %init = linalg.fill ins(%zero : f64) outs(%line : tensor<64xf64>) -> tensor<64xf64>
+  %sum = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%powers : tensor<64x40xf64>) outs(%init : tensor<64xf64>) {
+  ^bb0(%a: f64, %acc: f64):
+    %s = arith.addf %acc, %a : f64
+    linalg.yield %s : f64
+  } -> tensor<64xf64>
+  %y = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%powers, %sum : tensor<64x40xf64>, tensor<64xf64>) outs(%e : tensor<64x40xf64>) {
+  ^bb0(%a: f64, %s: f64, %out: f64):
+    %q = arith.divf %a, %s : f64
+    linalg.yield %q : f64
+  } -> tensor<64x40xf64>
+  return %y : tensor<64x40xf64>
+}
