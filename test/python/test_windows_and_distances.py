@@ -21,6 +21,11 @@ WINDOWS = [
     lambda x: F.unfold(x, 3, padding=1, stride=2),
     lambda x: F.fold(F.unfold(x, 3, padding=1), (10, 13), 3, padding=1),
     lambda x: F.fold(F.unfold(x, 2, stride=2), (10, 12), 2, stride=2),
+    lambda x: F.fold(F.unfold(x, 3, padding=1, stride=2), (10, 13), 3, padding=1, stride=2),
+    lambda x: F.fold(F.unfold(x, (3, 2), 2, (2, 1)), (10, 13), (3, 2), 2, (2, 1)),
+    lambda x: F.fold(F.unfold(x, (5, 3), 1, 2, (3, 1)), (10, 13), (5, 3), 1, 2, (3, 1)),
+    lambda x: F.unfold(x[0], (3, 2), 2, (2, 1), (1, 3)),
+    lambda x: F.fold(F.unfold(x[0], 2, stride=3), (10, 13), 2, stride=3),
     lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(10, 13)),
 ]
 POOLS = [

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Windows of images as columns, and back (aten/src/ATen/native/im2col.h)."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.table import Site, lowers
+
+_MOST_TAPS = 64  # of a window: each is an op, where indices would be one
+
+
+@lowers("im2col.default")
+def im2col(site: Site, x: Value, kernel_size, dilation, padding, stride):
+    """x: (n..., c, h, w), n absent or one. To (n..., c * taps, windows)."""
+    b = site.builder
+    _check(kernel_size)
+    images = b.pad(x, *_around(x, padding), 0)
+    counts = [
+        (size - dilation[d] * (kernel_size[d] - 1) - 1) // stride[d] + 1
+        for d, size in enumerate(images.shape[-2:])
+    ]
+    taps = []
+    for starts in _taps(kernel_size, dilation):
+        tap = images
+        for d, (start, count) in enumerate(zip(starts, counts, strict=True)):
+            limit = start + (count - 1) * stride[d] + 1
+            tap = b.slice(tap, x.rank - 2 + d, start, limit, stride[d])
+        taps.append(b.reshape(tap, [*x.shape[:-2], 1, counts[0] * counts[1]]))
+    return b.reshape(b.concat(taps, x.rank - 2), site.shape)
+
+
+@lowers("col2im.default")
+def col2im(site: Site, x: Value, output_size, kernel_size, dilation, padding, stride):
+    """x: (n..., c * taps, windows). The sum of what falls together, (n..., c, h, w).
+
+    Taps fewer than a stride apart never fall together: they lie beside one another in a block, and
+    blocks are summed.
+    """
+    b = site.builder
+    _check(kernel_size)
+    if any(s > 1 and d > 1 for s, d in zip(stride, dilation, strict=True)) or 0 in output_size:
+        raise Decline(f"windows {stride} apart with taps {dilation} apart")
+    counts = [
+        (output_size[d] + 2 * padding[d] - dilation[d] * (kernel_size[d] - 1) - 1) // stride[d] + 1
+        for d in range(2)
+    ]
+    lead = list(site.shape[:-2])
+    n, blocks = len(lead), [-(-kernel_size[d] // stride[d]) for d in range(2)]
+    columns = b.reshape(x, [*lead, *kernel_size, *counts])
+    missing = [blocks[d] * stride[d] - kernel_size[d] for d in range(2)]
+    columns = b.pad(columns, [0] * (n + 4), [*[0] * n, *missing, 0, 0], 0)
+    terms = []
+    for number in itertools.product(*map(range, blocks)):
+        block = columns
+        for d in range(2):
+            block = b.slice(block, n + d, number[d] * stride[d], (number[d] + 1) * stride[d])
+        block = b.transpose(block, [*range(n), n + 2, n, n + 3, n + 1])
+        sizes = [counts[d] * stride[d] for d in range(2)]
+        low = [number[d] * stride[d] * dilation[d] - padding[d] for d in range(2)]
+        high = [output_size[d] - sizes[d] - low[d] for d in range(2)]
+        block = b.reshape(block, [*lead, *sizes])
+        terms.append(b.pad(block, [*[0] * n, *low], [*[0] * n, *high], 0))
+    return functools.reduce(lambda x, y: b.binary("add", x, y), terms)
+
+
+def _check(kernel_size: Sequence[int]) -> None:
+    if kernel_size[0] * kernel_size[1] > _MOST_TAPS:
+        raise Decline(f"windows of {kernel_size}")
+
+
+def _taps(kernel_size: Sequence[int], dilation: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where each stands in its window."""
+    for i in range(kernel_size[0]):
+        for j in range(kernel_size[1]):
+            yield i * dilation[0], j * dilation[1]
+
+
+def _around(x: Value, padding: Sequence[int]) -> tuple[list[int], list[int]]:
+    each = [0] * (x.rank - 2) + list(padding)
+    return each, each
