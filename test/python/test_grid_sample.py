@@ -44,6 +44,11 @@ def test_other_types_and_dims():
     torch.testing.assert_close(weft.compile(function)(x, grid), function(x, grid))
 
 
+def test_no_images():
+    compiled = weft.compile(sampler("bilinear", "zeros", False))
+    assert compiled(torch.randn(0, 2, 5, 5), torch.randn(0, 3, 4, 2)).shape == (0, 2, 3, 4)
+
+
 def test_points_are_placed_once():
     """Not for each channel."""
     compiled = weft.compile(sampler("bilinear", "zeros", False))
