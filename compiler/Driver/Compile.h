@@ -13,7 +13,7 @@ namespace weft {
 
 struct CompileOptions {
   std::string isa = "native";        ///< as TargetInfo::host takes it
-  int64_t threads = 1;               ///< that the artifact is expected to run with
+  int64_t threads = 1;               ///< the most that the artifact has scratch memory for
   std::string schedule;              ///< fixed numbers of contractions' schedules: ScheduleOverride
   std::string precision = "float32"; ///< as parsePrecision takes it
 };

@@ -130,7 +130,7 @@ def Weft_WinogradConvOp : Weft_InferredOp<"winograd_conv"> {
 def Weft_GroupedDotOp : Weft_InferredOp<"grouped_dot"> {
   let summary = "Rows in consecutive groups, each group against a matrix of its own (mixtures of experts)";
   let description = [{
-    result[s, n] = sum over k of rows[s, k] * weights[g, n, k] for the first g whose
+    result[s, n] = sum over k of rows[s, k] * weights[g, n, k] for the last g whose
     ends[g - 1] <= s < ends[g], where ends[-1] is 0; rows that no group holds are zero. rows: (s, k);
     weights: (g, n, k); ends: (g), of which only what lies in 0...s counts; result: (s, n).
 

@@ -20,7 +20,7 @@ public:
   /// Reserve scratch for blocks of `groups` vectors, where it is needed. Blocks that are not
   /// `whole` have lanes beyond the queries in memory.
   void reserve(mlir::VectorType type, int64_t groups, bool whole);
-  /// Fill the scratch, if there is any, with the queries in the point's lanes, which has no lanes
+  /// Fill the scratch, if there is any, with the queries in the point's lanes, which may be others
   /// afterwards.
   void pack();
   /// For the register tiles of a feature.

@@ -12,7 +12,6 @@
 #include "compiler/Kernels/LaneRows.h"
 #include "compiler/Kernels/StoredIndex.h"
 #include "compiler/Kernels/Transposition.h"
-#include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -75,7 +74,7 @@ private:
   int64_t rows, columns, depth, groups; ///< of the whole product
   int64_t chunk, piece;                 ///< steps; columns
   AffineExpr group, row, column, start, step, lane;
-  std::optional<TileOperand> matrices, source;
+  std::optional<TileOperand> matrices;
   std::optional<LaneRows> panel, sums; ///< a row for each step, for each column of the slab
   Value square;
 };
@@ -109,12 +108,8 @@ LogicalResult GroupedDot::match() {
                              {&lane, mostVectors * width}})
     *dim = space.addDim(extent);
   matrices = storedOperand(point, op.getWeights(), {group, column, start + step});
-  source = storedOperand(point, op.getRows(), {row, start + step});
-  bool besideOneAnother = matrices && source &&
-                          space.coefficientOf(source->position, dimOf(step)) == 1 &&
-                          space.coefficientOf(matrices->position, dimOf(column)) &&
-                          space.coefficientOf(matrices->position, dimOf(step));
-  return success(besideOneAnother);
+  return success(matrices && space.coefficientOf(matrices->position, dimOf(column)) &&
+                 space.coefficientOf(matrices->position, dimOf(step)));
 }
 
 void GroupedDot::emit() {
@@ -238,18 +233,15 @@ void GroupedDot::copyRows(const Block &block, Value first, int64_t steps) {
     emitSteps(builder, loc, constant(steps), steps, width, {},
               [&](Value offset, int64_t valid, Carried) {
                 set(step, offset);
-                Value mask;
-                if (valid < width) {
-                  auto bits = VectorType::get({width}, builder.getI1Type());
-                  mask = vector::ConstantMaskOp::create(builder, loc, bits,
-                                                        builder.getDenseI64ArrayAttr(valid));
-                }
+                point.setLanes({int64_t(dimOf(step)), width, 1, valid});
                 SmallVector<Value> vectors;
                 for (Value number : numbers) {
                   set(row, number);
-                  vectors.push_back(loadVector(builder, loc, type, source->memory,
-                                               point.indexValue(source->position), mask));
+                  point.forget();
+                  Emitted ofRow = point.emitAt(op.getRows(), {row, start + step});
+                  vectors.push_back(point.asVectors(ofRow).front());
                 }
+                point.setLanes(Lanes());
                 vectors = transposeVectors(builder, loc, vectors);
                 for (int64_t i = 0; i < valid; ++i)
                   panel->store(vectors[i], add(offset, i), vector);

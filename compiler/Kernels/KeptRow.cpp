@@ -6,10 +6,11 @@ using namespace mlir;
 using namespace weft;
 
 std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const Demand &demand,
-                                       unsigned number, const IndexSpace &space) {
+                                       ArrayRef<std::optional<KeptRow>> before,
+                                       const IndexSpace &space) {
   // Short rows stay in registers, and long ones would drive what else there is from the caches.
   constexpr int64_t shortest = 32;
-  const ReductionDemand &reduction = demand.reductions[number];
+  const ReductionDemand &reduction = demand.reductions[before.size()];
   linalg::GenericOp generic = reduction.generic;
   int64_t extent = space.count(reduction.reducedDims);
   if (reduction.reducedDims.size() != 1 || extent < shortest)
@@ -17,10 +18,11 @@ std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const Demand &dem
   for (OpOperand *operand : generic.getDpsInputOperands()) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     Type element = getElementTypeOrSelf(operand->get().getType());
-    if (!producer || !isTranscendental(producer) ||
+    if (!producer || !isTranscendental(producer) || !generic.payloadUsesValueFromOperand(operand) ||
         extent * element.getIntOrFloatBitWidth() / 8 > kernel.target.l2Bytes / 4)
       continue;
     KeptRow kept;
+    kept.number = operand->getOperandNumber();
     kept.tensor = operand->get();
     kept.index = operandIndex(generic, *operand, reduction.iteration, space);
     kept.variable = getAffineDimExpr(reduction.reducedDims.front(), generic.getContext());
@@ -28,7 +30,10 @@ std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const Demand &dem
       return visit.first == kept.tensor && visit.second != kept.index &&
              kept.placeOf(visit.second, space);
     });
-    if (!isWantedElsewhere)
+    bool isKeptAlready = llvm::any_of(before, [&](const std::optional<KeptRow> &row) {
+      return row && row->tensor == kept.tensor && row->placeOf(kept.index, space);
+    });
+    if (!isWantedElsewhere || isKeptAlready)
       continue;
     kept.row = {kernel.scratch(element, extent), {extent}};
     return kept;

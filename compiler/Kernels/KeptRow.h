@@ -12,11 +12,13 @@ namespace weft {
 /// One tensor along the only dim of a reduction.
 class KeptRow {
 public:
-  /// Of an operand of `demand`'s reduction number `number`, if any is worth it.
+  /// Of an operand of `demand`'s reduction behind those that `before` belongs to, if any is worth
+  /// it.
   static std::optional<KeptRow> choose(KernelFunction &kernel, const Demand &demand,
-                                       unsigned number, const IndexSpace &space);
+                                       llvm::ArrayRef<std::optional<KeptRow>> before,
+                                       const IndexSpace &space);
 
-  bool isOf(mlir::Value operand) const { return operand == tensor; }
+  bool isOf(mlir::OpOperand &operand) const { return operand.getOperandNumber() == number; }
   /// Keeps the tensor's value at the reduction's point.
   void fill(PointEmitter &point, const Emitted &value) const;
   /// Its value at `index`, once the row has been filled; nothing for other tensors and rows.
@@ -28,6 +30,7 @@ private:
   std::optional<mlir::AffineExpr> placeOf(llvm::ArrayRef<mlir::AffineExpr> at,
                                           const IndexSpace &space) const;
 
+  unsigned number = 0; ///< of the operand
   mlir::Value tensor;
   Index index;               ///< of which one is the variable
   mlir::AffineExpr variable; ///< the reduction's dim

@@ -441,9 +441,8 @@ void Nest::emit(const PointWork &work) {
     lines.push_back({kernel.scratch(element, extent), {extent}});
   }
   // Where each lane reduces for itself, a row would be one of vectors.
-  keptRows.resize(demand.reductions.size());
-  for (size_t number = 0; !vertical && number < keptRows.size(); ++number)
-    keptRows[number] = KeptRow::choose(kernel, demand, number, space);
+  for (size_t i = 0; i < demand.reductions.size(); ++i)
+    keptRows.push_back(vertical ? std::nullopt : KeptRow::choose(kernel, demand, keptRows, space));
   point.setOverride(
       [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
         for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))

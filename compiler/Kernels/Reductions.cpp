@@ -101,7 +101,7 @@ SmallVector<Emitted> ReductionLoops::step(ArrayRef<Emitted> accumulators) {
       Emitted &argument = arguments[operand->getOperandNumber()];
       argument =
           point.emitAt(operand->get(), operandIndex(generic, *operand, iteration, point.space));
-      if (kept && kept->isOf(operand->get()))
+      if (kept && kept->isOf(*operand))
         kept->fill(point, argument);
     }
   for (auto [i, accumulator] : llvm::enumerate(accumulators))

@@ -198,10 +198,12 @@ Value weft::reshaped(OpBuilder &builder, Location loc, Value value, ArrayRef<int
   auto type = cast<RankedTensorType>(value.getType());
   if (Value splat = type.getShape() == shape ? Value() : movedSplat(builder, loc, value, shape))
     return splat;
-  if (Value found = regrouped(builder, loc, value, shape))
-    return found;
+  if (Value direct = regrouped(builder, loc, value, shape))
+    return direct;
   Value common = regrouped(builder, loc, value, commonShape(type.getShape(), shape));
-  return regrouped(builder, loc, common, shape);
+  Value found = regrouped(builder, loc, common, shape);
+  assert(found && "what both shapes have in common holds dims of either");
+  return found;
 }
 
 //===----------------------------------------------------------------------===//

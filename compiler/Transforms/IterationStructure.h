@@ -39,7 +39,7 @@ enum class IterationKind {
   Window,      ///< sliding windows and scans
   Contraction, ///< sums of products of several operands
   Composite,   ///< a nest of nests with a kernel of its own
-  Isolated,    ///< data says where results go: a kernel of its own that holds nothing else
+  Isolated,    ///< data says where results go: a kernel of its own
 };
 
 struct IterationStructure {

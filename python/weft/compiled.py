@@ -56,7 +56,8 @@ def compile(
     "amx" is "native" with float32 on the matrix unit too, as exact bfloat16 parts: faster on a
     processor that keeps the unit at its full rate, slower on one that throttles it.
     threads: the most that a call runs on; by default the machine's. Calls run on as many of them
-    as `weft.get_num_threads()` gives: torch's number, unless `weft.set_num_threads` was called.
+    as `weft.get_num_threads()` gives: torch's number, unless `weft.set_num_threads` or
+    WEFT_THREADS says otherwise.
     schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
     "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
     PyTorch runs the call.

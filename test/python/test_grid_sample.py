@@ -24,7 +24,7 @@ def sampler(mode, padding, align_corners):
 def test_modes(mode, padding, align_corners):
     x, grid = torch.randn(2, 5, 9, 7), torch.rand(2, 6, 4, 2) * 3 - 1.5
     x[0, 0, 0, 0], x[1, 1, 4, 4] = math.inf, math.nan
-    edges = [math.nan, math.inf, -math.inf, 1e30, -1.0, 1.0, 0.0, -0.0]
+    edges = [math.nan, math.inf, -math.inf, 1e30, -1.0, 1.0, 3e6, -0.0]
     grid[0, :2].view(-1, 2)[:, 0] = torch.tensor(edges)
     function = sampler(mode, padding, align_corners)
     compiled = weft.compile(function)

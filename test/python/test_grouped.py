@@ -52,6 +52,20 @@ def test_what_is_not_a_number_stays_in_its_group():
     assert not found[8:30].isfinite().any() and (found[30:] == 0).all()
 
 
+def test_rows_that_lie_otherwise():
+    """As columns, or as heads that are joined."""
+    weights, ends = torch.randn(3, 64, 48), torch.tensor([5, 9, 21])
+    for rows in (lambda x: x.t(), lambda x: x.view(4, 24, 12).permute(1, 0, 2).reshape(24, 48)):
+        x = torch.randn(48, 24)
+        compiled = weft.compile(lambda x, rows=rows: grouped(rows(x), weights, ends))
+        torch.testing.assert_close(compiled(x), grouped(rows(x), weights, ends))
+
+
+def test_no_matrix():
+    x, weights, ends = torch.randn(9, 32), torch.randn(0, 64, 32), torch.zeros(0, dtype=torch.int32)
+    assert torch.equal(weft.compile(grouped)(x, weights, ends), torch.zeros(9, 64))
+
+
 def test_threads_do_not_matter():
     x, weights, ends = torch.randn(90, 64), torch.randn(4, 500, 64), torch.tensor([9, 50, 51, 90])
     compiled, before, results = weft.compile(grouped, threads=3), weft.get_num_threads(), []
@@ -96,6 +110,8 @@ def test_mixture_of_experts():
 
 def test_histogram():
     x = torch.cat([torch.randn(1000), torch.tensor([-1.0, 2.0, -1.0000001, 2.0000002, torch.nan])])
-    compiled = weft.compile(lambda x: torch.histc(x, bins=7, min=-1, max=2))
-    assert torch.equal(compiled(x), torch.histc(x, bins=7, min=-1, max=2))
+    x = torch.cat([x, torch.arange(-128, -118) / 64])
+    for low, high, bins in ((-2.0, -1.9, 16), (0.1, 0.7, 10), (-1, 2, 7)):
+        compiled = weft.compile(lambda x, *args: torch.histc(x, *args))
+        assert torch.equal(compiled(x, bins, low, high), torch.histc(x, bins, low, high))
     assert "weft.torch_fallback" not in compiled.ir("graph")

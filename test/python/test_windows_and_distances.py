@@ -25,6 +25,8 @@ WINDOWS = [
     lambda x: F.fold(F.unfold(x, (3, 2), 2, (2, 1)), (10, 13), (3, 2), 2, (2, 1)),
     lambda x: F.fold(F.unfold(x, (5, 3), 1, 2, (3, 1)), (10, 13), (5, 3), 1, 2, (3, 1)),
     lambda x: F.unfold(x[0], (3, 2), 2, (2, 1), (1, 3)),
+    lambda x: F.fold(x.reshape(1, -1, 1)[:, :50], (1, 1), 5, padding=2),
+    lambda x: F.fold(x.flatten()[:196].view(1, 49, 4), (2, 2), 7, padding=3),
     lambda x: F.fold(F.unfold(x[0], 2, stride=3), (10, 13), 2, stride=3),
     lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(10, 13)),
 ]

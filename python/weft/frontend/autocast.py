@@ -21,22 +21,22 @@ def switches_autocast_on(module: torch.fx.GraphModule) -> bool:
     """Whether some region of the program, at any depth, is one."""
     return any(
         node.target is torch.ops.higher_order.wrap_with_autocast and node.args[2]
-        for body in _bodies(module)
+        for body in bodies(module)
         for node in body.graph.nodes
     )
 
 
 def restore_lines(graph: torch.fx.Graph, before: torch.fx.GraphModule) -> None:
     """Gives the nodes of `graph`, made from `before`, the user's lines."""
-    bodies = {body.forward.__code__.co_filename: body for body in _bodies(before)}
+    by_file = {body.forward.__code__.co_filename: body for body in bodies(before)}
     for node in graph.nodes:
         frames = list(_GENERATED.finditer(node.meta.get("stack_trace") or ""))
-        if not frames or frames[-1]["file"] not in bodies:
+        if not frames or frames[-1]["file"] not in by_file:
             continue
-        for origin in bodies[frames[-1]["file"]].graph.nodes:
+        for origin in by_file[frames[-1]["file"]].graph.nodes:
             if origin.name == frames[-1]["name"]:
                 node.meta["stack_trace"] = origin.meta.get("stack_trace")
 
 
-def _bodies(module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
+def bodies(module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
     return (each for each in module.modules() if isinstance(each, torch.fx.GraphModule))

@@ -19,7 +19,7 @@ from torch.export.graph_signature import (
 )
 
 from weft.frontend.aliases import Aliases
-from weft.frontend.autocast import restore_lines, switches_autocast_on
+from weft.frontend.autocast import bodies, restore_lines, switches_autocast_on
 from weft.frontend.dtypes import NAMES
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
@@ -83,7 +83,7 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     since nothing is decomposed. Autocast's conversions become ops, which export leaves out,
     whether it is on around the call or in a region of the program; so does what a vmap maps."""
     autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
-    if not (autocast or _has_vmaps(program.graph) or mutates_beyond(program.graph)):
+    if not (autocast or _has_vmaps(program.graph_module) or mutates_beyond(program.graph)):
         return program
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
@@ -98,10 +98,11 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     return made
 
 
-def _has_vmaps(graph: torch.fx.Graph) -> bool:
+def _has_vmaps(module: torch.fx.GraphModule) -> bool:
     """Export writes down the entering and leaving of a vmap, and between them ops as they were
-    called, on tensors without a batch dim."""
-    functions = (node.target for node in graph.nodes if node.op == "call_function")
+    called, on tensors without a batch dim. Regions have bodies of their own."""
+    nodes = (node for body in bodies(module) for node in body.graph.nodes)
+    functions = (node.target for node in nodes if node.op == "call_function")
     return any(getattr(f, "__module__", None) == predispatch.__name__ for f in functions)
 
 

@@ -63,6 +63,9 @@ def col2im(site: Site, x: Value, output_size, kernel_size, dilation, padding, st
         sizes = [counts[d] * stride[d] for d in range(2)]
         low = [number[d] * stride[d] * dilation[d] - padding[d] for d in range(2)]
         high = [output_size[d] - sizes[d] - low[d] for d in range(2)]
+        # One that lies in the padding alone is seen by nobody.
+        if any(low[d] + sizes[d] <= 0 or low[d] >= output_size[d] for d in range(2)):
+            continue
         block = b.reshape(block, [*lead, *sizes])
         terms.append(b.pad(block, [*[0] * n, *low], [*[0] * n, *high], 0))
     return functools.reduce(lambda x, y: b.binary("add", x, y), terms)

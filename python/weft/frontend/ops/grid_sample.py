@@ -128,7 +128,11 @@ def _cubic(site: Site, at: Value, axis: _Axis) -> _Taps:
     part = b.binary("sub", at, low)
     rest = b.binary("sub", b.constant(1, at.dtype, at.shape), part)
     weights = [_far(site, part), _near(site, part), _near(site, rest), _far(site, rest)]
-    places = [_padded(site, b.scalar("add", low, offset), axis) for offset in (-1, 0, 1, 2)]
+    # Reflected from afar, where float32 has no halves, they are whole once more.
+    places = [
+        b.unary("trunc", _padded(site, b.scalar("add", low, offset), axis))
+        for offset in (-1, 0, 1, 2)
+    ]
     return list(zip(places, weights, strict=True))
 
 

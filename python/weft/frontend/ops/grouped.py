@@ -24,6 +24,6 @@ def grouped_mm(site: Site, x: Value, weights: Value, ends: Value):
     lying, perm = site.builder.transpose_of(weights)
     if perm != [0, 2, 1]:
         raise Decline("matrices that lie (groups, in, out)")
-    if lying.shape[1] < _FEWEST_COLUMNS or x.size == 0:
+    if lying.shape[1] < _FEWEST_COLUMNS or x.size * lying.size == 0:
         raise Decline(f"matrices of {lying.shape[1]} columns for {x.shape[0]} rows")
     return site.builder.grouped_dot(x, lying, ends)

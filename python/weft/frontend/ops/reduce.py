@@ -222,7 +222,12 @@ def histc(site: Site, x: Value, bins: int = 100, low=0, high=0):
         raise Decline(f"{x.size} elements between {low} and {high} in {bins} parts")
     b = site.builder
     x = b.reshape(x, [1, x.size])
-    part = b.scalar("div", b.scalar("mul", b.scalar("sub", x, low), bins), high - low)
+    # As torch has them: both ends are rounded, and so is what lies between.
+    ends = torch.tensor([low, high], dtype=x.dtype)
+    low, high, extent = *ends.tolist(), (ends[1] - ends[0]).item()
+    if extent == 0:
+        raise Decline("an interval without extent")
+    part = b.scalar("div", b.scalar("mul", b.scalar("sub", x, low), bins), extent)
     # The last part has both of its ends.
     part = b.scalar("min", b.unary("trunc", part), bins - 1)
     inside = b.binary("and", b.compare("ge", x, low), b.compare("le", x, high))
