@@ -12,7 +12,6 @@
 #include "compiler/Kernels/LaneRows.h"
 #include "compiler/Kernels/StoredIndex.h"
 #include "compiler/Kernels/Transposition.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -30,7 +29,7 @@ public:
 
 private:
   /// Columns of the result that are computed together: whole tiles and whole squares.
-  static constexpr int64_t mostColumnsOfPiece = 48, piecesOfSlab = 8;
+  static constexpr int64_t pieceColumns = 48, piecesOfSlab = 8;
 
   struct Block {
     Value first, count; ///< rows of the result
@@ -51,16 +50,8 @@ private:
   void storeZeros(Value piece, Value pieceEnd);
 
   /// Rows of a matrix in a tile beside `vectors` of lanes; divides the columns of a piece.
-  int64_t tileRows(int64_t vectors) const {
-    return vectors == mostVectors && wideTiles ? 6 : wideTiles ? 12 : 6;
-  }
-  Value clamped(Value row) {
-    Value notNegative = arith::MaxSIOp::create(builder, loc, row, constant(0));
-    return arith::MinSIOp::create(builder, loc, notNegative, constant(rows));
-  }
-  void set(AffineExpr dim, Value value) {
-    point.setDim(cast<AffineDimExpr>(dim).getPosition(), value);
-  }
+  int64_t tileRows(int64_t vectors) const { return wideTiles && vectors < mostVectors ? 12 : 6; }
+  void set(AffineExpr dim, Value value) { point.setDim(dimOf(dim), value); }
   unsigned dimOf(AffineExpr dim) const { return cast<AffineDimExpr>(dim).getPosition(); }
 
   KernelFunction &kernel;
@@ -72,7 +63,7 @@ private:
   int64_t width, mostVectors;
   bool wideTiles;                       ///< registers for twelve rows of two vectors
   int64_t rows, columns, depth, groups; ///< of the whole product
-  int64_t chunk, piece;                 ///< steps; columns
+  int64_t chunk;                        ///< steps
   AffineExpr group, row, column, start, step, lane;
   std::optional<TileOperand> matrices;
   std::optional<LaneRows> panel, sums; ///< a row for each step, for each column of the slab
@@ -94,11 +85,10 @@ GroupedDot::GroupedDot(KernelFunction &kernel, GroupedDotOp op)
   columns = shape[1];
   depth = shape[2];
   chunk = std::min(depth, 2 * longestChain);
-  piece = std::min(columns, mostColumnsOfPiece);
 }
 
 LogicalResult GroupedDot::match() {
-  if (columns < mostColumnsOfPiece)
+  if (columns < pieceColumns)
     return failure();
   for (auto [dim, extent] : {std::pair(&group, groups),
                              {&row, rows},
@@ -114,9 +104,9 @@ LogicalResult GroupedDot::match() {
 
 void GroupedDot::emit() {
   panel.emplace(kernel, loc, type, mostVectors, chunk);
-  sums.emplace(kernel, loc, type, mostVectors, piecesOfSlab * piece);
+  sums.emplace(kernel, loc, type, mostVectors, piecesOfSlab * pieceColumns);
   square = kernel.stackTile(builder.getF32Type(), width * width);
-  int64_t pieces = llvm::divideCeil(columns, piece), flops = 2 * rows * columns * depth;
+  int64_t pieces = llvm::divideCeil(columns, pieceColumns), flops = 2 * rows * columns * depth;
   bool serial = flops < 400'000;
   kernel.forEachPart(pieces, std::min<int64_t>(piecesOfSlab, llvm::divideCeil(pieces, 2)), serial,
                      [&](Value low, Value high) {
@@ -136,7 +126,7 @@ void GroupedDot::emit() {
 
 /// The first column of a piece; the last one ends with the columns.
 Value GroupedDot::columnOf(Value number) {
-  return least(times(number, piece), constant(columns - piece));
+  return least(times(number, pieceColumns), constant(columns - pieceColumns));
 }
 
 /// Of the rows of a group, within those that there are.
@@ -144,7 +134,9 @@ Value GroupedDot::endOf(Value number) {
   set(group, number);
   point.forget();
   Value end = point.emitAt(op.getEnds(), {group}).parts.front();
-  return clamped(arith::IndexCastOp::create(builder, loc, builder.getIndexType(), end));
+  end = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), end);
+  end = arith::MaxSIOp::create(builder, loc, end, constant(0));
+  return arith::MinSIOp::create(builder, loc, end, constant(rows));
 }
 
 void GroupedDot::storeZeros(Value low, Value high) {
@@ -154,7 +146,7 @@ void GroupedDot::storeZeros(Value low, Value high) {
            [&](Value number, ValueRange) {
              forEachPiece(low, high, [&](Value which, Value) {
                Value first = add(times(number, columns), columnOf(which));
-               for (int64_t i = 0; i < piece; i += width)
+               for (int64_t i = 0; i < pieceColumns; i += width)
                  vector::StoreOp::create(builder, loc, zero, result, add(first, i));
              });
              return SmallVector<Value>();
@@ -163,7 +155,7 @@ void GroupedDot::storeZeros(Value low, Value high) {
 
 void GroupedDot::forEachPiece(Value low, Value high, llvm::function_ref<void(Value, Value)> body) {
   emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
-    body(number, times(subtract(number, low), piece));
+    body(number, times(subtract(number, low), pieceColumns));
     return SmallVector<Value>();
   });
 }
@@ -195,7 +187,7 @@ void GroupedDot::emitBlocks(Value first, Value end, Value low, Value high) {
 
 void GroupedDot::emitBlock(const Block &block, Value low, Value high) {
   Value zero = emitSplat(builder, loc, type, 0.0);
-  emitLoop(builder, loc, constant(0), times(subtract(high, low), piece), 1, {},
+  emitLoop(builder, loc, constant(0), times(subtract(high, low), pieceColumns), 1, {},
            [&](Value slabColumn, ValueRange) {
              for (int64_t i = 0; i < block.vectors; ++i)
                sums->store(zero, slabColumn, i);
@@ -215,7 +207,7 @@ void GroupedDot::emitChunk(const Block &block, Value first, int64_t steps, Value
   set(start, first);
   forEachPiece(low, high, [&](Value number, Value slabColumn) {
     Value firstColumn = columnOf(number);
-    emitSteps(builder, loc, constant(piece), piece, tileRows(block.vectors), {},
+    emitSteps(builder, loc, constant(pieceColumns), pieceColumns, tileRows(block.vectors), {},
               [&](Value offset, int64_t, Carried) {
                 emitTile(block, steps, add(firstColumn, offset), add(slabColumn, offset));
                 return SmallVector<Value>();
@@ -283,7 +275,7 @@ void GroupedDot::storeSums(const Block &block, Value number, Value slabColumn) {
     Value left = arith::SubIOp::create(builder, loc, add(block.first, block.count), firstRow);
     Value some = arith::MaxSIOp::create(builder, loc, left, constant(0));
     Value valid = least(some, constant(width));
-    emitLoop(builder, loc, 0, piece, width, {}, [&](Value offset, ValueRange) {
+    emitLoop(builder, loc, 0, pieceColumns, width, {}, [&](Value offset, ValueRange) {
       SmallVector<Value> vectors;
       for (int64_t i = 0; i < width; ++i)
         vectors.push_back(sums->load(add(add(slabColumn, offset), i), vector));

@@ -4,6 +4,7 @@
 // Vectors run along a grid dim when memory is contiguous there (every lane reduces for
 // itself), otherwise along the reduced dims.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/DividedDim.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/PointWork.h"
 #include "compiler/Kernels/Reductions.h"
@@ -86,42 +87,6 @@ void Nest::plan(MutableArrayRef<bool> done) {
   chooseLaneDim();
   planGrid();
   adopt(done);
-}
-
-/// A dim of the first `dims` of `space` and a factor by which an index divides it evenly.
-using DividedDim = std::optional<std::pair<unsigned, int64_t>>;
-
-static DividedDim dividedDim(AffineExpr index, const IndexSpace &space, unsigned dims) {
-  DividedDim found;
-  index.walk([&](AffineExpr expr) {
-    bool divides =
-        expr.getKind() == AffineExprKind::FloorDiv || expr.getKind() == AffineExprKind::Mod;
-    if (!divides)
-      return;
-    auto binary = cast<AffineBinaryOpExpr>(expr);
-    auto dim = dyn_cast<AffineDimExpr>(binary.getLHS());
-    auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS());
-    if (dim && divisor && dim.getPosition() < dims &&
-        space.extent(dim.getPosition()) % divisor.getValue() == 0)
-      found = {dim.getPosition(), divisor.getValue()};
-  });
-  return found;
-}
-
-/// A reduction wanted for a part of a dim, as that of a group norm for its channels, or memory read
-/// in runs, each of at least `width` elements, as that of a tensor that is repeated.
-static DividedDim dividedDim(const Demand &demand, const IndexSpace &space, unsigned dims,
-                             int64_t width) {
-  for (const ReductionDemand &reduction : demand.reductions)
-    for (AffineExpr expr : reduction.index)
-      if (DividedDim found = dividedDim(expr, space, dims))
-        return found;
-  for (const Access &access : demand.accesses)
-    if (access.position)
-      if (DividedDim found = dividedDim(*access.position, space, dims);
-          found && found->second >= width)
-        return found;
-  return std::nullopt;
 }
 
 /// Gives the dims of the leader's `root` loops, several where one is divided: along the rest of it
@@ -373,7 +338,6 @@ void Nest::emitCell(Value block, int64_t extent) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   reduced.clear();
-  filledRows = 0;
   point.forget();
   auto body = [&] {
     reduced.clear();

@@ -84,10 +84,7 @@ Value VectorAngles::acos(Value x) {
   return select(less(magnitude, constant(0.5f)), near, far);
 }
 
-Value VectorAngles::atanOfRatio(Value x) {
-  Value squared = mul(x, x);
-  return fma(mul(squared, x), polynomial(vector_math::atanTail, squared), x);
-}
+Value VectorAngles::atanOfRatio(Value x) { return oddPolynomial(vector_math::atanTail, x); }
 
 Value VectorAngles::atan(Value x) {
   Value magnitude = absolute(x), zero = constant(0.0f), one = constant(1.0f);

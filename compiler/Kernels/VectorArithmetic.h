@@ -19,15 +19,18 @@ protected:
       : b(builder), type(type),
         intType(type.clone(b.getIntegerType(type.getElementTypeBitWidth()))) {}
 
-  template <typename Number> Value polynomial(llvm::ArrayRef<Number> coefficients, Value x) {
-    Value sum = constant(coefficients.back());
-    for (Number coefficient : llvm::reverse(coefficients.drop_back()))
+  template <typename Number, size_t terms>
+  Value polynomial(const Number (&coefficients)[terms], Value x) {
+    Value sum = constant(coefficients[terms - 1]);
+    for (Number coefficient : llvm::reverse(llvm::ArrayRef(coefficients).drop_back()))
       sum = fma(sum, x, constant(coefficient));
     return sum;
   }
+  /// x + x^3 p(x^2), where `tail` is p.
   template <typename Number, size_t terms>
-  Value polynomial(const Number (&coefficients)[terms], Value x) {
-    return polynomial(llvm::ArrayRef<Number>(coefficients), x);
+  Value oddPolynomial(const Number (&tail)[terms], Value x) {
+    Value squared = mul(x, x);
+    return fma(mul(squared, x), polynomial(tail, squared), x);
   }
 
   Value constant(double value) { return splat(type, b.getFloatAttr(type.getElementType(), value)); }

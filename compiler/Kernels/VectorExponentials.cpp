@@ -75,8 +75,7 @@ Value VectorExponentials::expm1(Value x) {
 
 Value VectorExponentials::sinh(Value x) {
   Value magnitude = absolute(x);
-  Value squared = mul(magnitude, magnitude);
-  Value near = fma(mul(squared, magnitude), polynomial(vector_math::sinhTail, squared), magnitude);
+  Value near = oddPolynomial(vector_math::sinhTail, magnitude);
   // exp(|x|) / 2 - exp(-|x|) / 2, which is infinite from 89.42 on.
   Value half = scaledExp(atMost(magnitude, 90.0f), /*power=*/-1);
   Value far = sub(half, div(constant(0.25f), half));
@@ -91,8 +90,7 @@ Value VectorExponentials::cosh(Value x) {
 
 Value VectorExponentials::tanh(Value x) {
   Value magnitude = absolute(x);
-  Value squared = mul(magnitude, magnitude);
-  Value near = fma(mul(squared, magnitude), polynomial(vector_math::tanhTail, squared), magnitude);
+  Value near = oddPolynomial(vector_math::tanhTail, magnitude);
   // 1 - 2 / (exp(2 |x|) + 1), which is 1 from 9.02 on.
   Value bounded = atMost(magnitude, 10.0f);
   Value power = expInRange(add(bounded, bounded));

@@ -196,7 +196,9 @@ static Value regrouped(OpBuilder &builder, Location loc, Value value, ArrayRef<i
 
 Value weft::reshaped(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
-  if (Value splat = type.getShape() == shape ? Value() : movedSplat(builder, loc, value, shape))
+  if (type.getShape() == shape)
+    return value;
+  if (Value splat = movedSplat(builder, loc, value, shape))
     return splat;
   if (Value direct = regrouped(builder, loc, value, shape))
     return direct;

@@ -8,6 +8,7 @@ tell which index checks can be left out.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -18,6 +19,11 @@ from weft.frontend.graph import Graph, Value, enum, segments
 from weft.frontend.lowered import Decline
 
 Scalar = bool | int | float
+
+
+def count_windows(size: int, window: int, stride: int, dilation: int) -> int:
+    """Whole ones among `size` elements, padding included."""
+    return (size - (window - 1) * dilation - 1) // stride + 1
 
 
 class Builder:
@@ -37,6 +43,10 @@ class Builder:
     def binary(self, op: str, x: Value, y: Value) -> Value:
         assert x.shape == y.shape and x.dtype == y.dtype, (op, x, y)
         return self._one(op, [x, y], {}, x.dtype, x.shape, _interval(op, x, y))
+
+    def total(self, terms: Sequence[Value]) -> Value:
+        """Their sum, from the first on."""
+        return functools.reduce(lambda x, y: self.binary("add", x, y), terms)
 
     def scalar(self, op: str, x: Value, number: Scalar) -> Value:
         """`binary` with a number on the right."""
@@ -168,10 +178,7 @@ class Builder:
         return self._one("cumulative", [x], attrs, x.dtype, x.shape)
 
     def reduce_window(self, kind: str, x: Value, window, strides, dilations) -> Value:
-        shape = [
-            (n - (w - 1) * d - 1) // s + 1
-            for n, w, s, d in zip(x.shape, window, strides, dilations)
-        ]
+        shape = list(map(count_windows, x.shape, window, strides, dilations))
         attrs = {
             "kind": enum("reduce_kind", kind),
             "window": list(window),
@@ -202,7 +209,7 @@ class Builder:
 
     def conv(self, x: Value, weight: Value, strides, low, high, dilations, groups) -> Value:
         spatial = [
-            (n + a + b - (k - 1) * d - 1) // s + 1
+            count_windows(n + a + b, k, s, d)
             for n, k, s, a, b, d in zip(
                 x.shape[2:], weight.shape[2:], strides, low, high, dilations
             )

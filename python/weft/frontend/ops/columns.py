@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from weft.frontend.builder import count_windows
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.table import Site, lowers
@@ -19,16 +19,15 @@ def im2col(site: Site, x: Value, kernel_size, dilation, padding, stride):
     """x: (n..., c, h, w), n absent or one. To (n..., c * taps, windows)."""
     b = site.builder
     _check(kernel_size)
-    images = b.pad(x, *_around(x, padding), 0)
-    counts = [
-        (size - dilation[d] * (kernel_size[d] - 1) - 1) // stride[d] + 1
-        for d, size in enumerate(images.shape[-2:])
-    ]
+    around = [0] * (x.rank - 2) + list(padding)
+    images = b.pad(x, around, around, 0)
+    counts = list(map(count_windows, images.shape[-2:], kernel_size, stride, dilation))
     taps = []
-    for starts in _taps(kernel_size, dilation):
+    for place in itertools.product(*map(range, kernel_size)):
         tap = images
-        for d, (start, count) in enumerate(zip(starts, counts, strict=True)):
-            limit = start + (count - 1) * stride[d] + 1
+        for d in range(2):
+            start = place[d] * dilation[d]
+            limit = start + (counts[d] - 1) * stride[d] + 1
             tap = b.slice(tap, x.rank - 2 + d, start, limit, stride[d])
         taps.append(b.reshape(tap, [*x.shape[:-2], 1, counts[0] * counts[1]]))
     return b.reshape(b.concat(taps, x.rank - 2), site.shape)
@@ -45,10 +44,8 @@ def col2im(site: Site, x: Value, output_size, kernel_size, dilation, padding, st
     _check(kernel_size)
     if any(s > 1 and d > 1 for s, d in zip(stride, dilation, strict=True)) or 0 in output_size:
         raise Decline(f"windows {stride} apart with taps {dilation} apart")
-    counts = [
-        (output_size[d] + 2 * padding[d] - dilation[d] * (kernel_size[d] - 1) - 1) // stride[d] + 1
-        for d in range(2)
-    ]
+    padded = [output_size[d] + 2 * padding[d] for d in range(2)]
+    counts = list(map(count_windows, padded, kernel_size, stride, dilation))
     lead = list(site.shape[:-2])
     n, blocks = len(lead), [-(-kernel_size[d] // stride[d]) for d in range(2)]
     columns = b.reshape(x, [*lead, *kernel_size, *counts])
@@ -68,21 +65,9 @@ def col2im(site: Site, x: Value, output_size, kernel_size, dilation, padding, st
             continue
         block = b.reshape(block, [*lead, *sizes])
         terms.append(b.pad(block, [*[0] * n, *low], [*[0] * n, *high], 0))
-    return functools.reduce(lambda x, y: b.binary("add", x, y), terms)
+    return b.total(terms)
 
 
 def _check(kernel_size: Sequence[int]) -> None:
     if kernel_size[0] * kernel_size[1] > _MOST_TAPS:
         raise Decline(f"windows of {kernel_size}")
-
-
-def _taps(kernel_size: Sequence[int], dilation: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where each stands in its window."""
-    for i in range(kernel_size[0]):
-        for j in range(kernel_size[1]):
-            yield i * dilation[0], j * dilation[1]
-
-
-def _around(x: Value, padding: Sequence[int]) -> tuple[list[int], list[int]]:
-    each = [0] * (x.rank - 2) + list(padding)
-    return each, each

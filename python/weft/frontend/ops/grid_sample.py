@@ -6,7 +6,6 @@ Places and weights are those of points, which all channels share.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import torch
@@ -54,8 +53,7 @@ def grid_sample(
             weight = b.binary("mul", of_column, of_row)
             weight = b.broadcast_in_dim(weight, [0, 1], found.shape)
             terms.append(b.binary("mul", found, weight))
-    sampled = functools.reduce(lambda x, y: b.binary("add", x, y), terms)
-    return b.reshape(b.transpose(sampled, [0, 2, 1]), site.shape)
+    return b.reshape(b.transpose(b.total(terms), [0, 2, 1]), site.shape)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from weft.frontend.lowered import Decline
 from weft.frontend.ops.logic import truth
 from weft.frontend.table import Site, dim_of, dims_of, lowers
 
+_MOST_COMPARISONS = 2**22  # of a histogram: each element with each part
+
 
 def accumulated(site: Site, x: Value) -> Value:
     """x in the type in which torch accumulates towards the result's type."""
@@ -237,6 +239,3 @@ def histc(site: Site, x: Value, bins: int = 100, low=0, high=0):
         "eq", b.broadcast(part, shape), b.convert(b.iota(torch.int32, shape, 0), x.dtype)
     )
     return site.finish(b.reduce("sum", b.convert(found, x.dtype), [1]))
-
-
-_MOST_COMPARISONS = 2**22
