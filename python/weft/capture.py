@@ -21,12 +21,18 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.frontend import InputSource
+from weft.frontend.fakes import fakes_completed
+from weft.generators import Draws
+from weft.known import KnownValues
 from weft.made import existing_objects, returns_objects, stand_in
+from weft.modes import Hearing, answers_as_in_eager
 from weft.naming import input_namer
 from weft.references import References, find_references
 from weft.replica import Replica, replicate
 from weft.signature import Declined, HasEffects, register_dataclasses
 from weft.state import Snapshot, snapshot
+
+_SEED = 0x9E3779B97F4A7C15  # that no call sets itself, or we would not see that it does
 
 
 @dataclass
@@ -63,7 +69,12 @@ class Tracing:
             return self._trace(args, kwargs, may_make_objects=True)
 
     def _trace(
-        self, args: tuple, kwargs: dict[str, Any], *, may_make_objects: bool = False
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        *,
+        may_make_objects: bool = False,
+        as_eager: bool = True,
     ) -> Captured:
         references = self.references()
         root = _Root(replicate(self.target, references))
@@ -73,7 +84,12 @@ class Tracing:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
         try:
-            with _random_state_kept(), warnings.catch_warnings():
+            with (
+                _random_state_kept(),
+                answers_as_in_eager() if as_eager else contextlib.nullcontext(Hearing()) as hearing,
+                fakes_completed(),
+                warnings.catch_warnings(),
+            ):
                 # What the call assigns we look after ourselves.
                 warnings.filterwarnings(
                     "ignore", "The tensor attributes? .* assigned during export"
@@ -85,7 +101,11 @@ class Tracing:
             _refuse_effects(root)
             if root._observed.returns_objects:
                 raise _ReturnsObjects from error
-            raise Declined(f"torch.export: {_first_line(error)}", _user_line(error)) from error
+            if hearing.untrue:
+                # What eager execution does depends on values: what the program does for
+                # compilers has been written to be traced.
+                return self._trace(args, kwargs, may_make_objects=may_make_objects, as_eager=False)
+            raise Declined(_reason(error), _user_line(error)) from error
         finally:
             root._observed.existing = None
         _refuse_effects(root)
@@ -145,7 +165,9 @@ class _Root(torch.nn.Module):
         object.__setattr__(self, "_replica", replica)
         object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
-        observed = types.SimpleNamespace(effects=False, returns_objects=False, existing=None)
+        observed = types.SimpleNamespace(
+            effects=False, returns_objects=False, existing=None, draws=Draws()
+        )
         object.__setattr__(self, "_observed", observed)
         for number, module in enumerate(references.modules):
             self._modules[f"m{number}"] = module
@@ -156,7 +178,8 @@ class _Root(torch.nn.Module):
         originals = {**self._replica.originals, **self._fakes()}
         before = self._state(originals)
         try:
-            result = self._replica.target(*args, **kwargs)
+            with self._observed.draws.watched(before.generators), KnownValues():
+                result = self._replica.target(*args, **kwargs)
         finally:
             if not before.bindings.hold() or self._state(originals).key != before.key:
                 self._observed.effects = True
@@ -194,14 +217,23 @@ def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torc
 def _refuse_effects(root: _Root) -> None:
     if root._observed.effects:
         raise HasEffects("the call changes attributes of the module or globals")
+    if root._observed.draws.found:
+        raise Declined("the call sets a seed, or draws from Python's or NumPy's generators")
 
 
 @contextlib.contextmanager
 def _random_state_kept() -> Iterator[None]:
     python_state = random.getstate()
     with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
         yield
     random.setstate(python_state)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Declined):
+        return error.reason
+    return f"torch.export: {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:

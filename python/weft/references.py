@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import os
 import sys
 import sysconfig
 import types
@@ -24,6 +25,7 @@ from weft.signature import Same
 
 # Modules whose functions and constants do not change under a program.
 _STABLE = frozenset({"torch", "numpy"}) | sys.stdlib_module_names - {"__main__"}
+_ENVIRONMENT = (("environ",), ("getenv",))
 _LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
 
 
@@ -94,7 +96,7 @@ class _Search:
         self.found.functions.append(function)
         self.found.code.append(function)
         self.found.values.append(Same(function.__code__))
-        library = _is_library(function)
+        library = is_library(function)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.reached(default, f"a default of {function.__qualname__}", library)
         free = function.__code__.co_freevars
@@ -142,6 +144,8 @@ class _Search:
                 if name not in namespace:
                     break
                 value = namespace[name]
+                if value is os.getenv or (value is os and path[1:2] in _ENVIRONMENT):
+                    self.reached(os.environ, "the environment", library)
                 if not isinstance(value, types.ModuleType) or is_stable(value) or library:
                     self.reached(value, f"global {'.'.join(path)!r}", library)
                     break
@@ -149,7 +153,7 @@ class _Search:
                 namespace = vars(value)
 
 
-def _is_library(function: types.FunctionType) -> bool:
+def is_library(function: types.FunctionType) -> bool:
     return function.__code__.co_filename.startswith(_LIBRARIES)
 
 

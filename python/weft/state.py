@@ -8,6 +8,7 @@ A `Snapshot` of it has a key, equal for equal states; guards, that C++ checks on
 from __future__ import annotations
 
 import array
+import copy
 import functools
 import types
 import weakref
@@ -19,9 +20,10 @@ import numpy
 import torch
 from torch.nn.modules import module as torch_module
 
+from weft import generators
 from weft._core import Guards
 from weft.names import Bindings, same_items
-from weft.references import References, is_stable
+from weft.references import References, is_library, is_stable
 from weft.signature import PLAIN, Declined, Same, check_tensor
 
 _HOOKS = (
@@ -42,30 +44,35 @@ _BOOKKEEPING = frozenset(
 )
 _MOST_OBJECTS = 100_000
 _MOST_WATCHED_BYTES = 64 * 1024  # compared on every call
+_BUFFERS = (numpy.ndarray, bytearray, array.array)
 _CONTAINERS = (tuple, list, dict, set, frozenset, torch.nn.Module)
 
 
 @dataclass
 class Snapshot:
     """reason: why PyTorch has to run calls in this state, or None. gradients: parameters
-    that may come to require them."""
+    that may come to require them. generators: of random numbers, whose state is no part of it."""
 
     key: tuple = ()
     guards: Guards = field(default_factory=Guards)
     reason: str | None = None
     gradients: list[torch.Tensor] = field(default_factory=list)
     bindings: Bindings = field(default_factory=Bindings)
+    generators: list[Any] = field(default_factory=list)
     _copies: list[tuple[Any, Any]] = field(default_factory=list)
 
     def restore(self) -> None:
-        """Gives every container and `__dict__` the items it had, every name its value."""
+        """Gives every container, buffer and `__dict__` what it had, every name its value."""
         self.bindings.restore()
-        for container, copy in self._copies:
-            if isinstance(container, list):
-                container[:] = copy
-            elif not same_items(container, copy):
+        for container, kept in self._copies:
+            if isinstance(container, numpy.ndarray):
+                if container.flags.writeable:
+                    container[...] = kept
+            elif isinstance(container, (list, *_BUFFERS)):
+                container[:] = kept
+            elif not same_items(container, kept):
                 container.clear()
-                container.update(copy)
+                container.update(kept)
 
 
 def snapshot(references: References, originals: dict[int, Any] | None = None) -> Snapshot:
@@ -107,6 +114,8 @@ class _Walk:
             self.result.bindings.add_cell(cell)
         for function in references.functions:
             self.result.guards.watch_function(function)
+            if not is_library(function):
+                key.append(self.value(vars(function)))
         for namespace, name in references.names:
             self.result.guards.watch_name(namespace, name)
             self.result.bindings.add_name(namespace, name)
@@ -242,10 +251,14 @@ class _Walk:
                 self.value(value.args),
                 self.value(value.keywords),
             )
-        if isinstance(value, (numpy.ndarray, bytearray, array.array)):
+        if isinstance(value, generators.KINDS):
+            self.result.generators.append(value)
+            return self.same(value)
+        if isinstance(value, _BUFFERS):
             if not isinstance(value, numpy.ndarray) or not value.dtype.hasobject:
                 if memoryview(value).nbytes <= _MOST_WATCHED_BYTES:
                     self.result.guards.watch_buffer(value)
+                    self.result._copies.append((value, copy.copy(value)))
                     return (self.same(value), bytes(memoryview(value).tobytes()))
         # What compares by value and has a hash never changes, by Python's convention.
         elif kind.__hash__ is not None and not isinstance(value, Iterator):

@@ -61,6 +61,35 @@ def test_rows_that_lie_otherwise():
         torch.testing.assert_close(compiled(x), grouped(rows(x), weights, ends))
 
 
+@pytest.mark.parametrize("columns", [64, 63])
+def test_product_of_torch(columns):
+    """Its results lie with rows of whole 16 bytes."""
+    x, weights = torch.randn(20, 32), torch.randn(3, columns, 32)
+    ends = torch.tensor([5, 9, 20], dtype=torch.int32)
+
+    def function(x, weights, ends):
+        return torch.nn.functional.grouped_mm(x, weights.transpose(1, 2), offs=ends)
+
+    compiled = weft.compile(function)
+    found, expected = compiled(x, weights, ends), function(x, weights, ends)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert found.stride() == expected.stride()
+    assert "weft.grouped_dot" in compiled.ir("graph")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("x", "weights"), [((8, 24), (24, 16)), ((3, 8, 16), (16, 24)), ((3, 5, 32), (3, 32, 64))]
+)
+def test_other_products_of_torch(x, weights, dtype):
+    ends = None if len(weights) == 3 else torch.tensor([8, 8, 24], dtype=torch.int32)
+    x, weights = torch.randn(x).to(dtype), torch.randn(weights).to(dtype)
+    function = torch.nn.functional.grouped_mm
+    found = weft.compile(lambda x, w: function(x, w, offs=ends))(x, weights)
+    torch.testing.assert_close(found, function(x, weights, offs=ends))
+    assert found.stride() == function(x, weights, offs=ends).stride()
+
+
 def test_no_matrix():
     x, weights, ends = torch.randn(9, 32), torch.randn(0, 64, 32), torch.zeros(0, dtype=torch.int32)
     assert torch.equal(weft.compile(grouped)(x, weights, ends), torch.zeros(9, 64))

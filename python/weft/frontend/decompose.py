@@ -19,6 +19,7 @@ from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.recurrent import decomposed_to_cells
@@ -47,6 +48,7 @@ def decompose(
         table = {**table, op: _all()[op]}
     with contextlib.ExitStack() as modes:
         modes.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        modes.enter_context(fakes_completed())
         modes.enter_context(torch.no_grad())
         modes.enter_context(warnings.catch_warnings())
         modes.enter_context(decomposed_to_cells(op))

@@ -44,13 +44,15 @@ class Site:
     """One call of an overload.
 
     target: its name. results: torch's own meta values, flattened. used: the numbers of the
-    results that something reads.
+    results that something reads. arguments: the positional ones, tensors as torch's meta values,
+    for rules that ask how they lie in memory.
     """
 
     builder: Builder
     target: str
     results: Sequence[torch.Tensor]
     used: frozenset[int]
+    arguments: Sequence[Any] = ()
 
     @property
     def dtype(self) -> torch.dtype:

@@ -123,7 +123,8 @@ class Walk:
         else:
             readers = [user for user in node.users if user in live]
             used = frozenset(user.args[1] for user in readers if user.target is operator.getitem)
-        return Site(self.builder, name, results, used)
+        arguments = torch.fx.node.map_arg(node.args, lambda argument: argument.meta.get("val"))
+        return Site(self.builder, name, results, used, arguments)
 
     def _region(self, name: str, args: list[Any]) -> Any:
         """The body of a region, in place of the op that holds it."""

@@ -22,4 +22,5 @@ from weft.frontend.ops import (  # noqa: F401
     scatter,
     shape,
     special,
+    strided,
 )

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Shapes of results for operations that torch runs but, on tensors without values, refuses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch._subclasses.fake_impls import op_implementations_dict
+
+
+@contextlib.contextmanager
+def fakes_completed() -> Iterator[None]:
+    """Within it, programs that use these operations can be traced."""
+    op = torch.ops.aten._grouped_mm.default
+    op_implementations_dict[op] = lambda mode, op, *args, **kwargs: _grouped_mm(*args, **kwargs)
+    try:
+        yield
+    finally:
+        op_implementations_dict.pop(op, None)  # another thread may have been first
+
+
+def _grouped_mm(
+    x: torch.Tensor,
+    weights: torch.Tensor,
+    offs: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """torch's own takes bfloat16 alone, and forgets that the kernel pads rows to 16 bytes."""
+    torch._check(x.dtype == weights.dtype and out_dtype in (None, x.dtype) and bias is None)
+    torch._check(x.dim() in (2, 3) and weights.dim() in (2, 3))
+    torch._check((offs is None) == (x.dim() == weights.dim() == 3))
+    torch._check(x.shape[-1] == weights.shape[-2])
+    batches = [t.shape[0] for t in (x, weights) if t.dim() == 3]
+    if offs is not None:
+        torch._check(offs.dim() == 1 and offs.dtype == torch.int32)
+        batches.append(offs.shape[0])
+    torch._check(all(batch == batches[0] for batch in batches))
+    rows, columns = x.shape[-2], weights.shape[-1]
+    step = 16 // x.element_size()
+    pitch = -(-columns // step) * step
+    if x.dim() == weights.dim():
+        return x.new_empty_strided((batches[0], rows, columns), (rows * pitch, pitch, 1))
+    return x.new_empty_strided((rows, columns), (pitch, 1))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Views by strides: they show the memory of a tensor, whatever the tensor itself shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from weft.frontend.builder import Builder
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline, Unsupported
+from weft.frontend.table import Site, lowers
+
+_MOST_SHIFTS = 16  # of a row of windows that overlap: each is an op
+
+
+@lowers("as_strided.default", "as_strided_copy.default")
+def as_strided(site: Site, x: Value, size, stride, storage_offset=None):
+    """Of the elements of x alone: what lies around them in memory is not ours to read."""
+    lying = site.arguments[0]
+    flat = _in_order(site.builder, x, lying)
+    start = 0 if storage_offset is None else storage_offset - lying.storage_offset()
+    last = start + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    if 0 in size:
+        return site.builder.constant(0, site.dtype, site.shape)
+    if flat is None or start < 0 or last >= flat.size:
+        raise Unsupported(
+            "a view by strides of what is not dense in memory", site.builder.graph.location
+        )
+    return _strided(site.builder, flat, list(size), list(stride), start)
+
+
+@lowers("as_strided_scatter.default")
+def as_strided_scatter(site: Site, x: Value, *_):
+    """PyTorch has the elements in their order, so they have to lie in it."""
+    lying = site.arguments[0]
+    if not lying.is_contiguous() or lying.storage_offset() != 0:
+        raise Unsupported(
+            "writes through strides to what is not contiguous", site.builder.graph.location
+        )
+    raise Decline("writes through strides")
+
+
+def _in_order(b: Builder, x: Value, lying: torch.Tensor) -> Value | None:
+    """The elements of x as they lie in memory; None if they do not lie side by side."""
+    perm = sorted(range(x.rank), key=lambda d: -lying.stride(d))
+    step = 1
+    for d in reversed(perm):
+        if x.shape[d] != 1:
+            if lying.stride(d) != step:
+                return None
+            step *= x.shape[d]
+    return b.reshape(b.transpose(x, perm), [x.size])
+
+
+def _strided(b: Builder, x: Value, size: list[int], stride: list[int], start: int) -> Value:
+    """x: a vector. The elements start + sum_d index[d] * stride[d], in the shape `size`."""
+    moving = [d for d in range(len(size)) if size[d] > 1 and stride[d] > 0]
+    perm = sorted(moving, key=lambda d: -stride[d])
+    last = start + sum((size[d] - 1) * stride[d] for d in moving)
+    x = b.slice(x, 0, start, last + 1)
+    x = _windows(b, x, [size[d] for d in perm], [stride[d] for d in perm])
+    x = b.transpose(x, [perm.index(d) for d in moving])
+    return b.broadcast_in_dim(x, moving, size)
+
+
+def _windows(b: Builder, x: Value, size: Sequence[int], stride: Sequence[int]) -> Value:
+    """x: (lead..., span), just what is reached. To (lead..., *size); the longest strides first."""
+    *lead, span = x.shape
+    if len(size) < 2:
+        x = b.slice(x, len(lead), 0, span, *stride)
+        return b.reshape(x, [*lead, *size])
+    # Rows as long as the first stride; what the others reach may lie in the rows that follow.
+    reach = span - (size[0] - 1) * stride[0]
+    shifts = -(-reach // stride[0])
+    if shifts > _MOST_SHIFTS:
+        return _gathered(b, x, size, stride)
+    none = [0] * len(lead)
+    x = b.pad(x, [*none, 0], [*none, (size[0] - 1 + shifts) * stride[0] - span], 0)
+    parts = []
+    for shift in range(shifts):
+        part = b.slice(x, len(lead), shift * stride[0], (shift + size[0]) * stride[0])
+        parts.append(b.reshape(part, [*lead, size[0], stride[0]]))
+    rows = b.slice(b.concat(parts, len(lead) + 1), len(lead) + 1, 0, reach)
+    return _windows(b, rows, size[1:], stride[1:])
+
+
+def _gathered(b: Builder, x: Value, size: Sequence[int], stride: Sequence[int]) -> Value:
+    lead = x.rank - 1
+    places = b.total(
+        [b.scalar("mul", b.iota(torch.int64, size, d), step) for d, step in enumerate(stride)]
+    )
+    found = b.gather(x, [places], [lead])
+    return b.transpose(found, [*range(len(size), found.rank), *range(len(size))])
+
+
+def _unsupported(site: Site, reason: str) -> Unsupported:
+    return Unsupported(reason, site.builder.graph.location)

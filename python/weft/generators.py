@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random numbers that a call draws outside of tensor operations, and seeds that it sets.
+
+A program draws from torch's generator as eager execution does. What comes from Python's or NumPy's
+generators is a number like any other for it, and a seed is nothing that it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import numpy
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from weft.modes import called_by_torch
+
+KINDS = (
+    *(random.Random, torch.Generator),
+    *(numpy.random.Generator, numpy.random.RandomState, numpy.random.BitGenerator),
+)
+_GLOBAL = (random.random.__self__, numpy.random.random.__self__, torch.default_generator)
+
+
+class Draws:
+    """found: whether a call drew such numbers, or set a seed."""
+
+    def __init__(self) -> None:
+        self.found = False
+
+    @contextlib.contextmanager
+    def watched(self, generators: list[Any]) -> Iterator[None]:
+        """Within it, the call is traced; afterwards all generators are as they were.
+
+        generators: those that the program reaches, besides the global ones.
+        """
+        with _untraced():
+            states = [(each, _state(each)) for each in (*_GLOBAL, *generators)]
+        seeded = _Seeded(self)
+        try:
+            with mock.patch.object(torch.random, "default_generator", seeded):
+                yield
+        finally:
+            with _untraced():
+                for generator, (state, restore) in states:
+                    if not _same(_state(generator)[0], state):
+                        self.found = True
+                        restore(state)
+
+
+class _Seeded:
+    """torch's generator for the functions of torch.random: a seed that is set and taken back leaves
+    no trace in it."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("manual_seed", "seed", "set_state") and not called_by_torch():
+            self._draws.found = True
+        return getattr(torch.default_generator, name)
+
+
+@contextlib.contextmanager
+def _untraced() -> Iterator[None]:
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        yield
+
+
+def _state(generator: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """With what puts it back."""
+    match generator:
+        case random.Random():
+            return generator.getstate(), generator.setstate
+        case torch.Generator():
+            return generator.get_state(), generator.set_state
+        case numpy.random.RandomState():
+            return generator.get_state(legacy=False), generator.set_state
+        case numpy.random.Generator():
+            return _state(generator.bit_generator)
+    return generator.state, lambda state: setattr(generator, "state", state)
+
+
+def _same(x: Any, y: Any) -> bool:
+    if isinstance(x, dict):
+        return all(_same(x[key], y[key]) for key in x)
+    if isinstance(x, numpy.ndarray):
+        return numpy.array_equal(x, y)
+    return torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y
