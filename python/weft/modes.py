@@ -79,7 +79,8 @@ def called_by_torch(depth: int = 2) -> bool:
     frame = sys._getframe(depth)
     while frame is not None and frame.f_globals.get("__name__") in _RELAYS:
         frame = frame.f_back
-    return frame is not None and str(frame.f_globals.get("__name__")).startswith("torch.")
+    name = "" if frame is None else str(frame.f_globals.get("__name__"))
+    return name.startswith("torch.") and not name.startswith("torch.testing.")
 
 
 # These two run among the globals of torch.compiler.

@@ -247,6 +247,7 @@ def test_embedding_bag(mode, dtype):
             lambda w, i, o: F.embedding_bag(i, w, o, mode=mode, include_last_offset=True),
             lambda w, i, o: F.embedding_bag(i.view(8, 5), w, mode=mode),
             lambda w, i, o: F.embedding_bag(i, w, o, mode=mode, padding_idx=7),
+            lambda w, i, o: F.embedding_bag(i, w, o, mode=mode, padding_idx=-3),
         ],
         *(weight, index, offsets),
     )

@@ -302,6 +302,8 @@ def embedding_bag(
     b.check(b.compare("eq", first, 0), "RuntimeError: offsets[0] has to be 0")
     check_range(site, offsets, 0, length + 1, "RuntimeError: an offset is out of range")
     bag = _bags(site, offsets, length)
+    if padding_idx is not None and site.target == "aten.embedding_bag.padding_idx":
+        padding_idx %= rows  # to the others -1 is none
     if padding_idx is not None and padding_idx >= 0:
         padding = b.compare("eq", indices, padding_idx)
         bag = b.select(padding, b.constant(bags, torch.int64, bag.shape), bag)
