@@ -11,7 +11,6 @@ import contextlib
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import numpy
 import torch
@@ -40,11 +39,12 @@ class Draws:
         """
         with _untraced():
             states = [(each, _state(each)) for each in (*_GLOBAL, *generators)]
-        seeded = _Seeded(self)
+        names = vars(torch.random)
+        names["default_generator"] = _Seeded(self)
         try:
-            with mock.patch.object(torch.random, "default_generator", seeded):
-                yield
+            yield
         finally:
+            names["default_generator"] = torch.default_generator
             with _untraced():
                 for generator, (state, restore) in states:
                     if not _same(_state(generator)[0], state):

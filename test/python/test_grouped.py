@@ -90,6 +90,19 @@ def test_other_products_of_torch(x, weights, dtype):
     assert found.stride() == function(x, weights, offs=ends).stride()
 
 
+def test_product_in_a_program_that_writes():
+    """torch makes it functional, and has to know its shape there too."""
+    x, weights = torch.randn(20, 32), torch.randn(3, 64, 32)
+    ends = torch.tensor([5, 9, 20], dtype=torch.int32)
+
+    def function(x):
+        rows = torch.nn.functional.grouped_mm(x, weights.transpose(1, 2), offs=ends)
+        rows[:, 1:][2:] = 0
+        return rows
+
+    torch.testing.assert_close(weft.compile(function)(x), function(x), rtol=1e-4, atol=1e-4)
+
+
 def test_no_matrix():
     x, weights, ends = torch.randn(9, 32), torch.randn(0, 64, 32), torch.zeros(0, dtype=torch.int32)
     assert torch.equal(weft.compile(grouped)(x, weights, ends), torch.zeros(9, 64))

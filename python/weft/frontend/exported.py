@@ -21,6 +21,7 @@ from torch.export.graph_signature import (
 from weft.frontend.aliases import Aliases
 from weft.frontend.autocast import bodies, restore_lines, switches_autocast_on
 from weft.frontend.dtypes import NAMES
+from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
 from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
@@ -87,13 +88,14 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
         return program
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), fakes_completed():
         warnings.simplefilter("ignore")
         try:
             made = program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
         except Exception as error:
             # For example for one tensor passed twice and written.
-            raise Unsupported(f"torch cannot functionalise it: {error}") from error
+            why = str(error).partition("\n")[0]
+            raise Unsupported(f"torch cannot functionalise it: {why}") from error
     restore_lines(made.graph, program.graph_module)
     return made
 
