@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shapes of results for operations that torch runs but, on tensors without values, refuses."""
+"""Shapes of results where torch refuses tensors without values, though not others."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from torch._subclasses.fake_impls import op_implementations_dict
 @contextlib.contextmanager
 def fakes_completed() -> Iterator[None]:
     """Within it, programs that use these operations can be traced."""
-    op = torch.ops.aten._grouped_mm.default
-    op_implementations_dict[op] = lambda mode, op, *args, **kwargs: _grouped_mm(*args, **kwargs)
+    op_implementations_dict.update(_FAKES)
     try:
         yield
     finally:
-        op_implementations_dict.pop(op, None)  # another thread may have been first
+        for op in _FAKES:
+            op_implementations_dict.pop(op, None)  # another thread may have been first
 
 
 def _grouped_mm(
+    mode,
+    op,
     x: torch.Tensor,
     weights: torch.Tensor,
     offs: torch.Tensor | None = None,
@@ -44,3 +46,8 @@ def _grouped_mm(
     if x.dim() == weights.dim():
         return x.new_empty_strided((batches[0], rows, columns), (rows * pitch, pitch, 1))
     return x.new_empty_strided((rows, columns), (pitch, 1))
+
+
+_FAKES = {
+    torch.ops.aten._grouped_mm.default: _grouped_mm,
+}

@@ -53,9 +53,10 @@ def decomposed_to_cells(op: torch._ops.OpOverload) -> Iterator[None]:
     if op != _LSTM:
         yield
         return
-    enabled = torch.backends.mkldnn.enabled
-    torch.backends.mkldnn.enabled = False
+    # Past torch.backends, which a program may have frozen.
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
     try:
         yield
     finally:
-        torch.backends.mkldnn.enabled = enabled
+        torch._C._set_mkldnn_enabled(enabled)

@@ -14,6 +14,7 @@ from weft.frontend.ops import (  # noqa: F401
     index,
     interpolate,
     logic,
+    loss,
     norm,
     order,
     pad,
