@@ -147,8 +147,11 @@ void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const
            [&] { memref::StoreOp::create(builder, loc, scalar, buffer.flat, address); });
   };
   if (stride == 0) {
-    assert(value.uniform && "lanes would overwrite one another");
-    storeScalar(value.parts.front(), indexValue(position), scalarGuard());
+    assert((value.uniform || lanes.valid == 1) && "lanes would overwrite one another");
+    Value scalar = value.parts.front();
+    if (!value.uniform)
+      scalar = vector::ExtractOp::create(builder, loc, scalar, int64_t(0));
+    storeScalar(scalar, indexValue(position), scalarGuard());
   } else if (stride == 1) {
     SmallVector<Value, 4> vectors = asVectors(value);
     for (int64_t group = 0; group < lanes.groups; ++group) {

@@ -20,6 +20,8 @@ std::optional<int64_t> weft::innermostInMemory(RankedTensorType type) {
 /// The same elements under another shape: the dim of which so many row-major steps are whole ones.
 static std::optional<InnermostDim> throughReshape(InnermostDim at, ArrayRef<int64_t> from,
                                                   ArrayRef<int64_t> to) {
+  if (llvm::is_contained(from, 0)) // no elements, no steps between them
+    return std::nullopt;
   int64_t distance = at.step;
   for (int64_t size : from.drop_front(at.dim + 1))
     distance *= size;
