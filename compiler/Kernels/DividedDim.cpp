@@ -27,6 +27,10 @@ DividedDim weft::dividedDim(const Demand &demand, const IndexSpace &space, unsig
     for (AffineExpr expr : reduction.index)
       if (DividedDim found = dividedBy(expr, space, dims))
         return found;
+  for (const ScanDemand &scan : demand.scans)
+    for (AffineExpr expr : scan.index)
+      if (DividedDim found = dividedBy(expr, space, dims))
+        return found;
   for (const Access &access : demand.accesses)
     if (access.position)
       if (DividedDim found = dividedBy(*access.position, space, dims);

@@ -11,8 +11,8 @@ namespace weft {
 using DividedDim = std::optional<std::pair<unsigned, int64_t>>;
 
 /// One of the first `dims` of `space` for a part of which `demand` has a reduction, as that of a
-/// group norm for its channels, or memory read in runs, each of at least `width` elements, as that
-/// of a tensor that is repeated.
+/// group norm for its channels, or a scan, or memory read in runs, each of at least `width`
+/// elements, as that of a tensor that is repeated.
 DividedDim dividedDim(const Demand &demand, const IndexSpace &space, unsigned dims, int64_t width);
 
 } // namespace weft

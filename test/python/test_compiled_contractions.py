@@ -64,6 +64,12 @@ CONVOLUTIONS = [
 ]
 
 
+def test_one_column():
+    """Of a result of more dims than the weight has."""
+    for shape in ((17, 4, 17, 3), (2, 2, 2, 3), (3, 5, 4, 2, 16)):
+        check(nn.Linear(shape[-1], 1), torch.randn(shape))
+
+
 @pytest.mark.parametrize("batch, height, width", [(1, 7, 7), (2, 13, 17), (3, 9, 8)])
 def test_convolutions(batch, height, width):
     class Convolutions(nn.Module):

@@ -76,6 +76,9 @@ SCANS = [
     lambda x: x.cumprod(1),
     lambda x: (x > 0).cumsum(2),
     lambda x: x.softmax(-1).cumsum(-1),
+    lambda x: x.cumsum(0).reshape(-1),
+    lambda x: (x.cumsum(1) * 2).reshape(-1, x.shape[0]),
+    lambda x: x.cumsum(2).reshape(x.shape[0], -1)[:, 1:],
 ]
 
 

@@ -127,4 +127,5 @@ def _fake_storage(node: torch.fx.Node) -> int:
 def _covers_storage(node: torch.fx.Node) -> bool:
     value = node.meta["val"]
     size = value.untyped_storage().nbytes()
-    return value.is_contiguous() and value.numel() * value.dtype.itemsize == size
+    whole = value.storage_offset() == 0 and value.numel() * value.dtype.itemsize == size
+    return whole and value.is_contiguous()

@@ -26,11 +26,20 @@ def count_windows(size: int, window: int, stride: int, dilation: int) -> int:
     return (size - (window - 1) * dilation - 1) // stride + 1
 
 
+# What no elements reduce to.
+_IDENTITIES = {"sum": 0, "prod": 1, "any": 0, "all": 1, "max": -math.inf, "min": math.inf}
+
+
 class Builder:
+    """The compiler sees no tensor without elements but constants and inputs: what follows from
+    them is known here."""
+
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
     def _one(self, op, operands, attrs, dtype, shape, bounds=None) -> Value:
+        if 0 in shape and op != "constant":
+            return self.constant(0, dtype, shape)
         (result,) = self.graph.emit(op, operands, attrs, [(dtype, shape)])
         result.bounds = bounds
         return result
@@ -142,13 +151,16 @@ class Builder:
             return x
         value = self.constant(number, x.dtype)
         shape = [n + a + b for n, a, b in zip(x.shape, low, high)]
+        if x.size == 0:
+            return self.broadcast(value, shape)
         return self._one("pad", [x, value], {"low": low, "high": high}, x.dtype, shape)
 
     def concat(self, xs: Sequence[Value], dim: int) -> Value:
-        if len(xs) == 1:
-            return xs[0]
         shape = list(xs[0].shape)
         shape[dim] = sum(x.shape[dim] for x in xs)
+        xs = [x for x in xs if x.size] or xs
+        if len(xs) == 1:
+            return xs[0]
         return self._one("concat", xs, {"dim": dim}, xs[0].dtype, shape, _hull(*xs))
 
     def reverse(self, x: Value, dims: Sequence[int]) -> Value:
@@ -162,7 +174,10 @@ class Builder:
             return x
         shape = [n for dim, n in enumerate(x.shape) if dim not in dims]
         attrs = {"kind": enum("reduce_kind", kind), "dims": sorted(dims)}
-        result = self._one("reduce", [x], attrs, x.dtype, shape)
+        if x.size == 0:
+            result = self.constant(_IDENTITIES[kind], x.dtype, shape)
+        else:
+            result = self._one("reduce", [x], attrs, x.dtype, shape)
         if not keep:
             return result
         return self.reshape(result, [1 if d in dims else n for d, n in enumerate(x.shape)])
@@ -205,6 +220,8 @@ class Builder:
             "rhsContract": list(contract[1]),
         }
         shape = [x.shape[d] for d in batch[0]] + free_x + free_y
+        if x.size * y.size == 0:
+            return self.constant(0, x.dtype, shape)
         return self._one("dot_general", [x, y], attrs, x.dtype, shape)
 
     def conv(self, x: Value, weight: Value, strides, low, high, dilations, groups) -> Value:
@@ -222,6 +239,8 @@ class Builder:
             "groups": groups,
         }
         shape = [x.shape[0], weight.shape[0], *spatial]
+        if x.size * weight.size == 0:
+            return self.constant(0, x.dtype, shape)
         return self._one("conv", [x, weight], attrs, x.dtype, shape)
 
     # Index and effects
@@ -243,12 +262,16 @@ class Builder:
         """updates: (*indices, *dims of x that are not in `dims`)."""
         kept = [n for d, n in enumerate(x.shape) if d not in dims]
         assert updates.shape == (*indices[0].shape, *kept), (x, updates, indices, dims)
+        if updates.size == 0:
+            return x
         attrs = {"kind": enum("scatter_kind", kind), "indexedDims": list(dims)}
         return self._one("scatter", [x, updates, *indices], attrs, x.dtype, x.shape)
 
     def sort(self, x: Value, dim: int, descending: bool, count: int) -> tuple[Value, Value]:
         """The first `count` values in order, and their positions."""
         shape = [count if d == dim else n for d, n in enumerate(x.shape)]
+        if 0 in shape:
+            return self.constant(0, x.dtype, shape), self.constant(0, torch.int64, shape)
         attrs = {"dim": dim, "descending": descending, "count": count}
         types = [(x.dtype, shape), (torch.int64, shape)]
         values, indices = self.graph.emit("sort", [x], attrs, types)
@@ -288,6 +311,9 @@ class Builder:
 
     def gelu(self, x: Value, kind: str) -> Value:
         return self._one("gelu", [x], {"kind": enum("gelu_kind", kind)}, x.dtype, x.shape)
+
+    def silu(self, x: Value) -> Value:
+        return self._one("silu", [x], {}, x.dtype, x.shape)
 
     def attention(self, q, k, v, mask: Value | None, causal: bool, scale: float) -> Value:
         operands = [q, k, v] if mask is None else [q, k, v, mask]

@@ -336,3 +336,37 @@ func.func private @window(%x: tensor<9x4608xf32>, %w: tensor<16x3x1536x32xf32>)
   } -> tensor<7x7x16x32xf32>
   return %dot : tensor<7x7x16x32xf32>
 }
+
+// -----
+
+// One column, of 16 that are computed, reshaped so that no lane moves in the result: the first is
+// what is stored.
+// CHECK-LABEL: func.func private @one_column
+// CHECK-NOT:     vector.store
+// CHECK:         %[[FIRST:.*]] = vector.extract %{{.*}}[0] : f32 from vector<16xf32>
+// CHECK:         memref.store %[[FIRST]], %{{.*}} : memref<1156xf32>
+// CHECK-NOT:     vector.store
+#rows = affine_map<(m, t, i, k) -> (m, k)>
+#weight = affine_map<(m, t, i, k) -> (t, k, i)>
+#result = affine_map<(m, t, i, k) -> (m, t, i)>
+func.func private @one_column(%x: tensor<1156x3xf32>, %w: tensor<1x3x16xf32>)
+    -> tensor<17x4x17x1xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1156x1x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1156x1x16xf32>) -> tensor<1156x1x16xf32>
+  %y = linalg.generic {indexing_maps = [#rows, #weight, #result],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<1156x3xf32>, tensor<1x3x16xf32>)
+      outs(%init : tensor<1156x1x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1156x1x16xf32>
+  %flat = tensor.collapse_shape %y [[0], [1, 2]] : tensor<1156x1x16xf32> into tensor<1156x16xf32>
+  %one = tensor.extract_slice %flat[0, 0] [1156, 1] [1, 1]
+      : tensor<1156x16xf32> to tensor<1156x1xf32>
+  %r = tensor.expand_shape %one [[0, 1, 2], [3]] output_shape [17, 4, 17, 1]
+      : tensor<1156x1xf32> into tensor<17x4x17x1xf32>
+  return %r : tensor<17x4x17x1xf32>
+}

@@ -277,3 +277,19 @@ func.func private @softmax(%x: tensor<64x40xf64>) -> tensor<64x40xf64>
   } -> tensor<64x40xf64>
   return %y : tensor<64x40xf64>
 }
+
+// -----
+
+// The columns are scanned one by one, though the result's only dim runs through all of them.
+// CHECK-LABEL: func.func private @scan_flattened
+// CHECK-SAME:    memref<16x12xf32>, %{{.*}}: memref<192xf32>
+// CHECK:         scf.for
+// CHECK:         scf.for %{{.*}} iter_args
+// CHECK:         arith.addf %{{.*}} : f64
+// CHECK:         memref.store %{{.*}} : memref<16xf32>
+func.func private @scan_flattened(%x: tensor<16x12xf32>) -> tensor<192xf32>
+    attributes {weft.kernel = "nest"} {
+  %s = weft.cumulative <sum> %x dim 0 : tensor<16x12xf32>
+  %r = tensor.collapse_shape %s [[0, 1]] : tensor<16x12xf32> into tensor<192xf32>
+  return %r : tensor<192xf32>
+}

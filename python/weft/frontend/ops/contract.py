@@ -108,6 +108,8 @@ def convolution(
 
 def _conv(site: Site, x: Value, weight: Value, bias, stride, padding, dilation, groups) -> Value:
     b, n = site.builder, weight.rank - 2
+    if 0 in site.shape:  # of no channels torch makes no channels, whatever the weight says
+        return b.constant(0, site.dtype, site.shape)
     if x.rank == n + 1:
         x = b.reshape(x, [1, *x.shape])
     result = b.conv(x, weight, _spread(stride, n), *padding, _spread(dilation, n), groups)
