@@ -65,7 +65,7 @@ void ContractionResult::storeRow(ArrayRef<Value> sums, const Chunk &chunk) {
 
 void ContractionResult::spill(ArrayRef<Value> sums) {
   point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index,
-              {SmallVector<Value, 4>(sums), false});
+              {SmallVector<Value, 4>(sums), false}, spillRoot->within);
 }
 
 void ContractionResult::addSpilled(MutableArrayRef<Value> sums) {

@@ -64,24 +64,32 @@ static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, Ind
 
 FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel, Value value,
                                                          const Index &index, IndexSpace &space) {
-  llvm::MapVector<Value, Index> reached;
-  reached[value] = index;
+  struct Place {
+    Index index;
+    SmallVector<Bound> within;
+  };
+  llvm::MapVector<Value, Place> reached;
+  reached[value] = {index, {}};
   SmallVector<EpilogueRoot> roots;
   SmallVector<Value> worklist{value};
   while (!worklist.empty()) {
     value = worklist.pop_back_val();
-    Index at = reached[value];
+    Place at = reached[value];
     for (auto [number, root] : llvm::enumerate(kernel.roots))
       if (root == value)
-        roots.push_back({static_cast<unsigned>(number), at});
+        roots.push_back({static_cast<unsigned>(number), at.index, at.within});
     for (OpOperand &use : value.getUses()) {
       if (isa<func::ReturnOp>(use.getOwner()))
         continue;
-      FailureOr<Index> next = indexThrough(use, at, space);
+      FailureOr<Index> next = indexThrough(use, at.index, space);
       if (failed(next))
         return failure();
       Value result = use.getOwner()->getResult(0);
-      if (reached.insert({result, *next}).second)
+      SmallVector<Bound> within = at.within;
+      if (auto slice = dyn_cast<tensor::ExtractSliceOp>(use.getOwner()))
+        for (auto [expr, size] : llvm::zip_equal(*next, slice.getType().getShape()))
+          within.push_back({expr, size});
+      if (reached.insert({result, {*next, within}}).second)
         worklist.push_back(result);
     }
   }
@@ -124,7 +132,7 @@ void weft::storeRoots(KernelFunction &kernel, PointEmitter &point, ArrayRef<Epil
       });
   for (const EpilogueRoot &root : roots)
     point.store(kernel.rootBuffers[root.number], root.index,
-                point.emitAt(kernel.roots[root.number], root.index));
+                point.emitAt(kernel.roots[root.number], root.index), root.within);
   point.setOverride(nullptr);
 }
 

@@ -7,10 +7,12 @@
 
 namespace weft {
 
-/// A root of the kernel and its index where the followed value has a given one.
+/// A root of the kernel and its index where the followed value has a given one, which is part of
+/// the root only within some bounds: slices on the way drop padding.
 struct EpilogueRoot {
   unsigned number;
   Index index;
+  llvm::SmallVector<Bound> within;
 };
 
 /// The roots of `kernel` that stand elementwise on `value` at `index`, found by following

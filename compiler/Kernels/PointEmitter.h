@@ -30,6 +30,12 @@ struct Lanes {
   bool isScalar() const { return dim < 0; }
 };
 
+/// 0 <= expr < size.
+struct Bound {
+  mlir::AffineExpr expr;
+  int64_t size;
+};
+
 /// Row-major memory behind a tensor.
 struct Buffer {
   mlir::Value flat; ///< rank-1 memref
@@ -58,7 +64,9 @@ public:
 
   Emitted emitAt(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
   Emitted load(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index);
-  void store(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index, const Emitted &value);
+  /// Where `within` holds; of lanes that share an element, the first is the one within.
+  void store(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index, const Emitted &value,
+             llvm::ArrayRef<Bound> within = {});
   /// Store what `value` returns, but only where 0 <= expr < size.
   void storeWithin(mlir::AffineExpr expr, int64_t size, const Buffer &buffer,
                    llvm::ArrayRef<mlir::AffineExpr> index, llvm::function_ref<Emitted()> value);

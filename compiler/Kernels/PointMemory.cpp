@@ -132,10 +132,12 @@ Emitted PointEmitter::load(const Buffer &buffer, ArrayRef<AffineExpr> index) {
   return result;
 }
 
-void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const Emitted &value) {
-  SmallVector<Guard> bounds = boundsOf(index, buffer.shape);
+void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const Emitted &value,
+                         ArrayRef<Bound> within) {
   size_t outerGuards = guards.size();
-  guards.append(bounds.begin(), bounds.end());
+  llvm::append_range(guards, boundsOf(index, buffer.shape));
+  for (const Bound &bound : within)
+    llvm::append_range(guards, boundsOf(bound.expr, bound.size));
   AffineExpr position = space.linearize(index, buffer.shape);
   std::optional<int64_t> stride = laneStride(space, lanes, position);
   auto storeScalar = [&](Value scalar, Value address, Value inside) {
@@ -147,7 +149,6 @@ void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const
            [&] { memref::StoreOp::create(builder, loc, scalar, buffer.flat, address); });
   };
   if (stride == 0) {
-    assert((value.uniform || lanes.valid == 1) && "lanes would overwrite one another");
     Value scalar = value.parts.front();
     if (!value.uniform)
       scalar = vector::ExtractOp::create(builder, loc, scalar, int64_t(0));
