@@ -10,6 +10,15 @@ from torch import nn
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
 
 
+class View(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x):
+        return x.reshape(self.shape)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 17, 33, 64, 65, 130])
 def test_linear(rows):
     class Linears(nn.Module):
@@ -62,6 +71,17 @@ CONVOLUTIONS = [
     nn.Conv2d(5, 4, 7, stride=4, padding=3),
     nn.Conv2d(5, 3, 3, padding="same", padding_mode="reflect"),
 ]
+
+
+@pytest.mark.parametrize("columns", [7, 91, 100])
+def test_flattened_results(columns):
+    """Weights' last tile is wider than what is left of the columns."""
+    x, linear = torch.randn(48, 7, 17), nn.Linear(17, columns)
+    for shape in ((-1,), (48, -1), (7, -1, 4)):
+        check(nn.Sequential(linear, View(shape)), x)
+        check(nn.Sequential(linear, nn.GELU(), View(shape), nn.ReLU()), x)
+    check(nn.Sequential(nn.Conv2d(3, columns, 3, padding=1), nn.Flatten()), torch.randn(2, 3, 7, 5))
+    check(nn.Sequential(nn.Conv2d(3, columns, 1), nn.Flatten(2)), torch.randn(2, 3, 7, 5))
 
 
 def test_one_column():

@@ -370,3 +370,38 @@ func.func private @one_column(%x: tensor<1156x3xf32>, %w: tensor<1x3x16xf32>)
       : tensor<1156x1xf32> into tensor<17x4x17x1xf32>
   return %r : tensor<17x4x17x1xf32>
 }
+
+// -----
+
+// Of two tiles of columns all are computed, a hundred are kept: in the flattened result the others
+// would lie in the next row.
+// CHECK-LABEL: func.func private @flattened
+// CHECK:         %[[HUNDRED:.*]] = arith.constant 100 : index
+// CHECK:         %[[LIMIT:.*]] = vector.broadcast %[[HUNDRED]] : index to vector<16xindex>
+// CHECK:         %[[KEPT:.*]] = arith.cmpi slt, %{{.*}}, %[[LIMIT]] : vector<16xindex>
+// CHECK:         %[[MASK:.*]] = arith.andi %{{.*}}, %[[KEPT]] : vector<16xi1>
+// CHECK:         vector.maskedstore %{{.*}}, %[[MASK]], %{{.*}} : memref<33600xf32>
+// CHECK-NOT:     vector.store %{{.*}} : memref<33600xf32>
+#rows = affine_map<(m, t, i, k) -> (m, k)>
+#weight = affine_map<(m, t, i, k) -> (t, k, i)>
+#result = affine_map<(m, t, i, k) -> (m, t, i)>
+func.func private @flattened(%x: tensor<336x17xf32>, %w: tensor<2x17x64xf32>)
+    -> tensor<33600xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<336x2x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<336x2x64xf32>) -> tensor<336x2x64xf32>
+  %y = linalg.generic {indexing_maps = [#rows, #weight, #result],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<336x17xf32>, tensor<2x17x64xf32>)
+      outs(%init : tensor<336x2x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<336x2x64xf32>
+  %tiles = tensor.collapse_shape %y [[0], [1, 2]] : tensor<336x2x64xf32> into tensor<336x128xf32>
+  %columns = tensor.extract_slice %tiles[0, 0] [336, 100] [1, 1]
+      : tensor<336x128xf32> to tensor<336x100xf32>
+  %flat = tensor.collapse_shape %columns [[0, 1]] : tensor<336x100xf32> into tensor<33600xf32>
+  return %flat : tensor<33600xf32>
+}
