@@ -93,6 +93,31 @@ def test_views_of_results_share_memory():
     assert flat.sum() == 0
 
 
+def test_views_of_what_is_no_result_share_memory():
+    def function(x):
+        y = (x + 1).permute(1, 0)
+        y.mul_(2)
+        return y, y.t()[1:]
+
+    for each in (function, weft.compile(function)):
+        y, rows = each(torch.ones(2, 3))
+        y.zero_()
+        assert rows.sum() == 0
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_writes_to_what_shows_an_element_twice(fresh):
+    def function(x):
+        rows = (x + 1 if fresh else x).expand(2, 12, 5).select(1, 10)
+        rows.masked_fill_(rows > 0, 0.5)
+        return rows + 0
+
+    x = torch.randn(12, 5)
+    y = x.clone()
+    assert torch.equal(weft.compile(function)(x), function(y))
+    assert torch.equal(x, y)
+
+
 def test_copies_are_copies():
     compiled = weft.compile(lambda x: (x.clone(), x + 0, x.clone()))
     x = torch.ones(3)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from weft.frontend.lowered import InputSource, ViewOf
+from weft.frontend.strides import order_of
 
 _DROPOUT = frozenset(
     f"aten.{name}.default" for name in ("dropout", "alpha_dropout", "feature_dropout")
@@ -128,4 +129,4 @@ def _covers_storage(node: torch.fx.Node) -> bool:
     value = node.meta["val"]
     size = value.untyped_storage().nbytes()
     whole = value.storage_offset() == 0 and value.numel() * value.dtype.itemsize == size
-    return whole and value.is_contiguous()
+    return whole and order_of(value) is not None

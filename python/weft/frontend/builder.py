@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
-from weft.frontend.dtypes import is_float, is_integer
+from weft.frontend.dtypes import is_float, is_integer, opmath
 from weft.frontend.graph import Graph, Value, enum, segments
 from weft.frontend.lowered import Decline
 
@@ -190,7 +190,9 @@ class Builder:
 
     def cumulative(self, kind: str, x: Value, dim: int) -> Value:
         attrs = {"kind": enum("reduce_kind", kind), "dim": dim}
-        return self._one("cumulative", [x], attrs, x.dtype, x.shape)
+        wide = self.convert(x, opmath(x.dtype))  # half precision drifts, where it can be added
+        result = self._one("cumulative", [wide], attrs, wide.dtype, x.shape)
+        return self.convert(result, x.dtype)
 
     def reduce_window(self, kind: str, x: Value, window, strides, dilations) -> Value:
         shape = list(map(count_windows, x.shape, window, strides, dilations))
@@ -260,6 +262,10 @@ class Builder:
         kind: str = "set",
     ) -> Value:
         """updates: (*indices, *dims of x that are not in `dims`)."""
+        wide = x.dtype if kind == "set" else opmath(x.dtype)
+        if x.dtype != wide:
+            x, updates, dtype = self.convert(x, wide), self.convert(updates, wide), x.dtype
+            return self.convert(self.scatter(x, updates, indices, dims, kind), dtype)
         kept = [n for d, n in enumerate(x.shape) if d not in dims]
         assert updates.shape == (*indices[0].shape, *kept), (x, updates, indices, dims)
         if updates.size == 0:

@@ -24,7 +24,9 @@ from weft.frontend.dtypes import NAMES
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
+from weft.frontend.locations import location_of
 from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
+from weft.frontend.strides import order_of
 from weft.frontend.walk import Walk
 
 _INSTANCE_NORM = torch.ops.aten.instance_norm.default
@@ -86,6 +88,7 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
     if not (autocast or _has_vmaps(program.graph_module) or mutates_beyond(program.graph)):
         return program
+    _refuse_overlaps(program)
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings(), fakes_completed():
@@ -98,6 +101,22 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
             raise Unsupported(f"torch cannot functionalise it: {why}") from error
     restore_lines(made.graph, program.graph_module)
     return made
+
+
+def _refuse_overlaps(program: ExportedProgram) -> None:
+    """What is written to a tensor that shows an element twice torch would add up."""
+    for node in program.graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
+            for argument, given in zip(node.target._schema.arguments, node.args):
+                written = argument.alias_info is not None and argument.alias_info.is_write
+                if written and isinstance(given, torch.fx.Node) and _overlaps(given.meta["val"]):
+                    reason = "a write to a tensor that shows an element twice"
+                    raise Unsupported(reason, location_of(node))
+
+
+def _overlaps(value: Any) -> bool:
+    shown = zip(value.shape, value.stride()) if isinstance(value, torch.Tensor) else ()
+    return any(stride == 0 and size > 1 for size, stride in shown)
 
 
 def _has_vmaps(module: torch.fx.GraphModule) -> bool:
@@ -125,7 +144,7 @@ def _source(program, node: torch.fx.Node, spec: InputSpec, users) -> InputSource
         return None
     if not isinstance(spec.arg, TensorArgument):
         raise Unsupported(f"input {spec.arg.name} is a symbolic number or an opaque object")
-    dense = _order(node.meta["val"]) is not None
+    dense = order_of(node.meta["val"]) is not None
     match spec.kind:
         case InputKind.USER_INPUT:
             return InputSource("user", index=index, dense=dense)
@@ -160,26 +179,9 @@ def _feed(
     if literal and value.numel() <= _MAX_LITERAL and value.numel():
         return walk.builder.dense(source.tensor)
     entry = Value(value.dtype, tuple(value.shape))
-    order = _order(value) or range(value.dim())
+    order = order_of(value) or range(value.dim())
     name = name_of(source) or source.name or node.name
     return walk.graph.add_input(name, _GRAPH_KINDS[source.kind], order, entry)
-
-
-def _order(value: torch.Tensor) -> list[int] | None:
-    """Dims from outermost to innermost, None if the strides are no dense permutation."""
-    if value.layout != torch.strided:
-        raise Unsupported(f"an input of layout {value.layout}")
-    if value.is_contiguous():
-        return list(range(value.dim()))
-    # Dims of size 1 have any stride; they keep their place.
-    order = sorted(range(value.dim()), key=lambda d: -value.stride(d) if value.shape[d] > 1 else 0)
-    step = 1
-    for dim in sorted(order, key=lambda d: value.stride(d)):
-        if value.shape[dim] != 1:
-            if value.stride(dim) != step:
-                return None
-            step *= value.shape[dim]
-    return order
 
 
 def _views(program: ExportedProgram, inputs: _Inputs) -> list[ViewOf | None]:
@@ -230,7 +232,7 @@ def _outputs(
         """name: of the tensor that the user gets, with the strides of eager mode where these are
         dense; equal values of two names are two tensors."""
         if (id(value), name) not in results:
-            order = _order(nodes[name].meta["val"]) if name else None
+            order = order_of(nodes[name].meta["val"]) if name else None
             results[id(value), name] = graph.add_output(value, order)
         return results[id(value), name]
 

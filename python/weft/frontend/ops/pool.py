@@ -120,6 +120,8 @@ class _Geometry:
     "_adaptive_avg_pool3d.default",
 )
 def adaptive_avg_pool(site: Site, x: Value, output_size):
+    if 0 in site.shape:
+        return site.builder.constant(0, site.dtype, site.shape)
     x = accumulated(site, x)
     dims = list(range(x.rank - len(output_size), x.rank))
     if all(site.shape[dim] == 1 for dim in dims):

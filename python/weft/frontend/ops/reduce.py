@@ -45,23 +45,29 @@ def count(x: Value, dims: list[int]) -> int:
 
 @lowers("amax.default", "amin.default")
 def amax(site: Site, x: Value, dim=(), keepdim=False):
-    return site.builder.reduce(_extremum(site), x, dims_of(dim, x.rank), keepdim)
+    return _extreme(site, x, dims_of(dim, x.rank), keepdim)
 
 
 @lowers("max.default", "min.default")
 def max_all(site: Site, x: Value):
-    return site.builder.reduce(_extremum(site), x, dims_of(None, x.rank))
+    return _extreme(site, x, dims_of(None, x.rank))
 
 
 @lowers("max.dim", "min.dim")
 def max_dim(site: Site, x: Value, dim, keepdim=False):
-    kind = _extremum(site)
-    values = site.builder.reduce(kind, x, dims_of(dim, x.rank), keepdim)
-    return values, _arg_reduce(site, kind, x, dim, keepdim)
+    values = _extreme(site, x, dims_of(dim, x.rank), keepdim)
+    return values, _arg_reduce(site, _extremum(site), x, dim, keepdim)
 
 
 def _extremum(site: Site) -> str:
     return "max" if "max" in site.target else "min"
+
+
+def _extreme(site: Site, x: Value, dims: list[int], keepdim: bool = False) -> Value:
+    kind = _extremum(site)
+    if x.dtype == torch.bool:
+        kind = "any" if kind == "max" else "all"
+    return site.builder.reduce(kind, x, dims, keepdim)
 
 
 @lowers("argmax.default", "argmin.default")

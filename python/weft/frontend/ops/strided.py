@@ -10,6 +10,7 @@ import torch
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline, Unsupported
+from weft.frontend.strides import order_of
 from weft.frontend.table import Site, lowers
 
 _MOST_SHIFTS = 16  # of a row of windows that overlap: each is an op
@@ -44,14 +45,8 @@ def as_strided_scatter(site: Site, x: Value, *_):
 
 def _in_order(b: Builder, x: Value, lying: torch.Tensor) -> Value | None:
     """The elements of x as they lie in memory; None if they do not lie side by side."""
-    perm = sorted(range(x.rank), key=lambda d: -lying.stride(d))
-    step = 1
-    for d in reversed(perm):
-        if x.shape[d] != 1:
-            if lying.stride(d) != step:
-                return None
-            step *= x.shape[d]
-    return b.reshape(b.transpose(x, perm), [x.size])
+    order = order_of(lying)
+    return None if order is None else b.reshape(b.transpose(x, order), [x.size])
 
 
 def _strided(b: Builder, x: Value, size: list[int], stride: list[int], start: int) -> Value:

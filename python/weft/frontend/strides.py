@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How tensors lie in memory."""
+
+from __future__ import annotations
+
+import torch
+
+from weft.frontend.lowered import Unsupported
+
+
+def order_of(value: torch.Tensor) -> list[int] | None:
+    """Dims from outermost to innermost, None if the strides are no dense permutation."""
+    if value.layout != torch.strided:
+        raise Unsupported(f"an input of layout {value.layout}")
+    if value.is_contiguous():
+        return list(range(value.dim()))
+    # Dims of size 1 have any stride; they keep their place.
+    order = sorted(range(value.dim()), key=lambda d: -value.stride(d) if value.shape[d] > 1 else 0)
+    step = 1
+    for dim in sorted(order, key=lambda d: value.stride(d)):
+        if value.shape[dim] != 1:
+            if value.stride(dim) != step:
+                return None
+            step *= value.shape[dim]
+    return order
