@@ -118,6 +118,19 @@ def test_writes_to_what_shows_an_element_twice(fresh):
     assert torch.equal(x, y)
 
 
+def test_writes_to_windows():
+    def function(x):
+        y = x + 0
+        y.unfold(0, 1, 2).squeeze(-1).mul_(2)
+        x.unfold(0, 2, 3)[1].zero_()
+        return y
+
+    x = torch.arange(8.0)
+    y = x.clone()
+    assert torch.equal(weft.compile(function)(x), function(y))
+    assert torch.equal(x, y)
+
+
 def test_copies_are_copies():
     compiled = weft.compile(lambda x: (x.clone(), x + 0, x.clone()))
     x = torch.ones(3)

@@ -26,10 +26,6 @@ def count_windows(size: int, window: int, stride: int, dilation: int) -> int:
     return (size - (window - 1) * dilation - 1) // stride + 1
 
 
-# What no elements reduce to.
-_IDENTITIES = {"sum": 0, "prod": 1, "any": 0, "all": 1, "max": -math.inf, "min": math.inf}
-
-
 class Builder:
     """The compiler sees no tensor without elements but constants and inputs: what follows from
     them is known here."""
@@ -175,7 +171,7 @@ class Builder:
         shape = [n for dim, n in enumerate(x.shape) if dim not in dims]
         attrs = {"kind": enum("reduce_kind", kind), "dims": sorted(dims)}
         if x.size == 0:
-            result = self.constant(_IDENTITIES[kind], x.dtype, shape)
+            result = self.constant(_identity(kind, x.dtype), x.dtype, shape)
         else:
             result = self._one("reduce", [x], attrs, x.dtype, shape)
         if not keep:
@@ -325,6 +321,15 @@ class Builder:
         operands = [q, k, v] if mask is None else [q, k, v, mask]
         attrs = {"causal": causal, "scale": float(scale)}
         return self._one("attention", operands, attrs, q.dtype, [*q.shape[:-1], v.shape[-1]])
+
+
+def _identity(kind: str, dtype: torch.dtype) -> Scalar:
+    """What no elements reduce to."""
+    if kind in ("max", "min"):
+        info = torch.iinfo(dtype) if is_integer(dtype) else None
+        low, high = (info.min, info.max) if info else (-math.inf, math.inf)
+        return low if kind == "max" else high
+    return int(kind in ("prod", "all"))
 
 
 def _element(number: Scalar, dtype: torch.dtype) -> Scalar:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -88,7 +88,7 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
     if not (autocast or _has_vmaps(program.graph_module) or mutates_beyond(program.graph)):
         return program
-    _refuse_overlaps(program)
+    _refuse_wrong_writes(program)
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings(), fakes_completed():
@@ -103,15 +103,30 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     return made
 
 
-def _refuse_overlaps(program: ExportedProgram) -> None:
-    """What is written to a tensor that shows an element twice torch would add up."""
+def _refuse_wrong_writes(program: ExportedProgram) -> None:
+    """Those that torch would make functional, but otherwise than they are."""
     for node in program.graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
             for argument, given in zip(node.target._schema.arguments, node.args):
                 written = argument.alias_info is not None and argument.alias_info.is_write
-                if written and isinstance(given, torch.fx.Node) and _overlaps(given.meta["val"]):
+                if not written or not isinstance(given, torch.fx.Node):
+                    continue
+                if _overlaps(given.meta["val"]):
                     reason = "a write to a tensor that shows an element twice"
                     raise Unsupported(reason, location_of(node))
+                if torch.ops.aten.unfold.default in _views_behind(given):
+                    # What lies between the windows would be zeros.
+                    raise Unsupported("a write to windows of a tensor", location_of(node))
+
+
+def _views_behind(node: torch.fx.Node) -> Iterator[Any]:
+    """The ops through which a tensor shows another's memory."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], torch.fx.Node):
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or not schema.arguments or schema.arguments[0].alias_info is None:
+            return
+        yield node.target
+        node = node.args[0]
 
 
 def _overlaps(value: Any) -> bool:
