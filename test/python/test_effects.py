@@ -105,6 +105,20 @@ def test_views_of_what_is_no_result_share_memory():
         assert rows.sum() == 0
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_parts_of_what_is_no_result(shared):
+    def function(x):
+        y = x + 1
+        return (y[1:], y[:-1]) if shared else (y[2:], y[:2], y[2:].t()[:0])
+
+    compiled = weft.compile(function)
+    for each in (function, compiled):
+        parts = each(torch.ones(4, 2))
+        parts[0].zero_()
+        assert parts[1].sum() == (2 * 2 if shared else 4 * 2)
+    assert bool(compiled.eager_reasons) == shared
+
+
 @pytest.mark.parametrize("fresh", [True, False])
 def test_writes_to_what_shows_an_element_twice(fresh):
     def function(x):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy
 import torch
 
-from weft.frontend.lowered import InputSource, ViewOf
+from weft.frontend.lowered import InputSource, Unsupported, ViewOf
 from weft.frontend.strides import order_of
 
 _DROPOUT = frozenset(
@@ -62,10 +63,20 @@ class Aliases:
         for position, node in enumerate(outputs):
             if node is not None and _covers_storage(node):
                 owners.setdefault(self._storage(node), (position, node))
-        return [
+        views = [
             None if node is None else self._view(position, node, roots, owners)
             for position, node in enumerate(outputs)
         ]
+        self._refuse_hidden_bases([n for n, view in zip(outputs, views) if n and view is None])
+        return views
+
+    def _refuse_hidden_bases(self, nodes: list[torch.fx.Node]) -> None:
+        """Results that show the same elements of what is neither an input nor a result."""
+        members: dict[int, list[torch.fx.Node]] = {}
+        for node in dict.fromkeys(map(self._itself, nodes)):
+            members.setdefault(self._storage(node), []).append(node)
+        if any(_share_elements([n.meta["val"] for n in each]) for each in members.values()):
+            raise Unsupported("results share elements of a tensor that is none")
 
     def _view(self, position, node, roots, owners) -> ViewOf | None:
         value, storage = node.meta["val"], self._storage(node)
@@ -123,6 +134,25 @@ def _same_geometry(node: torch.fx.Node, other: torch.fx.Node) -> bool:
 
 def _fake_storage(node: torch.fx.Node) -> int:
     return node.meta["val"].untyped_storage()._cdata
+
+
+def _share_elements(values: list[torch.Tensor]) -> bool:
+    """Tensors of one storage: whether any element is shown by two of them."""
+    values = [value for value in values if value.numel()]
+    if len(values) < 2:
+        return False
+    if len({value.dtype for value in values}) > 1:
+        return True
+    itemsize = values[0].dtype.itemsize
+    shown = numpy.zeros(values[0].untyped_storage().nbytes() // itemsize, bool)
+    for value in values:
+        view = numpy.lib.stride_tricks.as_strided(
+            shown[value.storage_offset() :], value.shape, value.stride()
+        )
+        if view.any():
+            return True
+        view[...] = True
+    return False
 
 
 def _covers_storage(node: torch.fx.Node) -> bool:

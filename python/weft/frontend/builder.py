@@ -75,7 +75,7 @@ class Builder:
     # Create
 
     def constant(self, number: Scalar, dtype: torch.dtype, shape: Sequence[int] = ()) -> Value:
-        value = _element(number, dtype)
+        value = _element(0 if 0 in shape else number, dtype)
         bounds = (value, value) if is_integer(dtype) else None
         return self._one("constant", [], {"value": {"splat": _json(value)}}, dtype, shape, bounds)
 
