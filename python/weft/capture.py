@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import random
+import threading
 import traceback
 import types
 import warnings
@@ -32,17 +33,20 @@ from weft.replica import Replica, replicate
 from weft.signature import Declined, HasEffects, register_dataclasses
 from weft.state import Snapshot, snapshot
 
+_TRACING = threading.RLock()  # torch.export changes what the whole process sees
 _SEED = 0x9E3779B97F4A7C15  # that no call sets itself, or we would not see that it does
 
 
 @dataclass
 class Captured:
     """A program, how to find the live tensor that it calls by a name, and what the user
-    calls an input (None: what the program does)."""
+    calls an input (None: what the program does). as_eager: it asked whether it is compiled, and
+    heard what eager execution hears."""
 
     program: torch.export.ExportedProgram
     resolve: Callable[[str], torch.Tensor]
     name: Callable[[InputSource], str | None] = lambda source: None
+    as_eager: bool = False
 
 
 class Tracing:
@@ -54,19 +58,22 @@ class Tracing:
     def references(self) -> References:
         return find_references(self.target)
 
-    def capture(self, args: tuple, kwargs: dict[str, Any]) -> Captured:
+    def capture(self, args: tuple, kwargs: dict[str, Any], *, as_eager: bool = True) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values.
+
+        as_eager: it hears what eager execution would if it asks whether it is compiled.
 
         Runs no kernel on the user's data and leaves torch's generators as they were. What
         the target is and reaches may be changed afterwards, if it could not be replicated.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state.
         """
-        try:
-            return self._trace(args, kwargs)
-        except _ReturnsObjects:
-            # To know which of them the call has made, we have to know what was there before.
-            return self._trace(args, kwargs, may_make_objects=True)
+        with _TRACING:
+            try:
+                return self._trace(args, kwargs, as_eager=as_eager)
+            except _ReturnsObjects:
+                # To know which of them the call has made, we have to know what was there before.
+                return self._trace(args, kwargs, may_make_objects=True, as_eager=as_eager)
 
     def _trace(
         self,
@@ -110,7 +117,8 @@ class Tracing:
             root._observed.existing = None
         _refuse_effects(root)
         namer = input_namer(self.target, args, kwargs)
-        return Captured(program, lambda name: operator.attrgetter(name)(root), namer)
+        resolve = operator.attrgetter
+        return Captured(program, lambda name: resolve(name)(root), namer, hearing.untrue)
 
 
 class Given:
@@ -122,7 +130,7 @@ class Given:
     def references(self) -> References:
         return References(tensors=[*self.program.state_dict.values()])
 
-    def capture(self, args: tuple, kwargs: dict[str, Any]) -> Captured:
+    def capture(self, args: tuple, kwargs: dict[str, Any], *, as_eager: bool = True) -> Captured:
         """Raises: Declined, if the call is not the one that was exported."""
         leaves, structure = pytree.tree_flatten((args, kwargs))
         if structure != self.program.call_spec.in_spec:
@@ -225,7 +233,7 @@ def _refuse_effects(root: _Root) -> None:
 def _random_state_kept() -> Iterator[None]:
     python_state = random.getstate()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_SEED)
+        torch.default_generator.manual_seed(_SEED)  # no other device's
         yield
     random.setstate(python_state)
 

@@ -277,15 +277,12 @@ class Compiled:
         self, state: Snapshot, signature: Signature, args: tuple, kwargs: dict[str, Any]
     ) -> Specialized:
         try:
-            start = time.perf_counter()
             try:
-                captured = self._capture.capture(args, kwargs)
-            finally:
-                state.restore()
-            seconds = {"capture": time.perf_counter() - start}
-            made = specialize(captured, signature, self.options)
-            made.seconds = {**seconds, **made.seconds}
-            return made
+                return self._captured_and_compiled(state, signature, args, kwargs)
+            except _OnlyAsEager:
+                # What eager execution does has sizes that depend on values: what the program does
+                # for compilers has been written to be compiled.
+                return self._captured_and_compiled(state, signature, args, kwargs, as_eager=False)
         except HasEffects as why:
             self._states_with_effects += 1
             if self._states_with_effects == _MOST_STATES_WITH_EFFECTS:
@@ -300,6 +297,24 @@ class Compiled:
             reason = f"compilation failed: {type(error).__name__}: {error}"
             warnings.warn(f"{reason}; PyTorch runs it", errors.WeftWarning, stacklevel=5)
             return declined(signature, reason, None)
+
+    def _captured_and_compiled(
+        self, state: Snapshot, signature: Signature, args, kwargs, *, as_eager: bool = True
+    ) -> Specialized:
+        start = time.perf_counter()
+        try:
+            captured = self._capture.capture(args, kwargs, as_eager=as_eager)
+        finally:
+            state.restore()
+        seconds = {"capture": time.perf_counter() - start}
+        try:
+            made = specialize(captured, signature, self.options)
+        except frontend.Unsupported as why:
+            if captured.as_eager:
+                raise _OnlyAsEager from why
+            raise
+        made.seconds = {**seconds, **made.seconds}
+        return made
 
     def _eager(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         self.eager_reasons[reason] += 1
@@ -319,6 +334,10 @@ class Compiled:
             if specialized.build is not None:
                 return specialized
         raise errors.Error("nothing has been compiled yet: call the function first")
+
+
+class _OnlyAsEager(Exception):
+    """What eager execution does cannot be compiled; perhaps what it does for compilers can."""
 
 
 def _check_gradients(state: Snapshot) -> None:

@@ -60,7 +60,7 @@ class _Seeded:
         self._draws = draws
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("manual_seed", "seed", "set_state") and not called_by_torch():
+        if not called_by_torch():
             self._draws.found = True
         return getattr(torch.default_generator, name)
 

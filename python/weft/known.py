@@ -27,6 +27,27 @@ _READERS = {
 }
 
 
+# What gives the same for the same arguments, and leaves them as they are.
+_CONSTANT = frozenset(
+    """
+    _to_copy abs add alias all amax amin any arange argmax argmin atleast_1d bitwise_and
+    bitwise_not bitwise_or bitwise_xor bucketize cat ceil chunk clamp clone concat
+    concatenate constant_pad_nd contiguous cos count_nonzero cumprod cumsum detach diff div
+    divide eq exp expand expand_as eye flatten flip floor floor_divide frac full full_like
+    gather ge gt hstack index index_select le linspace log log2 logical_and logical_not
+    logical_or logical_xor lt masked_fill max maximum mean meshgrid min minimum movedim mul
+    multiply nan_to_num narrow ne neg new_full new_ones new_zeros not_equal numel one_hot
+    ones ones_like outer pad permute pow prod remainder repeat reshape roll round rsqrt rsub
+    scalar_tensor searchsorted select sign sin slice sort split split_with_sizes sqrt
+    squeeze stack sub subtract sum swapaxes swapdims t tensor_split tile to transpose tril
+    tril_indices triu triu_indices true_divide trunc type_as unbind unflatten unsqueeze view
+    view_as vstack where zeros zeros_like
+    """.split()
+)
+# Operations that write, though their schemas do not say so.
+_WRITERS = frozenset({"batch_norm", "instance_norm", "_has_compatible_shallow_copy_type"})
+
+
 class KnownValues(TorchFunctionMode):
     """Within it, a program that is being traced can read such values.
 
@@ -54,7 +75,12 @@ def _node(tensor: torch.Tensor) -> torch.fx.Node | None:
 
 def _is_known(node: torch.fx.Node) -> bool:
     needed = _ancestors(node)
-    return all(map(_is_constant, needed)) and not _is_written(node.graph, needed)
+    if not all(map(_is_constant, needed)) or _is_written(node.graph, needed):
+        return False
+    # Autocast would compute otherwise now than where the program was.
+    return not torch.is_autocast_enabled("cpu") and not any(
+        getattr(other.target, "__name__", None) == "_enter_autocast" for other in node.graph.nodes
+    )
 
 
 def _computed(result: torch.fx.Node) -> torch.Tensor:
@@ -80,20 +106,22 @@ def _ancestors(result: torch.fx.Node) -> set[torch.fx.Node]:
 
 
 def _is_constant(node: torch.fx.Node) -> bool:
-    return node.target is operator.getitem or (
-        isinstance(node.target, torch._ops.OpOverload)
-        and node.target.namespace == "aten"
-        and not node.target._schema.is_mutable
-        and torch.Tag.nondeterministic_seeded not in node.target.tags
-        and "empty" not in node.target._schema.name
-    )
+    return node.target is operator.getitem or _name(node) in _CONSTANT
 
 
 def _is_written(graph: torch.fx.Graph, nodes: set[torch.fx.Node]) -> bool:
     """Whether anything writes to one of them, or to a view of it."""
     return any(
-        isinstance(node.target, torch._ops.OpOverload)
-        and node.target._schema.is_mutable
+        (_name(node) in _WRITERS or node.target._schema.is_mutable)
         and not nodes.isdisjoint(_ancestors(node))
         for node in graph.nodes
+        if _name(node) is not None
     )
+
+
+def _name(node: torch.fx.Node) -> str | None:
+    """`add` of `aten.add.Tensor`; what is no operation has none."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    space, _, name = node.target._schema.name.partition("::")
+    return name if space == "aten" else node.target._schema.name

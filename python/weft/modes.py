@@ -80,7 +80,7 @@ def called_by_torch(depth: int = 2) -> bool:
     while frame is not None and frame.f_globals.get("__name__") in _RELAYS:
         frame = frame.f_back
     name = "" if frame is None else str(frame.f_globals.get("__name__"))
-    return name.startswith("torch.") and not name.startswith("torch.testing.")
+    return name.partition(".")[0] == "torch" and not name.startswith("torch.testing.")
 
 
 # These two run among the globals of torch.compiler.

@@ -33,7 +33,8 @@ _LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
 class References:
     """modules: in the order found. names: (namespace, name) pairs whose value matters.
     values: plain values and functions, compared by value or identity. code: the user's own
-    functions and methods, whose lines can be named."""
+    functions and methods, whose lines can be named. attributes: names that code of the user's reads
+    or sets. environment: of variables that it may read."""
 
     modules: list[torch.nn.Module] = field(default_factory=list)
     tensors: list[torch.Tensor] = field(default_factory=list)
@@ -42,6 +43,8 @@ class References:
     names: list[tuple[dict[str, Any], str]] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     code: list[types.FunctionType] = field(default_factory=list)
+    attributes: set[str] = field(default_factory=set)
+    environment: set[str] = field(default_factory=set)
     reason: str | None = None
 
 
@@ -111,6 +114,8 @@ class _Search:
                 self.function(value)  # that this one decorates
             self.reached(value, f"{name!r} of {function.__qualname__}'s closure", library)
         for code in _codes(function.__code__):
+            if not library:
+                self.found.attributes.update(code.co_names)
             self.globals(function, code, library)
 
     def reached(self, value: Any, name: str, library: bool) -> None:
@@ -144,8 +149,13 @@ class _Search:
                 if name not in namespace:
                     break
                 value = namespace[name]
-                if value is os.getenv or (value is os and path[1:2] in _ENVIRONMENT):
-                    self.reached(os.environ, "the environment", library)
+                if not library and (
+                    value is os.getenv
+                    or value is os.environ
+                    or (value is os and path[1:2] in _ENVIRONMENT)
+                ):
+                    # Their names are among the code's constants.
+                    self.found.environment.update(_strings(function.__code__))
                 if not isinstance(value, types.ModuleType) or is_stable(value) or library:
                     self.reached(value, f"global {'.'.join(path)!r}", library)
                     break
@@ -175,6 +185,11 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _codes(constant)
+
+
+def _strings(code: types.CodeType) -> Iterator[str]:
+    for each in _codes(code):
+        yield from (constant for constant in each.co_consts if isinstance(constant, str))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import copy
 import functools
+import os
 import types
 import weakref
 from collections.abc import Iterator
@@ -114,8 +115,8 @@ class _Walk:
             self.result.bindings.add_cell(cell)
         for function in references.functions:
             self.result.guards.watch_function(function)
-            if not is_library(function):
-                key.append(self.value(vars(function)))
+            key.append(self.attributes(function, references.attributes))
+        key.append(self.environment(references.environment))
         for namespace, name in references.names:
             self.result.guards.watch_name(namespace, name)
             self.result.bindings.add_name(namespace, name)
@@ -125,6 +126,26 @@ class _Walk:
         # A state that PyTorch has to deal with is another one than the same without hooks.
         self.result.key = (self.result.reason, *key)
         return self.result
+
+    def attributes(self, function: types.FunctionType, named: set[str]) -> Any:
+        """Of a function of the user's, those that code names."""
+        attributes = vars(function)
+        if is_library(function):
+            return None
+        self.result._copies.append((attributes, dict(attributes)))
+        if not named.intersection(attributes):
+            return None
+        self.result.guards.watch_dict(attributes)
+        return tuple((k, self.value(v)) for k, v in attributes.items() if k in named)
+
+    def environment(self, names: set[str]) -> Any:
+        """Those of the process's variables that code may read."""
+        if not names:
+            return None
+        variables = os.environ._data
+        self.result.guards.watch_dict(variables)
+        self.result._copies.append((variables, dict(variables)))
+        return tuple((name, os.environ.get(name)) for name in sorted(names))
 
     def module(self, module: torch.nn.Module, path: str) -> tuple:
         number = self.seen.get(id(module))
@@ -184,6 +205,9 @@ class _Walk:
             return (kind, value.hex())
         if kind in PLAIN:
             return (kind, value)
+        if isinstance(value, generators.KINDS):
+            self.result.generators.append(value)
+            return self.same(value)
         if isinstance(value, torch.nn.Module):
             return self.module(value, kind.__name__)
         if isinstance(value, type):
@@ -251,9 +275,6 @@ class _Walk:
                 self.value(value.args),
                 self.value(value.keywords),
             )
-        if isinstance(value, generators.KINDS):
-            self.result.generators.append(value)
-            return self.same(value)
         if isinstance(value, _BUFFERS):
             if not isinstance(value, numpy.ndarray) or not value.dtype.hasobject:
                 if memoryview(value).nbytes <= _MOST_WATCHED_BYTES:

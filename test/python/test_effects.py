@@ -145,6 +145,15 @@ def test_writes_to_windows():
     assert torch.equal(x, y)
 
 
+def test_writes_to_windows_that_tile(compiled_only):
+    def function(x):
+        y = x + 0
+        y.unfold(0, 2, 2).mul_(2)
+        return y
+
+    assert torch.equal(weft.compile(function)(torch.arange(8.0)), torch.arange(8.0) * 2)
+
+
 def test_copies_are_copies():
     compiled = weft.compile(lambda x: (x.clone(), x + 0, x.clone()))
     x = torch.ones(3)

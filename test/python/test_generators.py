@@ -4,15 +4,21 @@
 import array
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from os import getenv
 
 import numpy
 import pytest
 import torch
+from counting import programs
 
 import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad")
+
+
+class Sub(random.Random):
+    """A user's generator."""
 
 
 class Own:
@@ -20,6 +26,7 @@ class Own:
 
     def __init__(self):
         self.python = random.Random(3)
+        self.sub = Sub(3)
         self.numpy = numpy.random.default_rng(3)
         self.bits = numpy.random.PCG64(3)
         self.legacy = numpy.random.RandomState(3)
@@ -42,6 +49,8 @@ def seed_of_the_generator(x):
 
 
 DRAWS = {
+    "own class": lambda x, own: x * own.sub.random(),
+    "initial seed": lambda x, own: x * (torch.initial_seed() % 7),
     "python": lambda x, own: x * random.random(),
     "numpy": lambda x, own: x * numpy.random.rand(),
     "own python": lambda x, own: x * own.python.random(),
@@ -103,10 +112,12 @@ def test_attributes_of_functions():
         return x * scaled.factor
 
     scaled.factor = 2
+    scaled.unread = iter([1])
     compiled = weft.compile(scaled)
     assert compiled(torch.ones(1)).item() == 2
     scaled.factor = 3
     assert compiled(torch.ones(1)).item() == 3
+    assert not compiled.eager_reasons
 
 
 @pytest.mark.parametrize(
@@ -122,3 +133,26 @@ def test_environment(compiled_only, monkeypatch, read):
     for factor in (1, 2, 1):
         monkeypatch.setenv("WEFT_TEST_FACTOR", str(factor))
         assert compiled(torch.ones(1)).item() == factor
+
+
+def test_variables_that_are_not_read(compiled_only, monkeypatch):
+    compiled = weft.compile(lambda x: x * len(os.getenv("WEFT_TEST_FACTOR", "")))
+    for step in range(3):
+        monkeypatch.setenv("WEFT_TEST_STEP", str(step))
+        assert compiled(torch.ones(1)).item() == 0
+    assert programs(compiled) == 1
+
+
+def test_other_devices_keep_their_seeds(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    weft.compile(lambda x: x + 1)(torch.ones(1))
+    assert not seeds
+
+
+def test_threads_that_compile():
+    functions = [weft.compile(lambda x, n=n: (x * n).relu()) for n in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda function: function(torch.ones(1)).item(), functions))
+    assert found == [0, 1, 2, 3]
+    assert not any(function.eager_reasons for function in functions)

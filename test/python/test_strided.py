@@ -61,6 +61,7 @@ def test_views(compiled_only, function):
         lambda x: x[::2].as_strided((10, 3), (2, 1)) * 2,
         lambda x: (x + 1)[5:].as_strided((10, 3), (2, 1), 0) * 2,
         lambda x: (x + 1).view(4, 10).t().as_strided_scatter(torch.zeros(3), (3,), (2,)),
+        lambda x: x.as_strided((3,), (1,), 0) * 2,
     ],
 )
 def test_memory_around_the_tensor(function):
@@ -68,6 +69,16 @@ def test_memory_around_the_tensor(function):
     compiled = weft.compile(function)
     assert torch.equal(compiled(x), function(x))
     assert "strides" in str(compiled.eager_reasons)
+
+
+def test_writes_through_windows_that_overlap():
+    def function(x):
+        y = x * 1
+        y.as_strided((4, 3), (1, 1)).mul_(2)
+        return y
+
+    x = torch.arange(6.0)
+    assert torch.equal(weft.compile(function)(x), function(x))
 
 
 def test_sliding_chunks(compiled_only):

@@ -14,7 +14,7 @@ import numpy
 import torch
 
 from weft.frontend.lowered import InputSource, Unsupported, ViewOf
-from weft.frontend.strides import order_of
+from weft.frontend.strides import is_static, order_of, storage_of
 
 _DROPOUT = frozenset(
     f"aten.{name}.default" for name in ("dropout", "alpha_dropout", "feature_dropout")
@@ -133,12 +133,12 @@ def _same_geometry(node: torch.fx.Node, other: torch.fx.Node) -> bool:
 
 
 def _fake_storage(node: torch.fx.Node) -> int:
-    return node.meta["val"].untyped_storage()._cdata
+    return storage_of(node.meta["val"])
 
 
 def _share_elements(values: list[torch.Tensor]) -> bool:
     """Tensors of one storage: whether any element is shown by two of them."""
-    values = [value for value in values if value.numel()]
+    values = [value for value in values if is_static(value) and value.numel()]
     if len(values) < 2:
         return False
     if len({value.dtype for value in values}) > 1:

@@ -26,7 +26,7 @@ from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
-from weft.frontend.strides import order_of
+from weft.frontend.strides import order_of, shows_twice
 from weft.frontend.walk import Walk
 
 _INSTANCE_NORM = torch.ops.aten.instance_norm.default
@@ -111,27 +111,29 @@ def _refuse_wrong_writes(program: ExportedProgram) -> None:
                 written = argument.alias_info is not None and argument.alias_info.is_write
                 if not written or not isinstance(given, torch.fx.Node):
                     continue
-                if _overlaps(given.meta["val"]):
+                if shows_twice(given.meta["val"]):
                     reason = "a write to a tensor that shows an element twice"
                     raise Unsupported(reason, location_of(node))
-                if torch.ops.aten.unfold.default in _views_behind(given):
+                if any(map(_leaves_gaps, _views_behind(given))):
                     # What lies between the windows would be zeros.
                     raise Unsupported("a write to windows of a tensor", location_of(node))
 
 
-def _views_behind(node: torch.fx.Node) -> Iterator[Any]:
-    """The ops through which a tensor shows another's memory."""
+def _leaves_gaps(view: torch.fx.Node) -> bool:
+    if view.target != torch.ops.aten.unfold.default:
+        return False
+    whole, dim, size, step = view.args
+    return size != step or whole.meta["val"].shape[dim] % size != 0
+
+
+def _views_behind(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """The calls through which a tensor shows another's memory."""
     while node.op == "call_function" and node.args and isinstance(node.args[0], torch.fx.Node):
         schema = getattr(node.target, "_schema", None)
         if schema is None or not schema.arguments or schema.arguments[0].alias_info is None:
             return
-        yield node.target
+        yield node
         node = node.args[0]
-
-
-def _overlaps(value: Any) -> bool:
-    shown = zip(value.shape, value.stride()) if isinstance(value, torch.Tensor) else ()
-    return any(stride == 0 and size > 1 for size, stride in shown)
 
 
 def _has_vmaps(module: torch.fx.GraphModule) -> bool:

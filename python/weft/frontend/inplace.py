@@ -13,6 +13,7 @@ from collections import defaultdict
 import torch
 
 from weft.frontend.fallback import flatten_results
+from weft.frontend.strides import storage_of
 
 _NORMS = (torch.ops.aten.batch_norm.default, torch.ops.aten.instance_norm.default)
 
@@ -65,13 +66,9 @@ def _by_storage(graph: torch.fx.Graph) -> dict[int, list[torch.fx.Node]]:
     members = defaultdict(list)
     for node in graph.nodes:
         values = flatten_results(node.meta.get("val"))
-        for storage in {_storage(v) for v in values if isinstance(v, torch.Tensor)}:
+        for storage in {storage_of(v) for v in values if isinstance(v, torch.Tensor)}:
             members[storage].append(node)
     return members
-
-
-def _storage(value: torch.Tensor) -> int:
-    return value.untyped_storage()._cdata
 
 
 def _is_simple(
@@ -85,7 +82,7 @@ def _is_simple(
         return False
     if any(each.meta["val"].dtype != node.meta["val"].dtype for each in node.all_input_nodes):
         return False  # the written tensor's type rules, not the promoted one
-    chain = [each for each in members[_storage(node.meta["val"])] if order[each] <= order[node]]
+    chain = [each for each in members[storage_of(node.meta["val"])] if order[each] <= order[node]]
     if chain[0].op != "call_function" or chain[-1] is not node:
         return False
     for written, writer in zip(chain, chain[1:]):

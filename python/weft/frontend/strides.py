@@ -23,3 +23,26 @@ def order_of(value: torch.Tensor) -> list[int] | None:
                 return None
             step *= value.shape[dim]
     return order
+
+
+def shows_twice(value: torch.Tensor) -> bool:
+    """Whether it may show an element of memory at two indices: where the outer of two dims steps
+    within what the inner ones span."""
+    span = 0
+    if not is_static(value):
+        return True
+    for stride, size in sorted(zip(value.stride(), value.shape)):
+        if size > 1:
+            if stride <= span:
+                return True
+            span += stride * (size - 1)
+    return False
+
+
+def storage_of(value: torch.Tensor) -> int:
+    return value.untyped_storage()._cdata
+
+
+def is_static(value: torch.Tensor) -> bool:
+    """Whether no size depends on data."""
+    return not any(isinstance(size, torch.SymInt) for size in value.shape)

@@ -45,7 +45,7 @@ class Site:
 
     target: its name. results: torch's own meta values, flattened. used: the numbers of the
     results that something reads. arguments: the positional ones, tensors as torch's meta values,
-    for rules that ask how they lie in memory.
+    for rules that ask how they lie in memory. shows_input: whether the first shows an input's.
     """
 
     builder: Builder
@@ -53,6 +53,7 @@ class Site:
     results: Sequence[torch.Tensor]
     used: frozenset[int]
     arguments: Sequence[Any] = ()
+    shows_input: bool = False
 
     @property
     def dtype(self) -> torch.dtype:

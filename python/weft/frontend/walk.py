@@ -23,6 +23,7 @@ from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Unsupported
 from weft.frontend.recurrent import drops_out, is_recurrent, refuse_many_cells
+from weft.frontend.strides import storage_of
 from weft.frontend.table import TABLE, Site
 
 # Checks of what is static here.
@@ -50,6 +51,7 @@ class Walk:
         self.builder = Builder(graph)
         self.fallbacks: list[Fallback] = []
         self._decompositions: dict[tuple, torch.fx.Graph | Decline] = {}
+        self._inputs: set[int] = set()  # their storages
 
     def run(self, graph: torch.fx.Graph, env: dict[torch.fx.Node, Any], depth: int = 0) -> Any:
         """Emits every live node; `env` holds the placeholders' values. The output's values.
@@ -58,6 +60,11 @@ class Walk:
         the op that was being decomposed becomes one.
         """
         live = _live(graph)
+        if depth == 0:
+            shown = (node.meta.get("val") for node in graph.find_nodes(op="placeholder"))
+            self._inputs |= {
+                storage_of(value) for value in shown if isinstance(value, torch.Tensor)
+            }
         for node in graph.nodes:
             if node.op == "output":
                 return self._arguments(node.args[0], env)
@@ -124,7 +131,9 @@ class Walk:
             readers = [user for user in node.users if user in live]
             used = frozenset(user.args[1] for user in readers if user.target is operator.getitem)
         arguments = torch.fx.node.map_arg(node.args, lambda argument: argument.meta.get("val"))
-        return Site(self.builder, name, results, used, arguments)
+        first = arguments[0] if arguments else None
+        shows_input = isinstance(first, torch.Tensor) and storage_of(first) in self._inputs
+        return Site(self.builder, name, results, used, arguments, shows_input)
 
     def _region(self, name: str, args: list[Any]) -> Any:
         """The body of a region, in place of the op that holds it."""

@@ -18,28 +18,27 @@ _MOST_SHIFTS = 16  # of a row of windows that overlap: each is an op
 
 @lowers("as_strided.default", "as_strided_copy.default")
 def as_strided(site: Site, x: Value, size, stride, storage_offset=None):
-    """Of the elements of x alone: what lies around them in memory is not ours to read."""
+    """Of the elements of x alone: what lies around them in memory is not ours to read. Nor does a
+    guard know where an input lies in its memory."""
     lying = site.arguments[0]
     flat = _in_order(site.builder, x, lying)
     start = 0 if storage_offset is None else storage_offset - lying.storage_offset()
     last = start + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     if 0 in size:
         return site.builder.constant(0, site.dtype, site.shape)
-    if flat is None or start < 0 or last >= flat.size:
-        raise Unsupported(
-            "a view by strides of what is not dense in memory", site.builder.graph.location
-        )
+    placed = storage_offset is not None and site.shows_input
+    if flat is None or placed or start < 0 or last >= flat.size:
+        raise _unsupported(site, "a view by strides of what is not dense in memory")
     return _strided(site.builder, flat, list(size), list(stride), start)
 
 
 @lowers("as_strided_scatter.default")
-def as_strided_scatter(site: Site, x: Value, *_):
+def as_strided_scatter(site: Site, x: Value, source: Value, size, stride, storage_offset=None):
     """PyTorch has the elements in their order, so they have to lie in it."""
     lying = site.arguments[0]
-    if not lying.is_contiguous() or lying.storage_offset() != 0:
-        raise Unsupported(
-            "writes through strides to what is not contiguous", site.builder.graph.location
-        )
+    placed = storage_offset is not None and site.shows_input
+    if not lying.is_contiguous() or lying.storage_offset() != 0 or placed:
+        raise _unsupported(site, "writes through strides to what is not contiguous")
     raise Decline("writes through strides")
 
 
