@@ -121,7 +121,8 @@ def test_a_counter_counts(monkeypatch):
     traced = []
     capture = weft.capture.Tracing.capture
     monkeypatch.setattr(
-        "weft.capture.Tracing.capture", lambda *call: traced.append(1) or capture(*call)
+        "weft.capture.Tracing.capture",
+        lambda *call, **how: traced.append(1) or capture(*call, **how),
     )
     model = Counter()
     compiled = weft.compile(model)
