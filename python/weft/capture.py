@@ -8,7 +8,6 @@ traces them with fake tensors. The rest of the package sees `Tracing`, `Given`, 
 from __future__ import annotations
 
 import contextlib
-import operator
 import random
 import threading
 import traceback
@@ -30,7 +29,7 @@ from weft.modes import Hearing, answers_as_in_eager
 from weft.naming import input_namer
 from weft.references import References, find_references
 from weft.replica import Replica, replicate
-from weft.signature import Declined, HasEffects, register_dataclasses
+from weft.signature import Declined, HasEffects, OnlyAsEager, register_dataclasses
 from weft.state import Snapshot, snapshot
 
 _TRACING = threading.RLock()  # torch.export changes what the whole process sees
@@ -66,7 +65,7 @@ class Tracing:
         Runs no kernel on the user's data and leaves torch's generators as they were. What
         the target is and reaches may be changed afterwards, if it could not be replicated.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
-        target changed its state.
+        target changed its state; OnlyAsEager, if there may be one of what it does for compilers.
         """
         with _TRACING:
             try:
@@ -109,16 +108,13 @@ class Tracing:
             if root._observed.returns_objects:
                 raise _ReturnsObjects from error
             if hearing.untrue:
-                # What eager execution does depends on values: what the program does for
-                # compilers has been written to be traced.
-                return self._trace(args, kwargs, may_make_objects=may_make_objects, as_eager=False)
+                raise OnlyAsEager from error
             raise Declined(_reason(error), _user_line(error)) from error
         finally:
             root._observed.existing = None
         _refuse_effects(root)
         namer = input_namer(self.target, args, kwargs)
-        resolve = operator.attrgetter
-        return Captured(program, lambda name: resolve(name)(root), namer, hearing.untrue)
+        return Captured(program, root.tensor, namer, hearing.untrue)
 
 
 class Given:
@@ -198,6 +194,10 @@ class _Root(torch.nn.Module):
             self._observed.returns_objects = True
             raise _ReturnsObjects
         return stand_in(result, self._observed.existing)
+
+    def tensor(self, name: str) -> torch.Tensor:
+        *path, attribute = name.split(".")
+        return getattr(self.get_submodule(".".join(path)), attribute)
 
     def _fakes(self) -> dict[int, torch.Tensor]:
         """The tensors that export has put in the place of others. A recurrent net keeps a

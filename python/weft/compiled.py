@@ -25,7 +25,7 @@ from weft.capture import Given, Tracing
 from weft.kernels import kernel_calls
 from weft.profile import Profile
 from weft.report import render
-from weft.signature import Declined, HasEffects, NeedsGradient, Signature, describe
+from weft.signature import Declined, HasEffects, NeedsGradient, OnlyAsEager, Signature, describe
 from weft.specialize import Specialized, declined, specialize
 from weft.state import Snapshot, snapshot
 
@@ -279,9 +279,9 @@ class Compiled:
         try:
             try:
                 return self._captured_and_compiled(state, signature, args, kwargs)
-            except _OnlyAsEager:
-                # What eager execution does has sizes that depend on values: what the program does
-                # for compilers has been written to be compiled.
+            except OnlyAsEager:
+                # What eager execution does has branches or sizes that depend on values: what the
+                # program does for compilers has been written to be compiled.
                 return self._captured_and_compiled(state, signature, args, kwargs, as_eager=False)
         except HasEffects as why:
             self._states_with_effects += 1
@@ -311,7 +311,7 @@ class Compiled:
             made = specialize(captured, signature, self.options)
         except frontend.Unsupported as why:
             if captured.as_eager:
-                raise _OnlyAsEager from why
+                raise OnlyAsEager from why
             raise
         made.seconds = {**seconds, **made.seconds}
         return made
@@ -334,10 +334,6 @@ class Compiled:
             if specialized.build is not None:
                 return specialized
         raise errors.Error("nothing has been compiled yet: call the function first")
-
-
-class _OnlyAsEager(Exception):
-    """What eager execution does cannot be compiled; perhaps what it does for compilers can."""
 
 
 def _check_gradients(state: Snapshot) -> None:

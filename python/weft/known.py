@@ -54,17 +54,58 @@ class KnownValues(TorchFunctionMode):
     Raises: Declined, for a branch on others, ahead of torch, which prints the whole program.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._histories: dict[torch.fx.Graph, _History] = {}
+
     def __torch_function__(
         self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if function in _READERS:
             node = _node(args[0])
-            if node is not None and _is_known(node):
-                with _disable_current_modes(), torch._C.DisableTorchFunction():
-                    return function(_computed(node))
-            if function is torch.Tensor.__bool__ and node is not None and args[0].constant is None:
-                raise Declined("a branch on values that only a run knows")
+            if node is not None:
+                history = self._histories.setdefault(node.graph, _History(node.graph))
+                needed = history.constants(node)
+                if needed is not None:
+                    with _disable_current_modes(), torch._C.DisableTorchFunction():
+                        return function(_computed(node, needed))
+                if function is torch.Tensor.__bool__ and args[0].constant is None:
+                    raise Declined("a branch on values that only a run knows")
         return function(*args, **(kwargs or {}))
+
+
+class _History:
+    """What a graph has done so far that keeps its values from being known. It is asked while the
+    graph grows, and looks at every node once."""
+
+    def __init__(self, graph: torch.fx.Graph) -> None:
+        self._graph = graph
+        self._last: torch.fx.Node | None = None
+        self._written: set[torch.fx.Node] = set()
+        self._autocast = False
+
+    def constants(self, result: torch.fx.Node) -> set[torch.fx.Node] | None:
+        """All nodes that its value is computed from; None, if it is not known."""
+        self._look()
+        # Autocast would compute otherwise now than where the program was.
+        if self._autocast or torch.is_autocast_enabled("cpu"):
+            return None
+        needed = _ancestors(result, set())
+        known = all(map(_is_constant, needed)) and self._written.isdisjoint(needed)
+        return needed if known else None
+
+    def _look(self) -> None:
+        last = self._last
+        for node in reversed(self._graph.nodes):
+            if node is last:
+                break
+            if self._last is last:
+                self._last = node
+            if getattr(node.target, "__name__", None) == "_enter_autocast":
+                self._autocast = True
+            if _writes(node):
+                # It, or a view of it.
+                _ancestors(node, self._written)
 
 
 def _node(tensor: torch.Tensor) -> torch.fx.Node | None:
@@ -73,18 +114,7 @@ def _node(tensor: torch.Tensor) -> torch.fx.Node | None:
     return None if slot is None else slot.proxy.node
 
 
-def _is_known(node: torch.fx.Node) -> bool:
-    needed = _ancestors(node)
-    if not all(map(_is_constant, needed)) or _is_written(node.graph, needed):
-        return False
-    # Autocast would compute otherwise now than where the program was.
-    return not torch.is_autocast_enabled("cpu") and not any(
-        getattr(other.target, "__name__", None) == "_enter_autocast" for other in node.graph.nodes
-    )
-
-
-def _computed(result: torch.fx.Node) -> torch.Tensor:
-    needed = _ancestors(result)
+def _computed(result: torch.fx.Node, needed: set[torch.fx.Node]) -> torch.Tensor:
     values: dict[torch.fx.Node, Any] = {}
     for node in result.graph.nodes:
         if node in needed:
@@ -93,9 +123,8 @@ def _computed(result: torch.fx.Node) -> torch.Tensor:
     return values[result]
 
 
-def _ancestors(result: torch.fx.Node) -> set[torch.fx.Node]:
-    """With the node itself."""
-    found: set[torch.fx.Node] = set()
+def _ancestors(result: torch.fx.Node, found: set[torch.fx.Node]) -> set[torch.fx.Node]:
+    """Adds the node and what it is computed from; those of a node that is in it already are."""
     queue = [result]
     while queue:
         node = queue.pop()
@@ -109,14 +138,9 @@ def _is_constant(node: torch.fx.Node) -> bool:
     return node.target is operator.getitem or _name(node) in _CONSTANT
 
 
-def _is_written(graph: torch.fx.Graph, nodes: set[torch.fx.Node]) -> bool:
-    """Whether anything writes to one of them, or to a view of it."""
-    return any(
-        (_name(node) in _WRITERS or node.target._schema.is_mutable)
-        and not nodes.isdisjoint(_ancestors(node))
-        for node in graph.nodes
-        if _name(node) is not None
-    )
+def _writes(node: torch.fx.Node) -> bool:
+    name = _name(node)
+    return name is not None and (name in _WRITERS or node.target._schema.is_mutable)
 
 
 def _name(node: torch.fx.Node) -> str | None:

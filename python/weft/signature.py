@@ -69,6 +69,10 @@ class NeedsGradient(Declined):
     """The call would have to record gradients."""
 
 
+class OnlyAsEager(Exception):
+    """What eager execution does cannot be compiled; perhaps what it does for compilers can."""
+
+
 @dataclass
 class Signature:
     """arguments, names: patterns of positional, then of keyword arguments, and their names.

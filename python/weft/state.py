@@ -66,7 +66,9 @@ class Snapshot:
         """Gives every container, buffer and `__dict__` what it had, every name its value."""
         self.bindings.restore()
         for container, kept in self._copies:
-            if isinstance(container, numpy.ndarray):
+            if container is os.environ:
+                _restore_variables(kept)
+            elif isinstance(container, numpy.ndarray):
                 if container.flags.writeable:
                     container[...] = kept
             elif isinstance(container, (list, *_BUFFERS)):
@@ -89,6 +91,15 @@ def _has_identity(entry: object) -> bool:
     """Whether a set that holds it changes only when it holds other entries."""
     functions = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
     return type(entry) in PLAIN or isinstance(entry, (type, *functions))
+
+
+def _restore_variables(kept: dict[str, str]) -> None:
+    """The process's own, which a write to `os.environ` changes too."""
+    for name in os.environ.keys() - kept.keys():
+        del os.environ[name]
+    for name, value in kept.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 class _Walk:
@@ -142,9 +153,8 @@ class _Walk:
         """Those of the process's variables that code may read."""
         if not names:
             return None
-        variables = os.environ._data
-        self.result.guards.watch_dict(variables)
-        self.result._copies.append((variables, dict(variables)))
+        self.result.guards.watch_dict(os.environ._data)
+        self.result._copies.append((os.environ, dict(os.environ)))
         return tuple((name, os.environ.get(name)) for name in sorted(names))
 
     def module(self, module: torch.nn.Module, path: str) -> tuple:

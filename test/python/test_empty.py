@@ -32,6 +32,7 @@ CASES = {
     "sort": (lambda x: x.sort(1), T(3, 0)),
     "sdpa": (lambda x: F.scaled_dot_product_attention(torch.ones(1, 2, 3, 8), x, x), T(1, 2, 0, 8)),
     "softmax": (lambda x: x.softmax(1) + 1, T(3, 0)),
+    "softmaxint": (lambda x: x.long().softmax(1), T(3, 0)),
     "ln": (lambda x: F.layer_norm(x, (4,)), T(0, 4)),
     "gn": (lambda x: F.group_norm(x, 2), T(0, 4, 3)),
     "bn": (lambda x: F.batch_norm(x, torch.zeros(4), torch.ones(4)), T(0, 4)),

@@ -4,6 +4,7 @@
 import array
 import os
 import random
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from os import getenv
 
@@ -133,6 +134,19 @@ def test_environment(compiled_only, monkeypatch, read):
     for factor in (1, 2, 1):
         monkeypatch.setenv("WEFT_TEST_FACTOR", str(factor))
         assert compiled(torch.ones(1)).item() == factor
+
+
+def test_variables_that_a_call_sets(monkeypatch):
+    monkeypatch.setenv("WEFT_TEST_CALLS", "0")
+
+    def function(x):
+        os.environ["WEFT_TEST_CALLS"] = str(int(os.environ["WEFT_TEST_CALLS"]) + 1)
+        return x * int(os.environ["WEFT_TEST_CALLS"])
+
+    compiled = weft.compile(function)
+    for step in range(1, 4):
+        assert compiled(torch.ones(1)).item() == step
+        assert subprocess.check_output(["printenv", "WEFT_TEST_CALLS"], text=True) == f"{step}\n"
 
 
 def test_variables_that_are_not_read(compiled_only, monkeypatch):

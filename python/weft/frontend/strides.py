@@ -11,7 +11,7 @@ from weft.frontend.lowered import Unsupported
 def order_of(value: torch.Tensor) -> list[int] | None:
     """Dims from outermost to innermost, None if the strides are no dense permutation."""
     if value.layout != torch.strided:
-        raise Unsupported(f"an input of layout {value.layout}")
+        raise Unsupported(f"a tensor of layout {value.layout}")
     if value.is_contiguous():
         return list(range(value.dim()))
     # Dims of size 1 have any stride; they keep their place.

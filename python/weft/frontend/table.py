@@ -9,7 +9,7 @@ its core decomposition, or runs in PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch._prims_common import elementwise_dtypes
 from weft.frontend.builder import Builder, Scalar
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.strides import storage_of
 
 Rule = Callable[..., Any]
 TABLE: dict[str, Rule] = {}
@@ -43,17 +44,16 @@ def lowers(*targets: str) -> Callable[[Rule], Rule]:
 class Site:
     """One call of an overload.
 
-    target: its name. results: torch's own meta values, flattened. used: the numbers of the
-    results that something reads. arguments: the positional ones, tensors as torch's meta values,
-    for rules that ask how they lie in memory. shows_input: whether the first shows an input's.
+    target: its name. node: where it stands. results: torch's own meta values, flattened. used:
+    the numbers of the results that something reads. inputs: the storages of the program's.
     """
 
     builder: Builder
     target: str
+    node: torch.fx.Node
     results: Sequence[torch.Tensor]
     used: frozenset[int]
-    arguments: Sequence[Any] = ()
-    shows_input: bool = False
+    inputs: Set[int]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -62,6 +62,16 @@ class Site:
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.results[0].shape)
+
+    @property
+    def lying(self) -> torch.Tensor:
+        """The first argument as it lies in memory: torch's meta value."""
+        return self.node.args[0].meta["val"]
+
+    @property
+    def shows_input(self) -> bool:
+        """Whether the first argument shows an input's memory."""
+        return storage_of(self.lying) in self.inputs
 
     def only(self, result: int) -> None:
         """Declines if anything but one of the results is read."""

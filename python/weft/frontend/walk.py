@@ -130,10 +130,7 @@ class Walk:
         else:
             readers = [user for user in node.users if user in live]
             used = frozenset(user.args[1] for user in readers if user.target is operator.getitem)
-        arguments = torch.fx.node.map_arg(node.args, lambda argument: argument.meta.get("val"))
-        first = arguments[0] if arguments else None
-        shows_input = isinstance(first, torch.Tensor) and storage_of(first) in self._inputs
-        return Site(self.builder, name, results, used, arguments, shows_input)
+        return Site(self.builder, name, node, results, used, self._inputs)
 
     def _region(self, name: str, args: list[Any]) -> Any:
         """The body of a region, in place of the op that holds it."""

@@ -27,7 +27,9 @@ def fill(site: Site, x: Value, value):
 
 
 def _number(site: Site, value):
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int)) or (
+        isinstance(value, float) and (math.isfinite(value) or is_float(site.dtype))
+    ):
         return value
     raise Decline(f"a tensor filled with {value!r}")
 

@@ -20,7 +20,7 @@ _MOST_SHIFTS = 16  # of a row of windows that overlap: each is an op
 def as_strided(site: Site, x: Value, size, stride, storage_offset=None):
     """Of the elements of x alone: what lies around them in memory is not ours to read. Nor does a
     guard know where an input lies in its memory."""
-    lying = site.arguments[0]
+    lying = site.lying
     flat = _in_order(site.builder, x, lying)
     start = 0 if storage_offset is None else storage_offset - lying.storage_offset()
     last = start + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
@@ -35,7 +35,7 @@ def as_strided(site: Site, x: Value, size, stride, storage_offset=None):
 @lowers("as_strided_scatter.default")
 def as_strided_scatter(site: Site, x: Value, source: Value, size, stride, storage_offset=None):
     """PyTorch has the elements in their order, so they have to lie in it."""
-    lying = site.arguments[0]
+    lying = site.lying
     placed = storage_offset is not None and site.shows_input
     if not lying.is_contiguous() or lying.storage_offset() != 0 or placed:
         raise _unsupported(site, "writes through strides to what is not contiguous")
