@@ -13,6 +13,7 @@ from benchmarks.run import Model, parse
 from rich.console import Console
 
 from weft.benchmark.case import Case
+from weft.benchmark.flops import count
 from weft.benchmark.results import (
     ModelResult,
     RunResult,
@@ -42,6 +43,17 @@ def text(table) -> str:
     console = Console(file=io.StringIO(), width=160)
     console.print(table)
     return console.file.getvalue()
+
+
+def test_operations_of_attention():
+    linear, x = torch.nn.Linear(8, 8), torch.randn(1, 2, 16, 8)
+    attention = torch.nn.functional.scaled_dot_product_attention
+    assert count(lambda: linear(x)) == 2 * 32 * 8 * 8
+    with torch.no_grad():
+        assert count(lambda: attention(x, x, x)) == 2 * (2 * 2 * 16 * 16 * 8)
+        assert count(lambda: attention(x, x, x, is_causal=True)) == 2 * (2 * 16 * 16 * 8)
+        hidden = torch.zeros(16, 16, dtype=torch.bool).fill_diagonal_(True)
+        assert count(lambda: attention(x, x, x, attn_mask=hidden)) == 2 * (2 * 2 * 16 * 16 * 8)
 
 
 def test_ratios(run):

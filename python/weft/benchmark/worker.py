@@ -135,12 +135,9 @@ class _Session:
         return self.prepared.arrays(self.prepared.call())
 
     def flops(self) -> int:
-        """As PyTorch counts them, in products of matrices and convolutions."""
-        from torch.utils.flop_counter import FlopCounterMode
+        from weft.benchmark.flops import count
 
-        with FlopCounterMode(display=False) as counter:
-            self.prepared.call()
-        return counter.get_total_flops()
+        return count(self.prepared.call)
 
     def report(self, path: str) -> None:
         if self.prepared.report is not None:
