@@ -3,7 +3,7 @@
 // reduction, so vectors run along it. A block of weight rows is read once, in chunks that
 // stay in the first-level cache while the rows of the other operand go by; every product keeps
 // vectors of partial sums, folded at the end of a chunk.
-#include "compiler/Kernels/ContractionShape.h"
+#include "compiler/Kernels/DotOperands.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/HorizontalSums.h"
 #include "compiler/Kernels/IndexArithmetic.h"
@@ -28,7 +28,7 @@ public:
 
   LogicalResult match();
   void emit(bool serial);
-  int64_t flops() const { return shape.flops(space); }
+  int64_t flops() const { return dot.shape.flops(space); }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
   SmallVector<ScheduleEntry> getSchedule() const {
     return {{"columns", columns}, {"rows", rows},   {"lanes", width},
@@ -60,13 +60,8 @@ private:
   linalg::GenericOp generic;
   IndexSpace space;
   PointEmitter point;
-  ContractionShape shape;
+  DotOperands dot;
   SmallVector<EpilogueRoot> roots;
-  unsigned depth = 0;          ///< the reduced dim
-  unsigned column = 0;         ///< innermost dim of the result, of one operand
-  std::optional<unsigned> row; ///< the other operand's
-  SmallVector<unsigned> outer;
-  ContractionOperand rowOperand, columnOperand;
   int64_t columns = 8, rows = 1, width = 16;
   bool paired = false;    ///< of bf16: an instruction sums the products of two steps in a lane
   int64_t stepWidth = 16; ///< steps of one vector of an operand
@@ -82,45 +77,18 @@ static bool isHalf(const ContractionOperand &operand) {
 }
 
 LogicalResult DotProduct::match() {
-  FailureOr<ContractionShape> matched = ContractionShape::match(generic, space);
+  FailureOr<DotOperands> matched = DotOperands::match(generic, space);
   if (failed(matched))
     return failure();
-  shape = *matched;
-  if (shape.reduced.empty())
-    return failure();
-  auto isContiguous = [&](unsigned dim) {
-    return space.coefficientOf(shape.lhs.position, dim) == 1 &&
-           space.coefficientOf(shape.rhs.position, dim) == 1;
-  };
-  auto *contiguous = llvm::find_if(shape.reduced, isContiguous);
-  if (contiguous == shape.reduced.end())
-    return failure();
-  depth = *contiguous;
-  std::rotate(contiguous, contiguous + 1, shape.reduced.end());
-  std::optional<ContractionShape::Sides> sides = shape.sides(space);
-  if (!sides)
-    return failure();
-  column = sides->innermost;
-  columnOperand = sides->inner;
-  rowOperand = sides->outer;
-  for (unsigned dim : rowOperand.free)
-    if (!row || space.extent(dim) > space.extent(*row))
-      row = dim;
-  outer = shape.batch;
-  for (unsigned dim : columnOperand.free)
-    if (dim != column)
-      outer.push_back(dim);
-  for (unsigned dim : rowOperand.free)
-    if (dim != row)
-      outer.push_back(dim);
+  dot = *matched;
 
-  auto found = epilogueRoots(kernel, generic->getResult(0), shape.resultIndex, space);
+  auto found = epilogueRoots(kernel, generic->getResult(0), dot.shape.resultIndex, space);
   if (failed(found))
     return failure();
   roots = *found;
   width = kernel.target.lanes(elementType().getIntOrFloatBitWidth());
-  paired = kernel.target.hasBFloat16 && elementType().isF32() && isHalf(rowOperand) &&
-           isHalf(columnOperand);
+  paired =
+      kernel.target.hasBFloat16 && elementType().isF32() && isHalf(dot.rows) && isHalf(dot.columns);
   stepWidth = paired ? 2 * width : width;
   chooseTile();
   chooseChunk();
@@ -134,7 +102,7 @@ LogicalResult DotProduct::match() {
 /// The tile in registers of least cost: its multiply-adds or its loads, whichever are more,
 /// and a little for each load. What is left of the rows makes a smaller tile.
 void DotProduct::chooseTile() {
-  int64_t columnCount = space.extent(column), rowCount = row ? space.extent(*row) : 1;
+  int64_t columnCount = space.extent(dot.column), rowCount = dot.row ? space.extent(*dot.row) : 1;
   auto tileCost = [&](int64_t tileRows, int64_t tileColumns) {
     int64_t loads = tileRows + tileColumns;
     return double(std::max(tileRows * tileColumns, loads)) + 0.1 * double(loads);
@@ -159,37 +127,37 @@ void DotProduct::chooseTile() {
 /// Steps of the sum for which a block of columns stays in half of the first-level cache while
 /// the rows go by; all where there are no more rows than one tile has.
 void DotProduct::chooseChunk() {
-  int64_t extent = space.extent(depth);
+  int64_t extent = space.extent(dot.depth);
   chunk = extent;
-  if (!row || space.extent(*row) <= rows || shape.reduced.size() > 1)
+  if (!dot.row || space.extent(*dot.row) <= rows || dot.shape.reduced.size() > 1)
     return;
-  Type element = getElementTypeOrSelf(columnOperand.memory.getType());
+  Type element = getElementTypeOrSelf(dot.columns.memory.getType());
   int64_t bytes = extent * columns * (element.getIntOrFloatBitWidth() / 8);
   int64_t parts = llvm::divideCeil(bytes, kernel.target.l1Bytes / 2);
   chunk = std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, parts), stepWidth));
 }
 
 void DotProduct::emit(bool serial) {
-  int64_t columnCount = space.extent(column);
+  int64_t columnCount = space.extent(dot.column);
   int64_t blocks = llvm::divideCeil(columnCount, columns);
-  if (chunk < space.extent(depth))
-    partials = kernel.scratch(elementType(), space.extent(*row) * columns);
+  if (chunk < space.extent(dot.depth))
+    partials = kernel.scratch(elementType(), space.extent(*dot.row) * columns);
   constexpr int64_t enoughFlops = 200'000; // of a byte or two each, if there is one row
-  int64_t total = space.count(outer) * blocks;
+  int64_t total = space.count(dot.outer) * blocks;
   int64_t fewest = KernelFunction::piecesOf(total, flops(), enoughFlops);
   kernel.forEachPiece(total, fewest, serial, [&](Value number) {
     Value block = remainderOf(number, blocks), rest = dividedBy(number, blocks);
-    setFlat(point, outer, rest);
+    setFlat(point, dot.outer, rest);
     // The last block moves back over the one before: its columns are computed twice alike.
     Value first = times(block, columns);
     first = least(first, constant(columnCount - columns));
-    point.setDim(column, first);
+    point.setDim(dot.column, first);
     emitChunks();
   });
 }
 
 void DotProduct::emitChunks() {
-  int64_t extent = space.extent(depth), last = (extent - 1) / chunk * chunk;
+  int64_t extent = space.extent(dot.depth), last = (extent - 1) / chunk * chunk;
   if (last == 0)
     return emitRows({constant(0), extent, /*isFirst=*/true, /*isLast=*/true});
   emitRows({constant(0), chunk, /*isFirst=*/true, /*isLast=*/false});
@@ -201,16 +169,16 @@ void DotProduct::emitChunks() {
 }
 
 void DotProduct::emitRows(const Chunk &part) {
-  if (!row)
+  if (!dot.row)
     return emitTile(1, part);
-  int64_t rowCount = space.extent(*row), whole = rowCount / rows * rows;
+  int64_t rowCount = space.extent(*dot.row), whole = rowCount / rows * rows;
   emitLoop(builder, loc, 0, whole, rows, {}, [&](Value variable, ValueRange) {
-    point.setDim(*row, variable);
+    point.setDim(*dot.row, variable);
     emitTile(rows, part);
     return SmallVector<Value>();
   });
   if (whole < rowCount) {
-    point.setDim(*row, constant(whole));
+    point.setDim(*dot.row, constant(whole));
     emitTile(rowCount - whole, part);
   }
 }
@@ -218,30 +186,30 @@ void DotProduct::emitRows(const Chunk &part) {
 /// Whether columns come from behind the second-level cache, for several tiles each: the first of
 /// these would wait for them.
 bool DotProduct::fetchesColumns() const {
-  int64_t bytes = getElementTypeOrSelf(columnOperand.memory.getType()).getIntOrFloatBitWidth() / 8;
-  return row && space.extent(*row) > rows && shape.reduced.size() == 1 &&
-         space.extent(column) * space.extent(depth) * bytes > kernel.target.l2Bytes / 2;
+  int64_t bytes = getElementTypeOrSelf(dot.columns.memory.getType()).getIntOrFloatBitWidth() / 8;
+  return dot.row && space.extent(*dot.row) > rows && dot.shape.reduced.size() == 1 &&
+         space.extent(dot.column) * space.extent(dot.depth) * bytes > kernel.target.l2Bytes / 2;
 }
 
 /// The tile's share of the next block's columns at the point's step.
 void DotProduct::emitFetch() {
   MLIRContext *context = builder.getContext();
-  Value tile = dividedBy(point.indexValue(getAffineDimExpr(*row, context)), rows);
-  Value current = point.indexValue(getAffineDimExpr(column, context));
-  point.setDim(column, least(add(current, columns), constant(space.extent(column) - columns)));
+  Value tile = dividedBy(point.indexValue(getAffineDimExpr(*dot.row, context)), rows);
+  Value current = point.indexValue(getAffineDimExpr(dot.column, context));
+  point.setDim(dot.column,
+               least(add(current, columns), constant(space.extent(dot.column) - columns)));
   emitSharedPrefetch(builder, loc,
-                     {point.getBuffer(columnOperand.memory)->flat,
-                      point.indexValue(columnOperand.position), columns,
-                      *space.coefficientOf(columnOperand.position, column)},
-                     tile, llvm::divideCeil(space.extent(*row), rows));
-  point.setDim(column, current);
+                     {point.getBuffer(dot.columns.memory)->flat,
+                      point.indexValue(dot.columns.position), columns, dot.columnStride(space)},
+                     tile, llvm::divideCeil(space.extent(*dot.row), rows));
+  point.setDim(dot.column, current);
 }
 
 /// sums[i * columns + j] += row i * column j, for the lanes of the point.
 void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
   auto type = VectorType::get({stepWidth}, paired ? builder.getBF16Type() : elementType());
-  int64_t columnStride = *space.coefficientOf(columnOperand.position, column);
-  int64_t rowStride = row ? *space.coefficientOf(rowOperand.position, *row) : 0;
+  int64_t columnStride = dot.columnStride(space);
+  int64_t rowStride = dot.rowStride(space);
   auto loadAt = [&](const ContractionOperand &operand, Value base, int64_t offset) {
     Value address = base;
     if (offset != 0)
@@ -249,13 +217,13 @@ void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
     return loadVector(builder, loc, type, point.getBuffer(operand.memory)->flat, address,
                       point.validMask(0));
   };
-  Value rowBase = point.indexValue(rowOperand.position),
-        columnBase = point.indexValue(columnOperand.position);
+  Value rowBase = point.indexValue(dot.rows.position),
+        columnBase = point.indexValue(dot.columns.position);
   SmallVector<Value> rowVectors;
   for (int64_t i = 0; i < tileRows; ++i)
-    rowVectors.push_back(loadAt(rowOperand, rowBase, i * rowStride));
+    rowVectors.push_back(loadAt(dot.rows, rowBase, i * rowStride));
   for (int64_t j = 0; j < columns; ++j) {
-    Value vector = loadAt(columnOperand, columnBase, j * columnStride);
+    Value vector = loadAt(dot.columns, columnBase, j * columnStride);
     for (int64_t i = 0; i < tileRows; ++i) {
       Value &sum = sums[i * columns + j];
       sum = paired ? addPairProducts(builder, loc, sum, vector, rowVectors[i])
@@ -279,9 +247,9 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
   int64_t together = whole / (stepWidth * chains) * (stepWidth * chains);
   auto at = [&](Value variable, int64_t offset) {
     Value step = add(part.start, variable);
-    point.setDim(depth, add(step, constant(offset)));
+    point.setDim(dot.depth, add(step, constant(offset)));
   };
-  point.setLanes({static_cast<int64_t>(depth), stepWidth, 1, stepWidth});
+  point.setLanes({static_cast<int64_t>(dot.depth), stepWidth, 1, stepWidth});
   auto steps = [&](int64_t low, int64_t high, int64_t count, ArrayRef<Value> sums) {
     return emitLoop(builder, loc, low, high, stepWidth * count, sums,
                     [&](Value variable, ValueRange carried) {
@@ -299,7 +267,7 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
   if (together < whole)
     sums = steps(together, whole, 1, sums);
   if (whole < part.size) {
-    point.setLanes({static_cast<int64_t>(depth), stepWidth, 1, part.size - whole});
+    point.setLanes({static_cast<int64_t>(dot.depth), stepWidth, 1, part.size - whole});
     at(constant(whole), 0);
     emitStep(tileRows, MutableArrayRef(sums).take_front(tileSize));
   }
@@ -311,7 +279,7 @@ void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   int64_t tileSize = tileRows * columns;
   SmallVector<Value> sums =
-      emitReduction(shape.reduced, tileRows, part, SmallVector<Value>(chains * tileSize, zero));
+      emitReduction(dot.shape.reduced, tileRows, part, SmallVector<Value>(chains * tileSize, zero));
   for (int64_t stride = 1; stride < chains; stride *= 2)
     for (int64_t chain = 0; chain + stride < chains; chain += 2 * stride)
       for (int64_t i = 0; i < tileSize; ++i) {
@@ -319,14 +287,15 @@ void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
         sum = arith::AddFOp::create(builder, loc, sum, sums[(chain + stride) * tileSize + i]);
       }
 
-  Value firstRow = row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : Value();
+  Value firstRow =
+      dot.row ? point.indexValue(getAffineDimExpr(*dot.row, builder.getContext())) : Value();
   for (int64_t i = 0; i < tileRows; ++i) {
-    if (row)
-      point.setDim(*row, add(firstRow, constant(i)));
+    if (dot.row)
+      point.setDim(*dot.row, add(firstRow, constant(i)));
     finishRow(horizontalSums(builder, loc, ArrayRef(sums).slice(i * columns, columns)), part);
   }
-  if (row)
-    point.setDim(*row, firstRow);
+  if (dot.row)
+    point.setDim(*dot.row, firstRow);
   point.setLanes(Lanes());
 }
 
@@ -334,7 +303,7 @@ void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
 /// short vector goes through the epilogue.
 void DotProduct::finishRow(Value sums, const Chunk &part) {
   if (partials) {
-    Value number = point.indexValue(getAffineDimExpr(*row, builder.getContext()));
+    Value number = point.indexValue(getAffineDimExpr(*dot.row, builder.getContext()));
     Value address = times(number, columns);
     if (!part.isFirst) {
       Value before =
@@ -346,7 +315,7 @@ void DotProduct::finishRow(Value sums, const Chunk &part) {
       return;
     }
   }
-  point.setLanes({static_cast<int64_t>(column), columns, 1, columns});
+  point.setLanes({static_cast<int64_t>(dot.column), columns, 1, columns});
   storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), {{sums}, false});
 }
 

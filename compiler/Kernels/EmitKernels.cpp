@@ -42,7 +42,7 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
   else if (kind == "sort")
     emitters = {emitSort};
   else if (kind == "contraction")
-    emitters = {emitWinograd, emitContraction, emitDotProduct, emitNest};
+    emitters = {emitWinograd, emitContraction, emitSegmentedDot, emitDotProduct, emitNest};
   else
     emitters = {emitLanesToRows, emitRowsToLanes, emitNest};
   for (auto emit : emitters) {

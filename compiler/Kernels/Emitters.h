@@ -23,6 +23,10 @@ llvm::LogicalResult emitWinograd(KernelFunction &kernel);
 /// Contractions with their epilogue. Fails on shapes that have no register tile.
 llvm::LogicalResult emitContraction(KernelFunction &kernel);
 
+/// Few rows of those whose operands are both contiguous along the reduction. Fails where vectors of
+/// one row each cost no more.
+llvm::LogicalResult emitSegmentedDot(KernelFunction &kernel);
+
 /// Contractions whose operands are both contiguous along the reduction.
 llvm::LogicalResult emitDotProduct(KernelFunction &kernel);
 

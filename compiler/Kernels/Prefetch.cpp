@@ -15,7 +15,7 @@ void weft::emitPrefetch(OpBuilder &builder, Location loc, Value memory, Value in
 }
 
 void weft::emitSharedPrefetch(OpBuilder &builder, Location loc, const FetchedRows &fetched,
-                              Value tile, int64_t tiles) {
+                              Value tile, int64_t tiles, CacheLevel level) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
@@ -28,6 +28,6 @@ void weft::emitSharedPrefetch(OpBuilder &builder, Location loc, const FetchedRow
     Value line = address;
     if (i > 0)
       line = arith::AddIOp::create(builder, loc, address, constant(i * fetched.stride));
-    emitPrefetch(builder, loc, fetched.memory, line, CacheLevel::First);
+    emitPrefetch(builder, loc, fetched.memory, line, level);
   }
 }

@@ -23,7 +23,7 @@ struct FetchedRows {
 /// Prefetches a line of each of tile number `tile`'s share of the rows. The `tiles` that go by
 /// them take turns, as memory is slower than the first of them alone.
 void emitSharedPrefetch(mlir::OpBuilder &builder, mlir::Location loc, const FetchedRows &fetched,
-                        mlir::Value tile, int64_t tiles);
+                        mlir::Value tile, int64_t tiles, CacheLevel level = CacheLevel::First);
 
 } // namespace weft
 

@@ -8,13 +8,14 @@ using namespace mlir;
 SmallVector<Value> weft::transposeVectors(OpBuilder &builder, Location loc, ArrayRef<Value> rows) {
   SmallVector<Value> square(rows);
   int64_t size = rows.size();
+  int64_t lanes = cast<VectorType>(rows.front().getType()).getNumElements(), part = lanes / size;
   for (int64_t block = size / 2; block > 0; block /= 2) {
     // Of rows i and i + block: the off-diagonal blocks change places.
     SmallVector<int64_t> upper, lower;
-    for (int64_t lane = 0; lane < size; ++lane) {
-      bool second = lane & block;
-      upper.push_back(second ? size + lane - block : lane);
-      lower.push_back(second ? size + lane : lane + block);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      bool second = lane / part & block;
+      upper.push_back(second ? lanes + lane - block * part : lane);
+      lower.push_back(second ? lanes + lane : lane + block * part);
     }
     for (int64_t i = 0; i < size; ++i) {
       if (i & block)

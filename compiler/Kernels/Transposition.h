@@ -7,7 +7,8 @@
 namespace weft {
 
 /// The columns of a square of n vectors of n lanes, n a power of two, by log2(n) rounds of
-/// two-operand shuffles that exchange ever smaller blocks.
+/// two-operand shuffles that exchange ever smaller blocks; of vectors of more lanes, the columns of
+/// n parts.
 llvm::SmallVector<mlir::Value> transposeVectors(mlir::OpBuilder &builder, mlir::Location loc,
                                                 llvm::ArrayRef<mlir::Value> rows);
 

@@ -58,6 +58,20 @@ def test_one_layer_of_few_tokens(tokens: int, depth: int, isa: str) -> None:
 
 
 @pytest.mark.parametrize("isa", ["avx2", "native"])
+@pytest.mark.parametrize("rows, depth", [(5, 21), (9, 21), (16, 50), (23, 7), (37, 130)])
+def test_rows_and_columns_keep_to_themselves(rows: int, depth: int, isa: str) -> None:
+    torch.manual_seed(rows)
+    layer = torch.nn.Linear(depth, 53)
+    x = torch.randn(rows, depth)
+    with torch.no_grad():
+        x[rows // 2] = float("nan")
+        layer.weight[10:20] = float("inf")
+        expected = layer(x)
+        found = weft.compile(layer, isa=isa)(x)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("isa", ["avx2", "native"])
 @pytest.mark.parametrize("tokens", [5, 20, 50, 77, 100, 197])
 @pytest.mark.parametrize("images", [1, 3])
 def test_tokens_that_do_not_fill_their_blocks(images: int, tokens: int, isa: str) -> None:

@@ -73,15 +73,15 @@ func.func @in_by_out(%x: tensor<128x8xf32>, %y: tensor<144x8xf32>, %w: tensor<8x
 
 // Attention written out: the product of two activations is row-major.
 // CHECK-LABEL: func.func @scores(
-func.func @scores(%x: tensor<2x16x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x16x16xf32> {
-  // CHECK: %[[Q:.*]] = weft.dot_general {{.*}} tile 1 by 16>>
-  // CHECK: %[[R:.*]] = weft.relayout %[[Q]] : {{.*}} -> tensor<2x16x8xf32>
-  // CHECK: weft.dot_general %[[R]], %{{.*}} batch [0] x [0] {{.*}} -> tensor<2x16x16xf32>
+func.func @scores(%x: tensor<2x32x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x32x32xf32> {
+  // CHECK: %[[Q:.*]] = weft.dot_general {{.*}} tile 1 by 32>>
+  // CHECK: %[[R:.*]] = weft.relayout %[[Q]] : {{.*}} -> tensor<2x32x8xf32>
+  // CHECK: weft.dot_general %[[R]], %{{.*}} batch [0] x [0] {{.*}} -> tensor<2x32x32xf32>
   // CHECK-NOT: weft.relayout
-  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x16x8xf32>, tensor<8x8xf32> -> tensor<2x16x8xf32>
-  %1 = weft.dot_general %0, %x batch [0] x [0] contract [2] x [2] : tensor<2x16x8xf32>, tensor<2x16x8xf32> -> tensor<2x16x16xf32>
-  %2 = weft.softmax %1 dim 2 : tensor<2x16x16xf32>
-  return %2 : tensor<2x16x16xf32>
+  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x32x8xf32>, tensor<8x8xf32> -> tensor<2x32x8xf32>
+  %1 = weft.dot_general %0, %x batch [0] x [0] contract [2] x [2] : tensor<2x32x8xf32>, tensor<2x32x8xf32> -> tensor<2x32x32xf32>
+  %2 = weft.softmax %1 dim 2 : tensor<2x32x32xf32>
+  return %2 : tensor<2x32x32xf32>
 }
 
 // -----
@@ -291,7 +291,19 @@ func.func @whole_blocks(%x: tensor<64x768xf32>, %w: tensor<768x768xf32> {weft.ki
 // Two layers share the relayouts at the ends.
 // CHECK-LABEL: func.func @two_layers(
 // CHECK-COUNT-2: weft.relayout
-func.func @two_layers(%x: tensor<17x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<17x768xf32> {
+func.func @two_layers(%x: tensor<34x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<34x768xf32> {
+  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<34x768xf32>, tensor<768x768xf32> -> tensor<34x768xf32>
+  %z = weft.dot_general %y, %w batch [] x [] contract [1] x [1] : tensor<34x768xf32>, tensor<768x768xf32> -> tensor<34x768xf32>
+  return %z : tensor<34x768xf32>
+}
+
+// -----
+
+// But not where the second of two registers would be mostly padding.
+// CHECK-LABEL: func.func @two_layers_of_few_tokens(
+// CHECK-NOT: weft.relayout
+// CHECK: return
+func.func @two_layers_of_few_tokens(%x: tensor<17x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<17x768xf32> {
   %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<17x768xf32>, tensor<768x768xf32> -> tensor<17x768xf32>
   %z = weft.dot_general %y, %w batch [] x [] contract [1] x [1] : tensor<17x768xf32>, tensor<768x768xf32> -> tensor<17x768xf32>
   return %z : tensor<17x768xf32>

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contractions whose operands are both contiguous along the reduction, as rows by rows are.
+#ifndef WEFT_COMPILER_KERNELS_DOTOPERANDS_H
+#define WEFT_COMPILER_KERNELS_DOTOPERANDS_H
+
+#include "compiler/Kernels/ContractionShape.h"
+
+namespace weft {
+
+struct DotOperands {
+  ContractionShape shape;      ///< `depth` is the last of the reduced dims
+  unsigned depth = 0;          ///< along which both are contiguous
+  unsigned column = 0;         ///< innermost dim of the result, of one operand
+  std::optional<unsigned> row; ///< the longest of the other operand's
+  llvm::SmallVector<unsigned> outer;
+  ContractionOperand rows, columns;
+
+  static llvm::FailureOr<DotOperands> match(mlir::linalg::GenericOp generic, IndexSpace &space);
+
+  /// Elements between neighbouring columns, and rows.
+  int64_t columnStride(const IndexSpace &space) const {
+    return *space.coefficientOf(columns.position, column);
+  }
+  int64_t rowStride(const IndexSpace &space) const {
+    return row ? *space.coefficientOf(rows.position, *row) : 0;
+  }
+};
+
+} // namespace weft
+
+#endif

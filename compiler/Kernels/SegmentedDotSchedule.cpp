@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/SegmentedDotSchedule.h"
+#include "compiler/Kernels/BlockedSums.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace weft;
+
+/// Time of a step of a register tile, in units of a multiply-add: as many of them as loads at a
+/// time, of which at least eight are under way, and six while the second-level cache gives a
+/// vector; and a little for each load.
+static double tileCost(int64_t groups, int64_t columns, bool rowsInL1) {
+  constexpr int64_t underWay = 8, ofL2 = 6;
+  int64_t loads = groups + columns, waits = rowsInL1 ? 0 : ofL2 * groups;
+  return double(std::max({groups * columns, loads, underWay, waits})) + 0.2 * double(loads);
+}
+
+/// Of folding a tile's vectors of one group, and of adding what they hold to the sums of rows.
+static double sumsCost(const SegmentedDotSchedule &schedule) {
+  constexpr double ofFold = 3, ofRow = 4;
+  int64_t vectors = schedule.columns;
+  double cost = 0;
+  for (int64_t count = schedule.segment; count > 1; count /= 2) {
+    vectors = llvm::divideCeil(vectors, 2);
+    cost += ofFold * double(vectors);
+  }
+  return cost + double(schedule.rowsOfVector()) * (double(vectors) + ofRow);
+}
+
+static double costOf(const SegmentedDotSchedule &schedule, const SegmentedDotProblem &problem,
+                     const TargetInfo &target) {
+  int64_t groups = llvm::divideCeil(problem.rows, schedule.rowsOfVector());
+  int64_t whole = groups / schedule.groups, rest = groups % schedule.groups;
+  bool rowsInL1 = problem.rows * problem.depth * problem.elementBits / 8 <= target.l1Bytes / 2;
+  double step = double(whole) * tileCost(schedule.groups, schedule.columns, rowsInL1);
+  if (rest)
+    step += tileCost(rest, schedule.columns, rowsInL1);
+  double steps = double(llvm::divideCeil(problem.depth, schedule.segment)) * step;
+  double sums = double(llvm::divideCeil(problem.depth, schedule.chunk) * groups);
+  int64_t strips =
+      llvm::divideCeil(problem.columns, schedule.block) * schedule.block / schedule.columns;
+  return (steps + sums * sumsCost(schedule)) * double(strips);
+}
+
+/// The columns of a block for which the last block overlaps the one before by the fewest.
+static int64_t chooseBlock(int64_t columns, int64_t ofTile) {
+  constexpr int64_t fewest = 24, most = 64;
+  int64_t best = 0, leastWork = 0;
+  for (int64_t block = most / ofTile * ofTile; block > 0; block -= ofTile) {
+    int64_t work = llvm::divideCeil(columns, block) * block;
+    if (block <= columns && (best == 0 || (block >= fewest && work < leastWork))) {
+      best = block;
+      leastWork = work;
+    }
+  }
+  return best;
+}
+
+/// Each step of a segment is a chain of sums of its own. Where several tiles read the columns,
+/// these stay in half of the first-level cache.
+int64_t SegmentedDotSchedule::longestChunk(const SegmentedDotProblem &problem,
+                                           const TargetInfo &target) const {
+  int64_t steps = 2 * longestChain * segment;
+  if (problem.rows <= groups * rowsOfVector())
+    return steps;
+  return std::min<int64_t>(steps, target.l1Bytes / 2 / (columns * problem.elementBits / 8));
+}
+
+SegmentedDotSchedule SegmentedDotSchedule::choose(const SegmentedDotProblem &problem,
+                                                  const TargetInfo &target) {
+  // Measured on 17 and 33 rows: they wait for more than this model knows.
+  constexpr double ofWholeVectors = 1.05;
+  SegmentedDotSchedule best;
+  double bestCost = 0;
+  int64_t width = target.lanes(problem.elementBits);
+  int64_t mostColumns = std::min<int64_t>({width, 12, problem.columns});
+  for (int64_t segment = width; segment > 1; segment /= 2)
+    for (int64_t columns = mostColumns; columns > 0; --columns) {
+      SegmentedDotSchedule tried{width, segment};
+      tried.columns = columns;
+      // Besides the sums, registers hold the vectors of rows and one of a column.
+      int64_t tall = (target.vectorRegisters - 1) / (columns + 1);
+      tried.groups = std::min<int64_t>(tall, llvm::divideCeil(problem.rows, tried.rowsOfVector()));
+      tried.block = chooseBlock(problem.columns, columns);
+      int64_t longest = tried.longestChunk(problem, target);
+      int64_t parts = llvm::divideCeil(problem.depth, std::max(longest, width));
+      tried.chunk = llvm::alignTo(llvm::divideCeil(problem.depth, parts), width);
+      double cost = costOf(tried, problem, target);
+      if (segment == width)
+        cost *= ofWholeVectors;
+      if (bestCost == 0 || cost < bestCost) {
+        best = tried;
+        bestCost = cost;
+      }
+    }
+  return best;
+}
