@@ -66,6 +66,45 @@ static LayoutAttr splitChannels(LayoutAttr layout) {
                          layout.getTileSize());
 }
 
+/// Whether `dim` is the innermost in memory, where dims of one element have no place.
+static bool liesInnermost(int64_t dim, RankedTensorType type) {
+  LayoutAttr layout = layoutOf(type);
+  if (!layout || layout.hasTile())
+    return false;
+  for (int64_t innermost : llvm::reverse(layout.getOrder()))
+    if (type.getDimSize(innermost) != 1)
+      return innermost == dim;
+  return false;
+}
+
+/// Of channels that lie innermost, along which vectors run: the mean of a group is that of its
+/// channels' means, and every channel has a scale and a shift.
+static Value normalizeChannelsLast(GroupNormOp norm, ComputeBuilder &b) {
+  Value x = b.enter(norm.getOperand());
+  int64_t rank = tensorType(x).getRank(), batch = tensorType(x).getDimSize(0),
+          channels = tensorType(x).getDimSize(1), groups = norm.getGroups();
+  SmallVector<int64_t> spatial = trailingDims(x, rank - 2);
+  Value ofMembers;
+  auto mean = [&](Value value) {
+    ofMembers = b.reshape(b.mean(value, spatial), {batch, groups, channels / groups});
+    return b.mean(ofMembers, {2});
+  };
+  auto ofChannels = [&](Value ofGroups) {
+    return b.reshape(b.unreduce(ofGroups, ofMembers, {2}), {batch, channels});
+  };
+  Value average = ofChannels(mean(x));
+  Value centred = b.create<SubOp>(x, b.unreduce(average, x, spatial));
+  Value variance = mean(b.create<MulOp>(centred, centred));
+  Value scale = ofChannels(b.inverseDeviation(variance, norm.getEps().convertToDouble()));
+  scale = applyAffine(b, scale, norm.getWeight(), {}, {1});
+  Value moved = b.create<MulOp>(average, scale);
+  Value shift = b.create<NegOp>(moved);
+  if (Value bias = norm.getBias())
+    shift = b.create<SubOp>(b.broadcast(b.enter(bias), moved, {1}), moved);
+  Value scaled = b.create<MulOp>(x, b.unreduce(scale, x, spatial));
+  return b.create<AddOp>(scaled, b.unreduce(shift, x, spatial));
+}
+
 Replacement GroupNormOp::decompose(OpBuilder &builder) {
   Type element = getType().getElementType();
   ComputeBuilder b(builder, getLoc(), element);
@@ -75,6 +114,10 @@ Replacement GroupNormOp::decompose(OpBuilder &builder) {
   shape.insert(shape.begin() + 2, members);
 
   LayoutAttr layout = layoutOf(getType());
+  if (liesInnermost(1, getType())) {
+    Value y = normalizeChannelsLast(*this, b);
+    return SmallVector<Value>{b.leave(y, element)};
+  }
   Value x = b.reshape(b.enter(getOperand()), shape, splitChannels(layout));
   Value y = normalize(b, x, trailingDims(x, shape.size() - 2), getEps().convertToDouble());
   auto perChannel = [&](Value vector) {

@@ -354,7 +354,7 @@ void Nest::emitCell(Value block, int64_t extent) {
     emitLoops(point, cellDims, body);
     return;
   }
-  Value size = arith::ConstantIndexOp::create(builder, loc, laneBlock);
+  Value size = arith::ConstantIndexOp::create(builder, loc, laneBlocks == 1 ? 0 : laneBlock);
   Value base = arith::MulIOp::create(builder, loc, block, size);
   if (loadDim) {
     emitTransposed(base, extent);

@@ -27,6 +27,7 @@ struct Lanes {
   int64_t width = 1;
   int64_t groups = 1;
   int64_t valid = 1;
+  bool wholeVectors = false; ///< the first lane is known to be a multiple of the width
   bool isScalar() const { return dim < 0; }
 };
 
@@ -117,6 +118,8 @@ private:
   Emitted conditionOf(const Guard &guard);
   bool dependsOnLanes(mlir::AffineExpr expr) const;
 
+  /// Loads at `position` in pieces that are shuffled; nothing where lanes do not lie so.
+  std::optional<Emitted> loadWindows(const Buffer &buffer, mlir::AffineExpr position);
   /// Emit lane by lane: `each` runs with the lanes switched to one scalar.
   Emitted emitPerLane(llvm::function_ref<mlir::Value()> each);
   /// The conjunction of the guards in force: a scalar part and one mask per group, null if none.

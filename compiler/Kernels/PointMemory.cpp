@@ -2,6 +2,7 @@
 // Loads and stores of PointEmitter: contiguous lanes are vectors, lanes that share an
 // element are one scalar, others go one by one; guards become masks.
 #include "compiler/Kernels/KernelFunction.h"
+#include "compiler/Kernels/LaneWindows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -125,10 +126,28 @@ Emitted PointEmitter::load(const Buffer &buffer, ArrayRef<AffineExpr> index) {
         result.parts.push_back(vector::LoadOp::create(builder, loc, type, buffer.flat, address));
       }
     }
+  } else if (std::optional<Emitted> shuffled = loadWindows(buffer, position)) {
+    result = *shuffled;
   } else {
     result = emitPerLane([&] { return load(buffer, index).parts.front(); });
   }
   guards.truncate(outerGuards);
+  return result;
+}
+
+std::optional<Emitted> PointEmitter::loadWindows(const Buffer &buffer, AffineExpr position) {
+  if (!guards.empty())
+    return std::nullopt;
+  AffineExpr lane = getAffineDimExpr(lanes.dim, builder.getContext());
+  Emitted result{{}, false};
+  for (int64_t group = 0; group < lanes.groups; ++group) {
+    int64_t count = std::min(lanes.valid - group * lanes.width, lanes.width);
+    std::optional<LaneWindows> windows = LaneWindows::of(space, lanes, count, position);
+    if (!windows)
+      return std::nullopt;
+    Value address = indexValue(position.replace(lane, lane + group * lanes.width));
+    result.parts.push_back(windows->load(builder, loc, buffer.flat, address));
+  }
   return result;
 }
 

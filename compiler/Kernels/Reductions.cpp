@@ -23,16 +23,25 @@ std::optional<Emitted> ReducedValues::find(Value tensor, ArrayRef<AffineExpr> in
   return std::nullopt;
 }
 
+static bool isMultipleOf(Value number, int64_t unit) {
+  APInt constant;
+  if (matchPattern(number, m_ConstantInt(&constant)))
+    return constant.getSExtValue() % unit == 0;
+  auto product = number.getDefiningOp<arith::MulIOp>();
+  return product && (isMultipleOf(product.getLhs(), unit) || isMultipleOf(product.getRhs(), unit));
+}
+
 SmallVector<Value> weft::emitLaneLoop(PointEmitter &point, unsigned dim, Value base, int64_t extent,
                                       int64_t width, ArrayRef<Value> carried, LoopBody body) {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
   int64_t block = maxLaneGroups * width;
   int64_t whole = extent / block * block;
+  bool wholeVectors = isMultipleOf(base, width);
   auto at = [&](Value offset, int64_t valid) {
     point.setDim(dim, arith::AddIOp::create(builder, loc, base, offset));
     int64_t groups = llvm::divideCeil(valid, width);
-    point.setLanes({static_cast<int64_t>(dim), width, groups, valid});
+    point.setLanes({static_cast<int64_t>(dim), width, groups, valid, wholeVectors});
   };
   SmallVector<Value> values(carried);
   if (whole > 0)

@@ -18,8 +18,6 @@ Index StoreTarget::rootIndex(ArrayRef<AffineExpr> index) const {
 /// The parts of a root that slices of its own rank make up, one behind the other, in memory
 /// that nobody wrote before; nothing where it is something else.
 static SmallVector<StoreTarget> partsOf(Value root, unsigned number) {
-  if (auto pad = root.getDefiningOp<tensor::PadOp>())
-    return {{pad.getSource(), number, llvm::to_vector(pad.getStaticLow())}};
   auto type = cast<RankedTensorType>(root.getType());
   SmallVector<StoreTarget> parts;
   int64_t elements = 0;
@@ -36,14 +34,27 @@ static SmallVector<StoreTarget> partsOf(Value root, unsigned number) {
   return parts;
 }
 
+/// A part may be a concatenation itself.
+static void addTargets(const StoreTarget &target, SmallVectorImpl<StoreTarget> &targets) {
+  SmallVector<StoreTarget> parts = partsOf(target.tensor, target.root);
+  for (StoreTarget &part : parts) {
+    for (auto [start, offset] : llvm::zip_equal(part.offset, target.offset))
+      start += offset;
+    addTargets(part, targets);
+  }
+  if (parts.empty())
+    targets.push_back(target);
+}
+
 SmallVector<StoreTarget> weft::storeTargets(const KernelFunction &kernel) {
   SmallVector<StoreTarget> targets;
   for (auto [number, root] : llvm::enumerate(kernel.roots)) {
-    SmallVector<StoreTarget> parts = partsOf(root, number);
+    auto pad = root.getDefiningOp<tensor::PadOp>();
     int64_t rank = cast<RankedTensorType>(root.getType()).getRank();
-    if (parts.empty())
-      parts.push_back({root, unsigned(number), SmallVector<int64_t>(rank, 0)});
-    llvm::append_range(targets, parts);
+    if (pad)
+      targets.push_back({pad.getSource(), unsigned(number), llvm::to_vector(pad.getStaticLow())});
+    else
+      addTargets({root, unsigned(number), SmallVector<int64_t>(rank, 0)}, targets);
   }
   return targets;
 }

@@ -155,6 +155,7 @@ public:
 
   /// Returns the number of relayouts inserted.
   int64_t run() {
+    takeInputsAsTheyLie();
     SmallVector<Operation *> ops;
     for (Operation &op : function.front())
       ops.push_back(&op);
@@ -164,6 +165,7 @@ public:
   }
 
 private:
+  void takeInputsAsTheyLie();
   void visit(Operation *op);
 
   void visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsContract, ValueRange rhs,
@@ -201,6 +203,15 @@ private:
 };
 
 } // namespace
+
+/// Ops ask for what they need of inputs in another order, too.
+void LayoutChooser::takeInputsAsTheyLie() {
+  for (auto relayout : llvm::make_early_inc_range(function.getOps<RelayoutOp>()))
+    if (isa<BlockArgument>(relayout.getOperand())) {
+      relayout.getResult().replaceAllUsesWith(relayout.getOperand());
+      relayout.erase();
+    }
+}
 
 //===----------------------------------------------------------------------===//
 // Moving values
@@ -391,6 +402,9 @@ void LayoutChooser::visit(Operation *op) {
         visitFirstOperand(op, keepUnlessAlongTile(layoutOf(norm.getOperand()), [&](int64_t dim) {
                             return dim >= rank - static_cast<int64_t>(norm.getNormalizedDims());
                           }));
+      })
+      .Case([&](GroupNormOp norm) {
+        visitFirstOperand(op, keepUntiled(layoutOf(norm.getOperand())));
       })
       .Case([&](BatchNormOp norm) {
         visitFirstOperand(op, keepUnlessAlongTile(layoutOf(norm.getOperand()),

@@ -77,6 +77,8 @@ void FusionGraph::materialize(Block &block) {
       materializeViewsOfComposite(&op);
     if (auto reduce = dyn_cast<ReduceOp>(op))
       materializeRelayoutOfRows(reduce);
+    if (auto broadcast = dyn_cast<BroadcastInDimOp>(op))
+      materializeRuns(broadcast);
     if (auto dot = dyn_cast<DotGeneralOp>(op))
       for (Value operand : operandsToStore(dot))
         materialized.insert(operand.getDefiningOp());
@@ -152,6 +154,31 @@ void FusionGraph::materializeRelayoutOfRows(ReduceOp reduce) {
   if (alongInnermost || (movesElements(relayout) && !returnsToOrder(relayout))) {
     materialized.insert(relayout);
     gathered.insert(relayout);
+  }
+}
+
+/// Whether elements along a row of `value` are repeated in runs, as what the channels of a group
+/// have in common, or follow from such one by one.
+static bool holdsRuns(Value value) {
+  Operation *producer = value.getDefiningOp();
+  if (producer && producer->hasTrait<OpTrait::Elementwise>())
+    return llvm::any_of(producer->getOperands(), holdsRuns);
+  auto reshape = dyn_cast_if_present<ReshapeOp>(producer);
+  auto runs = reshape ? reshape.getOperand().getDefiningOp<BroadcastInDimOp>() : nullptr;
+  if (!runs)
+    return false;
+  int64_t innermost = runs.getType().getRank() - 1;
+  return !llvm::is_contained(runs.getDims(), innermost) && runs.getType().getDimSize(innermost) > 1;
+}
+
+/// A row of runs that every row of a tensor needs would be read element by element for each.
+void FusionGraph::materializeRuns(BroadcastInDimOp broadcast) {
+  constexpr int64_t manyRows = 8;
+  Value row = broadcast.getOperand();
+  int64_t rows = broadcast.getType().getNumElements() / tensorType(row).getNumElements();
+  if (rows >= manyRows && holdsRuns(row)) {
+    materialized.insert(row.getDefiningOp());
+    rowsOfRuns.insert(row.getDefiningOp());
   }
 }
 

@@ -43,6 +43,7 @@ public:
   bool isRepeated(mlir::Operation *op) const { return repeated.contains(op); }
   bool isMaterialized(mlir::Operation *op) const { return materialized.contains(op); }
   bool isGathered(mlir::Operation *op) const { return gathered.contains(op); }
+  bool isRowOfRuns(mlir::Operation *op) const { return rowsOfRuns.contains(op); }
 
   /// Nodes whose values a node needs, directly or through repeated ops.
   llvm::ArrayRef<mlir::Operation *> getProducers(mlir::Operation *node) const;
@@ -58,6 +59,7 @@ private:
   void materializeViewsOfComposite(mlir::Operation *op);
   bool returnsToOrder(RelayoutOp relayout) const;
   void materializeRelayoutOfRows(ReduceOp reduce);
+  void materializeRuns(BroadcastInDimOp broadcast);
   void chooseRepeated(mlir::Block &block);
   bool isWorthRepeating(mlir::Operation *op) const;
   bool choosesOnly(mlir::Operation *op) const;
@@ -72,6 +74,8 @@ private:
   llvm::DenseSet<mlir::Operation *> materialized;
   /// Those of them whose rows reductions would read element by element.
   llvm::DenseSet<mlir::Operation *> gathered;
+  /// Those of them that repeat elements along a row, for readers in other kernels.
+  llvm::DenseSet<mlir::Operation *> rowsOfRuns;
   /// Ops that kernels repeat, with the arithmetic that one repetition costs per element.
   llvm::DenseMap<mlir::Operation *, unsigned> repeated;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 4>> producers, consumers;

@@ -39,6 +39,7 @@ private:
   bool fitsAnchor(const KernelBody &body, Operation *anchor) const;
   bool readsElements(Operation *op) const;
   bool repeatsReads(const KernelBody &body) const;
+  bool readsRuns(const KernelBody &body) const;
   bool hasReduction(unsigned group) const;
 
   const FusionGraph &graph;
@@ -151,6 +152,15 @@ bool Grouping::repeatsReads(const KernelBody &body) const {
   });
 }
 
+/// Whether a row of runs would be read where it is made.
+bool Grouping::readsRuns(const KernelBody &body) const {
+  return llvm::any_of(body.ops, [&](Operation *op) {
+    return graph.isRowOfRuns(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
+             return llvm::is_contained(body.ops, user);
+           });
+  });
+}
+
 /// Whether what follows from reductions is stored in another order than they read: vectors run
 /// along one of the two only.
 static bool turnsRows(const KernelBody &body) {
@@ -184,7 +194,8 @@ bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> a
   KernelBody body = graph.getBody(merged.nodes);
   if (body.ops.size() > kMaxOps || body.inputs.size() > kMaxInputs)
     return false;
-  if (merged.anchor ? !fitsAnchor(body, merged.anchor) : repeatsReads(body) || turnsRows(body))
+  if (merged.anchor ? !fitsAnchor(body, merged.anchor)
+                    : repeatsReads(body) || turnsRows(body) || readsRuns(body))
     return false;
   if (llvm::none_of(alignments, [&](InputAlignment alignment) {
         return hasDomain(body, merged.anchor, alignment);

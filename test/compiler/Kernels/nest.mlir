@@ -218,7 +218,7 @@ func.func private @all_positive(%x: tensor<1000xf32>) -> tensor<i8>
 // Where a step of an unrolled reduction falls is known: each reads one of the parts, 64 lanes four
 // times in all, and nothing is chosen.
 // CHECK-LABEL: func.func private @sum_of_parts
-// CHECK-COUNT-256: memref.load
+// CHECK-COUNT-16: vector.shuffle
 // CHECK-NOT:       memref.load
 // CHECK-NOT:       arith.select %{{.*}} : vector
 func.func private @sum_of_parts(%a: tensor<64x2xf32>, %b: tensor<64x2xf32>) -> tensor<64xf32>
@@ -236,6 +236,46 @@ func.func private @sum_of_parts(%a: tensor<64x2xf32>, %b: tensor<64x2xf32>) -> t
     linalg.yield %s : f32
   } -> tensor<64xf32>
   return %sum : tensor<64xf32>
+}
+
+// -----
+
+// Lanes that read backwards, by strides or in runs read pieces of memory that are shuffled: as much
+// as lies between the first element and the last, and nothing beyond.
+// CHECK-LABEL: func.func private @backwards
+// CHECK:       %[[PIECE:.*]] = vector.load %{{.*}} : memref<64xf32>, vector<16xf32>
+// CHECK:       vector.shuffle %[[PIECE]], %[[PIECE]] [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+// CHECK-NOT:   memref.load
+func.func private @backwards(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (63 - i)>, affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @runs
+// CHECK:       %[[PIECE:.*]] = vector.load %{{.*}} : memref<96xf32>, vector<8xf32>
+// CHECK:       vector.shuffle %[[PIECE]], %[[PIECE]] [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]
+// CHECK-NOT:   memref.load
+func.func private @runs(%x: tensor<3x32xf32>) -> tensor<3x64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<3x32x2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j)>,
+                                        affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<3x32xf32>) outs(%e : tensor<3x32x2xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<3x32x2xf32>
+  %z = tensor.collapse_shape %y [[0], [1, 2]] : tensor<3x32x2xf32> into tensor<3x64xf32>
+  return %z : tensor<3x64xf32>
 }
 
 // -----

@@ -308,3 +308,22 @@ func.func @two_layers_of_few_tokens(%x: tensor<17x768xf32>, %w: tensor<768x768xf
   %z = weft.dot_general %y, %w batch [] x [] contract [1] x [1] : tensor<17x768xf32>, tensor<768x768xf32> -> tensor<17x768xf32>
   return %z : tensor<17x768xf32>
 }
+
+// -----
+
+#last = #weft.layout<[0, 2, 3, 1]>
+
+// What an input's order suits works in it, though the program moves it first.
+// CHECK-LABEL: func.func @channels_last(
+// CHECK-SAME:  %[[X:[^:]*]]:
+// CHECK-NEXT:  %[[N:.*]] = weft.group_norm %[[X]]
+// CHECK-NEXT:  %[[P:.*]] = weft.reduce_window <max> %[[N]] {{.*}} -> tensor<2x32x4x4xf32, #weft.layout<[0, 2, 3, 1]>>
+// CHECK-NOT:   -> tensor<2x32x4x4xf32>
+// CHECK:       return
+func.func @channels_last(%x: tensor<2x32x8x8xf32, #last>) -> tensor<2x32x4x4xf32, #last> {
+  %0 = weft.relayout %x : tensor<2x32x8x8xf32, #last> -> tensor<2x32x8x8xf32>
+  %1 = weft.group_norm %0 groups 8 eps 1.0e-05 : tensor<2x32x8x8xf32>
+  %2 = weft.reduce_window <max> %1 window [1, 1, 2, 2] strides [1, 1, 2, 2] dilations [1, 1, 1, 1] : tensor<2x32x8x8xf32> -> tensor<2x32x4x4xf32>
+  %3 = weft.relayout %2 : tensor<2x32x4x4xf32> -> tensor<2x32x4x4xf32, #last>
+  return %3 : tensor<2x32x4x4xf32, #last>
+}

@@ -120,28 +120,25 @@ func.func @rms_norm(%x: tensor<4x8xf32>, %w: tensor<8xf32>) -> tensor<4x8xf32> {
 #last = #weft.layout<[0, 2, 3, 1]>
 // CHECK-LABEL: @group_norm_channels_last(
 // CHECK-SAME: %[[X:[^:]*]]: {{[^%]*}}%[[W:[^:]*]]:
-// CHECK: %[[RESHAPE:.*]] = weft.reshape %[[X]] : tensor<2x6x4x4xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<2x3x2x4x4xf32, #weft.layout<[0, 3, 4, 1, 2]>>
-// CHECK: %[[REDUCE:.*]] = weft.reduce <sum> %[[RESHAPE]] dims [2, 3, 4] : tensor<2x3x2x4x4xf32, #weft.layout<[0, 3, 4, 1, 2]>> -> tensor<2x3xf32>
-// CHECK: %[[C:.*]] = weft.constant dense<3.200000e+01> : tensor<2x3xf32>
-// CHECK: %[[DIV:.*]] = weft.div %[[REDUCE]], %[[C]]
-// CHECK: %[[BROADCAST:.*]] = weft.broadcast_in_dim %[[DIV]] dims [0, 1] : tensor<2x3xf32> -> tensor<2x3x2x4x4xf32, #weft.layout<[0, 3, 4, 1, 2]>>
-// CHECK: %[[SUB:.*]] = weft.sub %[[RESHAPE]], %[[BROADCAST]]
-// CHECK: %[[MUL:.*]] = weft.mul %[[SUB]], %[[SUB]]
-// CHECK: %[[REDUCE2:.*]] = weft.reduce <sum> %[[MUL]] dims [2, 3, 4] : tensor<2x3x2x4x4xf32, #weft.layout<[0, 3, 4, 1, 2]>> -> tensor<2x3xf32>
-// CHECK: %[[C2:.*]] = weft.constant dense<3.200000e+01> : tensor<2x3xf32>
-// CHECK: %[[DIV2:.*]] = weft.div %[[REDUCE2]], %[[C2]]
-// CHECK: %[[C3:.*]] = weft.constant dense<9.99999974E-6> : tensor<2x3xf32>
-// CHECK: %[[ADD:.*]] = weft.add %[[DIV2]], %[[C3]]
-// CHECK: %[[SQRT:.*]] = weft.sqrt %[[ADD]]
-// CHECK: %[[C4:.*]] = weft.constant dense<1.000000e+00> : tensor<2x3xf32>
-// CHECK: %[[DIV3:.*]] = weft.div %[[C4]], %[[SQRT]]
-// CHECK: %[[BROADCAST2:.*]] = weft.broadcast_in_dim %[[DIV3]] dims [0, 1] : tensor<2x3xf32> -> tensor<2x3x2x4x4xf32, #weft.layout<[0, 3, 4, 1, 2]>>
-// CHECK: %[[MUL2:.*]] = weft.mul %[[SUB]], %[[BROADCAST2]]
-// CHECK: %[[RESHAPE2:.*]] = weft.reshape %[[W]] : tensor<6xf32> -> tensor<3x2xf32>
-// CHECK: %[[BROADCAST3:.*]] = weft.broadcast_in_dim %[[RESHAPE2]] dims [1, 2] : tensor<3x2xf32> -> tensor<2x3x2x4x4xf32, #weft.layout<[0, 3, 4, 1, 2]>>
-// CHECK: %[[MUL3:.*]] = weft.mul %[[MUL2]], %[[BROADCAST3]]
-// CHECK: %[[RESHAPE3:.*]] = weft.reshape %[[MUL3]] : tensor<2x3x2x4x4xf32, #weft.layout<[0, 3, 4, 1, 2]>> -> tensor<2x6x4x4xf32, #weft.layout<[0, 2, 3, 1]>>
-// CHECK: return %[[RESHAPE3]]
+// Means of channels, then of groups, spread over the channels again.
+// CHECK: %[[SUM:.*]] = weft.reduce <sum> %[[X]] dims [2, 3] : {{.*}} -> tensor<2x6xf32>
+// CHECK: %[[OFCHANNELS:.*]] = weft.div %[[SUM]]
+// CHECK: %[[MEMBERS:.*]] = weft.reshape %[[OFCHANNELS]] : tensor<2x6xf32> -> tensor<2x3x2xf32>
+// CHECK: %[[SUM2:.*]] = weft.reduce <sum> %[[MEMBERS]] dims [2]
+// CHECK: %[[MEAN:.*]] = weft.div %[[SUM2]]
+// CHECK: %[[SPREAD:.*]] = weft.broadcast_in_dim %[[MEAN]] dims [0, 1] : tensor<2x3xf32> -> tensor<2x3x2xf32>
+// CHECK: %[[ROW:.*]] = weft.reshape %[[SPREAD]] : tensor<2x3x2xf32> -> tensor<2x6xf32>
+// CHECK: %[[MEANS:.*]] = weft.broadcast_in_dim %[[ROW]] dims [0, 1] : {{.*}} -> tensor<2x6x4x4xf32, #weft.layout<[0, 2, 3, 1]>>
+// CHECK: %[[CENTRED:.*]] = weft.sub %[[X]], %[[MEANS]]
+// CHECK: weft.mul %[[CENTRED]], %[[CENTRED]]
+// CHECK: %[[SCALES:.*]] = weft.broadcast_in_dim %[[W]] dims [1] : tensor<6xf32> -> tensor<2x6xf32>
+// CHECK: %[[SCALE:.*]] = weft.mul %{{.*}}, %[[SCALES]]
+// CHECK: %[[MOVED:.*]] = weft.mul %[[ROW]], %[[SCALE]]
+// CHECK: %[[SHIFT:.*]] = weft.neg %[[MOVED]]
+// CHECK: %[[S:.*]] = weft.broadcast_in_dim %[[SCALE]] dims [0, 1]
+// CHECK: %[[SCALED:.*]] = weft.mul %[[X]], %[[S]]
+// CHECK: %[[T:.*]] = weft.broadcast_in_dim %[[SHIFT]] dims [0, 1]
+// CHECK: weft.add %[[SCALED]], %[[T]]
 func.func @group_norm_channels_last(%x: tensor<2x6x4x4xf32, #last>, %w: tensor<6xf32>)
     -> tensor<2x6x4x4xf32, #last> {
   %0 = weft.group_norm %x weight %w : tensor<6xf32> groups 3 eps 1.0e-05 : tensor<2x6x4x4xf32, #last>

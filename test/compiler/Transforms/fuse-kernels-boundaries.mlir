@@ -213,3 +213,25 @@ func.func @sums_of_a_square(%x: tensor<96x96xf32>) -> tensor<f32> attributes {we
   %1 = weft.reduce <max> %0 dims [0] : tensor<96xf32> -> tensor<f32>
   return %1 : tensor<f32>
 }
+
+// -----
+
+#last = #weft.layout<[0, 2, 3, 1]>
+
+// What the channels of a group have in common lies in memory as a row, where many rows need it.
+// CHECK-LABEL: func.func @row_of_runs
+// CHECK-NEXT:  %[[ROW:.*]] = call @[[SPREAD:[a-z_0-9]+]](%{{.*}}) : (tensor<2x3xf32>) -> tensor<2x6xf32>
+// CHECK-NEXT:  call @[[SUB:[a-z_0-9]+]](%{{.*}}, %[[ROW]])
+// CHECK:       func.func private @[[SPREAD]](
+// CHECK-NEXT:  weft.broadcast_in_dim
+// CHECK-NEXT:  weft.reshape
+// CHECK:       func.func private @[[SUB]](
+// CHECK-NEXT:  weft.broadcast_in_dim
+// CHECK-NEXT:  weft.sub
+func.func @row_of_runs(%x: tensor<2x6x4x4xf32, #last>, %m: tensor<2x3xf32>) -> tensor<2x6x4x4xf32, #last> attributes {weft.entry} {
+  %0 = weft.broadcast_in_dim %m dims [0, 1] : tensor<2x3xf32> -> tensor<2x3x2xf32>
+  %1 = weft.reshape %0 : tensor<2x3x2xf32> -> tensor<2x6xf32>
+  %2 = weft.broadcast_in_dim %1 dims [0, 1] : tensor<2x6xf32> -> tensor<2x6x4x4xf32, #last>
+  %3 = weft.sub %x, %2 : tensor<2x6x4x4xf32, #last>
+  return %3 : tensor<2x6x4x4xf32, #last>
+}

@@ -44,16 +44,22 @@ def _by_dim(x: Value, pad: Sequence[int]):
 def _pad_by(site: Site, x: Value, pad: Sequence[int], mode: str) -> Value:
     if any(n < 0 for n in pad):
         raise Decline(f"{mode} padding by a negative amount")
-    for dim, before, after in _by_dim(x, pad):
-        size = x.shape[dim]
-        parts = [
-            _edge(site, x, dim, before, mode, True),
-            x,
-            _edge(site, x, dim, after, mode, False),
-        ]
-        x = site.builder.concat([part for part in parts if part is not None], dim)
-        assert x.shape[dim] == before + size + after
-    return x
+    return _padded(site, x, sorted(_by_dim(x, pad)), mode)
+
+
+def _padded(site: Site, x: Value, dims: Sequence[tuple[int, int, int]], mode: str) -> Value:
+    """By (dim, before, after), the outermost first: every part is padded along the others, so that
+    a kernel stores it where it belongs."""
+    if not dims:
+        return x
+    (dim, before, after), *inner = dims
+    parts = [
+        _edge(site, x, dim, before, mode, True),
+        x,
+        _edge(site, x, dim, after, mode, False),
+    ]
+    padded = [_padded(site, part, inner, mode) for part in parts if part is not None]
+    return site.builder.concat(padded, dim)
 
 
 def _edge(site: Site, x: Value, dim: int, count: int, mode: str, front: bool) -> Value | None:
