@@ -3,6 +3,7 @@
 // over centred elements: the one-pass form loses all digits when the mean is large.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace weft;
@@ -114,6 +115,8 @@ Replacement GroupNormOp::decompose(OpBuilder &builder) {
   shape.insert(shape.begin() + 2, members);
 
   LayoutAttr layout = layoutOf(getType());
+  if (!layout) // rows of an image may be shorter than a vector
+    shape = {shape[0], groups, members, computeProduct(ArrayRef(shape).drop_front(3))};
   if (liesInnermost(1, getType())) {
     Value y = normalizeChannelsLast(*this, b);
     return SmallVector<Value>{b.leave(y, element)};

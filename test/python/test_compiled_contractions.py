@@ -222,7 +222,15 @@ POOLS = [
     lambda x: F.instance_norm(x),
     lambda x: F.pad(x, (1, 2, 3, 0), value=-1.0),
     lambda x: F.pad(x, (1, 2, 3, 0), mode="reflect"),
+    lambda x: F.pad(x, (2, 1, 0, 3), mode="replicate"),
+    lambda x: F.pad(x, (1, 2, 3, 1), mode="circular"),
     lambda x: F.pixel_shuffle(x.repeat(1, 4, 1, 1), 2),
+    lambda x: F.pixel_unshuffle(x.repeat(1, 1, 2, 2), 2),
+    lambda x: F.interpolate(x, scale_factor=2),
+    lambda x: F.interpolate(x, scale_factor=3),
+    lambda x: x.repeat_interleave(4, 3) + x.flip(3).repeat_interleave(4, 3),
+    lambda x: (x[..., ::2], x[..., 1::3] * 2, x[:, ::2].sum(1), x.flip(1, 3)),
+    lambda x: F.silu(F.group_norm(x.repeat(1, 4, 1, 1), 4, x.new_ones(4 * x.shape[1]))),
 ]
 
 
