@@ -92,7 +92,7 @@ private:
 } // namespace
 
 LogicalResult SegmentedDot::match() {
-  // Fewer are read once for each column, which memory gives no faster.
+  // Fewer wait for memory, which vectors along the sum alone read in longer runs.
   constexpr int64_t fewestRows = 10, fewestColumns = 16;
   FailureOr<DotOperands> matched = DotOperands::match(generic, space);
   if (failed(matched))

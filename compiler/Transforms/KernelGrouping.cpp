@@ -3,8 +3,9 @@
 // contractions first, so that an addition of two branches ends as the epilogue of the
 // matmul, then whatever was computed last. Reductions of one tensor that no data flow
 // joins follow. A merge is refused when it makes a cycle, when the ops have no common
-// domain (KernelDomain), when the emitter of the anchor could not place the ops, or when
-// reductions would read single elements again and again, or turn what they read.
+// domain (KernelDomain), when the emitter of the anchor could not place the ops, when
+// reductions would read single elements again and again, or turn what they read, or when
+// runs of equal elements would be read where they are made.
 #include "compiler/Transforms/KernelGrouping.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
