@@ -5,14 +5,20 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
+/// Fills one list of accesses, each value at each index once, however many paths lead to it.
 class Visitor {
 public:
-  Visitor(IndexSpace &space, Demand &demand) : space(space), demand(demand) {}
+  Visitor(IndexSpace &space, Demand &demand, SmallVector<Access> &accesses)
+      : space(space), demand(demand), accesses(accesses) {}
 
-  void visit(Value tensor, ArrayRef<AffineExpr> index, SmallVector<Access> &accesses) {
+  void visit(Value tensor, ArrayRef<AffineExpr> index) {
+    SmallVector<Index, 1> &before = seen[tensor];
+    if (llvm::is_contained(before, index))
+      return;
+    before.emplace_back(index);
     demand.visited.push_back({tensor, Index(index)});
     if (auto view = throughView(tensor, index, space))
-      return visit(view->first, view->second, accesses);
+      return visit(view->first, view->second);
     Operation *op = tensor.getDefiningOp();
     if (!op) {
       ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
@@ -23,7 +29,7 @@ public:
       Index source;
       for (auto [i, expr] : llvm::enumerate(index))
         source.push_back(space.simplify(expr - pad.getStaticLow()[i]));
-      return visit(pad.getSource(), source, accesses);
+      return visit(pad.getSource(), source);
     }
     if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
       llvm::SmallBitVector dropped = insert.getDroppedDims();
@@ -31,25 +37,24 @@ public:
       for (auto [i, expr] : llvm::enumerate(index))
         if (!dropped[i])
           source.push_back(space.simplify(expr - insert.getStaticOffset(i)));
-      visit(insert.getSource(), source, accesses);
-      return visit(insert.getDest(), index, accesses);
+      visit(insert.getSource(), source);
+      return visit(insert.getDest(), index);
     }
     if (auto scan = dyn_cast<CumulativeOp>(op)) {
       ScanDemand found{scan, Index(index), Index(index), static_cast<unsigned>(scan.getDim()), 0};
       AffineExpr along = space.addDim(scan.getType().getDimSize(scan.getDim()));
       found.along = cast<AffineDimExpr>(along).getPosition();
       found.operandIndex[found.dim] = along;
-      visit(scan.getOperand(), found.operandIndex, accesses);
+      visit(scan.getOperand(), found.operandIndex);
       demand.scans.push_back(std::move(found));
       return;
     }
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
-      visitGeneric(generic, cast<OpResult>(tensor), index, accesses);
+      visitGeneric(generic, cast<OpResult>(tensor), index);
   }
 
 private:
-  void visitGeneric(linalg::GenericOp generic, OpResult result, ArrayRef<AffineExpr> index,
-                    SmallVector<Access> &accesses) {
+  void visitGeneric(linalg::GenericOp generic, OpResult result, ArrayRef<AffineExpr> index) {
     if (demand.find(result, index))
       return;
     FailureOr<Index> iteration = iterationAt(generic, result.getResultNumber(), index, space);
@@ -57,7 +62,7 @@ private:
       return;
     if (!isReduction(generic)) {
       demand.scalarOps += generic.getBody()->getOperations().size() - 1;
-      visitOperands(generic, *iteration, accesses);
+      visitOperands(generic, *iteration);
       return;
     }
     ReductionDemand reduction{generic, Index(index), *iteration, {}, {}};
@@ -70,16 +75,15 @@ private:
         expr = space.addDim(range);
         reduction.reducedDims.push_back(cast<AffineDimExpr>(expr).getPosition());
       }
-    visitOperands(generic, reduction.iteration, reduction.accesses);
+    Visitor(space, demand, reduction.accesses).visitOperands(generic, reduction.iteration);
     demand.reductions.push_back(std::move(reduction));
   }
 
-  void visitOperands(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration,
-                     SmallVector<Access> &accesses) {
+  void visitOperands(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration) {
     demand.readsIndex |= !generic.getBody()->getOps<linalg::IndexOp>().empty();
     for (OpOperand *operand : generic.getDpsInputOperands())
       if (generic.payloadUsesValueFromOperand(operand))
-        visit(operand->get(), operandIndex(generic, *operand, iteration, space), accesses);
+        visit(operand->get(), operandIndex(generic, *operand, iteration, space));
     generic.getBody()->walk([&](tensor::ExtractOp extract) {
       Access access{extract.getTensor(), std::nullopt, std::nullopt};
       if (!extract.getIndices().empty())
@@ -91,6 +95,8 @@ private:
 
   IndexSpace &space;
   Demand &demand;
+  SmallVector<Access> &accesses;
+  llvm::DenseMap<Value, SmallVector<Index, 1>> seen;
 };
 } // namespace
 
@@ -137,6 +143,6 @@ const ReductionDemand *Demand::find(Value tensor, ArrayRef<AffineExpr> index) co
 
 Demand weft::demandOf(Value tensor, ArrayRef<AffineExpr> index, IndexSpace &space) {
   Demand demand;
-  Visitor(space, demand).visit(tensor, index, demand.accesses);
+  Visitor(space, demand, demand.accesses).visit(tensor, index);
   return demand;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/DotOperands.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace weft;
@@ -36,4 +37,27 @@ FailureOr<DotOperands> DotOperands::match(linalg::GenericOp generic, IndexSpace 
     if (dim != found.row)
       found.outer.push_back(dim);
   return found;
+}
+
+bool DotOperands::fetchesColumns(const IndexSpace &space, const TargetInfo &target) const {
+  Type element = getElementTypeOrSelf(columns.memory.getType());
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  return space.extent(column) * space.extent(depth) * bytes > target.l2Bytes / 2;
+}
+
+void DotOperands::emitFetch(PointEmitter &point, int64_t count, Value tile, int64_t tiles,
+                            CacheLevel level) const {
+  OpBuilder &builder = point.builder;
+  Location loc = point.loc;
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value current = point.indexValue(getAffineDimExpr(column, builder.getContext()));
+  Value next = arith::AddIOp::create(builder, loc, current, constant(count));
+  Value last = constant(point.space.extent(column) - count);
+  point.setDim(column, arith::MinUIOp::create(builder, loc, next, last));
+  FetchedRows fetched{point.getBuffer(columns.memory)->flat, point.indexValue(columns.position),
+                      count, columnStride(point.space)};
+  emitSharedPrefetch(builder, loc, fetched, tile, tiles, level);
+  point.setDim(column, current);
 }

@@ -4,6 +4,8 @@
 #define WEFT_COMPILER_KERNELS_DOTOPERANDS_H
 
 #include "compiler/Kernels/ContractionShape.h"
+#include "compiler/Kernels/PointEmitter.h"
+#include "compiler/Kernels/Prefetch.h"
 
 namespace weft {
 
@@ -24,6 +26,14 @@ struct DotOperands {
   int64_t rowStride(const IndexSpace &space) const {
     return row ? *space.coefficientOf(rows.position, *row) : 0;
   }
+
+  /// Whether columns come from behind the second-level cache, where they would be waited for.
+  bool fetchesColumns(const IndexSpace &space, const TargetInfo &target) const;
+
+  /// The share that a tile, number `tile` of `tiles` of rows, takes in prefetching the `count`
+  /// columns behind those of `point`, at its step.
+  void emitFetch(PointEmitter &point, int64_t count, mlir::Value tile, int64_t tiles,
+                 CacheLevel level) const;
 };
 
 } // namespace weft

@@ -8,7 +8,6 @@
 #include "compiler/Kernels/HorizontalSums.h"
 #include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/PairProduct.h"
-#include "compiler/Kernels/Prefetch.h"
 #include "compiler/Kernels/SideBySide.h"
 #include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -183,26 +182,16 @@ void DotProduct::emitRows(const Chunk &part) {
   }
 }
 
-/// Whether columns come from behind the second-level cache, for several tiles each: the first of
-/// these would wait for them.
+/// The first of several tiles would wait for their columns.
 bool DotProduct::fetchesColumns() const {
-  int64_t bytes = getElementTypeOrSelf(dot.columns.memory.getType()).getIntOrFloatBitWidth() / 8;
   return dot.row && space.extent(*dot.row) > rows && dot.shape.reduced.size() == 1 &&
-         space.extent(dot.column) * space.extent(dot.depth) * bytes > kernel.target.l2Bytes / 2;
+         dot.fetchesColumns(space, kernel.target);
 }
 
-/// The tile's share of the next block's columns at the point's step.
 void DotProduct::emitFetch() {
-  MLIRContext *context = builder.getContext();
-  Value tile = dividedBy(point.indexValue(getAffineDimExpr(*dot.row, context)), rows);
-  Value current = point.indexValue(getAffineDimExpr(dot.column, context));
-  point.setDim(dot.column,
-               least(add(current, columns), constant(space.extent(dot.column) - columns)));
-  emitSharedPrefetch(builder, loc,
-                     {point.getBuffer(dot.columns.memory)->flat,
-                      point.indexValue(dot.columns.position), columns, dot.columnStride(space)},
-                     tile, llvm::divideCeil(space.extent(*dot.row), rows));
-  point.setDim(dot.column, current);
+  Value tile = dividedBy(point.indexValue(getAffineDimExpr(*dot.row, builder.getContext())), rows);
+  dot.emitFetch(point, columns, tile, llvm::divideCeil(space.extent(*dot.row), rows),
+                CacheLevel::First);
 }
 
 /// sums[i * columns + j] += row i * column j, for the lanes of the point.

@@ -150,12 +150,10 @@ Emitted PointEmitter::emitAt(Value tensor, ArrayRef<AffineExpr> index) {
   MemoKey key{tensor.getAsOpaquePointer(), {}};
   for (AffineExpr expr : index)
     key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
-  if (guards.empty())
-    if (auto found = memo.find(key); found != memo.end())
-      return found->second;
+  if (auto found = memo.find(key); found != memo.end())
+    return found->second;
   Emitted value = emitProducer(tensor, index);
-  if (guards.empty())
-    memo[key] = value;
+  memo[key] = value;
   return value;
 }
 
@@ -325,13 +323,22 @@ SmallVector<Emitted> PointEmitter::emitBody(linalg::GenericOp generic,
 // Producers with several regions
 //===----------------------------------------------------------------------===//
 
+void PointEmitter::underGuards(ArrayRef<Guard> conditions, llvm::function_ref<void()> emit) {
+  // What was emitted ahead of them may be read under fewer masks.
+  std::map<MemoKey, Emitted> before;
+  std::swap(before, memo);
+  guards.append(conditions.begin(), conditions.end());
+  emit();
+  guards.truncate(guards.size() - conditions.size());
+  std::swap(before, memo);
+}
+
 Emitted PointEmitter::guarded(ArrayRef<Guard> conditions, llvm::function_ref<Emitted()> inside,
                               llvm::function_ref<Emitted()> outside) {
-  guards.append(conditions.begin(), conditions.end());
-  Emitted in = inside();
-  guards.truncate(guards.size() - conditions.size());
   if (conditions.empty())
-    return in;
+    return inside();
+  Emitted in;
+  underGuards(conditions, [&] { in = inside(); });
   Emitted out = outside();
   for (const Guard &guard : conditions) {
     Emitted condition = conditionOf(guard);

@@ -111,6 +111,7 @@ private:
                       llvm::ArrayRef<std::optional<mlir::AffineExpr>> exprs);
   Emitted emitIndex(mlir::AffineExpr expr);
   Emitted emitScalarOp(mlir::Operation &op, llvm::ArrayRef<Emitted> operands);
+  void underGuards(llvm::ArrayRef<Guard> conditions, llvm::function_ref<void()> emit);
   Emitted guarded(llvm::ArrayRef<Guard> conditions, llvm::function_ref<Emitted()> inside,
                   llvm::function_ref<Emitted()> outside);
   /// Adds 0 <= expr < size, unless it holds anyway; false where it never holds.

@@ -3,6 +3,7 @@
 // element are one scalar, others go one by one; guards become masks.
 #include "compiler/Kernels/KernelFunction.h"
 #include "compiler/Kernels/LaneWindows.h"
+#include "compiler/Kernels/WideLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -51,14 +52,7 @@ Value PointEmitter::scalarGuard() {
 }
 
 Value PointEmitter::validMask(int64_t group) {
-  int64_t valid = lanes.valid - group * lanes.width;
-  if (valid >= lanes.width)
-    return {};
-  SmallVector<bool> bits;
-  for (int64_t lane = 0; lane < lanes.width; ++lane)
-    bits.push_back(lane < valid);
-  auto type = VectorType::get({lanes.width}, builder.getI1Type());
-  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, bits));
+  return maskOfFirst(builder, loc, lanes.valid - group * lanes.width, lanes.width);
 }
 
 Value PointEmitter::laneMask(int64_t group) {
@@ -140,9 +134,11 @@ std::optional<Emitted> PointEmitter::loadWindows(const Buffer &buffer, AffineExp
     return std::nullopt;
   AffineExpr lane = getAffineDimExpr(lanes.dim, builder.getContext());
   Emitted result{{}, false};
+  std::optional<LaneWindows> windows;
   for (int64_t group = 0; group < lanes.groups; ++group) {
     int64_t count = std::min(lanes.valid - group * lanes.width, lanes.width);
-    std::optional<LaneWindows> windows = LaneWindows::of(space, lanes, count, position);
+    if (group == 0 || count < lanes.width)
+      windows = LaneWindows::of(space, lanes, count, position);
     if (!windows)
       return std::nullopt;
     Value address = indexValue(position.replace(lane, lane + group * lanes.width));
@@ -201,7 +197,5 @@ void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const
 
 void PointEmitter::storeWithin(AffineExpr expr, int64_t size, const Buffer &buffer,
                                ArrayRef<AffineExpr> index, llvm::function_ref<Emitted()> value) {
-  guards.push_back({expr, 0, size});
-  store(buffer, index, value());
-  guards.pop_back();
+  underGuards({{expr, 0, size}}, [&] { store(buffer, index, value()); });
 }

@@ -17,14 +17,7 @@ static Value loadSpread(PointEmitter &point, const TileOperand &scalars, VectorT
   for (int64_t lane = 0; lane < lanes.width; ++lane)
     places.push_back(lane / scalars.lanesPerScalar * scalars.scalarGap);
   // Nothing behind the last scalar is read: it may lie outside the operand.
-  int64_t read = places[valid - 1] + 1;
-  Value mask;
-  if (read < lanes.width) {
-    SmallVector<bool> bits(lanes.width, false);
-    std::fill_n(bits.begin(), read, true);
-    auto maskType = VectorType::get({lanes.width}, builder.getI1Type());
-    mask = arith::ConstantOp::create(builder, point.loc, DenseElementsAttr::get(maskType, bits));
-  }
+  Value mask = maskOfFirst(builder, point.loc, places[valid - 1] + 1, lanes.width);
   Value loaded = loadVector(builder, point.loc, type, scalars.memory, address, mask);
   if (scalars.lanesPerScalar == 1 && scalars.scalarGap == 1)
     return loaded;

@@ -9,7 +9,6 @@
 #include "compiler/Kernels/HorizontalSums.h"
 #include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/KeyRuns.h"
-#include "compiler/Kernels/Prefetch.h"
 #include "compiler/Kernels/SegmentedDotSchedule.h"
 #include "compiler/Kernels/SideBySide.h"
 #include "compiler/Kernels/Transposition.h"
@@ -63,8 +62,6 @@ private:
   void emitTile(const Tile &tile, const Chunk &chunk);
   void emitStep(const Tile &tile, Value step, int64_t steps, MutableArrayRef<Value> products);
   Value loadSegment(Value address, int64_t valid);
-  bool fetchesColumns() const;
-  void emitFetch(const Tile &tile);
   void addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value> products);
   void storeRows(Value firstColumn);
 
@@ -222,8 +219,8 @@ void SegmentedDot::emitStep(const Tile &tile, Value step, int64_t steps,
   Value from = point.indexValue(dot.columns.position);
   Value place =
       add(times(tile.number, tilePitch()), times(step, segmentPitch() / schedule.segment));
-  if (fetchesColumns())
-    emitFetch(tile);
+  if (dot.fetchesColumns(space, kernel.target))
+    dot.emitFetch(point, schedule.columns, tile.number, tileCount(), CacheLevel::Second);
   for (int64_t done = 0; done < steps; done += schedule.segment) {
     SmallVector<Value> vectors;
     for (int64_t group : llvm::seq(tile.groups))
@@ -245,36 +242,12 @@ void SegmentedDot::emitStep(const Tile &tile, Value step, int64_t steps,
 Value SegmentedDot::loadSegment(Value address, int64_t valid) {
   Value memory = point.getBuffer(dot.columns.memory)->flat;
   auto narrow = VectorType::get({schedule.segment}, type.getElementType());
-  Value mask;
-  if (valid < schedule.segment) {
-    SmallVector<bool> bits(schedule.segment, false);
-    std::fill_n(bits.begin(), valid, true);
-    auto maskType = VectorType::get({schedule.segment}, builder.getI1Type());
-    mask = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(maskType, bits));
-  }
+  Value mask = maskOfFirst(builder, loc, valid, schedule.segment);
   Value segment = loadVector(builder, loc, narrow, memory, address, mask);
   SmallVector<int64_t> lanes;
   for (int64_t lane : llvm::seq(schedule.width))
     lanes.push_back(lane % schedule.segment);
   return vector::ShuffleOp::create(builder, loc, segment, segment, lanes);
-}
-
-/// Whether columns come from behind the second-level cache, where they would be waited for.
-bool SegmentedDot::fetchesColumns() const {
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  return space.extent(dot.column) * space.extent(dot.depth) * bytes > kernel.target.l2Bytes / 2;
-}
-
-/// The tile's share of the next columns, at the point's step.
-void SegmentedDot::emitFetch(const Tile &tile) {
-  int64_t columns = schedule.columns;
-  point.setDim(dot.column,
-               least(add(tile.firstColumn, columns), constant(space.extent(dot.column) - columns)));
-  emitSharedPrefetch(builder, loc,
-                     {point.getBuffer(dot.columns.memory)->flat,
-                      point.indexValue(dot.columns.position), columns, dot.columnStride(space)},
-                     tile.number, tileCount(), CacheLevel::Second);
-  point.setDim(dot.column, tile.firstColumn);
 }
 
 /// The rows' sums join those of the chunks before. Those behind the last row are nobody's.

@@ -49,12 +49,12 @@ static void addTargets(const StoreTarget &target, SmallVectorImpl<StoreTarget> &
 SmallVector<StoreTarget> weft::storeTargets(const KernelFunction &kernel) {
   SmallVector<StoreTarget> targets;
   for (auto [number, root] : llvm::enumerate(kernel.roots)) {
-    auto pad = root.getDefiningOp<tensor::PadOp>();
-    int64_t rank = cast<RankedTensorType>(root.getType()).getRank();
-    if (pad)
+    if (auto pad = root.getDefiningOp<tensor::PadOp>()) {
       targets.push_back({pad.getSource(), unsigned(number), llvm::to_vector(pad.getStaticLow())});
-    else
-      addTargets({root, unsigned(number), SmallVector<int64_t>(rank, 0)}, targets);
+      continue;
+    }
+    SmallVector<int64_t> start(cast<RankedTensorType>(root.getType()).getRank(), 0);
+    addTargets({root, unsigned(number), start}, targets);
   }
   return targets;
 }

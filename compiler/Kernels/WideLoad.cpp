@@ -11,6 +11,15 @@ static Value widened(OpBuilder &builder, Location loc, Type type, Value value) {
                                  : arith::ExtFOp::create(builder, loc, type, value).getResult();
 }
 
+Value weft::maskOfFirst(OpBuilder &builder, Location loc, int64_t count, int64_t width) {
+  if (count >= width)
+    return {};
+  SmallVector<bool> bits(width, false);
+  std::fill_n(bits.begin(), count, true);
+  auto type = VectorType::get({width}, builder.getI1Type());
+  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, bits));
+}
+
 Value weft::loadVector(OpBuilder &builder, Location loc, VectorType type, Value memory,
                        Value address, Value mask) {
   Type element = cast<MemRefType>(memory.getType()).getElementType();

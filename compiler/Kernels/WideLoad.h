@@ -9,6 +9,9 @@
 
 namespace weft {
 
+/// The first `count` of `width` lanes; null where these are all.
+mlir::Value maskOfFirst(mlir::OpBuilder &builder, mlir::Location loc, int64_t count, int64_t width);
+
 /// One vector of `type` from flat `memory`, whose floats are no wider than the type's; zero
 /// where `mask`, unless null, is not set.
 mlir::Value loadVector(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type,

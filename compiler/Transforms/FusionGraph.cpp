@@ -160,15 +160,22 @@ void FusionGraph::materializeRelayoutOfRows(ReduceOp reduce) {
 /// Whether elements along a row of `value` are repeated in runs, as what the channels of a group
 /// have in common, or follow from such one by one.
 static bool holdsRuns(Value value) {
-  Operation *producer = value.getDefiningOp();
-  if (producer && producer->hasTrait<OpTrait::Elementwise>())
-    return llvm::any_of(producer->getOperands(), holdsRuns);
-  auto reshape = dyn_cast_if_present<ReshapeOp>(producer);
-  auto runs = reshape ? reshape.getOperand().getDefiningOp<BroadcastInDimOp>() : nullptr;
-  if (!runs)
-    return false;
-  int64_t innermost = runs.getType().getRank() - 1;
-  return !llvm::is_contained(runs.getDims(), innermost) && runs.getType().getDimSize(innermost) > 1;
+  llvm::SmallSetVector<Value, 8> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *producer = values[i].getDefiningOp();
+    if (producer && producer->hasTrait<OpTrait::Elementwise>()) {
+      values.insert(producer->operand_begin(), producer->operand_end());
+      continue;
+    }
+    auto reshape = dyn_cast_if_present<ReshapeOp>(producer);
+    auto runs = reshape ? reshape.getOperand().getDefiningOp<BroadcastInDimOp>() : nullptr;
+    int64_t innermost = runs ? runs.getType().getRank() - 1 : 0;
+    if (runs && !llvm::is_contained(runs.getDims(), innermost) &&
+        runs.getType().getDimSize(innermost) > 1)
+      return true;
+  }
+  return false;
 }
 
 /// A row of runs that every row of a tensor needs would be read element by element for each.

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What repeated layers add to a program: calls, not kernels."""
+"""What repeated layers and values with many readers add to a program, and to its compilation."""
 
 import json
 
 import pytest
 import torch
+import torch.nn.functional as F
+from compiled_cases import check
 
 import weft
 from weft import _core
@@ -49,3 +51,27 @@ def test_layers_share_their_kernels(make, shape):
         calls = [[call["kernel"] for call in entry["calls"]] for entry in (few[name], many[name])]
         assert len(set(calls[0])) == len(set(calls[1]))
         assert len(calls[0]) < len(calls[1]) <= 2 * len(calls[0])
+
+
+def doubled(x):
+    """2 ** 40 paths lead to `x`, whoever walks them all never ends."""
+    for _ in range(40):
+        x = x + x
+    return x * 2.0**-40
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, row: x + doubled(row),
+        lambda x, row: torch.softmax(doubled(x), -1) + row,
+        lambda x, row: doubled(x @ x.T) + row[:5],
+        lambda x, row: F.pad(doubled(x), (1, 2)) + F.pad(doubled(row), (2, 1)),
+        lambda x, row: torch.cat([doubled(x), row[None]]).cumsum(0),
+        lambda x, row: F.group_norm(doubled(x)[None, :4], 2, row[:4], row[4:8]),
+        lambda x, row: x[doubled(row.abs()).long() % 5],
+    ],
+    ids=["row", "softmax", "product", "padding", "concatenation", "group norm", "gather"],
+)
+def test_shared_values_are_looked_at_once(program):
+    check(program, torch.randn(5, 37), torch.randn(37))

@@ -235,3 +235,54 @@ func.func @row_of_runs(%x: tensor<2x6x4x4xf32, #last>, %m: tensor<2x3xf32>) -> t
   %3 = weft.sub %x, %2 : tensor<2x6x4x4xf32, #last>
   return %3 : tensor<2x6x4x4xf32, #last>
 }
+
+// -----
+
+// What many ops share is looked at once: forty squarings have a million million paths.
+// CHECK-LABEL: func.func @shared_operands
+// CHECK:       return
+func.func @shared_operands(%w: tensor<128xf32>, %x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry} {
+  %1 = weft.mul %w, %w : tensor<128xf32>
+  %2 = weft.mul %1, %1 : tensor<128xf32>
+  %3 = weft.mul %2, %2 : tensor<128xf32>
+  %4 = weft.mul %3, %3 : tensor<128xf32>
+  %5 = weft.mul %4, %4 : tensor<128xf32>
+  %6 = weft.mul %5, %5 : tensor<128xf32>
+  %7 = weft.mul %6, %6 : tensor<128xf32>
+  %8 = weft.mul %7, %7 : tensor<128xf32>
+  %9 = weft.mul %8, %8 : tensor<128xf32>
+  %10 = weft.mul %9, %9 : tensor<128xf32>
+  %11 = weft.mul %10, %10 : tensor<128xf32>
+  %12 = weft.mul %11, %11 : tensor<128xf32>
+  %13 = weft.mul %12, %12 : tensor<128xf32>
+  %14 = weft.mul %13, %13 : tensor<128xf32>
+  %15 = weft.mul %14, %14 : tensor<128xf32>
+  %16 = weft.mul %15, %15 : tensor<128xf32>
+  %17 = weft.mul %16, %16 : tensor<128xf32>
+  %18 = weft.mul %17, %17 : tensor<128xf32>
+  %19 = weft.mul %18, %18 : tensor<128xf32>
+  %20 = weft.mul %19, %19 : tensor<128xf32>
+  %21 = weft.mul %20, %20 : tensor<128xf32>
+  %22 = weft.mul %21, %21 : tensor<128xf32>
+  %23 = weft.mul %22, %22 : tensor<128xf32>
+  %24 = weft.mul %23, %23 : tensor<128xf32>
+  %25 = weft.mul %24, %24 : tensor<128xf32>
+  %26 = weft.mul %25, %25 : tensor<128xf32>
+  %27 = weft.mul %26, %26 : tensor<128xf32>
+  %28 = weft.mul %27, %27 : tensor<128xf32>
+  %29 = weft.mul %28, %28 : tensor<128xf32>
+  %30 = weft.mul %29, %29 : tensor<128xf32>
+  %31 = weft.mul %30, %30 : tensor<128xf32>
+  %32 = weft.mul %31, %31 : tensor<128xf32>
+  %33 = weft.mul %32, %32 : tensor<128xf32>
+  %34 = weft.mul %33, %33 : tensor<128xf32>
+  %35 = weft.mul %34, %34 : tensor<128xf32>
+  %36 = weft.mul %35, %35 : tensor<128xf32>
+  %37 = weft.mul %36, %36 : tensor<128xf32>
+  %38 = weft.mul %37, %37 : tensor<128xf32>
+  %39 = weft.mul %38, %38 : tensor<128xf32>
+  %40 = weft.mul %39, %39 : tensor<128xf32>
+  %spread = weft.broadcast_in_dim %40 dims [1] : tensor<128xf32> -> tensor<64x128xf32>
+  %sum = weft.add %x, %spread : tensor<64x128xf32>
+  return %sum : tensor<64x128xf32>
+}
