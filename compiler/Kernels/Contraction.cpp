@@ -62,6 +62,12 @@ public:
             {"matrix_unit", schedule.matrixUnit}};
   }
   ArrayRef<EpilogueRoot> getRoots() const { return result.getRoots(); }
+  /// Partial sums of chunks wait in a root's memory, and blocks of the matrix unit may overlap.
+  bool storesOnce() const {
+    bool inChunks = shape.reduced.size() == 1 && schedule.chunk < space.extent(shape.reduced[0]);
+    bool inParts = schedule.strip && schedule.stripSteps < schedule.chunk;
+    return !inChunks && !inParts && !schedule.outerChunks && !schedule.matrixUnit;
+  }
 
 private:
   LogicalResult chooseSchedule();

@@ -8,9 +8,14 @@
 using namespace mlir;
 using namespace weft;
 
-static int64_t bytesOf(Value memory) {
-  auto type = cast<RankedTensorType>(memory.getType());
-  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+/// What is read of an operand: strides may leave most of its memory out.
+static int64_t bytesOf(const ContractionOperand &operand, const IndexSpace &space) {
+  auto type = cast<RankedTensorType>(operand.memory.getType());
+  int64_t reads = 1;
+  for (unsigned dim : llvm::seq(space.size()))
+    if (operand.position.isFunctionOfDim(dim))
+      reads *= space.extent(dim);
+  return std::min(reads, type.getNumElements()) * type.getElementTypeBitWidth() / 8;
 }
 
 ContractionProblem ContractionProblem::of(const ContractionShape &shape,
@@ -28,8 +33,8 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
   problem.outerPanels = space.count(roles.outerPanels);
   for (unsigned dim : shape.reduced)
     problem.reduced.push_back(space.extent(dim));
-  problem.scalarBytes = bytesOf(roles.scalars.memory);
-  problem.vectorBytes = bytesOf(roles.vectors.memory);
+  problem.scalarBytes = bytesOf(roles.scalars, space);
+  problem.vectorBytes = bytesOf(roles.vectors, space);
   problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
                               space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
   bool contiguous = !shape.reduced.empty() &&

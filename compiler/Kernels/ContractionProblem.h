@@ -28,8 +28,8 @@ struct ContractionProblem {
   int64_t laneCount = 1;              ///< extent of the lane dim
   int64_t outerPanels = 1;            ///< other free iterations of the vector operand
   llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
-  int64_t scalarBytes = 0;            ///< size of the broadcast operand
-  int64_t vectorBytes = 0;            ///< of the vector operand
+  int64_t scalarBytes = 0;            ///< read of the broadcast operand
+  int64_t vectorBytes = 0;            ///< read of the vector operand
   bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
   bool panelsFetched = false;         ///< panels of vectors can be fetched one ahead
   bool lanewise = false;              ///< lanes do not all share their scalars

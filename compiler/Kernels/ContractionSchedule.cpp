@@ -31,9 +31,9 @@ static int64_t chooseRows(int64_t count, int64_t most) {
 static void chooseTile(const ContractionProblem &problem, const TargetInfo &target,
                        ContractionSchedule &schedule) {
   // Rows a multiple of 4 KiB apart fall into one set of the first-level cache, of which each way
-  // holds as much.
+  // holds as much. Vectors need some of the ways.
   constexpr int64_t aliasBytes = 4096, mostRows = 14;
-  int64_t mostAliased = std::max<int64_t>(target.l1Bytes / aliasBytes - 1, 1);
+  int64_t mostAliased = std::clamp<int64_t>(target.l1Bytes / aliasBytes - 1, 1, 8);
   bool aliased = problem.rowCount > 1 && problem.rowStrideBytes % aliasBytes == 0;
   int64_t needed = llvm::divideCeil(problem.laneCount, schedule.width);
   double bestCost = 1e30;

@@ -50,16 +50,25 @@ public:
       return;
     }
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
-      visitGeneric(generic, cast<OpResult>(tensor), index);
+      return visitGeneric(generic, cast<OpResult>(tensor), index);
+    visitConstant(tensor);
   }
 
 private:
+  /// What is not followed any further should stand on no memory.
+  void visitConstant(Value tensor) {
+    Operation *op = tensor.getDefiningOp();
+    demand.complete &= isa_and_present<linalg::FillOp, arith::ConstantOp, tensor::EmptyOp>(op);
+  }
+
   void visitGeneric(linalg::GenericOp generic, OpResult result, ArrayRef<AffineExpr> index) {
     if (demand.find(result, index))
       return;
     FailureOr<Index> iteration = iterationAt(generic, result.getResultNumber(), index, space);
-    if (failed(iteration))
+    if (failed(iteration)) {
+      demand.complete = false;
       return;
+    }
     if (!isReduction(generic)) {
       demand.scalarOps += generic.getBody()->getOperations().size() - 1;
       visitOperands(generic, *iteration);
@@ -80,11 +89,15 @@ private:
   }
 
   void visitOperands(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration) {
+    for (OpOperand &init : generic.getDpsInitsMutable())
+      if (generic.payloadUsesValueFromOperand(&init))
+        visitConstant(init.get());
     demand.readsIndex |= !generic.getBody()->getOps<linalg::IndexOp>().empty();
     for (OpOperand *operand : generic.getDpsInputOperands())
       if (generic.payloadUsesValueFromOperand(operand))
         visit(operand->get(), operandIndex(generic, *operand, iteration, space));
     generic.getBody()->walk([&](tensor::ExtractOp extract) {
+      demand.complete &= isa<BlockArgument>(extract.getTensor());
       Access access{extract.getTensor(), std::nullopt, std::nullopt};
       if (!extract.getIndices().empty())
         if (auto loop = extract.getIndices().back().getDefiningOp<linalg::IndexOp>())

@@ -47,6 +47,7 @@ struct Demand {
   llvm::SmallVector<ReductionDemand, 0> reductions; ///< what one needs comes ahead of it
   llvm::SmallVector<Access> accesses;               ///< outside the reductions
   llvm::SmallVector<std::pair<mlir::Value, Index>> visited;
+  bool complete = true;    ///< false where it may read more than is listed
   bool readsIndex = false; ///< some body computes with the index of its loop
   int64_t scalarOps = 0;   ///< body ops for one point, outside the reductions
 

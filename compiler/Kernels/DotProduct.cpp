@@ -29,6 +29,7 @@ public:
   void emit(bool serial);
   int64_t flops() const { return dot.shape.flops(space); }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+  bool storesOnce() const { return space.extent(dot.column) % columns == 0; }
   SmallVector<ScheduleEntry> getSchedule() const {
     return {{"columns", columns}, {"rows", rows},   {"lanes", width},
             {"chains", chains},   {"chunk", chunk}, {"paired", paired}};

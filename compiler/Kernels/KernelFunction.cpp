@@ -223,7 +223,7 @@ void KernelFunction::replaceSource() {
     claimsArgument.setType(claimsType(builder.getContext(), claimSets));
     emitted->setAttr("weft.claims", builder.getI64IntegerAttr(claimSets));
   } else {
-    emitted.getBody().eraseArgument(cast<BlockArgument>(claimsArgument).getArgNumber());
+    (void)emitted.eraseArgument(cast<BlockArgument>(claimsArgument).getArgNumber());
   }
   emitted.setFunctionType(builder.getFunctionType(emitted.getBody().getArgumentTypes(), {}));
   emitted->setAttr("weft.scratch_bytes", builder.getI64IntegerAttr(scratchBytes));

@@ -17,12 +17,17 @@ constexpr int64_t claimants = 64;
 /// that the two loops go through, those from `size` on are nobody's, and need not be computed.
 constexpr llvm::StringLiteral paddedAttr = "weft.padded";
 
+/// On an emitted kernel's result, the arguments whose memory it may take if nobody reads them
+/// afterwards.
+constexpr llvm::StringLiteral inPlaceAttr = "weft.in_place";
+
 /// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by
 /// loops. Afterwards it takes its operands and then its results as row-major memrefs, a
 /// per-thread scratch buffer, where its threads claim parts `weft.claims` sets of counters of
 /// these that are zero between calls, the thread's number and the number of threads, and
 /// carries `weft.schedule`, `weft.scratch_bytes`, `weft.flops`, `weft.bytes` and, when thread 0
-/// does everything, `weft.serial`. An override that does not fit a contraction is an error.
+/// does everything, `weft.serial`; results carry `weft.in_place`. An override that does not fit
+/// a contraction is an error.
 llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target,
                                const ScheduleOverride &given = {});
 

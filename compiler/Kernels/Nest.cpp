@@ -6,6 +6,7 @@
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/DividedDim.h"
 #include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/InPlace.h"
 #include "compiler/Kernels/PointWork.h"
 #include "compiler/Kernels/Reductions.h"
 #include "compiler/Kernels/Scans.h"
@@ -463,6 +464,7 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
     flops += nest.flops();
   }
   emitBorders(kernel, work.serial);
+  markInPlace(kernel);
   kernel.setWork(flops, work.serial);
   kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
   return success();

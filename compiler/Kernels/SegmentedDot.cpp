@@ -33,6 +33,7 @@ public:
   void emit(bool serial);
   int64_t flops() const { return dot.shape.flops(space); }
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+  bool storesOnce() const { return space.extent(dot.column) % schedule.block == 0; }
   SmallVector<ScheduleEntry> getSchedule() const {
     return {{"rows", schedule.groups * schedule.rowsOfVector()},
             {"columns", schedule.columns},

@@ -4,12 +4,14 @@
 #define WEFT_COMPILER_KERNELS_SIDEBYSIDE_H
 
 #include "compiler/Kernels/Epilogue.h"
+#include "compiler/Kernels/InPlace.h"
 #include "compiler/Kernels/StoreTarget.h"
 
 namespace weft {
 
 /// Emit every contraction of `kernel` by an `Emitter` of its own, which has match(),
-/// flops(), getRoots(), emit(serial) and getSchedule(). Fails when one does not match or a
+/// flops(), getRoots(), emit(serial), storesOnce(), whether every element of its roots is stored
+/// once and nothing else in their memory, and getSchedule(). Fails when one does not match or a
 /// root does not stand on exactly one. Less than `smallFlops` in all is left to thread 0:
 /// a barrier and cold caches would cost more than the other cores give.
 template <typename Emitter>
@@ -36,6 +38,8 @@ llvm::LogicalResult emitSideBySide(KernelFunction &kernel, int64_t smallFlops) {
   for (const auto &emitter : emitters)
     emitter->emit(serial);
   emitBorders(kernel, serial);
+  if (llvm::all_of(emitters, [](const auto &emitter) { return emitter->storesOnce(); }))
+    markInPlace(kernel);
   kernel.setWork(flops, serial);
   kernel.setSchedule(emitters.front()->getSchedule());
   return llvm::success();

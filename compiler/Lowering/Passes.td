@@ -144,9 +144,10 @@ def LowerEntries : Pass<"weft-lower-entries", "::mlir::ModuleOp"> {
 def MarkKernelArguments : Pass<"weft-mark-kernel-arguments", "::mlir::func::FuncOp"> {
   let summary = "Tell LLVM that a kernel's buffers do not overlap";
   let description = [{
-    Marks every memref argument of a function with `weft.kernel` as `llvm.noalias`. The
-    memory plan never lets a result or the scratch buffer overlap another buffer of the
-    same call; operands may overlap one another, but they are only read.
+    Marks every memref argument of a function with `weft.kernel` as `llvm.noalias`, except those
+    that `weft.in_place` lets share memory. The memory plan never lets another result or the
+    scratch buffer overlap another buffer of the same call; operands may overlap one another,
+    but they are only read.
 
     ```mlir
     func.func private @k(%a: memref<8xf32>, %out: memref<8xf32>) attributes {weft.kernel = "nest"}

@@ -89,6 +89,7 @@ private:
     return kind && kind.getValue() == "bound";
   }
   Value bufferFor(Value tensor);
+  void takePlace(OpResult result, func::FuncOp kernel);
   Value scratchFor(int64_t bytes, Location loc);
   Value claimsFor(func::FuncOp kernel);
   func::FuncOp declareService(StringRef service, TypeRange inputs, TypeRange outputs);
@@ -201,11 +202,14 @@ LogicalResult EntryRewriter::rewrite(Operation *op) {
   return op->emitOpError("expected only calls, fallbacks and asserts in an entry");
 }
 
-Value EntryRewriter::lookUp(Value tensor) {
+/// The tensor that has the memory of `tensor`.
+static Value uncast(Value tensor) {
   while (auto cast = tensor.getDefiningOp<UnrealizedConversionCastOp>())
     tensor = cast.getOperand(0);
-  return buffers.lookup(tensor);
+  return tensor;
 }
+
+Value EntryRewriter::lookUp(Value tensor) { return buffers.lookup(uncast(tensor)); }
 
 /// The caller's memory for a result, new memory for anything else.
 Value EntryRewriter::bufferFor(Value tensor) {
@@ -213,6 +217,34 @@ Value EntryRewriter::bufferFor(Value tensor) {
   if (!buffer)
     buffer = memref::AllocOp::create(builder, tensor.getLoc(), memrefOf(tensor.getType()));
   return buffer;
+}
+
+/// Whether no op behind `last`, in its block, reads `tensor`, cast or not.
+static bool isLastReader(Operation *last, Value tensor) {
+  return llvm::all_of(tensor.getUsers(), [&](Operation *user) {
+    if (auto cast = dyn_cast<UnrealizedConversionCastOp>(user))
+      return isLastReader(last, cast.getResult(0));
+    return user == last || user->isBeforeInBlock(last);
+  });
+}
+
+/// Gives `result` the memory of an operand that nobody reads behind this call, where the kernel
+/// lets it. What a caller owns stays as it is.
+void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel) {
+  auto call = cast<func::CallOp>(result.getOwner());
+  unsigned argument = call.getNumOperands() + result.getResultNumber();
+  auto places = kernel.getArgAttrOfType<DenseI64ArrayAttr>(argument, inPlaceAttr);
+  if (!places || buffers.contains(result))
+    return;
+  SmallVector<Value> operands = buffersOf(call.getOperands());
+  for (int64_t place : places.asArrayRef()) {
+    Value tensor = uncast(call.getOperand(place)), buffer = operands[place];
+    if (isa<BlockArgument>(buffer) || buffer.getType() != memrefOf(result.getType()) ||
+        llvm::count(operands, buffer) != 1 || !isLastReader(call, tensor))
+      continue;
+    buffers[result] = buffer;
+    return;
+  }
 }
 
 /// This thread's slice of a buffer that has one for each thread.
@@ -241,8 +273,10 @@ LogicalResult EntryRewriter::rewriteCall(func::CallOp call) {
   if (!callee || !callee->hasAttr(attr::kernel))
     return call.emitOpError("expected a call to a kernel");
   SmallVector<Value> operands = buffersOf(call.getOperands());
-  for (Value result : call.getResults())
+  for (OpResult result : call.getResults()) {
+    takePlace(result, callee);
     operands.push_back(bufferFor(result));
+  }
   auto bytes = callee->getAttrOfType<IntegerAttr>(attr::scratchBytes);
   operands.push_back(scratchFor(bytes ? bytes.getInt() : 0, call.getLoc()));
   if (callee->hasAttr(attr::claims))

@@ -405,3 +405,28 @@ func.func private @flattened(%x: tensor<336x17xf32>, %w: tensor<2x17x64xf32>)
   %flat = tensor.collapse_shape %columns [[0, 1]] : tensor<336x100xf32> into tensor<33600xf32>
   return %flat : tensor<33600xf32>
 }
+
+// -----
+
+// Of an image that strides leave three quarters of out, what is read stays in the second-level
+// cache: one panel at a time.
+// CHECK-LABEL: func.func private @strided
+// CHECK-SAME:    panels = 1 : i64
+#x = affine_map<(i, j, b, l, k) -> (2 * i, 2 * j, k)>
+#w = affine_map<(i, j, b, l, k) -> (b, k, l)>
+#y = affine_map<(i, j, b, l, k) -> (i, j, b, l)>
+func.func private @strided(%x: tensor<28x28x512xf32>, %w: tensor<32x512x32xf32>) -> tensor<14x14x32x32xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<14x14x32x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<14x14x32x32xf32>) -> tensor<14x14x32x32xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<28x28x512xf32>, tensor<32x512x32xf32>) outs(%init : tensor<14x14x32x32xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<14x14x32x32xf32>
+  return %dot : tensor<14x14x32x32xf32>
+}

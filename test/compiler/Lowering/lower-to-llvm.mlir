@@ -34,3 +34,14 @@ func.func private @sum(%v: vector<16xf32>, %init: f32) -> f32 {
   %0 = vector.reduction <add>, %v, %init : vector<16xf32> into f32
   return %0 : f32
 }
+
+// -----
+
+// A result that may lie where an argument does; what else there is does not overlap.
+// CHECK-LABEL: llvm.func @shared
+// CHECK-SAME: (%{{.*}}: !llvm.ptr {llvm.noalias}, %{{[a-z0-9]+}}: !llvm.ptr, %{{[a-z0-9]+}}: !llvm.ptr {weft.in_place = array<i64: 1>}, %{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64, %{{.*}}: i64)
+func.func @shared(%a: memref<8xf32>, %b: memref<8xf32>, %out: memref<8xf32> {weft.in_place = array<i64: 1>},
+                  %scratch: memref<0xi8>, %thread: index, %threads: index)
+    attributes {weft.kernel = "nest"} {
+  return
+}

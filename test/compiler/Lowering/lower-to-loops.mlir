@@ -89,3 +89,37 @@ func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> attributes {
   %1 = call @double(%0) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   return %1 : tensor<1024x1024xf32>
 }
+
+// -----
+
+// A result takes the place of an operand that nobody reads behind the call: %3 that of %1, for
+// %0 is wanted later. Results of the entry are the caller's, as are arguments.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: memref<64xf32> {{{.*}}}, %[[R:[a-z0-9]+]]: memref<64xf32> {weft.kind = "result"
+// CHECK:       call @add(%[[X]], %[[X]], %[[A:[a-z0-9_]+]],
+// CHECK:       %[[B:.*]] = memref.alloc() : memref<64xf32>
+// CHECK:       call @add(%[[X]], %[[A]], %[[B]],
+// CHECK:       call @add(%[[A]], %[[B]], %[[B]],
+// CHECK:       %[[C:.*]] = memref.alloc() : memref<64xf32>
+// CHECK:       call @add(%[[B]], %[[B]], %[[C]],
+// CHECK:       call @add(%[[A]], %[[C]], %[[R]],
+#id = affine_map<(i) -> (i)>
+func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%x, %y : tensor<64xf32>, tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32, %unused: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.entry} {
+  %0 = call @add(%x, %x) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %1 = call @add(%x, %0) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %3 = call @add(%0, %1) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %4 = call @add(%3, %3) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %5 = call @add(%0, %4) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %5 : tensor<64xf32>
+}

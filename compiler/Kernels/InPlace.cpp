@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/InPlace.h"
+#include "compiler/Kernels/Demand.h"
+#include "compiler/Kernels/Kernels.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+/// What a root needs at the point that stands for all of its points.
+struct RootDemand {
+  IndexSpace space;
+  AffineExpr position; ///< of the point, row-major
+  Demand demand;
+
+  explicit RootDemand(Value root);
+  bool reads(Value argument) const;
+  /// Whether all reads of `argument` are at the point's own position.
+  bool readsInPlace(Value argument) const;
+};
+} // namespace
+
+RootDemand::RootDemand(Value root) : space(root.getContext()) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(root.getType()).getShape();
+  Index index;
+  for (int64_t size : shape)
+    index.push_back(size == 1 ? space.constant(0) : space.addDim(size));
+  position = space.linearize(index, shape);
+  demand = demandOf(root, index, space);
+}
+
+static bool anyOf(ArrayRef<Access> accesses, Value argument) {
+  return llvm::any_of(accesses, [&](const Access &access) { return access.tensor == argument; });
+}
+
+bool RootDemand::reads(Value argument) const {
+  return anyOf(demand.accesses, argument) ||
+         llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
+           return anyOf(reduction.accesses, argument);
+         });
+}
+
+bool RootDemand::readsInPlace(Value argument) const {
+  bool inReduction = llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
+    return anyOf(reduction.accesses, argument);
+  });
+  return !inReduction && anyOf(demand.accesses, argument) &&
+         llvm::all_of(demand.accesses, [&](const Access &access) {
+           return access.tensor != argument || access.position == position;
+         });
+}
+
+void weft::markInPlace(KernelFunction &kernel) {
+  SmallVector<RootDemand, 0> demands;
+  for (Value root : kernel.roots) {
+    demands.emplace_back(root);
+    const Demand &demand = demands.back().demand;
+    if (!demand.complete || !demand.scans.empty())
+      return;
+  }
+  for (auto [number, root] : llvm::enumerate(kernel.roots)) {
+    SmallVector<int64_t> places;
+    for (BlockArgument argument : kernel.source.getArguments()) {
+      auto readElsewhere = [&](const auto &other) {
+        return other.index() != number && other.value().reads(argument);
+      };
+      if (argument.getType() == root.getType() && demands[number].readsInPlace(argument) &&
+          llvm::none_of(llvm::enumerate(demands), readElsewhere))
+        places.push_back(argument.getArgNumber());
+    }
+    if (!places.empty())
+      kernel.emitted.setArgAttr(kernel.source.getNumArguments() + number, inPlaceAttr,
+                                kernel.builder.getDenseI64ArrayAttr(places));
+  }
+}
