@@ -62,7 +62,7 @@ public:
             {"matrix_unit", schedule.matrixUnit}};
   }
   ArrayRef<EpilogueRoot> getRoots() const { return result.getRoots(); }
-  /// Partial sums of chunks wait in a root's memory, and blocks of the matrix unit may overlap.
+  /// Partial sums of chunks wait in a root's memory; what the matrix unit does is not looked into.
   bool storesOnce() const {
     bool inChunks = shape.reduced.size() == 1 && schedule.chunk < space.extent(shape.reduced[0]);
     bool inParts = schedule.strip && schedule.stripSteps < schedule.chunk;

@@ -51,12 +51,12 @@ public:
     }
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
       return visitGeneric(generic, cast<OpResult>(tensor), index);
-    visitConstant(tensor);
+    expectNoMemory(tensor);
   }
 
 private:
-  /// What is not followed any further should stand on no memory.
-  void visitConstant(Value tensor) {
+  /// What is not followed any further.
+  void expectNoMemory(Value tensor) {
     Operation *op = tensor.getDefiningOp();
     demand.complete &= isa_and_present<linalg::FillOp, arith::ConstantOp, tensor::EmptyOp>(op);
   }
@@ -91,7 +91,7 @@ private:
   void visitOperands(linalg::GenericOp generic, ArrayRef<AffineExpr> iteration) {
     for (OpOperand &init : generic.getDpsInitsMutable())
       if (generic.payloadUsesValueFromOperand(&init))
-        visitConstant(init.get());
+        expectNoMemory(init.get());
     demand.readsIndex |= !generic.getBody()->getOps<linalg::IndexOp>().empty();
     for (OpOperand *operand : generic.getDpsInputOperands())
       if (generic.payloadUsesValueFromOperand(operand))

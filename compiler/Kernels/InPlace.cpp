@@ -6,6 +6,10 @@
 using namespace mlir;
 using namespace weft;
 
+static bool anyOf(ArrayRef<Access> accesses, Value argument) {
+  return llvm::any_of(accesses, [&](const Access &access) { return access.tensor == argument; });
+}
+
 namespace {
 /// What a root needs at the point that stands for all of its points.
 struct RootDemand {
@@ -14,7 +18,10 @@ struct RootDemand {
   Demand demand;
 
   explicit RootDemand(Value root);
-  bool reads(Value argument) const;
+  bool readsInReductions(Value argument) const;
+  bool reads(Value argument) const {
+    return anyOf(demand.accesses, argument) || readsInReductions(argument);
+  }
   /// Whether all reads of `argument` are at the point's own position.
   bool readsInPlace(Value argument) const;
 };
@@ -29,22 +36,14 @@ RootDemand::RootDemand(Value root) : space(root.getContext()) {
   demand = demandOf(root, index, space);
 }
 
-static bool anyOf(ArrayRef<Access> accesses, Value argument) {
-  return llvm::any_of(accesses, [&](const Access &access) { return access.tensor == argument; });
-}
-
-bool RootDemand::reads(Value argument) const {
-  return anyOf(demand.accesses, argument) ||
-         llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
-           return anyOf(reduction.accesses, argument);
-         });
+bool RootDemand::readsInReductions(Value argument) const {
+  return llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
+    return anyOf(reduction.accesses, argument);
+  });
 }
 
 bool RootDemand::readsInPlace(Value argument) const {
-  bool inReduction = llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
-    return anyOf(reduction.accesses, argument);
-  });
-  return !inReduction && anyOf(demand.accesses, argument) &&
+  return !readsInReductions(argument) && anyOf(demand.accesses, argument) &&
          llvm::all_of(demand.accesses, [&](const Access &access) {
            return access.tensor != argument || access.position == position;
          });

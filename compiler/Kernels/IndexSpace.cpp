@@ -200,6 +200,9 @@ AffineExpr IndexSpace::linearize(ArrayRef<AffineExpr> index, ArrayRef<int64_t> s
 
 Index IndexSpace::delinearize(AffineExpr position, ArrayRef<int64_t> shape) const {
   Index index(shape.size(), constant(0));
+  // Nothing lies there, and nothing divides by its sizes.
+  if (llvm::is_contained(shape, 0))
+    return index;
   int64_t stride = 1;
   for (int64_t i = shape.size() - 1; i >= 0; --i) {
     AffineExpr quotient = stride == 1 ? position : position.floorDiv(stride);

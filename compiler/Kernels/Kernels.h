@@ -26,7 +26,7 @@ constexpr llvm::StringLiteral inPlaceAttr = "weft.in_place";
 /// per-thread scratch buffer, where its threads claim parts `weft.claims` sets of counters of
 /// these that are zero between calls, the thread's number and the number of threads, and
 /// carries `weft.schedule`, `weft.scratch_bytes`, `weft.flops`, `weft.bytes` and, when thread 0
-/// does everything, `weft.serial`; results carry `weft.in_place`. An override that does not fit
+/// does everything, `weft.serial`; results may carry `weft.in_place`. An override that does not fit
 /// a contraction is an error.
 llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target,
                                const ScheduleOverride &given = {});

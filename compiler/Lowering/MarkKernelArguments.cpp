@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Passes the memory plan's promise on to LLVM: buffers of one kernel call do not overlap.
+// Passes the memory plan's promise on to LLVM: buffers of one kernel call do not overlap, but for
+// results in the place of arguments.
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -142,7 +142,7 @@ def LowerEntries : Pass<"weft-lower-entries", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def MarkKernelArguments : Pass<"weft-mark-kernel-arguments", "::mlir::func::FuncOp"> {
-  let summary = "Tell LLVM that a kernel's buffers do not overlap";
+  let summary = "Tell LLVM which of a kernel's buffers do not overlap";
   let description = [{
     Marks every memref argument of a function with `weft.kernel` as `llvm.noalias`, except those
     that `weft.in_place` lets share memory. The memory plan never lets another result or the
