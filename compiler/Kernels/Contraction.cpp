@@ -62,12 +62,8 @@ public:
             {"matrix_unit", schedule.matrixUnit}};
   }
   ArrayRef<EpilogueRoot> getRoots() const { return result.getRoots(); }
-  /// Partial sums of chunks wait in a root's memory; what the matrix unit does is not looked into.
-  bool storesOnce() const {
-    bool inChunks = shape.reduced.size() == 1 && schedule.chunk < space.extent(shape.reduced[0]);
-    bool inParts = schedule.strip && schedule.stripSteps < schedule.chunk;
-    return !inChunks && !inParts && !schedule.outerChunks && !schedule.matrixUnit;
-  }
+  /// What the matrix unit does is not looked into.
+  bool storesOnce() const { return !result.hasSpilled() && !schedule.matrixUnit; }
 
 private:
   LogicalResult chooseSchedule();

@@ -64,6 +64,7 @@ void ContractionResult::storeRow(ArrayRef<Value> sums, const Chunk &chunk) {
 }
 
 void ContractionResult::spill(ArrayRef<Value> sums) {
+  spilled = true;
   point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index,
               {SmallVector<Value, 4>(sums), false}, spillRoot->within);
 }

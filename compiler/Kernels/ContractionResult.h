@@ -33,6 +33,8 @@ public:
   llvm::ArrayRef<EpilogueRoot> getRoots() const { return roots; }
   /// Whether sums can wait: some root has their type.
   bool canSpill() const { return spillRoot != nullptr; }
+  /// Whether sums have waited in a root's memory, in what was emitted so far.
+  bool hasSpilled() const { return spilled; }
   /// Whether a root stands on the sums through functions of many instructions.
   bool isTranscendental() const;
 
@@ -59,6 +61,7 @@ private:
   std::optional<unsigned> row;
   llvm::SmallVector<EpilogueRoot> roots;
   const EpilogueRoot *spillRoot = nullptr;
+  bool spilled = false;
 };
 
 } // namespace weft

@@ -89,7 +89,7 @@ private:
     return kind && kind.getValue() == "bound";
   }
   Value bufferFor(Value tensor);
-  void takePlace(OpResult result, func::FuncOp kernel);
+  void takePlace(OpResult result, func::FuncOp kernel, ArrayRef<Value> taken);
   Value scratchFor(int64_t bytes, Location loc);
   Value claimsFor(func::FuncOp kernel);
   func::FuncOp declareService(StringRef service, TypeRange inputs, TypeRange outputs);
@@ -229,18 +229,17 @@ static bool isLastReader(Operation *last, Value tensor) {
 }
 
 /// Gives `result` the memory of an operand that nobody reads behind this call, where the kernel
-/// lets it. What a caller owns stays as it is.
-void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel) {
+/// lets it. What a caller owns stays as it is. `taken`: the call's buffers so far, operands first.
+void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel, ArrayRef<Value> taken) {
   auto call = cast<func::CallOp>(result.getOwner());
   unsigned argument = call.getNumOperands() + result.getResultNumber();
   auto places = kernel.getArgAttrOfType<DenseI64ArrayAttr>(argument, inPlaceAttr);
   if (!places || buffers.contains(result))
     return;
-  SmallVector<Value> operands = buffersOf(call.getOperands());
   for (int64_t place : places.asArrayRef()) {
-    Value tensor = uncast(call.getOperand(place)), buffer = operands[place];
+    Value tensor = uncast(call.getOperand(place)), buffer = taken[place];
     if (isa<BlockArgument>(buffer) || buffer.getType() != memrefOf(result.getType()) ||
-        llvm::count(operands, buffer) != 1 || !isLastReader(call, tensor))
+        llvm::count(taken, buffer) != 1 || !isLastReader(call, tensor))
       continue;
     buffers[result] = buffer;
     return;
@@ -274,7 +273,7 @@ LogicalResult EntryRewriter::rewriteCall(func::CallOp call) {
     return call.emitOpError("expected a call to a kernel");
   SmallVector<Value> operands = buffersOf(call.getOperands());
   for (OpResult result : call.getResults()) {
-    takePlace(result, callee);
+    takePlace(result, callee, operands);
     operands.push_back(bufferFor(result));
   }
   auto bytes = callee->getAttrOfType<IntegerAttr>(attr::scratchBytes);
