@@ -36,6 +36,7 @@ llvm::Expected<Precision> weft::parsePrecision(StringRef name) {
 static void buildOptimized(OpPassManager &pm, const StageSettings &settings) {
   OptimizeOptions options;
   options.lanes = settings.target.lanes(32);
+  options.registers = settings.target.vectorRegisters;
   options.l2Bytes = settings.target.l2Bytes;
   options.bf16 = settings.precision == Precision::BFloat16;
   buildOptimizePipeline(pm, options);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reads the machine this runs on: instruction sets through LLVM, caches through the C
-// library or, where that says nothing, through Linux's sysfs.
+// library or, where that says nothing, through Linux's sysfs, unless the user gives them.
 #include "compiler/Target/TargetInfo.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
+#include <cstdlib>
 #include <set>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -109,6 +110,32 @@ int64_t cacheBytes(int sysconfName, StringRef level, int64_t assumed) {
   return sysfsCacheBytes(level).value_or(assumed);
 }
 
+/// Sizes that the user gives stand for the machine's.
+Error describeCaches(TargetInfo &info) {
+  constexpr const char *variable = "WEFT_CPU_CACHES";
+  const char *given = std::getenv(variable);
+  if (!given || !*given) {
+    info.l1Bytes = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes);
+    info.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes);
+    info.l3Bytes = cacheBytes(_SC_LEVEL3_CACHE_SIZE, "3", info.l3Bytes);
+    return Error::success();
+  }
+  SmallVector<StringRef> texts;
+  StringRef(given).split(texts, ',');
+  SmallVector<int64_t> bytes;
+  for (StringRef text : texts)
+    if (std::optional<int64_t> size = parseSize(text))
+      bytes.push_back(*size);
+  if (texts.size() != 3 || bytes.size() != 3)
+    return createStringError(StringRef(variable) +
+                             ": expected the sizes of three levels, such as 32K,1M,32M; found '" +
+                             given + "'");
+  info.l1Bytes = bytes[0];
+  info.l2Bytes = bytes[1];
+  info.l3Bytes = bytes[2];
+  return Error::success();
+}
+
 void describeVectors(TargetInfo &info, const FeatureSet &features) {
   bool has512 = hasAll(features, {"avx512f", "avx512vl"});
   info.hasMatrixUnit = hasAll(features, {"avx512bw", "amx-tile", "amx-bf16"});
@@ -135,8 +162,7 @@ Expected<TargetInfo> TargetInfo::host(StringRef isa) {
   info.features = join(map_range(features, [](const std::string &f) { return "+" + f; }), ",");
   describeVectors(info, features);
   info.splitsFloat32 = isa == matrixIsa;
-  info.l1Bytes = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes);
-  info.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes);
-  info.l3Bytes = cacheBytes(_SC_LEVEL3_CACHE_SIZE, "3", info.l3Bytes);
+  if (Error error = describeCaches(info))
+    return error;
   return info;
 }

@@ -29,6 +29,7 @@ struct TargetInfo {
   /// The machine this runs on, narrowed to `isa`: "amx", with float32 on the matrix unit as
   /// well; "native"; "avx512", without a matrix unit; "avx2".
   /// An unknown name, or one that the machine lacks, is an error that lists the choices.
+  /// Sizes of caches in WEFT_CPU_CACHES, as 32K,1M,32M, stand for the machine's.
   static llvm::Expected<TargetInfo> host(llvm::StringRef isa = "native");
 };
 

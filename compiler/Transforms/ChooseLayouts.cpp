@@ -148,9 +148,9 @@ namespace {
 
 class LayoutChooser {
 public:
-  LayoutChooser(func::FuncOp function, int64_t lanes)
+  LayoutChooser(func::FuncOp function, int64_t lanes, int64_t registers)
       : function(function), lanes(lanes), builder(function.getContext()),
-        linearLayouts(lanes, liesMostlyInByOut(linearsOf(function))),
+        linearLayouts(lanes, registers, liesMostlyInByOut(linearsOf(function))),
         packsWeights(choosePacking(function, linearLayouts)), isOneLinear(hasOneLinear(function)) {}
 
   /// Returns the number of relayouts inserted.
@@ -446,7 +446,7 @@ struct ChooseLayouts : weft::impl::ChooseLayoutsBase<ChooseLayouts> {
 
   void runOnOperation() override {
     if (!getOperation().isExternal())
-      numRelayouts += LayoutChooser(getOperation(), lanes).run();
+      numRelayouts += LayoutChooser(getOperation(), lanes, registers).run();
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The layouts that the linear layers of one function want, from shapes and the width of a vector
+// The layouts that the linear layers of one function want, from shapes and the vector registers
 // alone.
 #ifndef WEFT_COMPILER_TRANSFORMS_LINEARLAYOUTS_H
 #define WEFT_COMPILER_TRANSFORMS_LINEARLAYOUTS_H
@@ -10,8 +10,10 @@ namespace weft {
 
 class LinearLayouts {
 public:
-  /// `lanes`: of a vector. `inByOut`: most weights lie as (in, out), and are copied line by line.
-  LinearLayouts(int64_t lanes, bool inByOut) : lanes(lanes), inByOut(inByOut) {}
+  /// `lanes`: of a vector. `registers`: for vectors. `inByOut`: most weights lie as (in, out), and
+  /// are copied line by line.
+  LinearLayouts(int64_t lanes, int64_t registers, bool inByOut)
+      : lanes(lanes), registers(registers), inByOut(inByOut) {}
 
   /// Feature-major in blocks of tokens for a (..., tokens, features) tensor, null when its
   /// tokens do not fill a vector.
@@ -36,7 +38,7 @@ private:
   };
   Block chooseBlock(int64_t tokens, bool byLines) const;
 
-  int64_t lanes;
+  int64_t lanes, registers;
   bool inByOut;
 };
 

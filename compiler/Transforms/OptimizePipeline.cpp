@@ -23,7 +23,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   addCleanup(manager);
   manager.addNestedPass<func::FuncOp>(
       createUseWinograd(UseWinogradOptions{options.lanes, options.l2Bytes}));
-  manager.addNestedPass<func::FuncOp>(createChooseLayouts(ChooseLayoutsOptions{options.lanes}));
+  manager.addNestedPass<func::FuncOp>(
+      createChooseLayouts(ChooseLayoutsOptions{options.lanes, options.registers}));
   manager.addPass(createHoistBind());
   manager.addNestedPass<func::FuncOp>(createDecomposeComposites(
       // Measured on 1 to 12 queries, 64 to 2048 keys: half-empty vectors cost as much.

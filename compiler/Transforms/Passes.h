@@ -15,6 +15,8 @@ namespace weft {
 struct OptimizeOptions : mlir::PassPipelineOptions<OptimizeOptions> {
   Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("f32 lanes of one vector register"),
                         llvm::cl::init(16)};
+  Option<int64_t> registers{*this, "registers", llvm::cl::desc("number of vector registers"),
+                            llvm::cl::init(32)};
   Option<int64_t> l2Bytes{*this, "l2-bytes", llvm::cl::desc("size of the second-level cache"),
                           llvm::cl::init(1 << 20)};
   Option<bool> bf16{*this, "bf16", llvm::cl::desc("contractions of f32 take bf16 operands"),

@@ -181,7 +181,8 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
     activations, grouped convolutions, convolutions over one or three spatial dims.
   }];
   let options = [
-    Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">
+    Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">,
+    Option<"registers", "registers", "int64_t", "32", "number of vector registers">
   ];
   let statistics = [
     Statistic<"numRelayouts", "num-relayouts", "relayouts inserted">

@@ -76,4 +76,32 @@ TEST(TargetInfo, UnknownIsaListsTheChoices) {
   EXPECT_NE(message.find("found 'mmx'"), std::string::npos);
 }
 
+/// The description with WEFT_CPU_CACHES set to `sizes`, or what is wrong with them.
+llvm::Expected<TargetInfo> hostWithCaches(const char *sizes) {
+  constexpr const char *variable = "WEFT_CPU_CACHES";
+  setenv(variable, sizes, /*overwrite=*/1);
+  llvm::Expected<TargetInfo> info = TargetInfo::host();
+  unsetenv(variable);
+  return info;
+}
+
+TEST(TargetInfo, CachesMayBeGiven) {
+  auto info = hostWithCaches("48K,2M,33554432");
+  ASSERT_TRUE(bool(info));
+  EXPECT_EQ(info->l1Bytes, 48 << 10);
+  EXPECT_EQ(info->l2Bytes, 2 << 20);
+  EXPECT_EQ(info->l3Bytes, 32 << 20);
+}
+
+TEST(TargetInfo, WrongCachesAreErrors) {
+  for (const char *sizes : {"48K,2M", "48K,2M,32M,1G", "48K,,32M", "48K,2M,-1", "much"}) {
+    auto info = hostWithCaches(sizes);
+    ASSERT_FALSE(bool(info)) << sizes;
+    std::string message = llvm::toString(info.takeError());
+    EXPECT_NE(message.find("such as 32K,1M,32M; found '" + std::string(sizes) + "'"),
+              std::string::npos)
+        << message;
+  }
+}
+
 } // namespace

@@ -41,6 +41,19 @@ def test_second_compilation_is_found(cache):
     assert second.artifact_path.parent == cache
 
 
+def test_sizes_of_the_processors_caches_count(cache, monkeypatch):
+    run_once()
+    monkeypatch.setenv("WEFT_CPU_CACHES", "16K,256K,4M")
+    assert not build_of(run_once()).cached
+    assert build_of(run_once()).cached
+
+
+def test_wrong_sizes_of_the_processors_caches(cache, monkeypatch):
+    monkeypatch.setenv("WEFT_CPU_CACHES", "16K")
+    with pytest.warns(WeftWarning, match="WEFT_CPU_CACHES: expected the sizes of three levels"):
+        run_once()
+
+
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
 def test_damaged_entry_is_rebuilt(cache, damage):
     path = run_once().artifact_path
