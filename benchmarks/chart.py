@@ -21,11 +21,13 @@ _BEGIN, _END = "<!-- chart: begin (make chart) -->\n", "<!-- chart: end -->"
 @dataclass(frozen=True)
 class Bars:
     """labels: of the models. ratios: for each system besides eager, one per model: eager's
-    time over its own, or None where it was not measured. caption: where and how."""
+    time over its own, or None where it was not measured. caption: when, where and how.
+    settings: of each system, eager's included, with its version."""
 
     labels: list[str]
     ratios: dict[str, list[float | None]]
     caption: str
+    settings: dict[str, str]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.readme is not None:
         page = options.readme.read_text("utf-8")
         where = os.path.relpath(options.chart, options.readme.parent)
-        options.readme.write_text(with_chart(page, where, bars.caption), "utf-8")
+        options.readme.write_text(with_chart(page, where, bars), "utf-8")
     return 0
 
 
@@ -52,9 +54,16 @@ def bars_of(document: dict[str, Any]) -> Bars:
     }
     caption = (
         f"eager ÷ system (more is faster), medians of {document['rounds']} interleaved rounds; "
-        f"{document['machine']}, {document['threads']} threads"
+        f"{document['date']}, {document['machine']}, {document['threads']} threads"
     )
-    return Bars([_label(model, document["peak"]) for model in models], ratios, caption)
+    settings = {
+        name: result["settings"]
+        for model in models
+        for name, result in model["systems"].items()
+        if result["settings"]
+    }
+    labels = [_label(model, document["peak"]) for model in models]
+    return Bars(labels, ratios, caption, settings)
 
 
 def draw(bars: Bars, path: Path) -> None:
@@ -74,16 +83,17 @@ def draw(bars: Bars, path: Path) -> None:
         axes.bar_label(drawn, [f"{r:.2f}" if r else "–" for r in ratios], padding=2, fontsize=7)
     middle = (len(bars.ratios) - 1) * height / 2
     axes.set_yticks([row + middle for row in range(len(bars.labels))], bars.labels)
+    axes.margins(y=0.01)
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xlabel(bars.caption, fontsize=7)
+    axes.set_xlabel(bars.caption.replace("; ", ";\n"), fontsize=7)
     figure.legend(loc="outside upper center", ncols=len(bars.ratios), fontsize=8)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
 
 
-def with_chart(page: str, chart: str, caption: str) -> str:
-    """The page with the chart between its two markers.
+def with_chart(page: str, chart: str, bars: Bars) -> str:
+    """The page with the chart, and what was measured, between its two markers.
 
     Raises: ValueError, if it has not both.
     """
@@ -91,7 +101,9 @@ def with_chart(page: str, chart: str, caption: str) -> str:
     _, end, after = rest.partition(_END)
     if not begin or not end:
         raise ValueError(f"expected the markers {_BEGIN.strip()} and {_END} in the page")
-    return f"{before}{begin}![{caption}]({chart})\n{end}{after}"
+    settings = "".join(f"- {name}: {text}\n" for name, text in bars.settings.items())
+    block = f"![{bars.caption}]({chart})\n\n{bars.caption}:\n\n{settings}"
+    return f"{before}{begin}{block}{end}{after}"
 
 
 def _ratio(model: dict[str, Any], system: str) -> float | None:

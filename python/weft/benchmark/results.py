@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import statistics
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -50,13 +51,15 @@ class ModelResult:
 
 @dataclass
 class RunResult:
-    """peaks: float32 operations per second of the machine, measured between the rounds."""
+    """peaks: float32 operations per second of the machine, measured between the rounds. date:
+    of its start, in UTC, as 2026-01-31."""
 
     machine: str
     threads: int
     rounds: int
     models: list[ModelResult] = field(default_factory=list)
     peaks: list[float] = field(default_factory=list)
+    date: str = field(default_factory=lambda: f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}")
 
     def peak(self) -> float | None:
         return statistics.median(self.peaks) if self.peaks else None
@@ -73,8 +76,8 @@ def print_run(run: RunResult, console: Console) -> None:
     peak = run.peak()
     reached = "not measured" if peak is None else f"{peak / 1e9:.0f} GFLOP/s"
     console.print(
-        f"{run.machine}; {run.threads} threads, float32, medians of {run.rounds} interleaved "
-        f"rounds; peak of multiply-adds, measured in this run: {reached}"
+        f"{run.date}, {run.machine}; {run.threads} threads, float32, medians of {run.rounds} "
+        f"interleaved rounds; peak of multiply-adds, measured in this run: {reached}"
     )
     for line in notes(run):
         console.print(line, markup=False)

@@ -123,7 +123,12 @@ def _write_reports(workers: list[Worker], name: str, folder: Path | None) -> Non
 
 
 def machine() -> str:
-    """The processor and how many there are."""
+    """The processor and how many there are. Names of virtual ones leave its generation open,
+    which family and model tell."""
+    facts: dict[str, str] = {}
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
-        model = next((line for line in lines if line.startswith("model name")), ": unknown CPU")
-    return f"{model.partition(': ')[2].strip()}, {os.cpu_count()} processors"
+        for line in lines:
+            name, _, fact = line.partition(":")
+            facts.setdefault(name.strip(), fact.strip())
+    kind = ", ".join(f"{name} {facts[name]}" for name in ("cpu family", "model") if name in facts)
+    return f"{facts.get('model name', 'unknown CPU')} ({kind}), {os.cpu_count()} processors"
