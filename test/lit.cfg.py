@@ -14,7 +14,7 @@ config.environment["PATH"] = os.pathsep.join(
     [config.weft_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
 )
 # Schedules follow the caches: these, whatever the host has.
-config.environment["WEFT_CPU_CACHES"] = "48K,1M,32M"
+config.environment["WEFT_CPU_CACHES"] = "48K,1M"
 
 # Code is emitted for instruction sets of the host only.
 with open("/proc/cpuinfo", encoding="ascii") as cpuinfo:

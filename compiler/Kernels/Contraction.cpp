@@ -79,6 +79,8 @@ private:
   void emitStrips(const Block &block, ScalarStrip &strip);
   void forEachPartOfStrip(const Chunk &chunk, llvm::function_ref<void(const Chunk &)> body);
   void emitRow(Value rowNumber, const Block &block, const Chunk &part);
+  Value firstRowOf(Value rowTile);
+  void forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> body);
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
                 const Ahead &ahead);
@@ -101,7 +103,6 @@ private:
   ContractionResult result;
 
   ContractionRoles roles;
-  int64_t rowCount = 1;
   int64_t lastLanes = 0; ///< whole vectors of the last block of the lane dim that hold lanes
   ContractionGrid grid;
   bool streamsVectors = false; ///< as the second-level cache does not keep them
@@ -125,7 +126,6 @@ LogicalResult Contraction::match() {
   if (failed(chosen))
     return failure();
   roles = *chosen;
-  rowCount = roles.row ? space.extent(*roles.row) : 1;
   if (failed(result.match(shape.resultIndex, roles.row)))
     return failure();
   return chooseSchedule();
@@ -142,17 +142,12 @@ LogicalResult Contraction::chooseSchedule() {
       kernel.refused = true;
       return generic.emitError(llvm::toString(std::move(error)));
     }
-  lastLanes = space.extent(roles.lane);
-  if (shape.padded && shape.padded->lane == roles.lane && !schedule.matrixUnit)
-    lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(shape.padded->inLast, schedule.width));
-  grid.batches = space.count(roles.batch);
-  grid.rowTiles = llvm::divideCeil(rowCount, schedule.rows);
-  grid.outerRows = space.count(roles.outerRows);
-  grid.rowPieces = schedule.matrixUnit
-                       ? llvm::divideCeil(rowCount * grid.outerRows, MatrixContraction::blockRows)
-                       : grid.rows();
-  grid.laneBlocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
-  grid.outerPanels = problem.outerPanels;
+  lastLanes = problem.laneCount;
+  if (!schedule.matrixUnit)
+    lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, schedule.width));
+  grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width);
+  if (schedule.matrixUnit)
+    grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, MatrixContraction::blockRows);
   // Threads that divide the vectors, not the rows, read or split each of them once.
   constexpr double balanced = 0.95;
   bool longerVectors = problem.vectorBytes > problem.scalarBytes &&
@@ -161,7 +156,9 @@ LogicalResult Contraction::chooseSchedule() {
       grid.panels() >= 2 * schedule.panels)
     grid.split = ContractionGrid::Panels;
   else
-    grid.chooseSplit();
+    grid.chooseSplit(/*rowsMayShrink=*/!schedule.strip);
+  if (!schedule.strip)
+    schedule.rows = grid.tallest();
   // Interleaved panels are read once, a block at a time.
   bool readsPanels = !schedule.paired || schedule.panels == 1;
   streamsVectors = problem.vectorBytes > kernel.target.l2Bytes / 2;
@@ -201,7 +198,8 @@ void Contraction::emit(bool serial) {
 
 /// Pieces that a thread may claim at once. What is copied for a share is copied for all of it.
 int64_t Contraction::leastPieces() const {
-  constexpr int64_t enoughFlops = 2'000'000;
+  // A thread that is through with few long parts waits long for a slower one.
+  constexpr int64_t enoughFlops = 2'000'000, fewestParts = 8;
   bool sharesRows = grid.split == ContractionGrid::Rows;
   if (schedule.matrixUnit || (schedule.paired && sharesRows))
     return 0;
@@ -212,7 +210,9 @@ int64_t Contraction::leastPieces() const {
     unit = schedule.strip / schedule.rows;
   int64_t least = KernelFunction::piecesOf(grid.pieces(), flops(), enoughFlops);
   if (sharesRows && streamsVectors)
-    least = std::max(least, schedule.strip ? stripsOfStream * unit : turnsOfStream);
+    least = std::max(least, schedule.strip
+                                ? std::min(stripsOfStream * unit, grid.pieces() / fewestParts)
+                                : turnsOfStream);
   return llvm::alignTo(least, unit);
 }
 
@@ -413,24 +413,23 @@ void Contraction::forEachPartOfStrip(const Chunk &chunk,
 
 /// The tiles of row number `rowNumber`, for `part` of the block's chunk.
 void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part) {
-  int64_t rowTail = rowCount % schedule.rows;
   Value rowTile = rowNumber;
   if (!roles.outerRows.empty()) {
     rowTile = remainderOf(rowNumber, grid.rowTiles);
     setFlat(point, roles.outerRows, dividedBy(rowNumber, grid.rowTiles));
   }
-  Value rowStart = times(rowTile, schedule.rows);
+  Value rowStart = firstRowOf(rowTile);
   setRow(rowStart);
   Ahead ahead;
   if (schedule.panelPrefetch)
     ahead.turn = subtract(rowNumber, block.rowsLow);
   if (schedule.prefetch)
-    ahead.row = least(add(rowStart, schedule.rows),
-                      constant(std::max<int64_t>(rowCount - schedule.rows, 0)));
+    ahead.row = least(firstRowOf(add(rowTile, 1)),
+                      constant(std::max<int64_t>(grid.rowCount - schedule.rows, 0)));
   int64_t inLastBlock = grid.panels() % schedule.panels;
   bool dividesPanels = grid.split == ContractionGrid::Panels;
   ahead.tiles = inLastBlock && !dividesPanels ? inLastBlock : schedule.panels;
-  auto panels = [&](int64_t rows) {
+  forRowsOf(rowTile, [&](int64_t rows) {
     emitLoop(builder, loc, block.panel, block.panelEnd, 1, {}, [&](Value number, ValueRange) {
       ahead.tile = subtract(number, block.panel);
       tileSums->enterPanel(ahead.tile, block.chunk.start);
@@ -439,13 +438,27 @@ void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part
       });
       return SmallVector<Value>();
     });
-  };
-  if (rowTail == 0 || grid.rowTiles == 1)
-    panels(grid.rowTiles == 1 ? rowCount : schedule.rows);
-  else
-    emitIf(
-        builder, loc, is(arith::CmpIPredicate::eq, rowTile, constant(grid.rowTiles - 1)),
-        [&] { panels(rowTail); }, [&] { panels(schedule.rows); });
+  });
+}
+
+/// Tiles of a strip are whole but for the last of all; others differ by one row at most.
+Value Contraction::firstRowOf(Value rowTile) {
+  if (schedule.strip || !grid.isUneven())
+    return times(rowTile, schedule.rows);
+  return dividedBy(times(rowTile, grid.rowCount), grid.rowTiles);
+}
+
+/// `body` is emitted for each number of rows that tile number `rowTile` may have.
+void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> body) {
+  int64_t rows = grid.rowTiles == 1 ? grid.rowCount : schedule.rows;
+  int64_t fewer = schedule.strip ? grid.rowCount % rows : grid.isUneven() ? rows - 1 : 0;
+  if (fewer == 0) {
+    body(rows);
+    return;
+  }
+  Value end = least(firstRowOf(add(rowTile, 1)), constant(grid.rowCount));
+  Value isWhole = is(arith::CmpIPredicate::eq, subtract(end, firstRowOf(rowTile)), constant(rows));
+  emitIf(builder, loc, isWhole, [&] { body(rows); }, [&] { body(fewer); });
 }
 
 void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,

@@ -1,8 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/ContractionGrid.h"
 #include "llvm/Support/MathExtras.h"
+#include <algorithm>
 
 using namespace weft;
+
+ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t rows, int64_t groups,
+                                    int64_t width) {
+  ContractionGrid grid;
+  grid.batches = problem.batches;
+  grid.rowCount = problem.rowCount;
+  grid.rowTiles = llvm::divideCeil(problem.rowCount, rows);
+  grid.outerRows = problem.outerRows;
+  grid.vectors = llvm::divideCeil(problem.laneCount, width);
+  grid.paddedVectors = grid.vectors - llvm::divideCeil(problem.lastLanes, width);
+  grid.groups = groups;
+  grid.laneBlocks = llvm::divideCeil(grid.vectors, groups);
+  grid.outerPanels = problem.outerPanels;
+  grid.rowPieces = grid.rows();
+  return grid;
+}
+
+int64_t ContractionGrid::tallest() const { return llvm::divideCeil(rowCount, rowTiles); }
 
 int64_t ContractionGrid::piecesOf(Split split) const {
   switch (split) {
@@ -16,16 +35,33 @@ int64_t ContractionGrid::piecesOf(Split split) const {
   llvm_unreachable("a split is one of three loops");
 }
 
-double ContractionGrid::balance(Split split) const {
-  int64_t pieces = piecesOf(split);
-  return pieces < 2 ? 0.5 : double(pieces) / (2 * llvm::divideCeil(pieces, 2));
+int64_t ContractionGrid::vectorsOf(int64_t panels) const {
+  int64_t before = panels / laneBlocks * vectors + std::min(panels % laneBlocks * groups, vectors);
+  return std::min(before, outerPanels * vectors - paddedVectors);
 }
 
-void ContractionGrid::chooseSplit() {
+double ContractionGrid::balance(Split split) const {
+  int64_t pieces = piecesOf(split), first = pieces / 2;
+  if (pieces < 2)
+    return 0.5;
+  if (split != Panels)
+    return double(pieces) / double(2 * (pieces - first));
+  int64_t all = vectorsOf(pieces), ofFirst = vectorsOf(first);
+  return double(all) / double(2 * std::max(ofFirst, all - ofFirst));
+}
+
+void ContractionGrid::chooseSplit(bool rowsMayShrink) {
   // Rows unless another choice is better: a contraction without batch dims has one batch,
   // and its loop, which the threads would share, does not exist.
   split = Rows;
   for (Split choice : {Batches, Rows, Panels})
     if (balance(choice) > balance(split) + 0.02)
       split = choice;
+  constexpr double balanced = 0.97;
+  bool isOdd = rows() % 2 == 1;
+  if (rowsMayShrink && balance(split) < balanced && isOdd && rowTiles < rowCount) {
+    split = Rows;
+    ++rowTiles;
+    rowPieces = rows();
+  }
 }

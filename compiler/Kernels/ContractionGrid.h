@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTIONGRID_H
 #define WEFT_COMPILER_KERNELS_CONTRACTIONGRID_H
 
-#include <cstdint>
+#include "compiler/Kernels/ContractionProblem.h"
 
 namespace weft {
 
@@ -11,22 +11,39 @@ struct ContractionGrid {
   enum Split { Batches, Rows, Panels };
 
   int64_t batches = 1;
-  int64_t rowTiles = 1, outerRows = 1;
+  int64_t rowCount = 1, rowTiles = 1, outerRows = 1;
+  int64_t vectors = 1;       ///< along the lane dim
+  int64_t paddedVectors = 0; ///< of these in the last outer panel, that hold nothing
+  int64_t groups = 1;        ///< of them in a tile
   int64_t laneBlocks = 1, outerPanels = 1;
   int64_t rowPieces = 1; ///< of equal work, along all rows
   Split split = Rows;
 
+  /// Tiles of at most `rows` x `groups` vectors of `width` lanes.
+  static ContractionGrid of(const ContractionProblem &problem, int64_t rows, int64_t groups,
+                            int64_t width);
+
   int64_t rows() const { return rowTiles * outerRows; }
   int64_t panels() const { return laneBlocks * outerPanels; }
-  /// Equal pieces of work along `split`.
+  /// The rows of a tile; some may have one less.
+  int64_t tallest() const;
+  /// Whether not all tiles are as tall.
+  bool isUneven() const { return rowCount % rowTiles != 0; }
+
+  /// Equal pieces of work along `split`, but for panels of fewer vectors.
   int64_t pieces() const { return piecesOf(split); }
   int64_t piecesOf(Split split) const;
 
   /// The share of two threads' time that is spent working, along `split`.
   double balance(Split split) const;
 
-  /// Take the first loop that divides among two threads with little left over.
-  void chooseSplit();
+  /// Take the first loop that divides among two threads with little left over. Where none does
+  /// and tiles may have fewer rows, there is one more of them.
+  void chooseSplit(bool rowsMayShrink);
+
+private:
+  /// Vectors of the first `panels` of them.
+  int64_t vectorsOf(int64_t panels) const;
 };
 
 } // namespace weft

@@ -25,12 +25,15 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
   problem.elementBits = element.getIntOrFloatBitWidth();
   Type scalarType = getElementTypeOrSelf(roles.scalars.memory.getType());
   int64_t scalarBytes = scalarType.getIntOrFloatBitWidth() / 8;
+  problem.batches = space.count(roles.batch);
   problem.rowCount = roles.row ? space.extent(*roles.row) : 1;
   problem.outerRows = space.count(roles.outerRows);
   problem.rowStrideBytes = roles.rowStride(space) * scalarBytes;
   problem.laneCount = space.extent(roles.lane);
   problem.lanewise = roles.lanesPerScalar > 0;
   problem.outerPanels = space.count(roles.outerPanels);
+  bool isPadded = shape.padded && shape.padded->lane == roles.lane;
+  problem.lastLanes = isPadded ? shape.padded->inLast : problem.laneCount;
   for (unsigned dim : shape.reduced)
     problem.reduced.push_back(space.extent(dim));
   problem.scalarBytes = bytesOf(roles.scalars, space);

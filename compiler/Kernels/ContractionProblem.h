@@ -22,11 +22,13 @@ struct ContractionProblem {
   unsigned elementBits = 32;
   bool pairs = false;                 ///< of bf16, whose neighbouring steps may be summed at once
   bool stridedPairs = false;          ///< of bf16, with rows side by side and steps apart
+  int64_t batches = 1;                ///< of which each has rows and vectors of its own
   int64_t rowCount = 1;               ///< extent of the dim along which tile rows run
   int64_t outerRows = 1;              ///< other free iterations of the broadcast operand
   int64_t rowStrideBytes = 0;         ///< between rows of the broadcast operand
   int64_t laneCount = 1;              ///< extent of the lane dim
   int64_t outerPanels = 1;            ///< other free iterations of the vector operand
+  int64_t lastLanes = 1;              ///< of the last of them: its other lanes are padding
   llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
   int64_t scalarBytes = 0;            ///< read of the broadcast operand
   int64_t vectorBytes = 0;            ///< read of the vector operand

@@ -1,31 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/ContractionSchedule.h"
 #include "compiler/Kernels/BlockedSums.h"
+#include "compiler/Kernels/ContractionGrid.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
 using namespace weft;
-
-/// Tile rows for `count` rows, at most `most`: few wasted rows first, then large tiles.
-static int64_t chooseRows(int64_t count, int64_t most) {
-  if (count <= most)
-    return count;
-  int64_t best = most;
-  double bestCost = 1e30;
-  for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
-    int64_t whole = count / rows, rest = count % rows;
-    // A tile costs its FMAs plus the loads that they share.
-    auto tileCost = [&](int64_t tileRows) {
-      return tileRows + 0.15 * most + (tileRows < most / 2 ? 0.25 * most : 0.0);
-    };
-    double cost = whole * tileCost(rows) + (rest ? tileCost(rest) : 0.0);
-    if (cost < bestCost) {
-      bestCost = cost;
-      best = rows;
-    }
-  }
-  return best;
-}
 
 /// Rows and groups fill the registers: accumulators, the vectors, one broadcast.
 static void chooseTile(const ContractionProblem &problem, const TargetInfo &target,
@@ -39,18 +19,25 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   double bestCost = 1e30;
   for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
     int64_t most = (target.vectorRegisters - 1 - groups) / groups;
-    int64_t rows = chooseRows(problem.rowCount, std::min(most, aliased ? mostAliased : mostRows));
+    most = std::min({most, aliased ? mostAliased : mostRows, problem.rowCount});
     double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
-    // Time for one step of k, per useful multiply-add: as many FMAs as loads at a time.
-    double fmas = double(rows * groups);
-    double loads = problem.lanewise ? fmas + groups : double(rows + groups);
-    double latency = fmas < 8 ? 8.0 / fmas : 1.0;
-    double tail = problem.rowCount % rows ? std::min(0.05, 0.5 * rows / problem.rowCount) : 0;
-    double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + 0.01 * loads / fmas + tail;
-    if (cost < bestCost) {
-      bestCost = cost;
-      schedule.groups = groups;
-      schedule.rows = rows;
+    for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
+      auto grid = ContractionGrid::of(problem, rows, groups, schedule.width);
+      double height = double(grid.rowCount) / double(grid.rowTiles);
+      // Time for one step of k, per useful multiply-add: as many FMAs as loads at a time.
+      double fmas = height * double(groups);
+      double loads = problem.lanewise ? fmas + groups : height + double(groups);
+      double latency = fmas < 8 ? 8.0 / fmas : 1.0;
+      // Each tile fills and empties its registers; tiles of two heights are twice the code.
+      double ofTile = 0.15 * double(most) / height;
+      double uneven = grid.isUneven() ? std::min(0.005, 0.5 * height / double(grid.rowCount)) : 0;
+      double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + 0.01 * loads / fmas +
+                    ofTile + uneven;
+      if (cost < bestCost) {
+        bestCost = cost;
+        schedule.groups = groups;
+        schedule.rows = rows;
+      }
     }
   }
 }

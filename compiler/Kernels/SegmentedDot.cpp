@@ -50,10 +50,11 @@ private:
     int64_t size;
     bool isFirst;
   };
-  /// Vectors of rows in registers, and the columns beside them.
+  /// Vectors of rows in registers, with the last row's if it is alone, and the columns beside them.
   struct Tile {
     Value number, firstColumn, inBlock;
     int64_t groups;
+    bool hasLast;
   };
 
   void copyRows();
@@ -62,13 +63,18 @@ private:
   void emitChunk(Value firstColumn, const Chunk &chunk);
   void emitTile(const Tile &tile, const Chunk &chunk);
   void emitStep(const Tile &tile, Value step, int64_t steps, MutableArrayRef<Value> products);
+  void emitLast(Value step, int64_t steps, MutableArrayRef<Value> products);
   Value loadSegment(Value address, int64_t valid);
   void addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value> products);
+  void addSum(Value place, const Chunk &chunk, Value sum);
   void storeRows(Value firstColumn);
 
   int64_t rowCount() const { return space.extent(*dot.row); }
-  int64_t groupCount() const { return llvm::divideCeil(rowCount(), schedule.rowsOfVector()); }
-  int64_t tileCount() const { return llvm::divideCeil(groupCount(), schedule.groups); }
+  bool lastIsAlone() const { return schedule.lastIsAlone(rowCount()); }
+  int64_t groupCount() const { return schedule.groupsOf(rowCount()); }
+  int64_t tileCount() const {
+    return llvm::divideCeil(groupCount() + lastIsAlone(), schedule.groups);
+  }
   int64_t alignedDepth() const { return llvm::alignTo(space.extent(dot.depth), schedule.width); }
   /// Elements between the vectors of two segments, and between tiles, of the copied rows.
   int64_t segmentPitch() const { return schedule.groups * schedule.width; }
@@ -190,17 +196,18 @@ void SegmentedDot::emitChunk(Value firstColumn, const Chunk &chunk) {
   emitLoop(builder, loc, 0, schedule.block, schedule.columns, {}, [&](Value inBlock, ValueRange) {
     Value column = add(firstColumn, inBlock);
     emitLoop(builder, loc, 0, whole, 1, {}, [&](Value number, ValueRange) {
-      emitTile({number, column, inBlock, schedule.groups}, chunk);
+      emitTile({number, column, inBlock, schedule.groups, /*hasLast=*/false}, chunk);
       return SmallVector<Value>();
     });
-    if (rest)
-      emitTile({constant(whole), column, inBlock, rest}, chunk);
+    if (rest || lastIsAlone())
+      emitTile({constant(whole), column, inBlock, rest, lastIsAlone()}, chunk);
     return SmallVector<Value>();
   });
 }
 
 void SegmentedDot::emitTile(const Tile &tile, const Chunk &chunk) {
-  SmallVector<Value> zeros(tile.groups * schedule.columns, emitSplat(builder, loc, type, 0.0));
+  SmallVector<Value> zeros((tile.groups + tile.hasLast) * schedule.columns,
+                           emitSplat(builder, loc, type, 0.0));
   point.setDim(dot.column, tile.firstColumn);
   SmallVector<Value> products =
       emitSteps(builder, loc, constant(chunk.size), chunk.size, schedule.width, zeros,
@@ -213,7 +220,7 @@ void SegmentedDot::emitTile(const Tile &tile, const Chunk &chunk) {
 }
 
 /// sums[group][column] += vector of the group * segment of the column, for `steps` steps of the sum
-/// from `step` on, at most a vector.
+/// from `step` on, at most a vector; behind these the sums of the last row.
 void SegmentedDot::emitStep(const Tile &tile, Value step, int64_t steps,
                             MutableArrayRef<Value> products) {
   point.setDim(dot.depth, step);
@@ -222,7 +229,9 @@ void SegmentedDot::emitStep(const Tile &tile, Value step, int64_t steps,
       add(times(tile.number, tilePitch()), times(step, segmentPitch() / schedule.segment));
   if (dot.fetchesColumns(space, kernel.target))
     dot.emitFetch(point, schedule.columns, tile.number, tileCount(), CacheLevel::Second);
-  for (int64_t done = 0; done < steps; done += schedule.segment) {
+  if (tile.hasLast)
+    emitLast(step, steps, products.drop_front(tile.groups * schedule.columns));
+  for (int64_t done = 0; tile.groups > 0 && done < steps; done += schedule.segment) {
     SmallVector<Value> vectors;
     for (int64_t group : llvm::seq(tile.groups))
       vectors.push_back(vector::LoadOp::create(
@@ -237,6 +246,22 @@ void SegmentedDot::emitStep(const Tile &tile, Value step, int64_t steps,
       }
     }
   }
+}
+
+/// sums[column] += the last row * the column, for the steps of a vector.
+void SegmentedDot::emitLast(Value step, int64_t steps, MutableArrayRef<Value> products) {
+  point.setDim(dot.depth, step);
+  point.setDim(*dot.row, constant(rowCount() - 1));
+  Value mask = maskOfFirst(builder, loc, steps, schedule.width);
+  auto load = [&](const ContractionOperand &operand, Value address) {
+    return loadVector(builder, loc, type, point.getBuffer(operand.memory)->flat, address, mask);
+  };
+  Value row = load(dot.rows, point.indexValue(dot.rows.position));
+  Value from = point.indexValue(dot.columns.position);
+  for (auto [column, sum] : llvm::enumerate(products))
+    sum = vector::FMAOp::create(
+        builder, loc, load(dot.columns, add(from, int64_t(column) * dot.columnStride(space))), row,
+        sum);
 }
 
 /// The segment at `address`, of which `valid` steps are there, beside every row.
@@ -260,15 +285,21 @@ void SegmentedDot::addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value>
     SmallVector<Value> ofRows = segmentSums(builder, loc, ofGroup, schedule.segment);
     for (auto [i, sum] : llvm::enumerate(ofRows)) {
       int64_t row = group * schedule.rowsOfVector() + int64_t(i);
-      Value place = add(first, row * sumsPitch());
-      if (!chunk.isFirst) {
-        Value before =
-            vector::LoadOp::create(builder, loc, cast<VectorType>(sum.getType()), sums, place);
-        sum = arith::AddFOp::create(builder, loc, before, sum);
-      }
-      vector::StoreOp::create(builder, loc, sum, sums, place);
+      addSum(add(first, row * sumsPitch()), chunk, sum);
     }
   }
+  if (tile.hasLast)
+    addSum(add(tile.inBlock, (rowCount() - 1) * sumsPitch()), chunk,
+           horizontalSums(builder, loc, products.take_back(schedule.columns)));
+}
+
+void SegmentedDot::addSum(Value place, const Chunk &chunk, Value sum) {
+  if (!chunk.isFirst) {
+    Value before =
+        vector::LoadOp::create(builder, loc, cast<VectorType>(sum.getType()), sums, place);
+    sum = arith::AddFOp::create(builder, loc, before, sum);
+  }
+  vector::StoreOp::create(builder, loc, sum, sums, place);
 }
 
 void SegmentedDot::storeRows(Value firstColumn) {

@@ -5,13 +5,19 @@
 
 using namespace weft;
 
+int64_t SegmentedDotSchedule::groupsOf(int64_t rows) const {
+  return llvm::divideCeil(rows - lastIsAlone(rows), rowsOfVector());
+}
+
 /// Time of a step of a register tile, in units of a multiply-add: as many of them as loads at a
 /// time, of which at least eight are under way, and six while the second-level cache gives a
-/// vector; and a little for each load.
-static double tileCost(int64_t groups, int64_t columns, bool rowsInL1) {
-  constexpr int64_t underWay = 8, ofL2 = 6;
-  int64_t loads = groups + columns, waits = rowsInL1 ? 0 : ofL2 * groups;
-  return double(std::max({groups * columns, loads, underWay, waits})) + 0.2 * double(loads);
+/// vector; and a little for each load. `last`: vectors of the last row for a step, a part of one.
+static double tileCost(int64_t groups, double last, int64_t columns, bool rowsInL1) {
+  constexpr double underWay = 8, ofL2 = 6;
+  double sums = (double(groups) + last) * double(columns);
+  double loads = double(groups + (groups ? columns : 0)) + last * double(columns + 1);
+  double waits = rowsInL1 ? 0 : ofL2 * (double(groups) + last);
+  return std::max({sums, loads, groups ? underWay : last * underWay, waits}) + 0.2 * loads;
 }
 
 /// Of folding a tile's vectors of one group, and of adding what they hold to the sums of rows.
@@ -26,27 +32,33 @@ static double sumsCost(const SegmentedDotSchedule &schedule) {
   return cost + double(schedule.rowsOfVector()) * (double(vectors) + ofRow);
 }
 
+/// Columns that two threads compute: as many blocks each, with those that are computed twice.
+static int64_t computedColumns(int64_t columns, int64_t block) {
+  return llvm::alignTo(llvm::divideCeil(columns, block), 2) * block;
+}
+
 static double costOf(const SegmentedDotSchedule &schedule, const SegmentedDotProblem &problem,
                      const TargetInfo &target) {
-  int64_t groups = llvm::divideCeil(problem.rows, schedule.rowsOfVector());
+  int64_t groups = schedule.groupsOf(problem.rows);
+  bool lastIsAlone = schedule.lastIsAlone(problem.rows);
   int64_t whole = groups / schedule.groups, rest = groups % schedule.groups;
   bool rowsInL1 = problem.rows * problem.depth * problem.elementBits / 8 <= target.l1Bytes / 2;
-  double step = double(whole) * tileCost(schedule.groups, schedule.columns, rowsInL1);
-  if (rest)
-    step += tileCost(rest, schedule.columns, rowsInL1);
+  double step = double(whole) * tileCost(schedule.groups, 0, schedule.columns, rowsInL1);
+  double last = lastIsAlone ? double(schedule.segment) / double(schedule.width) : 0;
+  if (rest || lastIsAlone)
+    step += tileCost(rest, last, schedule.columns, rowsInL1);
   double steps = double(llvm::divideCeil(problem.depth, schedule.segment)) * step;
-  double sums = double(llvm::divideCeil(problem.depth, schedule.chunk) * groups);
-  int64_t strips =
-      llvm::divideCeil(problem.columns, schedule.block) * schedule.block / schedule.columns;
+  double sums = double(llvm::divideCeil(problem.depth, schedule.chunk) * (groups + lastIsAlone));
+  int64_t strips = computedColumns(problem.columns, schedule.block) / schedule.columns;
   return (steps + sums * sumsCost(schedule)) * double(strips);
 }
 
-/// The columns of a block for which the last block overlaps the one before by the fewest.
+/// The columns of a block for which the fewest are computed, the largest block of these.
 static int64_t chooseBlock(int64_t columns, int64_t ofTile) {
   constexpr int64_t fewest = 24, most = 64;
   int64_t best = 0, leastWork = 0;
   for (int64_t block = most / ofTile * ofTile; block > 0; block -= ofTile) {
-    int64_t work = llvm::divideCeil(columns, block) * block;
+    int64_t work = computedColumns(columns, block);
     if (block <= columns && (best == 0 || (block >= fewest && work < leastWork))) {
       best = block;
       leastWork = work;

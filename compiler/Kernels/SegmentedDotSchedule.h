@@ -12,7 +12,8 @@ struct SegmentedDotProblem {
   unsigned elementBits = 32;
 };
 
-/// A vector holds `width / segment` rows, of each of them `segment` steps of the sum.
+/// A vector holds `width / segment` rows, of each of them `segment` steps of the sum. A last row
+/// that would be alone in one has vectors of `width` steps instead.
 struct SegmentedDotSchedule {
   int64_t width = 16;
   int64_t segment = 16; ///< the width: vectors of one row each
@@ -22,6 +23,9 @@ struct SegmentedDotSchedule {
   int64_t chunk = 1;    ///< steps for which a block's rows stay in the first-level cache
 
   int64_t rowsOfVector() const { return width / segment; }
+  /// Of `rows`: the vectors that hold several, and whether the last is none of these.
+  int64_t groupsOf(int64_t rows) const;
+  bool lastIsAlone(int64_t rows) const { return segment < width && rows % rowsOfVector() == 1; }
 
   static SegmentedDotSchedule choose(const SegmentedDotProblem &problem, const TargetInfo &target);
 

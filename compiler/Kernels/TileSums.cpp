@@ -123,7 +123,7 @@ SmallVector<Value> TileSums::emitReduction(ArrayRef<unsigned> dims, int64_t rows
       emitLoop(builder, loc, 0, whole, interval, accumulators, [&](Value variable, ValueRange now) {
         Value first = add(start, variable);
         point.setDim(dim, first);
-        emitFetch(rows, ahead);
+        emitFetch(ahead);
         return emitSteps(rows, first, interval, SmallVector<Value>(now));
       });
   if (whole == size)
@@ -169,7 +169,7 @@ SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Val
 }
 
 /// What comes after this tile arrives while it computes.
-void TileSums::emitFetch(int64_t rows, const Ahead &ahead) {
+void TileSums::emitFetch(const Ahead &ahead) {
   if (ahead.turn)
     panelPrefetch->emit();
   if (strip)
@@ -180,7 +180,7 @@ void TileSums::emitFetch(int64_t rows, const Ahead &ahead) {
   Value current = point.indexValue(getAffineDimExpr(*roles.row, builder.getContext()));
   point.setDim(*roles.row, ahead.row);
   Value address = point.indexValue(roles.scalars.position);
-  emitSharedPrefetch(builder, loc, {memory, address, rows, roles.rowStride(point.space)},
+  emitSharedPrefetch(builder, loc, {memory, address, schedule.rows, roles.rowStride(point.space)},
                      ahead.tile, ahead.tiles);
   point.setDim(*roles.row, current);
 }

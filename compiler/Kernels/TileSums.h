@@ -57,7 +57,7 @@ private:
                                            llvm::ArrayRef<mlir::Value> accumulators);
   llvm::SmallVector<mlir::Value> emitStep(int64_t rows, bool isOddLast,
                                           llvm::ArrayRef<mlir::Value> accumulators);
-  void emitFetch(int64_t rows, const Ahead &ahead);
+  void emitFetch(const Ahead &ahead);
 
   PointEmitter &point;
   const ContractionRoles &roles;

@@ -102,37 +102,40 @@ std::optional<int64_t> sysfsCacheBytes(StringRef level) {
   return std::nullopt;
 }
 
-/// Containers and virtual machines often hide one of the two sources; `assumed` stands
-/// when both are silent.
-int64_t cacheBytes(int sysconfName, StringRef level, int64_t assumed) {
-  if (long bytes = sysconf(sysconfName); bytes > 0)
-    return bytes;
-  return sysfsCacheBytes(level).value_or(assumed);
-}
+/// One of a core's own caches, and where its size goes.
+struct CoreCache {
+  int sysconfName;
+  StringRef sysfsName;
+  int64_t &bytes;
+};
 
-/// Sizes that the user gives stand for the machine's.
+/// Sizes that the user gives stand for the machine's. Containers and virtual machines often hide
+/// one of its two sources; what is assumed stands when both are silent.
 Error describeCaches(TargetInfo &info) {
   constexpr const char *variable = "WEFT_CPU_CACHES";
+  CoreCache levels[] = {{_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes},
+                        {_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes}};
   const char *given = std::getenv(variable);
   if (!given || !*given) {
-    info.l1Bytes = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes);
-    info.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes);
-    info.l3Bytes = cacheBytes(_SC_LEVEL3_CACHE_SIZE, "3", info.l3Bytes);
+    for (const CoreCache &level : levels)
+      if (long bytes = sysconf(level.sysconfName); bytes > 0)
+        level.bytes = bytes;
+      else
+        level.bytes = sysfsCacheBytes(level.sysfsName).value_or(level.bytes);
     return Error::success();
   }
   SmallVector<StringRef> texts;
   StringRef(given).split(texts, ',');
-  SmallVector<int64_t> bytes;
-  for (StringRef text : texts)
-    if (std::optional<int64_t> size = parseSize(text))
-      bytes.push_back(*size);
-  if (texts.size() != 3 || bytes.size() != 3)
+  bool isWrong = texts.size() != std::size(levels);
+  for (auto [level, text] : llvm::zip(levels, texts)) {
+    std::optional<int64_t> bytes = parseSize(text);
+    isWrong |= !bytes;
+    level.bytes = bytes.value_or(level.bytes);
+  }
+  if (isWrong)
     return createStringError(StringRef(variable) +
-                             ": expected the sizes of three levels, such as 32K,1M,32M; found '" +
-                             given + "'");
-  info.l1Bytes = bytes[0];
-  info.l2Bytes = bytes[1];
-  info.l3Bytes = bytes[2];
+                             ": expected the sizes of two levels, such as 32K,1M; found '" + given +
+                             "'");
   return Error::success();
 }
 

@@ -104,8 +104,15 @@ def lower_to(graph: bytes, stage: str, options: Options) -> str:
 
 def cache_key(graph: bytes, options: Options) -> str:
     """Equal for graphs that differ in source locations only."""
-    facts = [WEFT_VERSION, LLVM_VERSION, _compiler_identity(), _cpu_flags(), asdict(options)]
-    facts.append(os.environ.get("WEFT_CPU_CACHES", ""))
+    caches = os.environ.get("WEFT_CPU_CACHES", "")
+    facts = [
+        WEFT_VERSION,
+        LLVM_VERSION,
+        _compiler_identity(),
+        _cpu_flags(),
+        caches,
+        asdict(options),
+    ]
     key = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=20)
     key.update(without_locations(graph))
     return key.hexdigest()

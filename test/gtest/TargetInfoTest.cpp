@@ -86,20 +86,18 @@ llvm::Expected<TargetInfo> hostWithCaches(const char *sizes) {
 }
 
 TEST(TargetInfo, CachesMayBeGiven) {
-  auto info = hostWithCaches("48K,2M,33554432");
+  auto info = hostWithCaches("48K,2097152");
   ASSERT_TRUE(bool(info));
   EXPECT_EQ(info->l1Bytes, 48 << 10);
   EXPECT_EQ(info->l2Bytes, 2 << 20);
-  EXPECT_EQ(info->l3Bytes, 32 << 20);
 }
 
 TEST(TargetInfo, WrongCachesAreErrors) {
-  for (const char *sizes : {"48K,2M", "48K,2M,32M,1G", "48K,,32M", "48K,2M,-1", "much"}) {
+  for (const char *sizes : {"48K", "48K,2M,32M", "48K,", "48K,-1", "much"}) {
     auto info = hostWithCaches(sizes);
     ASSERT_FALSE(bool(info)) << sizes;
     std::string message = llvm::toString(info.takeError());
-    EXPECT_NE(message.find("such as 32K,1M,32M; found '" + std::string(sizes) + "'"),
-              std::string::npos)
+    EXPECT_NE(message.find("such as 32K,1M; found '" + std::string(sizes) + "'"), std::string::npos)
         << message;
   }
 }

@@ -19,7 +19,7 @@ class View(nn.Module):
         return x.reshape(self.shape)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 17, 33, 64, 65, 130])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 13, 17, 21, 33, 50, 64, 65, 97, 130])
 def test_linear(rows):
     class Linears(nn.Module):
         def __init__(self):

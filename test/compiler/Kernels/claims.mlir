@@ -62,3 +62,32 @@ func.func private @small(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor
   } -> tensor<64x64xf32>
   return %dot : tensor<64x64xf32>
 }
+
+// -----
+
+// Tokens of 1.5 MiB are read for each part, by as few of these as leave each thread four of two
+// strips: 16 tiles of rows.
+// CHECK-LABEL: func.func private @strips
+// CHECK-SAME:    %[[THREADS:[^ ]*]]: index)
+// CHECK-SAME:    rows = 6 : i64, strip = 48 : i64
+// CHECK:         arith.muli %[[THREADS]], %c128
+// CHECK:         %[[LEAST:.*]] = arith.constant 16 : index
+// CHECK-NEXT:    arith.muli %{{.*}}, %[[LEAST]]
+#x = affine_map<(t, n, i, k) -> (t, k, i)>
+#w = affine_map<(t, n, i, k) -> (k, n)>
+#y = affine_map<(t, n, i, k) -> (t, n, i)>
+func.func private @strips(%x: tensor<2x3072x64xf32>, %w: tensor<3072x768xf32>)
+    -> tensor<2x768x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x768x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x768x64xf32>) -> tensor<2x768x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x3072x64xf32>, tensor<3072x768xf32>) outs(%init : tensor<2x768x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<2x768x64xf32>
+  return %dot : tensor<2x768x64xf32>
+}

@@ -34,3 +34,35 @@ func.func private @few_rows(%x: tensor<12x64xf32>, %w: tensor<512x64xf32>) -> te
   } -> tensor<12x512xf32>
   return %dot : tensor<12x512xf32>
 }
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (n, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// Twenty rows in five vectors, three and two in a tile. The last row goes with the latter, by whole
+// vectors of itself and of the columns, read where they lie.
+// CHECK-LABEL: func.func private @last_row_alone
+// CHECK-SAME:  columns = 4 : i64, lanes = 8 : i64, rows = 12 : i64, segment = 2 : i64
+// CHECK-COUNT-48: vector.fma
+// CHECK-NOT:   vector.fma
+// CHECK:       vector.load %{{.*}} : memref<1344xf32>, vector<8xf32>
+// CHECK-COUNT-4: vector.load %{{.*}} : memref<32768xf32>, vector<8xf32>
+// CHECK-COUNT-33: vector.fma
+// CHECK-NOT:   vector.fma
+func.func private @last_row_alone(%x: tensor<21x64xf32>, %w: tensor<512x64xf32>) -> tensor<21x512xf32>
+    attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<21x512xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<21x512xf32>) -> tensor<21x512xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+                         iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<21x64xf32>, tensor<512x64xf32>) outs(%fill : tensor<21x512xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<21x512xf32>
+  return %dot : tensor<21x512xf32>
+}
