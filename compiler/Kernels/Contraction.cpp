@@ -24,9 +24,8 @@ using namespace weft;
 
 namespace {
 
-/// Turns of rows, and strips of them, for which vectors are worth another read from behind the
-/// second-level cache.
-constexpr int64_t turnsOfStream = 8, stripsOfStream = 4;
+/// Turns of rows for which vectors are worth another read from behind the second-level cache.
+constexpr int64_t turnsOfStream = 8;
 
 /// Panels [panel, panelEnd) and the rows that pass by them, for a chunk of the sum.
 struct Block {
@@ -67,12 +66,15 @@ public:
 
 private:
   LogicalResult chooseSchedule();
+  void chooseSplit(const ContractionProblem &problem);
   int64_t turnsOfPart() const;
   int64_t leastPieces() const;
 
   void emitBatch(Value low, Value high);
+  void emitBlocks(Value low, Value high);
   void emitPanelBlocks(Value low, Value high);
-  void emitBlock(Value panel, Value panelEnd, const Chunk &chunk);
+  void emitBlock(Block block);
+  void emitChunk(const Block &block);
   void copyVectors(Value panel, Value panelEnd, const Chunk &chunk);
   void emitMatrixBlock(const Block &block);
   void emitRows(const Block &block);
@@ -148,6 +150,22 @@ LogicalResult Contraction::chooseSchedule() {
   grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width);
   if (schedule.matrixUnit)
     grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, MatrixContraction::blockRows);
+  chooseSplit(problem);
+  if (!schedule.strip)
+    schedule.rows = grid.tallest();
+  // Interleaved panels are read once, a block at a time.
+  bool readsPanels = !schedule.paired || schedule.panels == 1;
+  int64_t ofThread = grid.split == ContractionGrid::Blocks ? 2 : 1;
+  streamsVectors = problem.vectorBytes / ofThread > kernel.target.l2Bytes / 2;
+  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
+      schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
+    schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
+        roles, space, schedule.chunk * space.count(chunkDims().drop_back()), turnsOfPart(),
+        kernel.target.l2Bytes);
+  return success();
+}
+
+void Contraction::chooseSplit(const ContractionProblem &problem) {
   // Threads that divide the vectors, not the rows, read or split each of them once.
   constexpr double balanced = 0.95;
   bool longerVectors = problem.vectorBytes > problem.scalarBytes &&
@@ -157,17 +175,14 @@ LogicalResult Contraction::chooseSchedule() {
     grid.split = ContractionGrid::Panels;
   else
     grid.chooseSplit(/*rowsMayShrink=*/!schedule.strip);
-  if (!schedule.strip)
-    schedule.rows = grid.tallest();
-  // Interleaved panels are read once, a block at a time.
-  bool readsPanels = !schedule.paired || schedule.panels == 1;
-  streamsVectors = problem.vectorBytes > kernel.target.l2Bytes / 2;
-  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
-      schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
-    schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
-        roles, space, schedule.chunk * space.count(chunkDims().drop_back()), turnsOfPart(),
-        kernel.target.l2Bytes);
-  return success();
+  // Rows are fetched ahead, while vectors wait for the caches: each thread keeps to its own of
+  // them where there are enough, and what it has computed of the last kernel is among these.
+  bool fetchesRows = schedule.prefetch || schedule.strip;
+  if (grid.split == ContractionGrid::Rows && fetchesRows && grid.panelsAreAlike() &&
+      grid.panels() >= 2 * schedule.panels) {
+    grid.splitBlocks(schedule.panels);
+    schedule.panels = grid.panelsOfBlock;
+  }
 }
 
 /// Turns of rows that a panel is read by while a thread goes through a part.
@@ -189,6 +204,8 @@ void Contraction::emit(bool serial) {
     high = end;
     if (grid.split == ContractionGrid::Batches)
       emitBatch(low, high);
+    else if (grid.split == ContractionGrid::Blocks)
+      emitBlocks(low, high);
     else
       emitBatch(constant(0), constant(grid.batches));
   });
@@ -199,8 +216,8 @@ void Contraction::emit(bool serial) {
 /// Pieces that a thread may claim at once. What is copied for a share is copied for all of it.
 int64_t Contraction::leastPieces() const {
   // A thread that is through with few long parts waits long for a slower one.
-  constexpr int64_t enoughFlops = 2'000'000, fewestParts = 8;
-  bool sharesRows = grid.split == ContractionGrid::Rows;
+  constexpr int64_t enoughFlops = 2'000'000;
+  bool sharesRows = grid.split == ContractionGrid::Rows || grid.split == ContractionGrid::Blocks;
   if (schedule.matrixUnit || (schedule.paired && sharesRows))
     return 0;
   int64_t unit = 1;
@@ -210,9 +227,7 @@ int64_t Contraction::leastPieces() const {
     unit = schedule.strip / schedule.rows;
   int64_t least = KernelFunction::piecesOf(grid.pieces(), flops(), enoughFlops);
   if (sharesRows && streamsVectors)
-    least = std::max(least, schedule.strip
-                                ? std::min(stripsOfStream * unit, grid.pieces() / fewestParts)
-                                : turnsOfStream);
+    least = std::max(least, turnsOfStream);
   return llvm::alignTo(least, unit);
 }
 
@@ -235,31 +250,52 @@ void Contraction::emitBatch(Value first, Value end) {
   });
 }
 
-void Contraction::emitPanelBlocks(Value first, Value end) {
-  emitLoop(builder, loc, first, end, schedule.panels, {}, [&](Value panel, ValueRange) {
-    Value blockEnd = least(add(panel, schedule.panels), end);
-    int64_t depth = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
-    int64_t size = shape.reduced.size() == 1 ? schedule.chunk : depth;
-    int64_t outerSteps = space.count(ArrayRef(shape.reduced).take_front(schedule.outerChunks));
-    for (int64_t outer = 0; outer < outerSteps; ++outer) {
-      if (schedule.outerChunks)
-        point.setDim(shape.reduced.front(), constant(outer));
-      for (int64_t start = 0; start < depth; start += size)
-        emitBlock(panel, blockEnd,
-                  {constant(start), size, outer == 0 && start == 0,
-                   outer + 1 == outerSteps && start + size == depth});
-    }
+/// Pieces [low, high) of rows, block after block.
+void Contraction::emitBlocks(Value low, Value high) {
+  int64_t rows = grid.rowPieces;
+  Value firstBlock = dividedBy(low, rows), blocksEnd = dividedBy(add(high, rows - 1), rows);
+  emitLoop(builder, loc, firstBlock, blocksEnd, 1, {}, [&](Value number, ValueRange) {
+    Value before = times(number, rows), panel = times(number, schedule.panels);
+    Value rowsLow = arith::MaxUIOp::create(builder, loc, low, before);
+    Value rowsHigh = least(high, add(before, rows));
+    emitBlock({panel,
+               add(panel, schedule.panels),
+               subtract(rowsLow, before),
+               subtract(rowsHigh, before),
+               {}});
     return SmallVector<Value>();
   });
 }
 
-void Contraction::emitBlock(Value panel, Value panelEnd, const Chunk &chunk) {
+void Contraction::emitPanelBlocks(Value first, Value end) {
   bool shared = grid.split == ContractionGrid::Rows;
   Value rowsLow = shared ? low : constant(0);
-  Value rowsHigh = shared ? high : constant(grid.piecesOf(ContractionGrid::Rows));
-  Block block{panel, panelEnd, rowsLow, rowsHigh, chunk};
+  Value rowsHigh = shared ? high : constant(grid.rowPieces);
+  emitLoop(builder, loc, first, end, schedule.panels, {}, [&](Value panel, ValueRange) {
+    emitBlock({panel, least(add(panel, schedule.panels), end), rowsLow, rowsHigh, {}});
+    return SmallVector<Value>();
+  });
+}
+
+/// The block's chunks, one after the other.
+void Contraction::emitBlock(Block block) {
+  int64_t depth = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
+  int64_t size = shape.reduced.size() == 1 ? schedule.chunk : depth;
+  int64_t outerSteps = space.count(ArrayRef(shape.reduced).take_front(schedule.outerChunks));
+  for (int64_t outer = 0; outer < outerSteps; ++outer) {
+    if (schedule.outerChunks)
+      point.setDim(shape.reduced.front(), constant(outer));
+    for (int64_t start = 0; start < depth; start += size) {
+      block.chunk = {constant(start), size, outer == 0 && start == 0,
+                     outer + 1 == outerSteps && start + size == depth};
+      emitChunk(block);
+    }
+  }
+}
+
+void Contraction::emitChunk(const Block &block) {
   if (tileSums->copiesVectors())
-    copyVectors(panel, panelEnd, chunk);
+    copyVectors(block.panel, block.panelEnd, block.chunk);
   if (matrix)
     emitMatrixBlock(block);
   else

@@ -31,6 +31,8 @@ int64_t ContractionGrid::piecesOf(Split split) const {
     return rowPieces;
   case Panels:
     return panels();
+  case Blocks:
+    return panels() / panelsOfBlock * rowPieces;
   }
   llvm_unreachable("a split is one of three loops");
 }
@@ -64,4 +66,11 @@ void ContractionGrid::chooseSplit(bool rowsMayShrink) {
     ++rowTiles;
     rowPieces = rows();
   }
+}
+
+void ContractionGrid::splitBlocks(int64_t most) {
+  split = Blocks;
+  panelsOfBlock = std::min(most, panels() / 2);
+  while (panels() % panelsOfBlock != 0)
+    --panelsOfBlock;
 }

@@ -8,7 +8,8 @@
 namespace weft {
 
 struct ContractionGrid {
-  enum Split { Batches, Rows, Panels };
+  /// Blocks: all rows of a block of panels, then those of the next.
+  enum Split { Batches, Rows, Panels, Blocks };
 
   int64_t batches = 1;
   int64_t rowCount = 1, rowTiles = 1, outerRows = 1;
@@ -16,7 +17,8 @@ struct ContractionGrid {
   int64_t paddedVectors = 0; ///< of these in the last outer panel, that hold nothing
   int64_t groups = 1;        ///< of them in a tile
   int64_t laneBlocks = 1, outerPanels = 1;
-  int64_t rowPieces = 1; ///< of equal work, along all rows
+  int64_t rowPieces = 1;     ///< of equal work, along all rows
+  int64_t panelsOfBlock = 1; ///< of which there are whole blocks, where these are divided
   Split split = Rows;
 
   /// Tiles of at most `rows` x `groups` vectors of `width` lanes.
@@ -25,6 +27,7 @@ struct ContractionGrid {
 
   int64_t rows() const { return rowTiles * outerRows; }
   int64_t panels() const { return laneBlocks * outerPanels; }
+  bool panelsAreAlike() const { return vectors % groups == 0 && paddedVectors == 0; }
   /// The rows of a tile; some may have one less.
   int64_t tallest() const;
   /// Whether not all tiles are as tall.
@@ -40,6 +43,9 @@ struct ContractionGrid {
   /// Take the first loop that divides among two threads with little left over. Where none does
   /// and tiles may have fewer rows, there is one more of them.
   void chooseSplit(bool rowsMayShrink);
+
+  /// Divide blocks of panels and their rows: at least two blocks, of at most `most` panels.
+  void splitBlocks(int64_t most);
 
 private:
   /// Vectors of the first `panels` of them.

@@ -2,6 +2,7 @@
 #include "compiler/Kernels/KernelFunction.h"
 #include "compiler/Kernels/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -121,28 +122,18 @@ int64_t KernelFunction::piecesOf(int64_t total, int64_t work, int64_t enough) {
 
 void KernelFunction::forEachPart(int64_t total, int64_t least, bool serial,
                                  llvm::function_ref<void(Value, Value)> body) {
-  constexpr int64_t fewestParts = 4, partsOfShare = 8;
+  constexpr int64_t fewestParts = 4;
   if (serial || least == 0 || total < fewestParts * least) {
     auto [low, high] = share(total, serial);
     body(low, high);
     return;
   }
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  // Alone, one part; else an eighth of a share, in multiples of `least`.
-  Value one = constant(1), count = constant(total);
-  Value parts = arith::MulIOp::create(builder, loc, threads, constant(partsOfShare * least));
-  Value times = arith::DivUIOp::create(builder, loc, count, parts);
-  times = arith::MaxUIOp::create(builder, loc, times, one);
-  Value grain = arith::MulIOp::create(builder, loc, times, constant(least));
-  Value isAlone = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, threads, one);
-  grain = arith::SelectOp::create(builder, loc, isAlone, count, grain);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   int64_t set = claimSets++;
-  emitLoop(builder, loc, constant(0), threads, 1, {}, [&](Value turn, ValueRange) {
+  emitLoop(builder, loc, zero, threads, 1, {}, [&](Value turn, ValueRange) {
     Value owner = arith::AddIOp::create(builder, loc, thread, turn);
     owner = arith::RemUIOp::create(builder, loc, owner, threads);
-    emitClaims(count, grain, owner, set, body);
+    emitClaims(total, least, owner, set, body);
     return SmallVector<Value>();
   });
 }
@@ -157,16 +148,69 @@ void KernelFunction::forEachPiece(int64_t total, int64_t least, bool serial,
   });
 }
 
+namespace {
+/// How a share is cut into parts: each shorter than the one before it, by the same length, so that
+/// few are enough and threads still come to their end together. A share of U units in K parts has
+/// U n (2K - n) / K^2 of them before part n. Alone, one part.
+/// Source: Tzen and Ni, "Trapezoid self-scheduling: a practical scheduling scheme for parallel
+/// compilers", IEEE Transactions on Parallel and Distributed Systems 4(1), 1993.
+class PartsOfShare {
+public:
+  /// Of the pieces [first, end), in units of `least`.
+  PartsOfShare(OpBuilder &builder, Location loc, Value first, Value end, int64_t least,
+               Value threads)
+      : builder(builder), loc(loc), first(first), least(constant(least)),
+        size(arith::SubIOp::create(builder, loc, end, first)),
+        units(arith::CeilDivUIOp::create(builder, loc, size, this->least)),
+        parts(chooseCount(threads)) {}
+
+  Value count() const { return parts; }
+
+  /// Where part `number` begins, or the one before it ends.
+  Value begin(Value number) {
+    Value left = arith::SubIOp::create(builder, loc, parts, number);
+    Value sum = arith::AddIOp::create(builder, loc, parts, left);
+    Value scaled = times(times(number, sum), units);
+    Value before = arith::DivUIOp::create(builder, loc, scaled, times(parts, parts));
+    before = arith::MinUIOp::create(builder, loc, times(before, least), size);
+    return arith::AddIOp::create(builder, loc, first, before);
+  }
+
+private:
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value times(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
+
+  /// As many as leave half a unit for the last, which is rounded up.
+  Value chooseCount(Value threads) {
+    constexpr int64_t most = 8;
+    Type wide = builder.getI64Type(), real = builder.getF64Type();
+    Value twice = arith::IndexCastOp::create(builder, loc, wide, times(units, constant(2)));
+    Value root = arith::UIToFPOp::create(builder, loc, real, twice);
+    root = math::SqrtOp::create(builder, loc, root);
+    root = arith::FPToUIOp::create(builder, loc, wide, root);
+    Value count = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), root);
+    count = arith::MinUIOp::create(builder, loc, count, constant(most));
+    Value one = constant(1);
+    Value isAlone = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, threads, one);
+    return arith::SelectOp::create(builder, loc, isAlone, one, count);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Value first, least, size, units, parts;
+};
+} // namespace
+
 /// Parts of `owner`'s share, until there are none. Every thread is told so once: the last one
 /// leaves zero to the next call.
-void KernelFunction::emitClaims(Value total, Value grain, Value owner, int64_t set,
+void KernelFunction::emitClaims(int64_t total, int64_t least, Value owner, int64_t set,
                                 llvm::function_ref<void(Value, Value)> body) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value first = border(total, owner);
-  Value end = border(total, arith::AddIOp::create(builder, loc, owner, one));
-  Value size = arith::SubIOp::create(builder, loc, end, first);
-  Value parts = arith::CeilDivUIOp::create(builder, loc, size, grain);
+  Value count = arith::ConstantIndexOp::create(builder, loc, total);
+  Value next = arith::AddIOp::create(builder, loc, owner, one);
+  PartsOfShare share(builder, loc, border(count, owner), border(count, next), least, threads);
+  Value parts = share.count();
   Value indices[] = {arith::ConstantIndexOp::create(builder, loc, set), owner, zero};
   Value single = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(1));
   auto claim = [&](OpBuilder &, Location, ValueRange) {
@@ -177,10 +221,9 @@ void KernelFunction::emitClaims(Value total, Value grain, Value owner, int64_t s
     scf::ConditionOp::create(builder, loc, isLeft, number);
   };
   auto work = [&](OpBuilder &, Location, ValueRange numbers) {
-    Value before = arith::MulIOp::create(builder, loc, numbers.front(), grain);
-    Value low = arith::AddIOp::create(builder, loc, first, before);
-    Value high = arith::AddIOp::create(builder, loc, low, grain);
-    body(low, arith::MinUIOp::create(builder, loc, high, end));
+    Value number = numbers.front();
+    Value low = share.begin(number);
+    body(low, share.begin(arith::AddIOp::create(builder, loc, number, one)));
     scf::YieldOp::create(builder, loc);
   };
   auto loop = scf::WhileOp::create(builder, loc, builder.getIndexType(), ValueRange(), claim, work);

@@ -35,9 +35,10 @@ struct KernelFunction {
   std::pair<mlir::Value, mlir::Value> share(int64_t total, bool serial);
 
   /// Emits `body` for parts [low, high) of `total` equal pieces of work, which all threads
-  /// together go through once. Each claims its own share, multiples of `least` pieces at a time,
-  /// and then what is left of the others': a processor may be slower than another, or be taken
-  /// away for a while. Where `least` is 0, or few times that is all there is, a share is one part.
+  /// together go through once. Each claims its own share, in parts of multiples of `least` pieces
+  /// that grow shorter, and then what is left of the others': a processor may be slower than
+  /// another, or be taken away for a while. Where `least` is 0, or few times that is all there is,
+  /// a share is one part.
   void forEachPart(int64_t total, int64_t least, bool serial,
                    llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
 
@@ -68,7 +69,7 @@ private:
 
   /// The first piece of thread `number`, of `total`.
   mlir::Value border(mlir::Value total, mlir::Value number);
-  void emitClaims(mlir::Value total, mlir::Value grain, mlir::Value owner, int64_t set,
+  void emitClaims(int64_t total, int64_t least, mlir::Value owner, int64_t set,
                   llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
 
   llvm::SmallVector<Buffer> argumentBuffers;

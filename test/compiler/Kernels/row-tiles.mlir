@@ -71,7 +71,7 @@ func.func private @one_more(%x: tensor<40x1000xf32>, %w: tensor<1000x32xf32>)
 // CHECK-SAME:    rows = 9 : i64
 // CHECK-NOT:     weft.serial
 // CHECK:         %[[TILES:.*]] = arith.constant 8 : index
-// CHECK:         arith.divui %[[TILES]], %{{.*}}
+// CHECK:         arith.muli %[[TILES]], %{{.*}}
 #x = affine_map<(p, m, l, k) -> (m, k)>
 #w = affine_map<(p, m, l, k) -> (p, k, l)>
 #y = affine_map<(p, m, l, k) -> (m, p, l)>
