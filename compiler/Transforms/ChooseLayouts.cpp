@@ -118,13 +118,19 @@ static bool wouldPadTokens(ArrayRef<Linear> linears, const LinearLayouts &layout
   return inBlocks > mostWork * work;
 }
 
-/// Whether weights are packed: all of them are small, so that their copies stay in the
-/// second-level cache and cost little, where moving tokens into blocks and back would cost a
-/// tenth of so small a contraction; or the blocks would be padded. Attention wants the blocks.
+/// Whether one linear layer alone would have to pay for moving tokens into blocks and back.
+static bool hasOneLinear(func::FuncOp function) {
+  return function.getOps<AttentionOp>().empty() && linearsOf(function).size() == 1;
+}
+
+/// Whether weights are packed: all of them are small, so that their copies stay in the caches and
+/// cost little, where moving tokens into blocks and back would cost a tenth of so small a
+/// contraction; or the blocks would be padded. A layer alone has the caches to itself. Attention
+/// wants the blocks.
 static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts) {
-  constexpr int64_t mostBytes = 1 << 20;
   if (!function.getOps<AttentionOp>().empty())
     return false;
+  int64_t mostBytes = hasOneLinear(function) ? 4 << 20 : 1 << 20;
   PreparedValues prepared(function);
   SmallVector<Linear> linears = linearsOf(function);
   auto eachWeight = [&](llvm::function_ref<bool(Value)> holds) {
@@ -137,11 +143,6 @@ static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts) {
   });
   return eachWeight([&](Value weight) { return prepared.contains(weight); }) &&
          (areSmall || wouldPadTokens(linears, layouts));
-}
-
-/// Whether one linear layer alone would have to pay for moving tokens into blocks and back.
-static bool hasOneLinear(func::FuncOp function) {
-  return function.getOps<AttentionOp>().empty() && linearsOf(function).size() == 1;
 }
 
 namespace {
@@ -256,7 +257,8 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     return tensorType(value).getRank() == 2 && isWeight(value);
   };
   LayoutAttr layout = linearLayouts.tokenBlocks(lhsType);
-  if (!contractsLast || !layout || !llvm::all_of(rhs, isMatrixOfWeights)) {
+  bool movesSomething = packsWeights ? linearLayouts.suitPackedWeights(lhsType) : bool(layout);
+  if (!contractsLast || !movesSomething || !llvm::all_of(rhs, isMatrixOfWeights)) {
     visitRowMajor(op);
     return;
   }

@@ -45,9 +45,9 @@ def test_numbers(schedule, dtype):
 @pytest.mark.parametrize(
     ("tokens", "columns", "depth", "schedule", "strip"),
     [
-        (64, 1001, 1030, "rows=2,groups=1", 48), (64, 1001, 1030, "rows=4,groups=2,chunk=515", 48),
-        (64, 1001, 1030, "chunk=206", 48), (128, 1008, 768, "", 48), (48, 1024, 387, "", 16),
-        (33, 1000, 301, "", 16), (80, 520, 1161, "", 16),
+        (64, 1025, 1030, "rows=2,groups=1", 48), (64, 1025, 1030, "rows=4,groups=2,chunk=515", 48),
+        (64, 1025, 1030, "chunk=206", 48), (128, 1392, 768, "", 48), (48, 2752, 387, "", 16),
+        (33, 3500, 301, "", 16), (80, 520, 2061, "", 16),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("compiled_only")
@@ -60,7 +60,7 @@ def test_numbers_where_weights_are_copied_into_strips(tokens, columns, depth, sc
 
 
 def test_rows_cut_strips_evenly():
-    weight = torch.randn(1030, 1001)
+    weight = torch.randn(1030, 1025)
     compiled = weft.compile(lambda x: x @ weight, schedule="rows=5,groups=1")
     with pytest.warns(weft.errors.WeftWarning, match="rows to divide the strip of 48, found 5"):
         compiled(torch.randn(64, 1030))

@@ -267,13 +267,50 @@ func.func @large(%x: tensor<64x784xf32> {weft.kind = "input"}, %w: tensor<1024x7
 
 // -----
 
-// One layer alone, of tokens that would leave half of a block to padding: dot products.
+// So do few rows,
+// CHECK-LABEL: func.func @mlp_of_few_rows(
+// CHECK-COUNT-2: weft.relayout %{{.*}} : tensor<{{.*}}> -> tensor<{{.*}}, #weft.layout<[0, 1], tile 0 by
+func.func @mlp_of_few_rows(%x: tensor<10x784xf32> {weft.kind = "input"}, %w: tensor<128x784xf32> {weft.kind = "weight"},
+                           %v: tensor<64x128xf32> {weft.kind = "weight"}) -> tensor<10x64xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<10x784xf32>, tensor<128x784xf32> -> tensor<10x128xf32>
+  %1 = weft.dot_general %0, %v batch [] x [] contract [1] x [1] : tensor<10x128xf32>, tensor<64x128xf32> -> tensor<10x64xf32>
+  return %1 : tensor<10x64xf32>
+}
+
+// -----
+
+// but not those that wait for weights.
+// CHECK-LABEL: func.func @mlp_of_fewer_rows(
+// CHECK-NOT: weft.relayout
+// CHECK: return
+func.func @mlp_of_fewer_rows(%x: tensor<9x784xf32> {weft.kind = "input"}, %w: tensor<128x784xf32> {weft.kind = "weight"},
+                             %v: tensor<64x128xf32> {weft.kind = "weight"}) -> tensor<9x64xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<9x784xf32>, tensor<128x784xf32> -> tensor<9x128xf32>
+  %1 = weft.dot_general %0, %v batch [] x [] contract [1] x [1] : tensor<9x128xf32>, tensor<64x128xf32> -> tensor<9x64xf32>
+  return %1 : tensor<9x64xf32>
+}
+
+// -----
+
+// One layer alone has the caches to itself: a larger weight is packed.
+// CHECK-LABEL: func.func @alone(
+// CHECK: weft.relayout %arg1 : tensor<768x768xf32> -> tensor<768x768xf32, #weft.layout<[0, 1], tile 0 by 64>>
+// CHECK-NOT: weft.relayout
+// CHECK: return
+func.func @alone(%x: tensor<64x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<64x768xf32> {
+  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x768xf32>, tensor<768x768xf32> -> tensor<64x768xf32>
+  return %y : tensor<64x768xf32>
+}
+
+// -----
+
+// Of one that is larger still, tokens that would leave half of a block to padding: dot products.
 // CHECK-LABEL: func.func @few_tokens(
 // CHECK-NOT: weft.relayout
 // CHECK: return
-func.func @few_tokens(%x: tensor<17x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<17x768xf32> {
-  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<17x768xf32>, tensor<768x768xf32> -> tensor<17x768xf32>
-  return %y : tensor<17x768xf32>
+func.func @few_tokens(%x: tensor<17x768xf32>, %w: tensor<1536x768xf32> {weft.kind = "weight"}) -> tensor<17x1536xf32> {
+  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<17x768xf32>, tensor<1536x768xf32> -> tensor<17x1536xf32>
+  return %y : tensor<17x1536xf32>
 }
 
 // -----
@@ -281,9 +318,9 @@ func.func @few_tokens(%x: tensor<17x768xf32>, %w: tensor<768x768xf32> {weft.kind
 // Whole blocks of tokens pay for their relayouts.
 // CHECK-LABEL: func.func @whole_blocks(
 // CHECK-COUNT-2: weft.relayout
-func.func @whole_blocks(%x: tensor<64x768xf32>, %w: tensor<768x768xf32> {weft.kind = "weight"}) -> tensor<64x768xf32> {
-  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x768xf32>, tensor<768x768xf32> -> tensor<64x768xf32>
-  return %y : tensor<64x768xf32>
+func.func @whole_blocks(%x: tensor<64x768xf32>, %w: tensor<1536x768xf32> {weft.kind = "weight"}) -> tensor<64x1536xf32> {
+  %y = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x768xf32>, tensor<1536x768xf32> -> tensor<64x1536xf32>
+  return %y : tensor<64x1536xf32>
 }
 
 // -----
