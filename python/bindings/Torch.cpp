@@ -40,6 +40,7 @@ Torch::Torch() {
   nb::object base = impl.attr("TensorBase");
   requiresGradGetter = own(base.attr("requires_grad"));
   versionGetter = own(base.attr("_version"));
+  isInferenceMethod = own(base.attr("is_inference"));
   isNegMethod = own(base.attr("is_neg"));
   inferenceModeEnabled = own(torch.attr("is_inference_mode_enabled"));
   functionStackLength = own(impl.attr("_len_torch_function_stack"));
@@ -62,11 +63,11 @@ PyRef Torch::read(const PyRef &getter, PyObject *tensor) {
   return PyRef::steal(definition->get(tensor, definition->closure));
 }
 
-uint64_t Torch::version(PyObject *tensor) const {
+std::optional<uint64_t> Torch::version(PyObject *tensor) const {
   PyRef value = read(versionGetter, tensor);
   if (!value) {
     PyErr_Clear();
-    return 0;
+    return std::nullopt;
   }
   return PyLong_AsUnsignedLongLong(value.get());
 }
@@ -85,8 +86,8 @@ bool Torch::call(const PyRef &function) const {
   return PyObject_IsTrue(value.get()) == 1;
 }
 
-bool Torch::isNegated(PyObject *tensor) const {
-  PyRef value = PyRef::steal(PyObject_CallOneArg(isNegMethod.get(), tensor));
+bool Torch::ask(const PyRef &method, PyObject *tensor) const {
+  PyRef value = PyRef::steal(PyObject_CallOneArg(method.get(), tensor));
   if (!value)
     throw nb::python_error();
   return value.get() == Py_True;

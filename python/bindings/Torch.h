@@ -32,10 +32,12 @@ public:
     return exchange->viewFromPython(tensor, &out) == 0;
   }
   bool requiresGrad(PyObject *tensor) const { return flag(requiresGradGetter, tensor); }
-  /// The version counter, which counts writes in place; 0 for an inference tensor, which has none.
-  uint64_t version(PyObject *tensor) const;
+  /// The version counter, which counts writes in place. An inference tensor has none, and takes
+  /// microseconds to say so.
+  std::optional<uint64_t> version(PyObject *tensor) const;
+  bool isInference(PyObject *tensor) const { return ask(isInferenceMethod, tensor); }
   /// The negative bit, which DLPack does not show.
-  bool isNegated(PyObject *tensor) const;
+  bool isNegated(PyObject *tensor) const { return ask(isNegMethod, tensor); }
 
   bool inferenceMode() const { return call(inferenceModeEnabled); }
   bool interpositionActive() const;
@@ -56,10 +58,11 @@ private:
   static PyRef read(const PyRef &getter, PyObject *tensor);
   bool flag(const PyRef &getter, PyObject *tensor) const;
   bool call(const PyRef &function) const;
+  bool ask(const PyRef &method, PyObject *tensor) const;
 
   PyRef tensorType, parameterType;
   const dlpack::ExchangeTable *exchange;
-  PyRef requiresGradGetter, versionGetter, isNegMethod;
+  PyRef requiresGradGetter, versionGetter, isInferenceMethod, isNegMethod;
   PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
   PyRef forwardModeDict, forwardModeName;
   PyRef isAutocastEnabled, cpuName;

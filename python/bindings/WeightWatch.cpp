@@ -81,8 +81,10 @@ bool WeightWatch::changed(const std::vector<PyObject *> &tensors,
       prepared.clear(); // fingerprints of other elements tell nothing
       samples[i] = {{strides.begin(), strides.end()}, sampledOffsets(view)};
     }
-    seen[i] = {view.data, torch.version(tensors[watched[i]]),
-               fingerprint(view, samples[i].offsets)};
+    PyObject *tensor = tensors[watched[i]];
+    bool hadNone = !prepared.empty() && !prepared[i].version;
+    auto version = hadNone && torch.isInference(tensor) ? std::nullopt : torch.version(tensor);
+    seen[i] = {view.data, version, fingerprint(view, samples[i].offsets)};
   }
   return seen != prepared;
 }

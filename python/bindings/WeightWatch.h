@@ -11,6 +11,7 @@
 #include "runtime/Abi.h"
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace weft {
@@ -30,7 +31,7 @@ public:
 private:
   struct State {
     const void *data = nullptr;
-    uint64_t version = 0;
+    std::optional<uint64_t> version; ///< none of an inference tensor
     uint64_t fingerprint = 0;
     bool operator==(const State &) const = default;
   };
