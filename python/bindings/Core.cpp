@@ -4,6 +4,7 @@
 // a module of its own, loaded when the artifact cache misses.
 #include "python/bindings/Core.h"
 
+#include "python/bindings/LineTransfer.h"
 #include "python/bindings/PeakFlops.h"
 #include "python/bindings/TorchThreads.h"
 #include "runtime/Errors.h"
@@ -52,6 +53,8 @@ NB_MODULE(_core, module) {
       "processors that this process may use.");
   module.def("set_num_threads", &rt::setNumThreads, nb::arg("threads"));
   module.def("measure_peak_flops", &measurePeakFlops, nb::arg("threads"),
+             nb::call_guard<nb::gil_scoped_release>());
+  module.def("measure_line_transfer", &measureLineTransfer,
              nb::call_guard<nb::gil_scoped_release>());
   module.def("measure_peak_bandwidth", &measurePeakBandwidth, nb::arg("threads"),
              nb::call_guard<nb::gil_scoped_release>());

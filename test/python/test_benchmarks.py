@@ -21,6 +21,7 @@ from weft.benchmark.results import (
     as_json,
     errors_table,
     notes,
+    print_run,
     times_table,
 )
 from weft.benchmark.run import largest_error
@@ -36,7 +37,8 @@ def run():
         "weft": SystemResult("native", seconds=1e-3, error=3e-7),
     }
     model = ModelResult("mlp", "MLP", flops=5_000_000, systems=systems)
-    return RunResult("CPU", 2, 3, [model], peaks=[9e9, 10e9, 11e9])
+    measured = {"peaks": [9e9, 10e9, 11e9], "transfers": [30e-9, 26e-9, 165e-9]}
+    return RunResult("CPU", 2, 3, [model], **measured)
 
 
 def text(table) -> str:
@@ -95,7 +97,17 @@ def test_json(run):
     document = json.loads(json.dumps(as_json(run)))
     (model,) = document["models"]
     assert document["peak"] == 10e9 and model["best_peer_over_weft"] == 2
+    assert document["transfer"] == [26e-9, 30e-9, 165e-9]
     assert model["eager_over_system"]["openvino"] is None
+
+
+def test_processors_that_share_a_cache_or_not_are_seen(run):
+    console = Console(file=io.StringIO(), width=160)
+    print_run(run, console)
+    assert "from one processor to another: 26 to 165 ns, median 30" in console.file.getvalue()
+    run.transfers.clear()
+    assert as_json(run)["transfer"] is None
+    print_run(run, Console(file=io.StringIO()))
 
 
 def test_error_of_outputs():

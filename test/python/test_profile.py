@@ -131,3 +131,4 @@ def test_calls_that_pytorch_runs_have_no_profile():
 def test_peaks_are_positive():
     assert _core.measure_peak_flops(1) > 0
     assert _core.measure_peak_bandwidth(1) > 0
+    assert _core.measure_line_transfer() >= 0  # one processor has nobody to give a line to

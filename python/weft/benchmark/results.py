@@ -51,18 +51,27 @@ class ModelResult:
 
 @dataclass
 class RunResult:
-    """peaks: float32 operations per second of the machine, measured between the rounds. date:
-    of its start, in UTC, as 2026-01-31."""
+    """Between the rounds, measured again and again: peaks, the machine's float32 operations per
+    second, and transfers, the seconds of a cache line from one processor to another (they tell
+    whether virtual processors share a cache, which changes under way). date: of the run's start,
+    in UTC, as 2026-01-31."""
 
     machine: str
     threads: int
     rounds: int
     models: list[ModelResult] = field(default_factory=list)
     peaks: list[float] = field(default_factory=list)
+    transfers: list[float] = field(default_factory=list)
     date: str = field(default_factory=lambda: f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}")
 
     def peak(self) -> float | None:
         return statistics.median(self.peaks) if self.peaks else None
+
+    def transfer(self) -> tuple[float, float, float] | None:
+        """The least, the median and the most seconds of a cache line between processors."""
+        if not self.transfers:
+            return None
+        return min(self.transfers), statistics.median(self.transfers), max(self.transfers)
 
 
 def _over(numerator: float | None, denominator: float | None) -> float | None:
@@ -79,6 +88,11 @@ def print_run(run: RunResult, console: Console) -> None:
         f"{run.date}, {run.machine}; {run.threads} threads, float32, medians of {run.rounds} "
         f"interleaved rounds; peak of multiply-adds, measured in this run: {reached}"
     )
+    if (transfer := run.transfer()) is not None:
+        least, median, most = (f"{1e9 * seconds:.0f}" for seconds in transfer)
+        console.print(
+            f"a cache line from one processor to another: {least} to {most} ns, median {median}"
+        )
     for line in notes(run):
         console.print(line, markup=False)
 
@@ -87,7 +101,8 @@ def as_json(run: RunResult) -> dict[str, Any]:
     """The run's fields, with what is computed from them."""
     document = asdict(run)
     document["peak"] = run.peak()
-    del document["peaks"]
+    document["transfer"] = run.transfer()
+    del document["peaks"], document["transfers"]
     for entry, model in zip(document["models"], run.models, strict=True):
         entry["eager_over_system"] = {name: model.ratio(name) for name in model.systems}
         entry["best_peer_over_weft"] = model.best_peer_ratio()

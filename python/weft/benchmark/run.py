@@ -42,7 +42,7 @@ class Settings:
 def measure(
     subject: Subject, settings: Settings, run: RunResult, progress: Progress
 ) -> ModelResult:
-    """One program in all systems. Adds to the peaks of the run."""
+    """One program in all systems. Adds to what the run knows of the machine."""
     name = subject.name
     result = ModelResult(name, name)
     log = settings.logs / f"{name}.log"
@@ -66,6 +66,8 @@ def measure(
                 times[worker.system] += worker.ask("times", settings.seconds)
             time.sleep(PAUSE)
             run.peaks.append(_core.measure_peak_flops(settings.threads))
+            if settings.threads > 1 and (transfer := _core.measure_line_transfer()):
+                run.transfers.append(transfer)
             progress.advance(task)
         for system, each in times.items():
             result.systems[system].seconds = statistics.median(each)
