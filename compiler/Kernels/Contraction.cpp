@@ -30,7 +30,7 @@ constexpr int64_t turnsOfStream = 8;
 /// Panels [panel, panelEnd) and the rows that pass by them, for a chunk of the sum.
 struct Block {
   Value panel, panelEnd, rowsLow, rowsHigh;
-  Chunk chunk;
+  Chunk chunk{};
 };
 
 class Contraction : private IndexArithmetic {
@@ -178,11 +178,8 @@ void Contraction::chooseSplit(const ContractionProblem &problem) {
   // Rows are fetched ahead, while vectors wait for the caches: each thread keeps to its own of
   // them where there are enough, and what it has computed of the last kernel is among these.
   bool fetchesRows = schedule.prefetch || schedule.strip;
-  if (grid.split == ContractionGrid::Rows && fetchesRows && grid.panelsAreAlike() &&
-      grid.panels() >= 2 * schedule.panels) {
+  if (grid.split == ContractionGrid::Rows && fetchesRows && grid.hasBlocks(schedule.panels))
     grid.splitBlocks(schedule.panels);
-    schedule.panels = grid.panelsOfBlock;
-  }
 }
 
 /// Turns of rows that a panel is read by while a thread goes through a part.
@@ -258,11 +255,8 @@ void Contraction::emitBlocks(Value low, Value high) {
     Value before = times(number, rows), panel = times(number, schedule.panels);
     Value rowsLow = arith::MaxUIOp::create(builder, loc, low, before);
     Value rowsHigh = least(high, add(before, rows));
-    emitBlock({panel,
-               add(panel, schedule.panels),
-               subtract(rowsLow, before),
-               subtract(rowsHigh, before),
-               {}});
+    emitBlock({panel, add(panel, schedule.panels), subtract(rowsLow, before),
+               subtract(rowsHigh, before)});
     return SmallVector<Value>();
   });
 }
@@ -272,7 +266,7 @@ void Contraction::emitPanelBlocks(Value first, Value end) {
   Value rowsLow = shared ? low : constant(0);
   Value rowsHigh = shared ? high : constant(grid.rowPieces);
   emitLoop(builder, loc, first, end, schedule.panels, {}, [&](Value panel, ValueRange) {
-    emitBlock({panel, least(add(panel, schedule.panels), end), rowsLow, rowsHigh, {}});
+    emitBlock({panel, least(add(panel, schedule.panels), end), rowsLow, rowsHigh});
     return SmallVector<Value>();
   });
 }

@@ -68,9 +68,7 @@ void ContractionGrid::chooseSplit(bool rowsMayShrink) {
   }
 }
 
-void ContractionGrid::splitBlocks(int64_t most) {
-  split = Blocks;
-  panelsOfBlock = std::min(most, panels() / 2);
-  while (panels() % panelsOfBlock != 0)
-    --panelsOfBlock;
+bool ContractionGrid::hasBlocks(int64_t ofBlock) const {
+  bool panelsAreAlike = vectors % groups == 0 && paddedVectors == 0;
+  return panelsAreAlike && panels() >= 2 * ofBlock && panels() % ofBlock == 0;
 }

@@ -27,7 +27,6 @@ struct ContractionGrid {
 
   int64_t rows() const { return rowTiles * outerRows; }
   int64_t panels() const { return laneBlocks * outerPanels; }
-  bool panelsAreAlike() const { return vectors % groups == 0 && paddedVectors == 0; }
   /// The rows of a tile; some may have one less.
   int64_t tallest() const;
   /// Whether not all tiles are as tall.
@@ -44,8 +43,12 @@ struct ContractionGrid {
   /// and tiles may have fewer rows, there is one more of them.
   void chooseSplit(bool rowsMayShrink);
 
-  /// Divide blocks of panels and their rows: at least two blocks, of at most `most` panels.
-  void splitBlocks(int64_t most);
+  /// Whether there are two blocks of `ofBlock` panels or more, and all as large.
+  bool hasBlocks(int64_t ofBlock) const;
+  void splitBlocks(int64_t ofBlock) {
+    split = Blocks;
+    panelsOfBlock = ofBlock;
+  }
 
 private:
   /// Vectors of the first `panels` of them.

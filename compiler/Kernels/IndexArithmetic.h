@@ -24,6 +24,9 @@ protected:
   mlir::Value times(mlir::Value a, int64_t b) {
     return mlir::arith::MulIOp::create(builder, loc, a, constant(b));
   }
+  mlir::Value times(mlir::Value a, mlir::Value b) {
+    return mlir::arith::MulIOp::create(builder, loc, a, b);
+  }
   mlir::Value dividedBy(mlir::Value a, int64_t b) {
     return mlir::arith::DivUIOp::create(builder, loc, a, constant(b));
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/KernelFunction.h"
 #include "compiler/Kernels/Kernels.h"
+#include "compiler/Kernels/PartsOfShare.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -147,59 +147,6 @@ void KernelFunction::forEachPiece(int64_t total, int64_t least, bool serial,
     });
   });
 }
-
-namespace {
-/// How a share is cut into parts: each shorter than the one before it, by the same length, so that
-/// few are enough and threads still come to their end together. A share of U units in K parts has
-/// U n (2K - n) / K^2 of them before part n. Alone, one part.
-/// Source: Tzen and Ni, "Trapezoid self-scheduling: a practical scheduling scheme for parallel
-/// compilers", IEEE Transactions on Parallel and Distributed Systems 4(1), 1993.
-class PartsOfShare {
-public:
-  /// Of the pieces [first, end), in units of `least`.
-  PartsOfShare(OpBuilder &builder, Location loc, Value first, Value end, int64_t least,
-               Value threads)
-      : builder(builder), loc(loc), first(first), least(constant(least)),
-        size(arith::SubIOp::create(builder, loc, end, first)),
-        units(arith::CeilDivUIOp::create(builder, loc, size, this->least)),
-        parts(chooseCount(threads)) {}
-
-  Value count() const { return parts; }
-
-  /// Where part `number` begins, or the one before it ends.
-  Value begin(Value number) {
-    Value left = arith::SubIOp::create(builder, loc, parts, number);
-    Value sum = arith::AddIOp::create(builder, loc, parts, left);
-    Value scaled = times(times(number, sum), units);
-    Value before = arith::DivUIOp::create(builder, loc, scaled, times(parts, parts));
-    before = arith::MinUIOp::create(builder, loc, times(before, least), size);
-    return arith::AddIOp::create(builder, loc, first, before);
-  }
-
-private:
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  Value times(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
-
-  /// As many as leave half a unit for the last, which is rounded up.
-  Value chooseCount(Value threads) {
-    constexpr int64_t most = 8;
-    Type wide = builder.getI64Type(), real = builder.getF64Type();
-    Value twice = arith::IndexCastOp::create(builder, loc, wide, times(units, constant(2)));
-    Value root = arith::UIToFPOp::create(builder, loc, real, twice);
-    root = math::SqrtOp::create(builder, loc, root);
-    root = arith::FPToUIOp::create(builder, loc, wide, root);
-    Value count = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), root);
-    count = arith::MinUIOp::create(builder, loc, count, constant(most));
-    Value one = constant(1);
-    Value isAlone = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, threads, one);
-    return arith::SelectOp::create(builder, loc, isAlone, one, count);
-  }
-
-  OpBuilder &builder;
-  Location loc;
-  Value first, least, size, units, parts;
-};
-} // namespace
 
 /// Parts of `owner`'s share, until there are none. Every thread is told so once: the last one
 /// leaves zero to the next call.

@@ -130,7 +130,8 @@ static bool hasOneLinear(func::FuncOp function) {
 static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts) {
   if (!function.getOps<AttentionOp>().empty())
     return false;
-  int64_t mostBytes = hasOneLinear(function) ? 4 << 20 : 1 << 20;
+  constexpr int64_t ofMany = 1 << 20, ofOne = 4 << 20;
+  int64_t mostBytes = hasOneLinear(function) ? ofOne : ofMany;
   PreparedValues prepared(function);
   SmallVector<Linear> linears = linearsOf(function);
   auto eachWeight = [&](llvm::function_ref<bool(Value)> holds) {
@@ -257,8 +258,8 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     return tensorType(value).getRank() == 2 && isWeight(value);
   };
   LayoutAttr layout = linearLayouts.tokenBlocks(lhsType);
-  bool movesSomething = packsWeights ? linearLayouts.suitPackedWeights(lhsType) : bool(layout);
-  if (!contractsLast || !movesSomething || !llvm::all_of(rhs, isMatrixOfWeights)) {
+  bool enoughTokens = packsWeights ? linearLayouts.suitPackedWeights(lhsType) : bool(layout);
+  if (!contractsLast || !enoughTokens || !llvm::all_of(rhs, isMatrixOfWeights)) {
     visitRowMajor(op);
     return;
   }

@@ -12,8 +12,12 @@ import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
 
+IN_BY_OUT = torch.randn(768, 1536)
 CASES = {
-    "rows": (nn.Linear(512, 2048), (1, 128, 512)),
+    "rows": (nn.Linear(768, 1536), (1, 128, 768)),
+    "blocks": (nn.Linear(768, 1536), (1, 256, 768)),
+    "strips": (lambda x: x @ IN_BY_OUT, (1, 128, 768)),
+    "blocks of strips": (lambda x: x @ IN_BY_OUT, (1, 512, 768)),
     "panels": (nn.Conv2d(512, 256, 1), (1, 512, 7, 7)),
     "winograd": (nn.Conv2d(64, 128, 3, padding=1), (1, 64, 28, 28)),
     "batches": (lambda x: x @ x.mT, (24, 96, 128)),
@@ -34,17 +38,20 @@ def compiled_case(name: str):
     torch.manual_seed(0)
     function, shape = CASES[name]
     x = torch.randn(shape)
-    compiled = weft.compile(function, threads=3)
+    compiled = weft.compile(function, threads=7)
     weft.set_num_threads(1)
     expected = compiled(x).clone()
-    assert "memref.atomic_rmw" in compiled.ir("loops")
+    loops = compiled.ir("loops")
+    assert "memref.atomic_rmw" in loops
+    if name in ("blocks", "strips", "blocks of strips"):
+        assert "arith.maxui" in loops  # rows of a block or strip begin with it, or with the part
     return compiled, x, expected
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_call_after_call(name: str) -> None:
     compiled, x, expected = compiled_case(name)
-    for threads in (2, 3, 1, 2):
+    for threads in (2, 3, 1, 7, 2):
         weft.set_num_threads(threads)
         for _ in range(15):
             assert torch.equal(compiled(x), expected), threads

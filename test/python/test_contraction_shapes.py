@@ -44,11 +44,15 @@ def test_linear(depth: int) -> None:
 
 @pytest.mark.parametrize("isa", ["avx2", "native"])
 @pytest.mark.parametrize(
-    "tokens, depth", [(17, 768), (33, 1040), (50, 3072), (7, 5000), (130, 800)]
-)
-def test_one_layer_of_few_tokens(tokens: int, depth: int, isa: str) -> None:
+    "tokens, depth, width",
+    [
+        (10, 768, 515), (17, 768, 515), (33, 1040, 515), (50, 3072, 515), (7, 5000, 515),
+        (130, 800, 515), (10, 768, 1403), (17, 768, 1403), (33, 1040, 1403), (21, 3072, 515),
+    ],
+)  # fmt: skip
+def test_one_layer_of_few_tokens(tokens: int, depth: int, width: int, isa: str) -> None:
     torch.manual_seed(tokens)
-    module = torch.nn.Sequential(torch.nn.Linear(depth, 515), torch.nn.GELU()).eval()
+    module = torch.nn.Sequential(torch.nn.Linear(depth, width), torch.nn.GELU()).eval()
     x = torch.randn(2, tokens, depth)
     with torch.no_grad():
         results = [weft.compile(module, threads=n, isa=isa)(x) for n in (1, 2)]
