@@ -127,6 +127,22 @@ def test_values_changed_in_place_need_no_new_program():
     assert programs(compiled) == 1
 
 
+def test_weights_without_a_version_counter():
+    x, counted = torch.randn(16, 64), torch.nn.Parameter(torch.randn(48, 64))
+    with torch.inference_mode():
+        layer = torch.nn.Linear(64, 48)
+        compiled = weft.compile(layer)
+        for factor in (1.0, 3.0, 1.0, -0.5):
+            layer.weight.mul_(factor)
+            for _ in range(2):
+                torch.testing.assert_close(compiled(x), layer(x))
+        assert bound_tensors(compiled) == 1 and programs(compiled) == 1
+        layer.weight = counted
+        for _ in range(3):
+            torch.testing.assert_close(compiled(x), layer(x))
+            layer.weight.add_(1)
+
+
 def test_only_convolutions_are_prepared():
     convolution, linear = weft.compile(conv_net()), weft.compile(linear_net())
     convolution(torch.randn(2, 3, 9, 9))
