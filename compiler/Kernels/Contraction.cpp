@@ -66,7 +66,6 @@ public:
 
 private:
   LogicalResult chooseSchedule();
-  void chooseSplit(const ContractionProblem &problem);
   int64_t turnsOfPart() const;
   int64_t leastPieces() const;
 
@@ -150,7 +149,7 @@ LogicalResult Contraction::chooseSchedule() {
   grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width);
   if (schedule.matrixUnit)
     grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, MatrixContraction::blockRows);
-  chooseSplit(problem);
+  grid.chooseSplit(problem, schedule);
   if (!schedule.strip)
     schedule.rows = grid.tallest();
   // Interleaved panels are read once, a block at a time.
@@ -163,23 +162,6 @@ LogicalResult Contraction::chooseSchedule() {
         roles, space, schedule.chunk * space.count(chunkDims().drop_back()), turnsOfPart(),
         kernel.target.l2Bytes);
   return success();
-}
-
-void Contraction::chooseSplit(const ContractionProblem &problem) {
-  // Threads that divide the vectors, not the rows, read or split each of them once.
-  constexpr double balanced = 0.95;
-  bool longerVectors = problem.vectorBytes > problem.scalarBytes &&
-                       grid.balance(ContractionGrid::Panels) >= balanced;
-  if ((schedule.matrixUnit || longerVectors) && grid.batches == 1 &&
-      grid.panels() >= 2 * schedule.panels)
-    grid.split = ContractionGrid::Panels;
-  else
-    grid.chooseSplit(/*rowsMayShrink=*/!schedule.strip);
-  // Rows are fetched ahead, while vectors wait for the caches: each thread keeps to its own of
-  // them where there are enough, and what it has computed of the last kernel is among these.
-  bool fetchesRows = schedule.prefetch || schedule.strip;
-  if (grid.split == ContractionGrid::Rows && fetchesRows && grid.hasBlocks(schedule.panels))
-    grid.splitBlocks(schedule.panels);
 }
 
 /// Turns of rows that a panel is read by while a thread goes through a part.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/ContractionGrid.h"
+#include "compiler/Kernels/ContractionSchedule.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
@@ -52,7 +53,25 @@ double ContractionGrid::balance(Split split) const {
   return double(all) / double(2 * std::max(ofFirst, all - ofFirst));
 }
 
-void ContractionGrid::chooseSplit(bool rowsMayShrink) {
+void ContractionGrid::chooseSplit(const ContractionProblem &problem,
+                                  const ContractionSchedule &schedule) {
+  // Threads that divide the vectors, not the rows, read or split each of them once.
+  constexpr double balanced = 0.95;
+  bool longerVectors = problem.vectorBytes > problem.scalarBytes && balance(Panels) >= balanced;
+  if ((schedule.matrixUnit || longerVectors) && batches == 1 && panels() >= 2 * schedule.panels)
+    split = Panels;
+  else
+    splitEvenly(/*rowsMayShrink=*/!schedule.strip);
+  // Where rows are fetched ahead, but vectors are not, each thread keeps to vectors of its own:
+  // those of the last kernel's results that it has computed itself.
+  bool fetchesRows = schedule.prefetch || schedule.strip;
+  if (split == Rows && fetchesRows && hasBlocks(schedule.panels)) {
+    split = Blocks;
+    panelsOfBlock = schedule.panels;
+  }
+}
+
+void ContractionGrid::splitEvenly(bool rowsMayShrink) {
   // Rows unless another choice is better: a contraction without batch dims has one batch,
   // and its loop, which the threads would share, does not exist.
   split = Rows;

@@ -7,6 +7,8 @@
 
 namespace weft {
 
+struct ContractionSchedule;
+
 struct ContractionGrid {
   /// Blocks: all rows of a block of panels, then those of the next.
   enum Split { Batches, Rows, Panels, Blocks };
@@ -39,18 +41,18 @@ struct ContractionGrid {
   /// The share of two threads' time that is spent working, along `split`.
   double balance(Split split) const;
 
+  /// Chooses `split`: what two threads divide with little left over, and so that each goes on with
+  /// what lies in its own caches.
+  void chooseSplit(const ContractionProblem &problem, const ContractionSchedule &schedule);
+
+private:
   /// Take the first loop that divides among two threads with little left over. Where none does
   /// and tiles may have fewer rows, there is one more of them.
-  void chooseSplit(bool rowsMayShrink);
+  void splitEvenly(bool rowsMayShrink);
 
   /// Whether there are two blocks of `ofBlock` panels or more, and all as large.
   bool hasBlocks(int64_t ofBlock) const;
-  void splitBlocks(int64_t ofBlock) {
-    split = Blocks;
-    panelsOfBlock = ofBlock;
-  }
 
-private:
   /// Vectors of the first `panels` of them.
   int64_t vectorsOf(int64_t panels) const;
 };
