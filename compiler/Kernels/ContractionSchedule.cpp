@@ -82,12 +82,15 @@ static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t b
   return chosen;
 }
 
-/// The chunk of a long reduction whose panels stay in the second-level cache. Strips take few lines
-/// of many pages for each chunk.
-static int64_t chooseChunk(const ContractionProblem &problem, const ContractionSchedule &schedule) {
-  constexpr int64_t ofStrips = 384;
-  int64_t longest = schedule.strip ? ofStrips : 1792, most = schedule.strip ? ofStrips : 1024,
-          best = schedule.strip ? ofStrips : 768;
+/// The chunk of a long reduction whose panels stay in the second-level cache, and the next chunk's
+/// beside them. Strips take few lines of many pages for each chunk.
+static int64_t chooseChunk(const ContractionProblem &problem, const TargetInfo &target,
+                           const ContractionSchedule &schedule) {
+  constexpr int64_t ofStrips = 384, ofLargeCache = 768, largeCache = 1 << 20;
+  int64_t ofCache = target.l2Bytes < largeCache ? ofLargeCache / 2 : ofLargeCache;
+  int64_t best = schedule.strip ? ofStrips : ofCache;
+  int64_t most = schedule.strip ? best : best * 4 / 3;
+  int64_t longest = schedule.strip ? best : 1792;
   int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
   if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
     return innermost;
@@ -212,7 +215,7 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   bool takes = problem.matrixParts == 1 || (problem.matrixParts > 1 && target.splitsFloat32);
   if (!target.hasMatrixUnit || !takes)
     return;
-  int64_t chunk = chooseChunk(problem, schedule);
+  int64_t chunk = chooseChunk(problem, target, schedule);
   int64_t unitSteps = llvm::divideCeil(chunk, blockSteps),
           chunks = problem.reduced.empty() ? 1 : problem.reduced.back() / chunk;
   for (int64_t extent : llvm::ArrayRef(problem.reduced).drop_back())
@@ -245,7 +248,7 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
     chooseStrip(problem, target, schedule);
   schedule.rows = given.rows.value_or(schedule.rows);
   schedule.groups = given.groups.value_or(schedule.groups);
-  schedule.chunk = given.chunk.value_or(chooseChunk(problem, schedule));
+  schedule.chunk = given.chunk.value_or(chooseChunk(problem, target, schedule));
   if (schedule.strip)
     schedule.stripSteps = chooseStripSteps(problem, schedule);
   schedule.unroll = chooseUnroll(problem, schedule);
