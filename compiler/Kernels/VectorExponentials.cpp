@@ -123,3 +123,14 @@ Value VectorExponentials::onePlusErf(Value x) {
   Value rest = exp2OfReduced({bitsOf(shifted), r});
   return select(less(x, constant(0.0f)), rest, sub(constant(2.0f), rest));
 }
+
+Value VectorExponentials::onePlusTanh(Value x) {
+  // 2 / (1 + 2^(s x)): half as long as tanh, which is exact around zero, where this is not small.
+  // From the bounds on the power is zero, and infinite.
+  Value slope = constant(-2 * log2OfE), shift = constant(integerShift + exponentBias);
+  Value bounded = atLeast(atMost(x, 44.02f), -44.37f);
+  Value shifted = fma(bounded, slope, shift);
+  Value r = fma(bounded, slope, sub(shift, shifted));
+  Value power = exp2OfReduced({bitsOf(shifted), r});
+  return div(constant(2.0f), add(power, constant(1.0f)));
+}

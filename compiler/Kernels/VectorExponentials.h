@@ -20,6 +20,7 @@ public:
   Value tanh(Value x);
   Value erf(Value x);
   Value onePlusErf(Value x);
+  Value onePlusTanh(Value x);
 
 private:
   /// exp(x) = 2^n * exp(r), |r| <= ln(2) / 2.

@@ -49,11 +49,21 @@ static bool isOne(Value value) {
   return matchPattern(value, m_OneFloat());
 }
 
-/// y, if `sum` is 1 + erf(y): the factor of an exact gelu, which is cheaper than erf alone.
-static Value argumentOfOnePlusErf(arith::AddFOp sum) {
+/// What one is added to, if `sum` adds it to an OpT.
+template <typename OpT> static OpT addedToOne(arith::AddFOp sum) {
   for (auto [one, other] : {std::pair(sum.getLhs(), sum.getRhs()), {sum.getRhs(), sum.getLhs()}})
-    if (auto erf = other.getDefiningOp<math::ErfOp>(); erf && isOne(one))
-      return erf.getOperand();
+    if (auto op = other.getDefiningOp<OpT>(); op && isOne(one))
+      return op;
+  return {};
+}
+
+/// 1 + erf(y) and 1 + tanh(y), the factors of a gelu, which are cheaper than erf and tanh alone;
+/// unless the latter is needed besides, as where gradients are.
+static Value expandSum(arith::AddFOp sum, VectorExponentials &exponentials) {
+  if (auto erf = addedToOne<math::ErfOp>(sum))
+    return exponentials.onePlusErf(erf.getOperand());
+  if (auto tanh = addedToOne<math::TanhOp>(sum); tanh && tanh->hasOneUse())
+    return exponentials.onePlusTanh(tanh.getOperand());
   return {};
 }
 
@@ -74,10 +84,7 @@ static Value expand(Operation *op) {
       .Case([&](math::CoshOp) { return exponentials.cosh(argument()); })
       .Case([&](math::TanhOp) { return exponentials.tanh(argument()); })
       .Case([&](math::ErfOp) { return exponentials.erf(argument()); })
-      .Case([&](arith::AddFOp sum) {
-        Value ofErf = argumentOfOnePlusErf(sum);
-        return ofErf ? exponentials.onePlusErf(ofErf) : Value();
-      })
+      .Case([&](arith::AddFOp sum) { return expandSum(sum, exponentials); })
       .Case([&](math::LogOp) { return logarithms.log(argument()); })
       .Case([&](math::Log1pOp) { return logarithms.log1p(argument()); })
       .Case([&](math::SinOp) { return angles.sine(argument(), /*quarters=*/0, op); })

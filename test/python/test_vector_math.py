@@ -32,6 +32,29 @@ def test_one_plus_erf(no_grad, compiled_only):
     assert compiled(torch.linspace(-12, 12, 100_001)).diff().min() >= -(2**-23)
 
 
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_one_plus_tanh(isa, no_grad, compiled_only):
+    """Made at once: as far from the truth as a power and a quotient, where it is a normal number;
+    with its limits, and falling nowhere by more than that."""
+    compiled = weft.compile(lambda x: 1 + torch.tanh(x), isa=isa)
+    x = torch.cat([*bit_patterns(STRIDE, CHUNK)])
+    y, exact = compiled(x), 2 * torch.sigmoid(2 * x.double())
+    assert torch.equal(y.isnan(), x.isnan())
+    usual = x.abs() < 8
+    assert errors(exact, y)[usual].max() <= 6
+    assert (y - exact).nan_to_num().abs().max() <= 1.5 * 2**-23
+    limits = torch.tensor([-torch.inf, -50.0, -0.0, 0.0, 10.0, torch.inf])
+    assert compiled(limits).tolist() == [0, 0, 1, 1, 2, 2]
+    assert compiled(torch.linspace(-60, 60, 100_001)).diff().min() >= -(2**-22)
+
+
+def test_tanh_that_is_needed_besides(no_grad, compiled_only):
+    """Is exact around zero, as 1 + tanh(x) less one is not."""
+    compiled = weft.compile(lambda x: (torch.tanh(x), 1 + torch.tanh(x)))
+    x = torch.randn(10_007) * 1e-3
+    assert errors(torch.tanh(x.double()), compiled(x)[0]).max() <= 2
+
+
 def pairs_of_all() -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Of random bits, and each special value with each."""
     numbers = torch.cat([*bit_patterns(STRIDE * 64, CHUNK)])

@@ -90,6 +90,57 @@ func.func private @one_plus_erf(%x: tensor<64xf32>) -> tensor<64xf32>
 
 #id = affine_map<(i) -> (i)>
 
+// 1 + tanh(x) is made at once, too: a power of two and a quotient, without what tanh does around
+// zero.
+// CHECK-LABEL: func.func private @one_plus_tanh
+// CHECK:         arith.constant dense<2.000000e+00> : vector<8xf32>
+// CHECK-NOT:     arith.select
+// CHECK:         %[[SUM:.*]] = arith.addf
+// CHECK:         arith.divf %{{.*}}, %[[SUM]]
+// CHECK-NOT:     copysign
+// CHECK:         return
+func.func private @one_plus_tanh(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %one = arith.constant 1.0 : f32
+    %0 = math.tanh %a : f32
+    %1 = arith.addf %0, %one : f32
+    linalg.yield %1 : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// A tanh that is needed besides is made, and one added to it.
+// CHECK-LABEL: func.func private @one_plus_tanh_and_tanh
+// CHECK:         %[[TANH:.*]] = math.copysign
+// CHECK:         arith.addf %[[TANH]]
+// CHECK:         return
+func.func private @one_plus_tanh_and_tanh(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %one = arith.constant 1.0 : f32
+    %0 = math.tanh %a : f32
+    %1 = arith.addf %0, %one : f32
+    %2 = arith.mulf %0, %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
 // Other element types keep the library's functions.
 // CHECK-LABEL: func.func private @double
 // CHECK:         math.exp %{{.*}} : vector<{{.*}}xf64>
