@@ -130,7 +130,11 @@ static void bindEnvironment(nb::module_ &module) {
                           "A state of torch and of the module, with its programs.")
       .def(nb::init<>())
       .def(
-          "rearm", [](Environment &self, const Guards &guards) { self.guards = guards; },
+          "rearm",
+          [](Environment &self, const Guards &guards) {
+            self.guards = guards;
+            self.guards.sortByAddress();
+          },
           nb::arg("guards"))
       .def("state_holds", [](const Environment &self) { return self.state.holds(); })
       .def_rw("eager", &Environment::eager)

@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace nb = nanobind;
 
@@ -95,6 +96,10 @@ bool Guards::BufferGuard::holds() const {
     return false;
   }
   return now.shape == shape && now.format == format && now.bytes == bytes;
+}
+
+void Guards::sortByAddress() {
+  std::ranges::sort(dicts, std::less<>(), [](const DictGuard &guard) { return guard.dict.get(); });
 }
 
 static bool sameItems(PyObject *list, PyObject *copy) {
