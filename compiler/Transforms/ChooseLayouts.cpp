@@ -127,11 +127,11 @@ static bool hasOneLinear(func::FuncOp function) {
 /// cost little, where moving tokens into blocks and back would cost a tenth of so small a
 /// contraction; or the blocks would be padded. A layer alone has the caches to itself. Attention
 /// wants the blocks.
-static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts) {
+static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts, bool isOneLinear) {
   if (!function.getOps<AttentionOp>().empty())
     return false;
   constexpr int64_t ofMany = 1 << 20, ofOne = 4 << 20;
-  int64_t mostBytes = hasOneLinear(function) ? ofOne : ofMany;
+  int64_t mostBytes = isOneLinear ? ofOne : ofMany;
   PreparedValues prepared(function);
   SmallVector<Linear> linears = linearsOf(function);
   auto eachWeight = [&](llvm::function_ref<bool(Value)> holds) {
@@ -153,7 +153,8 @@ public:
   LayoutChooser(func::FuncOp function, int64_t lanes, int64_t registers)
       : function(function), lanes(lanes), builder(function.getContext()),
         linearLayouts(lanes, registers, liesMostlyInByOut(linearsOf(function))),
-        packsWeights(choosePacking(function, linearLayouts)), isOneLinear(hasOneLinear(function)) {}
+        isOneLinear(hasOneLinear(function)),
+        packsWeights(choosePacking(function, linearLayouts, isOneLinear)) {}
 
   /// Returns the number of relayouts inserted.
   int64_t run() {
@@ -198,8 +199,8 @@ private:
   int64_t lanes;
   OpBuilder builder;
   LinearLayouts linearLayouts;
-  bool packsWeights; ///< into blocks of columns, so that tokens stay row-major
   bool isOneLinear;
+  bool packsWeights; ///< into blocks of columns, so that tokens stay row-major
   llvm::DenseMap<std::pair<Value, Attribute>, Value> moved;
   int64_t relayouts = 0;
 };
