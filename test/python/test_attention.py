@@ -3,18 +3,16 @@
 queries and of keys, masks of every kind, short and long sequences, both instruction sets."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
+from processor import ISAS
 from torch.nn import functional as F
 
 import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
 
-HAS_AVX512 = " avx512vl " in Path("/proc/cpuinfo").read_text()
-ISAS = ["avx2", "avx512"] if HAS_AVX512 else ["avx2"]
 # Lengths of queries and keys, widths of keys and values.
 SIZES = [
     (1, 77, 64, 64),

@@ -2,18 +2,15 @@
 """Sums of bfloat16 products two at a time, where the machine has instructions for it."""
 
 import copy
-from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+from processor import HAS_PAIRS, WIDEST_ISA
 from torch import nn
 
 import weft
 
-FLAGS = Path("/proc/cpuinfo").read_text().split()
-HAS_PAIRS = "avx512_bf16" in FLAGS
-ISA = "avx512" if "avx512vl" in FLAGS else "avx2"
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
 
 MODULES = {
@@ -42,7 +39,7 @@ def run(function, *args, **options) -> torch.Tensor:
     for threads in (1, 2):
         weft.set_num_threads(threads)
         try:
-            compiled = weft.compile(function, isa=ISA, threads=2, **options)
+            compiled = weft.compile(function, isa=WIDEST_ISA, threads=2, **options)
             results.append(compiled(*args))
         finally:
             weft.set_num_threads(before)
@@ -118,7 +115,7 @@ def test_numbers_that_are_not_finite() -> None:
 
 def test_weights_are_read_where_they_lie() -> None:
     module, x = nn.Linear(200, 150).bfloat16(), torch.randn(64, 200).bfloat16()
-    compiled = weft.compile(module, isa=ISA)
+    compiled = weft.compile(module, isa=WIDEST_ISA)
     first = compiled(x)
     module.weight.mul_(2)
     module.bias.mul_(2)

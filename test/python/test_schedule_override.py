@@ -5,13 +5,15 @@ import json
 
 import pytest
 import torch
+from processor import ISAS
 
 import weft
 
 nn = torch.nn
 pytestmark = pytest.mark.usefixtures("no_grad")
 
-FITTING = ["rows=1,groups=1", "rows=3,groups=2,chunk=25", "rows=2,groups=3,panels=1", "chunk=15"]
+ANYWHERE = ["rows=1,groups=1", "rows=3,groups=2,chunk=25", "rows=2,groups=2,panels=1", "chunk=15"]
+FITTING = {"avx2": ANYWHERE, "avx512": [*ANYWHERE, "rows=2,groups=3,panels=1"]}
 
 
 def schedule_of(compiled):
@@ -19,17 +21,19 @@ def schedule_of(compiled):
     return loops[loops.index("chunk = ") :].partition("}")[0]
 
 
-@pytest.mark.parametrize("schedule", FITTING)
+@pytest.mark.parametrize(
+    ("isa", "schedule"), [(isa, schedule) for isa in ISAS for schedule in FITTING[isa]]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.usefixtures("compiled_only")
-def test_numbers(schedule, dtype):
+def test_numbers(isa, schedule, dtype):
     model, x = nn.Linear(75, 53).to(dtype), torch.randn(70, 75, dtype=dtype)
     results = []
     for threads in (1, 2):
         before = weft.get_num_threads()
         weft.set_num_threads(threads)
         try:
-            compiled = weft.compile(model, schedule=schedule, threads=2)
+            compiled = weft.compile(model, isa=isa, schedule=schedule, threads=2)
             results.append(compiled(x))
         finally:
             weft.set_num_threads(before)
@@ -42,20 +46,25 @@ def test_numbers(schedule, dtype):
     assert (results[0].double() - exact).abs().max() < tolerance
 
 
+# strips: with AVX2, with AVX-512.
 @pytest.mark.parametrize(
-    ("tokens", "columns", "depth", "schedule", "strip"),
+    ("tokens", "columns", "depth", "schedule", "strips"),
     [
-        (64, 1025, 1030, "rows=2,groups=1", 48), (64, 1025, 1030, "rows=4,groups=2,chunk=515", 48),
-        (64, 1025, 1030, "chunk=206", 48), (128, 1392, 768, "", 48), (48, 2752, 387, "", 16),
-        (33, 3500, 301, "", 16), (80, 520, 2061, "", 16),
+        (64, 1025, 1030, "rows=2,groups=1", (48, 48)),
+        (64, 1025, 1030, "rows=4,groups=2,chunk=515", (48, 48)),
+        (64, 1025, 1030, "chunk=206", (48, 48)), (128, 1392, 768, "", (48, 48)),
+        (48, 2752, 387, "", (16, 16)), (33, 3500, 301, "", (16, 16)), (80, 520, 2061, "", (48, 16)),
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.usefixtures("compiled_only")
-def test_numbers_where_weights_are_copied_into_strips(tokens, columns, depth, schedule, strip):
+def test_numbers_where_weights_are_copied_into_strips(
+    isa, tokens, columns, depth, schedule, strips
+):
     x, weight = torch.randn(tokens, depth), torch.randn(depth, columns) / 32
-    compiled = weft.compile(lambda x: x @ weight, schedule=schedule)
+    compiled = weft.compile(lambda x: x @ weight, isa=isa, schedule=schedule)
     error = (compiled(x).double() - x.double() @ weight.double()).abs().max()
-    assert f"strip = {strip} :" in schedule_of(compiled)
+    assert f"strip = {strips[isa == 'avx512']} :" in schedule_of(compiled)
     assert error < 1e-4
 
 
