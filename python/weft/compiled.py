@@ -62,7 +62,8 @@ def compile(
     "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
     PyTorch runs the call.
     precision: "bf16" rounds the operands of float32 matmuls and convolutions to bfloat16; their
-    sums, and everything else, stay float32. It is off with "float32".
+    sums, and everything else, stay float32. It is off with "float32". Slower on processors that
+    have no instructions for bfloat16.
     Raises: TypeError, if `target` cannot be called; errors.ConfigError for unknown options.
     """
     if target is None:
