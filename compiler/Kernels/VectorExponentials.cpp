@@ -31,6 +31,13 @@ Value VectorExponentials::exp2OfReduced(Reduced reduced) {
   return mul(power, scaleOf(biased));
 }
 
+Value VectorExponentials::exp2OfProduct(Value x, Value y) {
+  Value shift = constant(integerShift + exponentBias);
+  Value shifted = fma(x, y, shift);
+  Value r = fma(x, y, sub(shift, shifted));
+  return exp2OfReduced({bitsOf(shifted), r});
+}
+
 Value VectorExponentials::expInRange(Value x) {
   auto [biased, r] = reduce(x, exponentBias);
   return mul(expOfReduced(r), scaleOf(biased));
@@ -117,20 +124,14 @@ Value VectorExponentials::onePlusErf(Value x) {
   // zero, as the scale is, at the bound.
   Value magnitude = atMost(absolute(x), vector_math::bellVanishes);
   Value slope = polynomial(vector_math::bellSlope, magnitude);
-  Value shift = constant(integerShift + exponentBias);
-  Value shifted = fma(slope, magnitude, shift);
-  Value r = fma(slope, magnitude, sub(shift, shifted));
-  Value rest = exp2OfReduced({bitsOf(shifted), r});
+  Value rest = exp2OfProduct(slope, magnitude);
   return select(less(x, constant(0.0f)), rest, sub(constant(2.0f), rest));
 }
 
 Value VectorExponentials::onePlusTanh(Value x) {
   // 2 / (1 + 2^(s x)): half as long as tanh, which is exact around zero, where this is not small.
   // From the bounds on the power is zero, and infinite.
-  Value slope = constant(-2 * log2OfE), shift = constant(integerShift + exponentBias);
   Value bounded = atLeast(atMost(x, 44.02f), -44.37f);
-  Value shifted = fma(bounded, slope, shift);
-  Value r = fma(bounded, slope, sub(shift, shifted));
-  Value power = exp2OfReduced({bitsOf(shifted), r});
+  Value power = exp2OfProduct(constant(-2 * log2OfE), bounded);
   return div(constant(2.0f), add(power, constant(1.0f)));
 }

@@ -32,6 +32,9 @@ private:
   Value expOfReduced(Value r);
   /// 2^(n + r), |r| <= 1/2, where the low bits of `biased` are n + bias.
   Value exp2OfReduced(Reduced reduced);
+  /// 2^(x y) of a product that is not rounded; zero where it is about -127, infinite from 127.5 on
+  /// to 128.
+  Value exp2OfProduct(Value x, Value y);
   /// exp where neither its value nor 2^n leaves the normal floats.
   Value expInRange(Value x);
   /// 2^power exp(x), -176.055 <= x <= 91.

@@ -98,7 +98,7 @@ bool Guards::BufferGuard::holds() const {
   return now.shape == shape && now.format == format && now.bytes == bytes;
 }
 
-void Guards::sortByAddress() {
+void Guards::sortDictsByAddress() {
   std::ranges::sort(dicts, std::less<>(), [](const DictGuard &guard) { return guard.dict.get(); });
 }
 

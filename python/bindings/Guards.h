@@ -32,9 +32,9 @@ public:
   /// One name of a module's or function's namespace, by the value's identity.
   void watchName(PyObject *dict, PyObject *name);
 
-  /// Orders what is watched as it lies in memory. A large model's data drives a thousand dicts out
-  /// of the caches between two calls, and neighbours come back together.
-  void sortByAddress();
+  /// Orders the dicts as they lie in memory. A large model's data drives a thousand of them out of
+  /// the caches between two calls, and neighbours come back together.
+  void sortDictsByAddress();
 
   /// Whether everything is as it was; never leaves a Python error behind.
   bool hold() const;
