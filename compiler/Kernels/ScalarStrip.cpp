@@ -65,15 +65,24 @@ void ScalarStrip::enterRow(Value tileRow) {
   point.setDim(firstRow, subtract(ahead, times(start, size)));
 }
 
-void ScalarStrip::enterTile(Value tile, int64_t tiles) {
+void ScalarStrip::enterTile(Value tile, int64_t tilesOfRow) {
   // More often than every other turn of the unrolled steps, registers run out.
   constexpr int64_t longest = ContractionSchedule::stepsPerFetch, shortest = 8;
-  // Of the lines that come by in so many steps, each tile fetches a share.
-  int64_t needed = llvm::divideCeil(lines() * longest, tiles * (size / tileRows));
-  int64_t together = std::min<int64_t>(llvm::PowerOf2Ceil(needed), longest);
-  interval = std::max(longest / together, shortest);
-  linesAtOnce = together * interval / longest;
-  fetchesBefore = times(add(times(tileRow, tiles), tile), steps / interval);
+  // A tile's share are steps of one line, of which so many tiles fetch the whole of it.
+  int64_t tiles = tilesOfRow * (size / tileRows), share = 0, tilesOfLine = 0;
+  for (int64_t together = 1; together <= longest; together *= 2) {
+    interval = std::max(longest / together, shortest);
+    linesAtOnce = together * interval / longest;
+    share = std::clamp<int64_t>(steps / interval * linesAtOnce, 1, steps);
+    tilesOfLine = llvm::divideCeil(steps, share);
+    if (lines() * tilesOfLine <= tiles)
+      break;
+  }
+  Value number = add(times(tileRow, tilesOfRow), tile);
+  Value line = least(dividedBy(number, tilesOfLine), constant(lines() - 1));
+  Value firstOfShare = times(remainderOf(number, tilesOfLine), share);
+  fetchedRow = least(add(nextRow, times(line, lineRows)), constant(rowCount - 1));
+  fetchedStep = add(nextStart, least(firstOfShare, constant(steps - share)));
 }
 
 /// The strip's rows, from `start` on, at the point's step, or at it and the next; the odd last
@@ -95,15 +104,13 @@ void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
   }
 }
 
-/// The lines of the next copy, each of them at all steps before the next.
+/// Of the current tile's share.
 void ScalarStrip::emitPrefetch() {
   Value currentRow = rowValue();
   Value current = point.indexValue(getAffineDimExpr(step, builder.getContext()));
-  Value number = add(fetchesBefore, dividedBy(subtract(current, start), interval));
-  Value first = least(times(number, linesAtOnce), constant(lines() * steps - linesAtOnce));
-  Value line = dividedBy(first, steps);
-  point.setDim(row, least(add(nextRow, times(line, lineRows)), constant(rowCount - 1)));
-  Value firstStep = add(nextStart, subtract(first, times(line, steps)));
+  Value before = times(dividedBy(subtract(current, start), interval), linesAtOnce);
+  Value firstStep = add(fetchedStep, before);
+  point.setDim(row, fetchedRow);
   for (int64_t i = 0; i < linesAtOnce; ++i) {
     point.setDim(step, add(firstStep, i));
     weft::emitPrefetch(builder, loc, point.getBuffer(scalars.memory)->flat,

@@ -70,7 +70,7 @@ private:
   int64_t steps = 0;                     ///< of the strip
   mlir::Value nextRow, nextStart;        ///< where the next copy begins
   mlir::Value tileRow;                   ///< number of the row of tiles
-  mlir::Value fetchesBefore;             ///< the current tile, of all tiles that share the fetching
+  mlir::Value fetchedRow, fetchedStep;   ///< where the current tile's share of it begins
   int64_t interval = 1, linesAtOnce = 1; ///< steps between two fetches, and lines of one
   unsigned firstRow = 0; ///< dim of the space: where the tile's first row lies in the strip
 };

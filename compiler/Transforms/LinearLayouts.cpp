@@ -27,17 +27,18 @@ LinearLayouts::Block LinearLayouts::chooseBlock(int64_t tokens, bool byLines) co
   // Narrow blocks reuse each weight less: measured on 128 x 768 x 768, one register per row of
   // accumulators costs about 15 %, two cost 1 to 2 %.
   constexpr Candidate ofRows[] = {{4, 6, 1.0}, {3, 9, 1.0}, {2, 14, 1.01}, {1, 14, 1.15}};
-  // With 16 registers: a block of two tiles, side by side, costs BERT, T5 and an MLP 3 to 8 %.
-  constexpr Candidate ofRowsInFew[] = {{2, 6, 1.0}, {3, 4, 1.05}, {1, 12, 1.15}};
   // Of lines that have been copied, six columns are in registers beside four of tokens, else eight
   // of one line: measured on the layers of GPT-2, four registers cost 5 % less than three.
   constexpr Candidate ofLines[] = {{4, 6, 1.0}, {3, 8, 1.02}, {2, 8, 1.05}, {1, 8, 1.3}};
+  // With 16 registers, however weights lie: a block of two tiles, side by side, costs BERT, T5,
+  // GPT-2 and an MLP 3 to 8 %.
+  constexpr Candidate inFew[] = {{2, 6, 1.0}, {3, 4, 1.05}, {1, 12, 1.15}};
   constexpr double costOfPadding = 0.1;
   int64_t vectors = llvm::divideCeil(tokens, lanes);
   Block best{0, 0};
-  ArrayRef<Candidate> candidates = ofLines;
-  if (!byLines)
-    candidates = registers >= 32 ? ArrayRef(ofRows) : ArrayRef(ofRowsInFew);
+  ArrayRef<Candidate> candidates = byLines ? ArrayRef(ofLines) : ArrayRef(ofRows);
+  if (registers < 32)
+    candidates = inFew;
   for (auto [wide, rows, costPerRegister] : candidates) {
     int64_t whole = vectors / wide, rest = vectors % wide;
     double cost = double(whole * wide) * costPerRegister;
