@@ -9,6 +9,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace nb = nanobind;
 
@@ -127,10 +128,10 @@ bool Specialization::matchTensors(const std::vector<PyRef> &found,
     for (size_t j = 0; j < i; ++j)
       if ((found[j].get() == tensor) != (sameAs[j] == sameAs[i]))
         return false;
-    if (!slots[i].matches(tensor, views[i]) || Torch::get().isNegated(tensor))
+    if (!slots[i].isOfType(tensor) || Torch::get().isNegated(tensor))
       return false;
   }
-  return true;
+  return viewSlots(found, views);
 }
 
 bool Specialization::viewSlots(const std::vector<PyRef> &found,
@@ -149,10 +150,10 @@ bool Specialization::viewSources(const std::vector<PyRef> &found,
                                  std::vector<WeftTensor> &views) {
   views.resize(sources.size());
   // Asking PyTorch lets other threads run, which may free a storage that has been viewed.
-  for (bool asked = true; asked;) {
-    asked = false;
-    if (!viewSlots(found, slotViews))
+  for (bool asked = true, again = false; asked; again = true) {
+    if (again && !viewSlots(found, slotViews))
       return false;
+    asked = false;
     for (size_t i = 0; i < sources.size(); ++i) {
       if (i + sourcesAhead < sources.size() && sources[i + sourcesAhead].slot < 0)
         sources[i + sourcesAhead].guard.prefetch(sources[i + sourcesAhead].tensor.get());
@@ -245,7 +246,10 @@ bool Specialization::execute(const std::vector<WeftTensor> &views,
   if (!profile && timedSoFar < timedCalls)
     profile = &ofFirstCalls;
   try {
-    nb::gil_scoped_release released;
+    // Nothing but PyTorch's operations may wait for someone who waits for the GIL.
+    std::optional<nb::gil_scoped_release> released;
+    if (torch || !isShort)
+      released.emplace();
     program->run(views, resultViews, torch, profile);
   } catch (const rt::AssertError &error) {
     reason = error.what();
@@ -266,6 +270,8 @@ void Specialization::record(const rt::Profile &profile) {
   else
     for (size_t i = 0; i < timed.size(); ++i)
       timed[i] = std::min(timed[i], profile.seconds[i]);
+  isShort = timedSoFar >= timedCalls &&
+            std::accumulate(timed.begin(), timed.end(), 0.0) <= longestWithGil;
 }
 
 bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors,

@@ -100,7 +100,7 @@ private:
                std::vector<WeftTensor> &views) const;
   bool matchTensors(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
   bool viewSlots(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
-  /// The slots anew, and all sources.
+  /// All sources, and the slots anew where those that `slotViews` holds may be out of date.
   bool viewSources(const std::vector<PyRef> &found, std::vector<WeftTensor> &slotViews,
                    std::vector<WeftTensor> &views);
   bool writesOverlap(const std::vector<WeftTensor> &slotViews,
@@ -120,6 +120,10 @@ private:
   static constexpr int timedCalls = 8;
   int timedSoFar = 0;
   std::vector<double> timed;
+  /// Whether other threads may as well wait for the GIL, which takes a tenth of a microsecond to
+  /// release and to take again.
+  bool isShort = false;
+  static constexpr double longestWithGil = 10e-6; ///< seconds
 };
 
 } // namespace weft

@@ -29,7 +29,7 @@ TensorGuard::TensorGuard(PyObject *tensor) {
 }
 
 bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
-  if (Py_TYPE(tensor) != type)
+  if (!isOfType(tensor))
     return false;
   const Torch &torch = Torch::get();
   dlpack::Tensor view;

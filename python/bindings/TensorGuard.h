@@ -19,6 +19,8 @@ public:
   /// can take.
   explicit TensorGuard(PyObject *tensor);
 
+  bool isOfType(PyObject *tensor) const { return Py_TYPE(tensor) == type; }
+
   /// Whether `tensor` is as assumed. Fills `view`, whose sizes and strides are this
   /// guard's. Python errors count as a mismatch. The negative bit is not looked at.
   bool matches(PyObject *tensor, WeftTensor &view) const;
