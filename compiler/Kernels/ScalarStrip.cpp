@@ -104,7 +104,6 @@ void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
   }
 }
 
-/// Of the current tile's share.
 void ScalarStrip::emitPrefetch() {
   Value currentRow = rowValue();
   Value current = point.indexValue(getAffineDimExpr(step, builder.getContext()));

@@ -40,9 +40,9 @@ public:
   /// operand() then begins at row number `tileRow` of the strip's tiles.
   void enterRow(mlir::Value tileRow);
 
-  /// At tile number `tile` of the current row of at least `tiles`, which share the fetching of
-  /// what is copied next with those of the strip's other rows.
-  void enterTile(mlir::Value tile, int64_t tiles);
+  /// At tile number `tile` of the current row of at least `tilesOfRow`, which share the fetching
+  /// of what is copied next with those of the strip's other rows.
+  void enterTile(mlir::Value tile, int64_t tilesOfRow);
 
   /// Prefetches the current tile's share of the next copy that is up at the point's step, one of
   /// every stepsPerFetch().
