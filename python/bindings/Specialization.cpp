@@ -122,6 +122,7 @@ bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &foun
 
 bool Specialization::matchTensors(const std::vector<PyRef> &found,
                                   std::vector<WeftTensor> &views) const {
+  // Asking PyTorch lets other threads run: nothing is viewed before.
   for (size_t i = 0; i < found.size(); ++i) {
     PyObject *tensor = found[i].get();
     // The same objects in the same places, and no others: `x is y` may have been asked.

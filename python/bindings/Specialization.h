@@ -120,8 +120,7 @@ private:
   static constexpr int timedCalls = 8;
   int timedSoFar = 0;
   std::vector<double> timed;
-  /// Whether other threads may as well wait for the GIL, which takes a tenth of a microsecond to
-  /// release and to take again.
+  /// Whether the program takes so little time that other threads may as well wait for the GIL.
   bool isShort = false;
   static constexpr double longestWithGil = 10e-6; ///< seconds
 };
