@@ -23,9 +23,11 @@ public:
 
 private:
   int64_t tokenBlock() const;
+  void moveToInner();
   void emitCell(int64_t valid);
 
-  SmallVector<unsigned> outer;
+  SmallVector<unsigned> outer; ///< on the grid
+  SmallVector<unsigned> inner; ///< behind the reductions: their tokens go through these as well
   unsigned block = 0, part = 0;
   int64_t tokens = 0;
 };
@@ -73,8 +75,10 @@ LogicalResult LanesToRows::match() {
   AffineExpr ofLane = loopOver(width, lane);
   index.push_back(space.simplify(ofBlock * size + ofPart * width + ofLane));
   index.push_back(loopOver(type.getDimSize(rank - 1), feature));
-  points = space.count(outer) * tokens;
   demand = demandOf(target.tensor, index, space);
+  if (!demand.reductions.empty())
+    moveToInner();
+  points = space.count(outer) * tokens;
   // Without either, the loops of a nest transpose as well.
   bool isOwn = inBlock || !demand.reductions.empty();
   bool reducesRows = llvm::none_of(demand.reductions, [&](const ReductionDemand &reduction) {
@@ -82,6 +86,18 @@ LogicalResult LanesToRows::match() {
   });
   return success(isOwn && reducesRows && demand.scans.empty() &&
                  stridedAlongTokens() < stridedAlongFeatures());
+}
+
+/// Features may be divided among several dims, as in blocks of channels: on the grid, all would
+/// reduce the same tokens again.
+void LanesToRows::moveToInner() {
+  auto isReducedFor = [&](unsigned dim) {
+    return llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
+      return reduction.isWantedFor(dim);
+    });
+  };
+  llvm::copy_if(outer, std::back_inserter(inner), [&](unsigned dim) { return !isReducedFor(dim); });
+  llvm::erase_if(outer, [&](unsigned dim) { return llvm::is_contained(inner, dim); });
 }
 
 void LanesToRows::emit(const PointWork &work) {
@@ -103,11 +119,13 @@ void LanesToRows::emitCell(int64_t valid) {
   point.setDim(lane, constant(0));
   point.setLanes({static_cast<int64_t>(lane), width, 1, valid});
   emitReductions();
-  forEachVector([&](Value first, int64_t count) {
-    emitSquare(
-        point, lane, feature, first, count, valid, width,
-        [&] { return point.asVectors(point.emitAt(target.tensor, index)).front(); },
-        [&](const Emitted &row) { store(row); });
+  emitLoops(point, inner, [&] {
+    forEachVector([&](Value first, int64_t count) {
+      emitSquare(
+          point, lane, feature, first, count, valid, width,
+          [&] { return point.asVectors(point.emitAt(target.tensor, index)).front(); },
+          [&](const Emitted &row) { store(row); });
+    });
   });
   point.setLanes(Lanes());
 }

@@ -40,7 +40,7 @@ int64_t TransposedRows::stridedAlongFeatures() const {
 }
 
 int64_t TransposedRows::flops() const {
-  return demand.flops(space, points, points * space.extent(feature));
+  return demand.flops(space, points, tensorType(target.tensor).getNumElements());
 }
 
 void TransposedRows::emitReductions() {

@@ -38,6 +38,31 @@ def test_linear(rows):
         check(Linears().bfloat16(), torch.randn(rows, 256, dtype=torch.bfloat16))
 
 
+@pytest.mark.parametrize("batch, tokens, width", [(1, 196, 768), (2, 130, 768), (1, 33, 72)])
+def test_norms_between_layers_over_features_and_over_tokens(batch, tokens, width):
+    """The norm reads blocks of tokens and leaves blocks of features."""
+
+    class GatedMlp(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.widen = nn.Linear(256, 2 * width)
+            self.norm = nn.LayerNorm(width)
+            self.mix = nn.Linear(tokens, tokens)
+            self.narrow = nn.Linear(width, 256)
+
+        def forward(self, x):
+            u, v = F.gelu(self.widen(x)).chunk(2, dim=-1)
+            return self.narrow(u * self.mix(self.norm(v).mT).mT)
+
+    x = torch.randn(batch, tokens, 256)
+    compiled = check(GatedMlp(), x)
+    with torch.no_grad():
+        kernels = compiled.profile(x, repeats=1).kernels
+    # No kernel but the matmuls computes more than a norm does for each of its elements.
+    largest = max(kernel.flops for kernel in kernels if "dot_general" not in kernel.kernel)
+    assert largest <= 24 * batch * tokens * width
+
+
 @pytest.mark.parametrize(
     "m, k, n", [(1, 1, 1), (7, 3, 17), (17, 65, 7), (63, 100, 65), (3, 130, 1)]
 )
