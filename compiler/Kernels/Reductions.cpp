@@ -58,6 +58,10 @@ SmallVector<Value> weft::emitLaneLoop(PointEmitter &point, unsigned dim, Value b
   return values;
 }
 
+/// Most additions to one accumulator: the next ones need not wait for them, and what is lost by
+/// rounding grows with their number. A contraction, which has many sums at once, takes more.
+constexpr int64_t longestChainOfReduction = 16;
+
 namespace {
 /// The loops of one reduction. Accumulators are a flat list: per result, per lane group.
 class ReductionLoops {
@@ -142,7 +146,7 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
   };
   if (!isSmall()) {
     int64_t inner = point.space.count(dims.drop_front()) * steps;
-    return emitSteps(extent, std::max<int64_t>(1, longestChain / inner), accumulators,
+    return emitSteps(extent, std::max<int64_t>(1, longestChainOfReduction / inner), accumulators,
                      [&](Value base, int64_t count, ArrayRef<Value> sums) {
                        return emitLoop(point.builder, point.loc, 0, count, 1, sums,
                                        [&](Value offset, ValueRange now) {
@@ -323,7 +327,7 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr id
   };
   int64_t steps = llvm::divideCeil(extent, elements);
   accumulators = emitLoops(outer, accumulators, steps, [&](ArrayRef<Value> now) {
-    return emitSteps(extent, longestChain * elements, now, emitLanes);
+    return emitSteps(extent, longestChainOfReduction * elements, now, emitLanes);
   });
   point.setLanes(Lanes());
 

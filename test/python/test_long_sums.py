@@ -32,6 +32,18 @@ def test_error(name, isa, no_grad, compiled_only):
     assert (found - exact).abs().max() <= 1e-6 * exact.abs().max()
 
 
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+@pytest.mark.parametrize(
+    "dims, shape", [(0, (500, 1000)), (1, (8, 128, 768)), ((1, 2), (8, 7, 7, 512))]
+)
+def test_short_sums_are_as_exact_as_eager(dims, shape, isa, no_grad, compiled_only):
+    torch.manual_seed(0)
+    x = torch.randn(shape)
+    exact = x.double().mean(dims)
+    found = weft.compile(lambda x: x.mean(dims), isa=isa)(x)
+    assert (found - exact).norm() <= 1.25 * (x.mean(dims) - exact).norm()
+
+
 @pytest.mark.parametrize("queries", [1, 8, 256])
 def test_keys(queries, no_grad, compiled_only):
     """Each query's powers are summed over all keys."""
