@@ -89,5 +89,5 @@ void ContractionGrid::splitEvenly(bool rowsMayShrink) {
 
 bool ContractionGrid::hasBlocks(int64_t ofBlock) const {
   bool panelsAreAlike = vectors % groups == 0 && paddedVectors == 0;
-  return panelsAreAlike && panels() >= 2 * ofBlock && panels() % ofBlock == 0;
+  return batches == 1 && panelsAreAlike && panels() >= 2 * ofBlock && panels() % ofBlock == 0;
 }

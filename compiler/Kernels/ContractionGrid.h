@@ -50,7 +50,7 @@ private:
   /// and tiles may have fewer rows, there is one more of them.
   void splitEvenly(bool rowsMayShrink);
 
-  /// Whether there are two blocks of `ofBlock` panels or more, and all as large.
+  /// Whether there are two blocks of `ofBlock` panels or more of one batch, and all as large.
   bool hasBlocks(int64_t ofBlock) const;
 
   /// Vectors of the first `panels` of them.

@@ -98,6 +98,15 @@ CONVOLUTIONS = [
 ]
 
 
+@pytest.mark.parametrize("depth", [256, 784, 2000])
+def test_batches_of_deep_matmuls(depth):
+    """Rows are fetched ahead, and there are several blocks of columns in each batch."""
+    functions = [
+        lambda a, b, n=n: a @ b[..., :n].contiguous() for n in (64, 96, 128, 192, 288, 384)
+    ]
+    check(functions, torch.randn(2, 64, depth), torch.randn(2, depth, 384))
+
+
 @pytest.mark.parametrize("columns", [7, 91, 100])
 def test_flattened_results(columns):
     """Weights' last tile is wider than what is left of the columns."""
