@@ -133,7 +133,7 @@ static void bindEnvironment(nb::module_ &module) {
           "rearm",
           [](Environment &self, const Guards &guards) {
             self.guards = guards;
-            self.guards.sortDictsByAddress();
+            self.footprint.reset();
           },
           nb::arg("guards"))
       .def("state_holds", [](const Environment &self) { return self.state.holds(); })

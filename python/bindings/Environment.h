@@ -8,6 +8,7 @@
 
 #include "python/bindings/Guards.h"
 
+#include <optional>
 #include <vector>
 
 namespace weft {
@@ -21,6 +22,11 @@ struct Environment {
   std::vector<PyRef> gradients;
   /// Python `Specialization` objects, the latest used first.
   std::vector<PyRef> specializations;
+  std::optional<Footprint> footprint; ///< of the guards, once it has been asked for
+
+  /// Fetches what the checks of a call are going to read, if the last program is one whose data
+  /// drives it out of the caches.
+  void fetchAhead();
 
   bool holds() const { return state.holds() && guards.hold(); }
   bool wantsGradients() const;

@@ -7,7 +7,6 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
-#include <functional>
 
 namespace nb = nanobind;
 
@@ -98,10 +97,6 @@ bool Guards::BufferGuard::holds() const {
   return now.shape == shape && now.format == format && now.bytes == bytes;
 }
 
-void Guards::sortDictsByAddress() {
-  std::ranges::sort(dicts, std::less<>(), [](const DictGuard &guard) { return guard.dict.get(); });
-}
-
 static bool sameItems(PyObject *list, PyObject *copy) {
   Py_ssize_t size = PyTuple_GET_SIZE(copy);
   if (PyList_GET_SIZE(list) != size)
@@ -152,6 +147,41 @@ bool Guards::hold() const {
     }
   }
   return true;
+}
+
+Footprint Guards::footprint() const {
+  Footprint footprint;
+  auto addDict = [&](PyObject *dict) {
+    if (dict)
+      footprint.add(reinterpret_cast<PyDictObject *>(dict));
+  };
+  for (const ObjectGuard &guard : objects) {
+    // CPython 3.11 keeps the pointer to an instance's dict ahead of it.
+    constexpr ptrdiff_t ahead = 4 * sizeof(void *);
+    const char *object = reinterpret_cast<const char *>(guard.object.get());
+    footprint.add(object - ahead, ahead + sizeof(PyObject));
+    auto *type = reinterpret_cast<PyTypeObject *>(guard.type.get());
+    footprint.add(&type->tp_flags);
+    footprint.add(&type->tp_dictoffset);
+    footprint.add(&type->tp_version_tag);
+    addDict(guard.dict.get());
+  }
+  for (const DictGuard &guard : dicts)
+    addDict(guard.dict.get());
+  for (const ContentGuard &guard : lists) {
+    auto *list = reinterpret_cast<PyListObject *>(guard.container.get());
+    auto *copy = reinterpret_cast<PyTupleObject *>(guard.copy.get());
+    size_t bytes = static_cast<size_t>(Py_SIZE(copy)) * sizeof(PyObject *);
+    footprint.add(list);
+    footprint.add(list->ob_item, bytes);
+    footprint.add(copy, offsetof(PyTupleObject, ob_item) + bytes);
+  }
+  for (const ContentGuard &guard : cells)
+    footprint.add(reinterpret_cast<PyCellObject *>(guard.container.get()));
+  for (const FunctionGuard &guard : functions)
+    footprint.add(reinterpret_cast<PyFunctionObject *>(guard.function.get()));
+  footprint.sort();
+  return footprint;
 }
 
 int Guards::traverse(visitproc visit, void *arg) const {

@@ -7,6 +7,7 @@
 #ifndef WEFT_PYTHON_BINDINGS_GUARDS_H
 #define WEFT_PYTHON_BINDINGS_GUARDS_H
 
+#include "python/bindings/Footprint.h"
 #include "python/bindings/PyRef.h"
 
 #include <cstdint>
@@ -32,12 +33,11 @@ public:
   /// One name of a module's or function's namespace, by the value's identity.
   void watchName(PyObject *dict, PyObject *name);
 
-  /// Orders the dicts as they lie in memory. A large model's data drives a thousand of them out of
-  /// the caches between two calls, and neighbours come back together.
-  void sortDictsByAddress();
-
   /// Whether everything is as it was; never leaves a Python error behind.
   bool hold() const;
+
+  /// What `hold` reads.
+  Footprint footprint() const;
 
   int traverse(visitproc visit, void *arg) const;
   void clear();

@@ -143,9 +143,6 @@ bool Specialization::viewSlots(const std::vector<PyRef> &found,
   return true;
 }
 
-/// Weights whose metadata is fetched while those before them are viewed.
-static constexpr size_t sourcesAhead = 8;
-
 bool Specialization::viewSources(const std::vector<PyRef> &found,
                                  std::vector<WeftTensor> &slotViews,
                                  std::vector<WeftTensor> &views) {
@@ -156,8 +153,6 @@ bool Specialization::viewSources(const std::vector<PyRef> &found,
       return false;
     asked = false;
     for (size_t i = 0; i < sources.size(); ++i) {
-      if (i + sourcesAhead < sources.size() && sources[i + sourcesAhead].slot < 0)
-        sources[i + sourcesAhead].guard.prefetch(sources[i + sourcesAhead].tensor.get());
       Source &source = sources[i];
       if (source.slot >= 0) {
         views[i] = slotViews[source.slot];
@@ -271,8 +266,22 @@ void Specialization::record(const rt::Profile &profile) {
   else
     for (size_t i = 0; i < timed.size(); ++i)
       timed[i] = std::min(timed[i], profile.seconds[i]);
-  isShort = timedSoFar >= timedCalls &&
-            std::accumulate(timed.begin(), timed.end(), 0.0) <= longestWithGil;
+  if (timedSoFar < timedCalls)
+    return;
+  double total = std::accumulate(timed.begin(), timed.end(), 0.0);
+  isShort = total <= longestWithGil;
+  if (total >= leastWithFootprint)
+    findFootprint();
+}
+
+void Specialization::findFootprint() {
+  footprint = Footprint();
+  for (const Source &source : sources) {
+    footprint.add(&source);
+    if (source.slot < 0)
+      source.guard.addTo(footprint, source.tensor.get());
+  }
+  footprint.sort();
 }
 
 bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors,

@@ -69,6 +69,9 @@ public:
   std::optional<Outputs> outputs;
   PyRef saveRandomState, restoreRandomState; // null when the program draws no numbers
   WeightWatch weights;
+  /// What is read to check the tensors the program owns; empty unless the program runs so long that
+  /// its data is likely to have driven that out of the caches.
+  Footprint footprint;
 
   /// Matches and runs. `reason` says why when the outcome is Declined. With `profile`, each of
   /// the program's calls is timed; the first calls are without being asked to.
@@ -109,6 +112,7 @@ private:
   bool execute(const std::vector<WeftTensor> &views, const std::vector<WeftTensor> &resultViews,
                rt::Host *torch, std::string &reason, rt::Profile *profile);
   void record(const rt::Profile &profile);
+  void findFootprint();
   bool commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors,
               const std::vector<WeftTensor> &views) const;
   bool layOut(std::vector<PyRef> &tensors, const std::vector<WeftTensor> &views) const;
@@ -122,7 +126,8 @@ private:
   std::vector<double> timed;
   /// Whether the program takes so little time that other threads may as well wait for the GIL.
   bool isShort = false;
-  static constexpr double longestWithGil = 10e-6; ///< seconds
+  static constexpr double longestWithGil = 10e-6;      ///< seconds
+  static constexpr double leastWithFootprint = 0.5e-3; ///< seconds
 };
 
 } // namespace weft

@@ -37,7 +37,6 @@ bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
     PyErr_Clear(); // sparse, meta or otherwise out of DLPack's reach
     return false;
   }
-  metadata = reinterpret_cast<const char *>(view.sizes);
   if (view.device.type != cpu || view.rank != static_cast<int32_t>(sizes.size()) ||
       fromDLPack(view.dtype) != static_cast<WeftDType>(dtype))
     return false;
@@ -57,15 +56,11 @@ bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
   return true;
 }
 
-void TensorGuard::prefetch(PyObject *tensor) const {
-  // Sizes and strides lie amid a tensor's other fields; fetching from where nothing lies does
-  // nothing.
-  constexpr ptrdiff_t line = 64, before = line, behind = 2 * line;
-  __builtin_prefetch(tensor);
-  __builtin_prefetch(sizes.data());
-  __builtin_prefetch(strides.data());
-  for (ptrdiff_t offset = -before; offset <= behind; offset += line)
-    __builtin_prefetch(metadata + offset);
+void TensorGuard::addTo(Footprint &footprint, PyObject *tensor) const {
+  footprint.add(this);
+  footprint.add(sizes.data(), sizes.size() * sizeof(int64_t));
+  footprint.add(strides.data(), strides.size() * sizeof(int64_t));
+  Torch::get().addMetadata(footprint, tensor);
 }
 
 } // namespace weft

@@ -5,6 +5,7 @@
 #ifndef WEFT_PYTHON_BINDINGS_TENSORGUARD_H
 #define WEFT_PYTHON_BINDINGS_TENSORGUARD_H
 
+#include "python/bindings/Footprint.h"
 #include "python/bindings/PyRef.h"
 #include "runtime/Abi.h"
 
@@ -25,16 +26,14 @@ public:
   /// guard's. Python errors count as a mismatch. The negative bit is not looked at.
   bool matches(PyObject *tensor, WeftTensor &view) const;
 
-  /// Fetches into the caches what `matches` will read, as far as that is known from last time:
-  /// of many tensors, whose metadata the programs' own data has driven out.
-  void prefetch(PyObject *tensor) const;
+  /// Adds what `matches` reads of `tensor`.
+  void addTo(Footprint &footprint, PyObject *tensor) const;
 
 private:
   PyTypeObject *type = nullptr; // torch's, alive as long as torch
   int32_t dtype = 0;
   std::vector<int64_t> sizes, strides;
   bool requiresGrad = false;
-  mutable const char *metadata = nullptr; ///< PyTorch's, if it still lies there
 };
 
 } // namespace weft

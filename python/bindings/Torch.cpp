@@ -53,6 +53,7 @@ Torch::Torch() {
   emptyStrided = own(torch.attr("empty_strided"));
   dtypeKeyword = own(nb::make_tuple("dtype"));
   copyName = PyRef::steal(PyUnicode_InternFromString("copy_"));
+  implName = PyRef::steal(PyUnicode_InternFromString("_cdata"));
   for (size_t i = 0; i < dtypes.size(); ++i)
     dtypes[i] = own(torch.attr(dtypeNames[i]));
   abi = TorchAbi::get();
@@ -70,6 +71,24 @@ std::optional<uint64_t> Torch::version(PyObject *tensor) const {
     return std::nullopt;
   }
   return PyLong_AsUnsignedLongLong(value.get());
+}
+
+void Torch::addMetadata(Footprint &footprint, PyObject *tensor) const {
+  // c10::TensorImpl begins with its table of functions, its count of references, and pointers to
+  // its c10::StorageImpl and to what autograd knows. Of another torch, other lines are fetched.
+  struct Impl {
+    void *functions, *references, *storage, *autograd;
+  };
+  constexpr size_t implBytes = 208, storageBytes = 64, autogradBytes = 240;
+  footprint.add(tensor, sizeof(PyObject) + sizeof(Impl *));
+  PyRef address = PyRef::steal(PyObject_GetAttr(tensor, implName.get()));
+  auto *impl = address ? static_cast<const Impl *>(PyLong_AsVoidPtr(address.get())) : nullptr;
+  PyErr_Clear();
+  if (!impl)
+    return;
+  footprint.add(impl, implBytes);
+  footprint.add(impl->storage, storageBytes);
+  footprint.add(impl->autograd, autogradBytes);
 }
 
 bool Torch::flag(const PyRef &getter, PyObject *tensor) const {

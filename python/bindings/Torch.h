@@ -7,6 +7,7 @@
 #define WEFT_PYTHON_BINDINGS_TORCH_H
 
 #include "python/bindings/DLPack.h"
+#include "python/bindings/Footprint.h"
 #include "python/bindings/PyRef.h"
 #include "python/bindings/TorchAbi.h"
 #include "runtime/Abi.h"
@@ -32,6 +33,8 @@ public:
     return exchange->viewFromPython(tensor, &out) == 0;
   }
   bool requiresGrad(PyObject *tensor) const { return flag(requiresGradGetter, tensor); }
+  /// Adds what `view` and `requiresGrad` read, as far as it is known where PyTorch keeps that.
+  void addMetadata(Footprint &footprint, PyObject *tensor) const;
   /// The version counter, which counts writes in place. An inference tensor has none, and takes
   /// microseconds to say so.
   std::optional<uint64_t> version(PyObject *tensor) const;
@@ -66,7 +69,7 @@ private:
   PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
   PyRef forwardModeDict, forwardModeName;
   PyRef isAutocastEnabled, cpuName;
-  PyRef emptyStrided, dtypeKeyword, copyName;
+  PyRef emptyStrided, dtypeKeyword, copyName, implName;
   std::array<PyRef, WEFT_BOOL + 1> dtypes; // by WeftDType
   const TorchAbi *abi;
 };
