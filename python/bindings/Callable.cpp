@@ -92,9 +92,9 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
 }
 
 static PyRef dispatch(Callable *self, const CallArguments &call) {
-  // An operation under a mode may mean anything; the face says so in the report.
   if (!self->environments.empty())
     nb::inst_ptr<Environment>(nb::handle(self->environments.front().get()))->fetchAhead();
+  // An operation under a mode may mean anything; the face says so in the report.
   bool direct = !self->environments.empty() && !interpositionActive();
   for (size_t i = 0; direct && i < self->environments.size(); ++i) {
     // Python code may run below and replace the list.

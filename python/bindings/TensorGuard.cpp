@@ -57,7 +57,6 @@ bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
 }
 
 void TensorGuard::addTo(Footprint &footprint, PyObject *tensor) const {
-  footprint.add(this);
   footprint.add(sizes.data(), sizes.size() * sizeof(int64_t));
   footprint.add(strides.data(), strides.size() * sizeof(int64_t));
   Torch::get().addMetadata(footprint, tensor);

@@ -26,7 +26,7 @@ public:
   /// guard's. Python errors count as a mismatch. The negative bit is not looked at.
   bool matches(PyObject *tensor, WeftTensor &view) const;
 
-  /// Adds what `matches` reads of `tensor`.
+  /// Adds what `matches` reads outside of this object.
   void addTo(Footprint &footprint, PyObject *tensor) const;
 
 private:
