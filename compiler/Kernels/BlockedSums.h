@@ -8,7 +8,8 @@
 
 namespace weft {
 
-/// Most additions to one accumulator of a contraction. The order is fixed by the shape alone.
+/// Most additions to one accumulator, where `block` below is not less. The order is fixed by the
+/// shape alone.
 constexpr int64_t longestChain = 128;
 
 /// Adds the terms of `count` values of a loop variable, from `base` on, to `sums`.

@@ -126,6 +126,11 @@ bool ReductionDemand::isWantedFor(unsigned dim) const {
   return llvm::any_of(index, [&](AffineExpr expr) { return expr.isFunctionOfDim(dim); });
 }
 
+bool Demand::reducesFor(unsigned dim) const {
+  return llvm::any_of(reductions,
+                      [&](const ReductionDemand &reduction) { return reduction.isWantedFor(dim); });
+}
+
 int64_t ReductionDemand::leastStrided(const IndexSpace &space) const {
   int64_t least = accesses.size();
   for (unsigned dim : reducedDims)

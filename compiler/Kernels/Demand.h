@@ -54,6 +54,9 @@ struct Demand {
   /// Ops for `elements`, and for the reductions at `points`.
   int64_t flops(const IndexSpace &space, int64_t points, int64_t elements) const;
 
+  /// Whether a reduction is wanted anew for every value of `dim`.
+  bool reducesFor(unsigned dim) const;
+
   const ReductionDemand *find(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index) const;
 };
 

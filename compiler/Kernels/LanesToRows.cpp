@@ -8,6 +8,7 @@
 #include "compiler/Kernels/TransposedRows.h"
 #include "compiler/Kernels/Transposition.h"
 #include "llvm/Support/MathExtras.h"
+#include <utility>
 
 using namespace mlir;
 using namespace weft;
@@ -81,23 +82,15 @@ LogicalResult LanesToRows::match() {
   points = space.count(outer) * tokens;
   // Without either, the loops of a nest transpose as well.
   bool isOwn = inBlock || !demand.reductions.empty();
-  bool reducesRows = llvm::none_of(demand.reductions, [&](const ReductionDemand &reduction) {
-    return reduction.isWantedFor(feature);
-  });
-  return success(isOwn && reducesRows && demand.scans.empty() &&
+  return success(isOwn && !demand.reducesFor(feature) && demand.scans.empty() &&
                  stridedAlongTokens() < stridedAlongFeatures());
 }
 
 /// Features may be divided among several dims, as in blocks of channels: on the grid, all would
 /// reduce the same tokens again.
 void LanesToRows::moveToInner() {
-  auto isReducedFor = [&](unsigned dim) {
-    return llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
-      return reduction.isWantedFor(dim);
-    });
-  };
-  llvm::copy_if(outer, std::back_inserter(inner), [&](unsigned dim) { return !isReducedFor(dim); });
-  llvm::erase_if(outer, [&](unsigned dim) { return llvm::is_contained(inner, dim); });
+  for (unsigned dim : std::exchange(outer, {}))
+    (demand.reducesFor(dim) ? outer : inner).push_back(dim);
 }
 
 void LanesToRows::emit(const PointWork &work) {

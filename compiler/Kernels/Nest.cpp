@@ -145,10 +145,9 @@ void Nest::planDims() {
   llvm::SmallBitVector grid(rootDims);
   if (demand.reductions.empty())
     grid.set();
-  for (const ReductionDemand &reduction : demand.reductions)
-    for (unsigned dim = 0; dim < rootDims; ++dim)
-      if (reduction.isWantedFor(dim))
-        grid.set(dim);
+  for (unsigned dim = 0; dim < rootDims; ++dim)
+    if (demand.reducesFor(dim))
+      grid.set(dim);
   // A scanned line belongs to one cell.
   for (const ScanDemand &scan : demand.scans)
     for (unsigned dim = 0; dim < rootDims; ++dim)

@@ -61,10 +61,7 @@ LogicalResult RowsToLanes::match() {
 std::optional<unsigned> RowsToLanes::findFeature() const {
   std::optional<unsigned> found;
   for (unsigned dim = 0; dim < lane; ++dim) {
-    bool isReducedFor = llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
-      return reduction.isWantedFor(dim);
-    });
-    if (isReducedFor || space.extent(dim) == 1)
+    if (demand.reducesFor(dim) || space.extent(dim) == 1)
       continue;
     if (found)
       return std::nullopt;

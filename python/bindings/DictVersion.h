@@ -30,6 +30,9 @@ inline unsigned assignTypeVersion(PyTypeObject *type) {
   return typeVersion(type);
 }
 
+/// Bytes ahead of an instance within which the pointer to its dict lies, unless it lies inside.
+constexpr size_t aheadOfInstance = 4 * sizeof(PyObject *);
+
 /// The instance's `__dict__`, materialised; null when it has none. Borrowed.
 inline PyObject *instanceDict(PyObject *object) {
   PyObject **slot = _PyObject_GetDictPtr(object);

@@ -151,15 +151,10 @@ bool Guards::hold() const {
 
 Footprint Guards::footprint() const {
   Footprint footprint;
-  auto addDict = [&](PyObject *dict) {
-    if (dict)
-      footprint.add(reinterpret_cast<PyDictObject *>(dict));
-  };
+  auto addDict = [&](PyObject *dict) { footprint.add(reinterpret_cast<PyDictObject *>(dict)); };
   for (const ObjectGuard &guard : objects) {
-    // CPython 3.11 keeps the pointer to an instance's dict ahead of it.
-    constexpr ptrdiff_t ahead = 4 * sizeof(void *);
     const char *object = reinterpret_cast<const char *>(guard.object.get());
-    footprint.add(object - ahead, ahead + sizeof(PyObject));
+    footprint.add(object - aheadOfInstance, aheadOfInstance + sizeof(PyObject));
     auto *type = reinterpret_cast<PyTypeObject *>(guard.type.get());
     footprint.add(&type->tp_flags);
     footprint.add(&type->tp_dictoffset);

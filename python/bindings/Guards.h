@@ -36,7 +36,7 @@ public:
   /// Whether everything is as it was; never leaves a Python error behind.
   bool hold() const;
 
-  /// What `hold` reads.
+  /// What `hold` reads, but for what is rare: sets, buffers and namespaces.
   Footprint footprint() const;
 
   int traverse(visitproc visit, void *arg) const;
