@@ -20,19 +20,8 @@ std::string normalized(std::string name) {
 
 /// Linux's name for features that it calls otherwise.
 const std::map<std::string, std::string, std::less<>> linuxNames{
-    {"64bit", "lm"},    {"bmi", "bmi1"},         {"crc32", "sse42"},
-    {"lzcnt", "abm"},   {"pclmul", "pclmulqdq"}, {"prfchw", "3dnowprefetch"},
-    {"sahf", "lahflm"}, {"sha", "shani"},        {"sse3", "pni"},
-    {"neon", "asimd"},  {"fullfp16", "asimdhp"}, {"dotprod", "asimddp"},
-    {"fparmv8", "fp"}};
-
-/// LLVM counts these among a processor's features, but no compiled tensor code uses them,
-/// and Linux hides those that it has switched off.
-const std::set<std::string, std::less<>> systemFeatures{
-    "cldemote", "clflushopt", "clwb",      "clzero", "enqcmd",  "fsgsbase", "hreset", "invpcid",
-    "kl",       "lwp",        "mwaitx",    "pku",    "ptwrite", "rdpid",    "rdpru",  "rdrnd",
-    "rdseed",   "rtm",        "serialize", "sgx",    "shstk",   "tsxldtrk", "uintr",  "usermsr",
-    "waitpkg",  "wbnoinvd",   "widekl",    "xsave",  "xsavec",  "xsaveopt", "xsaves"};
+    {"bmi", "bmi1"},   {"lzcnt", "abm"},  {"prfchw", "3dnowprefetch"}, {"sse3", "pni"},
+    {"fparmv8", "fp"}, {"neon", "asimd"}, {"fullfp16", "asimdhp"},     {"dotprod", "asimddp"}};
 
 std::set<std::string> machineFlags() {
   std::set<std::string> flags;
@@ -66,8 +55,6 @@ std::vector<std::string> missingCpuFeatures(const std::vector<std::string> &feat
   std::vector<std::string> missing;
   for (const std::string &feature : features) {
     std::string name = normalized(feature);
-    if (systemFeatures.contains(name))
-      continue;
     if (name.starts_with("amx")) {
       static const bool matrixUnit = requestMatrixUnit();
       if (!matrixUnit) {

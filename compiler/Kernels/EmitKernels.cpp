@@ -71,7 +71,7 @@ public:
   using EmitKernelsBase::EmitKernelsBase;
 
   void runOnOperation() override {
-    llvm::Expected<TargetInfo> target = TargetInfo::host(isa);
+    llvm::Expected<TargetInfo> target = TargetInfo::supposed(isa);
     if (!target) {
       getOperation().emitError(llvm::toString(target.takeError()));
       return signalPassFailure();

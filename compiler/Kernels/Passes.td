@@ -19,7 +19,7 @@ def EmitKernels : Pass<"weft-emit-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"isa", "isa", "std::string", "\"native\"",
-                        "native, avx2, avx512 or amx">,
+                        "native, avx2, avx512 or amx, whether or not this machine has it">,
                  Option<"schedule", "schedule", "std::string", "\"\"",
            "fixed numbers of contractions' schedules, as rows=6,groups=4,chunk=768,panels=2">];
   let dependentDialects = [

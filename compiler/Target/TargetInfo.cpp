@@ -8,7 +8,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include <cstdlib>
-#include <set>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,9 +16,21 @@ using namespace weft;
 
 namespace {
 
-using FeatureSet = std::set<std::string>; // sorted: the string is part of the cache key
+using FeatureSet = TargetInfo::FeatureSet;
 
 constexpr StringLiteral matrixIsa = "amx";
+
+/// What code for tensors gains from, of all that LLVM knows of processors. An artifact asks a
+/// machine for nothing else: LLVM lists what newer processors have before systems can say that
+/// they have it, and hypervisors hide parts that no kernel uses.
+constexpr StringLiteral usedFeatures[] = {
+    // x86-64
+    "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "lzcnt", "bmi", "bmi2", "movbe", "prfchw",
+    "f16c", "avx", "avx2", "fma", "avxvnni", "gfni", "avx512f", "avx512cd", "avx512dq", "avx512bw",
+    "avx512vl", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg",
+    "avx512vpopcntdq", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16",
+    // AArch64
+    "fp-armv8", "neon", "fullfp16", "dotprod"};
 
 struct Isa {
   StringRef name;
@@ -150,16 +161,10 @@ void describeVectors(TargetInfo &info, const FeatureSet &features) {
 
 } // namespace
 
-Expected<TargetInfo> TargetInfo::host(StringRef isa) {
-  FeatureSet features = hostFeatures();
+Expected<TargetInfo> TargetInfo::withFeatures(FeatureSet features, StringRef isa) {
+  std::erase_if(features, [](StringRef feature) { return !is_contained(usedFeatures, feature); });
   if (Error error = narrow(features, isa))
     return error;
-  if (features.count("amx-tile") && !systemAllowsMatrixUnit()) {
-    if (isa == matrixIsa)
-      return createStringError("isa 'amx': the system does not let this process use the unit");
-    removePrefixed(features, {"amx"});
-  }
-
   TargetInfo info;
   info.triple = sys::getProcessTriple();
   info.features = join(map_range(features, [](const std::string &f) { return "+" + f; }), ",");
@@ -168,4 +173,24 @@ Expected<TargetInfo> TargetInfo::host(StringRef isa) {
   if (Error error = describeCaches(info))
     return error;
   return info;
+}
+
+Expected<TargetInfo> TargetInfo::host(StringRef isa) {
+  FeatureSet features = hostFeatures();
+  if (features.count("amx-tile") && !systemAllowsMatrixUnit()) {
+    if (isa == matrixIsa)
+      return createStringError("isa 'amx': the system does not let this process use the unit");
+    removePrefixed(features, {"amx"});
+  }
+  return withFeatures(std::move(features), isa);
+}
+
+Expected<TargetInfo> TargetInfo::supposed(StringRef isa) {
+  const Isa *known = find_if(isas, [&](const Isa &each) { return each.name == isa; });
+  if (known == std::end(isas))
+    return host(isa);
+  FeatureSet features = hostFeatures();
+  for (StringRef feature : known->required)
+    features.insert(feature.str());
+  return withFeatures(std::move(features), isa);
 }

@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace weft {
@@ -30,6 +31,15 @@ struct TargetInfo {
   /// An unknown name, or one that the machine lacks, is an error that lists the choices.
   /// Sizes of a core's caches in WEFT_CPU_CACHES, as 32K,1M, stand for the machine's.
   static llvm::Expected<TargetInfo> host(llvm::StringRef isa = "native");
+
+  /// This machine, with what `isa` requires where it lacks that: for code that is read, not run.
+  static llvm::Expected<TargetInfo> supposed(llvm::StringRef isa);
+
+  using FeatureSet = std::set<std::string>; ///< sorted: `features` is part of cache keys
+
+  /// This machine, had it the instruction sets `features`, by LLVM's names, and no others.
+  static llvm::Expected<TargetInfo> withFeatures(FeatureSet features,
+                                                 llvm::StringRef isa = "native");
 };
 
 } // namespace weft

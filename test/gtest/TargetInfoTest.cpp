@@ -68,6 +68,25 @@ TEST(TargetInfo, Avx512LeavesNoMatrixUnit) {
   EXPECT_EQ(llvm::StringRef(info->features).contains("+avx512bf16"), native);
 }
 
+TEST(TargetInfo, ArtifactsAskForWhatKernelsUse) {
+  // Linux lists neither of the last two, nor what it or a hypervisor has switched off.
+  auto info = TargetInfo::withFeatures({"avx2", "fma", "rtm", "xsave", "avx10.1", "prefetchi"});
+  ASSERT_TRUE(bool(info));
+  EXPECT_EQ(info->features, "+avx2,+fma");
+}
+
+TEST(TargetInfo, CodeToReadNeedsNoSuchMachine) {
+  auto info = TargetInfo::supposed("amx");
+  ASSERT_TRUE(bool(info));
+  EXPECT_TRUE(info->splitsFloat32);
+  EXPECT_TRUE(info->hasMatrixUnit);
+  EXPECT_EQ(info->vectorBytes, 64);
+  info = TargetInfo::supposed("avx512");
+  ASSERT_TRUE(bool(info));
+  EXPECT_EQ(info->vectorBytes, 64);
+  EXPECT_FALSE(info->hasMatrixUnit);
+}
+
 TEST(TargetInfo, UnknownIsaListsTheChoices) {
   auto info = TargetInfo::host("mmx");
   ASSERT_FALSE(bool(info));

@@ -29,7 +29,7 @@ static cl::opt<std::string> precision("weft-precision",
 
 static llvm::LogicalResult addStages(mlir::PassManager &pm) {
   llvm::ExitOnError exitOnError("weft-opt: ");
-  weft::StageSettings settings{exitOnError(weft::TargetInfo::host(isa)), threads, schedule,
+  weft::StageSettings settings{exitOnError(weft::TargetInfo::supposed(isa)), threads, schedule,
                                exitOnError(weft::parsePrecision(precision))};
   for (const weft::Stage &stage : exitOnError(weft::stagesBetween(fromStage, toStage)))
     stage.build(pm, settings);

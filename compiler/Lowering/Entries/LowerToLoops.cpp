@@ -388,10 +388,10 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
     given = *parsed;
     if (target)
       return success();
-    llvm::Expected<TargetInfo> host = TargetInfo::host(isa);
-    if (!host)
-      return emitError(UnknownLoc::get(context), llvm::toString(host.takeError()));
-    target = *host;
+    llvm::Expected<TargetInfo> supposed = TargetInfo::supposed(isa);
+    if (!supposed)
+      return emitError(UnknownLoc::get(context), llvm::toString(supposed.takeError()));
+    target = *supposed;
     return success();
   }
 

@@ -1,5 +1,4 @@
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
-// REQUIRES: avx512
 
 // Queries in the lanes, keys broadcast four at a time. All scores wait in scratch: there is
 // nothing to scale down. The power of two is taken of scores that were never scaled.

@@ -1,5 +1,4 @@
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
-// REQUIRES: avx512
 
 // Feature-major tokens: the weight is broadcast where it lies, tokens are the lanes. Long
 // sums go in blocks: when one begins, the sums of those before go to a tile of scratch, where

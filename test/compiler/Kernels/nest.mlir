@@ -1,5 +1,4 @@
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
-// REQUIRES: avx512
 
 // Rows in memory order: the maximum in vectors along the row, folded to a scalar, then the
 // row is stored; the last two elements are masked.

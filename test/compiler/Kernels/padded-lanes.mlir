@@ -1,5 +1,4 @@
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
-// REQUIRES: avx512
 
 // 72 tokens in two blocks of 64: of the last block one register of four holds tokens.
 // CHECK-LABEL: func.func private @last_block

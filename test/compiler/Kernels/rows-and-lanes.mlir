@@ -1,5 +1,4 @@
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
-// REQUIRES: avx512
 
 #blocked = affine_map<(b, f, t) -> (b, f, t)>
 #of_token = affine_map<(b, f, t) -> (b, t)>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
-// REQUIRES: avx512
 
 // 49 tiles of 4x4 pixels become 16 numbers for each of 64 channels; the next panel is fetched
 // while one is multiplied; tiles that are not finite are summed from the weight; the rectifier
