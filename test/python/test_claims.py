@@ -28,7 +28,9 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def same_threads():
+def same_threads(monkeypatch):
+    # What threads divide follows the caches: these, whatever the host has.
+    monkeypatch.setenv("WEFT_CPU_CACHES", "48K,1M")
     before = weft.get_num_threads()
     yield
     weft.set_num_threads(before)
