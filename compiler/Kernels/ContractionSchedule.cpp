@@ -15,6 +15,8 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   constexpr int64_t aliasBytes = 4096, mostRows = 14;
   int64_t mostAliased = std::clamp<int64_t>(target.l1Bytes / aliasBytes - 1, 1, 8);
   bool aliased = problem.rowCount > 1 && problem.rowStrideBytes % aliasBytes == 0;
+  // What of the set is driven out is loaded from the second level.
+  double loadCost = aliased ? 0.1 : 0.01;
   int64_t needed = llvm::divideCeil(problem.laneCount, schedule.width);
   double bestCost = 1e30;
   for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
@@ -31,7 +33,7 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
       // Each tile fills and empties its registers; tiles of two heights are twice the code.
       double ofTile = 0.15 * double(most) / height;
       double uneven = grid.isUneven() ? std::min(0.005, 0.5 * height / double(grid.rowCount)) : 0;
-      double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + 0.01 * loads / fmas +
+      double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + loadCost * loads / fmas +
                     ofTile + uneven;
       if (cost < bestCost) {
         bestCost = cost;
