@@ -17,6 +17,8 @@ static Value splatOf(OpBuilder &builder, Location loc, VectorType type, uint32_t
                                    DenseElementsAttr::get(type, APInt(/*numBits=*/32, bits)));
 }
 
+static uint32_t bitsOfPowerOfTwo(int exponent) { return uint32_t(exponent + 127) << 23; }
+
 static FloatParts partOfBFloat(OpBuilder &builder, Location loc, Value vector) {
   VectorType words = wordsLike(vector);
   auto halves = words.cloneWith({}, builder.getI16Type());
@@ -29,11 +31,20 @@ FloatParts weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
   if (getElementTypeOrSelf(vector.getType()).isBF16())
     return partOfBFloat(builder, loc, vector);
   VectorType words = wordsLike(vector);
+  // Work on denormals costs as much as on hundreds of other numbers.
+  Value bits = arith::BitcastOp::create(builder, loc, words, vector);
+  Value magnitude =
+      arith::AndIOp::create(builder, loc, bits, splatOf(builder, loc, words, 0x7fffffff));
+  Value isSplit =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, magnitude,
+                            splatOf(builder, loc, words, bitsOfPowerOfTwo(smallestSplitExponent)));
+  bits = arith::SelectOp::create(builder, loc, isSplit, bits, splatOf(builder, loc, words, 0));
+  vector = arith::BitcastOp::create(builder, loc, vector.getType(), bits);
   // To the nearest: the products left out would else all have the sign of the whole.
   Value half = splatOf(builder, loc, words, 0x8000), upper = splatOf(builder, loc, words, ~0xffffu);
   FloatParts parts;
   for ([[maybe_unused]] size_t i : llvm::seq(2)) {
-    Value bits = arith::BitcastOp::create(builder, loc, words, vector);
+    bits = arith::BitcastOp::create(builder, loc, words, vector);
     Value rounded = arith::AddIOp::create(builder, loc, bits, half);
     parts.push_back(arith::AndIOp::create(builder, loc, rounded, upper));
     Value part = arith::BitcastOp::create(builder, loc, vector.getType(), parts.back());
@@ -62,39 +73,34 @@ Value weft::joinLanes(OpBuilder &builder, Location loc, Value first, Value secon
   return vector::BitCastOp::create(builder, loc, words, joined);
 }
 
-MagnitudeWatch::MagnitudeWatch(OpBuilder &builder, Location loc, int64_t lanes, int low,
-                               bool wantsFinite)
+MagnitudeWatch::MagnitudeWatch(OpBuilder &builder, Location loc, int64_t lanes, Zeros zeros)
     : builder(builder), loc(loc), type(VectorType::get({lanes}, builder.getI32Type())),
-      least(uint32_t(low + 127) << 23), wantsFinite(wantsFinite) {}
+      first(zeros == Apart ? 1 : 0) {}
 
 Value MagnitudeWatch::splat(uint32_t bits) { return splatOf(builder, loc, type, bits); }
 
-SmallVector<Value, 2> MagnitudeWatch::begin() {
-  SmallVector<Value, 2> state{splat(~0u)};
-  if (wantsFinite)
-    state.push_back(splat(0));
-  return state;
-}
+/// The smallest, counted from `first`, and the largest. As bits, which order magnitudes as the
+/// numbers do.
+MagnitudeWatch::State MagnitudeWatch::begin() { return {splat(~0u), splat(0)}; }
 
 void MagnitudeWatch::see(MutableArrayRef<Value> state, Value vector) {
   Value bits = arith::BitcastOp::create(builder, loc, type, vector);
   bits = arith::AndIOp::create(builder, loc, bits, splat(0x7fffffff));
-  // A zero becomes the largest of all.
-  Value before = arith::SubIOp::create(builder, loc, bits, splat(1));
-  state[0] = arith::MinUIOp::create(builder, loc, state[0], before);
-  if (wantsFinite)
-    state[1] = arith::MaxUIOp::create(builder, loc, state[1], bits);
+  // What is before the first becomes the largest of all.
+  Value counted = first ? arith::SubIOp::create(builder, loc, bits, splat(first)) : bits;
+  state[0] = arith::MinUIOp::create(builder, loc, state[0], counted);
+  state[1] = arith::MaxUIOp::create(builder, loc, state[1], bits);
 }
 
-Value MagnitudeWatch::holds(ArrayRef<Value> state) {
-  auto all = [&](arith::CmpIPredicate predicate, Value lanes, uint32_t bound) -> Value {
-    Value each = arith::CmpIOp::create(builder, loc, predicate, lanes, splat(bound));
-    return vector::ReductionOp::create(builder, loc, vector::CombiningKind::AND, each);
-  };
-  Value reached = all(arith::CmpIPredicate::uge, state[0], least - 1);
-  if (!wantsFinite)
-    return reached;
-  constexpr uint32_t infinity = 0x7f800000;
-  return arith::AndIOp::create(builder, loc, reached,
-                               all(arith::CmpIPredicate::ult, state[1], infinity));
+Value MagnitudeWatch::allLanes(arith::CmpIPredicate predicate, Value lanes, uint32_t bound) {
+  Value each = arith::CmpIOp::create(builder, loc, predicate, lanes, splat(bound));
+  return vector::ReductionOp::create(builder, loc, vector::CombiningKind::AND, each);
+}
+
+Value MagnitudeWatch::reach(ArrayRef<Value> state, int exponent) {
+  return allLanes(arith::CmpIPredicate::uge, state[0], bitsOfPowerOfTwo(exponent) - first);
+}
+
+Value MagnitudeWatch::below(ArrayRef<Value> state, int exponent) {
+  return allLanes(arith::CmpIPredicate::ult, state[1], bitsOfPowerOfTwo(exponent));
 }

@@ -11,10 +11,6 @@ using namespace weft;
 
 static constexpr int64_t sumsOfPanel = MatrixContraction::blockRows * MatrixContraction::blockLanes;
 static constexpr int64_t sumsStride = MatrixContraction::blockLanes * 4;
-/// Sums below 2^-80 may hang on products that the unit takes for zero. Those of infinities, of
-/// NaN and of what overflows on its way are not finite.
-static constexpr int smallestInput = -100, smallestResult = -80;
-
 /// Words from the start of a panel's unit step. In the order in which products take them: the
 /// processor fetches ahead what is read upwards.
 int64_t MatrixContraction::vectorPartOffset(int64_t part, int64_t group) const {
@@ -34,8 +30,8 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
                            : int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(blockRows, panels)))),
       parts(getElementTypeOrSelf(roles.scalars.memory.getType()).isF32() ? 3 : 1),
       stageSteps(splits() ? 4 : 16), unit(builder, loc),
-      inputs(builder, loc, lanesOfVector, smallestInput, /*wantsFinite=*/false),
-      results(builder, loc, lanesOfVector, smallestResult, /*wantsFinite=*/true),
+      nonzeros(builder, loc, lanesOfVector, MagnitudeWatch::Apart),
+      numbers(builder, loc, lanesOfVector, MagnitudeWatch::Count),
       operand(
           VectorType::get({lanesOfVector}, getElementTypeOrSelf(roles.scalars.memory.getType()))),
       floats(VectorType::get({lanesOfVector}, builder.getF32Type())),
@@ -47,11 +43,11 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
   rowParts = kernel.scratch(word, 2 * stageSteps * stepWords());
   sums = kernel.scratch(number, panels * sumsOfPanel);
   stageSums = kernel.scratch(number, sumsOfPanel);
-  panelWatch = kernel.scratch(word, panels * lanesOfVector);
+  panelWatch = kernel.scratch(word, panels * watchWords);
   if (transposes)
     squares = kernel.stackTile(word, 3 * registerWords);
   rowStarts = kernel.stackTile(builder.getIndexType(), 2 * blockRows);
-  rowWatch = kernel.stackTile(word, 2 * lanesOfVector);
+  rowWatch = kernel.stackTile(word, 2 * watchWords);
   unit.configure(kernel.stackTile(word, lanesOfVector));
 }
 
@@ -59,24 +55,27 @@ Value MatrixContraction::parityOf(Value rowBlock) {
   return arith::AndIOp::create(builder, loc, rowBlock, constant(1));
 }
 
-SmallVector<Value, 2> MatrixContraction::beginWatch() {
-  return splits() ? inputs.begin() : SmallVector<Value, 2>();
+MatrixContraction::Watch MatrixContraction::beginWatch() {
+  return splits() ? nonzeros.begin() : Watch();
 }
 
-SmallVector<Value, 2> MatrixContraction::loadWatch(Value memory, Value slot) {
-  if (!splits())
-    return {};
-  return {vector::LoadOp::create(builder, loc, words, memory, times(slot, lanesOfVector))};
+MatrixContraction::Watch MatrixContraction::loadWatch(Value memory, Value slot) {
+  Watch state;
+  for (int64_t i : llvm::seq(splits() ? 2 : 0))
+    state.push_back(vector::LoadOp::create(builder, loc, words, memory,
+                                           add(times(slot, watchWords), i * lanesOfVector)));
+  return state;
 }
 
 void MatrixContraction::storeWatch(ArrayRef<Value> state, Value memory, Value slot) {
-  for (Value each : state)
-    vector::StoreOp::create(builder, loc, each, memory, times(slot, lanesOfVector));
+  for (auto [i, each] : llvm::enumerate(state))
+    vector::StoreOp::create(builder, loc, each, memory,
+                            add(times(slot, watchWords), int64_t(i) * lanesOfVector));
 }
 
 FloatParts MatrixContraction::splitWatched(Value numbers, MutableArrayRef<Value> state) {
   if (splits())
-    inputs.see(state, numbers);
+    nonzeros.see(state, numbers);
   return splitFloat(builder, loc, numbers);
 }
 
@@ -234,20 +233,45 @@ void MatrixContraction::storeSums(Value number, Value stage) {
   emitIf(builder, loc, isFirst, [&] { store(sums, times(panelStart, 4)); }, join);
 }
 
-/// Whether the unit has treated a panel's numbers, of a block of rows, as float32.
-Value MatrixContraction::isExact(Value number, Value rowsGood) {
+/// Whether the unit has treated a panel's numbers, of a block of rows, as float32. It takes parts
+/// and products below 2^-126 for zero, and the splitting numbers below 2^-100. There are none where
+/// all that is not zero is large enough. Else they do not show in sums of at least 2^-40 as long as
+/// nothing multiplied them by more than 2^14. Sums of infinities, of NaN and of what overflows on
+/// its way are not finite.
+Value MatrixContraction::isExact(Value number, const Watch &ofRows) {
+  constexpr int smallestResult = -80, showingResult = -40, largestInput = 14, finite = 128;
   Value panelStart = times(number, sumsOfPanel);
-  SmallVector<Value> state = emitLoop(
-      builder, loc, 0, sumsOfPanel, blockLanes, results.begin(), [&](Value row, ValueRange now) {
+  SmallVector<Value> begin;
+  for (MagnitudeWatch *watch : {&nonzeros, &numbers})
+    llvm::append_range(begin, watch->begin());
+  SmallVector<Value> results =
+      emitLoop(builder, loc, 0, sumsOfPanel, blockLanes, begin, [&](Value row, ValueRange now) {
         SmallVector<Value> next(now);
-        for (int64_t lane = 0; lane < blockLanes; lane += lanesOfVector)
-          results.see(next, vector::LoadOp::create(builder, loc, floats, sums,
-                                                   add(add(panelStart, row), lane)));
+        for (int64_t lane = 0; lane < blockLanes; lane += lanesOfVector) {
+          Value place = add(add(panelStart, row), lane);
+          Value vector = vector::LoadOp::create(builder, loc, floats, sums, place);
+          nonzeros.see(MutableArrayRef(next).take_front(2), vector);
+          numbers.see(MutableArrayRef(next).drop_front(2), vector);
+        }
         return next;
       });
-  Value good = inputs.holds(loadWatch(panelWatch, number));
-  good = arith::AndIOp::create(builder, loc, good, rowsGood);
-  return arith::AndIOp::create(builder, loc, good, results.holds(state));
+  ArrayRef<Value> nonzeroResults = ArrayRef(results).take_front(2),
+                  allResults = ArrayRef(results).drop_front(2);
+  Watch ofPanel = loadWatch(panelWatch, number);
+  auto all = [&](ArrayRef<Value> conditions) {
+    Value both = conditions.front();
+    for (Value each : conditions.drop_front())
+      both = arith::AndIOp::create(builder, loc, both, each);
+    return both;
+  };
+  Value nothingLost = all({nonzeros.reach(ofRows, smallestSplitExponent),
+                           nonzeros.reach(ofPanel, smallestSplitExponent),
+                           nonzeros.reach(nonzeroResults, smallestResult)});
+  Value nothingShows =
+      all({nonzeros.below(ofRows, largestInput), nonzeros.below(ofPanel, largestInput),
+           numbers.reach(allResults, showingResult)});
+  Value good = arith::OrIOp::create(builder, loc, nothingLost, nothingShows);
+  return all({good, numbers.below(allResults, finite)});
 }
 
 /// Stores a block's sums, or has the vector units compute what the unit does not treat as
@@ -272,12 +296,12 @@ void MatrixContraction::finish(Value rowBlock) {
       });
     });
   };
-  Value rowsGood = splits() ? inputs.holds(loadWatch(rowWatch, parityOf(rowBlock))) : Value();
+  Watch ofRows = loadWatch(rowWatch, parityOf(rowBlock));
   emitLoop(builder, loc, constant(0), block.count, 1, {}, [&](Value number, ValueRange) {
     Value panel = add(block.panel, number);
     if (splits())
       emitIf(
-          builder, loc, isExact(number, rowsGood), [&] { store(panel, number); },
+          builder, loc, isExact(number, ofRows), [&] { store(panel, number); },
           [&] { surroundings.byVectors(panel, firstRow, rows); });
     else
       store(panel, number);

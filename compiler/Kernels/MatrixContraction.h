@@ -50,6 +50,9 @@ private:
   /// Each of the two turns of 16 rows that are transposed counts as so many.
   static constexpr int64_t transposedRows = 8;
 
+  using Watch = MagnitudeWatch::State;
+  static constexpr int64_t watchWords = 2 * lanesOfVector;
+
   bool splits() const { return parts > 1; }
   int64_t stepWords() const;
   int64_t vectorPartOffset(int64_t part, int64_t group) const;
@@ -73,7 +76,7 @@ private:
                               mlir::Value from);
   void storeSums(mlir::Value number, mlir::Value stage);
   FloatParts splitWatched(mlir::Value numbers, llvm::MutableArrayRef<mlir::Value> state);
-  mlir::Value isExact(mlir::Value number, mlir::Value rowsGood);
+  mlir::Value isExact(mlir::Value number, const Watch &ofRows);
   void finish(mlir::Value rowBlock);
   void multiplyBlock();
   Stage following(const Stage &stage);
@@ -86,9 +89,9 @@ private:
 
   mlir::Value parityOf(mlir::Value rowBlock);
   /// The state number `slot` of a watch in `memory`; of no use, and empty, for bfloat16.
-  llvm::SmallVector<mlir::Value, 2> loadWatch(mlir::Value memory, mlir::Value slot);
+  Watch loadWatch(mlir::Value memory, mlir::Value slot);
   void storeWatch(llvm::ArrayRef<mlir::Value> state, mlir::Value memory, mlir::Value slot);
-  llvm::SmallVector<mlir::Value, 2> beginWatch();
+  Watch beginWatch();
 
   PointEmitter &point;
   const ContractionRoles &roles;
@@ -102,7 +105,7 @@ private:
   /// cache beside a panel's.
   int64_t stageSteps;
   MatrixUnit unit;
-  MagnitudeWatch inputs, results;
+  MagnitudeWatch nonzeros, numbers;
   mlir::VectorType operand, floats, words;
   mlir::Value vectorParts; ///< [panel][unit step][part][group of lanes][register]
   mlir::Value rowParts;    ///< [buffer][unit step][part][half of the rows][register]

@@ -123,6 +123,20 @@ def test_scales(token_scale: float, weight_scale: float) -> None:
     _check(x * token_scale, weight * weight_scale)
 
 
+# As an activation leaves them: what the unit takes for zero does not show in sums of others.
+@pytest.mark.parametrize("least", [1e-31, 1e-38, 1e-44])
+@pytest.mark.parametrize("weight_scale", [1e-6, 1.0, 1e6, 1e12])
+def test_small_numbers_among_others(least: float, weight_scale: float) -> None:
+    x, weight = _operands()
+    x[:, ::3] *= torch.logspace(0, -38, 128)[:, None]
+    x[:, 5::7] = least
+    x[40:44] = 1e-31  # where nothing else is
+    x[90] = 0.0
+    _check(x, weight * weight_scale)
+    weight[:, ::2] = 0.0
+    _check(x, weight * weight_scale)
+
+
 def test_rows_of_different_scales() -> None:
     x, weight = _operands()
     _check(x * torch.logspace(-36, 18, 128)[:, None], weight)
