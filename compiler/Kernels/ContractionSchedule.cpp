@@ -213,7 +213,8 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo
 /// second-level cache.
 static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              ContractionSchedule &schedule) {
-  constexpr int64_t blockLanes = 32, blockSteps = 32, shortest = 96;
+  constexpr int64_t blockLanes = 32, blockSteps = 32;
+  int64_t shortest = problem.matrixParts > 1 ? 96 : 32;
   bool takes = problem.matrixParts == 1 || (problem.matrixParts > 1 && target.splitsFloat32);
   if (!target.hasMatrixUnit || !takes)
     return;

@@ -11,6 +11,7 @@ using namespace weft;
 
 static constexpr int64_t sumsOfPanel = MatrixContraction::blockRows * MatrixContraction::blockLanes;
 static constexpr int64_t sumsStride = MatrixContraction::blockLanes * 4;
+static constexpr int64_t bfloatBytes = 2;
 /// Words from the start of a panel's unit step. In the order in which products take them: the
 /// processor fetches ahead what is read upwards.
 int64_t MatrixContraction::vectorPartOffset(int64_t part, int64_t group) const {
@@ -29,6 +30,9 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
       pieceRows(transposes ? transposedRows
                            : int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(blockRows, panels)))),
       parts(getElementTypeOrSelf(roles.scalars.memory.getType()).isF32() ? 3 : 1),
+      readsInPlace(!splits() && !transposes && roles.outerRows.empty() && reduced.size() == 1 &&
+                   rowCount % blockRows == 0 && longestChunk % unitSteps == 0 &&
+                   point.space.extent(reduced.back()) % unitSteps == 0),
       stageSteps(splits() ? 4 : 16), unit(builder, loc),
       nonzeros(builder, loc, lanesOfVector, MagnitudeWatch::Apart),
       numbers(builder, loc, lanesOfVector, MagnitudeWatch::Count),
@@ -116,10 +120,13 @@ Value MatrixContraction::splitOuterSteps(Value unitStep) {
 void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes,
                                      llvm::function_ref<void(int64_t, int64_t)> besides) {
   constexpr int firstRows = 4, firstVectors = 6;
-  Value rowAddress = unit.addressOf(rowParts), vectorAddress = unit.addressOf(vectorParts);
+  Value rowAddress =
+      unit.addressOf(readsInPlace ? point.getBuffer(roles.scalars.memory)->flat : rowParts);
+  Value vectorAddress = unit.addressOf(vectorParts);
   auto loadRows = [&](int half, int64_t part) {
-    int64_t offset = (part * 2 + half) * MatrixUnit::registerBytes;
-    unit.load(firstRows + half, rowAddress, add(rowBytes, offset), MatrixUnit::rowBytes);
+    int64_t stride = readsInPlace ? rowStride() * bfloatBytes : MatrixUnit::rowBytes;
+    int64_t offset = (part * 2 + half) * MatrixUnit::rows * stride;
+    unit.load(firstRows + half, rowAddress, add(rowBytes, offset), stride);
   };
   auto loadVectors = [&](int group, int64_t part) {
     int64_t offset = vectorPartOffset(part, group) * 4;
@@ -178,9 +185,13 @@ void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Val
   Value nextRows = times(unitStepsOf(next.number), blockRows);
   nextRows = arith::SelectOp::create(builder, loc, hasNext, nextRows, constant(0));
   Value firstStep = times(stage.number, stageSteps);
+  Value firstRow =
+      readsInPlace ? add(rowStart(times(stage.rowBlock, blockRows)), chunkStart) : Value();
   auto multiply = [&](Value number, Value unitStep) {
-    Value rowBytes = times(add(times(stage.buffer, stageSteps), unitStep), stepBytes);
     Value inPanel = add(firstStep, unitStep);
+    Value rowBytes = times(add(times(stage.buffer, stageSteps), unitStep), stepBytes);
+    if (readsInPlace)
+      rowBytes = times(add(firstRow, times(inPanel, unitSteps)), bfloatBytes);
     Value vectorBytes = times(add(times(number, chunkSteps), inPanel), stepBytes);
     Value from =
         times(add(arith::MulIOp::create(builder, loc, number, steps), unitStep), pieceRows);

@@ -65,6 +65,7 @@ private:
   class RowSplitter;
   class ContiguousSplitter;
   class TransposingSplitter;
+  class RowFetcher;
 
   void splitVectors();
   void splitPanel(mlir::Value number);
@@ -83,6 +84,8 @@ private:
   void withSplitter(const Stage &stage, mlir::Value from,
                     llvm::function_ref<void(RowSplitter &)> body);
   void findRows(mlir::Value rowBlock);
+  mlir::Value rowStart(mlir::Value row);
+  int64_t rowStride() const;
   mlir::Value splitOuterSteps(mlir::Value unitStep);
   mlir::Value rowOffsetOf(mlir::Value unitStep, mlir::Value &innerStart);
   mlir::Value unitStepsOf(mlir::Value stage);
@@ -99,7 +102,8 @@ private:
   int64_t rowCount;
   bool transposes; ///< the steps of a row do not lie side by side
   int64_t pieceRows;
-  int64_t parts; ///< of each number
+  int64_t parts;     ///< of each number
+  bool readsInPlace; ///< the unit reads rows where they lie
   /// Unit steps that are summed before they join the sum: as with the vector units, rounding
   /// errors grow with what is summed at once, and the parts of so many rows fit the first-level
   /// cache beside a panel's.

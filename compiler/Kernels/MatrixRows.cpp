@@ -11,16 +11,26 @@
 using namespace mlir;
 using namespace weft;
 
+/// Where a row begins.
+Value MatrixContraction::rowStart(Value row) {
+  block.surroundings->atRow(row);
+  for (unsigned dim : reduced)
+    point.setDim(dim, constant(0));
+  return point.indexValue(roles.scalars.position);
+}
+
+/// From one row to the next.
+int64_t MatrixContraction::rowStride() const {
+  return *point.space.coefficientOf(roles.scalars.position, *roles.row);
+}
+
 /// Where each row of a block begins. Those behind the last are the last: nobody stores them.
 void MatrixContraction::findRows(Value rowBlock) {
-  if (transposes)
+  if (transposes || readsInPlace)
     return;
   Value first = times(rowBlock, blockRows), start = times(parityOf(rowBlock), blockRows);
   emitLoop(builder, loc, 0, blockRows, 1, {}, [&](Value row, ValueRange) {
-    block.surroundings->atRow(least(add(first, row), constant(rowCount - 1)));
-    for (unsigned dim : reduced)
-      point.setDim(dim, constant(0));
-    Value address = point.indexValue(roles.scalars.position);
+    Value address = rowStart(least(add(first, row), constant(rowCount - 1)));
     memref::StoreOp::create(builder, loc, address, rowStarts, add(start, row));
     return SmallVector<Value>();
   });
@@ -67,25 +77,33 @@ class MatrixContraction::ContiguousSplitter : public RowSplitter {
 public:
   ContiguousSplitter(MatrixContraction &of, const Stage &stage, Value from)
       : RowSplitter(of, stage, from),
-        firstStart(of.add(of.times(of.parityOf(rowBlock), blockRows), rowInBlock)) {
+        firstStart(of.add(of.times(of.parityOf(rowBlock), blockRows), rowInBlock)),
+        lineSteps(of.splits() ? lanesOfVector : unitSteps) {
     if (of.roles.outerRows.empty())
       ahead = distanceToFollowing(stage);
     if (of.chunkSize % unitSteps == 0)
       return;
     // What lies behind the chunk does not count.
     Value left = arith::SubIOp::create(builder, loc, of.constant(of.chunkSize), innerStart);
-    for (int64_t i : llvm::seq(2)) {
-      Value here = arith::SubIOp::create(builder, loc, left, of.constant(i * lanesOfVector));
-      masks[i] = vector::CreateMaskOp::create(builder, loc, maskType(), here);
+    for (int64_t i : llvm::seq(unitSteps / lineSteps)) {
+      Value here = arith::SubIOp::create(builder, loc, left, of.constant(i * lineSteps));
+      masks[i] = vector::CreateMaskOp::create(
+          builder, loc, VectorType::get({lineSteps}, builder.getI1Type()), here);
     }
   }
 
   void split(int64_t row) override {
     Value start = memref::LoadOp::create(builder, loc, of.rowStarts, of.add(firstStart, row));
     start = of.add(start, offset);
-    for (int64_t line : llvm::seq(ahead ? 2 : 0))
-      emitPrefetch(builder, loc, memory, of.add(of.add(start, ahead), line * lanesOfVector),
-                   CacheLevel::First);
+    for (int64_t line : llvm::seq(ahead ? unitSteps / lineSteps : 0))
+      emitPrefetch(builder, loc, memory, of.add(of.add(start, ahead), line * lineSteps),
+                   CacheLevel::Second);
+    if (!of.splits()) { // what the unit takes
+      auto line = of.operand.cloneWith(lineSteps, of.operand.getElementType());
+      Value numbers = loadVector(builder, loc, line, memory, start, masks.front());
+      store(vector::BitCastOp::create(builder, loc, of.words, numbers), row, 0);
+      return;
+    }
     std::array<FloatParts, 2> split;
     for (int64_t i : llvm::seq(2))
       split[i] = splitWatched(
@@ -99,14 +117,14 @@ private:
   /// comes from memory, in pieces too short for the processor to fetch ahead.
   Value distanceToFollowing(const Stage &stage) {
     Stage following = of.following(stage);
-    int64_t rowStride = *of.point.space.coefficientOf(of.roles.scalars.position, *of.roles.row);
     Value blocks = arith::SubIOp::create(builder, loc, following.rowBlock, stage.rowBlock);
     Value stages = arith::SubIOp::create(builder, loc, following.number, stage.number);
-    return of.add(of.times(blocks, blockRows * rowStride),
+    return of.add(of.times(blocks, blockRows * of.rowStride()),
                   of.times(stages, of.stageSteps * unitSteps));
   }
 
   Value firstStart, ahead;
+  int64_t lineSteps; ///< that fill a vector, and a line of the caches
   std::array<Value, 2> masks;
 };
 
@@ -200,9 +218,29 @@ private:
   Value start, aheadStart, mask;
 };
 
+/// Rows that the unit reads where they lie are only fetched.
+class MatrixContraction::RowFetcher : public RowSplitter {
+public:
+  RowFetcher(MatrixContraction &of, const Stage &stage, Value from)
+      : RowSplitter(of, stage, from),
+        start(of.add(of.rowStart(of.add(of.times(rowBlock, blockRows), rowInBlock)), offset)) {}
+
+  void split(int64_t row) override {
+    emitPrefetch(builder, loc, memory, of.add(start, row * of.rowStride()), CacheLevel::Second);
+  }
+
+private:
+  Value start;
+};
+
 /// Emits `body` with who splits rows from number `from` on.
 void MatrixContraction::withSplitter(const Stage &stage, Value from,
                                      llvm::function_ref<void(RowSplitter &)> body) {
+  if (readsInPlace) {
+    RowFetcher fetcher(*this, stage, from);
+    body(fetcher);
+    return;
+  }
   if (!transposes) {
     ContiguousSplitter splitter(*this, stage, from);
     body(splitter);

@@ -4,6 +4,8 @@ numbers that bfloat16 parts do not hold, and the same bits with any number of th
 machines the same must hold, but for the error: vectors sum in blocks of up to 128 steps, oneDNN's
 convolutions in shorter ones."""
 
+import copy
+
 import pytest
 import torch
 from counting import programs
@@ -77,6 +79,23 @@ def test_convolution(channels: int, outputs: int, kernel: int, stride: int, size
     with torch.no_grad():
         expected = module.float()(x)
     torch.testing.assert_close(_compiled(module, x), expected, equal_nan=True)
+
+
+# Rows in whole blocks of whole unit steps are read where they lie; two unit steps are enough.
+@pytest.mark.parametrize(
+    "module, shape",
+    [(torch.nn.Linear(768, 96), (2, 128, 768)), (torch.nn.Linear(3072, 64), (1, 70, 3072)),
+     (torch.nn.Linear(96, 40), (1, 64, 96)), (torch.nn.Linear(100, 64), (1, 96, 100)),
+     (torch.nn.Linear(64, 256), (1, 200, 64)), (torch.nn.Conv2d(64, 128, 1), (2, 64, 16, 16)),
+     (torch.nn.Conv2d(64, 96, 1), (1, 64, 13, 11)), (torch.nn.Conv2d(32, 64, 3), (1, 32, 20, 20))],
+)  # fmt: skip
+def test_bfloat16(module: torch.nn.Module, shape: tuple[int, ...]) -> None:
+    module, x = copy.deepcopy(module).bfloat16(), torch.randn(shape).bfloat16()
+    ours = _compiled(module, x)
+    with torch.no_grad():
+        eager = module(x)
+        exact = module.double()(x.double())
+    assert (ours - exact).norm() <= 1.01 * (eager - exact).norm()
 
 
 class Product(torch.nn.Module):

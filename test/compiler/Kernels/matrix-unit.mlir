@@ -60,3 +60,35 @@ func.func private @few_tokens(%x: tensor<768x16xf32>, %w: tensor<32x768xf32>) ->
   } -> tensor<32x16xf32>
   return %dot : tensor<32x16xf32>
 }
+
+// -----
+
+// bfloat16 is what the unit takes: rows whose steps lie side by side, in whole blocks, are loaded
+// where they lie, 1536 bytes apart, and the next ones only fetched.
+// CHECK-LABEL: func.func private @in_place
+// CHECK:         memref.extract_aligned_pointer_as_index %[[ROWS:.*]] : memref<589824xbf16>
+// CHECK:         "llvm.x86.tileloadd64"({{.*}}, %c1536_i64)
+// CHECK:         "llvm.x86.tdpbf16ps"
+// CHECK:         memref.prefetch %[[ROWS]]
+// CHECK:         "llvm.x86.tilerelease"
+// VECTORS-LABEL: func.func private @in_place
+#xb = affine_map<(t, n, i, k) -> (t, k, i)>
+#wb = affine_map<(t, n, i, k) -> (n, k)>
+#yb = affine_map<(t, n, i, k) -> (t, n, i)>
+func.func private @in_place(%x: tensor<2x768x64xbf16>, %w: tensor<768x768xbf16>)
+    -> tensor<2x768x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x768x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x768x64xf32>) -> tensor<2x768x64xf32>
+  %dot = linalg.generic {indexing_maps = [#xb, #wb, #yb],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x768x64xbf16>, tensor<768x768xbf16>) outs(%init : tensor<2x768x64xf32>) {
+  ^bb0(%a: bf16, %c: bf16, %sum: f32):
+    %wide_a = arith.extf %a : bf16 to f32
+    %wide_c = arith.extf %c : bf16 to f32
+    %product = arith.mulf %wide_a, %wide_c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<2x768x64xf32>
+  return %dot : tensor<2x768x64xf32>
+}
