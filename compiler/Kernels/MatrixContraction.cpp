@@ -12,6 +12,7 @@ using namespace weft;
 static constexpr int64_t sumsOfPanel = MatrixContraction::blockRows * MatrixContraction::blockLanes;
 static constexpr int64_t sumsStride = MatrixContraction::blockLanes * 4;
 static constexpr int64_t bfloatBytes = 2;
+
 /// Words from the start of a panel's unit step. In the order in which products take them: the
 /// processor fetches ahead what is read upwards.
 int64_t MatrixContraction::vectorPartOffset(int64_t part, int64_t group) const {
@@ -35,7 +36,7 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
                    point.space.extent(reduced.back()) % unitSteps == 0),
       stageSteps(splits() ? 4 : 16), unit(builder, loc),
       nonzeros(builder, loc, lanesOfVector, MagnitudeWatch::Apart),
-      numbers(builder, loc, lanesOfVector, MagnitudeWatch::Count),
+      allNumbers(builder, loc, lanesOfVector, MagnitudeWatch::Count),
       operand(
           VectorType::get({lanesOfVector}, getElementTypeOrSelf(roles.scalars.memory.getType()))),
       floats(VectorType::get({lanesOfVector}, builder.getF32Type())),
@@ -44,7 +45,8 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
   int64_t steps =
       point.space.count(reduced.drop_back()) * llvm::divideCeil(longestChunk, unitSteps);
   vectorParts = kernel.scratch(word, panels * steps * stepWords());
-  rowParts = kernel.scratch(word, 2 * stageSteps * stepWords());
+  if (!readsInPlace)
+    rowParts = kernel.scratch(word, 2 * stageSteps * stepWords());
   sums = kernel.scratch(number, panels * sumsOfPanel);
   stageSums = kernel.scratch(number, sumsOfPanel);
   panelWatch = kernel.scratch(word, panels * watchWords);
@@ -189,9 +191,9 @@ void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Val
       readsInPlace ? add(rowStart(times(stage.rowBlock, blockRows)), chunkStart) : Value();
   auto multiply = [&](Value number, Value unitStep) {
     Value inPanel = add(firstStep, unitStep);
-    Value rowBytes = times(add(times(stage.buffer, stageSteps), unitStep), stepBytes);
-    if (readsInPlace)
-      rowBytes = times(add(firstRow, times(inPanel, unitSteps)), bfloatBytes);
+    Value rowBytes = readsInPlace
+                         ? times(add(firstRow, times(inPanel, unitSteps)), bfloatBytes)
+                         : times(add(times(stage.buffer, stageSteps), unitStep), stepBytes);
     Value vectorBytes = times(add(times(number, chunkSteps), inPanel), stepBytes);
     Value from =
         times(add(arith::MulIOp::create(builder, loc, number, steps), unitStep), pieceRows);
@@ -253,7 +255,7 @@ Value MatrixContraction::isExact(Value number, const Watch &ofRows) {
   constexpr int smallestResult = -80, showingResult = -40, largestInput = 14, finite = 128;
   Value panelStart = times(number, sumsOfPanel);
   SmallVector<Value> begin;
-  for (MagnitudeWatch *watch : {&nonzeros, &numbers})
+  for (MagnitudeWatch *watch : {&nonzeros, &allNumbers})
     llvm::append_range(begin, watch->begin());
   SmallVector<Value> results =
       emitLoop(builder, loc, 0, sumsOfPanel, blockLanes, begin, [&](Value row, ValueRange now) {
@@ -262,7 +264,7 @@ Value MatrixContraction::isExact(Value number, const Watch &ofRows) {
           Value place = add(add(panelStart, row), lane);
           Value vector = vector::LoadOp::create(builder, loc, floats, sums, place);
           nonzeros.see(MutableArrayRef(next).take_front(2), vector);
-          numbers.see(MutableArrayRef(next).drop_front(2), vector);
+          allNumbers.see(MutableArrayRef(next).drop_front(2), vector);
         }
         return next;
       });
@@ -280,9 +282,9 @@ Value MatrixContraction::isExact(Value number, const Watch &ofRows) {
                            nonzeros.reach(nonzeroResults, smallestResult)});
   Value nothingShows =
       all({nonzeros.below(ofRows, largestInput), nonzeros.below(ofPanel, largestInput),
-           numbers.reach(allResults, showingResult)});
+           allNumbers.reach(allResults, showingResult)});
   Value good = arith::OrIOp::create(builder, loc, nothingLost, nothingShows);
-  return all({good, numbers.below(allResults, finite)});
+  return all({good, allNumbers.below(allResults, finite)});
 }
 
 /// Stores a block's sums, or has the vector units compute what the unit does not treat as

@@ -109,7 +109,7 @@ private:
   /// cache beside a panel's.
   int64_t stageSteps;
   MatrixUnit unit;
-  MagnitudeWatch nonzeros, numbers;
+  MagnitudeWatch nonzeros, allNumbers;
   mlir::VectorType operand, floats, words;
   mlir::Value vectorParts; ///< [panel][unit step][part][group of lanes][register]
   mlir::Value rowParts;    ///< [buffer][unit step][part][half of the rows][register]
