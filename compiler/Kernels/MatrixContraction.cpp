@@ -22,6 +22,12 @@ int64_t MatrixContraction::vectorPartOffset(int64_t part, int64_t group) const {
 /// Words of one unit step: two registers for each part.
 int64_t MatrixContraction::stepWords() const { return parts * 2 * registerWords; }
 
+/// The length of stages that are about alike, at most `longest`: a short one would leave no time to
+/// make a long one ready.
+static int64_t evenStage(int64_t steps, int64_t longest) {
+  return llvm::divideCeil(steps, llvm::divideCeil(steps, longest));
+}
+
 MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point, Location loc,
                                      const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                                      int64_t panels, int64_t longestChunk)
@@ -34,8 +40,10 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
       readsInPlace(!splits() && !transposes && roles.outerRows.empty() && reduced.size() == 1 &&
                    rowCount % blockRows == 0 && longestChunk % unitSteps == 0 &&
                    point.space.extent(reduced.back()) % unitSteps == 0),
-      stageSteps(splits() ? 4 : 16), unit(builder, loc),
-      nonzeros(builder, loc, lanesOfVector, MagnitudeWatch::Apart),
+      stageSteps(evenStage(point.space.count(reduced.drop_back()) *
+                               llvm::divideCeil(longestChunk, unitSteps),
+                           splits() ? 4 : 16)),
+      unit(builder, loc), nonzeros(builder, loc, lanesOfVector, MagnitudeWatch::Apart),
       allNumbers(builder, loc, lanesOfVector, MagnitudeWatch::Count),
       operand(
           VectorType::get({lanesOfVector}, getElementTypeOrSelf(roles.scalars.memory.getType()))),
