@@ -48,6 +48,11 @@ static bool isWeight(Value value) {
   return kind && kind.getValue() != "input";
 }
 
+/// A weight that is copied anyway, when it is converted: the copy may lie in any order.
+static bool isCopiedWeight(Value value) {
+  return isa_and_present<ConvertOp>(value.getDefiningOp()) && isWeight(value);
+}
+
 /// The layout that ops on all of `values` work in: blocks first, then any order, then
 /// row-major. Values that cost nothing to make have no say among others.
 static LayoutAttr commonLayout(ValueRange values) {
@@ -67,7 +72,7 @@ namespace {
 struct Linear {
   RankedTensorType tokens;
   ValueRange weights;
-  bool inByOut; ///< how the weights lie
+  bool inByOut; ///< how the weights lie, or will
 
   double rows() const { return double(tokens.getNumElements()) / double(tokens.getShape().back()); }
   double weightElements() const {
@@ -79,12 +84,17 @@ struct Linear {
 };
 } // namespace
 
+static bool isInByOut(ArrayRef<int64_t> rhsContract) {
+  return llvm::equal(rhsContract, ArrayRef<int64_t>{0});
+}
+
 static SmallVector<Linear> linearsOf(func::FuncOp function) {
   SmallVector<Linear> linears;
   for (Operation &op : function.front()) {
     auto add = [&](ArrayRef<int64_t> contract) {
-      linears.push_back({tensorType(op.getOperand(0)), op.getOperands().drop_front(),
-                         llvm::equal(contract, ArrayRef<int64_t>{0})});
+      ValueRange weights = op.getOperands().drop_front();
+      linears.push_back({tensorType(op.getOperand(0)), weights,
+                         isInByOut(contract) && !llvm::all_of(weights, isCopiedWeight)});
     };
     if (auto multi = dyn_cast<MultiDotOp>(op))
       add(multi.getRhsContract());
@@ -277,6 +287,11 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     return;
   }
   require(op, 0, layout);
+  // The steps of a sum side by side, as weights are read fastest.
+  if (isInByOut(rhsContract))
+    for (auto [index, weight] : llvm::enumerate(rhs))
+      if (isCopiedWeight(weight))
+        require(op, index + 1, LayoutAttr::get(op->getContext(), {1, 0}, -1, 0));
   for (Value result : op->getResults())
     setLayout(result, layout);
 }

@@ -13,11 +13,12 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
+static bool isContraction(Operation *op) { return isa<ConvOp, DotGeneralOp, MultiDotOp>(op); }
+
 /// Whether the consumers of `relayout` read its elements often: tiles, and the weights of
-/// convolutions. Others are index arithmetic in the kernel that reads them.
+/// contractions. Others are index arithmetic in the kernel that reads them.
 static bool isPacking(RelayoutOp relayout) {
-  return isTiled(layoutOf(relayout.getType())) ||
-         llvm::any_of(relayout->getUsers(), [](Operation *user) { return isa<ConvOp>(user); });
+  return isTiled(layoutOf(relayout.getType())) || llvm::any_of(relayout->getUsers(), isContraction);
 }
 
 /// Ops that kernels repeat on the fly where they read their results.
@@ -28,9 +29,7 @@ static bool isRepeated(Operation *op) {
 
 /// Contractions read memory: a kernel of its own would convert their operand in each call.
 static bool isConvertedForContraction(Operation *op) {
-  return isa<ConvertOp>(op) && llvm::any_of(op->getUsers(), [](Operation *user) {
-           return isa<ConvOp, DotGeneralOp, MultiDotOp>(user);
-         });
+  return isa<ConvertOp>(op) && llvm::any_of(op->getUsers(), isContraction);
 }
 
 /// Rounded to what kernels compute with, what is prepared anyway takes less memory.

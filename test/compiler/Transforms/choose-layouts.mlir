@@ -71,6 +71,26 @@ func.func @in_by_out(%x: tensor<128x8xf32>, %y: tensor<144x8xf32>, %w: tensor<8x
 
 // -----
 
+// A weight that is copied as it is converted lies (out, in) then. One that is stored as bf16 is read
+// where it lies.
+// CHECK-LABEL: func.func @copied(
+// CHECK-SAME: tensor<144x1024xbf16>{{.*}}, %{{[^,]*}}: tensor<1024x1024xf32>{{.*}}, %[[S:[^,]*]]: tensor<1024x1024xbf16>
+// CHECK: %[[C:.*]] = weft.convert
+// CHECK: %[[W:.*]] = weft.relayout %[[C]] : tensor<1024x1024xbf16> -> tensor<1024x1024xbf16, #weft.layout<[1, 0]>>
+// CHECK: weft.dot_general %{{.*}}, %[[W]] batch
+// CHECK: weft.dot_general %{{.*}}, %[[S]] batch
+func.func @copied(%x: tensor<144x1024xbf16> {weft.kind = "input", weft.name = "x"},
+                  %w: tensor<1024x1024xf32> {weft.kind = "weight", weft.name = "w"},
+                  %s: tensor<1024x1024xbf16> {weft.kind = "weight", weft.name = "s"})
+    -> (tensor<144x1024xf32>, tensor<144x1024xf32>) {
+  %c = weft.convert %w : tensor<1024x1024xf32> -> tensor<1024x1024xbf16>
+  %0 = weft.dot_general %x, %c batch [] x [] contract [1] x [0] : tensor<144x1024xbf16>, tensor<1024x1024xbf16> -> tensor<144x1024xf32>
+  %1 = weft.dot_general %x, %s batch [] x [] contract [1] x [0] : tensor<144x1024xbf16>, tensor<1024x1024xbf16> -> tensor<144x1024xf32>
+  return %0, %1 : tensor<144x1024xf32>, tensor<144x1024xf32>
+}
+
+// -----
+
 // Attention written out: the product of two activations is row-major.
 // CHECK-LABEL: func.func @scores(
 func.func @scores(%x: tensor<2x32x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x32x32xf32> {

@@ -125,3 +125,22 @@ func.func @main(%x: tensor<5x8xf32> {weft.kind = "input", weft.name = "x"},
   %4 = weft.add %x, %3 : tensor<5x8xf32>
   return %4 : tensor<5x8xf32>
 }
+
+// -----
+
+// A contraction reads its weight often: a copy in another order is made once.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[B:[^,]*]]: tensor<8x32xbf16, #weft.layout<[1, 0]>> {weft.kind = "bound"
+// CHECK-NOT: weft.relayout
+// CHECK: weft.dot_general %{{.*}}, %[[B]]
+// CHECK: func.func @bind(
+// CHECK: weft.convert
+// CHECK: weft.relayout
+func.func @main(%x: tensor<5x8xbf16> {weft.kind = "input", weft.name = "x"},
+                %w: tensor<8x32xf32> {weft.kind = "weight", weft.name = "w"})
+    -> tensor<5x32xf32> attributes {weft.entry} {
+  %0 = weft.convert %w : tensor<8x32xf32> -> tensor<8x32xbf16>
+  %1 = weft.relayout %0 : tensor<8x32xbf16> -> tensor<8x32xbf16, #weft.layout<[1, 0]>>
+  %2 = weft.dot_general %x, %1 batch [] x [] contract [1] x [0] : tensor<5x8xbf16>, tensor<8x32xbf16, #weft.layout<[1, 0]>> -> tensor<5x32xf32>
+  return %2 : tensor<5x32xf32>
+}
