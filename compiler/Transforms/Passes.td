@@ -158,7 +158,8 @@ def UseWinograd : Pass<"weft-use-winograd", "::mlir::func::FuncOp"> {
 def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   let summary = "Decide where the elements of every tensor lie";
   let description = [{
-    Linear layers read their weights where they lie; their activations are kept
+    Linear layers read their weights where they lie, but for those that are copied anyway, as
+    they are converted: the steps of their sums lie side by side. Activations are kept
     feature-major in blocks of tokens, and everything between two linear layers that can
     work in that layout does. Where all weights of a function without attention are small,
     they are packed into blocks of columns instead and activations stay row-major.
@@ -196,7 +197,7 @@ def HoistBind : Pass<"weft-hoist-bind", "::mlir::ModuleOp"> {
     its result becomes a trailing argument of `@main` of kind "bound", if `@main` reads it
     and it is
 
-    1. packing: a relayout into tiles, or of a convolution's weight;
+    1. packing: a relayout into tiles, or of a contraction's weight;
     2. a conversion of a weight or a buffer that a contraction reads; or
     3. arithmetic that depends on a weight or a buffer.
 
