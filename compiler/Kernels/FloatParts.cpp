@@ -19,6 +19,13 @@ static Value splatOf(OpBuilder &builder, Location loc, VectorType type, uint32_t
 
 static uint32_t bitsOfPowerOfTwo(int exponent) { return uint32_t(exponent + 127) << 23; }
 
+/// As bits, which order magnitudes as the numbers do.
+static Value magnitudeOf(OpBuilder &builder, Location loc, Value vector) {
+  VectorType words = wordsLike(vector);
+  Value bits = arith::BitcastOp::create(builder, loc, words, vector);
+  return arith::AndIOp::create(builder, loc, bits, splatOf(builder, loc, words, 0x7fffffff));
+}
+
 static FloatParts partOfBFloat(OpBuilder &builder, Location loc, Value vector) {
   VectorType words = wordsLike(vector);
   auto halves = words.cloneWith({}, builder.getI16Type());
@@ -32,19 +39,16 @@ FloatParts weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
     return partOfBFloat(builder, loc, vector);
   VectorType words = wordsLike(vector);
   // Work on denormals costs as much as on hundreds of other numbers.
-  Value bits = arith::BitcastOp::create(builder, loc, words, vector);
-  Value magnitude =
-      arith::AndIOp::create(builder, loc, bits, splatOf(builder, loc, words, 0x7fffffff));
-  Value isSplit =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, magnitude,
-                            splatOf(builder, loc, words, bitsOfPowerOfTwo(smallestSplitExponent)));
-  bits = arith::SelectOp::create(builder, loc, isSplit, bits, splatOf(builder, loc, words, 0));
-  vector = arith::BitcastOp::create(builder, loc, vector.getType(), bits);
+  Value isSplit = arith::CmpIOp::create(
+      builder, loc, arith::CmpIPredicate::uge, magnitudeOf(builder, loc, vector),
+      splatOf(builder, loc, words, bitsOfPowerOfTwo(smallestSplitExponent)));
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vector.getType()));
+  vector = arith::SelectOp::create(builder, loc, isSplit, vector, zero);
   // To the nearest: the products left out would else all have the sign of the whole.
   Value half = splatOf(builder, loc, words, 0x8000), upper = splatOf(builder, loc, words, ~0xffffu);
   FloatParts parts;
   for ([[maybe_unused]] size_t i : llvm::seq(2)) {
-    bits = arith::BitcastOp::create(builder, loc, words, vector);
+    Value bits = arith::BitcastOp::create(builder, loc, words, vector);
     Value rounded = arith::AddIOp::create(builder, loc, bits, half);
     parts.push_back(arith::AndIOp::create(builder, loc, rounded, upper));
     Value part = arith::BitcastOp::create(builder, loc, vector.getType(), parts.back());
@@ -79,13 +83,11 @@ MagnitudeWatch::MagnitudeWatch(OpBuilder &builder, Location loc, int64_t lanes, 
 
 Value MagnitudeWatch::splat(uint32_t bits) { return splatOf(builder, loc, type, bits); }
 
-/// The smallest, counted from `first`, and the largest. As bits, which order magnitudes as the
-/// numbers do.
+/// The smallest, counted from `first`, and the largest, as bits.
 MagnitudeWatch::State MagnitudeWatch::begin() { return {splat(~0u), splat(0)}; }
 
 void MagnitudeWatch::see(MutableArrayRef<Value> state, Value vector) {
-  Value bits = arith::BitcastOp::create(builder, loc, type, vector);
-  bits = arith::AndIOp::create(builder, loc, bits, splat(0x7fffffff));
+  Value bits = magnitudeOf(builder, loc, vector);
   // What is before the first becomes the largest of all.
   Value counted = first ? arith::SubIOp::create(builder, loc, bits, splat(first)) : bits;
   state[0] = arith::MinUIOp::create(builder, loc, state[0], counted);

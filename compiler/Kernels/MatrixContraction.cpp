@@ -53,14 +53,15 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point
   int64_t steps =
       point.space.count(reduced.drop_back()) * llvm::divideCeil(longestChunk, unitSteps);
   vectorParts = kernel.scratch(word, panels * steps * stepWords());
-  if (!readsInPlace)
+  if (!readsInPlace) {
     rowParts = kernel.scratch(word, 2 * stageSteps * stepWords());
+    rowStarts = kernel.stackTile(builder.getIndexType(), 2 * blockRows);
+  }
   sums = kernel.scratch(number, panels * sumsOfPanel);
   stageSums = kernel.scratch(number, sumsOfPanel);
   panelWatch = kernel.scratch(word, panels * watchWords);
   if (transposes)
     squares = kernel.stackTile(word, 3 * registerWords);
-  rowStarts = kernel.stackTile(builder.getIndexType(), 2 * blockRows);
   rowWatch = kernel.stackTile(word, 2 * watchWords);
   unit.configure(kernel.stackTile(word, lanesOfVector));
 }

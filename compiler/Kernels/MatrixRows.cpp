@@ -68,10 +68,6 @@ void MatrixContraction::RowSplitter::store(Value words, int64_t row, int64_t par
                           of.add(target, place + part * 2 * registerWords));
 }
 
-VectorType MatrixContraction::RowSplitter::maskType() {
-  return VectorType::get({lanesOfVector}, builder.getI1Type());
-}
-
 /// Rows whose steps lie side by side: a piece is a row.
 class MatrixContraction::ContiguousSplitter : public RowSplitter {
 public:
@@ -146,7 +142,8 @@ public:
     if (of.rowCount % MatrixUnit::rows != 0) {
       Value left = arith::SubIOp::create(builder, loc, of.constant(of.rowCount), row);
       left = arith::MaxSIOp::create(builder, loc, left, of.constant(0));
-      mask = vector::CreateMaskOp::create(builder, loc, maskType(), left);
+      mask = vector::CreateMaskOp::create(builder, loc, of.words.cloneWith({}, builder.getI1Type()),
+                                          left);
     } else if (of.rowCount % blockRows != 0) {
       row = of.least(row, of.constant(of.rowCount - MatrixUnit::rows));
     }

@@ -22,7 +22,6 @@ protected:
   FloatParts splitWatched(mlir::Value numbers) { return of.splitWatched(numbers, watch); }
   /// The parts' words of a row, counted from the first.
   void store(mlir::Value words, int64_t row, int64_t part);
-  mlir::VectorType maskType();
 
   MatrixContraction &of;
   mlir::OpBuilder &builder;

@@ -60,7 +60,8 @@ def LowerToLoops : Pass<"weft-lower-to-loops", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"isa", "isa", "std::string", "\"native\"", "native, avx2, avx512 or amx, whether or not this machine has it">,
+    Option<"isa", "isa", "std::string", "\"native\"",
+           "native, avx2, avx512 or amx, whether or not this machine has it">,
     Option<"threads", "threads", "int64_t", "0",
            "threads to keep scratch memory for; 0 is what the machine has">,
     Option<"schedule", "schedule", "std::string", "\"\"",
