@@ -47,6 +47,10 @@ mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutAttr layout
 /// The tensor type that memory really holds: row-major, padded, without an encoding.
 mlir::RankedTensorType physicalType(mlir::RankedTensorType type);
 
+/// How many elements of memory lie between neighbours along each dim; along a tiled one,
+/// between neighbouring tiles.
+llvm::SmallVector<int64_t> stridesInMemory(mlir::RankedTensorType type);
+
 } // namespace weft
 
 #endif

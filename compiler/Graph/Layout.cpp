@@ -57,6 +57,18 @@ RankedTensorType weft::physicalType(RankedTensorType type) {
   return RankedTensorType::get(layout.getPhysicalShape(type.getShape()), type.getElementType());
 }
 
+llvm::SmallVector<int64_t> weft::stridesInMemory(RankedTensorType type) {
+  LayoutAttr layout = layoutOf(type);
+  ArrayRef<int64_t> shape = physicalType(type).getShape();
+  llvm::SmallVector<int64_t> strides(type.getRank());
+  int64_t stride = isTiled(layout) ? layout.getTileSize() : 1;
+  for (int64_t place = type.getRank() - 1; place >= 0; --place) {
+    strides[layout ? layout.getOrder()[place] : place] = stride;
+    stride *= shape[place];
+  }
+  return strides;
+}
+
 bool weft::equalUpToLayout(TypeRange lhs, TypeRange rhs) {
   return llvm::equal(lhs, rhs, [](Type a, Type b) {
     auto left = dyn_cast<RankedTensorType>(a), right = dyn_cast<RankedTensorType>(b);

@@ -79,6 +79,14 @@ SmallVector<Type> SliceOp::infer(Adaptor op) {
   return {RankedTensorType::get(shape, tensorType(op.getOperand()).getElementType())};
 }
 
+LogicalResult AdvanceOp::verify() {
+  int64_t elements = physicalType(getOperand().getType()).getNumElements();
+  if (getOffset() < 0 || getOffset() > elements)
+    return emitOpError() << "expected an offset from 0 to " << elements << ", found "
+                         << getOffset();
+  return success();
+}
+
 LogicalResult PadOp::check(Adaptor op, ErrorFn error) {
   int64_t rank = tensorType(op.getOperand()).getRank();
   if (failed(checkShape("value", op.getValue(), {}, error)) ||

@@ -129,6 +129,26 @@ def Weft_SliceOp : Weft_InferredOp<"slice"> {
   let hasFolder = 1;
   let assemblyFormat = "$operand $start `to` $limit `by` $stride attr-dict `:` type($operand) `->` type($result)";
 }
+def Weft_AdvanceOp : Weft_PureOp<"advance", [AllTypesMatch<["operand", "result"]>]> {
+  let summary = "The memory of a tensor from one of its elements on";
+  let description = [{
+    What stands in memory `offset` elements behind an element of operand, whatever the layout,
+    is that element of result. Those behind the last one are not to be read. Any element type,
+    kept.
+
+    * advance_c1: offset is not negative, and at most the number of elements in memory.
+
+    Created where kernels become one that read different parts of an operand; becomes a view.
+
+    ```mlir
+    %0 = weft.advance %x by 768 : tensor<32x768xf32>
+    ```
+  }];
+  let arguments = (ins Weft_Tensor:$operand, I64Attr:$offset);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$operand `by` $offset attr-dict `:` type($operand)";
+  let hasVerifier = 1;
+}
 def Weft_PadOp : Weft_InferredOp<"pad"> {
   let summary = "low and high copies of a scalar value around every dim (not negative)";
   let description = [{

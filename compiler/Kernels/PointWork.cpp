@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/PointWork.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/Epilogue.h"
 
 using namespace mlir;
 using namespace weft;
+
+/// Of an argument that is only read in slices, these.
+static int64_t elementsRead(Value value) {
+  int64_t all = tensorType(value).getNumElements(), read = 0;
+  for (Operation *user : value.getUsers()) {
+    if (isa<tensor::ExtractSliceOp>(user))
+      read += tensorType(user->getResult(0)).getNumElements();
+    else if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(user))
+      read += elementsRead(user->getResult(0));
+    else
+      return all;
+  }
+  return std::min(read, all);
+}
 
 PointWork::PointWork(const KernelFunction &kernel) {
   // Dividing work has a price: a barrier, and the caches of two cores.
@@ -11,9 +26,14 @@ PointWork::PointWork(const KernelFunction &kernel) {
   for (Value root : kernel.roots)
     elements += tensorType(root).getNumElements();
   func::FuncOp source = kernel.source;
-  for (Type type : source.getArgumentTypes())
-    elements = std::max(
-        elements, std::min<int64_t>(cast<RankedTensorType>(type).getNumElements(), smallWork));
+  for (BlockArgument argument : source.getArguments())
+    elements = std::max(elements, std::min(elementsRead(argument), smallWork));
+  // Measured on cells of LSTMs.
+  constexpr int64_t elementsOfFunction = 6;
+  source.walk([&](linalg::GenericOp generic) {
+    if (isTranscendental(generic))
+      elements += elementsOfFunction * ShapedType::getNumElements(generic.getStaticLoopRanges());
+  });
   serial = elements < smallWork / 4;
 }
 

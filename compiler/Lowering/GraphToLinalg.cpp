@@ -145,6 +145,15 @@ struct ConvertFallback : OpConversionPattern<TorchFallbackOp> {
   }
 };
 
+struct ConvertAdvance : OpConversionPattern<AdvanceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult matchAndRewrite(AdvanceOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<AdvanceOp>(op, adaptor.getOperand(), op.getOffset());
+    return success();
+  }
+};
+
 struct ConvertConstant : OpConversionPattern<ConstantOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult matchAndRewrite(ConstantOp op, OpAdaptor,
@@ -210,7 +219,7 @@ void LowerToLinalg::runOnOperation() {
   populateGatherToLinalg(patterns, converter);
   populateScatterToLinalg(patterns, converter);
   populateOrderToLinalg(patterns, converter);
-  patterns.add<ConvertAssert, ConvertFallback, ConvertConstant>(converter, context);
+  patterns.add<ConvertAdvance, ConvertAssert, ConvertFallback, ConvertConstant>(converter, context);
 
   ConversionTarget target(*context);
   target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
@@ -221,8 +230,9 @@ void LowerToLinalg::runOnOperation() {
     return converter.isSignatureLegal(function.getFunctionType()) &&
            converter.isLegal(&function.getBody());
   });
-  target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp, AssertOp, CumulativeOp, ScatterOp,
-                               SortOp>([&](Operation *op) { return converter.isLegal(op); });
+  target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp, AdvanceOp, AssertOp, CumulativeOp,
+                               ScatterOp, SortOp>(
+      [&](Operation *op) { return converter.isLegal(op); });
   target.addDynamicallyLegalOp<TorchFallbackOp>(
       [](TorchFallbackOp op) { return op->hasAttr("operand_dtypes"); });
 

@@ -164,7 +164,11 @@ public:
       : function(function), lanes(lanes), builder(function.getContext()),
         linearLayouts(lanes, registers, liesMostlyInByOut(linearsOf(function))),
         isOneLinear(hasOneLinear(function)),
-        packsWeights(choosePacking(function, linearLayouts, isOneLinear)) {}
+        packsWeights(choosePacking(function, linearLayouts, isOneLinear)) {
+    for (const Linear &linear : linearsOf(function))
+      for (Value weight : linear.weights)
+        ++readers[weight];
+  }
 
   /// Returns the number of relayouts inserted.
   int64_t run() {
@@ -210,7 +214,8 @@ private:
   OpBuilder builder;
   LinearLayouts linearLayouts;
   bool isOneLinear;
-  bool packsWeights; ///< into blocks of columns, so that tokens stay row-major
+  bool packsWeights;                      ///< into blocks of columns, so that tokens stay row-major
+  llvm::DenseMap<Value, int64_t> readers; ///< of weights
   llvm::DenseMap<std::pair<Value, Attribute>, Value> moved;
   int64_t relayouts = 0;
 };
@@ -269,7 +274,9 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     return tensorType(value).getRank() == 2 && isWeight(value);
   };
   LayoutAttr layout = linearLayouts.tokenBlocks(lhsType);
-  bool enoughTokens = packsWeights ? linearLayouts.suitPackedWeights(lhsType) : bool(layout);
+  bool enoughTokens = packsWeights
+                          ? linearLayouts.suitPackedWeights(lhsType, readers.lookup(rhs.front()))
+                          : bool(layout);
   if (!contractsLast || !enoughTokens || !llvm::all_of(rhs, isMatrixOfWeights)) {
     visitRowMajor(op);
     return;

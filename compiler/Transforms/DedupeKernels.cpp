@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass weft-dedupe-kernels: expects outlined kernels; leaves one function per kernel
-// that differs from the others in more than names and locations.
+// that differs from the others in more than names, locations and where its operands' slices
+// begin.
 #include "compiler/Transforms/Passes.h"
+#include "compiler/Transforms/RebaseSlices.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/Hashing.h"
@@ -15,6 +17,21 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
+
+/// A kernel whose slices begin at the start of its arguments.
+struct Rebased {
+  func::FuncOp kernel;
+  SmallVector<RebasedArgument> arguments;
+};
+
+/// The first stands for all of them.
+using SameKernels = SmallVector<Rebased, 1>;
+
+/// What a call becomes: another callee, and by how much it advances which operands.
+struct Replacement {
+  func::FuncOp kernel;
+  SmallVector<std::pair<unsigned, int64_t>> offsets;
+};
 
 struct DedupeKernelsPass : weft::impl::DedupeKernelsBase<DedupeKernelsPass> {
   void runOnOperation() override;
@@ -45,28 +62,71 @@ static bool areSame(func::FuncOp a, func::FuncOp b) {
                                                     OperationEquivalence::IgnoreLocations);
 }
 
-void DedupeKernelsPass::runOnOperation() {
-  llvm::DenseMap<size_t, SmallVector<func::FuncOp, 1>> kept;
-  llvm::DenseMap<StringAttr, func::FuncOp> replacements;
-  for (auto kernel : getOperation().getOps<func::FuncOp>()) {
+static std::vector<SameKernels> groupSame(ModuleOp module) {
+  std::vector<SameKernels> groups;
+  llvm::DenseMap<size_t, SmallVector<size_t, 1>> known; // by hash
+  for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr("weft.kernel"))
       continue;
-    SmallVector<func::FuncOp, 1> &candidates = kept[hashOf(kernel)];
-    auto *same =
-        llvm::find_if(candidates, [&](func::FuncOp other) { return areSame(kernel, other); });
-    if (same == candidates.end())
-      candidates.push_back(kernel);
-    else
-      replacements[kernel.getSymNameAttr()] = *same;
+    Rebased rebased{kernel, rebaseSlices(kernel)};
+    SmallVector<size_t, 1> &candidates = known[hashOf(kernel)];
+    auto *same = llvm::find_if(
+        candidates, [&](size_t group) { return areSame(kernel, groups[group].front().kernel); });
+    if (same != candidates.end()) {
+      groups[*same].push_back(std::move(rebased));
+      continue;
+    }
+    candidates.push_back(groups.size());
+    groups.push_back({std::move(rebased)});
   }
+  return groups;
+}
 
+/// Slices that begin at one place in all of `group` go back there; where the others begin, the
+/// callers have to say.
+static void replace(SameKernels &group, llvm::DenseMap<StringAttr, Replacement> &replacements) {
+  Rebased &kept = group.front();
+  SmallVector<size_t> differing;
+  for (auto [index, argument] : llvm::enumerate(kept.arguments)) {
+    auto beginsThere = [&](const Rebased &other) {
+      return other.arguments[index].offset == argument.offset;
+    };
+    if (llvm::all_of(group, beginsThere))
+      argument.restore();
+    else
+      differing.push_back(index);
+  }
+  for (Rebased &rebased : group) {
+    Replacement &replacement = replacements[rebased.kernel.getSymNameAttr()];
+    replacement.kernel = kept.kernel;
+    for (size_t index : differing)
+      if (int64_t offset = rebased.arguments[index].offset)
+        replacement.offsets.push_back({rebased.arguments[index].number, offset});
+  }
+}
+
+static void apply(Replacement &replacement, func::CallOp call) {
+  OpBuilder builder(call);
+  call.setCallee(replacement.kernel.getSymName());
+  for (auto [number, offset] : replacement.offsets)
+    call.setOperand(number,
+                    AdvanceOp::create(builder, call.getLoc(), call.getOperand(number), offset));
+}
+
+void DedupeKernelsPass::runOnOperation() {
+  llvm::DenseMap<StringAttr, Replacement> replacements;
+  std::vector<SameKernels> groups = groupSame(getOperation());
+  for (SameKernels &group : groups)
+    replace(group, replacements);
   getOperation().walk([&](func::CallOp call) {
     auto it = replacements.find(call.getCalleeAttr().getAttr());
     if (it != replacements.end())
-      call.setCallee(it->second.getSymName());
+      apply(it->second, call);
   });
   SymbolTable symbols(getOperation());
-  for (auto &[name, kernel] : replacements)
-    symbols.erase(symbols.lookup(name));
-  numRemoved += replacements.size();
+  for (SameKernels &group : groups)
+    for (Rebased &copy : llvm::drop_begin(group)) {
+      symbols.erase(copy.kernel);
+      ++numRemoved;
+    }
 }

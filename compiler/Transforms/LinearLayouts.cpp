@@ -76,11 +76,15 @@ LayoutAttr LinearLayouts::packed(RankedTensorType matrix, int64_t columnDim) con
   return LayoutAttr::get(matrix.getContext(), {columnDim, 1 - columnDim}, columnDim, block);
 }
 
-bool LinearLayouts::suitPackedWeights(RankedTensorType type) const {
-  // Measured on networks of 1 to 26 rows: fewer than ten wait for weights, however they lie.
-  constexpr int64_t fewestTokens = 10;
+bool LinearLayouts::suitPackedWeights(RankedTensorType type, int64_t readers) const {
+  // Measured on networks of 1 to 26 rows: fewer than ten wait for weights, however they lie, if
+  // these are read once. A cell that is repeated has them in the cache.
+  constexpr int64_t fewestTokens = 10, fewestOfRepeated = 2;
   int64_t rank = type.getRank();
-  return rank >= 2 && type.getDimSize(rank - 2) >= fewestTokens;
+  if (rank < 2)
+    return false;
+  int64_t tokens = type.getDimSize(rank - 2);
+  return tokens >= fewestTokens || (tokens >= fewestOfRepeated && tokens * readers >= fewestTokens);
 }
 
 bool LinearLayouts::dotProductsCostLess(RankedTensorType type) const {

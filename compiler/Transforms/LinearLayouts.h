@@ -22,8 +22,9 @@ public:
   /// Of a contraction of (..., tokens, features) in such blocks, against one without padding.
   double workInTokenBlocks(mlir::RankedTensorType type) const;
 
-  /// Whether there are enough (..., tokens, features) row-major tokens for packed weights.
-  bool suitPackedWeights(mlir::RankedTensorType type) const;
+  /// Whether there are enough (..., tokens, features) row-major tokens for packed weights, which
+  /// `readers` contractions of about as many tokens read.
+  bool suitPackedWeights(mlir::RankedTensorType type, int64_t readers) const;
 
   /// Whether a linear layer of (..., tokens, features) row-major tokens, alone in its program, is
   /// better computed by dot products along the features: few tokens leave much of a block to

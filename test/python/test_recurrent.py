@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Recurrent modules: unrolled into cells while these are few, else PyTorch's own loop."""
 
+import re
+from collections import Counter
+
 import pytest
 import torch
 from compiled_cases import check
@@ -40,13 +43,65 @@ def test_other_cells(kind):
     check(kind(5, 7, 2, bidirectional=True, batch_first=True), torch.randn(3, 4, 5))
 
 
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_steps_share_kernels(batch_first):
+    """The products of all but the first step, which begins with zeros."""
+    compiled = check(nn.LSTM(5, 7, batch_first=batch_first), torch.randn(9, 9, 5))
+    calls = re.findall(r"call @(\w+)\(", compiled.ir("kernels"))
+    assert Counter(calls).most_common(1)[0][1] == 8, calls
+
+
+def test_half_precision():
+    torch.manual_seed(0)
+    check(nn.GRU(5, 7).bfloat16(), torch.randn(3, 2, 5, dtype=torch.bfloat16))
+
+
 def test_many_cells_are_left_to_pytorch():
-    lstm = nn.LSTM(5, 7, 2)
-    x = torch.randn(17, 2, 5)
-    compiled = check(lstm, x, native=False)
+    compiled = check(nn.LSTM(5, 7, 2), torch.randn(257, 2, 5), native=False)
     (fallback,) = compiled._latest().lowered.fallbacks
     assert fallback.target == "aten.lstm.input"
-    assert fallback.reason == "unrolled it has 34 cells, more than 16"
+    assert fallback.reason == "unrolled it has 514 cells, more than 512"
+
+
+def test_dropout_between_layers_is_left_to_pytorch():
+    gru = nn.GRU(5, 7, 2, dropout=0.5)
+    compiled = weft.compile(gru)
+    with torch.no_grad():
+        compiled(torch.randn(3, 2, 5))
+    (fallback,) = compiled._latest().lowered.fallbacks
+    assert (fallback.target, fallback.reason) == ("aten.gru.input", "random")
+
+
+def test_errors_are_eagers():
+    gru = nn.GRU(5, 7)
+    for x in (torch.randn(3, 2, 4), torch.randn(0, 2, 5), torch.randn(3, 2, 5).double()):
+        with pytest.raises((RuntimeError, ValueError)) as expected:
+            gru(x)
+        with pytest.raises(expected.type, match=re.escape(str(expected.value))):
+            with torch.no_grad():
+                weft.compile(gru)(x)
+
+
+class Scan(nn.Module):
+    """Reads one row after another of what may then be overwritten, and of what that leaves."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(40, 40)
+
+    def forward(self, x):
+        rows, state = x.exp(), x[0]
+        for step in range(6):
+            state = torch.tanh(self.mix(state) + rows[step])
+        doubled = rows * 2
+        for step in range(6):
+            state = torch.tanh(self.mix(state) + doubled[step])
+        return state, doubled.sin()
+
+
+def test_loops_over_rows():
+    compiled = check(Scan(), torch.randn(6, 3, 40))
+    assert "weft.advance" in compiled.ir("kernels")
 
 
 def test_packed_sequences_run():
@@ -54,9 +109,3 @@ def test_packed_sequences_run():
     packed = nn.utils.rnn.pack_padded_sequence(torch.randn(4, 2, 5), [4, 2])
     with torch.no_grad():
         torch.testing.assert_close(weft.compile(lstm)(packed)[0].data, lstm(packed)[0].data)
-
-
-def test_onednn_is_on_again():
-    with torch.no_grad():
-        weft.compile(nn.LSTM(5, 7))(torch.randn(2, 2, 5))
-    assert torch.backends.mkldnn.enabled

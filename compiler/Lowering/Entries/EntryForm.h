@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The form of an entry in the loops stage: a straight line of calls on memrefs.
+// The form of an entry in the loops stage: a straight line of calls on memrefs, which are
+// arguments, parts of the arena, or an advanced view of either.
 //
 //   @main(arguments..., bound..., results..., [arena,] thread, threads)
 //

@@ -138,6 +138,10 @@ LogicalResult EntryFunctionEmitter::emitOp(Operation *op) {
         emitView(view);
         return success();
       })
+      .Case([&](UnrealizedConversionCastOp bytes) {
+        values[bytes.getResult(0)] = values.lookup(bytes.getOperand(0));
+        return success();
+      })
       .Case([&](func::CallOp call) { return emitCall(call); })
       .Case([&](func::ReturnOp) -> LogicalResult {
         if (verdictPending)

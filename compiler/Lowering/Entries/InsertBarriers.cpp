@@ -52,7 +52,16 @@ static MemoryRange rangeOf(Value buffer) {
   int64_t offset = 0;
   int64_t slice = 0;
   Value root = buffer;
-  while (auto view = root.getDefiningOp<memref::ViewOp>()) {
+  while (Operation *op = root.getDefiningOp()) {
+    if (auto bytes = dyn_cast<UnrealizedConversionCastOp>(op)) {
+      // What lies behind the end of an advanced operand is not read.
+      root = bytes.getOperand(0);
+      size = byteSize(cast<MemRefType>(root.getType())) - offset;
+      continue;
+    }
+    auto view = dyn_cast<memref::ViewOp>(op);
+    if (!view)
+      break;
     root = view.getSource();
     if (std::optional<int64_t> constant = getConstantIntValue(view.getByteShift())) {
       offset += *constant;

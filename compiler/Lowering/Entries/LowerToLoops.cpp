@@ -81,6 +81,7 @@ private:
   LogicalResult rewriteCall(func::CallOp call);
   LogicalResult rewriteFallback(TorchFallbackOp op);
   LogicalResult rewriteAssert(AssertOp op);
+  LogicalResult rewriteAdvance(AdvanceOp op);
   void copyResults();
 
   /// @bind has made it.
@@ -197,15 +198,24 @@ LogicalResult EntryRewriter::rewrite(Operation *op) {
     return rewriteFallback(fallback);
   if (auto assertion = dyn_cast<AssertOp>(op))
     return rewriteAssert(assertion);
+  if (auto advance = dyn_cast<AdvanceOp>(op))
+    return rewriteAdvance(advance);
   if (isa<func::ReturnOp, UnrealizedConversionCastOp>(op))
     return success();
-  return op->emitOpError("expected only calls, fallbacks and asserts in an entry");
+  return op->emitOpError("expected only calls, fallbacks, asserts and advances in an entry");
 }
 
 /// The tensor that has the memory of `tensor`.
 static Value uncast(Value tensor) {
   while (auto cast = tensor.getDefiningOp<UnrealizedConversionCastOp>())
     tensor = cast.getOperand(0);
+  return tensor;
+}
+
+/// The tensor that owns the memory of `tensor`.
+static Value ownerOf(Value tensor) {
+  while (isa_and_present<UnrealizedConversionCastOp, AdvanceOp>(tensor.getDefiningOp()))
+    tensor = tensor.getDefiningOp()->getOperand(0);
   return tensor;
 }
 
@@ -219,11 +229,11 @@ Value EntryRewriter::bufferFor(Value tensor) {
   return buffer;
 }
 
-/// Whether no op behind `last`, in its block, reads `tensor`, cast or not.
+/// Whether no op behind `last`, in its block, reads the memory of `tensor`.
 static bool isLastReader(Operation *last, Value tensor) {
   return llvm::all_of(tensor.getUsers(), [&](Operation *user) {
-    if (auto cast = dyn_cast<UnrealizedConversionCastOp>(user))
-      return isLastReader(last, cast.getResult(0));
+    if (isa<UnrealizedConversionCastOp, AdvanceOp>(user))
+      return isLastReader(last, user->getResult(0));
     return user == last || user->isBeforeInBlock(last);
   });
 }
@@ -238,8 +248,11 @@ void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel, ArrayRef<Val
     return;
   for (int64_t place : places.asArrayRef()) {
     Value tensor = uncast(call.getOperand(place)), buffer = taken[place];
-    if (isa<BlockArgument>(buffer) || buffer.getType() != memrefOf(result.getType()) ||
-        llvm::count(taken, buffer) != 1 || !isLastReader(call, tensor))
+    auto isHere = [&](Value other) { return ownerOf(other) == ownerOf(tensor); };
+    if (isa<BlockArgument>(buffer) || ownerOf(tensor) != tensor ||
+        llvm::count_if(call.getOperands(), isHere) != 1 ||
+        buffer.getType() != memrefOf(result.getType()) || llvm::count(taken, buffer) != 1 ||
+        !isLastReader(call, tensor))
       continue;
     buffers[result] = buffer;
     return;
@@ -355,6 +368,18 @@ LogicalResult EntryRewriter::rewriteAssert(AssertOp op) {
   auto service = declareService("assert", condition.getType(), {});
   service->setAttr(attr::message, op.getMessageAttr());
   func::CallOp::create(builder, op.getLoc(), service, condition);
+  return success();
+}
+
+LogicalResult EntryRewriter::rewriteAdvance(AdvanceOp op) {
+  Location loc = op.getLoc();
+  Value buffer = lookUp(op.getOperand());
+  auto type = cast<MemRefType>(buffer.getType());
+  auto bytesType = MemRefType::get({byteSize(type)}, builder.getI8Type());
+  auto bytes = UnrealizedConversionCastOp::create(builder, loc, bytesType, buffer);
+  int64_t elementBytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  Value start = arith::ConstantIndexOp::create(builder, loc, op.getOffset() * elementBytes);
+  buffers[op] = memref::ViewOp::create(builder, loc, type, bytes.getResult(0), start, ValueRange());
   return success();
 }
 

@@ -24,7 +24,7 @@ static DenseMap<Operation *, int64_t> numberSteps(Block &block) {
 /// Extends `lifetime` by every call that `buffer` reaches, through views too.
 static void addUses(Value buffer, const DenseMap<Operation *, int64_t> &steps, Lifetime &lifetime) {
   for (Operation *user : buffer.getUsers()) {
-    if (isa<memref::ViewOp>(user)) {
+    if (isa<memref::ViewOp, UnrealizedConversionCastOp>(user)) {
       addUses(user->getResult(0), steps, lifetime);
       continue;
     }

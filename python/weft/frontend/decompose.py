@@ -22,7 +22,6 @@ from torch.utils import _pytree as pytree
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
-from weft.frontend.recurrent import decomposed_to_cells
 from weft.frontend.table import TABLE
 
 
@@ -51,7 +50,6 @@ def decompose(
         modes.enter_context(fakes_completed())
         modes.enter_context(torch.no_grad())
         modes.enter_context(warnings.catch_warnings())
-        modes.enter_context(decomposed_to_cells(op))
         warnings.simplefilter("ignore")
         tensors = [torch.empty(leaves[i].shape, dtype=leaves[i].dtype) for i in places]
         try:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shapes of results where torch refuses tensors without values, though not others."""
+"""Shapes of results where torch refuses tensors without values, though not others, or runs
+recurrent nets cell by cell to find them."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
+from torch._decomp import meta_table
 from torch._subclasses.fake_impls import op_implementations_dict
 
 
@@ -14,11 +16,13 @@ from torch._subclasses.fake_impls import op_implementations_dict
 def fakes_completed() -> Iterator[None]:
     """Within it, programs that use these operations can be traced."""
     op_implementations_dict.update(_FAKES)
+    meta_table.update(_FAKES)  # torch prefers a decomposition to all but what stands here
     try:
         yield
     finally:
         for op in _FAKES:
             op_implementations_dict.pop(op, None)  # another thread may have been first
+            meta_table.pop(op, None)
 
 
 def _grouped_mm(
@@ -48,6 +52,37 @@ def _grouped_mm(
     return x.new_empty_strided((rows, columns), (pitch, 1))
 
 
+def _recurrent(
+    mode,
+    op,
+    x: torch.Tensor,
+    states: torch.Tensor | Sequence[torch.Tensor],
+    params: Sequence[torch.Tensor],
+    has_biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[torch.Tensor, ...]:
+    """x: (steps, batch, in), or (batch, steps, in)."""
+    states = [states] if isinstance(states, torch.Tensor) else list(states)
+    directions = 2 if bidirectional else 1
+    torch._check(x.dim() == 3 and x.shape[2] == params[0].shape[1])
+    torch._check(all(tensor.dtype == x.dtype for tensor in (*states, *params)))
+    steps, batch = x.shape[1 if batch_first else 0], x.shape[0 if batch_first else 1]
+    for state in states:
+        torch._check(state.dim() == 3 and state.shape[:2] == (layers * directions, batch))
+    torch._check(steps > 0)
+    output = x.new_empty(steps, batch, directions * states[0].shape[2])
+    last = [x.new_empty(state.shape) for state in states]
+    return output.transpose(0, 1) if batch_first else output, *last
+
+
 _FAKES = {
     torch.ops.aten._grouped_mm.default: _grouped_mm,
+    torch.ops.aten.lstm.input: _recurrent,
+    torch.ops.aten.gru.input: _recurrent,
+    torch.ops.aten.rnn_tanh.input: _recurrent,
+    torch.ops.aten.rnn_relu.input: _recurrent,
 }

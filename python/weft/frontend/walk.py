@@ -22,7 +22,6 @@ from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Unsupported
-from weft.frontend.recurrent import drops_out, is_recurrent, refuse_many_cells
 from weft.frontend.strides import storage_of
 from weft.frontend.table import TABLE, Site
 
@@ -166,12 +165,11 @@ class Walk:
             except Decline as decline:
                 declined = decline
                 del self.graph.nodes[mark:]
-        if _draws(op, args):
+        if torch.Tag.nondeterministic_seeded in op.tags:
             raise declined or Decline("random")
         if depth == _MAX_DEPTH:
             raise declined or Decline("its decomposition is too deep")
         try:
-            refuse_many_cells(op, args)
             graph = self._decomposition(op, args, kwargs)
             if len(graph.nodes) > _MAX_DECOMPOSITION:
                 raise Decline(f"its decomposition has {len(graph.nodes)} ops")
@@ -213,13 +211,6 @@ class Walk:
         attrs = {"target": str(op), "arguments": arguments}
         types = [(result.dtype, result.shape) for result in site.results]
         return tuple(self.graph.emit("torch_fallback", operands, attrs, types))
-
-
-def _draws(op: torch._ops.OpOverload, args: list[Any]) -> bool:
-    """Whether the call draws from torch's generator."""
-    if is_recurrent(op):
-        return drops_out(args)
-    return torch.Tag.nondeterministic_seeded in op.tags
 
 
 def _number(operands: list[Value], value: Any) -> int | None:

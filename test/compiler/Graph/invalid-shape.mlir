@@ -89,6 +89,14 @@ func.func @transpose_result(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @advance_c1(%x: tensor<4xf32, #weft.layout<[0], tile 0 by 8>>) {
+  // expected-error @+1 {{expected an offset from 0 to 8, found 9}}
+  %0 = weft.advance %x by 9 : tensor<4xf32, #weft.layout<[0], tile 0 by 8>>
+  return
+}
+
+// -----
+
 func.func @slice_c1(%x: tensor<4xf32>) {
   // expected-error @+1 {{expected stride to have 1 entries of at least 1, found [0]}}
   %0 = weft.slice %x [0] to [4] by [0] : tensor<4xf32> -> tensor<4xf32>

@@ -73,6 +73,7 @@ func.func @binary(%x: tensor<4xf32>, %i: tensor<4xui8>) {
 // CHECK: weft.reshape %{{.*}} : tensor<4x8xf32> -> tensor<2x16xf32>
 // CHECK: weft.transpose %{{.*}} perm [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
 // CHECK: weft.slice %{{.*}} [0, 2] to [4, 8] by [1, 3] : tensor<4x8xf32> -> tensor<4x2xf32>
+// CHECK: weft.advance %{{.*}} by 8 : tensor<4x8xf32>
 // CHECK: weft.pad %{{.*}}, %{{.*}} low [0, 1] high [0, 2] : tensor<4x8xf32>, tensor<f32> -> tensor<4x11xf32>
 // CHECK: weft.concat %{{.*}}, %{{.*}} dim 1 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x16xf32>
 // CHECK: weft.reverse %{{.*}} dims [0, 1] : tensor<4x8xf32>
@@ -84,6 +85,7 @@ func.func @shape(%x: tensor<4x8xf32>, %s: tensor<f32>) {
   %3 = weft.reshape %x : tensor<4x8xf32> -> tensor<2x16xf32>
   %4 = weft.transpose %x perm [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
   %5 = weft.slice %x [0, 2] to [4, 8] by [1, 3] : tensor<4x8xf32> -> tensor<4x2xf32>
+  %rows = weft.advance %x by 8 : tensor<4x8xf32>
   %6 = weft.pad %x, %s low [0, 1] high [0, 2] : tensor<4x8xf32>, tensor<f32> -> tensor<4x11xf32>
   %7 = weft.concat %x, %x dim 1 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x16xf32>
   %8 = weft.reverse %x dims [0, 1] : tensor<4x8xf32>

@@ -126,3 +126,27 @@ func.func @fallbacks(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, 
   call @weft_assert(%ok) : (memref<1xi8>) -> ()
   return
 }
+
+// A view from the middle of a buffer on ends where that does: what lies behind is not read.
+// CHECK-LABEL: func.func @advanced(
+// CHECK: call @k
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @k
+// CHECK-NEXT: call @k
+// CHECK-NEXT: return
+func.func @advanced(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<128xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 128 : i64} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %none = memref.view %arena[%c0][] : memref<128xi8> to memref<0xi8>
+  %s = builtin.unrealized_conversion_cast %none : memref<0xi8> to memref<64xi8>
+  %a = memref.view %arena[%c0][] : memref<128xi8> to memref<16xf32>
+  %bytes = builtin.unrealized_conversion_cast %a : memref<16xf32> to memref<64xi8>
+  %half = memref.view %bytes[%c32][] : memref<64xi8> to memref<16xf32>
+  %b = memref.view %arena[%c64][] : memref<128xi8> to memref<16xf32>
+  call @k(%x, %a, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @k(%half, %r, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @k(%x, %b, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  return
+}

@@ -24,6 +24,31 @@ func.func @main(%x: tensor<2x8xf32> {weft.name = "x", weft.kind = "input"}) -> t
 
 // -----
 
+// An operand that is advanced is a view.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[T:.*]] = memref.alloc() : memref<2x8xf32>
+// CHECK: call @k(%{{.*}}, %[[T]]
+// CHECK: %[[BYTES:.*]] = builtin.unrealized_conversion_cast %[[T]] : memref<2x8xf32> to memref<64xi8>
+// CHECK: %[[START:.*]] = arith.constant 32 : index
+// CHECK: %[[ROW:.*]] = memref.view %[[BYTES]][%[[START]]][] : memref<64xi8> to memref<2x8xf32>
+// CHECK: %[[U:.*]] = memref.alloc() : memref<2x8xf32>
+// CHECK: call @k(%[[T]], %[[U]]
+// CHECK: %[[V:.*]] = memref.alloc() : memref<2x8xf32>
+// CHECK: call @k(%[[ROW]], %[[V]]
+// CHECK: call @add(%[[U]], %[[V]],
+func.func private @k(tensor<2x8xf32>) -> tensor<2x8xf32> attributes {weft.kernel = "nest"}
+func.func private @add(tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32> attributes {weft.kernel = "nest"}
+func.func @main(%x: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {weft.entry} {
+  %0 = call @k(%x) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %row = weft.advance %0 by 8 : tensor<2x8xf32>
+  %1 = call @k(%0) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %2 = call @k(%row) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %3 = call @add(%1, %2) : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %3 : tensor<2x8xf32>
+}
+
+// -----
+
 // Arguments and repeated results are aliases; a prepared tensor is copied.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: weft.kind = "result", weft.type = tensor<4xf32>}
@@ -55,7 +80,7 @@ func.func @main(%x: tensor<3xi8>) -> tensor<3xi8> attributes {weft.entry} {
 // -----
 
 func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> attributes {weft.entry} {
-  // expected-error @+1 {{expected only calls, fallbacks and asserts in an entry}}
+  // expected-error @+1 {{expected only calls, fallbacks, asserts and advances in an entry}}
   %0 = arith.negf %x : tensor<3xf32>
   return %0 : tensor<3xf32>
 }

@@ -76,3 +76,20 @@ func.func @planned(%arena: memref<64xi8>, %thread: index, %threads: index)
     attributes {weft.entry, weft.arena_bytes = 64 : i64} {
   return
 }
+
+// A buffer lives as long as a view of a part of it.
+// CHECK-LABEL: func.func @advanced(
+// CHECK-SAME: memref<256xi8>
+// CHECK-SAME: weft.liveness_bound = 256 : i64
+func.func @advanced(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+  %s = memref.alloc() : memref<0xi8>
+  %c64 = arith.constant 64 : index
+  %a = memref.alloc() : memref<32xf32>
+  %b = memref.alloc() : memref<32xf32>
+  call @k(%x, %a, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  %bytes = builtin.unrealized_conversion_cast %a : memref<32xf32> to memref<128xi8>
+  %half = memref.view %bytes[%c64][] : memref<128xi8> to memref<32xf32>
+  call @k(%x, %b, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  call @k(%half, %r, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  return
+}

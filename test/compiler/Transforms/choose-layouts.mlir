@@ -312,6 +312,21 @@ func.func @mlp_of_fewer_rows(%x: tensor<9x784xf32> {weft.kind = "input"}, %w: te
 
 // -----
 
+// A weight that is read again and again is waited for once.
+// CHECK-LABEL: func.func @steps_of_fewer_rows(
+// CHECK: %[[W:.*]] = weft.relayout %arg1
+// CHECK-COUNT-5: weft.dot_general %{{.*}}, %[[W]]
+func.func @steps_of_fewer_rows(%x: tensor<2x64xf32> {weft.kind = "input"}, %w: tensor<64x64xf32> {weft.kind = "weight"}) -> tensor<2x64xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<2x64xf32>, tensor<64x64xf32> -> tensor<2x64xf32>
+  %1 = weft.dot_general %0, %w batch [] x [] contract [1] x [1] : tensor<2x64xf32>, tensor<64x64xf32> -> tensor<2x64xf32>
+  %2 = weft.dot_general %1, %w batch [] x [] contract [1] x [1] : tensor<2x64xf32>, tensor<64x64xf32> -> tensor<2x64xf32>
+  %3 = weft.dot_general %2, %w batch [] x [] contract [1] x [1] : tensor<2x64xf32>, tensor<64x64xf32> -> tensor<2x64xf32>
+  %4 = weft.dot_general %3, %w batch [] x [] contract [1] x [1] : tensor<2x64xf32>, tensor<64x64xf32> -> tensor<2x64xf32>
+  return %4 : tensor<2x64xf32>
+}
+
+// -----
+
 // One layer alone has the caches to itself: a larger weight is packed.
 // CHECK-LABEL: func.func @alone(
 // CHECK: weft.relayout %arg1 : tensor<768x768xf32> -> tensor<768x768xf32, #weft.layout<[0, 1], tile 0 by 64>>

@@ -19,6 +19,7 @@ from weft.frontend.ops import (  # noqa: F401
     order,
     pad,
     pool,
+    recurrent,
     reduce,
     scatter,
     shape,
