@@ -17,11 +17,32 @@ static Value shiftByMax(ComputeBuilder &b, Value x, int64_t dim) {
   return b.create<SubOp>(x, b.unreduce(b.reduce(ReduceKind::max, x, dim), x, dim));
 }
 
+/// Whether `value` is only read as a contraction's operand, under whatever names.
+static bool isOnlyContracted(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (isa<ReshapeOp, TransposeOp, BroadcastInDimOp, SliceOp, RelayoutOp>(user))
+      return isOnlyContracted(user->getResult(0));
+    return isa<DotGeneralOp>(user);
+  });
+}
+
+/// -inf in place of what exp makes less than 2^-100 of the largest weight, 1. In a sum of weights
+/// nobody sees those, but as denormals, which masks of -100 make of them, each multiply-add takes
+/// the time of a hundred others.
+static Value dropVanishing(ComputeBuilder &b, Value shifted) {
+  constexpr double least = -100 * 0.6931471805599453;
+  if (!tensorType(shifted).getElementType().isF32())
+    return shifted;
+  Value vanishes = b.create<CmpOp>(ComparePredicate::lt, shifted, b.splat(shifted, least));
+  return b.create<SelectOp>(vanishes, b.splat(shifted, kHidden), shifted);
+}
+
 Replacement SoftmaxOp::decompose(OpBuilder &builder) {
   Type element = getType().getElementType();
   ComputeBuilder b(builder, getLoc(), element);
   int64_t dim = getDim();
-  Value exp = b.create<ExpOp>(shiftByMax(b, b.enter(getOperand()), dim));
+  Value shifted = shiftByMax(b, b.enter(getOperand()), dim);
+  Value exp = b.create<ExpOp>(isOnlyContracted(getResult()) ? dropVanishing(b, shifted) : shifted);
   Value sum = b.unreduce(b.reduce(ReduceKind::sum, exp, dim), exp, dim);
   return SmallVector<Value>{b.leave(b.create<DivOp>(exp, sum), element)};
 }
@@ -36,12 +57,13 @@ Replacement LogSoftmaxOp::decompose(OpBuilder &builder) {
   return SmallVector<Value>{b.leave(b.create<SubOp>(shifted, logSum), element)};
 }
 
-/// Softmax along `dim` whose rows of nothing but -inf are zero, not NaN.
+/// Softmax of weights along `dim`, whose rows of nothing but -inf are zero, not NaN.
 static Value maskedSoftmax(ComputeBuilder &b, Value x, int64_t dim) {
   Value max = b.reduce(ReduceKind::max, x, dim);
   Value empty = b.create<CmpOp>(ComparePredicate::eq, max, b.splat(max, kHidden));
   Value finite = b.create<SelectOp>(empty, b.splat(max, 0.0), max);
-  Value exp = b.create<ExpOp>(b.create<SubOp>(x, b.unreduce(finite, x, dim)));
+  Value shifted = b.create<SubOp>(x, b.unreduce(finite, x, dim));
+  Value exp = b.create<ExpOp>(dropVanishing(b, shifted));
   Value sum = b.reduce(ReduceKind::sum, exp, dim);
   Value divisor = b.create<SelectOp>(empty, b.splat(sum, 1.0), sum);
   return b.create<DivOp>(exp, b.unreduce(divisor, exp, dim));

@@ -67,3 +67,17 @@ def test_attention_in_windows_of_padded_blocks():
 
     x, weight = torch.randn(windows, side, side, 48), torch.randn(3 * heads * size, 48) / 7
     check(attend, x, weight, torch.randn(windows * heads, *[side] * 4))
+
+
+def test_attention_written_out():
+    """A mask of -100 leaves weights that no sum shows; of a row without keys, there is none."""
+
+    def attend(q, k, v, mask):
+        return (q @ k.transpose(-1, -2) / 4 + mask).softmax(-1) @ v
+
+    hidden = torch.rand(3, 49, 49) < 0.5
+    q, k, v = torch.randn(3, 2, 3, 49, 16).unbind(0)
+    check(attend, q, k, v, hidden * -100.0)
+    nothing = torch.zeros(3, 49, 49).masked_fill(torch.arange(49).eq(7)[:, None], -torch.inf)
+    check(attend, q, k, v, nothing)
+    assert attend(q, k, v, nothing).isnan().any()

@@ -21,7 +21,11 @@
 // CHECK: %[[SELECT3:.*]] = weft.select %[[CMP2]], %[[C5]], %[[REDUCE]]
 // CHECK: %[[BROADCAST:.*]] = weft.broadcast_in_dim %[[SELECT3]] dims [0, 1]
 // CHECK: %[[SUB:.*]] = weft.sub %[[SELECT2]], %[[BROADCAST]]
-// CHECK: %[[EXP:.*]] = weft.exp %[[SUB]]
+// CHECK: %[[LEAST:.*]] = weft.constant dense<-69.3
+// CHECK: %[[VANISHES:.*]] = weft.cmp <lt> %[[SUB]], %[[LEAST]]
+// CHECK: %[[HIDDEN:.*]] = weft.constant dense<0xFF800000>
+// CHECK: %[[SHIFTED:.*]] = weft.select %[[VANISHES]], %[[HIDDEN]], %[[SUB]]
+// CHECK: %[[EXP:.*]] = weft.exp %[[SHIFTED]]
 // CHECK: %[[REDUCE2:.*]] = weft.reduce <sum> %[[EXP]] dims [2]
 // CHECK: %[[C6:.*]] = weft.constant dense<1.000000e+00> : tensor<2x3xf32>
 // CHECK: %[[SELECT4:.*]] = weft.select %[[CMP2]], %[[C6]], %[[REDUCE2]]
@@ -52,7 +56,11 @@ func.func @attention(%q: tensor<2x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x
 // CHECK: %[[SELECT:.*]] = weft.select %[[CMP]], %[[C3]], %[[REDUCE]]
 // CHECK: %[[BROADCAST:.*]] = weft.broadcast_in_dim %[[SELECT]] dims [0]
 // CHECK: %[[SUB:.*]] = weft.sub %[[ADD]], %[[BROADCAST]]
-// CHECK: %[[EXP:.*]] = weft.exp %[[SUB]]
+// CHECK: %[[LEAST:.*]] = weft.constant dense<-69.3
+// CHECK: %[[VANISHES:.*]] = weft.cmp <lt> %[[SUB]], %[[LEAST]]
+// CHECK: %[[HIDDEN:.*]] = weft.constant dense<0xFF800000>
+// CHECK: %[[SHIFTED:.*]] = weft.select %[[VANISHES]], %[[HIDDEN]], %[[SUB]]
+// CHECK: %[[EXP:.*]] = weft.exp %[[SHIFTED]]
 // CHECK: %[[REDUCE2:.*]] = weft.reduce <sum> %[[EXP]] dims [1]
 // CHECK: %[[C4:.*]] = weft.constant dense<1.000000e+00> : tensor<3xf32>
 // CHECK: %[[SELECT2:.*]] = weft.select %[[CMP]], %[[C4]], %[[REDUCE2]]

@@ -17,6 +17,31 @@ func.func @softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   return %0 : tensor<4x8xf32>
 }
 
+// Weights of a sum: what would be less than 2^-100 is zero, ahead of exp, which is computed once.
+// CHECK-LABEL: @weights(
+// CHECK: %[[SUB:.*]] = weft.sub %{{.*}}
+// CHECK: %[[LEAST:.*]] = weft.constant dense<-69.3
+// CHECK: %[[VANISHES:.*]] = weft.cmp <lt> %[[SUB]], %[[LEAST]]
+// CHECK: %[[ZERO:.*]] = weft.constant dense<0xFF800000>
+// CHECK: %[[SELECT:.*]] = weft.select %[[VANISHES]], %[[ZERO]], %[[SUB]]
+// CHECK: weft.exp %[[SELECT]]
+func.func @weights(%x: tensor<4x8xf32>, %v: tensor<8x2xf32>) -> tensor<4x2xf32> {
+  %0 = weft.softmax %x dim 1 : tensor<4x8xf32>
+  %1 = weft.dot_general %0, %v batch [] x [] contract [1] x [0] : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+  return %1 : tensor<4x2xf32>
+}
+
+// Whoever sees them as they are may want their logarithms.
+// CHECK-LABEL: @seen_weights(
+// CHECK-NOT: weft.select
+// CHECK: return
+func.func @seen_weights(%x: tensor<4x8xf32>, %v: tensor<8x2xf32>) -> (tensor<4x2xf32>, tensor<4x8xf32>) {
+  %0 = weft.softmax %x dim 1 : tensor<4x8xf32>
+  %1 = weft.dot_general %0, %v batch [] x [] contract [1] x [0] : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+  %2 = weft.log %0 : tensor<4x8xf32>
+  return %1, %2 : tensor<4x2xf32>, tensor<4x8xf32>
+}
+
 // CHECK-LABEL: @softmax_first_dim_f64(
 // CHECK-SAME: %[[X:[^:]*]]:
 // CHECK: %[[REDUCE:.*]] = weft.reduce <max> %[[X]] dims [0]
