@@ -43,25 +43,18 @@ def _interpolate(site: Site, x: Value, align_corners: bool, scales: Sequence | N
         raise Decline(f"linear interpolation of {x.dtype}")
     b, n = site.builder, x.rank - 2
     scales = list(scales or ()) + [None] * (n - len(scales or ()))
+    dtype = opmath(x.dtype)
     along = [_neighbours(site, x, 2 + i, align_corners, scale) for i, scale in enumerate(scales)]
-    results = site.shape[2:]
-    dims = list(range(2, x.rank))
-
-    def blend(chosen: list[Value]) -> Value:
-        """Of the dims behind those that are chosen: (b, c, results...)."""
-        i = len(chosen)
-        if i == n:
-            places = [b.along(at, d, results) for d, at in enumerate(chosen)]
-            found = b.gather(x, places, dims)
-            found = b.transpose(found, [n, n + 1, *range(n)])
-            return b.convert(found, opmath(x.dtype))
-        terms = [
-            b.binary("mul", blend([*chosen, at]), b.along(weight, 2 + i, site.shape))
-            for at, weight in zip(along[i].places, along[i].weights)
-        ]
-        return b.binary("add", *terms)
-
-    return site.finish(blend([]))
+    result = b.convert(x, dtype)
+    # One dim at a time, the innermost first: what the others read was blended once.
+    for dim in reversed(range(2, x.rank)):
+        terms = []
+        for at, weight in zip(along[dim - 2].places, along[dim - 2].weights):
+            found = b.gather(result, [at], [dim])
+            found = b.transpose(found, [*range(1, dim + 1), 0, *range(dim + 1, x.rank)])
+            terms.append(b.binary("mul", found, b.along(weight, dim, found.shape)))
+        result = b.binary("add", *terms)
+    return site.finish(result)
 
 
 def _neighbours(
