@@ -82,6 +82,22 @@ def test_errors_are_eagers():
                 weft.compile(gru)(x)
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_autocast_is_left_to_pytorch(kind):
+    """It casts some of what cells compute, so that results have types of their own."""
+    net, x = kind(5, 7), torch.randn(3, 2, 5)
+
+    def within(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return net(x)[0]
+
+    compiled = weft.compile(within)
+    with torch.no_grad():
+        found, expected = compiled(x), within(x)
+    assert compiled.eager_reasons
+    torch.testing.assert_close(found, expected)
+
+
 class Scan(nn.Module):
     """Reads one row after another of what may then be overwritten, and of what that leaves."""
 

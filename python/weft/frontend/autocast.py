@@ -12,6 +12,12 @@ from collections.abc import Iterator
 
 import torch
 
+from weft.frontend.locations import location_of
+from weft.frontend.lowered import Unsupported
+
+_RECURRENT = frozenset(
+    getattr(torch.ops.aten, name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+)
 _GENERATED = re.compile(
     r'File "(?P<file><eval_with_key>[^"]*)", line \d+, in \w+\n\s*(?P<name>\w+)'
 )
@@ -24,6 +30,15 @@ def switches_autocast_on(module: torch.fx.GraphModule) -> bool:
         for body in bodies(module)
         for node in body.graph.nodes
     )
+
+
+def refuse_recurrent(module: torch.fx.GraphModule) -> None:
+    """Autocast casts some of what cells compute, so that results have other types than export
+    says. Raises: Unsupported."""
+    for body in bodies(module):
+        for node in body.graph.nodes:
+            if getattr(node.target, "overloadpacket", None) in _RECURRENT:
+                raise Unsupported("a recurrent net under autocast", location_of(node))
 
 
 def restore_lines(graph: torch.fx.Graph, before: torch.fx.GraphModule) -> None:

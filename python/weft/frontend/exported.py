@@ -19,7 +19,12 @@ from torch.export.graph_signature import (
 )
 
 from weft.frontend.aliases import Aliases
-from weft.frontend.autocast import bodies, restore_lines, switches_autocast_on
+from weft.frontend.autocast import (
+    bodies,
+    refuse_recurrent,
+    restore_lines,
+    switches_autocast_on,
+)
 from weft.frontend.dtypes import NAMES
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Graph, Value
@@ -89,6 +94,8 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     if not (autocast or _has_vmaps(program.graph_module) or mutates_beyond(program.graph)):
         return program
     _refuse_wrong_writes(program)
+    if autocast:
+        refuse_recurrent(program.graph_module)
     # Written as a batch norm, it tells of the running statistics that it changes.
     decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings(), fakes_completed():
