@@ -80,6 +80,26 @@ void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCon
   patterns.add(reshapeIota);
 }
 
+/// A part of a part is one of the whole.
+static LogicalResult composeSlices(SliceOp op, PatternRewriter &rewriter) {
+  auto inner = op.getOperand().getDefiningOp<SliceOp>();
+  if (!inner)
+    return rewriter.notifyMatchFailure(op, "operand is not a slice");
+  SmallVector<int64_t> start, limit, stride;
+  for (auto [dim, size] : llvm::enumerate(op.getType().getShape())) {
+    int64_t step = inner.getStride()[dim];
+    start.push_back(inner.getStart()[dim] + op.getStart()[dim] * step);
+    stride.push_back(op.getStride()[dim] * step);
+    limit.push_back(size == 0 ? start.back() : start.back() + (size - 1) * stride.back() + 1);
+  }
+  rewriter.replaceOpWithNewOp<SliceOp>(op, op.getType(), inner.getOperand(), start, limit, stride);
+  return success();
+}
+
+void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(composeSlices);
+}
+
 static LogicalResult composeTransposes(TransposeOp op, PatternRewriter &rewriter) {
   auto inner = op.getOperand().getDefiningOp<TransposeOp>();
   if (!inner)

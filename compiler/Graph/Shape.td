@@ -117,7 +117,7 @@ def Weft_SliceOp : Weft_InferredOp<"slice"> {
       negative, strides positive.
     * slice_c2: start is at most limit, and limit at most the size of its dim.
 
-    Created by the frontend; sunk into kernels by fusion.
+    Created by the frontend; merged by canonicalisation, sunk into kernels by fusion.
 
     ```mlir
     %0 = weft.slice %x [0, 2] to [4, 8] by [1, 3] : tensor<4x8xf32> -> tensor<4x2xf32>
@@ -127,6 +127,7 @@ def Weft_SliceOp : Weft_InferredOp<"slice"> {
                        DenseI64ArrayAttr:$stride);
   let results = (outs Weft_Tensor:$result);
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
   let assemblyFormat = "$operand $start `to` $limit `by` $stride attr-dict `:` type($operand) `->` type($result)";
 }
 def Weft_AdvanceOp : Weft_PureOp<"advance", [AllTypesMatch<["operand", "result"]>]> {

@@ -22,6 +22,18 @@ func.func @chains(%x: tensor<2x3x4xf32>)
   return %1, %3, %5, %7 : tensor<4x3x2xf32>, tensor<4x6xf32>, tensor<7x2x3x5x4xf32>, tensor<2x3x4xf32>
 }
 
+// CHECK-LABEL: @slices
+// CHECK-SAME: %[[X:[^:]*]]: tensor<20x9xf32>
+// CHECK: %[[S:.*]] = weft.slice %[[X]] [7, 2] to [14, 8] by [6, 1] : tensor<20x9xf32> -> tensor<2x6xf32>
+// CHECK: %[[E:.*]] = weft.slice %[[X]] [7, 1] to [7, 9] by [6, 1] : tensor<20x9xf32> -> tensor<0x8xf32>
+// CHECK: return %[[S]], %[[E]]
+func.func @slices(%x: tensor<20x9xf32>) -> (tensor<2x6xf32>, tensor<0x8xf32>) {
+  %0 = weft.slice %x [1, 1] to [20, 9] by [2, 1] : tensor<20x9xf32> -> tensor<10x8xf32>
+  %1 = weft.slice %0 [3, 1] to [8, 7] by [3, 1] : tensor<10x8xf32> -> tensor<2x6xf32>
+  %2 = weft.slice %0 [3, 0] to [3, 8] by [3, 1] : tensor<10x8xf32> -> tensor<0x8xf32>
+  return %1, %2 : tensor<2x6xf32>, tensor<0x8xf32>
+}
+
 // CHECK-LABEL: @relayouts
 // CHECK-SAME: %[[X:[^:]*]]: tensor<8x3xf32>
 // CHECK: %[[L:.*]] = weft.relayout %[[X]] : tensor<8x3xf32> -> tensor<8x3xf32, #weft.layout<[0, 1], tile 0 by 4>>
