@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The layout attribute: its checks and the physical shape it stands for.
 #include "compiler/Graph/Graph.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -59,13 +60,12 @@ RankedTensorType weft::physicalType(RankedTensorType type) {
 
 llvm::SmallVector<int64_t> weft::stridesInMemory(RankedTensorType type) {
   LayoutAttr layout = layoutOf(type);
-  ArrayRef<int64_t> shape = physicalType(type).getShape();
+  llvm::SmallVector<int64_t> physical = computeStrides(physicalType(type).getShape());
+  if (!layout)
+    return physical;
   llvm::SmallVector<int64_t> strides(type.getRank());
-  int64_t stride = isTiled(layout) ? layout.getTileSize() : 1;
-  for (int64_t place = type.getRank() - 1; place >= 0; --place) {
-    strides[layout ? layout.getOrder()[place] : place] = stride;
-    stride *= shape[place];
-  }
+  for (auto [place, dim] : llvm::enumerate(layout.getOrder()))
+    strides[dim] = physical[place];
   return strides;
 }
 

@@ -295,9 +295,12 @@ def FuseKernels : Pass<"weft-fuse-kernels", "::mlir::ModuleOp"> {
 }
 
 def DedupeKernels : Pass<"weft-dedupe-kernels", "::mlir::ModuleOp"> {
-  let summary = "Make kernels that differ in names and locations only one function";
+  let summary = "Make kernels that differ in names, locations and where slices begin one function";
   let description = [{
-    Layers of one shape call the same kernel. Calls keep their own locations.
+    Layers of one shape call the same kernel. Calls keep their own locations. So do steps
+    over an operand that kernels read through slices alone: the slices move to its start, and
+    calls advance the operand to where they began. Slices that all of them read at one place
+    stay there.
 
     ```mlir
     %0 = call @dot_general_0(%x, %w0)
@@ -305,6 +308,13 @@ def DedupeKernels : Pass<"weft-dedupe-kernels", "::mlir::ModuleOp"> {
     // becomes
     %0 = call @dot_general_0(%x, %w0)
     %1 = call @dot_general_0(%0, %w1)
+    // and
+    %0 = call @elementwise_0(%rows)  // reads row 0
+    %1 = call @elementwise_1(%rows)  // reads row 1
+    // becomes
+    %0 = call @elementwise_0(%rows)
+    %row = weft.advance %rows by 768 : tensor<32x768xf32>
+    %1 = call @elementwise_0(%row)
     ```
 
     Keeps kernels apart whose attributes, types or order of ops differ.

@@ -248,9 +248,9 @@ void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel, ArrayRef<Val
     return;
   for (int64_t place : places.asArrayRef()) {
     Value tensor = uncast(call.getOperand(place)), buffer = taken[place];
-    auto isHere = [&](Value other) { return ownerOf(other) == ownerOf(tensor); };
-    if (isa<BlockArgument>(buffer) || ownerOf(tensor) != tensor ||
-        llvm::count_if(call.getOperands(), isHere) != 1 ||
+    // An operand that is advanced owns nothing.
+    auto isHere = [&](Value operand) { return ownerOf(operand) == tensor; };
+    if (isa<BlockArgument>(buffer) || llvm::count_if(call.getOperands(), isHere) != 1 ||
         buffer.getType() != memrefOf(result.getType()) || llvm::count(taken, buffer) != 1 ||
         !isLastReader(call, tensor))
       continue;

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
+from weft.frontend.builder import Builder
 from weft.frontend.dtypes import is_integer
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
@@ -30,7 +31,12 @@ def index_select(site: Site, x: Value, dim, index: Value):
         return x
     dim = dim_of(dim, x.rank)
     check_range(site, index, 0, x.shape[dim], "IndexError: index out of range in self")
-    rows = b.gather(x, [b.reshape(index, [index.size])], [dim])
+    return gathered_along(b, x, dim, b.reshape(index, [index.size]))
+
+
+def gathered_along(b: Builder, x: Value, dim: int, index: Value) -> Value:
+    """x with the elements at `index`, a vector, in the place of those of `dim`."""
+    rows = b.gather(x, [index], [dim])
     perm = list(range(1, x.rank))
     perm.insert(dim, 0)
     return b.transpose(rows, perm)

@@ -15,6 +15,7 @@ import torch
 from weft.frontend.dtypes import is_float, opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.ops.index import gathered_along
 from weft.frontend.table import Site, lowers
 
 _FAMILY = ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
@@ -43,15 +44,13 @@ def _interpolate(site: Site, x: Value, align_corners: bool, scales: Sequence | N
         raise Decline(f"linear interpolation of {x.dtype}")
     b, n = site.builder, x.rank - 2
     scales = list(scales or ()) + [None] * (n - len(scales or ()))
-    dtype = opmath(x.dtype)
     along = [_neighbours(site, x, 2 + i, align_corners, scale) for i, scale in enumerate(scales)]
-    result = b.convert(x, dtype)
+    result = b.convert(x, opmath(x.dtype))
     # One dim at a time, the innermost first: what the others read was blended once.
     for dim in reversed(range(2, x.rank)):
         terms = []
         for at, weight in zip(along[dim - 2].places, along[dim - 2].weights):
-            found = b.gather(result, [at], [dim])
-            found = b.transpose(found, [*range(1, dim + 1), 0, *range(dim + 1, x.rank)])
+            found = gathered_along(b, result, dim, at)
             terms.append(b.binary("mul", found, b.along(weight, dim, found.shape)))
         result = b.binary("add", *terms)
     return site.finish(result)

@@ -10,9 +10,11 @@ from weft.frontend.builder import Builder
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.ops.contract import linear
+from weft.frontend.ops.shape import select
 from weft.frontend.table import Site, lowers
 
-_MAX_CELLS = 512
+_MAX_CELLS = 512  # each costs 3 to 5 ms of compilation
 
 # From what the input and the hidden state give to the gates, (batch, gates * width) each, and
 # the state of the step before, (batch, width) each, to that of this one; hidden state first.
@@ -54,7 +56,7 @@ class _Direction:
     state, their biases if there are any, and the projection of the hidden state, if there is one.
     """
 
-    builder: Builder
+    site: Site
     cell: Cell
     time: int
     params: Sequence[Value]
@@ -63,35 +65,27 @@ class _Direction:
     def run(self, x: Value, state: Sequence[Value], steps: Sequence[int]):
         """x: (steps, batch, in), or (batch, steps, in). To what the steps give, in their own
         order, and the last state."""
-        b = self.builder
+        b = self.site.builder
         biases = self.params[2:4] if self.has_biases else (None, None)
         projection = self.params[4 if self.has_biases else 2 :]
-        given = self._linear(x, self.params[0], biases[0])
+        given = linear(self.site, x, self.params[0], biases[0])
         hidden = {}
         for step in steps:
-            seen = b.slice(given, self.time, step, step + 1)
-            seen = b.reshape(seen, [state[0].shape[0], given.shape[2]])
-            recalled = self._linear(state[0], self.params[1], biases[1])
+            seen = select(self.site, given, self.time, step)
+            recalled = linear(self.site, state[0], self.params[1], biases[1])
             wide = [b.convert(value, opmath(x.dtype)) for value in (seen, recalled, *state)]
             state = [
                 b.convert(value, x.dtype) for value in self.cell(b, wide[0], wide[1], wide[2:])
             ]
             if projection:
-                state[0] = self._linear(state[0], projection[0], None)
+                state[0] = linear(self.site, state[0], projection[0])
             hidden[step] = self._as_step(state[0])
         return b.concat([hidden[step] for step in sorted(hidden)], self.time), state
-
-    def _linear(self, x: Value, weight: Value, bias: Value | None) -> Value:
-        b = self.builder
-        product = b.dot(x, weight, ([x.rank - 1], [1]))
-        return (
-            product if bias is None else b.binary("add", product, b.broadcast(bias, product.shape))
-        )
 
     def _as_step(self, hidden: Value) -> Value:
         shape = list(hidden.shape)
         shape.insert(self.time, 1)
-        return self.builder.reshape(hidden, shape)
+        return self.site.builder.reshape(hidden, shape)
 
 
 def _unrolled(
@@ -124,10 +118,8 @@ def _unrolled(
         for direction in range(directions):
             number = len(last)
             own = params[number * per_direction : (number + 1) * per_direction]
-            state = [
-                b.reshape(b.slice(all_, 0, number, number + 1), all_.shape[1:]) for all_ in states
-            ]
-            one = _Direction(b, cell, time, own, has_biases)
+            state = [select(site, all_, 0, number) for all_ in states]
+            one = _Direction(site, cell, time, own, has_biases)
             output, state = one.run(x, state, steps[::-1] if direction else steps)
             outputs.append(output)
             last.append(state)
