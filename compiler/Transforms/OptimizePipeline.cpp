@@ -17,6 +17,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
   manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
   manager.addNestedPass<func::FuncOp>(createFoldBatchNorm());
+  manager.addNestedPass<func::FuncOp>(createMergeConvs());
   manager.addNestedPass<func::FuncOp>(createWidenAttention());
   if (options.bf16)
     manager.addNestedPass<func::FuncOp>(createLowerPrecision());
@@ -34,9 +35,11 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 }
 
 void weft::registerTransformsPipelines() {
-  PassPipelineRegistration<OptimizeOptions>("weft-optimize",
-                                            "graph to optimized: simplify, merge matmuls, widen "
-                                            "attention, lower precision, use Winograd, "
-                                            "choose layouts, bind, decompose, split reductions",
-                                            buildOptimizePipeline);
+  PassPipelineRegistration<OptimizeOptions>(
+      "weft-optimize",
+      "graph to optimized: simplify, merge matmuls, fold batch "
+      "norms, merge convolutions, widen attention, lower "
+      "precision, use Winograd, choose layouts, bind, "
+      "decompose, split reductions",
+      buildOptimizePipeline);
 }

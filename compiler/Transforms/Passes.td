@@ -80,6 +80,33 @@ def FoldBatchNorm : Pass<"weft-fold-batch-norm", "::mlir::func::FuncOp"> {
   ];
 }
 
+def MergeConvs : Pass<"weft-merge-convs", "::mlir::func::FuncOp"> {
+  let summary = "Compute sums of convolutions of one input as one convolution";
+  let description = [{
+    Summands that are convolutions of one input with weights that depend on no input become one,
+    whose weight is the sum, computed in f64 and rounded once. A window may lie within another,
+    as 1x1 in 3x3; an input with a factor for each channel is a window of one element to a
+    convolution that has one weight for each channel. What is added for each channel becomes one
+    summand.
+
+    ```mlir
+    %0 = weft.conv %x, %w0 ...          // 3x3, pad 1
+    %1 = weft.conv %x, %w1 ...          // 1x1
+    %2 = weft.add %0, %1
+    // becomes
+    %3 = weft.pad %w1, %zero low [0, 0, 1, 1] high [0, 0, 1, 1]
+    %w = weft.add %w0, %3               // in f64
+    %2 = weft.conv %x, %w ...
+    ```
+
+    Behind the folding of batch norms, which leaves such sums. Declines bf16 and f16, convolutions
+    that somebody else reads, other strides and groups, and windows that overlap in part.
+  }];
+  let statistics = [
+    Statistic<"numSums", "num-sums", "sums in which convolutions became one">
+  ];
+}
+
 def WidenAttention : Pass<"weft-widen-attention", "::mlir::func::FuncOp"> {
   let summary = "Let attention of half precision compute in f32";
   let description = [{

@@ -58,6 +58,12 @@ def test_operations_of_attention():
         assert count(lambda: attention(x, x, x, attn_mask=hidden)) == 2 * (2 * 2 * 16 * 16 * 8)
 
 
+def test_operations_where_a_module_is_given_a_view_of_a_parameter():
+    linear, token = torch.nn.Linear(8, 8), torch.nn.Parameter(torch.randn(1, 8))
+    with torch.inference_mode():
+        assert count(lambda: linear(token.expand(4, -1))) == 2 * 4 * 8 * 8
+
+
 def test_ratios(run):
     (model,) = run.models
     assert model.ratio("weft") == 4 and model.ratio("inductor") == 2

@@ -237,6 +237,43 @@ def test_convolutional_network(training):
     check(ConvNet(17).double().train(training), torch.randn(1, 3, 16, 16).double())
 
 
+class Branches(nn.Module):
+    """A block in the form that it is trained in: sums of convolutions and norms of one input."""
+
+    def __init__(self, channels, groups, stride=1, dilation=1):
+        super().__init__()
+
+        def branch(window):
+            padding = window // 2 * dilation
+            conv = nn.Conv2d(
+                channels, channels, window, stride, padding, dilation, groups, bias=window == 5
+            )
+            return nn.Sequential(conv, nn.BatchNorm2d(channels))
+
+        self.branches = nn.ModuleList(branch(window) for window in (1, 3, 3, 5))
+        self.identity = nn.BatchNorm2d(channels) if stride == 1 else None
+        for norm in self.modules():
+            if isinstance(norm, nn.BatchNorm2d):
+                for each in (norm.running_var, norm.weight, norm.running_mean, norm.bias):
+                    nn.init.uniform_(each, 0.5, 1.5)
+
+    def forward(self, x):
+        first, *others = (branch(x) for branch in self.branches)
+        total = first if self.identity is None else first - self.identity(x)
+        return F.relu(sum(others, total))
+
+
+@pytest.mark.parametrize("groups", [1, 4, 16])
+def test_branches_that_are_one_convolution(groups):
+    for options in ({}, {"stride": 2}, {"dilation": 2}):
+        module, x = Branches(16, groups, **options).eval(), torch.randn(2, 16, 13, 11)
+        compiled = check(module, x)
+        assert compiled.ir("optimized").count("weft.conv ") == 1
+        check(module.double(), x.double())
+        check(module.float().to(memory_format=torch.channels_last), x)
+    check(Branches(16, groups), torch.randn(2, 16, 13, 11))
+
+
 POOLS = [
     lambda x: F.max_pool2d(x, 2),
     lambda x: F.max_pool2d(x, 3, 2, 1),

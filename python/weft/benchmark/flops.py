@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+from torch.utils.module_tracker import ModuleTracker
 
 
 def count(call: Callable[[], Any]) -> int:
@@ -17,9 +18,22 @@ def count(call: Callable[[], Any]) -> int:
     counts: a product with what the mask hides is none that anyone needs.
     """
     attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    with FlopCounterMode(display=False, custom_mapping={attention: _attention}) as counter:
+    counter = FlopCounterMode(display=False, custom_mapping={attention: _attention})
+    counter.mod_tracker = _NoModules()
+    with counter:
         call()
     return counter.get_total_flops()
+
+
+class _NoModules(ModuleTracker):
+    """Its base puts hooks on what modules are given, which fails under inference_mode for views of
+    parameters: they require gradients and have no function for them."""
+
+    def __enter__(self) -> _NoModules:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def _attention(query, key, value, dropout: float = 0.0, causal: bool = False, **_) -> int:
