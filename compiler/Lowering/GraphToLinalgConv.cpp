@@ -70,8 +70,7 @@ LogicalResult LowerConv::matchAndRewrite(ConvOp op, OpAdaptor adaptor,
   int64_t groups = op.getGroups(), group = groups > 1;
   if (group) {
     input = reshapedLogically(rewriter, loc, input, grouped(input.shape, 1, groups));
-    weight = reshapedLogically(rewriter, loc, untiled(rewriter, loc, weight),
-                               grouped(weight.shape, 0, groups));
+    weight = reshapedLogically(rewriter, loc, weight, grouped(weight.shape, 0, groups));
     resultShape = grouped(resultShape, 1, groups);
     layout = groupedLayout(layout);
   }

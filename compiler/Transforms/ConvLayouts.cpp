@@ -38,22 +38,19 @@ static int64_t registersOfBlock(int64_t channels, int64_t lanes) {
 
 std::optional<ConvLayouts> weft::chooseConvLayouts(ConvOp conv, int64_t lanes) {
   RankedTensorType input = conv.getInput().getType(), weight = conv.getWeight().getType();
-  int64_t channels = weight.getDimSize(0), rank = weight.getRank();
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2, rank));
-  order.push_back(1);
-  if (conv.getGroups() > 1) {
-    if (!vectorsRunAlongChannels(conv, lanes))
-      return std::nullopt;
-    order.push_back(0);
-    return ConvLayouts{channelsLast(input), LayoutAttr::get(weight.getContext(), order, -1, 0)};
-  }
-  bool fewChannels = 2 * channels <= lanes;
-  if (fewChannels && conv.getStrides().back() == 1 && conv.getType().getShape().back() >= lanes)
+  int64_t groups = conv.getGroups(), channels = weight.getDimSize(0) / groups;
+  bool alongRows = 2 * channels <= lanes && conv.getStrides().back() == 1 &&
+                   conv.getType().getShape().back() >= lanes;
+  if (groups > 1 ? !vectorsRunAlongChannels(conv, lanes) : alongRows)
     return std::nullopt;
-  order.insert(order.begin(), 0);
-  return ConvLayouts{
-      channelsLast(input),
-      LayoutAttr::get(weight.getContext(), order, 0, lanes * registersOfBlock(channels, lanes))};
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2, weight.getRank()));
+  order.push_back(1);
+  // The last block may be padded, but none has channels of two groups.
+  int64_t block = lanes * registersOfBlock(channels, lanes);
+  bool packs = groups == 1 || channels % block == 0;
+  order.insert(packs ? order.begin() : order.end(), 0);
+  auto packed = LayoutAttr::get(weight.getContext(), order, packs ? 0 : -1, packs ? block : 0);
+  return ConvLayouts{channelsLast(input), packed};
 }
 
 WinogradLayouts weft::chooseWinogradLayouts(WinogradConvOp conv, int64_t lanes) {

@@ -125,15 +125,13 @@ std::optional<Branch> Sum::asBranch(const Summand &summand, ConvOp host) const {
         conv.getInput() != host.getInput() || conv.getStrides() != host.getStrides() ||
         conv.getGroups() != host.getGroups() || own.take_front(2) != shape.take_front(2))
       return std::nullopt;
-    auto place =
-        placeInWindow(host, own.drop_front(2), conv.getPadLow(), conv.getDilations());
+    auto place = placeInWindow(host, own.drop_front(2), conv.getPadLow(), conv.getDilations());
     if (place)
       return Branch{conv.getWeight(), *place, summand.negated};
     return std::nullopt;
   }
   ScaledInput scaled = ScaledInput::of(summand.value);
-  bool isOneForEachChannel =
-      shape[1] == 1 && shape[0] == host.getInput().getType().getDimSize(1);
+  bool isOneForEachChannel = shape[1] == 1 && shape[0] == host.getInput().getType().getDimSize(1);
   bool stepsByOne = llvm::all_of(host.getStrides(), [](int64_t stride) { return stride == 1; });
   if (!scaled.factors || !prepared.contains(scaled.factors) || scaled.input != host.getInput() ||
       !isOneForEachChannel || !stepsByOne)
@@ -207,8 +205,8 @@ Value Sum::mergedConv(ComputeBuilder &b, OpBuilder &builder, Merged merged) cons
       for (auto [dim, size] : llvm::enumerate(shape))
         high.push_back(type.getDimSize(dim) - size - low[dim]);
       auto scalar = RankedTensorType::get({}, builder.getF64Type());
-      Value zero = ConstantOp::create(builder, weight.getLoc(), scalar,
-                                      DenseElementsAttr::get(scalar, 0.0));
+      Value zero =
+          ConstantOp::create(builder, weight.getLoc(), scalar, DenseElementsAttr::get(scalar, 0.0));
       weight = b.create<PadOp>(weight, zero, low, high);
     }
     auto wide = withLayout(tensorType(weight), layoutOf(type));
@@ -245,8 +243,8 @@ Value Sum::rewrite() {
   if (shift)
     add(b.broadcast(b.leave(shift, element), total, {1}));
   for (const Summand &other : others)
-    total = other.negated ? b.create<SubOp>(total, other.value)
-                          : b.create<AddOp>(total, other.value);
+    total =
+        other.negated ? b.create<SubOp>(total, other.value) : b.create<AddOp>(total, other.value);
   return total;
 }
 

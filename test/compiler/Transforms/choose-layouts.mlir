@@ -215,14 +215,25 @@ func.func @grouped_strided(%x: tensor<1x8x9x33xf32>, %w: tensor<8x4x3x3xf32>) ->
 
 // -----
 
-// Groups whose channels do, and images of other ranks, have their channels last.
+// Groups whose channels do, and images of other ranks, have their channels last. A block of the
+// weight has channels of one group.
 // CHECK-LABEL: func.func @groups_of_vectors(
 func.func @groups_of_vectors(%x: tensor<1x8x4xf32>, %w: tensor<32x4x3xf32>) -> tensor<1x32x4xf32> {
   // CHECK-DAG: weft.relayout {{.*}} -> tensor<1x8x4xf32, #weft.layout<[0, 2, 1]>>
-  // CHECK-DAG: weft.relayout {{.*}} -> tensor<32x4x3xf32, #weft.layout<[2, 1, 0]>>
+  // CHECK-DAG: weft.relayout {{.*}} -> tensor<32x4x3xf32, #weft.layout<[0, 2, 1], tile 0 by 16>>
   // CHECK: weft.conv {{.*}} groups 2 {{.*}} -> tensor<1x32x4xf32, #weft.layout<[0, 2, 1]>>
   %0 = weft.conv %x, %w strides [1] pad [1] x [1] dilations [1] groups 2 : tensor<1x8x4xf32>, tensor<32x4x3xf32> -> tensor<1x32x4xf32>
   return %0 : tensor<1x32x4xf32>
+}
+
+// -----
+
+// Two registers to a block: five do not come in such.
+// CHECK-LABEL: func.func @groups_of_five_vectors(
+func.func @groups_of_five_vectors(%x: tensor<1x8x4xf32>, %w: tensor<160x4x3xf32>) -> tensor<1x160x4xf32> {
+  // CHECK: weft.relayout {{.*}} -> tensor<160x4x3xf32, #weft.layout<[2, 1, 0]>>
+  %0 = weft.conv %x, %w strides [1] pad [1] x [1] dilations [1] groups 2 : tensor<1x8x4xf32>, tensor<160x4x3xf32> -> tensor<1x160x4xf32>
+  return %0 : tensor<1x160x4xf32>
 }
 
 // -----
