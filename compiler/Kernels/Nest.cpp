@@ -4,6 +4,7 @@
 // Vectors run along a grid dim when memory is contiguous there (every lane reduces for
 // itself), otherwise along the reduced dims.
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/ConcatParts.h"
 #include "compiler/Kernels/DividedDim.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/InPlace.h"
@@ -46,11 +47,13 @@ private:
   void adopt(MutableArrayRef<bool> done);
   bool onGrid(const NestRoot &root) const;
   void store(const NestRoot &root, const Emitted &value);
+  Index indexOf(const NestRoot &root) const;
 
   void emitCell(Value block, int64_t extent);
   void emitReductions();
   void emitStores(bool gridOnly);
   void emitRowLoops(ArrayRef<unsigned> dims);
+  void emitPoints(Value base, int64_t extent);
   void emitTransposed(Value base, int64_t extent);
 
   KernelFunction &kernel;
@@ -69,6 +72,8 @@ private:
   int64_t width = 1;
   int64_t laneBlock = 1; ///< values of the lane dim in one cell
   int64_t laneBlocks = 1;
+  SmallVector<int64_t> laneBounds; ///< of parts of the lane dim with loops of their own
+  AffineExpr lanePart;             ///< the lane dim in the part at hand, or null: no parts
   SmallVector<int64_t> gridShape;
   SmallVector<Buffer> lines; ///< of the scans, in scratch
   ReducedValues reduced;
@@ -202,8 +207,10 @@ void Nest::planGrid() {
     } else if (demand.reductions.empty()) {
       // Whole lines go into one cell until it is worth its index arithmetic.
       laneBlock = std::min(extent, cellElements);
-      if (laneBlock == extent)
+      if (laneBlock == extent) {
+        laneBounds = concatBounds(demand, *laneDim, space);
         growCell(laneBlock, rowDims);
+      }
     } else {
       laneBlock = std::min(extent, maxLaneGroups * width);
     }
@@ -302,11 +309,19 @@ void Nest::emitReductions() {
 void Nest::emitStores(bool gridOnly) {
   for (const NestRoot &root : roots)
     if (onGrid(root) == gridOnly)
-      store(root, point.emitAt(root.target->tensor, root.index));
+      store(root, point.emitAt(root.target->tensor, indexOf(root)));
+}
+
+Index Nest::indexOf(const NestRoot &root) const {
+  if (!lanePart)
+    return root.index;
+  AffineExpr lane = getAffineDimExpr(*laneDim, lanePart.getContext());
+  return llvm::map_to_vector<4>(
+      root.index, [&](AffineExpr expr) { return space.simplify(expr.replace(lane, lanePart)); });
 }
 
 void Nest::store(const NestRoot &root, const Emitted &value) {
-  point.store(kernel.rootBuffers[root.target->root], root.target->rootIndex(root.index), value);
+  point.store(kernel.rootBuffers[root.target->root], root.target->rootIndex(indexOf(root)), value);
 }
 
 void Nest::emitRowLoops(ArrayRef<unsigned> dims) {
@@ -360,15 +375,9 @@ void Nest::emitCell(Value block, int64_t extent) {
     emitTransposed(base, extent);
     return;
   }
-  if (demand.reductions.empty() && !rowDims.empty()) {
-    // Pointwise: the lanes are the innermost loop.
-    emitLoops(point, rowDims, [&] {
-      emitLaneLoop(point, *laneDim, base, extent, width, {}, [&](Value, ValueRange) {
-        emitStores(false);
-        emitStores(true);
-        return SmallVector<Value>();
-      });
-    });
+  if (demand.reductions.empty()) {
+    // The lanes are the innermost loop.
+    emitLoops(point, rowDims, [&] { emitPoints(base, extent); });
     return;
   }
   emitLoops(point, cellDims, [&] {
@@ -377,6 +386,27 @@ void Nest::emitCell(Value block, int64_t extent) {
       return SmallVector<Value>();
     });
   });
+}
+
+/// The points of one line. Each part of a concatenation has a loop of its own: in one for all,
+/// every vector would be loaded from every operand, under masks, and chosen.
+void Nest::emitPoints(Value base, int64_t extent) {
+  auto loop = [&](unsigned dim, Value from, int64_t size) {
+    emitLaneLoop(point, dim, from, size, width, {}, [&](Value, ValueRange) {
+      emitStores(/*gridOnly=*/false);
+      emitStores(/*gridOnly=*/true);
+      return SmallVector<Value>();
+    });
+  };
+  if (laneBounds.size() <= 2)
+    return loop(*laneDim, base, extent);
+  Value zero = arith::ConstantIndexOp::create(kernel.builder, kernel.loc, 0);
+  for (auto [begin, end] : llvm::zip(laneBounds, ArrayRef(laneBounds).drop_front())) {
+    AffineExpr inPart = space.addDim(end - begin);
+    lanePart = inPart + begin;
+    loop(cast<AffineDimExpr>(inPart).getPosition(), zero, end - begin);
+  }
+  lanePart = {};
 }
 
 void Nest::emitTransposed(Value base, int64_t extent) {

@@ -16,8 +16,8 @@ struct ConvLayouts {
 };
 
 /// Channels last, so that vectors run along output channels: the weight (o, c, k...) lies as
-/// (o / block, k..., c, block), or as (k..., c, o) where blocks do not fit groups. Nothing for row-major, with
-/// vectors along the last spatial dim, which suits groups of few channels.
+/// (o / block, k..., c, block), or as (k..., c, o) where blocks do not fit groups. Nothing for
+/// row-major, with vectors along the last spatial dim, which suits groups of few channels.
 std::optional<ConvLayouts> chooseConvLayouts(ConvOp conv, int64_t lanes);
 
 struct WinogradLayouts {

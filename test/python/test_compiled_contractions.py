@@ -274,6 +274,26 @@ def test_branches_that_are_one_convolution(groups):
     check(Branches(16, groups), torch.randn(2, 16, 13, 11))
 
 
+def test_layers_that_read_all_before_them():
+    """Joined channels go through a norm of their own for each layer."""
+
+    class Dense(nn.Module):
+        def __init__(self):
+            super().__init__()
+            before = [16, 33, 50, 67]
+            self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for channels in before)
+            self.convs = nn.ModuleList(nn.Conv2d(channels, 17, 1) for channels in before)
+
+        def forward(self, x):
+            features = [x]
+            for norm, conv in zip(self.norms, self.convs, strict=True):
+                features.append(conv(F.relu(norm(torch.cat(features, 1)))))
+            return torch.cat(features, 1)
+
+    check(Dense().eval(), torch.randn(2, 16, 9, 7))
+    check(Dense().eval().to(memory_format=torch.channels_last), torch.randn(1, 16, 5, 3))
+
+
 POOLS = [
     lambda x: F.max_pool2d(x, 2),
     lambda x: F.max_pool2d(x, 3, 2, 1),

@@ -38,6 +38,9 @@ JOINS = [
     lambda x, i: torch.stack([x[i] * 2, F.embedding(i, x), x.flip(1)[:5]], 1),
     lambda x, i: torch.stack([x, -x, x * x], -1),
     lambda x, i: torch.cat([x, x], 1) + 1,
+    lambda x, i: torch.cat([x, x[:, :1], x[:, 1:3] * 2, x], 1).relu() * 3,
+    lambda x, i: x * 2 + torch.cat([-x[:, 1:], x[:, :1]], 1),
+    lambda x, i: F.pad(torch.cat([x[:, 1:], x], 1), (1, 2)).flip(1) + 1,
 ]
 
 

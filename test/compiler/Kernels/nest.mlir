@@ -143,9 +143,15 @@ func.func private @concat(%x: tensor<3x2xf32>, %y: tensor<3x68xf32>) -> tensor<3
 
 // -----
 
-// What lies around the slice is not empty: one loop, which chooses.
+// What lies around the slice is not empty, or what was concatenated is computed with: a line has
+// a loop for each part, and none chooses.
 // CHECK-LABEL: func.func private @update
-// CHECK:         arith.select {{.*}} vector<16xf32>
+// CHECK-NOT:     arith.select {{.*}} vector
+// CHECK:         vector.load %{{.*}} : memref<210xf32>
+// CHECK-NOT:     arith.select {{.*}} vector
+// CHECK:         vector.maskedload %{{.*}} : memref<6xf32>
+// CHECK-NOT:     arith.select {{.*}} vector
+// CHECK:         return
 func.func private @update(%x: tensor<3x2xf32>, %all: tensor<3x70xf32>) -> tensor<3x70xf32>
     attributes {weft.kernel = "nest"} {
   %both = tensor.insert_slice %x into %all[0, 68] [3, 2] [1, 1]
