@@ -121,7 +121,9 @@ std::optional<Branch> Sum::asBranch(const Summand &summand, ConvOp host) const {
   ArrayRef<int64_t> shape = host.getWeight().getType().getShape();
   if (auto conv = summand.value.getDefiningOp<ConvOp>()) {
     ArrayRef<int64_t> own = conv.getWeight().getType().getShape();
-    if (!conv->hasOneUse() || !prepared.contains(conv.getWeight()) ||
+    // Narrow weights would lose digits of their sum that f32 results show.
+    if (conv.getWeight().getType().getElementType() != conv.getType().getElementType() ||
+        !conv->hasOneUse() || !prepared.contains(conv.getWeight()) ||
         conv.getInput() != host.getInput() || conv.getStrides() != host.getStrides() ||
         conv.getGroups() != host.getGroups() || own.take_front(2) != shape.take_front(2))
       return std::nullopt;
