@@ -173,9 +173,8 @@ LogicalResult WinogradConvOp::check(Adaptor op, ErrorFn error) {
     return error() << "expected a transformed weight of f32 and (16, " << channels << ", "
                    << outputs << "), found " << transformed;
   for (int64_t dim : {2, 3})
-    if (int64_t size = input.getDimSize(dim); size < 4 || size % 2 != 0)
-      return error() << "expected input dim " << dim << " to be even and at least 4, found "
-                     << size;
+    if (int64_t size = input.getDimSize(dim); size < 4)
+      return error() << "expected input dim " << dim << " to be at least 4, found " << size;
   return success();
 }
 

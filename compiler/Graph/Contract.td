@@ -110,7 +110,7 @@ def Weft_WinogradConvOp : Weft_InferredOp<"winograd_conv"> {
     * winograd_conv_c1: input, transformed and weight are f32, of rank 4, 3 and 4.
     * winograd_conv_c2: weight is (o, c, 3, 3) for the c channels of the input.
     * winograd_conv_c3: transformed is (16, c, o).
-    * winograd_conv_c4: h and w are even and at least 4.
+    * winograd_conv_c4: h and w are at least 4.
 
     Created by use-winograd; lowered as a contraction kernel.
 

@@ -80,10 +80,9 @@ SmallVector<Type> SliceOp::infer(Adaptor op) {
 }
 
 LogicalResult AdvanceOp::verify() {
-  int64_t elements = physicalType(getOperand().getType()).getNumElements();
-  if (getOffset() < 0 || getOffset() > elements)
-    return emitOpError() << "expected an offset from 0 to " << elements << ", found "
-                         << getOffset();
+  int64_t elements = physicalType(getOperand().getType()).getNumElements(), offset = getOffset();
+  if (offset < 0 || offset > elements)
+    return emitOpError() << "expected an offset from 0 to " << elements << ", found " << offset;
   return success();
 }
 

@@ -35,13 +35,17 @@ private:
   using Square = SmallVector<SmallVector<Value, 4>, 4>;
   void chooseSchedule();
   void emitPanels(Value firstTile, Value low, Value high);
-  void setPixel(Value tile);
+  struct Pixel {
+    Value row, column;
+  };
+  Pixel setPixel(Value tile);
   void transformInput(Value firstTile);
   void multiply(Value panel);
   void multiplyRows(Value number, Value rowTile, Value weight);
   SmallVector<Value> sumChannels(Value start, Value row, Value number, Value weight,
                                  Value firstLine);
   void finishTiles(Value firstTile, Value panel);
+  void storePixel(Value number, Pixel at);
   Value transformProducts(Value tile);
   void sumWindows();
 
@@ -68,6 +72,7 @@ private:
   SmallVector<EpilogueRoot> roots;
 
   int64_t channels, outputs, tileRows, tileColumns, tiles;
+  bool overlaps; ///< some pixels lie in two tiles
   // Loop variables, of pixels those of the input and of the result.
   AffineExpr image, row, column, resultRow, resultColumn, output;
   AffineExpr channel, number, panel, windowRow, windowColumn;
@@ -91,9 +96,10 @@ LogicalResult Winograd::match() {
   ArrayRef<int64_t> in = op.getInput().getType().getShape(), out = op.getType().getShape();
   channels = in[1];
   outputs = out[1];
-  tileRows = out[2] / 2;
-  tileColumns = out[3] / 2;
+  tileRows = llvm::divideCeil(out[2], 2);
+  tileColumns = llvm::divideCeil(out[3], 2);
   tiles = out[0] * tileRows * tileColumns;
+  overlaps = out[2] % 2 != 0 || out[3] % 2 != 0;
   chooseSchedule();
 
   image = space.addDim(out[0]);
@@ -179,7 +185,7 @@ void Winograd::emit() {
     });
   }
   emitBorders(kernel, /*serial=*/false);
-  int64_t flops = 2 * 9 * channels * 4 * tiles * outputs;
+  int64_t flops = 2 * 9 * channels * op.getType().getNumElements();
   kernel.setWork(flops, /*serial=*/false);
   kernel.setSchedule({{"rows", rows},
                       {"groups", groups},
@@ -198,12 +204,17 @@ void Winograd::emitPanels(Value firstTile, Value low, Value high) {
   });
 }
 
-/// The point's image, and row and column of the tile's first pixel.
-void Winograd::setPixel(Value tile) {
+/// The point's image, and row and column of the tile's first pixel. Of an odd size, the last tile
+/// moves back over the one before.
+Winograd::Pixel Winograd::setPixel(Value tile) {
+  ArrayRef<int64_t> size = op.getType().getShape().drop_front(2);
   Value inImage = remainderOf(tile, tileRows * tileColumns);
+  Pixel unmoved{times(dividedBy(inImage, tileColumns), 2),
+                times(remainderOf(inImage, tileColumns), 2)};
   point.setDim(dimOf(image), dividedBy(tile, tileRows * tileColumns));
-  point.setDim(dimOf(row), times(dividedBy(inImage, tileColumns), 2));
-  point.setDim(dimOf(column), times(remainderOf(inImage, tileColumns), 2));
+  point.setDim(dimOf(row), least(unmoved.row, constant(size[0] - 2)));
+  point.setDim(dimOf(column), least(unmoved.column, constant(size[1] - 2)));
+  return unmoved;
 }
 
 /// B^T d B, for 4x4 pixels d: first along columns, then along rows.
@@ -406,24 +417,38 @@ void Winograd::finishTiles(Value firstTile, Value panelNumber) {
   point.setDim(dimOf(panel), panelNumber);
   emitLoop(builder, loc, 0, groupTiles, 1, {}, [&](Value tile, ValueRange) {
     Value failed = transformProducts(tile);
-    setPixel(add(firstTile, tile));
+    Pixel own = setPixel(add(firstTile, tile));
     point.setDim(dimOf(output), times(panelNumber, lanes()));
     emitIf(builder, loc, failed, [&] { sumWindows(); });
     Value firstRow = point.indexValue(row), firstColumn = point.indexValue(column);
     emitLoop(builder, loc, 0, 4, 1, {}, [&](Value pixel, ValueRange) {
-      point.setDim(dimOf(resultRow), add(firstRow, dividedBy(pixel, 2)));
-      point.setDim(dimOf(resultColumn), add(firstColumn, remainderOf(pixel, 2)));
-      point.setLanes({static_cast<int64_t>(dimOf(output)), width, groups, lanes()});
-      Emitted sums{{}, false};
-      for (int64_t group = 0; group < groups; ++group)
-        sums.parts.push_back(load(pixels, add(times(pixel, lanes()), group * width)));
-      point.forget();
-      storeRoots(kernel, point, roots, product, sums);
-      point.setLanes(Lanes());
+      Pixel at{add(firstRow, dividedBy(pixel, 2)), add(firstColumn, remainderOf(pixel, 2))};
+      if (!overlaps) {
+        storePixel(pixel, at);
+        return SmallVector<Value>();
+      }
+      // What two tiles compute is stored by the first of them, as the other rounds otherwise.
+      Value isOwn =
+          arith::AndIOp::create(builder, loc, is(arith::CmpIPredicate::uge, at.row, own.row),
+                                is(arith::CmpIPredicate::uge, at.column, own.column));
+      emitIf(builder, loc, isOwn, [&] { storePixel(pixel, at); });
       return SmallVector<Value>();
     });
     return SmallVector<Value>();
   });
+}
+
+/// Pixel `number` of a tile, which lies at `at`, through the epilogue.
+void Winograd::storePixel(Value number, Pixel at) {
+  point.setDim(dimOf(resultRow), at.row);
+  point.setDim(dimOf(resultColumn), at.column);
+  point.setLanes({static_cast<int64_t>(dimOf(output)), width, groups, lanes()});
+  Emitted sums{{}, false};
+  for (int64_t group = 0; group < groups; ++group)
+    sums.parts.push_back(load(pixels, add(times(number, lanes()), group * width)));
+  point.forget();
+  storeRoots(kernel, point, roots, product, sums);
+  point.setLanes(Lanes());
 }
 
 LogicalResult weft::emitWinograd(KernelFunction &kernel) {

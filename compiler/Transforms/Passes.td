@@ -156,9 +156,9 @@ def LowerPrecision : Pass<"weft-lower-precision", "::mlir::func::FuncOp"> {
 def UseWinograd : Pass<"weft-use-winograd", "::mlir::func::FuncOp"> {
   let summary = "Compute convolutions with 3x3 windows by Winograd's F(2x2, 3x3)";
   let description = [{
-    A `weft.conv` of f32 with 3x3 windows, stride 1 and even result sizes becomes a
-    `weft.pad` and a `weft.winograd_conv`, whose weight is a contraction of the conv's with
-    a constant, for hoist-bind to prepare.
+    A `weft.conv` of f32 with 3x3 windows and stride 1 becomes a `weft.pad` and a
+    `weft.winograd_conv`, whose weight is a contraction of the conv's with a constant, for
+    hoist-bind to prepare.
 
     ```mlir
     %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] ... -> tensor<1x64x14x14xf32>

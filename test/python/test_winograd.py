@@ -25,12 +25,16 @@ class Block(torch.nn.Module):
 
 
 SHAPES = [
-    # batch, channels, inner, height, width: odd groups of tiles, one of them, several images
+    # batch, channels, inner, height, width: odd groups of tiles, one of them, several images,
+    # tiles that overlap
     (1, 64, 64, 24, 10),
     (2, 32, 96, 14, 14),
     (3, 160, 32, 8, 18),
     (1, 48, 64, 52, 46),
     (1, 256, 128, 30, 28),
+    (1, 64, 64, 35, 17),
+    (2, 32, 96, 13, 24),
+    (9, 64, 32, 4, 9),
 ]
 
 
@@ -68,14 +72,15 @@ def test_error(channels: int) -> None:
     assert math.fsum(ratios) / len(ratios) <= 1.5
 
 
+@pytest.mark.parametrize("height, width", [(16, 18), (17, 19)])
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 3e38])
-def test_what_is_not_finite_stays_where_it_is(value: float) -> None:
+def test_what_is_not_finite_stays_where_it_is(value: float, height: int, width: int) -> None:
     torch.manual_seed(0)
     module = torch.nn.Sequential(
         torch.nn.Conv2d(32, 64, 3, padding=1), torch.nn.Hardtanh(-1e30, 1e30)
     ).eval()
-    x = torch.randn(1, 32, 16, 18)
-    x[0, 3, 5, 7] = x[0, 9, 0, 17] = x[0, 0, 12, 4] = value
+    x = torch.randn(1, 32, height, width)
+    x[0, 3, 5, 7] = x[0, 9, 0, -1] = x[0, 0, 12, 4] = value
     with torch.no_grad():
         ours, eager = weft.compile(module)(x), module(x)
     torch.testing.assert_close(ours, eager, equal_nan=True)

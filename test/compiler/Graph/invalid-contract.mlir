@@ -156,9 +156,9 @@ func.func @winograd_conv_c3(%x: tensor<1x4x8x8xf32>, %u: tensor<16x6x4xf32>, %w:
 
 // -----
 
-func.func @winograd_conv_c4(%x: tensor<1x4x8x9xf32>, %u: tensor<16x4x6xf32>, %w: tensor<6x4x3x3xf32>) {
-  // expected-error @+1 {{'weft.winograd_conv' op expected input dim 3 to be even and at least 4, found 9}}
-  %0 = weft.winograd_conv %x, %u, %w : tensor<1x4x8x9xf32>, tensor<16x4x6xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x6x7xf32>
+func.func @winograd_conv_c4(%x: tensor<1x4x8x3xf32>, %u: tensor<16x4x6xf32>, %w: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{'weft.winograd_conv' op expected input dim 3 to be at least 4, found 3}}
+  %0 = weft.winograd_conv %x, %u, %w : tensor<1x4x8x3xf32>, tensor<16x4x6xf32>, tensor<6x4x3x3xf32> -> tensor<1x6x6x1xf32>
   return
 }
 
