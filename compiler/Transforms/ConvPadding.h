@@ -7,6 +7,10 @@
 
 namespace weft {
 
+/// `value` with `low` and `high` zeros around every dim; its layout is kept.
+mlir::Value paddedByZeros(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+                          llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high);
+
 /// Puts a weft.pad ahead of `conv` where it pads, which then does not; layouts are kept.
 void movePaddingOut(mlir::OpBuilder &builder, ConvOp conv);
 

@@ -25,10 +25,8 @@ struct BiasedConv {
   static BiasedConv behind(Value value) {
     BiasedConv found{value.getDefiningOp<ConvOp>(), nullptr};
     if (auto sum = value.getDefiningOp<AddOp>(); sum && sum->hasOneUse()) {
-      auto broadcast = sum.getRhs().getDefiningOp<BroadcastInDimOp>();
-      bool isPerChannel = broadcast && broadcast.getDims() == ArrayRef<int64_t>(1);
-      if (isPerChannel)
-        found = {sum.getLhs().getDefiningOp<ConvOp>(), broadcast.getOperand()};
+      if (Value bias = repeatedForChannels(sum.getRhs()))
+        found = {sum.getLhs().getDefiningOp<ConvOp>(), bias};
     }
     return found.conv && found.conv->hasOneUse() ? found : BiasedConv();
   }

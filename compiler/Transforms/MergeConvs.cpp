@@ -4,6 +4,7 @@
 // as in Ding et al., RepVGG, 2021, need nobody who rewrites them.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Transforms/ConvPadding.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/PreparedValues.h"
 
@@ -43,15 +44,8 @@ struct ScaledInput {
   static ScaledInput of(Value value) {
     auto product = value.getDefiningOp<MulOp>();
     return product && product->hasOneUse()
-               ? ScaledInput{product.getLhs(), perChannel(product.getRhs())}
+               ? ScaledInput{product.getLhs(), repeatedForChannels(product.getRhs())}
                : ScaledInput();
-  }
-
-  /// What `value` repeats for each channel, or null.
-  static Value perChannel(Value value) {
-    auto broadcast = value.getDefiningOp<BroadcastInDimOp>();
-    return broadcast && broadcast.getDims() == ArrayRef<int64_t>(1) ? broadcast.getOperand()
-                                                                    : Value();
   }
 };
 
@@ -66,7 +60,7 @@ public:
 
 private:
   /// The convolutions, large windows first: they take in the small ones.
-  SmallVector<Summand> hosts() const;
+  SmallVector<ConvOp> hosts() const;
   std::optional<Branch> asBranch(const Summand &summand, ConvOp host) const;
   Value mergedConv(ComputeBuilder &b, OpBuilder &builder, Merged merged) const;
 
@@ -144,31 +138,30 @@ std::optional<Branch> Sum::asBranch(const Summand &summand, ConvOp host) const {
   return std::nullopt;
 }
 
-SmallVector<Summand> Sum::hosts() const {
-  auto windowOf = [](const Summand *summand) {
-    auto conv = summand->value.getDefiningOp<ConvOp>();
+SmallVector<ConvOp> Sum::hosts() const {
+  auto windowOf = [](ConvOp conv) {
     return ShapedType::getNumElements(conv.getWeight().getType().getShape().drop_front(2));
   };
-  SmallVector<const Summand *> found;
+  SmallVector<ConvOp> found;
   for (const Summand &summand : summands)
     if (auto conv = summand.value.getDefiningOp<ConvOp>(); conv && asBranch(summand, conv))
-      found.push_back(&summand);
-  // The order in memory is that of the sum.
-  llvm::sort(found, [&](const Summand *lhs, const Summand *rhs) {
-    return std::pair(-windowOf(lhs), lhs) < std::pair(-windowOf(rhs), rhs);
+      found.push_back(conv);
+  llvm::sort(found, [&](ConvOp lhs, ConvOp rhs) {
+    int64_t left = windowOf(lhs), right = windowOf(rhs);
+    return left != right ? left > right : lhs->isBeforeInBlock(rhs);
   });
-  return llvm::map_to_vector(found, [](const Summand *summand) { return *summand; });
+  return found;
 }
 
 bool Sum::findBranches() {
   llvm::DenseSet<Value> taken;
-  for (const Summand &host : hosts()) {
-    if (taken.contains(host.value))
+  for (ConvOp host : hosts()) {
+    if (taken.contains(host))
       continue;
-    Merged merged{host.value.getDefiningOp<ConvOp>(), {}};
+    Merged merged{host, {}};
     SmallVector<Value> members;
     for (const Summand &summand : summands) {
-      std::optional<Branch> branch = asBranch(summand, merged.host);
+      std::optional<Branch> branch = asBranch(summand, host);
       if (!branch || taken.contains(summand.value))
         continue;
       merged.branches.push_back(*branch);
@@ -182,7 +175,7 @@ bool Sum::findBranches() {
   for (const Summand &summand : summands) {
     if (taken.contains(summand.value))
       continue;
-    Value bias = ScaledInput::perChannel(summand.value);
+    Value bias = repeatedForChannels(summand.value);
     if (bias && prepared.contains(bias))
       biases.push_back({bias, summand.negated});
     else
@@ -206,10 +199,7 @@ Value Sum::mergedConv(ComputeBuilder &b, OpBuilder &builder, Merged merged) cons
       llvm::append_range(low, branch.place);
       for (auto [dim, size] : llvm::enumerate(shape))
         high.push_back(type.getDimSize(dim) - size - low[dim]);
-      auto scalar = RankedTensorType::get({}, builder.getF64Type());
-      Value zero =
-          ConstantOp::create(builder, weight.getLoc(), scalar, DenseElementsAttr::get(scalar, 0.0));
-      weight = b.create<PadOp>(weight, zero, low, high);
+      weight = paddedByZeros(builder, weight.getLoc(), weight, low, high);
     }
     auto wide = withLayout(tensorType(weight), layoutOf(type));
     if (weight.getType() != wide)

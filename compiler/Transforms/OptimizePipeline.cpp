@@ -37,9 +37,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: simplify, merge matmuls, fold batch "
-      "norms, merge convolutions, widen attention, lower "
-      "precision, use Winograd, choose layouts, bind, "
-      "decompose, split reductions",
+      "graph to optimized: simplify, merge matmuls, fold batch norms, merge convolutions, widen "
+      "attention, lower precision, use Winograd, choose layouts, bind, decompose, split reductions",
       buildOptimizePipeline);
 }

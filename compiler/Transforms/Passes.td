@@ -169,9 +169,10 @@ def UseWinograd : Pass<"weft-use-winograd", "::mlir::func::FuncOp"> {
     %0 = weft.winograd_conv %p, %u, %w : ... -> tensor<1x64x14x14xf32>
     ```
 
-    Declines groups, dilation, channels that are not whole vectors, weights that are
-    computed from inputs, and images so small, or so deep for the second-level cache, that
-    reading 16 numbers for each 9 of the weight costs more than the multiplications saved. docs/decisions/0016-winograd.md has the errors.
+    Declines groups, dilation, channels that are not whole vectors, odd sizes of a few pixels,
+    weights that are computed from inputs, and images so small, or so deep for the
+    second-level cache, that reading 16 numbers for each 9 of the weight costs more than the
+    multiplications saved. docs/decisions/0016-winograd.md has the errors.
   }];
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Transforms/PreparedValues.h"
+#include "compiler/Graph/Graph.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -24,4 +25,10 @@ PreparedValues::PreparedValues(func::FuncOp function) {
     if (llvm::any_of(op.getOperands(), [&](Value operand) { return dependsOnWeight(operand); }))
       ofWeights.insert_range(op.getResults());
   }
+}
+
+Value weft::repeatedForChannels(Value value) {
+  auto broadcast = value.getDefiningOp<BroadcastInDimOp>();
+  bool isPerChannel = broadcast && broadcast.getDims() == ArrayRef<int64_t>(1);
+  return isPerChannel ? broadcast.getOperand() : Value();
 }

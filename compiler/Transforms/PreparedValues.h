@@ -21,6 +21,9 @@ private:
   llvm::DenseSet<mlir::Value> prepared, ofWeights;
 };
 
+/// What `value`, (n, c, s...), repeats for each channel, (c), or null.
+mlir::Value repeatedForChannels(mlir::Value value);
+
 } // namespace weft
 
 #endif

@@ -36,12 +36,12 @@ static bool suits(ConvOp conv, int64_t lanes, int64_t l2Bytes) {
   int64_t pixels = size[0] * size[2] * size[3];
   int64_t tiles = size[0] * llvm::divideCeil(size[2], 2) * llvm::divideCeil(size[3], 2);
   // Tiles of odd sizes overlap: of 7x7 pixels, 441 multiplications become 256, which does not
-  // make up for the weight.
+  // make up for the weight. Lines of one pixel, which no tile fits, save nothing.
   bool savesEnough = 4 * 9 * pixels >= 7 * 16 * tiles;
   int64_t bytesOfTile = 16 * sizeof(float) * (channels + 2 * lanes);
   return isAll(window, 3) && isAll(conv.getStrides(), 1) && isAll(conv.getDilations(), 1) &&
-         conv.getGroups() == 1 && std::min(size[2], size[3]) >= 2 && tiles >= leastTiles &&
-         savesEnough && l2Bytes / 2 / bytesOfTile >= leastInCache && channels >= leastChannels &&
+         conv.getGroups() == 1 && tiles >= leastTiles && savesEnough &&
+         l2Bytes / 2 / bytesOfTile >= leastInCache && channels >= leastChannels &&
          channels % lanes == 0 && outputs % (2 * lanes) == 0;
 }
 
