@@ -135,19 +135,35 @@ static int64_t evenBlocks(int64_t total, int64_t most) {
   return llvm::divideCeil(total, llvm::divideCeil(total, most));
 }
 
-static void chooseSummands(const ContractionProblem &problem, ContractionSchedule &schedule) {
-  int64_t most = mostSummands(schedule);
-  constexpr int64_t least = 64, line = 16;
-  int64_t chunk = schedule.tileSteps();
+/// Blocks of about one size, of which the last may be shorter, and how they go to the totals.
+static void chooseSums(const ContractionProblem &problem, ContractionSchedule &schedule) {
+  constexpr int64_t least = 64, line = 16, mostTurns = 8;
+  int64_t most = mostSummands(schedule), steps = schedule.tileSteps();
   // A block is whole steps of the unrolled loop, and whole lines where the chunk is.
-  int64_t step = chunk % line == 0 ? line : schedule.unroll;
-  // Blocks of about one size; the last may be shorter.
-  schedule.summands = chunk;
-  if (chunk > most)
-    schedule.summands = llvm::alignTo(evenBlocks(chunk, most), step);
-  schedule.blockDims = problem.reduced.empty() ? 0 : problem.reduced.size() - 1;
-  for (int64_t inside = schedule.summands; schedule.blockDims > 0 && inside < least;)
-    inside *= problem.reduced[--schedule.blockDims];
+  int64_t unit = steps % line == 0 ? line : schedule.unroll;
+  int64_t block = steps > most ? llvm::alignTo(evenBlocks(steps, most), unit) : steps;
+  llvm::ArrayRef<int64_t> reduced = problem.reduced;
+  schedule.blockDims = reduced.empty() ? 0 : reduced.size() - 1;
+  int64_t inside = 1; // of the outer dims that a block goes through
+  while (schedule.blockDims > 0 && block * inside < least)
+    inside *= reduced[--schedule.blockDims];
+
+  schedule.segment = block;
+  int64_t passes = 1; // of a tile through its innermost dim
+  for (int64_t dim = schedule.outerChunks; dim < schedule.blockDims; ++dim)
+    passes *= reduced[dim];
+  if (passes * llvm::divideCeil(steps, block) == 1)
+    return;
+  if (inside == 1) {
+    schedule.segment = llvm::alignTo(most / mostTurns, unit);
+    while (schedule.segment < block && block % schedule.segment != 0)
+      schedule.segment += unit;
+    schedule.segment = std::min(schedule.segment, block);
+  }
+  // Each share is put by once at least.
+  int64_t segments = passes * llvm::divideCeil(steps, schedule.segment);
+  schedule.turns = std::min({most / (schedule.segment * inside), segments, mostTurns});
+  schedule.turns = std::max<int64_t>(schedule.turns, 1);
 }
 
 /// Whether a window's rows are chunks of their own: its panel and the next, which is fetched
@@ -255,9 +271,8 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   if (schedule.strip)
     schedule.stripSteps = chooseStripSteps(problem, schedule);
   schedule.unroll = chooseUnroll(problem, schedule);
-  chooseSummands(problem, schedule);
-
   schedule.outerChunks = dividesWindow(problem, target, schedule);
+  chooseSums(problem, schedule);
   if (!schedule.matrixUnit)
     schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule));
 

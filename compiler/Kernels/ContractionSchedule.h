@@ -22,8 +22,9 @@ struct ContractionSchedule {
   int64_t panels = 1;      ///< panels of vectors kept in L2 while the rows go by
   int64_t unroll = 1;      ///< KU
   bool paired = false;     ///< steps of bf16 two at a time, from interleaved panels
-  int64_t summands = 1;    ///< innermost products summed in registers before they join partial sums
-  int64_t blockDims = 0;   ///< outer reduced dims that start a new block of such sums
+  int64_t segment = 1;     ///< innermost products after which sums join the totals in memory
+  int64_t turns = 1;       ///< a share of the sums each time: one sum, all so many segments
+  int64_t blockDims = 0;   ///< outer reduced dims that start a new segment with each step
   bool prefetch = false;   ///< the next rows while these compute
   int64_t panelPrefetch = 0; ///< lines of the next panel at a fetch
   int64_t strip = 0;         ///< rows whose scalars are copied side by side first, or 0
@@ -39,7 +40,7 @@ struct ContractionSchedule {
   /// Steps of the innermost reduction that a tile sums at a time.
   int64_t tileSteps() const { return strip ? stripSteps : chunk; }
   /// Long sums go in blocks: rounding errors grow with the block, not with the whole.
-  bool sumsInBlocks() const { return blockDims > 0 || summands < tileSteps(); }
+  bool sumsInBlocks() const { return blockDims > 0 || segment < tileSteps(); }
 };
 
 } // namespace weft

@@ -3,6 +3,7 @@
 #include "compiler/Kernels/Prefetch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -39,33 +40,34 @@ SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int
     strip->enterTile(ahead.tile, ahead.tiles);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> zeros(rows * groups, zero);
-  int64_t count = llvm::divideCeil(size, schedule.summands) * point.space.count(blockDims());
-  if (count > 1)
-    return emitBlocks(rows, start, size, zeros, ahead);
+  int64_t segments = llvm::divideCeil(size, schedule.segment) * point.space.count(blockDims());
+  if (segments > 1)
+    return emitSegments(rows, start, size, zeros, ahead);
   return emitReduction(reduced, rows, start, size, zeros, ahead);
 }
 
-/// Sums block by block. What a block has summed goes to the total in memory when the next
-/// begins, so that the first finds none there and the last adds it in registers.
-SmallVector<Value> TileSums::emitBlocks(int64_t rows, Value start, int64_t size,
-                                        ArrayRef<Value> zeros, const Ahead &ahead) {
+/// Sums segment by segment. Before each of them a share of the sums goes to its total in memory,
+/// in turn: all at once, the multiply-adds would wait for so many stores.
+SmallVector<Value> TileSums::emitSegments(int64_t rows, Value start, int64_t size,
+                                          ArrayRef<Value> zeros, const Ahead &ahead) {
   ArrayRef<unsigned> dims = ArrayRef(reduced).drop_front(blockDims().size());
-  // Carried: how many blocks there were, and the sums of the last of them.
+  // Carried: how many segments there were, and what of their sums is in no total yet.
   SmallVector<Value> carried{constant(0)};
   llvm::append_range(carried, zeros);
-  auto addBlock = [&](ValueRange before, Value first, int64_t summands) {
-    emitPutBy(before.front(), before.drop_front());
-    SmallVector<Value> after{add(before.front(), 1)};
-    llvm::append_range(after, emitReduction(dims, rows, first, summands, zeros, ahead));
+  auto addSegment = [&](ValueRange before, Value first, int64_t steps) {
+    Value number = before.front(), turn = remainderOf(number, schedule.turns);
+    SmallVector<Value> after{add(number, 1)};
+    SmallVector<Value> sums = emitTurn(turn, 0, schedule.turns, number, before.drop_front());
+    llvm::append_range(after, emitReduction(dims, rows, first, steps, sums, ahead));
     return after;
   };
-  int64_t whole = size / schedule.summands * schedule.summands;
+  int64_t segment = schedule.segment, whole = size / segment * segment;
   carried = emitLoops(point, blockDims(), carried, [&](ValueRange before) {
-    SmallVector<Value> now = emitLoop(
-        builder, loc, 0, whole, schedule.summands, before, [&](Value offset, ValueRange earlier) {
-          return addBlock(earlier, add(start, offset), schedule.summands);
+    SmallVector<Value> now =
+        emitLoop(builder, loc, 0, whole, segment, before, [&](Value offset, ValueRange earlier) {
+          return addSegment(earlier, add(start, offset), segment);
         });
-    return whole < size ? addBlock(now, add(start, whole), size - whole) : now;
+    return whole < size ? addSegment(now, add(start, whole), size - whole) : now;
   });
   SmallVector<Value> totals;
   for (auto [i, sum] : llvm::enumerate(ArrayRef(carried).drop_front()))
@@ -73,7 +75,7 @@ SmallVector<Value> TileSums::emitBlocks(int64_t rows, Value start, int64_t size,
   return totals;
 }
 
-/// The dims that start a new block with each of their steps.
+/// The dims that start a new segment with each of their steps.
 ArrayRef<unsigned> TileSums::blockDims() const {
   int64_t count = schedule.blockDims - schedule.outerChunks;
   return ArrayRef(reduced).take_front(std::max<int64_t>(count, 0));
@@ -83,23 +85,43 @@ Value TileSums::loadTotal(int64_t i) {
   return vector::LoadOp::create(builder, loc, type, blocks, constant(i * schedule.width));
 }
 
-/// Adds the sums of the block before block `number` to the total; the first has none before it.
-void TileSums::emitPutBy(Value number, ValueRange sums) {
+/// Puts by share number `turn` of the sums, which is one of [begin, end), before segment `number`.
+/// Returns what is in no total then.
+SmallVector<Value> TileSums::emitTurn(Value turn, int64_t begin, int64_t end, Value number,
+                                      ValueRange sums) {
+  if (end - begin == 1)
+    return emitPutBy(begin, number, sums);
+  int64_t middle = (begin + end) / 2;
+  auto half = [&](int64_t from, int64_t to) {
+    return [&, from, to](OpBuilder &, Location) {
+      scf::YieldOp::create(builder, loc, emitTurn(turn, from, to, number, sums));
+    };
+  };
+  Value isBelow = is(arith::CmpIPredicate::ult, turn, constant(middle));
+  return scf::IfOp::create(builder, loc, isBelow, half(begin, middle), half(middle, end))
+      .getResults();
+}
+
+/// The sums of share number `share` go to their totals, which have nothing yet in the first round,
+/// and begin anew.
+SmallVector<Value> TileSums::emitPutBy(int64_t share, Value number, ValueRange sums) {
+  int64_t turns = schedule.turns, count = sums.size();
+  int64_t begin = share * count / turns, end = (share + 1) * count / turns;
   auto store = [&](bool isFirst) {
-    for (auto [i, sum] : llvm::enumerate(sums)) {
-      Value total = isFirst ? sum : arith::AddFOp::create(builder, loc, loadTotal(i), sum);
+    for (int64_t i = begin; i < end; ++i) {
+      Value total = sums[i];
+      if (!isFirst)
+        total = arith::AddFOp::create(builder, loc, loadTotal(i), total);
       vector::StoreOp::create(builder, loc, total, blocks, constant(i * schedule.width));
     }
   };
-  auto isNumber = [&](int64_t value) {
-    return is(arith::CmpIPredicate::eq, number, constant(value));
-  };
   emitIf(
-      builder, loc, isNumber(1), [&] { store(/*isFirst=*/true); },
-      [&] {
-        emitIf(builder, loc, is(arith::CmpIPredicate::ugt, number, constant(1)),
-               [&] { store(/*isFirst=*/false); });
-      });
+      builder, loc, is(arith::CmpIPredicate::ult, number, constant(turns)),
+      [&] { store(/*isFirst=*/true); }, [&] { store(/*isFirst=*/false); });
+  SmallVector<Value> left(sums);
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  std::fill(left.begin() + begin, left.begin() + end, zero);
+  return left;
 }
 
 SmallVector<Value> TileSums::emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value start,

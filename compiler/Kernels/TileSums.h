@@ -44,11 +44,15 @@ public:
   void enterPanel(mlir::Value panel, mlir::Value start);
 
 private:
-  llvm::SmallVector<mlir::Value> emitBlocks(int64_t rows, mlir::Value start, int64_t size,
-                                            llvm::ArrayRef<mlir::Value> zeros, const Ahead &ahead);
+  llvm::SmallVector<mlir::Value> emitSegments(int64_t rows, mlir::Value start, int64_t size,
+                                              llvm::ArrayRef<mlir::Value> zeros,
+                                              const Ahead &ahead);
   llvm::ArrayRef<unsigned> blockDims() const;
   mlir::Value loadTotal(int64_t i);
-  void emitPutBy(mlir::Value number, mlir::ValueRange sums);
+  llvm::SmallVector<mlir::Value> emitTurn(mlir::Value turn, int64_t begin, int64_t end,
+                                          mlir::Value number, mlir::ValueRange sums);
+  llvm::SmallVector<mlir::Value> emitPutBy(int64_t share, mlir::Value number,
+                                           mlir::ValueRange sums);
   llvm::SmallVector<mlir::Value> emitReduction(llvm::ArrayRef<unsigned> dims, int64_t rows,
                                                mlir::Value start, int64_t size,
                                                llvm::ArrayRef<mlir::Value> accumulators,
@@ -64,7 +68,7 @@ private:
   llvm::SmallVector<unsigned> reduced;
   const ContractionSchedule &schedule;
   mlir::VectorType type;
-  mlir::Value blocks;
+  mlir::Value blocks; ///< the totals of a tile's sums
   std::optional<ScalarStrip> strip;
   std::optional<PairedPanels> pairs;
   std::optional<PanelPrefetch> panelPrefetch;

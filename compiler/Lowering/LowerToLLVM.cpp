@@ -3,6 +3,7 @@
 // that keeps register-tiled accumulators in registers.
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/LLVMIR/Transforms/LegalizeForExport.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -45,6 +46,9 @@ void weft::buildLowerToLLVMPipeline(OpPassManager &pm) {
   addLLVMConversions(pm);
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  // The translation does this as well, for all modules inside the one that it translates, while
+  // others translate those: then it has nothing left to change.
+  pm.addPass(LLVM::createLLVMLegalizeForExportPass());
 }
 
 void weft::registerLoweringPipelines() {

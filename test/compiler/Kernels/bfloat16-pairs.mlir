@@ -93,7 +93,7 @@ func.func private @odd(%x: tensor<75x47xbf16>, %w: tensor<5x75xbf16>) -> tensor<
 // Beside bf16's own errors those of longer blocks vanish.
 // CHECK-LABEL: func.func private @long
 // CHECK-SAME:    paired = 1 : i64
-// CHECK-SAME:    summands = 256 : i64
+// CHECK-SAME:    segment = 32 : i64{{.*}} turns = 8 : i64
 #x = affine_map<(t, m, n, k) -> (t, k, n)>
 #w = affine_map<(t, m, n, k) -> (m, k)>
 #y = affine_map<(t, m, n, k) -> (m, t, n)>
@@ -150,7 +150,7 @@ func.func private @two_rows(%x: tensor<70x64xbf16>, %w: tensor<2x70xbf16>) -> te
 // CHECK-LABEL: func.func private @strided
 // CHECK-SAME:    memref<70x64xbf16>, %[[W:[^:]*]]: memref<70x12xbf16>
 // CHECK-SAME:    paired = 1 : i64
-// CHECK-SAME:    rows = 8 : i64, strip = 32 : i64
+// CHECK-SAME:    rows = 8 : i64, segment = {{[0-9]+}} : i64, strip = 32 : i64
 // CHECK-DAG:     %[[STRIP:.*]] = memref.view {{.*}} to memref<2240xbf16>
 // CHECK-DAG:     %[[WEIGHT:.*]] = memref.reinterpret_cast %[[W]]
 // CHECK:         %[[FIRST:.*]] = vector.maskedload %[[WEIGHT]]

@@ -1,24 +1,31 @@
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // Feature-major tokens: the weight is broadcast where it lies, tokens are the lanes. Long
-// sums go in blocks: when one begins, the sums of those before go to a tile of scratch, where
-// the first of them finds nothing to add to.
+// sums go in blocks: before each segment an eighth of them goes to totals in scratch, which have
+// nothing yet in the first round.
 // CHECK-LABEL: func.func private @linear
 // CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<0xi8>, %{{.*}}: index, %{{.*}}: index
 // CHECK-SAME:    weft.flops = 150994944 : i64
 // CHECK-SAME:    weft.schedule = {chunk = 768 : i64, groups = 4 : i64, lanes = 16 : i64,
-// CHECK-SAME:      rows = 6 : i64, strip = 0 : i64, strip_steps = 0 : i64, summands = 128 : i64
+// CHECK-SAME:      rows = 6 : i64, segment = 16 : i64, strip = 0 : i64, strip_steps = 0 : i64, tile_epilogue = 0 : i64, turns = 8 : i64
 // CHECK-NOT:     weft.serial
-// CHECK:         scf.for {{.*}} iter_args(%[[NUMBER:[a-z0-9]+]] = {{.*}} -> (index, vector<16xf32>
-// CHECK:         arith.cmpi eq, %[[NUMBER]], %c1
-// CHECK-NOT:     vector.load
-// CHECK-COUNT-24: vector.store
-// CHECK:         arith.cmpi ugt, %[[NUMBER]], %c1
-// CHECK-COUNT-24: vector.store
-// CHECK-NOT:     vector.store
-// CHECK:         memref.prefetch
-// CHECK-COUNT-96: vector.fma
-// CHECK-NOT:     vector.fma
+// CHECK:         scf.for {{.*}} iter_args(%[[NUMBER:[a-z0-9]+]] = %c0{{[_0-9]*}}, %[[FIRST:[a-z0-9]+]] = %cst, %[[SECOND:[a-z0-9]+]] = %cst, %[[THIRD:[a-z0-9]+]] = %cst, %[[FOURTH:[a-z0-9]+]] = %cst, {{.*}} -> (index, vector<16xf32>
+// CHECK:           %[[TURN:.*]] = arith.remui %[[NUMBER]], %c8
+// CHECK:           arith.cmpi ult, %[[TURN]], %c4
+// CHECK:           arith.cmpi ult, %[[TURN]], %c2
+// CHECK:           arith.cmpi ult, %[[TURN]], %c1
+// CHECK:           arith.cmpi ult, %[[NUMBER]], %c8
+// CHECK-NOT:       vector.load
+// CHECK-COUNT-3:   vector.store
+// CHECK:           } else {
+// CHECK-COUNT-3:   vector.load
+// CHECK:           %[[ZERO:.*]] = arith.constant dense<0.0
+// CHECK-NEXT:      scf.yield %[[ZERO]], %[[ZERO]], %[[ZERO]], %[[FOURTH]],
+// CHECK-COUNT-42:  vector.store
+// CHECK-NOT:       vector.store
+// CHECK:           memref.prefetch
+// CHECK-COUNT-96:  vector.fma
+// CHECK-NOT:       vector.fma
 #x = affine_map<(t, n, i, k) -> (t, k, i)>
 #w = affine_map<(t, n, i, k) -> (n, k)>
 #y = affine_map<(t, n, i, k) -> (t, n, i)>
@@ -216,7 +223,7 @@ func.func private @integers(%x: tensor<4x32xi64>, %w: tensor<8x32xi64>) -> tenso
 // CHECK-LABEL: func.func private @in_out
 // CHECK-SAME:    memref<24576xi8>
 // CHECK-SAME:    weft.schedule = {chunk = 384 : i64, groups = 4 : i64
-// CHECK-SAME:    rows = 6 : i64, strip = 48 : i64, strip_steps = 128 : i64
+// CHECK-SAME:    rows = 6 : i64, segment = 128 : i64, strip = 48 : i64, strip_steps = 128 : i64
 // CHECK:           scf.for
 // CHECK:             vector.load %{{.*}} : memref<786432xf32>, vector<16xf32>
 // CHECK:             vector.store %{{.*}} : memref<6144xf32>, vector<16xf32>

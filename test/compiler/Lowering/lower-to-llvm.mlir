@@ -45,3 +45,22 @@ func.func @shared(%a: memref<8xf32>, %b: memref<8xf32>, %out: memref<8xf32> {wef
     attributes {weft.kernel = "nest"} {
   return
 }
+
+// -----
+
+// Both ways lead to one block, with another value each, so one of them gets a block of its own:
+// the translation would insert it otherwise, into modules that others are translating.
+// CHECK-LABEL: llvm.func @choose
+// CHECK: llvm.cond_br %{{.*}}, ^[[MERGE:bb[0-9]+]](%{{.*}} : f32), ^[[OWN:bb[0-9]+]](
+// CHECK: ^[[OWN]](%[[VALUE:.*]]: f32):
+// CHECK-NEXT: llvm.br ^[[MERGE]](%[[VALUE]] : f32)
+func.func private @choose(%which: i1, %a: f32, %b: f32, %out: memref<1xf32>) {
+  %c0 = arith.constant 0 : index
+  %chosen = scf.if %which -> f32 {
+    scf.yield %a : f32
+  } else {
+    scf.yield %b : f32
+  }
+  memref.store %chosen, %out[%c0] : memref<1xf32>
+  return
+}
