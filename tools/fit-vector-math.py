@@ -251,6 +251,35 @@ FITS = [
     ),
 ]
 
+# Pieces of 1 - erf(x), each around a multiple of 1 / PIECES_PER_UNIT, which makes its values there
+# nearly floats: the lowest coefficients, whose rounding none of the others can make up for.
+PIECES, PIECES_PER_UNIT, PIECE_TERMS = 16, np.float32(3.9366004), 6
+
+
+def piece(number: int) -> Fit:
+    return Fit(
+        "",
+        "",
+        PIECE_TERMS,
+        -0.5,
+        0.5,
+        lambda t: mpmath.erfc((number + t) / float(PIECES_PER_UNIT)),
+        lambda t: mpmath.mpf(1),
+        identity,
+    )
+
+
+def print_pieces() -> None:
+    fits = [fit(piece(number)) for number in range(PIECES)]
+    error = max(error for _, error in fits)
+    print("/// 1 - erf((n + x) / bellPiecesPerUnit) = p(x) of column n, -0.5 <= x <= 0.5; ", end="")
+    print(f"error {error * 2**24:.2f} * 2^-24.")
+    print(f"constexpr float bellPiecesPerUnit = {PIECES_PER_UNIT:#.9g}f;")
+    print(f"constexpr float bellPieces[{PIECE_TERMS}][{PIECES}] = {{")
+    for term in range(PIECE_TERMS):
+        print("    {" + ", ".join(f"{found[term]:#.9g}f" for found, _ in fits) + "},")
+    print("};\n")
+
 
 def main() -> None:
     for problem in FITS:
@@ -262,6 +291,7 @@ def main() -> None:
         print(f"constexpr {'double' if wide else 'float'} {problem.name}[] = {{")
         print(*(f"    {value:#.{digits}g}{suffix}," for value in coefficients), sep="\n")
         print("};\n")
+    print_pieces()
 
 
 if __name__ == "__main__":

@@ -43,6 +43,9 @@ protected:
   Value sub(Value x, Value y) { return mlir::arith::SubFOp::create(b, x, y); }
   Value mul(Value x, Value y) { return mlir::arith::MulFOp::create(b, x, y); }
   Value div(Value x, Value y) { return mlir::arith::DivFOp::create(b, x, y); }
+  /// In each of sixteen lanes the number of `table` that the low four bits of `index` choose, by
+  /// AVX-512's permutation.
+  Value pick(llvm::ArrayRef<float> table, Value index);
   Value negate(Value x) { return mlir::arith::NegFOp::create(b, x); }
   Value absolute(Value x) { return mlir::math::AbsFOp::create(b, x); }
   Value truncate(Value x) { return mlir::math::TruncOp::create(b, x); }

@@ -120,12 +120,30 @@ Value VectorExponentials::erf(Value x) {
 }
 
 Value VectorExponentials::onePlusErf(Value x) {
-  // 1 - erf(|x|) = 2^(|x| p(|x|)): nearer to zero than half an ULP of one from 3.92 on, and
-  // zero, as the scale is, at the bound.
-  Value magnitude = atMost(absolute(x), vector_math::bellVanishes);
-  Value slope = polynomial(vector_math::bellSlope, magnitude);
-  Value rest = exp2OfProduct(slope, magnitude);
+  Value magnitude = absolute(x);
+  bool hasPieces = type.getNumElements() == std::size(vector_math::bellPieces[0]);
+  Value rest = hasPieces ? bellOfPieces(magnitude) : bellOfPower(magnitude);
   return select(less(x, constant(0.0f)), rest, sub(constant(2.0f), rest));
+}
+
+Value VectorExponentials::bellOfPower(Value x) {
+  // Nearer to zero than half an ULP of one from 3.92 on, and zero, as the scale is, at the bound.
+  x = atMost(x, vector_math::bellVanishes);
+  return exp2OfProduct(polynomial(vector_math::bellSlope, x), x);
+}
+
+Value VectorExponentials::bellOfPieces(Value x) {
+  Value perUnit = constant(vector_math::bellPiecesPerUnit), shift = constant(integerShift);
+  Value shifted = fma(x, perUnit, shift);
+  Value r = fma(x, perUnit, sub(shift, shifted));
+  Value sum;
+  for (auto &coefficients : llvm::reverse(vector_math::bellPieces)) {
+    Value coefficient = pick(coefficients, bitsOf(shifted));
+    sum = sum ? fma(sum, r, coefficient) : coefficient;
+  }
+  // NaN is not beyond the end.
+  Value isWithin = compare(arith::CmpFPredicate::ULT, x, constant(vector_math::bellPiecesEnd));
+  return select(isWithin, sum, constant(0.0f));
 }
 
 Value VectorExponentials::onePlusTanh(Value x) {

@@ -37,6 +37,10 @@ private:
   Value exp2OfProduct(Value x, Value y);
   /// exp where neither its value nor 2^n leaves the normal floats.
   Value expInRange(Value x);
+  /// 1 - erf(x) of x >= 0, from one polynomial and a power, or from one of sixteen polynomials,
+  /// whose coefficients each lane picks: half as many multiplications, in vectors of AVX-512.
+  Value bellOfPower(Value x);
+  Value bellOfPieces(Value x);
   /// 2^power exp(x), -176.055 <= x <= 91.
   Value scaledExp(Value x, int32_t power);
 };

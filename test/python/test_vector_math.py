@@ -19,10 +19,11 @@ def test_error(name, no_grad, compiled_only):
     assert worst <= bound, f"{name}({where!r})"
 
 
-def test_one_plus_erf(no_grad, compiled_only):
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_one_plus_erf(isa, no_grad, compiled_only):
     """Made at once, and no further from the truth than erf of two ULP and a rounded sum would be;
     with its limits, and falling nowhere."""
-    compiled = weft.compile(lambda x: 1 + torch.erf(x))
+    compiled = weft.compile(lambda x: 1 + torch.erf(x), isa=isa)
     x = torch.cat([*bit_patterns(STRIDE, CHUNK)])
     y, exact = compiled(x), 1 + torch.erf(x.double())
     assert torch.equal(y.isnan(), x.isnan())

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-emit-kernels=isa=avx2 -split-input-file | FileCheck %s
+// RUN: weft-opt %s -weft-emit-kernels=isa=avx512 -split-input-file \
+// RUN:   | FileCheck %s --check-prefix=AVX512
 
 #id = affine_map<(i) -> (i)>
 
@@ -63,7 +65,8 @@ func.func private @every_function(%x: tensor<64xf32>) -> tensor<64xf32>
 
 #id = affine_map<(i) -> (i)>
 
-// 1 + erf(x) is made at once: one power of two whose exponent is a polynomial of |x|.
+// 1 + erf(x) is made at once: one power of two whose exponent is a polynomial of |x|, or one of
+// sixteen polynomials, which each lane picks; NaN goes through it.
 // CHECK-LABEL: func.func private @one_plus_erf
 // CHECK:         arith.constant dense<7.052000e+00> : vector<8xf32>
 // CHECK:         %[[REST:.*]] = arith.mulf
@@ -72,6 +75,17 @@ func.func private @every_function(%x: tensor<64xf32>) -> tensor<64xf32>
 // CHECK:         arith.select %[[BELOW]], %[[REST]], %[[ABOVE]]
 // CHECK-NOT:     math.erf
 // CHECK:         return
+// AVX512-LABEL:  func.func private @one_plus_erf
+// AVX512:        %[[INDEX:.*]] = arith.bitcast %{{.*}} : vector<16xf32> to vector<16xi32>
+// AVX512:        %[[SUM:.*]] = llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"(%{{.*}}, %[[INDEX]])
+// AVX512:        %[[NEXT:.*]] = llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"
+// AVX512:        math.fma %[[SUM]], %[[R:.*]], %[[NEXT]]
+// AVX512-COUNT-4: math.fma %{{.*}}, %[[R]],
+// AVX512:        arith.cmpf ult
+// AVX512:        %[[REST:.*]] = arith.select
+// AVX512:        arith.subf %{{.*}}, %[[REST]]
+// AVX512-NOT:    math.erf
+// AVX512:        return
 func.func private @one_plus_erf(%x: tensor<64xf32>) -> tensor<64xf32>
     attributes {weft.kernel = "nest"} {
   %e = tensor.empty() : tensor<64xf32>
