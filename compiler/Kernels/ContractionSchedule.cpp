@@ -162,7 +162,7 @@ static void chooseSums(const ContractionProblem &problem, ContractionSchedule &s
   }
   // Each share is put by once at least.
   int64_t segments = passes * llvm::divideCeil(steps, schedule.segment);
-  schedule.turns = std::min({most / (schedule.segment * inside), segments, mostTurns});
+  schedule.turns = std::min(most / (schedule.segment * inside), segments);
   schedule.turns = std::max<int64_t>(schedule.turns, 1);
 }
 

@@ -31,11 +31,14 @@ Value VectorExponentials::exp2OfReduced(Reduced reduced) {
   return mul(power, scaleOf(biased));
 }
 
-Value VectorExponentials::exp2OfProduct(Value x, Value y) {
-  Value shift = constant(integerShift + exponentBias);
+VectorExponentials::Reduced VectorExponentials::reduceProduct(Value x, Value y, int32_t bias) {
+  Value shift = constant(integerShift + bias);
   Value shifted = fma(x, y, shift);
-  Value r = fma(x, y, sub(shift, shifted));
-  return exp2OfReduced({bitsOf(shifted), r});
+  return {bitsOf(shifted), fma(x, y, sub(shift, shifted))};
+}
+
+Value VectorExponentials::exp2OfProduct(Value x, Value y) {
+  return exp2OfReduced(reduceProduct(x, y, exponentBias));
 }
 
 Value VectorExponentials::expInRange(Value x) {
@@ -133,12 +136,10 @@ Value VectorExponentials::bellOfPower(Value x) {
 }
 
 Value VectorExponentials::bellOfPieces(Value x) {
-  Value perUnit = constant(vector_math::bellPiecesPerUnit), shift = constant(integerShift);
-  Value shifted = fma(x, perUnit, shift);
-  Value r = fma(x, perUnit, sub(shift, shifted));
+  auto [number, r] = reduceProduct(x, constant(vector_math::bellPiecesPerUnit), /*bias=*/0);
   Value sum;
   for (auto &coefficients : llvm::reverse(vector_math::bellPieces)) {
-    Value coefficient = pick(coefficients, bitsOf(shifted));
+    Value coefficient = pick(coefficients, number);
     sum = sum ? fma(sum, r, coefficient) : coefficient;
   }
   // NaN is not beyond the end.

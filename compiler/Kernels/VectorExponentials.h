@@ -29,6 +29,8 @@ private:
     Value r;
   };
   Reduced reduce(Value x, int32_t bias);
+  /// x y = n + r, |r| <= 1/2, of a product that is not rounded; the low bits are n + bias.
+  Reduced reduceProduct(Value x, Value y, int32_t bias);
   Value expOfReduced(Value r);
   /// 2^(n + r), |r| <= 1/2, where the low bits of `biased` are n + bias.
   Value exp2OfReduced(Reduced reduced);
