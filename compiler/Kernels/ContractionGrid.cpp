@@ -55,32 +55,44 @@ double ContractionGrid::balance(Split split) const {
 
 void ContractionGrid::chooseSplit(const ContractionProblem &problem,
                                   const ContractionSchedule &schedule) {
-  // Threads that divide the vectors, not the rows, read or split each of them once.
-  constexpr double balanced = 0.95;
-  bool longerVectors = problem.vectorBytes > problem.scalarBytes && balance(Panels) >= balanced;
-  if ((schedule.matrixUnit || longerVectors) && batches == 1 && panels() >= 2 * schedule.panels)
-    split = Panels;
-  else
-    splitEvenly(/*rowsMayShrink=*/!schedule.strip);
-  // Where rows are fetched ahead, but vectors are not, each thread keeps to vectors of its own:
-  // those of the last kernel's results that it has computed itself.
+  // Each thread goes on with what lies in its own caches where all divide the outermost dim of
+  // tensors.
   bool fetchesRows = schedule.prefetch || schedule.strip;
-  if (split == Rows && fetchesRows && hasBlocks(schedule.panels)) {
+  if (!problem.rowsOutermost && fetchesRows && !schedule.matrixUnit && hasBlocks(schedule.panels)) {
     split = Blocks;
     panelsOfBlock = schedule.panels;
+    return;
   }
+  constexpr double balanced = 0.95;
+  constexpr int64_t enoughRows = 96;
+  bool keepsRows = problem.rowsOutermost && rowCount * outerRows >= enoughRows && batches == 1 &&
+                   balance(Rows) >= balanced;
+  // Vectors that are more than the rows are read by one thread each, unless enough rows need them.
+  bool longerVectors = problem.vectorBytes > problem.scalarBytes && balance(Panels) >= balanced;
+  bool dividesPanels = schedule.matrixUnit || (longerVectors && !keepsRows);
+  if (dividesPanels && batches == 1 && panels() >= 2 * schedule.panels) {
+    split = Panels;
+    return;
+  }
+  split = Rows;
+  if (!keepsRows)
+    splitEvenly();
+  if (!schedule.strip)
+    evenRows();
 }
 
-void ContractionGrid::splitEvenly(bool rowsMayShrink) {
+void ContractionGrid::splitEvenly() {
   // Rows unless another choice is better: a contraction without batch dims has one batch,
   // and its loop, which the threads would share, does not exist.
-  split = Rows;
   for (Split choice : {Batches, Rows, Panels})
     if (balance(choice) > balance(split) + 0.02)
       split = choice;
+}
+
+void ContractionGrid::evenRows() {
   constexpr double balanced = 0.97;
   bool isOdd = rows() % 2 == 1;
-  if (rowsMayShrink && balance(split) < balanced && isOdd && rowTiles < rowCount) {
+  if (balance(split) < balanced && isOdd && rowTiles < rowCount) {
     split = Rows;
     ++rowTiles;
     rowPieces = rows();

@@ -46,9 +46,11 @@ struct ContractionGrid {
   void chooseSplit(const ContractionProblem &problem, const ContractionSchedule &schedule);
 
 private:
-  /// Take the first loop that divides among two threads with little left over. Where none does
-  /// and tiles may have fewer rows, there is one more of them.
-  void splitEvenly(bool rowsMayShrink);
+  /// Takes the first loop that divides among two threads with little left over.
+  void splitEvenly();
+  /// Where `split` leaves much over: an odd number of row tiles, which may have fewer rows, gets
+  /// one more.
+  void evenRows();
 
   /// Whether there are two blocks of `ofBlock` panels or more of one batch, and all as large.
   bool hasBlocks(int64_t ofBlock) const;

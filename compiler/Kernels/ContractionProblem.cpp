@@ -18,6 +18,16 @@ static int64_t bytesOf(const ContractionOperand &operand, const IndexSpace &spac
   return std::min(reads, type.getNumElements()) * type.getElementTypeBitWidth() / 8;
 }
 
+/// The longest way in the result from one of the `dims` to the next.
+static int64_t longestStride(ArrayRef<unsigned> dims, const ContractionShape &shape,
+                             const IndexSpace &space) {
+  int64_t longest = 0;
+  for (unsigned dim : dims)
+    if (space.extent(dim) > 1)
+      longest = std::max(longest, space.coefficientOf(shape.resultPosition, dim).value_or(0));
+  return longest;
+}
+
 ContractionProblem ContractionProblem::of(const ContractionShape &shape,
                                           const ContractionRoles &roles, const IndexSpace &space,
                                           Type element) {
@@ -38,6 +48,12 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
     problem.reduced.push_back(space.extent(dim));
   problem.scalarBytes = bytesOf(roles.scalars, space);
   problem.vectorBytes = bytesOf(roles.vectors, space);
+  SmallVector<unsigned> rowDims = roles.outerRows, panelDims = roles.outerPanels;
+  if (roles.row)
+    rowDims.push_back(*roles.row);
+  panelDims.push_back(roles.lane);
+  problem.rowsOutermost =
+      longestStride(rowDims, shape, space) > longestStride(panelDims, shape, space);
   problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
                               space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
   bool contiguous = !shape.reduced.empty() &&

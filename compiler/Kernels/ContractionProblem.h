@@ -32,6 +32,7 @@ struct ContractionProblem {
   llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
   int64_t scalarBytes = 0;            ///< read of the broadcast operand
   int64_t vectorBytes = 0;            ///< read of the vector operand
+  bool rowsOutermost = false;         ///< of the result, rather than panels
   bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
   bool panelsFetched = false;         ///< panels of vectors can be fetched one ahead
   bool lanewise = false;              ///< lanes do not all share their scalars
