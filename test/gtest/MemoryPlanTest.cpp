@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Lowering/Entries/MemoryPlan.h"
+#include "compiler/Lowering/Entries/KeepHalves.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -61,5 +61,31 @@ TEST(MemoryPlan, AnyLifetimes) {
     MemoryPlan plan = planMemory(buffers);
     expectDisjoint(buffers, plan);
     EXPECT_GE(plan.bytes, livenessBound(buffers));
+    MemoryPlan moved = plan;
+    keepHalves(buffers, moved);
+    expectDisjoint(buffers, moved);
+    EXPECT_EQ(moved.bytes, plan.bytes);
   }
+}
+
+/// Where the wide buffer was, each thread has one half: so has each of the narrow one that follows,
+/// if their middles lie together.
+TEST(KeepHalves, OfWidthsThatFollowEachOther) {
+  constexpr int64_t unit = 64 * 1024;
+  llvm::SmallVector<Lifetime> buffers{{unit, 0, 9}, {4 * unit, 1, 2}, {unit, 3, 4}};
+  MemoryPlan plan{{4 * unit, 0, 0}, 5 * unit};
+  keepHalves(buffers, plan);
+  expectDisjoint(buffers, plan);
+  EXPECT_EQ(plan.offsets[2] + unit / 2, plan.offsets[1] + 2 * unit);
+}
+
+/// The last buffer is in the way of the second: the first goes where the second is.
+TEST(KeepHalves, BesideWhatIsThere) {
+  constexpr int64_t unit = 64 * 1024;
+  llvm::SmallVector<Lifetime> buffers{{4 * unit, 0, 1}, {4 * unit, 2, 4}, {unit, 3, 4}};
+  MemoryPlan plan{{0, unit, 0}, 6 * unit};
+  keepHalves(buffers, plan);
+  expectDisjoint(buffers, plan);
+  EXPECT_EQ(plan.offsets[0], unit);
+  EXPECT_EQ(plan.offsets[1], unit);
 }

@@ -7,15 +7,10 @@
 // find room chooses before those who took it.
 #include "compiler/Lowering/Entries/MemoryPlan.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 #include <limits>
 
 using namespace llvm;
 using namespace weft;
-
-static int64_t alignedBytes(const Lifetime &buffer) {
-  return alignTo(buffer.bytes, arenaAlignment);
-}
 
 static bool overlapInTime(const Lifetime &a, const Lifetime &b) {
   return a.first <= b.last && b.first <= a.last;
@@ -24,8 +19,8 @@ static bool overlapInTime(const Lifetime &a, const Lifetime &b) {
 int64_t weft::livenessBound(ArrayRef<Lifetime> buffers) {
   SmallVector<std::pair<int64_t, int64_t>> changes; // step, bytes; ends count after starts
   for (const Lifetime &buffer : buffers) {
-    changes.push_back({2 * buffer.first, alignedBytes(buffer)});
-    changes.push_back({2 * buffer.last + 1, -alignedBytes(buffer)});
+    changes.push_back({2 * buffer.first, buffer.alignedBytes()});
+    changes.push_back({2 * buffer.last + 1, -buffer.alignedBytes()});
   }
   sort(changes);
   int64_t alive = 0, most = 0;
@@ -93,8 +88,8 @@ MemoryPlan Planner::place(ArrayRef<size_t> order) const {
     taken.clear();
     for (size_t other : neighbours[index])
       if (plan.offsets[other] != nowhere)
-        taken.push_back({plan.offsets[other], plan.offsets[other] + alignedBytes(buffers[other])});
-    int64_t bytes = alignedBytes(buffers[index]);
+        taken.push_back({plan.offsets[other], plan.offsets[other] + buffers[other].alignedBytes()});
+    int64_t bytes = buffers[index].alignedBytes();
     plan.offsets[index] = findGap(taken, bytes);
     plan.bytes = std::max(plan.bytes, plan.offsets[index] + bytes);
   }
@@ -103,7 +98,7 @@ MemoryPlan Planner::place(ArrayRef<size_t> order) const {
 
 size_t Planner::highest(const MemoryPlan &plan) const {
   for (auto [index, offset] : enumerate(plan.offsets))
-    if (offset + alignedBytes(buffers[index]) == plan.bytes)
+    if (offset + buffers[index].alignedBytes() == plan.bytes)
       return index;
   llvm_unreachable("the arena ends where a buffer ends");
 }
@@ -123,7 +118,7 @@ void Planner::improve(SmallVector<size_t> order) {
 
 MemoryPlan weft::planMemory(ArrayRef<Lifetime> buffers) {
   auto length = [&](size_t i) { return buffers[i].last - buffers[i].first + 1; };
-  auto bytes = [&](size_t i) { return alignedBytes(buffers[i]); };
+  auto bytes = [&](size_t i) { return buffers[i].alignedBytes(); };
   using Key = std::pair<int64_t, int64_t>;
   const std::function<Key(size_t)> keys[] = {
       [&](size_t i) { return Key(-bytes(i), -length(i)); },

@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/MathExtras.h"
 #include <cstdint>
 
 namespace weft {
@@ -17,6 +18,8 @@ struct Lifetime {
   int64_t bytes;
   int64_t first;
   int64_t last;
+
+  int64_t alignedBytes() const { return llvm::alignTo(bytes, arenaAlignment); }
 };
 
 struct MemoryPlan {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // weft-plan-memory: an entry's buffers become parts of one arena.
 #include "compiler/Lowering/Entries/EntryForm.h"
-#include "compiler/Lowering/Entries/MemoryPlan.h"
+#include "compiler/Lowering/Entries/KeepHalves.h"
 #include "compiler/Lowering/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -61,6 +61,7 @@ LogicalResult PlanMemory::plan(func::FuncOp entry) {
     lifetimes.push_back(lifetime);
   }
   MemoryPlan plan = planMemory(lifetimes);
+  keepHalves(lifetimes, plan);
   int64_t bound = livenessBound(lifetimes);
   // What keeps its values shares its place with nothing.
   for (memref::AllocOp buffer : persistent) {
