@@ -157,11 +157,12 @@ LogicalResult Contraction::chooseSchedule() {
   bool readsPanels = !schedule.paired || schedule.panels == 1;
   int64_t ofThread = grid.split == ContractionGrid::Blocks ? 2 : 1;
   streamsVectors = problem.vectorBytes / ofThread > kernel.target.l2Bytes / 2;
-  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
+  int64_t steps = schedule.chunk * space.count(chunkDims().drop_back());
+  bool hasNext = grid.panels() > schedule.panels || steps < space.count(shape.reduced);
+  if (hasNext && problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
       schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
-    schedule.panelPrefetch = PanelPrefetch::linesPerFetch(
-        roles, space, schedule.chunk * space.count(chunkDims().drop_back()), turnsOfPart(),
-        kernel.target.l2Bytes);
+    schedule.panelPrefetch =
+        PanelPrefetch::linesPerFetch(roles, space, steps, turnsOfPart(), kernel.target.l2Bytes);
   return success();
 }
 
@@ -434,8 +435,11 @@ void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part
   Value rowStart = firstRowOf(rowTile);
   setRow(rowStart);
   Ahead ahead;
-  if (schedule.panelPrefetch)
+  bool hasNext = grid.panels() > schedule.panels || !part.last;
+  if (schedule.panelPrefetch && hasNext) {
     ahead.turn = subtract(rowNumber, block.rowsLow);
+    ahead.panelsBetween = part.last ? schedule.panels - 1 : 0;
+  }
   if (schedule.prefetch)
     ahead.row = least(firstRowOf(add(rowTile, 1)),
                       constant(std::max<int64_t>(grid.rowCount - schedule.rows, 0)));

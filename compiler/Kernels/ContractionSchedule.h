@@ -26,7 +26,7 @@ struct ContractionSchedule {
   int64_t turns = 1;         ///< a share of the sums each time: one sum, all so many segments
   int64_t blockDims = 0;     ///< outer reduced dims that start a new segment with each step
   bool prefetch = false;     ///< the next rows while these compute
-  int64_t panelPrefetch = 0; ///< lines of the next panel at a fetch
+  int64_t panelPrefetch = 0; ///< lines of what comes next of a panel at a fetch
   int64_t strip = 0;         ///< rows whose scalars are copied side by side first, or 0
   int64_t stripLine = 0;     ///< those of them that share cache lines
   int64_t stripSteps = 0;    ///< of which so many steps of the chunk at a time

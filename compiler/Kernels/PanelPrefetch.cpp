@@ -43,7 +43,7 @@ int64_t PanelPrefetch::linesPerFetch(const ContractionRoles &roles, const IndexS
 
 int64_t PanelPrefetch::lineElements() const { return lineBytes / bytesOf(roles.vectors.memory); }
 
-void PanelPrefetch::startTile(Value turn, Value start, int64_t steps) {
+void PanelPrefetch::startTile(Value turn, Value start, int64_t steps, int64_t panelsBetween) {
   int64_t allSteps = steps;
   for (unsigned dim : reduced.drop_back()) {
     point.setDim(dim, constant(0));
@@ -51,8 +51,9 @@ void PanelPrefetch::startTile(Value turn, Value start, int64_t steps) {
   }
   point.setDim(reduced.back(), start);
   panelStart = point.indexValue(roles.vectors.position);
-  Value before = times(turn, allSteps / stepsPerFetch * lines * lineElements());
-  shareStart = add(add(panelStart, allSteps * point.space.extent(roles.lane)), before);
+  int64_t panel = *point.space.coefficientOf(roles.vectors.position, roles.outerPanels.front());
+  Value next = add(panelStart, allSteps * point.space.extent(roles.lane) + panelsBetween * panel);
+  shareStart = add(next, times(turn, allSteps / stepsPerFetch * lines * lineElements()));
 }
 
 void PanelPrefetch::emit() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Packed vectors of a contraction, fetched a panel ahead. A panel serves all rows, from the
 // caches after the first of them, which waits for memory: so each turn of rows fetches a
-// share of the panel that comes next in memory, while it computes with this one.
+// share of what comes next, while it computes with this: of the next chunk of the panel, or of the
+// panel that takes its place in the next block of panels.
 #ifndef WEFT_COMPILER_KERNELS_PANELPREFETCH_H
 #define WEFT_COMPILER_KERNELS_PANELPREFETCH_H
 
@@ -29,8 +30,9 @@ public:
         lines(lines) {}
 
   /// At a tile of the point's panel in turn `turn`, before its sums: of `steps` steps of the
-  /// innermost reduced dim from `start` on, and all of the others.
-  void startTile(mlir::Value turn, mlir::Value start, int64_t steps);
+  /// innermost reduced dim from `start` on, and all of the others. What is fetched lies behind
+  /// these and `panelsBetween` panels more.
+  void startTile(mlir::Value turn, mlir::Value start, int64_t steps, int64_t panelsBetween);
 
   /// Fetches what belongs to the point's step, one of every `stepsPerFetch`.
   void emit();

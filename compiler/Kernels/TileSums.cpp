@@ -35,7 +35,7 @@ void TileSums::enterPanel(Value panel, Value start) {
 SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int64_t size,
                                   const Ahead &ahead) {
   if (ahead.turn)
-    panelPrefetch->startTile(ahead.turn, start, size);
+    panelPrefetch->startTile(ahead.turn, start, size, ahead.panelsBetween);
   if (strip)
     strip->enterTile(ahead.tile, ahead.tiles);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));

@@ -14,10 +14,11 @@ namespace weft {
 
 /// What tiles fetch while they compute; null where they fetch nothing.
 struct Ahead {
-  mlir::Value row;   ///< the first of the next rows
-  mlir::Value tile;  ///< number of the tile among those of its row, for its share of these
-  int64_t tiles = 1; ///< of a row, at least
-  mlir::Value turn;  ///< of this thread's turns of rows, for its share of the next panel
+  mlir::Value row;           ///< the first of the next rows
+  mlir::Value tile;          ///< number of the tile among those of its row, for its share of these
+  int64_t tiles = 1;         ///< of a row, at least
+  mlir::Value turn;          ///< of this thread's turns of rows, for its share of the next panel
+  int64_t panelsBetween = 0; ///< of the same block, and so not to be fetched
 };
 
 class TileSums : private IndexArithmetic {
