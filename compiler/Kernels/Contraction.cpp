@@ -438,7 +438,8 @@ void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part
   bool hasNext = grid.panels() > schedule.panels || !part.last;
   if (schedule.panelPrefetch && hasNext) {
     ahead.turn = subtract(rowNumber, block.rowsLow);
-    ahead.panelsBetween = part.last ? schedule.panels - 1 : 0;
+    int64_t outerPanels = llvm::divideCeil(schedule.panels, grid.laneBlocks);
+    ahead.panelsBetween = part.last ? outerPanels - 1 : 0;
   }
   if (schedule.prefetch)
     ahead.row = least(firstRowOf(add(rowTile, 1)),

@@ -18,7 +18,7 @@ struct Ahead {
   mlir::Value tile;          ///< number of the tile among those of its row, for its share of these
   int64_t tiles = 1;         ///< of a row, at least
   mlir::Value turn;          ///< of this thread's turns of rows, for its share of the next panel
-  int64_t panelsBetween = 0; ///< of the same block, and so not to be fetched
+  int64_t panelsBetween = 0; ///< outer ones of the same block, which are there
 };
 
 class TileSums : private IndexArithmetic {

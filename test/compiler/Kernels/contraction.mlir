@@ -436,3 +436,55 @@ func.func private @strided(%x: tensor<28x28x512xf32>, %w: tensor<32x512x32xf32>)
   } -> tensor<14x14x32x32xf32>
   return %dot : tensor<14x14x32x32xf32>
 }
+
+// -----
+
+// Blocks of two panels: a panel's turns of rows fetch the one that takes its place in the next block.
+// CHECK-LABEL: func.func private @next_block
+// CHECK-SAME:    panel_prefetch = 1 : i64
+// CHECK-SAME:    panels = 2 : i64
+// CHECK:         %[[TWO_PANELS:.*]] = arith.constant 98304 : index
+// CHECK:         arith.addi %{{.*}}, %[[TWO_PANELS]] : index
+#x = affine_map<(t, n, i, k) -> (t, k, i)>
+#w = affine_map<(t, n, i, k) -> (n, k)>
+#y = affine_map<(t, n, i, k) -> (t, n, i)>
+func.func private @next_block(%x: tensor<16x768x64xf32>, %w: tensor<768x768xf32>)
+    -> tensor<16x768x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<16x768x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x768x64xf32>) -> tensor<16x768x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<16x768x64xf32>, tensor<768x768xf32>) outs(%init : tensor<16x768x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<16x768x64xf32>
+  return %dot : tensor<16x768x64xf32>
+}
+
+// -----
+
+// No other block: nothing comes next.
+// CHECK-LABEL: func.func private @one_block
+// CHECK-SAME:    panel_prefetch = 0 : i64
+// CHECK-SAME:    panels = 2 : i64
+#x = affine_map<(t, n, i, k) -> (t, k, i)>
+#w = affine_map<(t, n, i, k) -> (n, k)>
+#y = affine_map<(t, n, i, k) -> (t, n, i)>
+func.func private @one_block(%x: tensor<2x768x64xf32>, %w: tensor<768x768xf32>)
+    -> tensor<2x768x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<2x768x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x768x64xf32>) -> tensor<2x768x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<2x768x64xf32>, tensor<768x768xf32>) outs(%init : tensor<2x768x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<2x768x64xf32>
+  return %dot : tensor<2x768x64xf32>
+}
