@@ -67,6 +67,7 @@ public:
 
 private:
   LogicalResult chooseSchedule();
+  int64_t linesPerFetch() const;
   int64_t turnsOfPart() const;
   int64_t leastPieces() const;
 
@@ -157,13 +158,18 @@ LogicalResult Contraction::chooseSchedule() {
   bool readsPanels = !schedule.paired || schedule.panels == 1;
   int64_t ofThread = grid.split == ContractionGrid::Blocks ? 2 : 1;
   streamsVectors = problem.vectorBytes / ofThread > kernel.target.l2Bytes / 2;
-  int64_t steps = schedule.chunk * space.count(chunkDims().drop_back());
-  bool hasNext = grid.panels() > schedule.panels || steps < space.count(shape.reduced);
-  if (hasNext && problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
+  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
       schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
-    schedule.panelPrefetch =
-        PanelPrefetch::linesPerFetch(roles, space, steps, turnsOfPart(), kernel.target.l2Bytes);
+    schedule.panelPrefetch = linesPerFetch();
   return success();
+}
+
+/// Of what comes next of a panel; 0 where nothing does.
+int64_t Contraction::linesPerFetch() const {
+  int64_t steps = schedule.chunk * space.count(chunkDims().drop_back());
+  if (grid.panels() <= schedule.panels && steps == space.count(shape.reduced))
+    return 0;
+  return PanelPrefetch::linesPerFetch(roles, space, steps, turnsOfPart(), kernel.target.l2Bytes);
 }
 
 /// Turns of rows that a panel is read by while a thread goes through a part.
