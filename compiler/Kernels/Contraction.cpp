@@ -308,8 +308,7 @@ void Contraction::emitMatrixBlock(const Block &block) {
       point.setLanes(Lanes());
     });
   };
-  SmallVector<unsigned> rowDims = roles.outerRows;
-  rowDims.push_back(*roles.row);
+  SmallVector<unsigned> rowDims = roles.rowDims();
   auto atRow = [&](Value row) {
     setFlat(point, rowDims, row);
     point.forget();

@@ -48,12 +48,10 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
     problem.reduced.push_back(space.extent(dim));
   problem.scalarBytes = bytesOf(roles.scalars, space);
   problem.vectorBytes = bytesOf(roles.vectors, space);
-  SmallVector<unsigned> rowDims = roles.outerRows, panelDims = roles.outerPanels;
-  if (roles.row)
-    rowDims.push_back(*roles.row);
+  SmallVector<unsigned> panelDims = roles.outerPanels;
   panelDims.push_back(roles.lane);
   problem.rowsOutermost =
-      longestStride(rowDims, shape, space) > longestStride(panelDims, shape, space);
+      longestStride(roles.rowDims(), shape, space) > longestStride(panelDims, shape, space);
   problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
                               space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
   bool contiguous = !shape.reduced.empty() &&

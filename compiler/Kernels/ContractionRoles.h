@@ -19,6 +19,13 @@ struct ContractionRoles {
   llvm::SmallVector<unsigned> outerPanels; ///< other free dims of `vectors`
   llvm::SmallVector<unsigned> batch;       ///< batch dims but `lane`
 
+  /// The free dims of the scalars, outermost first.
+  llvm::SmallVector<unsigned> rowDims() const {
+    llvm::SmallVector<unsigned> dims = outerRows;
+    if (row)
+      dims.push_back(*row);
+    return dims;
+  }
   /// Elements between tile rows of the scalars; 0 without rows.
   int64_t rowStride(const IndexSpace &space) const {
     return row ? *space.coefficientOf(scalars.position, *row) : 0;
