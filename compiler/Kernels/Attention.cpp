@@ -209,7 +209,7 @@ void Attention::emit() {
                   (problem.features + problem.valueFeatures);
   if (op.getCausal())
     flops /= 2;
-  bool serial = flops < 400'000;
+  bool serial = kernel.isSerial(flops < 400'000);
   constexpr int64_t enoughFlops = 500'000;
   int64_t least = KernelFunction::piecesOf(cells, flops, enoughFlops);
   kernel.forEachPiece(cells, least, serial, [&](Value cell) { emitQueryBlock(setCell(cell)); });

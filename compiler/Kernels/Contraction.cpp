@@ -151,7 +151,7 @@ LogicalResult Contraction::chooseSchedule() {
   grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width);
   if (schedule.matrixUnit)
     grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, MatrixContraction::blockRows);
-  grid.chooseSplit(problem, schedule);
+  grid.chooseSplit(problem, schedule, kernel.target.l2Bytes);
   if (!schedule.strip)
     schedule.rows = grid.tallest();
   // Interleaved panels are read once, a block at a time.

@@ -6,6 +6,9 @@
 
 using namespace weft;
 
+/// The share of two threads' time that has to be spent working for a split to be as good as any.
+static constexpr double balanced = 0.95;
+
 ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t rows, int64_t groups,
                                     int64_t width) {
   ContractionGrid grid;
@@ -54,7 +57,7 @@ double ContractionGrid::balance(Split split) const {
 }
 
 void ContractionGrid::chooseSplit(const ContractionProblem &problem,
-                                  const ContractionSchedule &schedule) {
+                                  const ContractionSchedule &schedule, int64_t l2Bytes) {
   // Each thread goes on with what lies in its own caches where all divide the outermost dim of
   // tensors.
   bool fetchesRows = schedule.prefetch || schedule.strip;
@@ -63,22 +66,28 @@ void ContractionGrid::chooseSplit(const ContractionProblem &problem,
     panelsOfBlock = schedule.panels;
     return;
   }
-  constexpr double balanced = 0.95;
-  constexpr int64_t enoughRows = 96;
-  bool keepsRows = problem.rowsOutermost && rowCount * outerRows >= enoughRows && batches == 1 &&
-                   balance(Rows) >= balanced;
+  bool keepsOwnRows = keepsRows(problem, schedule, l2Bytes);
   // Vectors that are more than the rows are read by one thread each, unless enough rows need them.
   bool longerVectors = problem.vectorBytes > problem.scalarBytes && balance(Panels) >= balanced;
-  bool dividesPanels = schedule.matrixUnit || (longerVectors && !keepsRows);
+  bool dividesPanels = schedule.matrixUnit || (longerVectors && !keepsOwnRows);
   if (dividesPanels && batches == 1 && panels() >= 2 * schedule.panels) {
     split = Panels;
     return;
   }
   split = Rows;
-  if (!keepsRows)
+  if (!keepsOwnRows)
     splitEvenly();
   if (!schedule.strip)
     evenRows();
+}
+
+bool ContractionGrid::keepsRows(const ContractionProblem &problem,
+                                const ContractionSchedule &schedule, int64_t l2Bytes) const {
+  // What the second-level cache holds costs little to read twice, and tiles may be made even.
+  bool isNear = problem.vectorBytes <= l2Bytes;
+  int64_t enoughRows = isNear ? 16 : 96;
+  bool isEven = balance(Rows) >= balanced || (isNear && canBeEven() && !schedule.strip);
+  return problem.rowsOutermost && batches == 1 && rowCount * outerRows >= enoughRows && isEven;
 }
 
 void ContractionGrid::splitEvenly() {
@@ -90,9 +99,8 @@ void ContractionGrid::splitEvenly() {
 }
 
 void ContractionGrid::evenRows() {
-  constexpr double balanced = 0.97;
-  bool isOdd = rows() % 2 == 1;
-  if (balance(split) < balanced && isOdd && rowTiles < rowCount) {
+  constexpr double worthTile = 0.97;
+  if (balance(split) < worthTile && canBeEven()) {
     split = Rows;
     ++rowTiles;
     rowPieces = rows();

@@ -42,12 +42,18 @@ struct ContractionGrid {
   double balance(Split split) const;
 
   /// Chooses `split`: what two threads divide with little left over, and so that each goes on with
-  /// what lies in its own caches.
-  void chooseSplit(const ContractionProblem &problem, const ContractionSchedule &schedule);
+  /// what lies in its own caches. `l2Bytes`: of the second-level cache of each.
+  void chooseSplit(const ContractionProblem &problem, const ContractionSchedule &schedule,
+                   int64_t l2Bytes);
 
 private:
+  /// Whether each thread goes on with its own rows, even if both then read more vectors.
+  bool keepsRows(const ContractionProblem &problem, const ContractionSchedule &schedule,
+                 int64_t l2Bytes) const;
   /// Takes the first loop that divides among two threads with little left over.
   void splitEvenly();
+  /// Whether one tile more divides the rows evenly.
+  bool canBeEven() const { return rows() % 2 == 1 && rowTiles < rowCount; }
   /// Where `split` leaves much over: an odd number of row tiles, which may have fewer rows, gets
   /// one more.
   void evenRows();

@@ -107,7 +107,7 @@ void GroupedDot::emit() {
   sums.emplace(kernel, loc, type, mostVectors, piecesOfSlab * pieceColumns);
   square = kernel.stackTile(builder.getF32Type(), width * width);
   int64_t pieces = llvm::divideCeil(columns, pieceColumns), flops = 2 * rows * columns * depth;
-  bool serial = flops < 400'000;
+  bool serial = kernel.isSerial(flops < 400'000);
   kernel.forEachPart(pieces, std::min<int64_t>(piecesOfSlab, llvm::divideCeil(pieces, 2)), serial,
                      [&](Value low, Value high) {
                        storeZeros(low, high);

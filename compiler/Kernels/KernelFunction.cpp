@@ -97,6 +97,10 @@ Value KernelFunction::scratch(Type element, int64_t elements) {
                                 offset, ValueRange());
 }
 
+bool KernelFunction::isSerial(bool isSmall) const {
+  return isSmall && !source->hasAttr(readsSharesAttr);
+}
+
 std::pair<Value, Value> KernelFunction::share(int64_t total, bool serial) {
   Value count = arith::ConstantIndexOp::create(builder, loc, total);
   if (serial) {

@@ -25,6 +25,9 @@ struct KernelFunction {
   void setSchedule(llvm::ArrayRef<ScheduleEntry> schedule);
   void setWork(int64_t flops, bool serial);
 
+  /// Whether thread 0 does everything: there is little to do, and it is not divided already.
+  bool isSerial(bool isSmall) const;
+
   /// Reserve per-thread scratch; returns a flat buffer of `elements` elements.
   mlir::Value scratch(mlir::Type element, int64_t elements);
 

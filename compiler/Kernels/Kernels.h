@@ -21,6 +21,11 @@ constexpr llvm::StringLiteral paddedAttr = "weft.padded";
 /// afterwards.
 constexpr llvm::StringLiteral inPlaceAttr = "weft.in_place";
 
+/// On a kernel, before it is emitted: it reads what the threads of others have written, each its
+/// share. However little there is to do, a thread that goes on with its own share saves the way of
+/// the others' from cache to cache.
+constexpr llvm::StringLiteral readsSharesAttr = "weft.reads_shares";
+
 /// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by
 /// loops. Afterwards it takes its operands and then its results as row-major memrefs, a
 /// per-thread scratch buffer, where its threads claim parts `weft.claims` sets of counters of

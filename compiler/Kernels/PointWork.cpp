@@ -34,7 +34,7 @@ PointWork::PointWork(const KernelFunction &kernel) {
     if (isTranscendental(generic))
       elements += elementsOfFunction * ShapedType::getNumElements(generic.getStaticLoopRanges());
   });
-  serial = elements < smallWork / 4;
+  serial = kernel.isSerial(elements < smallWork / 4);
 }
 
 int64_t PointWork::leastPieces(int64_t cells) const {

@@ -34,7 +34,7 @@ llvm::LogicalResult emitSideBySide(KernelFunction &kernel, int64_t smallFlops) {
   }
   if (emitters.empty() || llvm::is_contained(covered, false))
     return llvm::failure();
-  bool serial = flops < smallFlops;
+  bool serial = kernel.isSerial(flops < smallFlops);
   for (const auto &emitter : emitters)
     emitter->emit(serial);
   emitBorders(kernel, serial);

@@ -5,6 +5,7 @@
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Entries/EntryForm.h"
+#include "compiler/Lowering/Entries/SharesRead.h"
 #include "compiler/Lowering/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include <optional>
@@ -46,17 +47,22 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
   auto kernels = llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
     return function->hasAttr(attr::kernel);
   });
+  SharesRead shares(module);
   for (func::FuncOp kernel : kernels) {
     if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<MemRefType>))
       continue; // emitted before
     std::string name = kernel.getName().str();
     int64_t inputs = kernel.getNumArguments();
+    if (shares.by(name))
+      kernel->setAttr(readsSharesAttr, UnitAttr::get(module.getContext()));
     if (kernel.isExternal())
       declareEmitted(kernel);
     else if (failed(emitKernel(kernel, target, given)))
       return failure();
-    module.lookupSymbol<func::FuncOp>(name)->setAttr(
-        attr::numInputs, IntegerAttr::get(IntegerType::get(module.getContext(), 64), inputs));
+    auto emitted = module.lookupSymbol<func::FuncOp>(name);
+    emitted->setAttr(attr::numInputs,
+                     IntegerAttr::get(IntegerType::get(module.getContext(), 64), inputs));
+    shares.add(emitted);
   }
   return success();
 }
@@ -209,13 +215,6 @@ LogicalResult EntryRewriter::rewrite(Operation *op) {
 static Value uncast(Value tensor) {
   while (auto cast = tensor.getDefiningOp<UnrealizedConversionCastOp>())
     tensor = cast.getOperand(0);
-  return tensor;
-}
-
-/// The tensor that owns the memory of `tensor`.
-static Value ownerOf(Value tensor) {
-  while (isa_and_present<UnrealizedConversionCastOp, AdvanceOp>(tensor.getDefiningOp()))
-    tensor = tensor.getDefiningOp()->getOperand(0);
   return tensor;
 }
 

@@ -77,3 +77,29 @@ func.func private @halves_of_weight(%x: tensor<56x384xf32>, %w: tensor<48x384x32
   } -> tensor<56x48x32xf32>
   return %dot : tensor<56x48x32xf32>
 }
+
+// -----
+
+// A weight that the second-level cache holds is read by both, from 16 rows on: 11 tiles of at most
+// six rows are made 12, so that each thread has as many.
+// CHECK-LABEL: func.func private @rows_of_near_weight
+// CHECK:         %[[PIECES:.*]] = arith.constant 12 : index
+// CHECK:         arith.muli %[[PIECES]], %{{.*}}
+#x = affine_map<(m, j, i, k) -> (m, k)>
+#w = affine_map<(m, j, i, k) -> (j, k, i)>
+#y = affine_map<(m, j, i, k) -> (m, j, i)>
+func.func private @rows_of_near_weight(%x: tensor<64x784xf32>, %w: tensor<2x784x64xf32>)
+    -> tensor<64x2x64xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x2x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x2x64xf32>) -> tensor<64x2x64xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<64x784xf32>, tensor<2x784x64xf32>) outs(%init : tensor<64x2x64xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<64x2x64xf32>
+  return %dot : tensor<64x2x64xf32>
+}
