@@ -190,12 +190,18 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   for (size_t i = 0; i + 1 < problem.reduced.size(); ++i)
     depth *= problem.reduced[i];
   int64_t lanes = schedule.groups * schedule.width;
-  int64_t panelBytes = lanes * depth * (schedule.paired ? 2 : problem.elementBits / 8);
+  int64_t panelBytes =
+      std::max<int64_t>(lanes * depth * (schedule.paired ? 2 : problem.elementBits / 8), 1);
   int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, lanes);
-  int64_t fitting = target.l2Bytes / 2 / std::max<int64_t>(panelBytes, 1);
+  int64_t fitting = target.l2Bytes / 2 / panelBytes;
   // Two may take more than half, as the rows that pass by are then read half as often.
   if (fitting <= 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
     fitting = 2;
+  // Each block copies all strips again, which takes longer than the second-level cache loses where
+  // the threads share no cache behind it; not with tiles of two registers. Still the threads have
+  // a block each.
+  if (schedule.strip && schedule.groups > 2 && total > fitting)
+    fitting = std::min<int64_t>(target.l2Bytes * 4 / 5 / panelBytes, llvm::divideCeil(total, 2));
   return evenBlocks(std::max<int64_t>(total, 1), std::max<int64_t>(fitting, 1));
 }
 

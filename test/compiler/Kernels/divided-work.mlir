@@ -1,10 +1,11 @@
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // Threads divide the outermost dim of results, so that each goes on with what it has computed: here
-// 16 blocks of tokens, four at a time by 128 tiles of rows, though the weight is read by both.
+// 16 blocks of tokens, eight at a time by 128 tiles of rows, though the weight is read by both. Its
+// strips are copied for as many as the second-level cache holds.
 // CHECK-LABEL: func.func private @blocks_of_tokens
-// CHECK-SAME:    panels = 4 : i64
-// CHECK:         %[[PIECES:.*]] = arith.constant 512 : index
+// CHECK-SAME:    panels = 8 : i64
+// CHECK:         %[[PIECES:.*]] = arith.constant 256 : index
 // CHECK:         arith.muli %[[PIECES]], %{{.*}}
 // CHECK:         scf.while
 #x = affine_map<(t, n, i, k) -> (t, k, i)>
