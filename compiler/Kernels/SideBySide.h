@@ -12,8 +12,9 @@ namespace weft {
 /// Emit every contraction of `kernel` by an `Emitter` of its own, which has match(), flops(),
 /// getRoots(), emit(serial), getSchedule() and, behind emit(), storesOnce(), true where every
 /// element of its roots is stored once and nothing else in their memory. Fails when one does not
-/// match or a root does not stand on exactly one. Less than `smallFlops` in all is left to
-/// thread 0: a barrier and cold caches would cost more than the other cores give.
+/// match or a root does not stand on exactly one. Less than `smallFlops` in all is left to thread
+/// 0, unless it is divided already: a barrier and cold caches would cost more than the other cores
+/// give.
 template <typename Emitter>
 llvm::LogicalResult emitSideBySide(KernelFunction &kernel, int64_t smallFlops) {
   llvm::SmallVector<std::unique_ptr<Emitter>> emitters;
