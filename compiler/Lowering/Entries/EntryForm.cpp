@@ -50,6 +50,6 @@ CallOperands weft::operandsOf(func::CallOp call, func::FuncOp callee) {
   return {buffers.take_front(numInputs), buffers.drop_front(numInputs), memory.back(), claims};
 }
 
-int64_t weft::byteSize(MemRefType type) {
+int64_t weft::byteSize(ShapedType type) {
   return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }

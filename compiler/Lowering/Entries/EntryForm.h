@@ -95,8 +95,8 @@ struct CallOperands {
 };
 CallOperands operandsOf(mlir::func::CallOp call, mlir::func::FuncOp callee);
 
-/// Bytes of a memref of static shape.
-int64_t byteSize(mlir::MemRefType type);
+/// Bytes of a tensor or memref of static shape.
+int64_t byteSize(mlir::ShapedType type);
 
 } // namespace weft
 

@@ -9,10 +9,7 @@ using namespace weft;
 /// Bytes whose way from cache to cache takes longer than a barrier, wherever the processors lie.
 static constexpr int64_t manyBytes = 8 << 10;
 
-static int64_t bytesOf(Value tensor) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  return byteSize(MemRefType::get(type.getShape(), type.getElementType()));
-}
+static int64_t bytesOf(Value tensor) { return byteSize(cast<ShapedType>(tensor.getType())); }
 
 Value weft::ownerOf(Value tensor) {
   while (isa_and_present<UnrealizedConversionCastOp, AdvanceOp>(tensor.getDefiningOp()))
