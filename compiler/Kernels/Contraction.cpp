@@ -30,6 +30,7 @@ constexpr int64_t turnsOfStream = 8;
 /// Panels [panel, panelEnd) and the rows that pass by them, for a chunk of the sum.
 struct Block {
   Value panel, panelEnd, rowsLow, rowsHigh;
+  Value firstPanel{}; ///< of the thread's part
   Chunk chunk{};
 };
 
@@ -56,6 +57,9 @@ public:
             {"prefetch", schedule.prefetch},
             {"paired", schedule.paired},
             {"panel_prefetch", schedule.panelPrefetch},
+            {"strided_prefetch", schedule.stridedPrefetch},
+            {"copied_steps", schedule.copiedSteps},
+            {"steps_ahead", schedule.stepsAhead},
             {"strip", schedule.strip},
             {"strip_steps", schedule.stripSteps},
             {"tile_epilogue", schedule.tileEpilogue},
@@ -76,6 +80,7 @@ private:
   void emitPanelBlocks(Value low, Value high);
   void emitBlock(Block block);
   void emitChunk(const Block &block);
+  void enterCopy(const Block &block, CopiedPanels &copies);
   void copyVectors(Value panel, Value panelEnd, const Chunk &chunk);
   void emitMatrixBlock(const Block &block);
   void emitRows(const Block &block);
@@ -139,6 +144,7 @@ LogicalResult Contraction::chooseSchedule() {
   ContractionProblem problem = ContractionProblem::of(shape, roles, space, element);
   problem.canSpill = result.canSpill();
   problem.transcendental = result.isTranscendental();
+  problem.coldVectors = kernel.hasColdWeights();
   schedule = ContractionSchedule::choose(problem, kernel.target, kernel.given);
   if (!kernel.given.empty())
     if (llvm::Error error = kernel.given.check(schedule, problem, kernel.target)) {
@@ -161,6 +167,7 @@ LogicalResult Contraction::chooseSchedule() {
   if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
       schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
     schedule.panelPrefetch = linesPerFetch();
+  schedule.chooseNextPanel(problem, kernel.target, grid, turnsOfPart(), kernel.given.empty());
   return success();
 }
 
@@ -174,9 +181,8 @@ int64_t Contraction::linesPerFetch() const {
 
 /// Turns of rows that a panel is read by while a thread goes through a part.
 int64_t Contraction::turnsOfPart() const {
-  if (grid.split != ContractionGrid::Rows)
-    return grid.rows();
-  return streamsVectors ? std::min(turnsOfStream, grid.rows() / 2) : grid.rows() / 2;
+  bool isShort = grid.split == ContractionGrid::Rows && streamsVectors;
+  return isShort ? std::min(turnsOfStream, grid.turnsOfThread()) : grid.turnsOfThread();
 }
 
 void Contraction::emit(bool serial) {
@@ -205,7 +211,7 @@ int64_t Contraction::leastPieces() const {
   // A thread that is through with few long parts waits long for a slower one.
   constexpr int64_t enoughFlops = 2'000'000;
   bool sharesRows = grid.split == ContractionGrid::Rows || grid.split == ContractionGrid::Blocks;
-  if (schedule.matrixUnit || (schedule.paired && sharesRows))
+  if (schedule.matrixUnit || schedule.copiedSteps || (schedule.paired && sharesRows))
     return 0;
   int64_t unit = 1;
   if (grid.split == ContractionGrid::Panels)
@@ -256,7 +262,7 @@ void Contraction::emitPanelBlocks(Value first, Value end) {
   Value rowsLow = shared ? low : constant(0);
   Value rowsHigh = shared ? high : constant(grid.rowPieces);
   emitLoop(builder, loc, first, end, schedule.panels, {}, [&](Value panel, ValueRange) {
-    emitBlock({panel, least(add(panel, schedule.panels), end), rowsLow, rowsHigh});
+    emitBlock({panel, least(add(panel, schedule.panels), end), rowsLow, rowsHigh, first});
     return SmallVector<Value>();
   });
 }
@@ -280,10 +286,24 @@ void Contraction::emitBlock(Block block) {
 void Contraction::emitChunk(const Block &block) {
   if (tileSums->copiesVectors())
     copyVectors(block.panel, block.panelEnd, block.chunk);
+  if (CopiedPanels *copies = tileSums->getCopies())
+    enterCopy(block, *copies);
   if (matrix)
     emitMatrixBlock(block);
   else
     emitRows(block);
+}
+
+/// What the turns of rows of the block before have left of this one's copy is copied now.
+void Contraction::enterCopy(const Block &block, CopiedPanels &copies) {
+  const Chunk &chunk = block.chunk;
+  int64_t chunks = space.extent(shape.reduced.front()) / chunk.size;
+  Value number = add(times(block.panel, chunks), dividedBy(chunk.start, chunk.size));
+  Value firstNumber = times(block.firstPanel, chunks);
+  Value isFirst = is(arith::CmpIPredicate::eq, number, firstNumber);
+  atPanel(block.panel, [&](int64_t) {
+    copies.enter(number, chunk.start, chunk.size, subtract(block.rowsHigh, block.rowsLow), isFirst);
+  });
 }
 
 void Contraction::copyVectors(Value panel, Value panelEnd, const Chunk &chunk) {
@@ -445,6 +465,11 @@ void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part
     ahead.turn = subtract(rowNumber, block.rowsLow);
     int64_t outerPanels = llvm::divideCeil(schedule.panels, grid.laneBlocks);
     ahead.panelsBetween = part.last ? outerPanels - 1 : 0;
+  }
+  if (schedule.copiedSteps || (schedule.stridedPrefetch && hasNext)) {
+    ahead.turn = subtract(rowNumber, block.rowsLow);
+    ahead.panelsBetween = part.last ? schedule.panels : 0;
+    ahead.step = part.last ? constant(0) : add(part.start, part.size);
   }
   if (schedule.prefetch)
     ahead.row = least(firstRowOf(add(rowTile, 1)),

@@ -31,6 +31,8 @@ struct ContractionGrid {
   int64_t panels() const { return laneBlocks * outerPanels; }
   /// The rows of a tile; some may have one less.
   int64_t tallest() const;
+  /// Turns of rows that a panel is read by in one of two threads.
+  int64_t turnsOfThread() const { return split == Rows ? rows() / 2 : rows(); }
   /// Whether not all tiles are as tall.
   bool isUneven() const { return rowCount % rowTiles != 0; }
 

@@ -28,6 +28,19 @@ static int64_t longestStride(ArrayRef<unsigned> dims, const ContractionShape &sh
   return longest;
 }
 
+/// Whether vectors of one step lie side by side, but each step where processors, which ask for what
+/// lies behind in a page, do not look ahead.
+static bool areVectorsStrided(const ContractionRoles &roles, const ContractionShape &shape,
+                              const IndexSpace &space) {
+  constexpr int64_t farApart = 1024;
+  if (roles.lanesPerScalar > 0 || !roles.outerPanels.empty() || !roles.batch.empty() ||
+      shape.reduced.size() != 1)
+    return false;
+  unsigned bits = getElementTypeOrSelf(roles.vectors.memory.getType()).getIntOrFloatBitWidth();
+  auto stride = space.coefficientOf(roles.vectors.position, shape.reduced.front());
+  return stride && *stride * bits / 8 >= farApart;
+}
+
 ContractionProblem ContractionProblem::of(const ContractionShape &shape,
                                           const ContractionRoles &roles, const IndexSpace &space,
                                           Type element) {
@@ -62,6 +75,7 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
   if (!problem.lanewise && roles.row && (contiguous || rowsContiguous) && element.isF32() &&
       vectorType == scalarType)
     problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
+  problem.vectorsStrided = areVectorsStrided(roles, shape, space);
   problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
   bool paired = PairedPanels::suits(roles, shape, space, element);
   problem.pairs = paired && contiguous;

@@ -36,6 +36,8 @@ struct ContractionProblem {
   bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
   bool panelsFetched = false;         ///< panels of vectors can be fetched one ahead
   bool lanewise = false;              ///< lanes do not all share their scalars
+  bool vectorsStrided = false;        ///< steps of the only sum are far apart, lanes side by side
+  bool coldVectors = false;           ///< no cache has kept them since the call before
   bool scalarsStrided = false;        ///< rows lie side by side, steps of a sum a page apart
   int64_t matrixParts =
       0; ///< bfloat16 parts of an operand on the matrix unit; 0 where it does not fit

@@ -44,6 +44,31 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   }
 }
 
+/// Weights that lie side by side along the lanes, of which few rows wait: the second-level caches
+/// do not hold them, and the next step of the sum lies where processors do not look ahead. A tile
+/// takes all rows and as many vectors as registers allow, so that what it reads of a step is long,
+/// and two threads take about as many panels.
+static void chooseStream(const ContractionProblem &problem, const TargetInfo &target,
+                         ContractionSchedule &schedule) {
+  constexpr int64_t stepsAhead = 8, mostRows = 8;
+  if (!problem.vectorsStrided || problem.outerRows > 1 || problem.rowCount > mostRows ||
+      problem.vectorBytes <= target.l2Bytes)
+    return;
+  schedule.rows = problem.rowCount;
+  schedule.stepsAhead = stepsAhead;
+  int64_t vectors = llvm::divideCeil(problem.laneCount, schedule.width);
+  int64_t most = std::min((target.vectorRegisters - 1) / (problem.rowCount + 1), vectors);
+  double bestCost = std::numeric_limits<double>::max();
+  for (int64_t groups = most; groups >= (most + 1) / 2; --groups) {
+    int64_t panels = llvm::alignTo(llvm::divideCeil(vectors, groups), 2);
+    double cost = double(panels) * (double(groups) + 0.5);
+    if (cost < bestCost) {
+      bestCost = cost;
+      schedule.groups = groups;
+    }
+  }
+}
+
 /// Scalars that lie side by side along the rows, and far apart along the sum, share lines
 /// with the rows beside them, on a page of their own for each step: whole lines are copied
 /// into a strip, which a few tiles then read from the first-level cache. Three lines hold whole
@@ -259,6 +284,28 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   schedule.panels = panels;
 }
 
+void ContractionSchedule::chooseNextPanel(const ContractionProblem &problem,
+                                          const TargetInfo &target, const ContractionGrid &grid,
+                                          int64_t turnsOfPart, bool mayCopy) {
+  // Measured on layers of 16 to 1024 tokens: rows are worth a copy if they are many, if vectors
+  // come from memory, or if what a step reads of a panel is a line or two.
+  constexpr int64_t leastTurns = 22, leastOfCold = 4, longRun = 256;
+  bool isWhole = chunk % stepsPerFetch == 0 && segment % stepsPerFetch == 0;
+  if (!problem.vectorsStrided || !isWhole || matrixUnit || strip || paired || stepsAhead ||
+      grid.rows() == 1 || problem.vectorBytes <= target.l2Bytes / 2)
+    return;
+  int64_t lanes = groups * width, turns = grid.turnsOfThread();
+  bool isShortRun = lanes * problem.elementBits / 8 < longRun;
+  int64_t least = problem.coldVectors || isShortRun ? leastOfCold : leastTurns;
+  bool isOneLoop = grid.split == ContractionGrid::Rows || grid.split == ContractionGrid::Panels;
+  if (mayCopy && isOneLoop && turns >= least && problem.laneCount % lanes == 0) {
+    copiedSteps = llvm::divideCeil(stepsPerFetch, turns);
+    panels = 1;
+  } else {
+    stridedPrefetch = llvm::divideCeil(stepsPerFetch, std::max<int64_t>(turnsOfPart, 1));
+  }
+}
+
 ContractionSchedule ContractionSchedule::choose(const ContractionProblem &problem,
                                                 const TargetInfo &target,
                                                 const ScheduleOverride &given) {
@@ -269,7 +316,9 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
     chooseMatrixUnit(problem, target, schedule);
   schedule.paired =
       (problem.pairs || problem.stridedPairs) && target.hasBFloat16 && !schedule.matrixUnit;
-  if (!schedule.matrixUnit)
+  if (!schedule.matrixUnit && !schedule.paired)
+    chooseStream(problem, target, schedule);
+  if (!schedule.matrixUnit && !schedule.stepsAhead)
     chooseStrip(problem, target, schedule);
   schedule.rows = given.rows.value_or(schedule.rows);
   schedule.groups = given.groups.value_or(schedule.groups);

@@ -45,19 +45,46 @@ bool DotOperands::fetchesColumns(const IndexSpace &space, const TargetInfo &targ
   return space.extent(column) * space.extent(depth) * bytes > target.l2Bytes / 2;
 }
 
+/// The value of a dim at the point.
+static Value valueOf(PointEmitter &point, unsigned dim) {
+  return point.indexValue(getAffineDimExpr(dim, point.builder.getContext()));
+}
+
+static Value constantOf(PointEmitter &point, int64_t value) {
+  return arith::ConstantIndexOp::create(point.builder, point.loc, value);
+}
+
+Value DotOperands::nextColumn(PointEmitter &point, int64_t count) const {
+  Value next = arith::AddIOp::create(point.builder, point.loc, valueOf(point, column),
+                                     constantOf(point, count));
+  Value last = constantOf(point, point.space.extent(column) - count);
+  return arith::MinUIOp::create(point.builder, point.loc, next, last);
+}
+
 void DotOperands::emitFetch(PointEmitter &point, int64_t count, Value tile, int64_t tiles,
                             CacheLevel level) const {
-  OpBuilder &builder = point.builder;
-  Location loc = point.loc;
-  auto constant = [&](int64_t value) {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  Value current = point.indexValue(getAffineDimExpr(column, builder.getContext()));
-  Value next = arith::AddIOp::create(builder, loc, current, constant(count));
-  Value last = constant(point.space.extent(column) - count);
-  point.setDim(column, arith::MinUIOp::create(builder, loc, next, last));
+  Value current = valueOf(point, column);
+  point.setDim(column, nextColumn(point, count));
   FetchedRows fetched{point.getBuffer(columns.memory)->flat, point.indexValue(columns.position),
                       count, columnStride(point.space)};
-  emitSharedPrefetch(builder, loc, fetched, tile, tiles, level);
+  emitSharedPrefetch(point.builder, point.loc, fetched, tile, tiles, level);
   point.setDim(column, current);
+}
+
+void DotOperands::emitFetchAhead(PointEmitter &point, int64_t count, int64_t steps) const {
+  OpBuilder &builder = point.builder;
+  Location loc = point.loc;
+  Value currentColumn = valueOf(point, column), currentStep = valueOf(point, depth);
+  Value extent = constantOf(point, point.space.extent(depth));
+  Value ahead = arith::AddIOp::create(builder, loc, currentStep, constantOf(point, steps));
+  Value isBehind = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, ahead, extent);
+  Value inNext = arith::SubIOp::create(builder, loc, ahead, extent);
+  point.setDim(depth, arith::SelectOp::create(builder, loc, isBehind, inNext, ahead));
+  point.setDim(column, arith::SelectOp::create(builder, loc, isBehind, nextColumn(point, count),
+                                               currentColumn));
+  FetchedRows fetched{point.getBuffer(columns.memory)->flat, point.indexValue(columns.position),
+                      count, columnStride(point.space)};
+  emitSharedPrefetch(builder, loc, fetched, constantOf(point, 0), /*tiles=*/1, CacheLevel::Second);
+  point.setDim(column, currentColumn);
+  point.setDim(depth, currentStep);
 }

@@ -34,6 +34,14 @@ struct DotOperands {
   /// columns behind those of `point`, at its step.
   void emitFetch(PointEmitter &point, int64_t count, mlir::Value tile, int64_t tiles,
                  CacheLevel level) const;
+
+  /// Prefetches the `count` columns of `point` where they are `steps` steps of the sum further;
+  /// those behind them, from their start on, where they end before.
+  void emitFetchAhead(PointEmitter &point, int64_t count, int64_t steps) const;
+
+private:
+  /// The first of the `count` columns behind those of `point`, or of the last.
+  mlir::Value nextColumn(PointEmitter &point, int64_t count) const;
 };
 
 } // namespace weft

@@ -2,7 +2,7 @@
 // Contractions of few rows, bound by memory: both operands are contiguous along the
 // reduction, so vectors run along it. A block of weight rows is read once, in chunks that
 // stay in the first-level cache while the rows of the other operand go by; every product keeps
-// vectors of partial sums, folded at the end of a chunk.
+// vectors of partial sums, folded at the end of a chunk. What comes next is fetched meanwhile.
 #include "compiler/Kernels/DotOperands.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/HorizontalSums.h"
@@ -31,8 +31,9 @@ public:
   ArrayRef<EpilogueRoot> getRoots() const { return roots; }
   bool storesOnce() const { return space.extent(dot.column) % columns == 0; }
   SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"columns", columns}, {"rows", rows},   {"lanes", width},
-            {"chains", chains},   {"chunk", chunk}, {"paired", paired}};
+    return {{"columns", columns},         {"rows", rows},   {"lanes", width},
+            {"chains", chains},           {"chunk", chunk}, {"paired", paired},
+            {"steps_ahead", stepsAhead()}};
   }
 
 private:
@@ -52,6 +53,7 @@ private:
                                    ArrayRef<Value> now);
   void emitStep(int64_t tileRows, MutableArrayRef<Value> sums);
   bool fetchesColumns() const;
+  int64_t stepsAhead() const;
   void emitFetch();
   void finishRow(Value sums, const Chunk &part);
   Type elementType() { return getElementTypeOrSelf(generic.getResultTypes().front()); }
@@ -189,7 +191,22 @@ bool DotProduct::fetchesColumns() const {
          dot.fetchesColumns(space, kernel.target);
 }
 
+/// How far a single tile fetches along its columns; 0 where caches hold these. Processors ask for
+/// what comes next by themselves, but for too few lines at once to fill the way from memory.
+int64_t DotProduct::stepsAhead() const {
+  constexpr int64_t bytesAhead = 1536;
+  bool isOneTile = !dot.row || space.extent(*dot.row) <= rows;
+  if (!isOneTile || dot.shape.reduced.size() != 1 || !kernel.hasColdWeights())
+    return 0;
+  unsigned bits = getElementTypeOrSelf(dot.columns.memory.getType()).getIntOrFloatBitWidth();
+  return std::min<int64_t>(bytesAhead * 8 / bits, space.extent(dot.depth));
+}
+
 void DotProduct::emitFetch() {
+  if (int64_t steps = stepsAhead())
+    return dot.emitFetchAhead(point, columns, steps);
+  if (!fetchesColumns())
+    return;
   Value tile = dividedBy(point.indexValue(getAffineDimExpr(*dot.row, builder.getContext())), rows);
   dot.emitFetch(point, columns, tile, llvm::divideCeil(space.extent(*dot.row), rows),
                 CacheLevel::First);
@@ -246,8 +263,7 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
                       SmallVector<Value> sums(carried);
                       for (int64_t chain = 0; chain < count; ++chain) {
                         at(variable, chain * stepWidth);
-                        if (fetchesColumns())
-                          emitFetch();
+                        emitFetch();
                         emitStep(tileRows, MutableArrayRef(sums).slice(chain * tileSize, tileSize));
                       }
                       return sums;

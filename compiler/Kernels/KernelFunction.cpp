@@ -101,6 +101,8 @@ bool KernelFunction::isSerial(bool isSmall) const {
   return isSmall && !source->hasAttr(readsSharesAttr);
 }
 
+bool KernelFunction::hasColdWeights() const { return source->hasAttr(coldWeightsAttr); }
+
 std::pair<Value, Value> KernelFunction::share(int64_t total, bool serial) {
   Value count = arith::ConstantIndexOp::create(builder, loc, total);
   if (serial) {

@@ -28,6 +28,9 @@ struct KernelFunction {
   /// Whether thread 0 does everything: there is little to do, and it is not divided already.
   bool isSerial(bool isSmall) const;
 
+  /// Whether weights come from memory, however little of them this kernel reads.
+  bool hasColdWeights() const;
+
   /// Reserve per-thread scratch; returns a flat buffer of `elements` elements.
   mlir::Value scratch(mlir::Type element, int64_t elements);
 

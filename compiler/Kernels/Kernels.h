@@ -26,6 +26,10 @@ constexpr llvm::StringLiteral inPlaceAttr = "weft.in_place";
 /// the others' from cache to cache.
 constexpr llvm::StringLiteral readsSharesAttr = "weft.reads_shares";
 
+/// On a kernel, before it is emitted: its weights come from memory in every call, as the caches do
+/// not hold all that its program reads.
+constexpr llvm::StringLiteral coldWeightsAttr = "weft.cold_weights";
+
 /// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by
 /// loops. Afterwards it takes its operands and then its results as row-major memrefs, a
 /// per-thread scratch buffer, where its threads claim parts `weft.claims` sets of counters of

@@ -26,26 +26,9 @@ PairedPanels::PairedPanels(KernelFunction &kernel, PointEmitter &point, Location
                            const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                            const ContractionSchedule &schedule)
     : IndexArithmetic(kernel.builder, loc), point(point), vectors(roles.vectors), reduced(reduced),
-      width(schedule.width), lanes(schedule.width * schedule.groups), half(builder.getBF16Type()) {
-  MLIRContext *context = builder.getContext();
-  position = getAffineDimExpr(reduced.back(), context) * lanes;
-  panelSize = llvm::alignTo<2>(schedule.chunk) * lanes;
-  for (unsigned dim : llvm::reverse(reduced.drop_back())) {
-    position = position + getAffineDimExpr(dim, context) * panelSize;
-    panelSize *= point.space.extent(dim);
-  }
-  memory = kernel.scratch(half, schedule.panels * panelSize);
-  AffineExpr first = point.space.addDim(schedule.panels * panelSize);
-  start = cast<AffineDimExpr>(first).getPosition();
-  position = position + first;
-}
-
-void PairedPanels::enter(Value number, Value chunkStart) {
-  // The scratch holds the chunk's steps, the point counts those of the whole sum.
-  Value panel = times(number, panelSize);
-  Value before = times(chunkStart, lanes);
-  point.setDim(start, subtract(panel, before));
-}
+      width(schedule.width), half(builder.getBF16Type()),
+      scratch(kernel, point, loc, reduced, schedule.panels, schedule.groups * schedule.width, half,
+              llvm::alignTo<2>(schedule.chunk)) {}
 
 void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
   enter(number, chunkStart);
@@ -67,7 +50,7 @@ void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
 void PairedPanels::copyStep(bool isOddLast) {
   auto type = VectorType::get({width}, half);
   Value source = point.getBuffer(vectors.memory)->flat;
-  Value from = point.indexValue(vectors.position), to = point.indexValue(position);
+  Value from = point.indexValue(vectors.position), to = point.indexValue(scratch.position);
   int64_t stride = *point.space.coefficientOf(vectors.position, reduced.back());
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   for (int64_t group : llvm::seq(point.getLanes().groups)) {
@@ -77,7 +60,7 @@ void PairedPanels::copyStep(bool isOddLast) {
     };
     Value first = load(0), second = isOddLast ? zero : load(stride);
     Value pairs = vector::InterleaveOp::create(builder, loc, first, second);
-    vector::StoreOp::create(builder, loc, pairs, memory, add(to, group * 2 * width));
+    vector::StoreOp::create(builder, loc, pairs, scratch.memory, add(to, group * 2 * width));
   }
 }
 
@@ -103,11 +86,11 @@ SmallVector<Value> PairedPanels::emitSteps(const TileOperand &scalars, int64_t r
                                            ArrayRef<Value> accumulators) {
   int64_t groups = point.getLanes().groups;
   auto type = VectorType::get({2 * width}, half);
-  Value vectorBase = point.indexValue(position);
+  Value vectorBase = point.indexValue(scratch.position);
   SmallVector<Value> columns;
   for (int64_t group : llvm::seq(groups))
-    columns.push_back(
-        vector::LoadOp::create(builder, loc, type, memory, add(vectorBase, group * 2 * width)));
+    columns.push_back(vector::LoadOp::create(builder, loc, type, scratch.memory,
+                                             add(vectorBase, group * 2 * width)));
   Value scalarBase = point.indexValue(scalars.position);
   SmallVector<Value> sums(accumulators);
   for (int64_t i : llvm::seq(rows)) {

@@ -9,12 +9,12 @@
 
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
-#include "compiler/Kernels/IndexArithmetic.h"
+#include "compiler/Kernels/PanelScratch.h"
 #include "compiler/Kernels/RegisterTile.h"
 
 namespace weft {
 
-/// Scratch of [panel of the block][outer reduced dims][pair of steps][lane][step of the pair].
+/// Scratch whose steps go in pairs: [pair of steps][lane][step of the pair].
 class PairedPanels : private IndexArithmetic {
 public:
   /// Whether both operands are bf16, summed in `element`, f32, and enough rows go by to be worth
@@ -32,7 +32,7 @@ public:
   void emitCopy(mlir::Value number, mlir::Value chunkStart, int64_t chunkSize);
 
   /// What follows reads panel `number` of the block.
-  void enter(mlir::Value number, mlir::Value chunkStart);
+  void enter(mlir::Value number, mlir::Value chunkStart) { scratch.enter(number, chunkStart); }
 
   /// accumulators[i][j] += scalar i * vector j, for the point's step and, unless it is the
   /// `isOddLast`, the next, whose scalar lies behind the step's. Scalar i lies `rowStride`
@@ -48,12 +48,9 @@ private:
   PointEmitter &point;
   const ContractionOperand &vectors;
   llvm::SmallVector<unsigned> reduced; ///< dims of the space, outermost first
-  int64_t width, lanes;                ///< of one vector, of a panel
-  int64_t panelSize;                   ///< elements
+  int64_t width;                       ///< lanes of one vector
   mlir::Type half;
-  mlir::Value memory;
-  mlir::AffineExpr position; ///< of the point's step in the scratch
-  unsigned start;            ///< dim of the space: where step 0 of the panel would lie
+  PanelScratch scratch;
 };
 
 } // namespace weft

@@ -7,8 +7,6 @@
 using namespace mlir;
 using namespace weft;
 
-static constexpr int64_t lineBytes = 64;
-
 static int64_t bytesOf(Value memory) {
   return getElementTypeOrSelf(memory.getType()).getIntOrFloatBitWidth() / 8;
 }

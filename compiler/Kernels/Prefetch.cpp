@@ -14,6 +14,18 @@ void weft::emitPrefetch(OpBuilder &builder, Location loc, Value memory, Value in
                              /*isDataCache=*/true);
 }
 
+void weft::emitRunPrefetch(OpBuilder &builder, Location loc, Value memory, Value first,
+                           int64_t count, CacheLevel level) {
+  int64_t ofLine = lineBytes * 8 / getElementTypeOrSelf(memory.getType()).getIntOrFloatBitWidth();
+  for (int64_t offset = 0; offset < count; offset += ofLine) {
+    Value line = first;
+    if (offset > 0)
+      line = arith::AddIOp::create(builder, loc, first,
+                                   arith::ConstantIndexOp::create(builder, loc, offset));
+    emitPrefetch(builder, loc, memory, line, level);
+  }
+}
+
 void weft::emitSharedPrefetch(OpBuilder &builder, Location loc, const FetchedRows &fetched,
                               Value tile, int64_t tiles, CacheLevel level) {
   auto constant = [&](int64_t value) -> Value {

@@ -10,9 +10,15 @@ namespace weft {
 /// The cache that a line is to reach.
 enum class CacheLevel { First, Second };
 
+constexpr int64_t lineBytes = 64;
+
 /// Prefetches the line of `memory` that holds element `index`.
 void emitPrefetch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
                   mlir::Value index, CacheLevel level);
+
+/// Prefetches the lines of `count` elements of `memory` from element `first` on.
+void emitRunPrefetch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
+                     mlir::Value first, int64_t count, CacheLevel level);
 
 /// Rows whose lines lie `stride` elements apart, from element `address` of `memory` on.
 struct FetchedRows {

@@ -19,8 +19,13 @@ TileSums::TileSums(KernelFunction &kernel, PointEmitter &point, Location loc,
     strip.emplace(kernel, point, loc, roles, schedule, reduced.front());
   if (schedule.paired)
     pairs.emplace(kernel, point, loc, roles, reduced, schedule);
+  if (schedule.copiedSteps)
+    copies.emplace(kernel, point, loc, roles, reduced.back(), schedule);
   if (schedule.panelPrefetch)
     panelPrefetch.emplace(point, roles, this->reduced, schedule.panelPrefetch);
+  if (schedule.stridedPrefetch)
+    stridedPrefetch.emplace(point, roles, reduced.back(), schedule.groups * schedule.width,
+                            schedule.stridedPrefetch);
 }
 
 void TileSums::copyVectors(Value panel, Value start, int64_t size) {
@@ -34,7 +39,11 @@ void TileSums::enterPanel(Value panel, Value start) {
 
 SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int64_t size,
                                   const Ahead &ahead) {
-  if (ahead.turn)
+  if (copies)
+    copies->startTile(ahead.turn, start, size, ahead.step, ahead.panelsBetween);
+  else if (ahead.step)
+    stridedPrefetch->startTile(ahead.turn, start, size, ahead.step, ahead.panelsBetween);
+  else if (ahead.turn)
     panelPrefetch->startTile(ahead.turn, start, size, ahead.panelsBetween);
   if (strip)
     strip->enterTile(ahead.tile, ahead.tiles);
@@ -177,6 +186,8 @@ SmallVector<Value> TileSums::emitSteps(int64_t rows, Value start, int64_t size,
 }
 
 SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Value> accumulators) {
+  if (schedule.stepsAhead)
+    emitVectorFetch();
   TileOperand scalars{point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position,
                       roles.lanesPerScalar, roles.scalarGap};
   int64_t stride = roles.rowStride(point.space);
@@ -187,12 +198,30 @@ SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Val
   if (pairs)
     return pairs->emitSteps(scalars, stride, rows, isOddLast, accumulators);
   TileOperand vectors{point.getBuffer(roles.vectors.memory)->flat, roles.vectors.position};
+  if (copies)
+    vectors = copies->operand();
   return emitTileStep(point, scalars, stride, vectors, rows, accumulators);
+}
+
+/// The vectors of a later step, or of the last.
+void TileSums::emitVectorFetch() {
+  unsigned dim = reduced.front();
+  Value current = point.indexValue(getAffineDimExpr(dim, builder.getContext()));
+  Value last = constant(point.space.extent(dim) - 1);
+  point.setDim(dim, least(add(current, schedule.stepsAhead), last));
+  emitRunPrefetch(builder, loc, point.getBuffer(roles.vectors.memory)->flat,
+                  point.indexValue(roles.vectors.position),
+                  point.getLanes().groups * schedule.width, CacheLevel::Second);
+  point.setDim(dim, current);
 }
 
 /// What comes after this tile arrives while it computes.
 void TileSums::emitFetch(const Ahead &ahead) {
-  if (ahead.turn)
+  if (copies)
+    copies->emitAhead();
+  else if (ahead.step)
+    stridedPrefetch->emit();
+  else if (ahead.turn)
     panelPrefetch->emit();
   if (strip)
     strip->emitPrefetch();

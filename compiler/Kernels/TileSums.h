@@ -5,10 +5,12 @@
 
 #include "compiler/Kernels/ContractionRoles.h"
 #include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/CopiedPanels.h"
 #include "compiler/Kernels/IndexArithmetic.h"
 #include "compiler/Kernels/PairedPanels.h"
 #include "compiler/Kernels/PanelPrefetch.h"
 #include "compiler/Kernels/ScalarStrip.h"
+#include "compiler/Kernels/StridedPrefetch.h"
 
 namespace weft {
 
@@ -19,6 +21,7 @@ struct Ahead {
   int64_t tiles = 1;         ///< of a row, at least
   mlir::Value turn;          ///< of this thread's turns of rows, for its share of the next panel
   int64_t panelsBetween = 0; ///< outer ones of the same block, which are there
+  mlir::Value step;          ///< of the next panel, where the steps of one lie apart
 };
 
 class TileSums : private IndexArithmetic {
@@ -36,6 +39,9 @@ public:
 
   /// The copied scalars, if they are not read where they lie.
   ScalarStrip *getStrip() { return strip ? &*strip : nullptr; }
+
+  /// The copied vectors, if they are not read where they lie, nor in pairs.
+  CopiedPanels *getCopies() { return copies ? &*copies : nullptr; }
 
   /// Whether the vectors of a block of panels are copied before its rows.
   bool copiesVectors() const { return pairs.has_value(); }
@@ -63,6 +69,7 @@ private:
   llvm::SmallVector<mlir::Value> emitStep(int64_t rows, bool isOddLast,
                                           llvm::ArrayRef<mlir::Value> accumulators);
   void emitFetch(const Ahead &ahead);
+  void emitVectorFetch();
 
   PointEmitter &point;
   const ContractionRoles &roles;
@@ -72,7 +79,9 @@ private:
   mlir::Value blocks; ///< the totals of a tile's sums
   std::optional<ScalarStrip> strip;
   std::optional<PairedPanels> pairs;
+  std::optional<CopiedPanels> copies;
   std::optional<PanelPrefetch> panelPrefetch;
+  std::optional<StridedPrefetch> stridedPrefetch;
 };
 
 } // namespace weft

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads the machine this runs on: instruction sets through LLVM, caches through the C
-// library or, where that says nothing, through Linux's sysfs, unless the user gives them.
+// Reads the machine this runs on: instruction sets through LLVM, caches through Linux's sysfs or,
+// where that says nothing, through the C library, unless the user gives them.
 #include "compiler/Target/TargetInfo.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -113,40 +113,43 @@ std::optional<int64_t> sysfsCacheBytes(StringRef level) {
   return std::nullopt;
 }
 
-/// One of a core's own caches, and where its size goes.
-struct CoreCache {
+/// A level of caches, and where its size goes.
+struct CacheSize {
   int sysconfName;
   StringRef sysfsName;
   int64_t &bytes;
 };
 
-/// Sizes that the user gives stand for the machine's. Containers and virtual machines often hide
-/// one of its two sources; what is assumed stands when both are silent.
+/// Sizes that the user gives stand for the machine's; the third may be left out. Containers and
+/// virtual machines often hide one of its two sources; what is assumed stands when both are
+/// silent. Of a third level the C library gives the size that all cores have together, of which
+/// only some share a part.
 Error describeCaches(TargetInfo &info) {
   constexpr const char *variable = "WEFT_CPU_CACHES";
-  CoreCache levels[] = {{_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes},
-                        {_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes}};
+  CacheSize levels[] = {{_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes},
+                        {_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes},
+                        {_SC_LEVEL3_CACHE_SIZE, "3", info.l3Bytes}};
   const char *given = std::getenv(variable);
   if (!given || !*given) {
-    for (const CoreCache &level : levels)
-      if (long bytes = sysconf(level.sysconfName); bytes > 0)
+    for (const CacheSize &level : levels)
+      if (std::optional<int64_t> bytes = sysfsCacheBytes(level.sysfsName))
+        level.bytes = *bytes;
+      else if (long bytes = sysconf(level.sysconfName); bytes > 0)
         level.bytes = bytes;
-      else
-        level.bytes = sysfsCacheBytes(level.sysfsName).value_or(level.bytes);
     return Error::success();
   }
   SmallVector<StringRef> texts;
   StringRef(given).split(texts, ',');
-  bool isWrong = texts.size() != std::size(levels);
+  bool isWrong = texts.size() < 2 || texts.size() > std::size(levels);
   for (auto [level, text] : llvm::zip(levels, texts)) {
     std::optional<int64_t> bytes = parseSize(text);
     isWrong |= !bytes;
     level.bytes = bytes.value_or(level.bytes);
   }
   if (isWrong)
-    return createStringError(StringRef(variable) +
-                             ": expected the sizes of two levels, such as 32K,1M; found '" + given +
-                             "'");
+    return createStringError(
+        StringRef(variable) +
+        ": expected the sizes of two or three levels, such as 32K,1M; found '" + given + "'");
   return Error::success();
 }
 

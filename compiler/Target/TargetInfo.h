@@ -18,6 +18,7 @@ struct TargetInfo {
   int64_t vectorRegisters = 16;
   int64_t l1Bytes = 32 << 10; ///< data cache of one core
   int64_t l2Bytes = 1 << 20;
+  int64_t l3Bytes = 32 << 20;    ///< of those cores that share it
   bool hasMaskedVectors = false; ///< masked loads and stores cost no more than plain ones
   bool hasMatrixUnit = false;    ///< AMX with bfloat16, and the system lets this process use it
   bool splitsFloat32 = false;    ///< float32 in bfloat16 parts on the matrix unit: asked for
@@ -29,7 +30,7 @@ struct TargetInfo {
   /// The machine this runs on, narrowed to `isa`: "amx", with float32 on the matrix unit as
   /// well; "native"; "avx512", without a matrix unit; "avx2".
   /// An unknown name, or one that the machine lacks, is an error that lists the choices.
-  /// Sizes of a core's caches in WEFT_CPU_CACHES, as 32K,1M, stand for the machine's.
+  /// Sizes of caches in WEFT_CPU_CACHES, as 32K,1M or 32K,1M,32M, stand for the machine's.
   static llvm::Expected<TargetInfo> host(llvm::StringRef isa = "native");
 
   /// This machine, with what `isa` requires where it lacks that: for code that is read, not run.

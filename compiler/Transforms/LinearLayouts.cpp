@@ -28,7 +28,8 @@ LinearLayouts::Block LinearLayouts::chooseBlock(int64_t tokens, bool byLines) co
   // accumulators costs about 15 %, two cost 1 to 2 %.
   constexpr Candidate ofRows[] = {{4, 6, 1.0}, {3, 9, 1.0}, {2, 14, 1.01}, {1, 14, 1.15}};
   // Of lines that have been copied, six columns are in registers beside four of tokens, else eight
-  // of one line: measured on the layers of GPT-2, four registers cost 5 % less than three.
+  // of one line: measured on the layers of GPT-2 in float32, four registers cost 5 % less than
+  // three.
   constexpr Candidate ofLines[] = {{4, 6, 1.0}, {3, 8, 1.02}, {2, 8, 1.05}, {1, 8, 1.3}};
   // With 16 registers, however weights lie: a block of two tiles, side by side, costs BERT, T5,
   // GPT-2 and an MLP 3 to 8 %.
@@ -53,7 +54,7 @@ LinearLayouts::Block LinearLayouts::chooseBlock(int64_t tokens, bool byLines) co
 
 LayoutAttr LinearLayouts::tokenBlocks(RankedTensorType type) const {
   int64_t rank = type.getRank();
-  if (rank < 2 || type.getDimSize(rank - 2) < lanes)
+  if (readsColumns(type) || rank < 2 || type.getDimSize(rank - 2) < lanes)
     return nullptr;
   int64_t tokens = type.getDimSize(rank - 2), block = chooseBlock(tokens, inByOut).size;
   // Measured on MiniLM with 16 to 48 tokens: dot products in all of a network cost a fifth more
@@ -67,6 +68,8 @@ LayoutAttr LinearLayouts::tokenBlocks(RankedTensorType type) const {
 }
 
 double LinearLayouts::workInTokenBlocks(RankedTensorType type) const {
+  if (readsColumns(type))
+    return 1;
   int64_t tokens = type.getDimSize(type.getRank() - 2);
   return chooseBlock(tokens, inByOut).cost / double(tokens);
 }

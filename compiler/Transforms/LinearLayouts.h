@@ -10,13 +10,14 @@ namespace weft {
 
 class LinearLayouts {
 public:
-  /// `lanes`: of a vector. `registers`: for vectors. `inByOut`: most weights lie as (in, out), and
-  /// are copied line by line.
+  /// `lanes`: of a vector. `registers`: for vectors. `inByOut`: most weights lie as (in, out).
+  /// Those of float32 and float64 are read as they lie, as vectors of columns beside row-major
+  /// tokens; others are copied line by line.
   LinearLayouts(int64_t lanes, int64_t registers, bool inByOut)
       : lanes(lanes), registers(registers), inByOut(inByOut) {}
 
   /// Feature-major in blocks of tokens for a (..., tokens, features) tensor, null when its
-  /// tokens do not fill a vector.
+  /// tokens do not fill a vector or are better row-major.
   LayoutAttr tokenBlocks(mlir::RankedTensorType type) const;
 
   /// Of a contraction of (..., tokens, features) in such blocks, against one without padding.
@@ -36,6 +37,12 @@ public:
   LayoutAttr packed(mlir::RankedTensorType matrix, int64_t columnDim) const;
 
 private:
+  /// Whether contractions of `type` read columns of their weights as vectors.
+  bool readsColumns(mlir::RankedTensorType type) const {
+    mlir::Type element = type.getElementType();
+    return inByOut && (element.isF32() || element.isF64());
+  }
+
   struct Block {
     int64_t size;
     double cost; ///< of all tokens, where one that leaves no padding behind costs 1

@@ -109,10 +109,18 @@ TEST(TargetInfo, CachesMayBeGiven) {
   ASSERT_TRUE(bool(info));
   EXPECT_EQ(info->l1Bytes, 48 << 10);
   EXPECT_EQ(info->l2Bytes, 2 << 20);
+  EXPECT_EQ(info->l3Bytes, TargetInfo().l3Bytes);
+}
+
+TEST(TargetInfo, TheThirdLevelMayBeGiven) {
+  auto info = hostWithCaches("48K,2M,96M");
+  ASSERT_TRUE(bool(info));
+  EXPECT_EQ(info->l2Bytes, 2 << 20);
+  EXPECT_EQ(info->l3Bytes, 96 << 20);
 }
 
 TEST(TargetInfo, WrongCachesAreErrors) {
-  for (const char *sizes : {"48K", "48K,2M,32M", "48K,", "48K,-1", "much"}) {
+  for (const char *sizes : {"48K", "48K,2M,32M,1G", "48K,", "48K,-1", "much"}) {
     auto info = hostWithCaches(sizes);
     ASSERT_FALSE(bool(info)) << sizes;
     std::string message = llvm::toString(info.takeError());

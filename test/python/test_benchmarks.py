@@ -147,6 +147,7 @@ def test_a_system_that_fails_says_why(tmp_path):
 
 def test_shares_of_shapes():
     options = Namespace(threads=1, seconds=0.0)
+    assert shapes.columns((16, 32, 48), options).share > 0
     row = shapes.linear((16, 32, 48), options)
     assert row.name == "16 x 32 x 48" and row.schedule.startswith("contraction ")
     assert row.seconds > 0 and row.share > 0

@@ -12,12 +12,13 @@ import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
 
-IN_BY_OUT = torch.randn(768, 1536)
+IN_BY_OUT, OUT_BY_IN = torch.randn(768, 1536), torch.randn(768, 2304)
 CASES = {
     "rows": (nn.Linear(768, 1536), (1, 128, 768)),
     "blocks": (nn.Linear(768, 1536), (1, 256, 768)),
-    "strips": (lambda x: x @ IN_BY_OUT, (1, 128, 768)),
-    "blocks of strips": (lambda x: x @ IN_BY_OUT, (1, 512, 768)),
+    "strips": (lambda x: F.linear(x, OUT_BY_IN) @ IN_BY_OUT, (1, 128, 2304)),
+    "blocks of strips": (lambda x: F.linear(x, OUT_BY_IN) @ IN_BY_OUT, (1, 512, 2304)),
+    "columns": (lambda x: x @ IN_BY_OUT, (1, 64, 768)),
     "panels": (nn.Conv2d(512, 256, 1), (1, 512, 7, 7)),
     "winograd": (nn.Conv2d(64, 128, 3, padding=1), (1, 64, 28, 28)),
     "batches": (lambda x: x @ x.mT, (24, 96, 128)),

@@ -95,7 +95,7 @@ def test_tokens_that_do_not_fill_their_blocks(images: int, tokens: int, isa: str
 
 
 class Projections(torch.nn.Module):
-    """x @ W with W as (in, out): tokens in blocks, a page between the steps of a sum."""
+    """x @ W with W as (in, out): row-major tokens, a page between the steps of a sum."""
 
     def __init__(self, depth: int, width: int, dtype: torch.dtype) -> None:
         super().__init__()
@@ -121,9 +121,7 @@ def test_weights_stored_as_in_by_out(tokens: int, depth: int, width: int, dtype,
             compiled = weft.compile(module, threads=threads, isa=isa)
             results.append(compiled(x))
             assert all(torch.equal(compiled(x), results[0]) for _ in range(20))
-        calls = compiled._latest().manifest["entries"]["main"]["calls"]
-        strips = [call["schedule"].get("strip") for call in calls if call["kind"] == "contraction"]
-        assert any(strips) or isa == "native"  # where a matrix unit may take them
+        assert "relayout" not in compiled.ir("optimized")
         eager, twin = module(x), module.double()(x.double())
     assert (results[1] - twin).abs().max() <= 2 * (eager - twin).abs().max() + 1e-14
 

@@ -2,6 +2,8 @@
 """The option `schedule` of weft.compile: any schedule that fits gives the right numbers."""
 
 import json
+import math
+import re
 
 import pytest
 import torch
@@ -61,18 +63,30 @@ def test_numbers(isa, schedule, dtype):
 def test_numbers_where_weights_are_copied_into_strips(
     isa, tokens, columns, depth, schedule, strips
 ):
-    x, weight = torch.randn(tokens, depth), torch.randn(depth, columns) / 32
-    compiled = weft.compile(lambda x: x @ weight, isa=isa, schedule=schedule)
-    error = (compiled(x).double() - x.double() @ weight.double()).abs().max()
-    assert f"strip = {strips[ISAS.index(isa)]} :" in schedule_of(compiled)
+    function, x = strips_after_blocks(tokens, columns, depth)
+    compiled = weft.compile(function, isa=isa, schedule=schedule)
+    error = (compiled(x).double() - function(x, torch.float64)).abs().max()
+    found = re.findall(r"\bstrip = (\d+)", compiled.ir("loops"))
+    assert found == ["0", str(strips[ISAS.index(isa)])]
     assert error < 1e-4
 
 
+def strips_after_blocks(tokens: int, columns: int, depth: int):
+    """A weight as (in, out) behind a larger one as (out, in), which has tokens in blocks."""
+    wide = depth * math.ceil((columns + 1) / depth)
+    blocks, strips = torch.randn(depth, wide) / wide**0.5, torch.randn(depth, columns) / 32
+
+    def function(x, dtype=torch.float32):
+        return nn.functional.linear(x.to(dtype), blocks.to(dtype)) @ strips.to(dtype)
+
+    return function, torch.randn(tokens, wide)
+
+
 def test_rows_cut_strips_evenly():
-    weight = torch.randn(1030, 1025)
-    compiled = weft.compile(lambda x: x @ weight, schedule="rows=5,groups=1")
+    function, x = strips_after_blocks(64, 1025, 1030)
+    compiled = weft.compile(function, schedule="rows=5,groups=1")
     with pytest.warns(weft.errors.WeftWarning, match="rows to divide the strip of 48, found 5"):
-        compiled(torch.randn(64, 1030))
+        compiled(x)
 
 
 def test_one_that_does_not_fit_is_named_and_pytorch_runs():

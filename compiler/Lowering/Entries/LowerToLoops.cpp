@@ -4,6 +4,7 @@
 // two steps no call matches its callee.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Kernels.h"
+#include "compiler/Lowering/Entries/ColdWeights.h"
 #include "compiler/Lowering/Entries/EntryForm.h"
 #include "compiler/Lowering/Entries/SharesRead.h"
 #include "compiler/Lowering/Passes.h"
@@ -48,6 +49,7 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
     return function->hasAttr(attr::kernel);
   });
   SharesRead shares(module);
+  llvm::StringSet<> cold = findKernelsOfColdWeights(module, target.l3Bytes);
   for (func::FuncOp kernel : kernels) {
     if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<MemRefType>))
       continue; // emitted before
@@ -55,6 +57,8 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
     int64_t inputs = kernel.getNumArguments();
     if (shares.by(name))
       kernel->setAttr(readsSharesAttr, UnitAttr::get(module.getContext()));
+    if (cold.contains(name))
+      kernel->setAttr(coldWeightsAttr, UnitAttr::get(module.getContext()));
     if (kernel.isExternal())
       declareEmitted(kernel);
     else if (failed(emitKernel(kernel, target, given)))

@@ -150,7 +150,7 @@ func.func private @two_rows(%x: tensor<70x64xbf16>, %w: tensor<2x70xbf16>) -> te
 // CHECK-LABEL: func.func private @strided
 // CHECK-SAME:    memref<70x64xbf16>, %[[W:[^:]*]]: memref<70x12xbf16>
 // CHECK-SAME:    paired = 1 : i64
-// CHECK-SAME:    rows = 8 : i64, segment = 70 : i64, strip = 32 : i64
+// CHECK-SAME:    rows = 8 : i64, segment = 70 : i64, steps_ahead = 0 : i64, strided_prefetch = 0 : i64, strip = 32 : i64
 // CHECK-DAG:     %[[STRIP:.*]] = memref.view {{.*}} to memref<2240xbf16>
 // CHECK-DAG:     %[[WEIGHT:.*]] = memref.reinterpret_cast %[[W]]
 // CHECK:         %[[FIRST:.*]] = vector.maskedload %[[WEIGHT]]

@@ -11,7 +11,7 @@
 
 // Five vectors of lanes in panels of two; ten rows in tiles of three, and one left over.
 // CHECK-LABEL: func.func private @linear
-// CHECK-SAME:    weft.schedule = {chunk = 48 : i64, groups = 2 : i64, lanes = 8 : i64,
+// CHECK-SAME:    weft.schedule = {chunk = 48 : i64, copied_steps = 0 : i64, groups = 2 : i64, lanes = 8 : i64,
 // CHECK-SAME:      panels = 2 : i64
 // CHECK-SAME:      rows = 3 : i64
 // SOME-LABEL:  func.func private @linear

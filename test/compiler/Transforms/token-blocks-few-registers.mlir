@@ -17,8 +17,8 @@ func.func @in_place(%x: tensor<128x8xf32>, %y: tensor<24x8xf32>, %w: tensor<8x8x
 
 // So do those beside lines that have been copied.
 // CHECK-LABEL: func.func @by_lines(
-func.func @by_lines(%x: tensor<128x8xf32>, %w: tensor<8x8xf32>) -> tensor<128x8xf32> {
-  // CHECK: weft.dot_general {{.*}} -> tensor<128x8xf32, #weft.layout<[0, 1], tile 0 by 16>>
-  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [0] : tensor<128x8xf32>, tensor<8x8xf32> -> tensor<128x8xf32>
-  return %0 : tensor<128x8xf32>
+func.func @by_lines(%x: tensor<128x8xbf16>, %w: tensor<8x8xbf16>) -> tensor<128x8xbf16> {
+  // CHECK: weft.dot_general {{.*}} -> tensor<128x8xbf16, #weft.layout<[0, 1], tile 0 by 16>>
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [0] : tensor<128x8xbf16>, tensor<8x8xbf16> -> tensor<128x8xbf16>
+  return %0 : tensor<128x8xbf16>
 }

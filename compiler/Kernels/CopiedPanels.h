@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Vectors of a contraction whose steps lie apart, side by side: a panel of row-major weights is
+// short runs of many pages, which crowd into few sets of the caches, for all the rows that go by.
+// Each panel is copied once, in this thread's scratch, and as a line takes long to come, while the
+// rows go by the panel before it: each turn of rows copies a share.
+#ifndef WEFT_COMPILER_KERNELS_COPIEDPANELS_H
+#define WEFT_COMPILER_KERNELS_COPIEDPANELS_H
+
+#include "compiler/Kernels/ContractionRoles.h"
+#include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/PanelScratch.h"
+#include "compiler/Kernels/RegisterTile.h"
+
+namespace weft {
+
+class CopiedPanels : private IndexArithmetic {
+public:
+  /// Reserves scratch for two panels. `depth`: the reduced dim.
+  CopiedPanels(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+               const ContractionRoles &roles, unsigned depth, const ContractionSchedule &schedule);
+
+  /// The point stands at the panel, with its lanes, that is number `number` of all that this thread
+  /// reads, chunk by chunk. Copies of `chunkSize` steps from `chunkStart` on what has not been
+  /// copied in `turns` turns of rows of the panel before it; all if it `isFirst`.
+  void enter(mlir::Value number, mlir::Value chunkStart, int64_t chunkSize, mlir::Value turns,
+             mlir::Value isFirst);
+
+  /// At a tile of the panel in turn `turn` of its rows, before its sums of the `chunkSize` steps
+  /// from `chunkStart` on. Next come as many steps from `nextStart` on, of the panel `panelsAhead`
+  /// further, or of the last.
+  void startTile(mlir::Value turn, mlir::Value chunkStart, int64_t chunkSize, mlir::Value nextStart,
+                 int64_t panelsAhead);
+
+  /// Copies of the next panel what belongs to the point's step, one of every
+  /// `ContractionSchedule::stepsPerFetch`.
+  void emitAhead();
+
+  TileOperand operand() const { return {scratch.memory, scratch.position}; }
+
+private:
+  void copyStep(mlir::Value to);
+  void fetchStep(mlir::Value step);
+  /// Steps that a turn of rows copies of `chunkSize`.
+  int64_t stepsOfTurn(int64_t chunkSize) const {
+    return chunkSize / ContractionSchedule::stepsPerFetch * stepsAtOnce;
+  }
+
+  PointEmitter &point;
+  const ContractionRoles &roles;
+  unsigned depth;
+  int64_t groups, lanes, stepsAtOnce;
+  mlir::VectorType type;
+  PanelScratch scratch;
+  mlir::Value other; ///< element of the scratch where the next panel begins
+  mlir::Value begin, share, next, nextLane;
+  int64_t lastStep = 0; ///< of the next chunk
+};
+
+} // namespace weft
+
+#endif
