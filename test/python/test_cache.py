@@ -50,7 +50,7 @@ def test_sizes_of_the_processors_caches_count(cache, monkeypatch):
 
 def test_wrong_sizes_of_the_processors_caches(cache, monkeypatch):
     monkeypatch.setenv("WEFT_CPU_CACHES", "16K")
-    with pytest.warns(WeftWarning, match="WEFT_CPU_CACHES: expected the sizes of two or three levels"):
+    with pytest.warns(WeftWarning, match="WEFT_CPU_CACHES: expected the sizes of two or three"):
         run_once()
 
 
