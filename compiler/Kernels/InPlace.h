@@ -11,7 +11,9 @@ namespace weft {
 /// Notes on each result of `kernel`, as `weft.in_place`, the arguments whose memory it may take: an
 /// element of such a one is read for the result's element at the same place alone. For emitters
 /// that store every element once, and nothing there before they have read what it stands on.
-void markInPlace(KernelFunction &kernel);
+/// `reducesRowsFirst`: the emitter reduces all of a row of the result before it stores any of it,
+/// so that an element may be read for the others of its row as well.
+void markInPlace(KernelFunction &kernel, bool reducesRowsFirst = false);
 
 } // namespace weft
 

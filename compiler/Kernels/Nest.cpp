@@ -493,7 +493,8 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
     flops += nest.flops();
   }
   emitBorders(kernel, work.serial);
-  markInPlace(kernel);
+  // Several nests of a kernel would store rows that others reduce.
+  markInPlace(kernel, /*reducesRowsFirst=*/targets.size() == 1);
   kernel.setWork(flops, work.serial);
   kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
   return success();

@@ -41,10 +41,9 @@ func.func private @transposed(%x: tensor<9x9xf32>) -> tensor<9x9xf32> attributes
 
 // -----
 
-// A sum needs all of a row.
+// A row is summed before any of it is stored.
 // CHECK-LABEL: func.func private @centred
-// CHECK-NOT:     weft.in_place
-// CHECK:         return
+// CHECK-SAME:    %{{.*}}: memref<5x130xf32>, %{{.*}}: memref<5x130xf32> {weft.in_place = array<i64: 0>}
 #first = affine_map<(i, j) -> (i)>
 #id = affine_map<(i, j) -> (i, j)>
 func.func private @centred(%x: tensor<5x130xf32>) -> tensor<5x130xf32> attributes {weft.kernel = "nest"} {
@@ -63,6 +62,73 @@ func.func private @centred(%x: tensor<5x130xf32>) -> tensor<5x130xf32> attribute
   ^bb0(%a: f32, %b: f32, %unused: f32):
     %c = arith.subf %a, %b : f32
     linalg.yield %c : f32
+  } -> tensor<5x130xf32>
+  return %out : tensor<5x130xf32>
+}
+
+// -----
+
+// The sum of another row is needed when this one has been stored.
+// CHECK-LABEL: func.func private @by_other_rows
+// CHECK-NOT:     weft.in_place
+// CHECK:         return
+#first = affine_map<(i, j) -> (i)>
+#second = affine_map<(i, j) -> (j)>
+#id = affine_map<(i, j) -> (i, j)>
+func.func private @by_other_rows(%x: tensor<9x9xf32>) -> tensor<9x9xf32> attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %line = tensor.empty() : tensor<9xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%line : tensor<9xf32>) -> tensor<9xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<9x9xf32>) outs(%init : tensor<9xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<9xf32>
+  %empty = tensor.empty() : tensor<9x9xf32>
+  %out = linalg.generic {indexing_maps = [#id, #second, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<9x9xf32>, tensor<9xf32>) outs(%empty : tensor<9x9xf32>) {
+  ^bb0(%a: f32, %b: f32, %unused: f32):
+    %c = arith.subf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<9x9xf32>
+  return %out : tensor<9x9xf32>
+}
+
+// -----
+
+// So is that of all rows, beside a row's own.
+// CHECK-LABEL: func.func private @by_row_and_all
+// CHECK-NOT:     weft.in_place
+// CHECK:         return
+#id = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+#none = affine_map<(i, j) -> ()>
+func.func private @by_row_and_all(%x: tensor<5x130xf32>) -> tensor<5x130xf32> attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %line = tensor.empty() : tensor<5xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%line : tensor<5xf32>) -> tensor<5xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<5x130xf32>) outs(%init : tensor<5xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<5xf32>
+  %scalar = tensor.empty() : tensor<f32>
+  %start = linalg.fill ins(%zero : f32) outs(%scalar : tensor<f32>) -> tensor<f32>
+  %all = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<5x130xf32>) outs(%start : tensor<f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<f32>
+  %empty = tensor.empty() : tensor<5x130xf32>
+  %out = linalg.generic {indexing_maps = [#id, #first, #none, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum, %all : tensor<5x130xf32>, tensor<5xf32>, tensor<f32>) outs(%empty : tensor<5x130xf32>) {
+  ^bb0(%a: f32, %b: f32, %d: f32, %unused: f32):
+    %c = arith.subf %a, %b : f32
+    %e = arith.subf %c, %d : f32
+    linalg.yield %e : f32
   } -> tensor<5x130xf32>
   return %out : tensor<5x130xf32>
 }
