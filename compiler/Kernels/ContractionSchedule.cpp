@@ -298,7 +298,8 @@ void ContractionSchedule::chooseNextPanel(const ContractionProblem &problem,
   bool isShortRun = lanes * problem.elementBits / 8 < longRun;
   int64_t least = problem.coldVectors || isShortRun ? leastOfCold : leastTurns;
   bool isOneLoop = grid.split == ContractionGrid::Rows || grid.split == ContractionGrid::Panels;
-  if (mayCopy && isOneLoop && turns >= least && problem.laneCount % lanes == 0) {
+  bool panelsAreAlike = problem.laneCount % lanes == 0 && problem.lastLanes == problem.laneCount;
+  if (mayCopy && isOneLoop && turns >= least && panelsAreAlike) {
     copiedSteps = llvm::divideCeil(stepsPerFetch, turns);
     panels = 1;
   } else {

@@ -493,8 +493,9 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
     flops += nest.flops();
   }
   emitBorders(kernel, work.serial);
-  // Several nests of a kernel would store rows that others reduce.
-  markInPlace(kernel, /*reducesRowsFirst=*/targets.size() == 1);
+  // Another nest, or what is stored around a part, would store rows that this one reduces.
+  bool isOneNest = targets.size() == 1 && targets.front().tensor == kernel.roots.front();
+  markInPlace(kernel, /*reducesRowsFirst=*/isOneNest);
   kernel.setWork(flops, work.serial);
   kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
   return success();

@@ -97,6 +97,39 @@ func.func private @by_other_rows(%x: tensor<9x9xf32>) -> tensor<9x9xf32> attribu
 
 // -----
 
+// Zeros around a part of the result are stored beside the loops that reduce.
+// CHECK-LABEL: func.func private @padded
+// CHECK-NOT:     weft.in_place
+// CHECK:         return
+#id = affine_map<(i, j) -> (i, j)>
+#second = affine_map<(i, j) -> (j)>
+func.func private @padded(%x: tensor<9x40xf32>) -> tensor<9x40xf32> attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %line = tensor.empty() : tensor<40xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%line : tensor<40xf32>) -> tensor<40xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #second], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<9x40xf32>) outs(%init : tensor<40xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<40xf32>
+  %part = tensor.extract_slice %x[0, 0] [7, 40] [1, 1] : tensor<9x40xf32> to tensor<7x40xf32>
+  %empty = tensor.empty() : tensor<7x40xf32>
+  %out = linalg.generic {indexing_maps = [#id, #second, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%part, %sum : tensor<7x40xf32>, tensor<40xf32>) outs(%empty : tensor<7x40xf32>) {
+  ^bb0(%a: f32, %b: f32, %unused: f32):
+    %c = arith.subf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<7x40xf32>
+  %padded = tensor.pad %out low[0, 0] high[2, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<7x40xf32> to tensor<9x40xf32>
+  return %padded : tensor<9x40xf32>
+}
+
+// -----
+
 // So is that of all rows, beside a row's own.
 // CHECK-LABEL: func.func private @by_row_and_all
 // CHECK-NOT:     weft.in_place
