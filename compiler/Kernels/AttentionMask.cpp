@@ -69,7 +69,7 @@ void AttentionMask::copy(Value slot, int64_t valid) {
   Location loc = point.loc;
   int64_t width = type.getNumElements();
   Lanes ofQueries = point.getLanes();
-  Value first = point.indexValue(getAffineDimExpr(query, builder.getContext()));
+  Value first = point.dimValue(query);
   point.setLanes({static_cast<int64_t>(key), width, 1, valid});
   if (shared) {
     vector::StoreOp::create(builder, loc, emit(), scratch, slot);

@@ -24,9 +24,7 @@ bool ContractionResult::isTranscendental() const {
   });
 }
 
-Value ContractionResult::currentRow() {
-  return row ? point.indexValue(getAffineDimExpr(*row, builder.getContext())) : constant(0);
-}
+Value ContractionResult::currentRow() { return row ? point.dimValue(*row) : constant(0); }
 
 void ContractionResult::setRow(Value number) {
   if (row)

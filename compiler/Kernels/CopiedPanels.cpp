@@ -3,7 +3,6 @@
 #include "compiler/Kernels/Prefetch.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/Sequence.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
@@ -20,14 +19,15 @@ CopiedPanels::CopiedPanels(KernelFunction &kernel, PointEmitter &point, Location
       stepsAtOnce(schedule.copiedSteps),
       type(VectorType::get({schedule.width}, elementOf(roles.vectors))),
       scratch(kernel, point, loc, depth, /*panels=*/2, lanes, type.getElementType(),
-              schedule.chunk) {}
+              schedule.chunk),
+      next(point, roles, depth, lanes, stepsAtOnce) {}
 
 void CopiedPanels::enter(Value number, Value chunkStart, int64_t chunkSize, Value turns,
                          Value isFirst) {
   Value half = remainderOf(number, 2);
   scratch.enter(half, chunkStart);
   other = times(subtract(constant(1), half), scratch.panelSize());
-  Value before = least(times(turns, stepsOfTurn(chunkSize)), constant(chunkSize));
+  Value before = least(times(turns, next.stepsOfTurn(chunkSize)), constant(chunkSize));
   Value from = arith::SelectOp::create(builder, loc, isFirst, constant(0), before);
   emitLoop(builder, loc, from, constant(chunkSize), 1, {}, [&](Value step, ValueRange) {
     point.setDim(depth, add(chunkStart, step));
@@ -47,42 +47,18 @@ void CopiedPanels::copyStep(Value to) {
   }
 }
 
-void CopiedPanels::startTile(Value turn, Value chunkStart, int64_t chunkSize, Value nextStart,
-                             int64_t panelsAhead) {
-  begin = chunkStart;
-  next = nextStart;
-  share = times(turn, stepsOfTurn(chunkSize));
-  lastStep = chunkSize - 1;
-  Value current = point.indexValue(getAffineDimExpr(roles.lane, builder.getContext()));
-  nextLane =
-      least(add(current, panelsAhead * lanes), constant(point.space.extent(roles.lane) - lanes));
-}
-
 void CopiedPanels::emitAhead() {
-  MLIRContext *context = builder.getContext();
-  Value currentStep = point.indexValue(getAffineDimExpr(depth, context));
-  Value currentLane = point.indexValue(getAffineDimExpr(roles.lane, context));
-  Value turnsFetch = dividedBy(subtract(currentStep, begin), ContractionSchedule::stepsPerFetch);
-  Value first = add(share, times(turnsFetch, stepsAtOnce));
-  point.setDim(roles.lane, nextLane);
-  // The first of many turns copy all.
-  emitIf(builder, loc, is(arith::CmpIPredicate::ule, first, constant(lastStep)), [&] {
-    for (int64_t i : llvm::seq(stepsAtOnce)) {
-      Value step = least(add(first, i), constant(lastStep));
-      point.setDim(depth, add(next, step));
-      copyStep(add(other, times(step, lanes)));
-      fetchStep(add(first, i));
-    }
-  });
-  point.setDim(roles.lane, currentLane);
-  point.setDim(depth, currentStep);
-}
-
-/// What is copied two fetches after `step` of the next chunk.
-void CopiedPanels::fetchStep(Value step) {
   constexpr int64_t fetchesAhead = 2;
-  Value later = least(add(step, fetchesAhead * stepsAtOnce), constant(lastStep));
-  point.setDim(depth, add(next, later));
-  emitRunPrefetch(builder, loc, point.getBuffer(roles.vectors.memory)->flat,
-                  point.indexValue(roles.vectors.position), lanes, CacheLevel::First);
+  next.visit([&](Value first) {
+    // The first of many turns copy all.
+    emitIf(builder, loc, next.has(first), [&] {
+      for (int64_t i : llvm::seq(stepsAtOnce)) {
+        Value step = next.moveTo(add(first, i));
+        copyStep(add(other, times(step, lanes)));
+        next.moveTo(add(first, i + fetchesAhead * stepsAtOnce));
+        emitRunPrefetch(builder, loc, point.getBuffer(roles.vectors.memory)->flat,
+                        point.indexValue(roles.vectors.position), lanes, CacheLevel::First);
+      }
+    });
+  });
 }

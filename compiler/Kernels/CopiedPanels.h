@@ -6,8 +6,7 @@
 #ifndef WEFT_COMPILER_KERNELS_COPIEDPANELS_H
 #define WEFT_COMPILER_KERNELS_COPIEDPANELS_H
 
-#include "compiler/Kernels/ContractionRoles.h"
-#include "compiler/Kernels/ContractionSchedule.h"
+#include "compiler/Kernels/NextPanel.h"
 #include "compiler/Kernels/PanelScratch.h"
 #include "compiler/Kernels/RegisterTile.h"
 
@@ -25,25 +24,16 @@ public:
   void enter(mlir::Value number, mlir::Value chunkStart, int64_t chunkSize, mlir::Value turns,
              mlir::Value isFirst);
 
-  /// At a tile of the panel in turn `turn` of its rows, before its sums of the `chunkSize` steps
-  /// from `chunkStart` on. Next come as many steps from `nextStart` on, of the panel `panelsAhead`
-  /// further, or of the last.
-  void startTile(mlir::Value turn, mlir::Value chunkStart, int64_t chunkSize, mlir::Value nextStart,
-                 int64_t panelsAhead);
+  /// What comes next.
+  NextPanel &nextPanel() { return next; }
 
-  /// Copies of the next panel what belongs to the point's step, one of every
-  /// `ContractionSchedule::stepsPerFetch`.
+  /// Copies of it what belongs to the point's step, and fetches what is copied two visits later.
   void emitAhead();
 
   TileOperand operand() const { return {scratch.memory, scratch.position}; }
 
 private:
   void copyStep(mlir::Value to);
-  void fetchStep(mlir::Value step);
-  /// Steps that a turn of rows copies of `chunkSize`.
-  int64_t stepsOfTurn(int64_t chunkSize) const {
-    return chunkSize / ContractionSchedule::stepsPerFetch * stepsAtOnce;
-  }
 
   PointEmitter &point;
   const ContractionRoles &roles;
@@ -52,8 +42,7 @@ private:
   mlir::VectorType type;
   PanelScratch scratch;
   mlir::Value other; ///< element of the scratch where the next panel begins
-  mlir::Value begin, share, next, nextLane;
-  int64_t lastStep = 0; ///< of the next chunk
+  NextPanel next;
 };
 
 } // namespace weft

@@ -45,17 +45,12 @@ bool DotOperands::fetchesColumns(const IndexSpace &space, const TargetInfo &targ
   return space.extent(column) * space.extent(depth) * bytes > target.l2Bytes / 2;
 }
 
-/// The value of a dim at the point.
-static Value valueOf(PointEmitter &point, unsigned dim) {
-  return point.indexValue(getAffineDimExpr(dim, point.builder.getContext()));
-}
-
 static Value constantOf(PointEmitter &point, int64_t value) {
   return arith::ConstantIndexOp::create(point.builder, point.loc, value);
 }
 
 Value DotOperands::nextColumn(PointEmitter &point, int64_t count) const {
-  Value next = arith::AddIOp::create(point.builder, point.loc, valueOf(point, column),
+  Value next = arith::AddIOp::create(point.builder, point.loc, point.dimValue(column),
                                      constantOf(point, count));
   Value last = constantOf(point, point.space.extent(column) - count);
   return arith::MinUIOp::create(point.builder, point.loc, next, last);
@@ -63,7 +58,7 @@ Value DotOperands::nextColumn(PointEmitter &point, int64_t count) const {
 
 void DotOperands::emitFetch(PointEmitter &point, int64_t count, Value tile, int64_t tiles,
                             CacheLevel level) const {
-  Value current = valueOf(point, column);
+  Value current = point.dimValue(column);
   point.setDim(column, nextColumn(point, count));
   FetchedRows fetched{point.getBuffer(columns.memory)->flat, point.indexValue(columns.position),
                       count, columnStride(point.space)};
@@ -74,7 +69,7 @@ void DotOperands::emitFetch(PointEmitter &point, int64_t count, Value tile, int6
 void DotOperands::emitFetchAhead(PointEmitter &point, int64_t count, int64_t steps) const {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
-  Value currentColumn = valueOf(point, column), currentStep = valueOf(point, depth);
+  Value currentColumn = point.dimValue(column), currentStep = point.dimValue(depth);
   Value extent = constantOf(point, point.space.extent(depth));
   Value ahead = arith::AddIOp::create(builder, loc, currentStep, constantOf(point, steps));
   Value isBehind = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, ahead, extent);

@@ -207,7 +207,7 @@ void DotProduct::emitFetch() {
     return dot.emitFetchAhead(point, columns, steps);
   if (!fetchesColumns())
     return;
-  Value tile = dividedBy(point.indexValue(getAffineDimExpr(*dot.row, builder.getContext())), rows);
+  Value tile = dividedBy(point.dimValue(*dot.row), rows);
   dot.emitFetch(point, columns, tile, llvm::divideCeil(space.extent(*dot.row), rows),
                 CacheLevel::First);
 }
@@ -293,8 +293,7 @@ void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
         sum = arith::AddFOp::create(builder, loc, sum, sums[(chain + stride) * tileSize + i]);
       }
 
-  Value firstRow =
-      dot.row ? point.indexValue(getAffineDimExpr(*dot.row, builder.getContext())) : Value();
+  Value firstRow = dot.row ? point.dimValue(*dot.row) : Value();
   for (int64_t i = 0; i < tileRows; ++i) {
     if (dot.row)
       point.setDim(*dot.row, add(firstRow, constant(i)));
@@ -309,7 +308,7 @@ void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
 /// short vector goes through the epilogue.
 void DotProduct::finishRow(Value sums, const Chunk &part) {
   if (partials) {
-    Value number = point.indexValue(getAffineDimExpr(*dot.row, builder.getContext()));
+    Value number = point.dimValue(*dot.row);
     Value address = times(number, columns);
     if (!part.isFirst) {
       Value before =

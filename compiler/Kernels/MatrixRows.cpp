@@ -41,7 +41,7 @@ Value MatrixContraction::rowOffsetOf(Value unitStep, Value &innerStart) {
   innerStart = splitOuterSteps(unitStep);
   Value offset = add(chunkStart, innerStart);
   for (unsigned dim : reduced.drop_back()) {
-    Value variable = point.indexValue(getAffineDimExpr(dim, builder.getContext()));
+    Value variable = point.dimValue(dim);
     offset = add(offset, times(variable, *point.space.coefficientOf(roles.scalars.position, dim)));
   }
   return offset;

@@ -54,6 +54,7 @@ public:
 
   /// The loop variable `dim` has the value `value` here (of a lane dim: its first lane's).
   void setDim(unsigned dim, mlir::Value value);
+  mlir::Value dimValue(unsigned dim) const { return dimValues[dim]; }
   void setLanes(Lanes lanes);
   const Lanes &getLanes() const { return lanes; }
   void setBuffer(mlir::Value tensor, Buffer buffer) { buffers[tensor] = std::move(buffer); }

@@ -73,9 +73,6 @@ std::optional<unsigned> RowsToLanes::findFeature() const {
 void RowsToLanes::emit(const PointWork &work) {
   rows = kernel.scratch(type.getElementType(), width * rowLength());
   int64_t count = space.count(cells);
-  auto numberOf = [&](unsigned dim) {
-    return point.indexValue(getAffineDimExpr(dim, builder.getContext()));
-  };
   kernel.forEachPiece(count, work.leastPieces(count), work.serial, [&](Value number) {
     setFlat(point, cells, number);
     emitLoop(builder, loc, 0, width, 1, {}, [&](Value row, ValueRange) {
@@ -88,7 +85,7 @@ void RowsToLanes::emit(const PointWork &work) {
       emitSquare(
           point, feature, lane, firstRow, /*columns=*/width, /*rows=*/features, width,
           [&] {
-            Value place = add(times(numberOf(lane), rowLength()), numberOf(feature));
+            Value place = add(times(point.dimValue(lane), rowLength()), point.dimValue(feature));
             return vector::LoadOp::create(builder, loc, type, rows, place);
           },
           [&](const Emitted &ofTokens) { store(ofTokens); });

@@ -90,7 +90,7 @@ void ScalarStrip::enterTile(Value tile, int64_t tilesOfRow) {
 void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
   auto type = VectorType::get({width}, getElementTypeOrSelf(scalars.memory.getType()));
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  Value first = point.indexValue(getAffineDimExpr(step, builder.getContext()));
+  Value first = point.dimValue(step);
   auto load = [&](int64_t i, int64_t ahead) {
     point.setDim(step, add(first, ahead));
     point.setDim(row, add(start, i));
@@ -105,8 +105,8 @@ void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
 }
 
 void ScalarStrip::emitPrefetch() {
-  Value currentRow = rowValue();
-  Value current = point.indexValue(getAffineDimExpr(step, builder.getContext()));
+  Value currentRow = point.dimValue(row);
+  Value current = point.dimValue(step);
   Value before = times(dividedBy(subtract(current, start), interval), linesAtOnce);
   Value firstStep = add(fetchedStep, before);
   point.setDim(row, fetchedRow);
@@ -128,17 +128,13 @@ Value ScalarStrip::loadRows(VectorType type, Value zero) {
   Value source = point.getBuffer(scalars.memory)->flat;
   if (rowCount % width == 0) {
     if (rowCount % size != 0)
-      point.setDim(row, least(rowValue(), constant(rowCount - width)));
+      point.setDim(row, least(point.dimValue(row), constant(rowCount - width)));
     return vector::LoadOp::create(builder, loc, type, source, point.indexValue(scalars.position));
   }
   Value address = point.indexValue(scalars.position);
-  Value left = subtract(constant(rowCount), rowValue());
+  Value left = subtract(constant(rowCount), point.dimValue(row));
   left = arith::MaxSIOp::create(builder, loc, left, constant(0));
   Value mask = vector::CreateMaskOp::create(builder, loc,
                                             VectorType::get({width}, builder.getI1Type()), left);
   return vector::MaskedLoadOp::create(builder, loc, type, source, address, mask, zero);
-}
-
-Value ScalarStrip::rowValue() {
-  return point.indexValue(getAffineDimExpr(row, builder.getContext()));
 }

@@ -54,7 +54,6 @@ public:
   int64_t rowStride() const { return stepsAtOnce; }
 
 private:
-  mlir::Value rowValue();
   int64_t lines() const { return size / lineRows; }
   void copyStep(mlir::Value start, mlir::Value target, bool isOddLast);
   /// One vector of scalars, from the point's row on; anything behind the last row.

@@ -24,8 +24,7 @@ TileSums::TileSums(KernelFunction &kernel, PointEmitter &point, Location loc,
   if (schedule.panelPrefetch)
     panelPrefetch.emplace(point, roles, this->reduced, schedule.panelPrefetch);
   if (schedule.stridedPrefetch)
-    stridedPrefetch.emplace(point, roles, reduced.back(), schedule.groups * schedule.width,
-                            schedule.stridedPrefetch);
+    stridedPrefetch.emplace(point, roles, reduced.back(), schedule);
 }
 
 void TileSums::copyVectors(Value panel, Value start, int64_t size) {
@@ -39,12 +38,12 @@ void TileSums::enterPanel(Value panel, Value start) {
 
 SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int64_t size,
                                   const Ahead &ahead) {
-  if (copies)
-    copies->startTile(ahead.turn, start, size, ahead.step, ahead.panelsBetween);
-  else if (ahead.step)
-    stridedPrefetch->startTile(ahead.turn, start, size, ahead.step, ahead.panelsBetween);
-  else if (ahead.turn)
+  if (ahead.step) {
+    NextPanel &next = copies ? copies->nextPanel() : stridedPrefetch->nextPanel();
+    next.startTile(ahead.turn, start, size, ahead.step, ahead.panelsBetween);
+  } else if (ahead.turn) {
     panelPrefetch->startTile(ahead.turn, start, size, ahead.panelsBetween);
+  }
   if (strip)
     strip->enterTile(ahead.tile, ahead.tiles);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
@@ -206,7 +205,7 @@ SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Val
 /// The vectors of a later step, or of the last.
 void TileSums::emitVectorFetch() {
   unsigned dim = reduced.front();
-  Value current = point.indexValue(getAffineDimExpr(dim, builder.getContext()));
+  Value current = point.dimValue(dim);
   Value last = constant(point.space.extent(dim) - 1);
   point.setDim(dim, least(add(current, schedule.stepsAhead), last));
   emitRunPrefetch(builder, loc, point.getBuffer(roles.vectors.memory)->flat,
@@ -228,7 +227,7 @@ void TileSums::emitFetch(const Ahead &ahead) {
   if (!ahead.row)
     return;
   Value memory = point.getBuffer(roles.scalars.memory)->flat;
-  Value current = point.indexValue(getAffineDimExpr(*roles.row, builder.getContext()));
+  Value current = point.dimValue(*roles.row);
   point.setDim(*roles.row, ahead.row);
   Value address = point.indexValue(roles.scalars.position);
   emitSharedPrefetch(builder, loc, {memory, address, schedule.rows, roles.rowStride(point.space)},

@@ -33,7 +33,7 @@ void weft::emitSquare(PointEmitter &point, unsigned loadDim, unsigned storeDim, 
                       llvm::function_ref<Value()> value,
                       llvm::function_ref<void(const Emitted &)> store) {
   OpBuilder &builder = point.builder;
-  Value first = point.indexValue(getAffineDimExpr(loadDim, builder.getContext()));
+  Value first = point.dimValue(loadDim);
   auto moveTo = [&](unsigned dim, Value from, int64_t by) {
     Value step = arith::ConstantIndexOp::create(builder, point.loc, by);
     point.setDim(dim, arith::AddIOp::create(builder, point.loc, from, step));

@@ -140,7 +140,7 @@ LogicalResult Winograd::match() {
 }
 
 void Winograd::chooseSchedule() {
-  constexpr int64_t lineBytes = 64, elementBytes = 4, mostSummands = 64;
+  constexpr int64_t elementBytes = 4, mostSummands = 64;
   width = kernel.target.lanes(32);
   vectorType = VectorType::get({width}, builder.getF32Type());
   rows = std::min((kernel.target.vectorRegisters - 1 - groups) / groups, tiles);

@@ -30,6 +30,16 @@ def no_grad():
 
 
 @pytest.fixture
+def own_threads():
+    """The test may set Weft's number of threads: it is put back behind it."""
+    import weft
+
+    before = weft.get_num_threads()
+    yield
+    weft.set_num_threads(before)
+
+
+@pytest.fixture
 def compiled_only(monkeypatch):
     """Fails a test whose call PyTorch runs."""
     from weft.compiled import Compiled

@@ -29,12 +29,9 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def same_threads(monkeypatch):
+def same_threads(monkeypatch, own_threads):
     # What threads divide follows the caches: these, whatever the host has.
     monkeypatch.setenv("WEFT_CPU_CACHES", "48K,1M")
-    before = weft.get_num_threads()
-    yield
-    weft.set_num_threads(before)
 
 
 def compiled_case(name: str):

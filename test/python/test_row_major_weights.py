@@ -18,12 +18,9 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def same_choices(monkeypatch):
+def same_choices(monkeypatch, own_threads):
     # What is fetched or copied follows the caches: these, whatever the host has.
     monkeypatch.setenv("WEFT_CPU_CACHES", "32K,1M,32M")
-    before = weft.get_num_threads()
-    yield
-    weft.set_num_threads(before)
 
 
 def entry_of(compiled, x, w, entry: str) -> int:

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 import weft
 
-pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
+pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only", "own_threads")
 
 
 class Rows(nn.Module):
@@ -53,14 +53,10 @@ def test_rows_are_as_exact_as_eager_ones(name, isa):
     torch.manual_seed(0)
     module, x = Rows(width, rows).eval(), torch.randn(2, tokens, 64)
     compiled = weft.compile(module, threads=3, isa=isa)
-    before = weft.get_num_threads()
-    try:
-        results = []
-        for threads in (1, 2, 3):
-            weft.set_num_threads(threads)
-            results.append(compiled(x).clone())
-    finally:
-        weft.set_num_threads(before)
+    results = []
+    for threads in (1, 2, 3):
+        weft.set_num_threads(threads)
+        results.append(compiled(x).clone())
     eager, exact = module(x), module.double()(x.double())
     assert all(torch.equal(result, results[0]) for result in results)
     assert (results[0] - exact).abs().max() <= 2 * (eager - exact).abs().max() + 1e-6

@@ -18,11 +18,8 @@ nn = torch.nn
 
 
 @pytest.fixture
-def two_threads():
-    before = weft.get_num_threads()
+def two_threads(own_threads):
     weft.set_num_threads(2)
-    yield
-    weft.set_num_threads(before)
 
 
 def wide_net():
