@@ -12,6 +12,7 @@ from benchmarks import overhead, schedules, shapes
 from benchmarks.run import Model, parse
 from rich.console import Console
 
+from weft.benchmark import systems
 from weft.benchmark.case import Case
 from weft.benchmark.flops import count
 from weft.benchmark.results import (
@@ -30,13 +31,13 @@ from weft.benchmark.worker import Failed, Ready, Worker
 
 @pytest.fixture
 def run():
-    systems = {
+    measured_systems = {
         "eager": SystemResult("torch", seconds=4e-3, error=2e-7),
         "openvino": SystemResult(failed="openvino is not installed"),
         "inductor": SystemResult("frozen", seconds=2e-3, error=1e-7),
         "weft": SystemResult("native", seconds=1e-3, error=3e-7),
     }
-    model = ModelResult("mlp", "MLP", flops=5_000_000, systems=systems)
+    model = ModelResult("mlp", "MLP", flops=5_000_000, systems=measured_systems)
     measured = {"peaks": [9e9, 10e9, 11e9], "transfers": [30e-9, 26e-9, 165e-9]}
     return RunResult("CPU", 2, 3, [model], **measured)
 
@@ -143,6 +144,31 @@ def test_a_system_that_fails_says_why(tmp_path):
     with Worker("eager", Model("no such model"), 1, tmp_path / "log") as worker:
         assert isinstance(worker.state, Failed)
         assert worker.state.reason == "KeyError: 'no such model'"
+
+
+class Clamps(torch.nn.Module):
+    """Sets an attribute, as the first call alone does to any effect."""
+
+    window = 8
+
+    def forward(self, x):
+        self.window = min(self.window, x.shape[0])
+        return x[: self.window] * 2
+
+
+class Counts(torch.nn.Module):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+def test_a_first_call_may_set_attributes():
+    x = torch.ones(4)
+    assert systems.weft(Case("clamps", Clamps(), (x,)), threads=1).call().tolist() == [2] * 4
+    with pytest.raises(RuntimeError, match="changes attributes"):
+        systems.weft(Case("counts", Counts(), (x,)), threads=1)
 
 
 def test_shares_of_shapes():
