@@ -90,8 +90,8 @@ private:
   Value firstRowOf(Value rowTile);
   void forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> body);
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
-  void emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
-                const Ahead &ahead);
+  void emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead);
+  int64_t widthOf(int64_t lanes) const;
   void setRow(Value value) {
     if (roles.row)
       point.setDim(*roles.row, value);
@@ -152,8 +152,9 @@ LogicalResult Contraction::chooseSchedule() {
       return generic.emitError(llvm::toString(std::move(error)));
     }
   lastLanes = problem.laneCount;
+  int64_t ofTail = problem.lastLanes % (schedule.groups * schedule.width);
   if (!schedule.matrixUnit)
-    lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, schedule.width));
+    lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, widthOf(ofTail)));
   grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width);
   if (schedule.matrixUnit)
     grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, MatrixContraction::blockRows);
@@ -340,7 +341,7 @@ void Contraction::emitMatrixBlock(const Block &block) {
       Value flat = add(firstRow, row);
       atPanel(number, [&](int64_t lanes) {
         atRow(flat);
-        emitTile(/*rows=*/1, llvm::divideCeil(lanes, schedule.width), lanes, chunk, Ahead());
+        emitTile(/*rows=*/1, lanes, chunk, Ahead());
       });
       return SmallVector<Value>();
     });
@@ -481,9 +482,7 @@ void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part
     emitLoop(builder, loc, block.panel, block.panelEnd, 1, {}, [&](Value number, ValueRange) {
       ahead.tile = subtract(number, block.panel);
       tileSums->enterPanel(ahead.tile, block.chunk.start);
-      atPanel(number, [&](int64_t lanes) {
-        emitTile(rows, llvm::divideCeil(lanes, schedule.width), lanes, part, ahead);
-      });
+      atPanel(number, [&](int64_t lanes) { emitTile(rows, lanes, part, ahead); });
       return SmallVector<Value>();
     });
   });
@@ -509,9 +508,19 @@ void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> bod
   emitIf(builder, loc, isWhole, [&] { body(rows); }, [&] { body(fewer); });
 }
 
-void Contraction::emitTile(int64_t rows, int64_t groups, int64_t valid, const Chunk &chunk,
-                           const Ahead &ahead) {
-  point.setLanes({static_cast<int64_t>(roles.lane), schedule.width, groups, valid});
+/// Of the vectors of a tile. Processors that compute 512 bits in two halves take half the time for
+/// a vector of few lanes if it has no others, and none takes longer.
+int64_t Contraction::widthOf(int64_t lanes) const {
+  constexpr int64_t longVector = 64;
+  bool isPlain = !schedule.strip && !schedule.paired && !schedule.matrixUnit;
+  bool isBroadcast = roles.lanesPerScalar == 0;
+  bool isHalf = lanes <= schedule.width / 2 && kernel.target.vectorBytes == longVector;
+  return isHalf && isPlain && isBroadcast ? schedule.width / 2 : schedule.width;
+}
+
+void Contraction::emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead) {
+  int64_t width = widthOf(lanes), groups = llvm::divideCeil(lanes, width);
+  point.setLanes({static_cast<int64_t>(roles.lane), width, groups, lanes});
   SmallVector<Value> sums = tileSums->emit(rows, groups, chunk.start, chunk.size, ahead);
   result.storeTile(rows, groups, sums, chunk, tile);
   point.setLanes(Lanes());

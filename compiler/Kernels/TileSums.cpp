@@ -14,7 +14,7 @@ TileSums::TileSums(KernelFunction &kernel, PointEmitter &point, Location loc,
                    const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                    const ContractionSchedule &schedule, Type element, Value blocks)
     : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), reduced(reduced),
-      schedule(schedule), type(VectorType::get({schedule.width}, element)), blocks(blocks) {
+      schedule(schedule), element(element), blocks(blocks) {
   if (schedule.strip)
     strip.emplace(kernel, point, loc, roles, schedule, reduced.front());
   if (schedule.paired)
@@ -46,7 +46,7 @@ SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int
   }
   if (strip)
     strip->enterTile(ahead.tile, ahead.tiles);
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vectorType()));
   SmallVector<Value> zeros(rows * groups, zero);
   int64_t segments = llvm::divideCeil(size, schedule.segment) * point.space.count(blockDims());
   if (segments > 1)
@@ -90,7 +90,7 @@ ArrayRef<unsigned> TileSums::blockDims() const {
 }
 
 Value TileSums::loadTotal(int64_t i) {
-  return vector::LoadOp::create(builder, loc, type, blocks, constant(i * schedule.width));
+  return vector::LoadOp::create(builder, loc, vectorType(), blocks, constant(i * schedule.width));
 }
 
 /// Puts by share number `turn` of the sums, which is one of [begin, end), before segment `number`.
@@ -127,7 +127,7 @@ SmallVector<Value> TileSums::emitPutBy(int64_t share, Value number, ValueRange s
       builder, loc, is(arith::CmpIPredicate::ult, number, constant(turns)),
       [&] { store(/*isFirst=*/true); }, [&] { store(/*isFirst=*/false); });
   SmallVector<Value> left(sums);
-  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vectorType()));
   std::fill(left.begin() + begin, left.begin() + end, zero);
   return left;
 }

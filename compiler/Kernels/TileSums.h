@@ -68,6 +68,10 @@ private:
                                            llvm::ArrayRef<mlir::Value> accumulators);
   llvm::SmallVector<mlir::Value> emitStep(int64_t rows, bool isOddLast,
                                           llvm::ArrayRef<mlir::Value> accumulators);
+  /// Of the point's lanes.
+  mlir::VectorType vectorType() const {
+    return mlir::VectorType::get({point.getLanes().width}, element);
+  }
   void emitFetch(const Ahead &ahead);
   void emitVectorFetch();
 
@@ -75,7 +79,7 @@ private:
   const ContractionRoles &roles;
   llvm::SmallVector<unsigned> reduced;
   const ContractionSchedule &schedule;
-  mlir::VectorType type;
+  mlir::Type element;
   mlir::Value blocks; ///< the totals of a tile's sums
   std::optional<ScalarStrip> strip;
   std::optional<PairedPanels> pairs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Vectors run over a block of tokens, so it is a multiple of the lanes. The last is padded; what
-// does not fill its last register is lost.
+// does not fill its last register, or half of a long one that has a tile to itself, is lost.
 #include "compiler/Transforms/LinearLayouts.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"

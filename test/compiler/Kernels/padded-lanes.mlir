@@ -1,16 +1,20 @@
 // RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
 
-// 72 tokens in two blocks of 64: of the last block one register of four holds tokens.
+// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefix=AVX2
+
+// 72 tokens in two blocks of 64: of the last block one register of four holds tokens, eight of
+// them: a vector of 512 bits is halved, one of 256 is whole.
 // CHECK-LABEL: func.func private @last_block
 // CHECK-SAME:    weft.flops = 14155776 : i64
 // CHECK-SAME:    groups = 4 : i64
 // CHECK-SAME:    rows = 6 : i64
 // CHECK:         scf.if
-// CHECK-COUNT-24: vector.fma
+// CHECK-COUNT-24: vector.fma {{.*}} : vector<8xf32>
 // CHECK-NOT:     vector.fma
 // CHECK:         } else {
-// CHECK-COUNT-96: vector.fma
+// CHECK-COUNT-96: vector.fma {{.*}} : vector<16xf32>
 // CHECK-NOT:     vector.fma
+// AVX2-NOT:      vector<4xf32>
 #x = affine_map<(t, n, i, k) -> (t, k, i)>
 #w = affine_map<(t, n, i, k) -> (n, k)>
 #y = affine_map<(t, n, i, k) -> (t, n, i)>
@@ -33,10 +37,11 @@ func.func private @last_block(%x: tensor<2x256x64xf32>, %w: tensor<384x256xf32>)
 
 // -----
 
-// Images of 72 tokens: blocks of all of them are one dim, in which every other one is a last.
+// Images of 73 tokens, nine in the last register, which is whole: blocks of all of them are one
+// dim, in which every other one is a last.
 // CHECK-LABEL: func.func private @last_block_of_each_image
 // CHECK:         scf.if
-// CHECK-COUNT-24: vector.fma
+// CHECK-COUNT-24: vector.fma {{.*}} : vector<16xf32>
 // CHECK-NOT:     vector.fma
 // CHECK:         } else {
 // CHECK-COUNT-96: vector.fma
@@ -53,7 +58,7 @@ func.func private @last_block_of_each_image(%x: tensor<3x2x256x64xf32>, %w: tens
   %dot = linalg.generic {indexing_maps = [#x, #w, #y],
       iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<3x2x256x64xf32>, tensor<384x256xf32>)
-      outs(%init : tensor<3x2x384x64xf32>) attrs = {weft.padded = array<i64: 1, 3, 72>} {
+      outs(%init : tensor<3x2x384x64xf32>) attrs = {weft.padded = array<i64: 1, 3, 73>} {
   ^bb0(%a: f32, %c: f32, %sum: f32):
     %product = arith.mulf %a, %c : f32
     %next = arith.addf %sum, %product : f32
