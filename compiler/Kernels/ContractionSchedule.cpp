@@ -109,14 +109,37 @@ static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t b
   return chosen;
 }
 
+/// Of vectors, in all.
+static int64_t panelsOf(const ContractionProblem &problem, const ContractionSchedule &schedule) {
+  return problem.outerPanels *
+         llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
+}
+
+/// The steps of a panel that stays in the second-level cache beside others.
+static int64_t stepsOfCache(const TargetInfo &target) {
+  constexpr int64_t ofLargeCache = 768, largeCache = 1 << 20;
+  return target.l2Bytes < largeCache ? ofLargeCache / 2 : ofLargeCache;
+}
+
+/// Whether chunks are twice as long where the second-level cache would hold two panels together.
+/// If there are many, the third level has the rows anyway, and half as many partial sums pass by.
+static bool hasLongChunks(const ContractionProblem &problem, const TargetInfo &target,
+                          const ContractionSchedule &schedule) {
+  constexpr int64_t manyPanels = 8;
+  int64_t stepBytes = schedule.groups * schedule.width * problem.elementBits / 8;
+  int64_t fitting = target.l2Bytes / 2 / (stepsOfCache(target) * stepBytes);
+  return fitting == 2 && problem.panelsFetched && problem.reduced.size() == 1 && !schedule.strip &&
+         panelsOf(problem, schedule) >= manyPanels;
+}
+
 /// The chunk of a long reduction whose panels stay in the second-level cache, and the next chunk's
 /// beside them. Strips take few lines of many pages for each chunk.
 static int64_t chooseChunk(const ContractionProblem &problem, const TargetInfo &target,
                            const ContractionSchedule &schedule) {
-  constexpr int64_t ofStrips = 384, ofLargeCache = 768, largeCache = 1 << 20;
-  int64_t ofCache = target.l2Bytes < largeCache ? ofLargeCache / 2 : ofLargeCache;
-  int64_t best = schedule.strip ? ofStrips : ofCache;
-  int64_t most = schedule.strip ? best : best * 4 / 3;
+  constexpr int64_t ofStrips = 384;
+  bool isLong = hasLongChunks(problem, target, schedule);
+  int64_t best = schedule.strip ? ofStrips : stepsOfCache(target) * (isLong ? 2 : 1);
+  int64_t most = schedule.strip || isLong ? best : best * 4 / 3;
   int64_t longest = schedule.strip ? best : 1792;
   int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
   if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
@@ -217,10 +240,11 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   int64_t lanes = schedule.groups * schedule.width;
   int64_t panelBytes =
       std::max<int64_t>(lanes * depth * (schedule.paired ? 2 : problem.elementBits / 8), 1);
-  int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, lanes);
+  int64_t total = panelsOf(problem, schedule);
   int64_t fitting = target.l2Bytes / 2 / panelBytes;
   // Two may take more than half, as the rows that pass by are then read half as often.
-  if (fitting <= 1 && 2 * panelBytes <= target.l2Bytes * 4 / 5)
+  if (fitting <= 1 && !hasLongChunks(problem, target, schedule) &&
+      2 * panelBytes <= target.l2Bytes * 4 / 5)
     fitting = 2;
   // Each block copies all strips again, which takes longer than the second-level cache loses where
   // the threads share no cache behind it; not with tiles of two registers. Still the threads have
