@@ -116,6 +116,16 @@ FITS = [
         identity,
     ),
     Fit(
+        "exp2ShortTail",
+        "2^x = 1 + x p(x)",
+        3,
+        -1 / 32,
+        1 / 32,
+        lambda x: (2**x - 1) / x,
+        lambda x: abs(x) / 2**x,
+        identity,
+    ),
+    Fit(
         "expm1Tail",
         "expm1(x) = x + x^2 p(x)",
         6,
@@ -251,6 +261,8 @@ FITS = [
     ),
 ]
 
+SIXTEENTHS = np.exp2(np.arange(16) / 16).astype(np.float32)
+
 # Pieces of 1 - erf(x), each around a multiple of 1 / PIECES_PER_UNIT, which makes its values there
 # nearly floats: the lowest coefficients, whose rounding none of the others can make up for.
 PIECES, PIECES_PER_UNIT, PIECE_TERMS = 16, np.float32(3.9366004), 6
@@ -267,6 +279,13 @@ def piece(number: int) -> Fit:
         lambda t: mpmath.mpf(1),
         identity,
     )
+
+
+def print_sixteenths() -> None:
+    print("/// 2^(n / 16) of column n.")
+    print(f"constexpr float exp2Sixteenths[{len(SIXTEENTHS)}] = {{")
+    print("    " + ", ".join(f"{value:#.9g}f" for value in SIXTEENTHS) + ",")
+    print("};\n")
 
 
 def print_pieces() -> None:
@@ -291,6 +310,7 @@ def main() -> None:
         print(f"constexpr {'double' if wide else 'float'} {problem.name}[] = {{")
         print(*(f"    {value:#.{digits}g}{suffix}," for value in coefficients), sep="\n")
         print("};\n")
+    print_sixteenths()
     print_pieces()
 
 

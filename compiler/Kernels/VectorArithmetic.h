@@ -43,6 +43,8 @@ protected:
   Value sub(Value x, Value y) { return mlir::arith::SubFOp::create(b, x, y); }
   Value mul(Value x, Value y) { return mlir::arith::MulFOp::create(b, x, y); }
   Value div(Value x, Value y) { return mlir::arith::DivFOp::create(b, x, y); }
+  /// Whether there are sixteen lanes to pick in.
+  bool hasPermutation() const { return type.getNumElements() == 16; }
   /// In each of sixteen lanes the number of `table` that the low four bits of `index` choose, by
   /// AVX-512's permutation.
   Value pick(llvm::ArrayRef<float> table, Value index);

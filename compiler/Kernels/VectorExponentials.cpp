@@ -63,12 +63,36 @@ Value VectorExponentials::scaledExp(Value x, int32_t power) {
 }
 
 Value VectorExponentials::powerOfTwo(Value x) {
+  return hasPermutation() ? powerOfSixteenths(x) : powerOfWhole(x);
+}
+
+Value VectorExponentials::powerOfWhole(Value x) {
   // From the bound downwards the scale is zero.
   x = atLeast(x, -exponentBias);
   Value shift = constant(integerShift + exponentBias);
   Value shifted = add(x, shift);
   Value r = sub(x, sub(shifted, shift)); // exact
   return exp2OfReduced({bitsOf(shifted), r});
+}
+
+Value VectorExponentials::powerOfSixteenths(Value x) {
+  // x = n + i / 16 + r, |r| <= 1/32; the low bits are 16 n + i.
+  constexpr int64_t fractionBits = 4;
+  int64_t exponentShift = mantissaBits() - fractionBits;
+  Value shift = constant(integerShift / (1 << fractionBits));
+  Value shifted = add(x, shift), bits = bitsOf(shifted);
+  Value r = sub(x, sub(shifted, shift)); // exact
+  // What i adds to 2^(i/16), shifted into the exponent field with n, is left out of the table.
+  SmallVector<float> scales;
+  for (auto [i, power] : llvm::enumerate(vector_math::exp2Sixteenths))
+    scales.push_back(
+        llvm::bit_cast<float>(llvm::bit_cast<uint32_t>(power) - (uint32_t(i) << exponentShift)));
+  Value picked = bitsOf(pick(scales, bits));
+  Value scale = fromBits(addInt(picked, shiftLeft(bits, exponentShift)));
+  Value power = fma(scale, mul(polynomial(vector_math::exp2ShortTail, r), r), scale);
+  // NaN is not below the least power.
+  Value isNormal = compare(arith::CmpFPredicate::UGE, x, constant(1 - exponentBias));
+  return select(isNormal, power, constant(0.0f));
 }
 
 Value VectorExponentials::expm1(Value x) {
@@ -124,8 +148,7 @@ Value VectorExponentials::erf(Value x) {
 
 Value VectorExponentials::onePlusErf(Value x) {
   Value magnitude = absolute(x);
-  bool hasPieces = type.getNumElements() == std::size(vector_math::bellPieces[0]);
-  Value rest = hasPieces ? bellOfPieces(magnitude) : bellOfPower(magnitude);
+  Value rest = hasPermutation() ? bellOfPieces(magnitude) : bellOfPower(magnitude);
   return select(less(x, constant(0.0f)), rest, sub(constant(2.0f), rest));
 }
 

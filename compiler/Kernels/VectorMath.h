@@ -18,8 +18,8 @@ namespace weft {
 /// 754's recommended functions; nothing is assumed about values (no fast-math).
 void expandVectorMath(mlir::func::FuncOp kernel);
 
-/// 2^x of an f32 vector with x < 127: 1 ULP; zero below 2^-126.5, NaN of NaN. What the
-/// exponentials of a softmax need, in half the instructions of exp.
+/// 2^x of an f32 vector with x < 127: 1 ULP; zero from -126, or a little less, downwards, NaN of
+/// NaN. What the exponentials of a softmax need, in half the instructions of exp.
 mlir::Value emitPowerOfTwo(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
 
 } // namespace weft

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from ulps import FUNCTIONS, bit_patterns, errors, worst_error
 
 import weft
@@ -54,6 +55,32 @@ def test_tanh_that_is_needed_besides(no_grad, compiled_only):
     compiled = weft.compile(lambda x: (torch.tanh(x), 1 + torch.tanh(x)))
     x = torch.randn(10_007) * 1e-3
     assert errors(torch.tanh(x.double()), compiled(x)[0]).max() <= 2
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_powers_of_an_attention(isa, no_grad, compiled_only):
+    """Weights of keys against that of the largest: two roundings and a power's ULP each, beside
+    what a rounded exponent costs; nothing below the normal numbers, and NaN of NaN."""
+    keys = 1024
+    values = torch.eye(keys)[None, None]
+    query = torch.ones(1, 1, 64, 1)
+
+    def weights(scores: torch.Tensor) -> torch.Tensor:
+        key = scores[None, None, :, None]
+        return F.scaled_dot_product_attention(query, key, values, scale=1.0)[0, 0]
+
+    compiled = weft.compile(weights, isa=isa)
+    for lowest in (-0.5, -8.0, -87.0):
+        scores = torch.linspace(lowest, 0, keys)
+        powers = compiled(scores)
+        assert torch.equal(powers, powers[:1].expand_as(powers))
+        found, exact = powers[0] / powers[0, -1], scores.double().exp()
+        assert ((found / exact - 1).abs() <= (3 - 2 * scores.double()) * 2**-23).all()
+    scores = torch.zeros(keys)
+    scores[1:5] = torch.tensor([-torch.inf, -1e30, -200.0, -88.0])
+    assert compiled(scores)[:, 1:5].count_nonzero() == 0
+    scores[7] = torch.nan
+    assert compiled(scores).isnan().all()
 
 
 def pairs_of_all() -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -11,6 +11,7 @@
 // CHECK:         arith.cmpf ogt
 // CHECK-NOT:     math.exp
 // CHECK:         arith.constant dense<0.180336878>
+// CHECK:         llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"
 // CHECK:         arith.shli
 // CHECK:         vector.fma
 // CHECK:         arith.divf
