@@ -109,12 +109,6 @@ static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t b
   return chosen;
 }
 
-/// Of vectors, in all.
-static int64_t panelsOf(const ContractionProblem &problem, const ContractionSchedule &schedule) {
-  return problem.outerPanels *
-         llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
-}
-
 /// The steps of a panel that stays in the second-level cache beside others.
 static int64_t stepsOfCache(const TargetInfo &target) {
   constexpr int64_t ofLargeCache = 768, largeCache = 1 << 20;
@@ -129,15 +123,14 @@ static bool hasLongChunks(const ContractionProblem &problem, const TargetInfo &t
   int64_t stepBytes = schedule.groups * schedule.width * problem.elementBits / 8;
   int64_t fitting = target.l2Bytes / 2 / (stepsOfCache(target) * stepBytes);
   return fitting == 2 && problem.panelsFetched && problem.reduced.size() == 1 && !schedule.strip &&
-         panelsOf(problem, schedule) >= manyPanels;
+         schedule.panelsOf(problem) >= manyPanels;
 }
 
 /// The chunk of a long reduction whose panels stay in the second-level cache, and the next chunk's
-/// beside them. Strips take few lines of many pages for each chunk.
+/// beside them, unless it `isLong`. Strips take few lines of many pages for each chunk.
 static int64_t chooseChunk(const ContractionProblem &problem, const TargetInfo &target,
-                           const ContractionSchedule &schedule) {
+                           const ContractionSchedule &schedule, bool isLong) {
   constexpr int64_t ofStrips = 384;
-  bool isLong = hasLongChunks(problem, target, schedule);
   int64_t best = schedule.strip ? ofStrips : stepsOfCache(target) * (isLong ? 2 : 1);
   int64_t most = schedule.strip || isLong ? best : best * 4 / 3;
   int64_t longest = schedule.strip ? best : 1792;
@@ -229,9 +222,9 @@ static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &t
 
 /// Panels of vectors that stay in the second-level cache while the rows go by. Where the
 /// rows stay there as well, one: the panel comes from memory once either way. Strips are copied
-/// for each block.
+/// for each block. A long chunk has a block for itself.
 static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo &target,
-                            const ContractionSchedule &schedule) {
+                            const ContractionSchedule &schedule, bool isLong) {
   if (problem.scalarBytes <= target.l2Bytes / 2 && !schedule.strip)
     return 1;
   int64_t depth = schedule.chunk;
@@ -240,11 +233,10 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   int64_t lanes = schedule.groups * schedule.width;
   int64_t panelBytes =
       std::max<int64_t>(lanes * depth * (schedule.paired ? 2 : problem.elementBits / 8), 1);
-  int64_t total = panelsOf(problem, schedule);
+  int64_t total = schedule.panelsOf(problem);
   int64_t fitting = target.l2Bytes / 2 / panelBytes;
   // Two may take more than half, as the rows that pass by are then read half as often.
-  if (fitting <= 1 && !hasLongChunks(problem, target, schedule) &&
-      2 * panelBytes <= target.l2Bytes * 4 / 5)
+  if (fitting <= 1 && !isLong && 2 * panelBytes <= target.l2Bytes * 4 / 5)
     fitting = 2;
   // Each block copies all strips again, which takes longer than the second-level cache loses where
   // the threads share no cache behind it; not with tiles of two registers. Still the threads have
@@ -289,7 +281,7 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   bool takes = problem.matrixParts == 1 || (problem.matrixParts > 1 && target.splitsFloat32);
   if (!target.hasMatrixUnit || !takes)
     return;
-  int64_t chunk = chooseChunk(problem, target, schedule);
+  int64_t chunk = chooseChunk(problem, target, schedule, /*isLong=*/false);
   int64_t unitSteps = llvm::divideCeil(chunk, blockSteps),
           chunks = problem.reduced.empty() ? 1 : problem.reduced.back() / chunk;
   for (int64_t extent : llvm::ArrayRef(problem.reduced).drop_back())
@@ -305,7 +297,12 @@ static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo
   schedule.matrixUnit = true;
   schedule.rows = 1;
   schedule.groups = 2;
+  schedule.chunk = chunk;
   schedule.panels = panels;
+}
+
+int64_t ContractionSchedule::panelsOf(const ContractionProblem &problem) const {
+  return problem.outerPanels * llvm::divideCeil(problem.laneCount, groups * width);
 }
 
 void ContractionSchedule::chooseNextPanel(const ContractionProblem &problem,
@@ -347,14 +344,16 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
     chooseStrip(problem, target, schedule);
   schedule.rows = given.rows.value_or(schedule.rows);
   schedule.groups = given.groups.value_or(schedule.groups);
-  schedule.chunk = given.chunk.value_or(chooseChunk(problem, target, schedule));
+  bool isLong = hasLongChunks(problem, target, schedule);
+  if (!schedule.matrixUnit)
+    schedule.chunk = given.chunk.value_or(chooseChunk(problem, target, schedule, isLong));
   if (schedule.strip)
     schedule.stripSteps = chooseStripSteps(problem, schedule);
   schedule.unroll = chooseUnroll(problem, schedule);
   schedule.outerChunks = dividesWindow(problem, target, schedule);
   chooseSums(problem, schedule);
   if (!schedule.matrixUnit)
-    schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule));
+    schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule, isLong));
 
   // A weight larger than the second-level cache comes from memory row by row.
   schedule.prefetch = !schedule.matrixUnit && problem.scalarsContiguous && problem.rowCount > 1 &&

@@ -47,6 +47,8 @@ struct ContractionSchedule {
   void chooseNextPanel(const ContractionProblem &problem, const TargetInfo &target,
                        const ContractionGrid &grid, int64_t turnsOfPart, bool mayCopy);
 
+  /// All panels of the vectors.
+  int64_t panelsOf(const ContractionProblem &problem) const;
   /// Steps of the innermost reduction that a tile sums at a time.
   int64_t tileSteps() const { return strip ? stripSteps : chunk; }
   /// Long sums go in blocks: rounding errors grow with the block, not with the whole.

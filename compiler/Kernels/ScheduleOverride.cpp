@@ -55,8 +55,7 @@ llvm::Error ScheduleOverride::check(const ContractionSchedule &schedule,
   if (schedule.chunk < innermost && (problem.reduced.size() != 1 || !problem.canSpill))
     return wrong("expected chunk {0}, as partial sums have nowhere to wait, found {1}", innermost,
                  schedule.chunk);
-  int64_t blocks = llvm::divideCeil(problem.laneCount, schedule.groups * schedule.width);
-  int64_t panels = std::max<int64_t>(1, problem.outerPanels * blocks);
+  int64_t panels = std::max<int64_t>(1, schedule.panelsOf(problem));
   if (schedule.panels > panels)
     return wrong("expected panels of at most {0}, found {1}", panels, schedule.panels);
   return llvm::Error::success();
