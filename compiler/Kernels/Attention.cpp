@@ -442,6 +442,8 @@ void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
   TileOperand weights = scores->at(slot, lane);
   auto tile = [&](Value first, int64_t count, ArrayRef<Value>) {
     set(valueFeature, first);
+    setQueryLanes();
+    result.fetch(count);
     SmallVector<Value> zeros(count * groups, splat(0.0));
     SmallVector<Value> sums = runs(zeros, [&](const KeyRun &run, ArrayRef<Value> all) {
       return onSeeing(run, groups, all, [&](ArrayRef<Value> seeing) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/AttentionResult.h"
 #include "compiler/Kernels/KeyRuns.h"
+#include "compiler/Kernels/Prefetch.h"
 #include "compiler/Kernels/StoredIndex.h"
 #include "compiler/Kernels/Transposition.h"
 
@@ -28,6 +29,21 @@ bool AttentionResult::isOfQueries(AffineExpr expr) const {
   return llvm::any_of(dims.parts, [&](AffineExpr dim) {
     return isa<AffineDimExpr>(dim) && expr.isFunctionOfDim(dimOf(dim));
   });
+}
+
+void AttentionResult::fetch(int64_t rows) {
+  const Lanes &lanes = point.getLanes();
+  for (const EpilogueRoot &root : roots) {
+    const Buffer &buffer = kernel.rootBuffers[root.number];
+    AffineExpr position = point.space.linearize(root.index, buffer.shape);
+    std::optional<int64_t> rowStride = point.space.coefficientOf(position, dimOf(dims.feature));
+    if (!rowStride || point.space.coefficientOf(position, lane()) != 1)
+      continue;
+    Value first = point.indexValue(position);
+    for (int64_t row = 0; row < rows; ++row)
+      emitRunPrefetch(builder, loc, buffer.flat, add(first, row * *rowStride),
+                      lanes.groups * lanes.width, CacheLevel::First, Access::Write);
+  }
 }
 
 void AttentionResult::store(LaneRows &output, ArrayRef<Value> sums) {

@@ -24,6 +24,10 @@ public:
   /// not all that the kernel stores.
   llvm::LogicalResult match(const Index &index, const Dims &dims);
 
+  /// Asks for the lines of `rows` features from the point's on, which are stored all at once at
+  /// the end. The point has the lanes of queries.
+  void fetch(int64_t rows);
+
   /// `output`: features in rows, queries in lanes. The point has the lanes of queries; `sums`
   /// has one vector for each group of them.
   void store(LaneRows &output, llvm::ArrayRef<mlir::Value> sums);

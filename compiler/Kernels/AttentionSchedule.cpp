@@ -29,11 +29,11 @@ std::optional<AttentionSchedule> AttentionSchedule::choose(const AttentionProble
   constexpr int64_t wholeTile = 64;
   schedule.keyTile = problem.keyTile ? problem.keyTile : std::min(problem.keys, wholeTile);
   int64_t tiles = llvm::divideCeil(problem.keys, schedule.keyTile);
-  // Scores stay in the first-level cache between the products; sums of more keys than this
-  // would lose accuracy.
+  // Scores pass the first-level cache once between the products, where more of them would not
+  // stay; sums of more keys than this would lose accuracy.
   constexpr int64_t mostKeys = 256;
   int64_t rowBytes = schedule.lanes() * problem.elementBits / 8;
-  int64_t fitting = std::min(target.l1Bytes * 2 / 3 / rowBytes, mostKeys);
+  int64_t fitting = std::min(target.l1Bytes / rowBytes, mostKeys);
   schedule.keyTiles = std::clamp<int64_t>(fitting / schedule.keyTile, 1, tiles);
   schedule.online = tiles > schedule.keyTiles;
   return schedule;

@@ -10,15 +10,19 @@ namespace weft {
 /// The cache that a line is to reach.
 enum class CacheLevel { First, Second };
 
+/// What for: a line that is written has to be the processor's own.
+enum class Access { Read, Write };
+
 constexpr int64_t lineBytes = 64;
 
 /// Prefetches the line of `memory` that holds element `index`.
 void emitPrefetch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
-                  mlir::Value index, CacheLevel level);
+                  mlir::Value index, CacheLevel level, Access access = Access::Read);
 
 /// Prefetches the lines of `count` elements of `memory` from element `first` on.
 void emitRunPrefetch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
-                     mlir::Value first, int64_t count, CacheLevel level);
+                     mlir::Value first, int64_t count, CacheLevel level,
+                     Access access = Access::Read);
 
 /// Rows whose lines lie `stride` elements apart, from element `address` of `memory` on.
 struct FetchedRows {
