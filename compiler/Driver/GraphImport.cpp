@@ -302,12 +302,17 @@ LogicalResult GraphImporter::readAttributes(const json::Object &node, OperationS
   return success();
 }
 
+static bool isOptional(OperationName op, StringAttr attribute) {
+  return op.getStringRef() == AttentionOp::getOperationName() &&
+         attribute == AttentionOp::getHiddenScoreAttrName(op);
+}
+
 /// Inference and Operation::create trust what they are given, so that a hole in the JSON has
-/// to be found here. Every attribute of the dialect's ops is required.
+/// to be found here. Every attribute of the dialect's ops is required, but what passes add.
 LogicalResult GraphImporter::checkShape(const OperationState &state) {
   RegisteredOperationName name = *state.name.getRegisteredInfo();
   for (StringAttr attribute : name.getAttributeNames())
-    if (!state.attributes.get(attribute))
+    if (!state.attributes.get(attribute) && !isOptional(state.name, attribute))
       return error() << "expected attribute '" << attribute.getValue() << "'";
   for (NamedAttribute attribute : state.attributes)
     if (!llvm::is_contained(name.getAttributeNames(), attribute.getName()))

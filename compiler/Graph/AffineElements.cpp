@@ -191,6 +191,15 @@ static MaybeAffine comparisonOf(Value condition, int depth) {
   if (!op || depth == kMaxDepth)
     return std::nullopt;
   auto follow = [&](Value operand) { return comparisonOf(operand, depth + 1); };
+  if (auto complement = dyn_cast<NotOp>(op)) {
+    // Not d <= 0 is 1 - d <= 0.
+    MaybeAffine difference = follow(complement.getOperand());
+    if (!difference || llvm::SubOverflow<int64_t>(1, difference->base, difference->base))
+      return std::nullopt;
+    for (int64_t &step : difference->steps)
+      step = -step;
+    return difference;
+  }
   auto cmp = dyn_cast<CmpOp>(op);
   if (!cmp)
     return normalized(ofMove(op, follow), condition);

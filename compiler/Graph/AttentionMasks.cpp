@@ -10,8 +10,11 @@ using namespace mlir;
 using namespace weft;
 
 static void replaceMask(AttentionOp op, Value mask, bool causal, PatternRewriter &rewriter) {
+  FloatAttr hidden = op.getHiddenScoreAttr();
+  if (causal && hidden)
+    hidden = rewriter.getF64FloatAttr(-std::numeric_limits<double>::infinity());
   rewriter.replaceOpWithNewOp<AttentionOp>(op, op.getType(), op.getQuery(), op.getKey(),
-                                           op.getValue(), mask, causal, op.getScale());
+                                           op.getValue(), mask, causal, op.getScale(), hidden);
 }
 
 /// A mask that is spread over heads, as what is spread and what its dims become.
@@ -48,34 +51,48 @@ static LogicalResult dropFullMask(AttentionOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+/// Whether `condition`, whose dims are `dims` of the scores, or its complement, holds where
+/// key <= query.
+static bool isCausality(Value condition, ArrayRef<int64_t> dims, int64_t rank,
+                        bool complement = false) {
+  std::optional<AffineElements> lag = affineComparison(condition);
+  // Not d <= 0 is 1 - d <= 0.
+  if (!lag || lag->base != (complement ? 1 : 0))
+    return false;
+  SmallVector<int64_t> steps(rank, 0), wanted(rank, 0);
+  for (auto [dim, step] : llvm::zip_equal(dims, lag->steps))
+    steps[dim] = complement ? -step : step;
+  wanted[rank - 2] = -1;
+  wanted[rank - 1] = 1;
+  return steps == wanted;
+}
+
 /// Adding 0 here and -inf there is keeping and hiding. The least float is another matter: a
-/// row of nothing else is an average.
+/// row of nothing else is an average. Nor is it replacing NaN, unless nobody looks behind the
+/// query.
 static LogicalResult addedMaskIsBoolean(AttentionOp op, PatternRewriter &rewriter) {
   if (!op.getMask())
     return rewriter.notifyMatchFailure(op, "no mask");
   SpreadMask added(op.getMask());
   auto select = added.mask.getDefiningOp<SelectOp>();
-  Attribute kept, hidden;
-  if (!select || !matchPattern(select.getOnTrue(), m_Constant(&kept)) ||
-      !matchPattern(select.getOnFalse(), m_Constant(&hidden)))
+  Attribute yes, no;
+  if (!select || !matchPattern(select.getOnTrue(), m_Constant(&yes)) ||
+      !matchPattern(select.getOnFalse(), m_Constant(&no)))
     return rewriter.notifyMatchFailure(op, "mask is not one of two constants");
-  if (!isFloatSplat(kept, 0.0) || !isFloatSplat(hidden, -std::numeric_limits<double>::infinity()))
+  auto isChoice = [](Attribute kept, Attribute hidden) {
+    return isFloatSplat(kept, 0.0) &&
+           isFloatSplat(hidden, -std::numeric_limits<double>::infinity());
+  };
+  Value kept = select.getCondition();
+  bool hides = isChoice(no, yes);
+  if (!hides && !isChoice(yes, no))
     return rewriter.notifyMatchFailure(op, "not 0 and -inf");
-  replaceMask(op, added.spread(select.getCondition(), rewriter), op.getCausal(), rewriter);
+  if (op.getHiddenScore() && !isCausality(kept, added.dims, added.type.getRank(), hides))
+    return rewriter.notifyMatchFailure(op, "scores are replaced by a mask of i1");
+  if (hides)
+    kept = NotOp::create(rewriter, select.getLoc(), kept);
+  replaceMask(op, added.spread(kept, rewriter), op.getCausal(), rewriter);
   return success();
-}
-
-/// Whether `condition`, whose dims are `dims` of the scores, holds where key <= query.
-static bool isCausality(Value condition, ArrayRef<int64_t> dims, int64_t rank) {
-  std::optional<AffineElements> lag = affineComparison(condition);
-  if (!lag || lag->base != 0)
-    return false;
-  SmallVector<int64_t> steps(rank, 0), wanted(rank, 0);
-  for (auto [dim, step] : llvm::zip_equal(dims, lag->steps))
-    steps[dim] = step;
-  wanted[rank - 2] = -1;
-  wanted[rank - 1] = 1;
-  return steps == wanted;
 }
 
 static void collectConjuncts(Value mask, SmallVectorImpl<Value> &conjuncts) {
@@ -88,7 +105,8 @@ static void collectConjuncts(Value mask, SmallVectorImpl<Value> &conjuncts) {
   collectConjuncts(both.getRhs(), conjuncts);
 }
 
-/// Of conditions that all have to hold, the one of causality is an attribute.
+/// Of conditions that all have to hold, the one of causality is an attribute. A number in place of
+/// hidden scores is as good as -inf where it leaves no weight beside the query's own key.
 static LogicalResult takeCausality(AttentionOp op, PatternRewriter &rewriter) {
   if (!op.getMask() || !op.getMask().getType().getElementType().isInteger(1))
     return rewriter.notifyMatchFailure(op, "no boolean mask");
@@ -101,6 +119,10 @@ static LogicalResult takeCausality(AttentionOp op, PatternRewriter &rewriter) {
   if (found == conjuncts.end())
     return rewriter.notifyMatchFailure(op, "no condition that keys precede queries");
   conjuncts.erase(found);
+  constexpr double noWeight = -1e30;
+  if (std::optional<APFloat> hidden = op.getHiddenScore(); hidden && hidden->isFinite())
+    if (hidden->convertToDouble() > noWeight || !conjuncts.empty())
+      return rewriter.notifyMatchFailure(op, "hidden scores may have weights");
   Value rest;
   for (Value conjunct : conjuncts)
     rest = rest ? AndOp::create(rewriter, op.getLoc(), rest, conjunct).getResult() : conjunct;

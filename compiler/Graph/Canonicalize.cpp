@@ -170,6 +170,38 @@ void GatherOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
   patterns.add(gatherByIotas);
 }
 
+static bool isSplat(Value value) {
+  DenseElementsAttr constant;
+  return matchPattern(value, m_Constant(&constant)) && constant.isSplat();
+}
+
+/// What compares a choice of two numbers is the choice of two answers: tril(ones) == 0.
+static LogicalResult compareChoice(CmpOp op, PatternRewriter &rewriter) {
+  auto choice = op.getLhs().getDefiningOp<SelectOp>();
+  if (!choice ||
+      !llvm::all_of(ValueRange{choice.getOnTrue(), choice.getOnFalse(), op.getRhs()}, isSplat))
+    return rewriter.notifyMatchFailure(op, "not a choice of numbers beside a number");
+  Value condition = choice.getCondition();
+  auto answer = [&](Value number) {
+    return rewriter.createOrFold<CmpOp>(op.getLoc(), op.getType(), op.getPredicate(), number,
+                                        op.getRhs());
+  };
+  Value onTrue = answer(choice.getOnTrue()), onFalse = answer(choice.getOnFalse());
+  auto isAlways = [](Value answer, int64_t bit) {
+    Attribute constant;
+    return matchPattern(answer, m_Constant(&constant)) && isIntSplat(constant, bit);
+  };
+  if (isAlways(onTrue, 0) && isAlways(onFalse, -1) && condition.getType() == op.getType())
+    rewriter.replaceOpWithNewOp<NotOp>(op, condition);
+  else
+    rewriter.replaceOpWithNewOp<SelectOp>(op, condition, onTrue, onFalse);
+  return success();
+}
+
+void CmpOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(compareChoice);
+}
+
 /// Whether all of `indices` along their last dim are the same.
 static bool repeatsAlongLast(Value indices) {
   int64_t last = tensorType(indices).getRank() - 1;

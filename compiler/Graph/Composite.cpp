@@ -83,6 +83,9 @@ LogicalResult AttentionOp::check(Adaptor op, ErrorFn error) {
   shape[rank - 1] = value.getDimSize(rank - 1);
   if (failed(checkShape("value", op.getValue(), shape, error)))
     return failure();
+  if (std::optional<APFloat> hidden = op.getHiddenScore();
+      hidden && !(hidden->convertToDouble() < 0))
+    return error() << "expected hiddenScore to be negative";
   if (!op.getMask())
     return success();
   shape[rank - 2] = query.getDimSize(rank - 2);

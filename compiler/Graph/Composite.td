@@ -178,7 +178,9 @@ def Weft_AttentionOp : Weft_InferredOp<"attention", [DeclareOpInterfaceMethods<W
     result = softmax(scale * query key^T + mask) value. query: (b..., tq, d); key:
     (b..., tk, d); value: (b..., tk, e); mask: (b..., tq, tk), of i1 (true keeps a key) or a
     float type (added); result: (b..., tq, e). Causal keeps key j for query i when j <= i. A
-    row whose keys are all hidden is zero. bf16 and f16 compute in f32.
+    row whose keys are all hidden is zero. bf16 and f16 compute in f32. With hiddenScore, weights
+    are the softmax of the scores whatever these are, so that a row of -inf is NaN, and a score
+    that a mask of i1 hides is that number, instead of what it was.
 
     * attention_c1: query, key and value have one element type.
     * attention_c2: query, key and value have one rank, at least 2.
@@ -186,8 +188,9 @@ def Weft_AttentionOp : Weft_InferredOp<"attention", [DeclareOpInterfaceMethods<W
     * attention_c4: the value has the key's batch dims and tk.
     * attention_c5: the mask has shape (b..., tq, tk).
     * attention_c6: the mask's element type is i1 or a float type.
+    * attention_c7: hiddenScore is negative.
 
-    Created by the frontend; lowered as an attention kernel, or removed by
+    Created by the frontend and by form-attention; lowered as an attention kernel, or removed by
     decompose-composites where queries are few.
 
     ```mlir
@@ -196,7 +199,8 @@ def Weft_AttentionOp : Weft_InferredOp<"attention", [DeclareOpInterfaceMethods<W
     ```
   }];
   let arguments = (ins Weft_FloatTensor:$query, Weft_FloatTensor:$key, Weft_FloatTensor:$value,
-                       Optional<Weft_Tensor>:$mask, BoolAttr:$causal, F64Attr:$scale);
+                       Optional<Weft_Tensor>:$mask, BoolAttr:$causal, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$hiddenScore);
   let hasCanonicalizer = 1;
   let results = (outs Weft_FloatTensor:$result);
   let assemblyFormat = [{

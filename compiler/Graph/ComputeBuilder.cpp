@@ -82,7 +82,7 @@ Value ComputeBuilder::unreduce(Value reduced, Value like, ArrayRef<int64_t> dims
 
 Value ComputeBuilder::reshape(Value value, ArrayRef<int64_t> shape, LayoutAttr layout) {
   auto type = RankedTensorType::get(shape, tensorType(value).getElementType(), layout);
-  return create<ReshapeOp>(type, value);
+  return tensorType(value) == type ? value : create<ReshapeOp>(type, value);
 }
 
 Value ComputeBuilder::inverseDeviation(Value variance, double eps) {

@@ -57,7 +57,13 @@ Replacement LogSoftmaxOp::decompose(OpBuilder &builder) {
   return SmallVector<Value>{b.leave(b.create<SubOp>(shifted, logSum), element)};
 }
 
-/// Softmax of weights along `dim`, whose rows of nothing but -inf are zero, not NaN.
+/// Softmax along `dim` of what only a contraction reads.
+static Value contractedSoftmax(ComputeBuilder &b, Value x, int64_t dim) {
+  Value exp = b.create<ExpOp>(dropVanishing(b, shiftByMax(b, x, dim)));
+  return b.create<DivOp>(exp, b.unreduce(b.reduce(ReduceKind::sum, exp, dim), exp, dim));
+}
+
+/// The same, but rows of nothing but -inf are zero, not NaN.
 static Value maskedSoftmax(ComputeBuilder &b, Value x, int64_t dim) {
   Value max = b.reduce(ReduceKind::max, x, dim);
   Value empty = b.create<CmpOp>(ComparePredicate::eq, max, b.splat(max, kHidden));
@@ -78,11 +84,11 @@ static Value hideFuture(ComputeBuilder &b, OpBuilder &builder, Value scores) {
   return b.create<SelectOp>(seen, scores, b.splat(scores, kHidden));
 }
 
-static Value applyMask(ComputeBuilder &b, Value scores, Value mask) {
+static Value applyMask(ComputeBuilder &b, Value scores, Value mask, double hidden) {
   if (layoutOf(tensorType(mask)))
     mask = b.create<RelayoutOp>(withLayout(tensorType(mask), {}), mask);
   if (tensorType(mask).getElementType().isInteger(1))
-    return b.create<SelectOp>(mask, scores, b.splat(scores, kHidden));
+    return b.create<SelectOp>(mask, scores, b.splat(scores, hidden));
   return b.create<AddOp>(scores, b.enter(mask));
 }
 
@@ -97,10 +103,12 @@ Replacement AttentionOp::decompose(OpBuilder &builder) {
                                         columns, columns);
   scores = b.create<MulOp>(scores, b.splat(scores, getScale().convertToDouble()));
   if (getMask())
-    scores = applyMask(b, scores, getMask());
+    scores = applyMask(b, scores, getMask(),
+                       getHiddenScore() ? getHiddenScore()->convertToDouble() : kHidden);
   if (getCausal())
     scores = hideFuture(b, builder, scores);
-  Value weights = maskedSoftmax(b, scores, columns);
+  Value weights =
+      getHiddenScore() ? contractedSoftmax(b, scores, columns) : maskedSoftmax(b, scores, columns);
   Value product = b.create<DotGeneralOp>(weights, b.enter(getValue()), batch, batch, columns, rows);
   product = b.leave(product, element);
   if (layoutOf(getType()))

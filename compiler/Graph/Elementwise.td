@@ -102,6 +102,7 @@ def Weft_CmpOp : Weft_PureOp<"cmp", [SameTypeOperands, Elementwise, InferTypeOpA
   let arguments = (ins Weft_ComparePredicateAttr:$predicate, Weft_Tensor:$lhs, Weft_Tensor:$rhs);
   let results = (outs Weft_BoolTensor:$result);
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
   let assemblyFormat = "$predicate $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
 }
 def Weft_SelectOp : Weft_PureOp<"select", [AllTypesMatch<["onTrue", "onFalse", "result"]>, Elementwise]> {

@@ -207,5 +207,7 @@ OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {
     return getOnTrue();
   if (isIntSplat(adaptor.getCondition(), 0))
     return getOnFalse();
-  return {};
+  bool isCondition = getType() == getCondition().getType() && isIntSplat(adaptor.getOnTrue(), -1) &&
+                     isIntSplat(adaptor.getOnFalse(), 0);
+  return isCondition ? OpFoldResult(getCondition()) : OpFoldResult();
 }

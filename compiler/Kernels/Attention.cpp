@@ -58,6 +58,7 @@ private:
   SmallVector<Value> emitScores(ArrayRef<Value> maxima, KeyBlock runs);
   SmallVector<Value> emitScoreTile(const KeyRun &run, Value offset, int64_t count,
                                    ArrayRef<Value> maxima);
+  Value replaceHidden(Value score, Value ofMask);
   Value hideLater(Value score, Value place);
   SmallVector<Value> emitExponentials(ArrayRef<Value> shifts, KeyBlock runs);
   void emitOutput(ArrayRef<Value> factors, KeyBlock runs);
@@ -183,8 +184,9 @@ LogicalResult Attention::match() {
     return failure();
 
   bool adds = op.getMask() && !getElementTypeOrSelf(op.getMask().getType()).isInteger(1);
+  bool replaces = op.getMask() && op.getHiddenScore() && op.getHiddenScore()->isFinite();
   double scale = op.getScale().convertToDouble();
-  rawScores = element.isF32() && !adds && scale > 0;
+  rawScores = element.isF32() && !adds && !replaces && scale > 0;
   if (rawScores)
     powers.emplace(builder, loc, vectorType, scale);
   else
@@ -369,7 +371,7 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
   int64_t keyStride = *space.coefficientOf(key->position, dimOf(keys.inner));
   Value firstSlot = valueOf(slot);
   SmallVector<Value> sums(count * seeing, splat(0.0));
-  if (rawScores && mask->exists())
+  if (rawScores && mask->exists() && !mask->replaces())
     for (int64_t i = 0; i < count; ++i)
       for (int64_t group = 0; group < seeing; ++group)
         sums[i * seeing + group] = mask->load(add(firstSlot, i), run.firstGroup + group);
@@ -386,11 +388,14 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
     Value row = add(firstSlot, i);
     for (int64_t group = 0; group < seeing; ++group) {
       Value score = sums[i * seeing + group];
+      auto ofMask = [&] { return mask->load(row, run.firstGroup + group); };
       if (!rawScores) {
         Value scale = splat(op.getScale().convertToDouble());
-        score = mask->exists() ? fma(score, scale, mask->load(row, run.firstGroup + group))
-                               : multiply(score, scale);
+        bool adds = mask->exists() && !mask->replaces();
+        score = adds ? fma(score, scale, ofMask()) : multiply(score, scale);
       }
+      if (mask->replaces())
+        score = replaceHidden(score, ofMask());
       if (run.diagonal && group == 0)
         score = hideLater(score, add(offset, i));
       scores->store(score, row, run.firstGroup + group);
@@ -401,6 +406,12 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
     }
   }
   return next;
+}
+
+/// The score where `ofMask` is zero, elsewhere that instead of it, though it be NaN.
+Value Attention::replaceHidden(Value score, Value ofMask) {
+  Value kept = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, ofMask, splat(0.0));
+  return arith::SelectOp::create(builder, loc, kept, score, ofMask);
 }
 
 /// -inf in the lanes ahead of lane number `place`.

@@ -6,6 +6,7 @@
 
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/KernelFunction.h"
+#include <limits>
 
 namespace weft {
 
@@ -17,8 +18,10 @@ public:
                 unsigned query, unsigned key);
 
   bool exists() const { return static_cast<bool>(mask); }
-  /// Copied as 0 where it keeps a key and -inf where it hides it.
+  /// Copied as 0 where it keeps a key, and as the hidden score where not.
   bool isBoolean() const { return boolean; }
+  /// Whether hidden scores are replaced, instead of -inf being added to them.
+  bool replaces() const { return boolean && replacing; }
   /// Reserve scratch for `keys` keys.
   void reserve(KernelFunction &kernel, mlir::VectorType type, int64_t keys, int64_t lanes);
 
@@ -36,7 +39,8 @@ private:
   PointEmitter &point;
   llvm::SmallVector<mlir::AffineExpr> index;
   unsigned query, key;
-  bool boolean = false;
+  bool boolean = false, replacing = false;
+  double hidden = -std::numeric_limits<double>::infinity();
   bool shared = false; ///< by all queries of the block
   mlir::VectorType type;
   mlir::Value scratch; ///< [key] if shared, else [key][lane]

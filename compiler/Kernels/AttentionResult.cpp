@@ -51,9 +51,13 @@ void AttentionResult::store(LaneRows &output, ArrayRef<Value> sums) {
   auto splat = [&](double value) { return emitSplat(builder, loc, type, value); };
   SmallVector<Value> factors;
   for (Value sum : sums) {
-    Value empty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, sum, splat(0.0));
-    Value inverse = arith::DivFOp::create(builder, loc, splat(1.0), sum);
-    factors.push_back(arith::SelectOp::create(builder, loc, empty, splat(0.0), inverse));
+    Value factor = arith::DivFOp::create(builder, loc, splat(1.0), sum);
+    // Zeros divided by a sum of nothing are NaN.
+    if (!op.getHiddenScore()) {
+      Value empty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, sum, splat(0.0));
+      factor = arith::SelectOp::create(builder, loc, empty, splat(0.0), factor);
+    }
+    factors.push_back(factor);
   }
   bool transposed = llvm::all_of(roots, [&](const EpilogueRoot &root) {
     AffineExpr position = point.space.linearize(root.index, kernel.rootBuffers[root.number].shape);

@@ -14,6 +14,7 @@ static void addCleanup(OpPassManager &manager) {
 
 void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &options) {
   addCleanup(manager);
+  manager.addNestedPass<func::FuncOp>(createFormAttention());
   manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
   manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
   manager.addNestedPass<func::FuncOp>(createFoldBatchNorm());
@@ -37,7 +38,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: simplify, merge matmuls, fold batch norms, merge convolutions, widen "
+      "graph to optimized: form attention, simplify, merge matmuls, fold batch norms, merge "
+      "convolutions, widen "
       "attention, lower precision, use Winograd, choose layouts, bind, decompose, split reductions",
       buildOptimizePipeline);
 }

@@ -34,6 +34,33 @@ def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
   ];
 }
 
+def FormAttention : Pass<"weft-form-attention", "::mlir::func::FuncOp"> {
+  let summary = "Make one op of an attention that is written out";
+  let description = [{
+    A softmax of scores, which are a contraction of queries and keys, scaled and masked, whose
+    result is contracted with values, becomes a `weft.attention`, whose scores need not go to
+    memory. Masks are added, or choose the score or a number; reshapes may regroup batch dims
+    between.
+
+    ```mlir
+    %s = weft.dot_general %q, %k ...
+    %t = weft.mul %s, %scale
+    %u = weft.add %t, %mask
+    %w = weft.softmax %u dim 3
+    %y = weft.dot_general %w, %v ...
+    // becomes
+    %y = weft.attention %q, %k, %v mask %mask causal false scale 0.125 {hiddenScore = ...} ...
+    ```
+
+    Declines where somebody else reads the scores or the weights, as gradients do, a mask that is
+    scaled or of both kinds, and half precision, where eager execution rounds the scores.
+  }];
+  let statistics = [
+    Statistic<"numFormed", "num-formed", "attention ops made">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def MergeMatmuls : Pass<"weft-merge-matmuls", "::mlir::func::FuncOp"> {
   let summary = "Walk several weights against one activation together";
   let description = [{

@@ -99,3 +99,43 @@ func.func @added(%x: !qkv, %keys: tensor<2x8xi1>) -> (!qkv, !qkv) {
   %5 = weft.attention %x, %x, %x mask %3 : tensor<2x4x8x8xf32> causal false scale 0.2 : !qkv, !qkv, !qkv -> !qkv
   return %4, %5 : !qkv, !qkv
 }
+
+// What is added hides keys behind the query, as triu(full(-inf), 1) does; and it stays said that
+// rows of hidden keys are NaN.
+// CHECK-LABEL: @added_triangle
+// CHECK: weft.attention %{{.*}}, %{{.*}}, %{{.*}} causal true scale 2.000000e-01 {hiddenScore = 0xFFF0000000000000 : f64}
+func.func @added_triangle(%x: !qkv) -> !qkv {
+  %query = weft.iota 0 : tensor<8x8xi64>
+  %key = weft.iota 1 : tensor<8x8xi64>
+  %behind = weft.cmp <gt> %key, %query : tensor<8x8xi64> -> tensor<8x8xi1>
+  %lowest = weft.constant dense<0xFF800000> : tensor<8x8xf32>
+  %zero = weft.constant dense<0.0> : tensor<8x8xf32>
+  %triangle = weft.select %behind, %lowest, %zero : tensor<8x8xi1>, tensor<8x8xf32>
+  %mask = weft.broadcast_in_dim %triangle dims [2, 3] : tensor<8x8xf32> -> tensor<2x4x8x8xf32>
+  %0 = weft.attention %x, %x, %x mask %mask : tensor<2x4x8x8xf32> causal false scale 0.2 {hiddenScore = 0xFFF0000000000000 : f64} : !qkv, !qkv, !qkv -> !qkv
+  return %0 : !qkv
+}
+
+// Other sums with -inf stay sums where scores are replaced by masks of i1: of NaN they are NaN.
+// CHECK-LABEL: @added_infinities
+// CHECK: weft.attention %{{.*}} mask %{{.*}} : tensor<2x4x8x8xf32> causal false
+func.func @added_infinities(%x: !qkv, %c: tensor<2x4x8x8xi1>) -> !qkv {
+  %lowest = weft.constant dense<0xFF800000> : tensor<2x4x8x8xf32>
+  %zero = weft.constant dense<0.0> : tensor<2x4x8x8xf32>
+  %mask = weft.select %c, %zero, %lowest : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %0 = weft.attention %x, %x, %x mask %mask : tensor<2x4x8x8xf32> causal false scale 0.2 {hiddenScore = 0xFFF0000000000000 : f64} : !qkv, !qkv, !qkv -> !qkv
+  return %0 : !qkv
+}
+
+// The least float in place of keys behind the query has no weight; -10 has one.
+// CHECK-LABEL: @replaced_behind_queries
+// CHECK: weft.attention %{{.*}}, %{{.*}}, %{{.*}} causal true
+// CHECK: weft.attention %{{.*}} mask %{{.*}} : tensor<2x4x8x8xi1> causal false
+func.func @replaced_behind_queries(%x: !qkv) -> (!qkv, !qkv) {
+  %query = weft.iota 2 : tensor<2x4x8x8xi64>
+  %key = weft.iota 3 : tensor<2x4x8x8xi64>
+  %seen = weft.cmp <ge> %query, %key : tensor<2x4x8x8xi64> -> tensor<2x4x8x8xi1>
+  %0 = weft.attention %x, %x, %x mask %seen : tensor<2x4x8x8xi1> causal false scale 0.2 {hiddenScore = -3.0e38 : f64} : !qkv, !qkv, !qkv -> !qkv
+  %1 = weft.attention %x, %x, %x mask %seen : tensor<2x4x8x8xi1> causal false scale 0.2 {hiddenScore = -10.0 : f64} : !qkv, !qkv, !qkv -> !qkv
+  return %0, %1 : !qkv, !qkv
+}

@@ -199,3 +199,20 @@ func.func @transpose_of_unit_dims(%x: tensor<1x49x96xf32>) -> tensor<1x49x96xf32
   %y = weft.reshape %t : tensor<1x1x1x7x7x96xf32> -> tensor<1x49x96xf32>
   return %y : tensor<1x49x96xf32>
 }
+
+// A choice of numbers, compared with one: the condition, its complement, or always the same.
+// CHECK-LABEL: @compare_choice
+// CHECK-SAME: %[[C:[^:]*]]: tensor<4xi1>
+// CHECK-DAG: %[[NOT:.*]] = weft.not %[[C]]
+// CHECK-DAG: %[[NEVER:.*]] = weft.constant dense<false>
+// CHECK: return %[[C]], %[[NOT]], %[[NEVER]]
+func.func @compare_choice(%c: tensor<4xi1>) -> (tensor<4xi1>, tensor<4xi1>, tensor<4xi1>) {
+  %one = weft.constant dense<1.0> : tensor<4xf32>
+  %zero = weft.constant dense<0.0> : tensor<4xf32>
+  %two = weft.constant dense<2.0> : tensor<4xf32>
+  %x = weft.select %c, %one, %zero : tensor<4xi1>, tensor<4xf32>
+  %0 = weft.cmp <gt> %x, %zero : tensor<4xf32> -> tensor<4xi1>
+  %1 = weft.cmp <eq> %x, %zero : tensor<4xf32> -> tensor<4xi1>
+  %2 = weft.cmp <eq> %x, %two : tensor<4xf32> -> tensor<4xi1>
+  return %0, %1, %2 : tensor<4xi1>, tensor<4xi1>, tensor<4xi1>
+}

@@ -142,13 +142,14 @@ func.func @compare_undecided(%x: tensor<200xi8>) -> (tensor<8xi1>, tensor<200xi1
 
 // CHECK-LABEL: @select
 // CHECK-SAME: %[[C:[^:]*]]: tensor<4xi1>, %[[X:[^:]*]]: tensor<4xf32>, %[[Y:[^:]*]]: tensor<4xf32>
-// CHECK-NEXT: return %[[X]], %[[Y]], %[[X]]
+// CHECK-NEXT: return %[[X]], %[[Y]], %[[X]], %[[C]]
 func.func @select(%c: tensor<4xi1>, %x: tensor<4xf32>, %y: tensor<4xf32>)
-    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi1>) {
   %t = weft.constant dense<true> : tensor<4xi1>
   %f = weft.constant dense<false> : tensor<4xi1>
   %0 = weft.select %t, %x, %y : tensor<4xi1>, tensor<4xf32>
   %1 = weft.select %f, %x, %y : tensor<4xi1>, tensor<4xf32>
   %2 = weft.select %c, %x, %x : tensor<4xi1>, tensor<4xf32>
-  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  %3 = weft.select %c, %t, %f : tensor<4xi1>, tensor<4xi1>
+  return %0, %1, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xi1>
 }

@@ -422,3 +422,24 @@ func.func @channels_last(%x: tensor<2x32x8x8xf32, #last>) -> tensor<2x32x4x4xf32
   %3 = weft.relayout %2 : tensor<2x32x4x4xf32> -> tensor<2x32x4x4xf32, #last>
   return %3 : tensor<2x32x4x4xf32, #last>
 }
+
+// -----
+
+// Attention wants blocks of tokens, but not those of which much is padding: weights are packed,
+// and tokens stay.
+// CHECK-LABEL: func.func @padded_attention(
+// CHECK:       weft.relayout %{{.*}} : tensor<64x64xf32> -> tensor<64x64xf32, #weft.layout<[0, 1], tile 0 by
+// CHECK:       weft.attention {{.*}} -> tensor<2x50x64xf32>{{$}}
+// CHECK-LABEL: func.func @attention_in_blocks(
+// CHECK-NOT:   weft.relayout %w
+// CHECK:       weft.attention {{.*}} -> tensor<2x64x64xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
+func.func @padded_attention(%x: tensor<2x50x64xf32> {weft.kind = "input"}, %w: tensor<64x64xf32> {weft.kind = "weight"}) -> tensor<2x50x64xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x50x64xf32>, tensor<64x64xf32> -> tensor<2x50x64xf32>
+  %1 = weft.attention %0, %0, %0 causal false scale 0.125 : tensor<2x50x64xf32>, tensor<2x50x64xf32>, tensor<2x50x64xf32> -> tensor<2x50x64xf32>
+  return %1 : tensor<2x50x64xf32>
+}
+func.func @attention_in_blocks(%x: tensor<2x64x64xf32> {weft.kind = "input"}, %w: tensor<64x64xf32> {weft.kind = "weight"}) -> tensor<2x64x64xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x64x64xf32>, tensor<64x64xf32> -> tensor<2x64x64xf32>
+  %1 = weft.attention %0, %0, %0 causal false scale 0.125 : tensor<2x64x64xf32>, tensor<2x64x64xf32>, tensor<2x64x64xf32> -> tensor<2x64x64xf32>
+  return %1 : tensor<2x64x64xf32>
+}

@@ -85,3 +85,18 @@ func.func @many_queries(%q: tensor<101x8xf32>, %k: tensor<5x8xf32>) -> tensor<10
     : tensor<101x8xf32>, tensor<5x8xf32>, tensor<5x8xf32> -> tensor<101x8xf32>
   return %0 : tensor<101x8xf32>
 }
+
+// A number in place of hidden scores, and the softmax of what results.
+// CHECK-LABEL: @attention_of_hidden_rows(
+// CHECK: %[[HIDDEN:.*]] = weft.constant dense<-1.000000e+09>
+// CHECK: %[[SCORES:.*]] = weft.select %{{.*}}, %{{.*}}, %[[HIDDEN]]
+// CHECK-NEXT: %[[MAX:.*]] = weft.reduce <max> %[[SCORES]] dims [1]
+// CHECK-NEXT: %[[SPREAD:.*]] = weft.broadcast_in_dim %[[MAX]] dims [0]
+// CHECK-NEXT: weft.sub %[[SCORES]], %[[SPREAD]]
+// CHECK: %[[SUM:.*]] = weft.reduce <sum>
+// CHECK-NEXT: weft.broadcast_in_dim %[[SUM]] dims [0]
+func.func @attention_of_hidden_rows(%q: tensor<3x8xf32>, %k: tensor<5x8xf32>, %m: tensor<3x5xi1>) -> tensor<3x8xf32> {
+  %0 = weft.attention %q, %k, %k mask %m : tensor<3x5xi1> causal false scale 0.5 {hiddenScore = -1.0e9 : f64}
+    : tensor<3x8xf32>, tensor<5x8xf32>, tensor<5x8xf32> -> tensor<3x8xf32>
+  return %0 : tensor<3x8xf32>
+}
