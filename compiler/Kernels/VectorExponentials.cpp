@@ -158,13 +158,30 @@ Value VectorExponentials::bellOfPower(Value x) {
   return exp2OfProduct(polynomial(vector_math::bellSlope, x), x);
 }
 
-Value VectorExponentials::bellOfPieces(Value x) {
-  auto [number, r] = reduceProduct(x, constant(vector_math::bellPiecesPerUnit), /*bias=*/0);
+Value VectorExponentials::timesOnePlusErf(Value x, double ratio) {
+  if (!hasPermutation())
+    return {};
+  // For either sign of x: twice its positive part, less |x| times what erf(|x|) lacks of one.
+  // Infinities are that part, and NaN.
+  Value magnitude = absolute(x), twice = add(x, magnitude);
+  Value product = fma(negate(magnitude), bellPolynomial(magnitude, ratio), twice);
+  Value isWithin =
+      compare(arith::CmpFPredicate::ULT, magnitude, constant(vector_math::bellPiecesEnd / ratio));
+  return withSignOf(select(isWithin, product, twice), x);
+}
+
+Value VectorExponentials::bellPolynomial(Value x, double ratio) {
+  auto [number, r] = reduceProduct(x, constant(vector_math::bellPiecesPerUnit * ratio), /*bias=*/0);
   Value sum;
   for (auto &coefficients : llvm::reverse(vector_math::bellPieces)) {
     Value coefficient = pick(coefficients, number);
     sum = sum ? fma(sum, r, coefficient) : coefficient;
   }
+  return sum;
+}
+
+Value VectorExponentials::bellOfPieces(Value x) {
+  Value sum = bellPolynomial(x, /*ratio=*/1.0);
   // NaN is not beyond the end.
   Value isWithin = compare(arith::CmpFPredicate::ULT, x, constant(vector_math::bellPiecesEnd));
   return select(isWithin, sum, constant(0.0f));

@@ -20,6 +20,8 @@ public:
   Value tanh(Value x);
   Value erf(Value x);
   Value onePlusErf(Value x);
+  /// x (1 + erf(ratio x)), or null where lanes do not pick.
+  Value timesOnePlusErf(Value x, double ratio);
   Value onePlusTanh(Value x);
 
 private:
@@ -47,6 +49,8 @@ private:
   /// whose coefficients each lane picks: half as many multiplications, in vectors of AVX-512.
   Value bellOfPower(Value x);
   Value bellOfPieces(Value x);
+  /// That polynomial for ratio x >= 0, right below the end of the pieces.
+  Value bellPolynomial(Value x, double ratio);
   /// 2^power exp(x), -176.055 <= x <= 91.
   Value scaledExp(Value x, int32_t power);
 };

@@ -67,6 +67,43 @@ static Value expandSum(arith::AddFOp sum, VectorExponentials &exponentials) {
   return {};
 }
 
+static std::optional<double> numberIn(Value value) {
+  if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
+    value = broadcast.getSource();
+  APFloat number(0.0);
+  return matchPattern(value, m_ConstantFloat(&number)) ? std::optional(number.convertToDouble())
+                                                       : std::nullopt;
+}
+
+/// `value` as a product of another and a number.
+static std::pair<Value, double> asMultiple(Value value) {
+  if (auto quotient = value.getDefiningOp<arith::DivFOp>())
+    if (std::optional<double> divisor = numberIn(quotient.getRhs()))
+      return {quotient.getLhs(), 1 / *divisor};
+  if (auto product = value.getDefiningOp<arith::MulFOp>())
+    for (auto [other, factor] :
+         {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}})
+      if (std::optional<double> number = numberIn(factor))
+        return {other, *number};
+  return {value, 1.0};
+}
+
+/// y (1 + erf(r y)), r > 0, as in a gelu; null where lanes do not pick.
+static Value expandProduct(arith::MulFOp product, VectorExponentials &exponentials) {
+  for (auto [factor, other] :
+       {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}}) {
+    auto sum = other.getDefiningOp<arith::AddFOp>();
+    auto erf = sum && sum->hasOneUse() ? addedToOne<math::ErfOp>(sum) : math::ErfOp();
+    if (!erf)
+      continue;
+    auto [x, outside] = asMultiple(factor);
+    auto [y, inside] = asMultiple(erf.getOperand());
+    if (x == y && outside > 0 && inside > 0)
+      return exponentials.timesOnePlusErf(factor, inside / outside);
+  }
+  return {};
+}
+
 /// The value of `op` in vector arithmetic, or null when it is not one of ours.
 static Value expand(Operation *op) {
   auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
@@ -85,6 +122,7 @@ static Value expand(Operation *op) {
       .Case([&](math::TanhOp) { return exponentials.tanh(argument()); })
       .Case([&](math::ErfOp) { return exponentials.erf(argument()); })
       .Case([&](arith::AddFOp sum) { return expandSum(sum, exponentials); })
+      .Case([&](arith::MulFOp product) { return expandProduct(product, exponentials); })
       .Case([&](math::LogOp) { return logarithms.log(argument()); })
       .Case([&](math::Log1pOp) { return logarithms.log1p(argument()); })
       .Case([&](math::SinOp) { return angles.sine(argument(), /*quarters=*/0, op); })

@@ -93,8 +93,8 @@ bool AttentionScores::peelChoice(SelectOp select) {
 /// The complement, of what is spread if it is: masks are recognized by that.
 static Value complement(ComputeBuilder &b, Value condition) {
   if (auto broadcast = condition.getDefiningOp<BroadcastInDimOp>())
-    return b.create<BroadcastInDimOp>(tensorType(condition),
-                                      complement(b, broadcast.getOperand()), broadcast.getDims());
+    return b.create<BroadcastInDimOp>(tensorType(condition), complement(b, broadcast.getOperand()),
+                                      broadcast.getDims());
   return b.create<NotOp>(condition);
 }
 

@@ -23,8 +23,7 @@ public:
 
   /// The mask of an attention whose scores have `type`: a condition that keys are kept, or what is
   /// added to their scaled scores. Null if there is none.
-  mlir::Value mask(mlir::OpBuilder &builder, mlir::Location loc,
-                   mlir::RankedTensorType type) const;
+  mlir::Value mask(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type) const;
 
 private:
   /// Keys are hidden where `condition` is not `keeps`.

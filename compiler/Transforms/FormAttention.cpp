@@ -84,8 +84,8 @@ static Value withoutFactor(Value operand, double &scale) {
   auto product = operand.getDefiningOp<MulOp>();
   if (!product || !product->hasOneUse())
     return operand;
-  for (auto [inner, factor] : {std::pair(product.getLhs(), product.getRhs()),
-                               {product.getRhs(), product.getLhs()}})
+  for (auto [inner, factor] :
+       {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}})
     if (std::optional<double> by = splatFloat(factor)) {
       scale *= *by;
       return inner;

@@ -34,6 +34,47 @@ def test_one_plus_erf(isa, no_grad, compiled_only):
     assert compiled(torch.linspace(-12, 12, 100_001)).diff().min() >= -(2**-23)
 
 
+GELUS = {
+    "op": F.gelu,
+    "quotient": lambda x: x * 0.5 * (1 + torch.erf(x / 2**0.5)),
+    "halved last": lambda x: 0.5 * (x * (torch.erf(0.5**0.5 * x) + 1)),
+}
+
+
+@pytest.mark.parametrize("name", GELUS)
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_gelu(name, isa, no_grad, compiled_only):
+    """The product is made at once, too: three ULP of what is not small, zeros and infinities as in
+    eager execution, and the sign of the argument."""
+    compiled = weft.compile(GELUS[name], isa=isa)
+    x = torch.cat([*bit_patterns(STRIDE, CHUNK), torch.linspace(-6, 6, 100_001)])
+    y, exact = compiled(x), F.gelu(x.double())
+    usual = (x > -2) & (x < 1e30) & (x.abs() > 1e-30)
+    assert errors(exact, y)[usual & (x > 0)].max() <= 3
+    assert errors(exact, y)[usual].max() <= 32
+    assert (y - exact)[x.abs() < 6].abs().max() <= 4 * 2**-23
+    assert torch.equal(y.signbit()[~y.isnan()], x.signbit()[~y.isnan()])
+    limits = torch.tensor([-10.0, -0.0, 0.0, 10.0, torch.inf])
+    assert compiled(limits).tolist() == [0, 0, 0, 10, torch.inf]
+    assert compiled(torch.tensor([-torch.inf, torch.nan])).isnan().all()
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_other_products_of_erf(isa, no_grad, compiled_only):
+    """Signs that differ, other factors, and numbers of their own."""
+    functions = [
+        lambda x, y: -x * (1 + torch.erf(x)),
+        lambda x, y: x * (1 + torch.erf(-2 * x)),
+        lambda x, y: x * (1 + torch.erf(y)),
+        lambda x, y: 3 * x * (1 + torch.erf(x / 0.3)),
+        lambda x, y: (1 + torch.erf(x)) * (1 + torch.erf(y)),
+    ]
+    x, y = torch.randn(2, 10_007) * 2
+    for function in functions:
+        found = weft.compile(function, isa=isa)(x, y)
+        assert (found - function(x.double(), y.double())).abs().max() <= 2e-6
+
+
 @pytest.mark.parametrize("isa", ["native", "avx2"])
 def test_one_plus_tanh(isa, no_grad, compiled_only):
     """Made at once: as far from the truth as a power and a quotient, where it is a normal number;

@@ -104,6 +104,42 @@ func.func private @one_plus_erf(%x: tensor<64xf32>) -> tensor<64xf32>
 
 #id = affine_map<(i) -> (i)>
 
+// So is a product with the argument: twice its positive part less a product with the rest.
+// CHECK-LABEL: func.func private @gelu
+// CHECK:         arith.constant dense<7.052000e+00> : vector<8xf32>
+// AVX512-LABEL:  func.func private @gelu
+// AVX512:        %[[HALF:.*]] = arith.mulf %[[X:.*]], %{{.*}} : vector<16xf32>
+// AVX512:        %[[MAGNITUDE:.*]] = math.absf %[[HALF]]
+// AVX512:        %[[TWICE:.*]] = arith.addf %[[HALF]], %[[MAGNITUDE]]
+// AVX512-COUNT-6: llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"
+// AVX512:        %[[LESS:.*]] = math.fma %{{.*}}, %{{.*}}, %[[TWICE]]
+// AVX512:        %[[Y:.*]] = arith.select %{{.*}}, %[[LESS]], %[[TWICE]]
+// AVX512:        math.copysign %[[Y]], %[[HALF]]
+// AVX512-NOT:    math.erf
+// AVX512:        return
+func.func private @gelu(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %one = arith.constant 1.0 : f32
+    %half = arith.constant 0.5 : f32
+    %root = arith.constant 0.707106769 : f32
+    %0 = arith.mulf %a, %root : f32
+    %1 = math.erf %0 : f32
+    %2 = arith.addf %1, %one : f32
+    %3 = arith.mulf %a, %half : f32
+    %4 = arith.mulf %3, %2 : f32
+    linalg.yield %4 : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
 // 1 + tanh(x) is made at once, too: a power of two and a quotient, without what tanh does around
 // zero.
 // CHECK-LABEL: func.func private @one_plus_tanh
