@@ -88,7 +88,8 @@ static std::pair<Value, double> asMultiple(Value value) {
   return {value, 1.0};
 }
 
-/// y (1 + erf(r y)), r > 0, as in a gelu; null where lanes do not pick.
+/// y (1 + erf(r y)), r > 0, as in a gelu; null where lanes do not pick. Of ratios far from one,
+/// what else they are multiplied with would leave the floats.
 static Value expandProduct(arith::MulFOp product, VectorExponentials &exponentials) {
   for (auto [factor, other] :
        {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}}) {
@@ -98,8 +99,9 @@ static Value expandProduct(arith::MulFOp product, VectorExponentials &exponentia
       continue;
     auto [x, outside] = asMultiple(factor);
     auto [y, inside] = asMultiple(erf.getOperand());
-    if (x == y && outside > 0 && inside > 0)
-      return exponentials.timesOnePlusErf(factor, inside / outside);
+    double ratio = inside / outside;
+    if (x == y && outside > 0 && ratio > 0x1p-20 && ratio < 0x1p20)
+      return exponentials.timesOnePlusErf(factor, ratio);
   }
   return {};
 }

@@ -17,8 +17,7 @@ public:
 
   DotGeneralOp product() const { return dot; }
   double factor() const { return scale; }
-  bool isMasked() const { return !summands.empty() || !choices.empty(); }
-  /// What stands in place of hidden scores.
+  /// What stands in place of hidden scores, if there are any.
   double hiddenScore() const { return hidden; }
 
   /// The mask of an attention whose scores have `type`: a condition that keys are kept, or what is

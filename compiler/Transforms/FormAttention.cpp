@@ -93,6 +93,13 @@ static Value withoutFactor(Value operand, double &scale) {
   return operand;
 }
 
+/// Whether `scale`, a product of factors, is a number of the type `element` itself.
+static bool isFactorOf(Type element, double scale) {
+  if (element.isF32() && scale != 0)
+    return std::isnormal(static_cast<float>(scale));
+  return std::isfinite(scale);
+}
+
 bool FormAttention::form(SoftmaxOp softmax) {
   RankedTensorType type = softmax.getType();
   int64_t rank = type.getRank();
@@ -113,7 +120,7 @@ bool FormAttention::form(SoftmaxOp softmax) {
   auto value = Matrices::of(sum.getRhs(), sum.getRhsBatch(), sum.getRhsContract());
   // A contraction of narrow numbers may have wide results.
   if (!query || !key || !value || tensorType(query->value).getElementType() != element ||
-      !std::isfinite(scale))
+      !isFactorOf(element, scale))
     return false;
 
   OpBuilder builder(sum);
@@ -125,7 +132,7 @@ bool FormAttention::form(SoftmaxOp softmax) {
       key->inOrder(b, batch, key->free, key->summed),
       value->inOrder(b, batch, value->summed, value->free), scores->mask(builder, loc, type),
       builder.getBoolAttr(false), builder.getF64FloatAttr(scale),
-      scores->isMasked() ? builder.getF64FloatAttr(scores->hiddenScore()) : FloatAttr());
+      builder.getF64FloatAttr(scores->hiddenScore()));
   sum.getResult().replaceAllUsesWith(b.reshape(attention, sum.getType().getShape()));
   sum.erase();
   return true;

@@ -14,7 +14,9 @@ static void addCleanup(OpPassManager &manager) {
 
 void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &options) {
   addCleanup(manager);
-  manager.addNestedPass<func::FuncOp>(createFormAttention());
+  // Attention computes in f32, where contractions by themselves are to be of bf16.
+  if (!options.bf16)
+    manager.addNestedPass<func::FuncOp>(createFormAttention());
   manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
   manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
   manager.addNestedPass<func::FuncOp>(createFoldBatchNorm());

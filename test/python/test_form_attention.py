@@ -111,6 +111,20 @@ def test_nan_and_infinities(name, isa, no_grad, compiled_only):
     torch.testing.assert_close(found, expected, equal_nan=True)
 
 
+def test_scores_that_overflow(no_grad, compiled_only):
+    """A row of -inf is NaN though nothing hides it."""
+    q, k, v, _ = operands(20, 40, 8)
+    q, k = -1e20 * q.abs(), 1e20 * k.abs()
+    assert weft.compile(FORMED["plain"])(q, k, v, None).isnan().all()
+
+
+def test_bf16_rounds_the_operands(no_grad, compiled_only):
+    """Precision is that of matmuls, which attention's kernel does not lower."""
+    compiled = weft.compile(FORMED["plain"], precision="bf16")
+    compiled(*operands(20, 40, 8))
+    assert attentions(compiled) == 0
+
+
 CAUSAL = {
     "complement of a triangle": lambda s: s.masked_fill(~torch.ones_like(s).bool().tril(), -INF),
     "zeros of a triangle": lambda s: s.masked_fill(torch.tril(torch.ones(50, 50)) == 0, -INF),

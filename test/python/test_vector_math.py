@@ -68,8 +68,11 @@ def test_other_products_of_erf(isa, no_grad, compiled_only):
         lambda x, y: x * (1 + torch.erf(y)),
         lambda x, y: 3 * x * (1 + torch.erf(x / 0.3)),
         lambda x, y: (1 + torch.erf(x)) * (1 + torch.erf(y)),
+        lambda x, y: x * (1 + torch.erf(x * 1e38)),
+        lambda x, y: x * 1e-38 * (1 + torch.erf(x)),
     ]
     x, y = torch.randn(2, 10_007) * 2
+    x[0] = 0
     for function in functions:
         found = weft.compile(function, isa=isa)(x, y)
         assert (found - function(x.double(), y.double())).abs().max() <= 2e-6

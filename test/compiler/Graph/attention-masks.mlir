@@ -129,7 +129,7 @@ func.func @added_infinities(%x: !qkv, %c: tensor<2x4x8x8xi1>) -> !qkv {
 
 // The least float in place of keys behind the query has no weight; -10 has one.
 // CHECK-LABEL: @replaced_behind_queries
-// CHECK: weft.attention %{{.*}}, %{{.*}}, %{{.*}} causal true
+// CHECK: weft.attention %{{.*}}, %{{.*}}, %{{.*}} causal true scale 2.000000e-01 {hiddenScore = 0xFFF0000000000000 : f64}
 // CHECK: weft.attention %{{.*}} mask %{{.*}} : tensor<2x4x8x8xi1> causal false
 func.func @replaced_behind_queries(%x: !qkv) -> (!qkv, !qkv) {
   %query = weft.iota 2 : tensor<2x4x8x8xi64>

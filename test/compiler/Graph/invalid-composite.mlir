@@ -149,3 +149,11 @@ func.func @attention_c6(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor
   %0 = weft.attention %q, %k, %v mask %m : tensor<2x4x6xi32> causal false scale 0.125 : tensor<2x4x8xf32>, tensor<2x6x8xf32>, tensor<2x6x5xf32> -> tensor<2x4x5xf32>
   return
 }
+
+// -----
+
+func.func @attention_c7(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x5xf32>) {
+  // expected-error @+1 {{expected hiddenScore to be negative}}
+  %0 = weft.attention %q, %k, %v causal false scale 0.125 {hiddenScore = 0.0 : f64} : tensor<2x4x8xf32>, tensor<2x6x8xf32>, tensor<2x6x5xf32> -> tensor<2x4x5xf32>
+  return
+}

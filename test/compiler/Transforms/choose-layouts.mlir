@@ -431,7 +431,7 @@ func.func @channels_last(%x: tensor<2x32x8x8xf32, #last>) -> tensor<2x32x4x4xf32
 // CHECK:       weft.relayout %{{.*}} : tensor<64x64xf32> -> tensor<64x64xf32, #weft.layout<[0, 1], tile 0 by
 // CHECK:       weft.attention {{.*}} -> tensor<2x50x64xf32>{{$}}
 // CHECK-LABEL: func.func @attention_in_blocks(
-// CHECK-NOT:   weft.relayout %w
+// CHECK-NOT:   weft.relayout %arg1
 // CHECK:       weft.attention {{.*}} -> tensor<2x64x64xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
 func.func @padded_attention(%x: tensor<2x50x64xf32> {weft.kind = "input"}, %w: tensor<64x64xf32> {weft.kind = "weight"}) -> tensor<2x50x64xf32> {
   %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x50x64xf32>, tensor<64x64xf32> -> tensor<2x50x64xf32>

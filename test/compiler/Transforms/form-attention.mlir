@@ -24,8 +24,8 @@ func.func @added(%q: !q, %k: !k, %v: !v, %m: !s) -> !y {
   return %y : !y
 }
 
-// The complement of a condition that hides keys; operands in the order of an attention. Without a
-// mask no row is hidden.
+// The complement of a condition that hides keys; operands in the order of an attention. Rows of -inf
+// are NaN without a mask, too.
 // CHECK-LABEL: @chosen(
 // CHECK-SAME:    %[[Q:[^:]*]]: {{[^%]*}}%[[K:[^:]*]]: {{[^%]*}}%[[V:[^:]*]]: {{[^%]*}}%[[HIDDEN:[^:]*]]:
 // CHECK-DAG:     %[[QUERY:.*]] = weft.transpose %[[Q]] perm [0, 2, 1, 3]
@@ -34,7 +34,7 @@ func.func @added(%q: !q, %k: !k, %v: !v, %m: !s) -> !y {
 // CHECK-DAG:     %[[KEPT:.*]] = weft.not %[[HIDDEN]] : tensor<7xi1>
 // CHECK-DAG:     %[[MASK:.*]] = weft.broadcast_in_dim %[[KEPT]] dims [3]
 // CHECK:         weft.attention %[[QUERY]], %[[KEY]], %[[VALUE]] mask %[[MASK]] : tensor<2x3x5x7xi1> causal false scale 1.000000e+00 {hiddenScore = 0xFFF0000000000000 : f64}
-// CHECK:         weft.attention %[[QUERY]], %[[KEY]], %[[VALUE]] causal false scale 1.000000e+00 :
+// CHECK:         weft.attention %[[QUERY]], %[[KEY]], %[[VALUE]] causal false scale 1.000000e+00 {hiddenScore = 0xFFF0000000000000 : f64} :
 func.func @chosen(%q: tensor<2x5x3x8xf32>, %k: tensor<2x7x3x8xf32>, %v: tensor<2x7x3x4xf32>, %hidden: tensor<7xi1>) -> (!y, !y) {
   %dot = weft.dot_general %q, %k batch [0, 2] x [0, 2] contract [3] x [3] : tensor<2x5x3x8xf32>, tensor<2x7x3x8xf32> -> !s
   %all = weft.broadcast_in_dim %hidden dims [3] : tensor<7xi1> -> tensor<2x3x5x7xi1>
@@ -84,11 +84,11 @@ func.func @replaced(%q: !q, %k: !k, %v: !v, %c: tensor<2x3x5x7xi1>, %d: tensor<2
 }
 
 // Weights that somebody else reads, a mask that is scaled, masks of both kinds, a softmax over
-// queries, scores that were rounded.
+// queries, scores that were rounded, factors that only one after the other are floats.
 // CHECK-LABEL: @others(
 // CHECK-NOT:     weft.attention
 // CHECK:         return
-func.func @others(%q: !q, %k: !k, %v: !v, %m: !s, %c: tensor<2x3x5x7xi1>, %h: tensor<2x5x8xbf16>) -> (!y, !s, !y, !y, !y, tensor<2x5x8xbf16>) {
+func.func @others(%q: !q, %k: !k, %v: !v, %m: !s, %c: tensor<2x3x5x7xi1>, %h: tensor<2x5x8xbf16>) -> (!y, !s, !y, !y, !y, tensor<2x5x8xbf16>, !y) {
   %dot = weft.dot_general %q, %k batch [0, 1] x [0, 1] contract [3] x [3] : !q, !k -> !s
   %w = weft.softmax %dot dim 3 : !s
   %y = weft.dot_general %w, %v batch [0, 1] x [0, 1] contract [3] x [2] : !s, !v -> !y
@@ -114,5 +114,12 @@ func.func @others(%q: !q, %k: !k, %v: !v, %m: !s, %c: tensor<2x3x5x7xi1>, %h: te
   %dot4 = weft.dot_general %h, %h batch [0] x [0] contract [2] x [2] : tensor<2x5x8xbf16>, tensor<2x5x8xbf16> -> tensor<2x5x5xbf16>
   %w4 = weft.softmax %dot4 dim 2 : tensor<2x5x5xbf16>
   %y4 = weft.dot_general %w4, %h batch [0] x [0] contract [2] x [1] : tensor<2x5x5xbf16>, tensor<2x5x8xbf16> -> tensor<2x5x8xbf16>
-  return %y, %w, %y1, %y2, %y3, %y4 : !y, !s, !y, !y, !y, tensor<2x5x8xbf16>
+
+  %large = weft.constant dense<1.0e30> : !s
+  %dot5 = weft.dot_general %q, %k batch [0, 1] x [0, 1] contract [3] x [3] : !q, !k -> !s
+  %s5 = weft.mul %dot5, %large : !s
+  %t5 = weft.mul %s5, %large : !s
+  %w5 = weft.softmax %t5 dim 3 : !s
+  %y5 = weft.dot_general %w5, %v batch [0, 1] x [0, 1] contract [3] x [2] : !s, !v -> !y
+  return %y, %w, %y1, %y2, %y3, %y4, %y5 : !y, !s, !y, !y, !y, tensor<2x5x8xbf16>, !y
 }
