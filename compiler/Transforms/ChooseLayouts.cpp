@@ -136,6 +136,18 @@ static bool hasOneLinear(func::FuncOp function) {
   return function.getOps<AttentionOp>().empty() && linearsOf(function).size() == 1;
 }
 
+/// Whether a program calls attention, instead of writing it out, and has so many weights that its
+/// copies of them would be felt: one for each length of its sequences.
+static bool wantsWeightsInPlace(func::FuncOp function, ArrayRef<Linear> linears) {
+  constexpr double mostElements = 1 << 25; // 128 MiB of f32
+  double elements = 0;
+  for (const Linear &linear : linears)
+    elements += linear.weightElements();
+  return elements > mostElements &&
+         llvm::any_of(function.getOps<AttentionOp>(),
+                      [](AttentionOp attention) { return !attention.getHiddenScore(); });
+}
+
 /// Whether weights are packed: all of them are small, so that their copies stay in the caches and
 /// cost little, where moving tokens into blocks and back would cost a tenth of so small a
 /// contraction, unless attention wants the blocks; or the blocks would be padded. A layer alone
@@ -155,7 +167,8 @@ static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts, b
     return type.getNumElements() * type.getElementTypeBitWidth() / 8 <= mostBytes;
   });
   return eachWeight([&](Value weight) { return prepared.contains(weight); }) &&
-         ((areSmall && !hasAttention) || wouldPadTokens(linears, layouts, hasAttention));
+         ((areSmall && !hasAttention) || (!wantsWeightsInPlace(function, linears) &&
+                                          wouldPadTokens(linears, layouts, hasAttention)));
 }
 
 namespace {

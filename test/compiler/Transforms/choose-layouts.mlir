@@ -426,10 +426,13 @@ func.func @channels_last(%x: tensor<2x32x8x8xf32, #last>) -> tensor<2x32x4x4xf32
 // -----
 
 // Attention wants blocks of tokens, but not those of which much is padding: weights are packed,
-// and tokens stay.
+// and tokens stay, unless that were copies of many weights.
 // CHECK-LABEL: func.func @padded_attention(
 // CHECK:       weft.relayout %{{.*}} : tensor<64x64xf32> -> tensor<64x64xf32, #weft.layout<[0, 1], tile 0 by
 // CHECK:       weft.attention {{.*}} -> tensor<2x50x64xf32>{{$}}
+// CHECK-LABEL: func.func @padded_attention_of_many_weights(
+// CHECK-NOT:   weft.relayout %arg1
+// CHECK:       weft.attention {{.*}} -> tensor<2x50x8192xf32, #weft.layout<[0, 1, 2], tile 1 by
 // CHECK-LABEL: func.func @attention_in_blocks(
 // CHECK-NOT:   weft.relayout %arg1
 // CHECK:       weft.attention {{.*}} -> tensor<2x64x64xf32, #weft.layout<[0, 1, 2], tile 1 by 64>>
@@ -437,6 +440,11 @@ func.func @padded_attention(%x: tensor<2x50x64xf32> {weft.kind = "input"}, %w: t
   %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x50x64xf32>, tensor<64x64xf32> -> tensor<2x50x64xf32>
   %1 = weft.attention %0, %0, %0 causal false scale 0.125 : tensor<2x50x64xf32>, tensor<2x50x64xf32>, tensor<2x50x64xf32> -> tensor<2x50x64xf32>
   return %1 : tensor<2x50x64xf32>
+}
+func.func @padded_attention_of_many_weights(%x: tensor<2x50x8192xf32> {weft.kind = "input"}, %w: tensor<8192x8192xf32> {weft.kind = "weight"}) -> tensor<2x50x8192xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x50x8192xf32>, tensor<8192x8192xf32> -> tensor<2x50x8192xf32>
+  %1 = weft.attention %0, %0, %0 causal false scale 0.125 : tensor<2x50x8192xf32>, tensor<2x50x8192xf32>, tensor<2x50x8192xf32> -> tensor<2x50x8192xf32>
+  return %1 : tensor<2x50x8192xf32>
 }
 func.func @attention_in_blocks(%x: tensor<2x64x64xf32> {weft.kind = "input"}, %w: tensor<64x64xf32> {weft.kind = "weight"}) -> tensor<2x64x64xf32> {
   %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1] : tensor<2x64x64xf32>, tensor<64x64xf32> -> tensor<2x64x64xf32>
