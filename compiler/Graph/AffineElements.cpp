@@ -29,6 +29,15 @@ std::optional<std::pair<int64_t, int64_t>> AffineElements::rangeIn(ArrayRef<int6
   return std::pair(low, high);
 }
 
+MaybeAffine AffineElements::complement() const {
+  // Not d <= 0 is 1 - d <= 0.
+  AffineElements result;
+  if (llvm::SubOverflow<int64_t>(1, base, result.base))
+    return std::nullopt;
+  result.steps = llvm::map_to_vector(steps, [](int64_t step) { return -step; });
+  return result;
+}
+
 /// Steps along dims of size 1 mean nothing; elements that may wrap are not affine.
 static MaybeAffine normalized(MaybeAffine affine, Value value) {
   RankedTensorType type = tensorType(value);
@@ -192,13 +201,8 @@ static MaybeAffine comparisonOf(Value condition, int depth) {
     return std::nullopt;
   auto follow = [&](Value operand) { return comparisonOf(operand, depth + 1); };
   if (auto complement = dyn_cast<NotOp>(op)) {
-    // Not d <= 0 is 1 - d <= 0.
     MaybeAffine difference = follow(complement.getOperand());
-    if (!difference || llvm::SubOverflow<int64_t>(1, difference->base, difference->base))
-      return std::nullopt;
-    for (int64_t &step : difference->steps)
-      step = -step;
-    return difference;
+    return difference ? difference->complement() : std::nullopt;
   }
   auto cmp = dyn_cast<CmpOp>(op);
   if (!cmp)

@@ -16,6 +16,8 @@ struct AffineElements {
 
   /// Smallest and largest element of a tensor of this shape; nothing when they overflow.
   std::optional<std::pair<int64_t, int64_t>> rangeIn(llvm::ArrayRef<int64_t> shape) const;
+  /// What is at most 0 where this is not; nothing when it overflows.
+  std::optional<AffineElements> complement() const;
 };
 
 /// The elements of `value`, an integer tensor, if they are known to be affine.

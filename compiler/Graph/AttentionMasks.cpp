@@ -56,12 +56,13 @@ static LogicalResult dropFullMask(AttentionOp op, PatternRewriter &rewriter) {
 static bool isCausality(Value condition, ArrayRef<int64_t> dims, int64_t rank,
                         bool complement = false) {
   std::optional<AffineElements> lag = affineComparison(condition);
-  // Not d <= 0 is 1 - d <= 0.
-  if (!lag || lag->base != (complement ? 1 : 0))
+  if (lag && complement)
+    lag = lag->complement();
+  if (!lag || lag->base != 0)
     return false;
   SmallVector<int64_t> steps(rank, 0), wanted(rank, 0);
   for (auto [dim, step] : llvm::zip_equal(dims, lag->steps))
-    steps[dim] = complement ? -step : step;
+    steps[dim] = step;
   wanted[rank - 2] = -1;
   wanted[rank - 1] = 1;
   return steps == wanted;

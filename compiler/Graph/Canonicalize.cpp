@@ -170,16 +170,18 @@ void GatherOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
   patterns.add(gatherByIotas);
 }
 
-static bool isSplat(Value value) {
-  DenseElementsAttr constant;
-  return matchPattern(value, m_Constant(&constant)) && constant.isSplat();
+static SplatElementsAttr splatOf(Value value) {
+  Attribute constant;
+  if (!matchPattern(value, m_Constant(&constant)))
+    return {};
+  return dyn_cast<SplatElementsAttr>(constant);
 }
 
 /// What compares a choice of two numbers is the choice of two answers: tril(ones) == 0.
 static LogicalResult compareChoice(CmpOp op, PatternRewriter &rewriter) {
   auto choice = op.getLhs().getDefiningOp<SelectOp>();
   if (!choice ||
-      !llvm::all_of(ValueRange{choice.getOnTrue(), choice.getOnFalse(), op.getRhs()}, isSplat))
+      !llvm::all_of(ValueRange{choice.getOnTrue(), choice.getOnFalse(), op.getRhs()}, splatOf))
     return rewriter.notifyMatchFailure(op, "not a choice of numbers beside a number");
   Value condition = choice.getCondition();
   auto answer = [&](Value number) {
@@ -319,13 +321,6 @@ private:
         return {};
     }
     return first;
-  }
-
-  static SplatElementsAttr splatOf(Value value) {
-    Attribute constant;
-    if (!matchPattern(value, m_Constant(&constant)))
-      return {};
-    return dyn_cast<SplatElementsAttr>(constant);
   }
 
   static Value aheadOfBroadcast(Value operand, RankedTensorType source, Location location,

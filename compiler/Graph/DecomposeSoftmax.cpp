@@ -37,14 +37,18 @@ static Value dropVanishing(ComputeBuilder &b, Value shifted) {
   return b.create<SelectOp>(vanishes, b.splat(shifted, kHidden), shifted);
 }
 
+static Value softmax(ComputeBuilder &b, Value x, int64_t dim, bool isContracted) {
+  Value shifted = shiftByMax(b, x, dim);
+  Value exp = b.create<ExpOp>(isContracted ? dropVanishing(b, shifted) : shifted);
+  Value sum = b.unreduce(b.reduce(ReduceKind::sum, exp, dim), exp, dim);
+  return b.create<DivOp>(exp, sum);
+}
+
 Replacement SoftmaxOp::decompose(OpBuilder &builder) {
   Type element = getType().getElementType();
   ComputeBuilder b(builder, getLoc(), element);
-  int64_t dim = getDim();
-  Value shifted = shiftByMax(b, b.enter(getOperand()), dim);
-  Value exp = b.create<ExpOp>(isOnlyContracted(getResult()) ? dropVanishing(b, shifted) : shifted);
-  Value sum = b.unreduce(b.reduce(ReduceKind::sum, exp, dim), exp, dim);
-  return SmallVector<Value>{b.leave(b.create<DivOp>(exp, sum), element)};
+  Value weights = softmax(b, b.enter(getOperand()), getDim(), isOnlyContracted(getResult()));
+  return SmallVector<Value>{b.leave(weights, element)};
 }
 
 Replacement LogSoftmaxOp::decompose(OpBuilder &builder) {
@@ -57,13 +61,7 @@ Replacement LogSoftmaxOp::decompose(OpBuilder &builder) {
   return SmallVector<Value>{b.leave(b.create<SubOp>(shifted, logSum), element)};
 }
 
-/// Softmax along `dim` of what only a contraction reads.
-static Value contractedSoftmax(ComputeBuilder &b, Value x, int64_t dim) {
-  Value exp = b.create<ExpOp>(dropVanishing(b, shiftByMax(b, x, dim)));
-  return b.create<DivOp>(exp, b.unreduce(b.reduce(ReduceKind::sum, exp, dim), exp, dim));
-}
-
-/// The same, but rows of nothing but -inf are zero, not NaN.
+/// Softmax of weights along `dim`, whose rows of nothing but -inf are zero, not NaN.
 static Value maskedSoftmax(ComputeBuilder &b, Value x, int64_t dim) {
   Value max = b.reduce(ReduceKind::max, x, dim);
   Value empty = b.create<CmpOp>(ComparePredicate::eq, max, b.splat(max, kHidden));
@@ -107,8 +105,8 @@ Replacement AttentionOp::decompose(OpBuilder &builder) {
                        getHiddenScore() ? getHiddenScore()->convertToDouble() : kHidden);
   if (getCausal())
     scores = hideFuture(b, builder, scores);
-  Value weights =
-      getHiddenScore() ? contractedSoftmax(b, scores, columns) : maskedSoftmax(b, scores, columns);
+  Value weights = getHiddenScore() ? softmax(b, scores, columns, /*isContracted=*/true)
+                                   : maskedSoftmax(b, scores, columns);
   Value product = b.create<DotGeneralOp>(weights, b.enter(getValue()), batch, batch, columns, rows);
   product = b.leave(product, element);
   if (layoutOf(getType()))

@@ -371,7 +371,7 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
   int64_t keyStride = *space.coefficientOf(key->position, dimOf(keys.inner));
   Value firstSlot = valueOf(slot);
   SmallVector<Value> sums(count * seeing, splat(0.0));
-  if (rawScores && mask->exists() && !mask->replaces())
+  if (rawScores && mask->adds())
     for (int64_t i = 0; i < count; ++i)
       for (int64_t group = 0; group < seeing; ++group)
         sums[i * seeing + group] = mask->load(add(firstSlot, i), run.firstGroup + group);
@@ -391,8 +391,7 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
       auto ofMask = [&] { return mask->load(row, run.firstGroup + group); };
       if (!rawScores) {
         Value scale = splat(op.getScale().convertToDouble());
-        bool adds = mask->exists() && !mask->replaces();
-        score = adds ? fma(score, scale, ofMask()) : multiply(score, scale);
+        score = mask->adds() ? fma(score, scale, ofMask()) : multiply(score, scale);
       }
       if (mask->replaces())
         score = replaceHidden(score, ofMask());

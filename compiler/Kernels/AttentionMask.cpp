@@ -29,10 +29,8 @@ AttentionMask::AttentionMask(AttentionOp op, PointEmitter &point, ArrayRef<Affin
   if (!op.getMask())
     return;
   boolean = getElementTypeOrSelf(op.getMask().getType()).isInteger(1);
-  if (std::optional<APFloat> score = op.getHiddenScore()) {
-    replacing = true;
-    hidden = score->convertToDouble();
-  }
+  if (std::optional<APFloat> score = op.getHiddenScore())
+    hiddenScore = score->convertToDouble();
   std::tie(mask, index) = storedAt(op.getMask(), scoreIndex, point.space);
   shared = isUniform(point, mask, index);
 }
@@ -64,6 +62,7 @@ Value AttentionMask::emit() {
   auto splat = [&](double value) { return emitSplat(builder, point.loc, type, value); };
   Value zero = arith::ConstantOp::create(builder, point.loc, builder.getZeroAttr(part.getType()));
   Value kept = arith::CmpIOp::create(builder, point.loc, arith::CmpIPredicate::ne, part, zero);
+  double hidden = hiddenScore.value_or(-std::numeric_limits<double>::infinity());
   return arith::SelectOp::create(builder, point.loc, kept, splat(0.0), splat(hidden));
 }
 

@@ -6,7 +6,7 @@
 
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/KernelFunction.h"
-#include <limits>
+#include <optional>
 
 namespace weft {
 
@@ -18,10 +18,11 @@ public:
                 unsigned query, unsigned key);
 
   bool exists() const { return static_cast<bool>(mask); }
-  /// Copied as 0 where it keeps a key, and as the hidden score where not.
-  bool isBoolean() const { return boolean; }
-  /// Whether hidden scores are replaced, instead of -inf being added to them.
-  bool replaces() const { return boolean && replacing; }
+  /// Whether hidden scores are replaced: a mask of i1 is copied as 0 where it keeps a key, and as
+  /// the hidden score, or -inf, where not.
+  bool replaces() const { return boolean && hiddenScore; }
+  /// Whether it is added to the scores.
+  bool adds() const { return exists() && !replaces(); }
   /// Reserve scratch for `keys` keys.
   void reserve(KernelFunction &kernel, mlir::VectorType type, int64_t keys, int64_t lanes);
 
@@ -39,8 +40,8 @@ private:
   PointEmitter &point;
   llvm::SmallVector<mlir::AffineExpr> index;
   unsigned query, key;
-  bool boolean = false, replacing = false;
-  double hidden = -std::numeric_limits<double>::infinity();
+  bool boolean = false;
+  std::optional<double> hiddenScore;
   bool shared = false; ///< by all queries of the block
   mlir::VectorType type;
   mlir::Value scratch; ///< [key] if shared, else [key][lane]

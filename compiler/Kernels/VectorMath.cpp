@@ -43,16 +43,19 @@ Value VectorRemainder::of(Value x, Value y, Operation *function) {
   });
 }
 
-static bool isOne(Value value) {
+/// The number that all lanes of a constant are, or nothing.
+static std::optional<double> numberIn(Value value) {
   if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
     value = broadcast.getSource();
-  return matchPattern(value, m_OneFloat());
+  APFloat number(0.0);
+  return matchPattern(value, m_ConstantFloat(&number)) ? std::optional(number.convertToDouble())
+                                                       : std::nullopt;
 }
 
 /// What one is added to, if `sum` adds it to an OpT.
 template <typename OpT> static OpT addedToOne(arith::AddFOp sum) {
   for (auto [one, other] : {std::pair(sum.getLhs(), sum.getRhs()), {sum.getRhs(), sum.getLhs()}})
-    if (auto op = other.getDefiningOp<OpT>(); op && isOne(one))
+    if (auto op = other.getDefiningOp<OpT>(); op && numberIn(one) == 1.0)
       return op;
   return {};
 }
@@ -65,14 +68,6 @@ static Value expandSum(arith::AddFOp sum, VectorExponentials &exponentials) {
   if (auto tanh = addedToOne<math::TanhOp>(sum); tanh && tanh->hasOneUse())
     return exponentials.onePlusTanh(tanh.getOperand());
   return {};
-}
-
-static std::optional<double> numberIn(Value value) {
-  if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
-    value = broadcast.getSource();
-  APFloat number(0.0);
-  return matchPattern(value, m_ConstantFloat(&number)) ? std::optional(number.convertToDouble())
-                                                       : std::nullopt;
 }
 
 /// `value` as a product of another and a number.

@@ -90,14 +90,6 @@ bool AttentionScores::peelChoice(SelectOp select) {
   return false;
 }
 
-/// The complement, of what is spread if it is: masks are recognized by that.
-static Value complement(ComputeBuilder &b, Value condition) {
-  if (auto broadcast = condition.getDefiningOp<BroadcastInDimOp>())
-    return b.create<BroadcastInDimOp>(tensorType(condition), complement(b, broadcast.getOperand()),
-                                      broadcast.getDims());
-  return b.create<NotOp>(condition);
-}
-
 Value AttentionScores::mask(OpBuilder &builder, Location loc, RankedTensorType type) const {
   ComputeBuilder b(builder, loc, type.getElementType());
   Value mask;
@@ -106,7 +98,7 @@ Value AttentionScores::mask(OpBuilder &builder, Location loc, RankedTensorType t
     mask = mask ? b.create<AddOp>(mask, summand) : summand;
   }
   for (const Choice &choice : choices) {
-    Value kept = choice.keeps ? choice.condition : complement(b, choice.condition);
+    Value kept = choice.keeps ? choice.condition : b.create<NotOp>(choice.condition);
     kept = b.reshape(kept, type.getShape());
     mask = mask ? b.create<AndOp>(mask, kept) : kept;
   }
