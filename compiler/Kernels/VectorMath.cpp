@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <array>
 
 using namespace mlir;
 using namespace weft;
@@ -52,9 +53,15 @@ static std::optional<double> numberIn(Value value) {
                                                        : std::nullopt;
 }
 
+/// The operands of a commutative op in both orders.
+template <typename OpT> static std::array<std::pair<Value, Value>, 2> eitherWay(OpT op) {
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  return {std::pair(lhs, rhs), std::pair(rhs, lhs)};
+}
+
 /// What one is added to, if `sum` adds it to an OpT.
 template <typename OpT> static OpT addedToOne(arith::AddFOp sum) {
-  for (auto [one, other] : {std::pair(sum.getLhs(), sum.getRhs()), {sum.getRhs(), sum.getLhs()}})
+  for (auto [one, other] : eitherWay(sum))
     if (auto op = other.getDefiningOp<OpT>(); op && numberIn(one) == 1.0)
       return op;
   return {};
@@ -76,8 +83,7 @@ static std::pair<Value, double> asMultiple(Value value) {
     if (std::optional<double> divisor = numberIn(quotient.getRhs()))
       return {quotient.getLhs(), 1 / *divisor};
   if (auto product = value.getDefiningOp<arith::MulFOp>())
-    for (auto [other, factor] :
-         {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}})
+    for (auto [other, factor] : eitherWay(product))
       if (std::optional<double> number = numberIn(factor))
         return {other, *number};
   return {value, 1.0};
@@ -86,8 +92,7 @@ static std::pair<Value, double> asMultiple(Value value) {
 /// y (1 + erf(r y)), r > 0, as in a gelu; null where lanes do not pick. Of ratios far from one,
 /// what else they are multiplied with would leave the floats.
 static Value expandProduct(arith::MulFOp product, VectorExponentials &exponentials) {
-  for (auto [factor, other] :
-       {std::pair(product.getLhs(), product.getRhs()), {product.getRhs(), product.getLhs()}}) {
+  for (auto [factor, other] : eitherWay(product)) {
     auto sum = other.getDefiningOp<arith::AddFOp>();
     auto erf = sum && sum->hasOneUse() ? addedToOne<math::ErfOp>(sum) : math::ErfOp();
     if (!erf)
