@@ -33,6 +33,7 @@ from weft.builds import Options
 from weft.capture import Given
 from weft.signature import describe
 from weft.specialize import Specialized, specialize
+from weft.state import snapshot
 
 _TIME_CALL = Path(_core.__file__).parents[2] / "benchmarks/weft-time-call"
 _COMPILATIONS, _PROCESSES = 5, 3
@@ -112,8 +113,9 @@ def compile_case(name: str) -> Compilation:
 
 
 def _specialize(program: torch.export.ExportedProgram, case: Case) -> Specialized:
-    captured = Given(program).capture(case.args, {})
-    return specialize(captured, describe(case.args, {}), Options())
+    given, signature = Given(program), describe(case.args, {})
+    captured = given.capture(case.args, {}, snapshot(given.references()), signature)
+    return specialize(captured, signature, Options())
 
 
 def _compile_anew(

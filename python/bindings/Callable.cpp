@@ -24,6 +24,10 @@ struct Callable {
   PyObject *original;
   PyObject *weakReferences;
   std::vector<PyRef> environments; // Environment objects
+  std::vector<PyRef> refusedTypes; // of arguments with which PyTorch runs the call
+  bool userKnows;                  // that PyTorch runs calls, so that these need no face
+  bool full;                       // there will be no more programs
+  uint64_t hits, eager;
 };
 
 struct Names {
@@ -61,6 +65,12 @@ static PyRef packCall(std::initializer_list<PyObject *> leading, const CallArgum
       PyObject_VectorcallMethod(method, arguments.data(), arguments.size(), nullptr));
 }
 
+static PyRef callOriginal(Callable *self, const CallArguments &call) {
+  ++self->eager;
+  return PyRef::steal(
+      PyObject_Vectorcall(self->original, call.values, call.positional, call.names));
+}
+
 // Tries the programs of one environment. True when the call has been dealt with.
 static bool callPrograms(Callable *self, Environment &environment, const CallArguments &call,
                          PyRef &value) {
@@ -74,6 +84,7 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
     case Specialization::Mismatch:
       continue;
     case Specialization::Done:
+      ++self->hits;
       if (i > 0 && i < specializations.size())
         std::rotate(specializations.begin(), specializations.begin() + i,
                     specializations.begin() + i + 1);
@@ -81,6 +92,10 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
     case Specialization::Error:
       return true;
     case Specialization::Declined: {
+      if (self->userKnows && !specialization->program) {
+        value = callOriginal(self, call);
+        return true;
+      }
       PyRef text = PyRef::steal(PyUnicode_DecodeUTF8(reason.data(), reason.size(), "replace"));
       if (text)
         value = packCall({candidate.get(), text.get()}, call, self->face, Names::get().declined);
@@ -91,7 +106,20 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
   return false;
 }
 
+static bool isRefused(const Callable *self, const CallArguments &call) {
+  if (self->refusedTypes.empty())
+    return false;
+  auto *first = call.values, *last = first + call.positional + call.named();
+  return std::any_of(first, last, [self](PyObject *value) {
+    return std::ranges::any_of(self->refusedTypes, [value](const PyRef &type) {
+      return reinterpret_cast<PyObject *>(Py_TYPE(value)) == type.get();
+    });
+  });
+}
+
 static PyRef dispatch(Callable *self, const CallArguments &call) {
+  if (isRefused(self, call))
+    return callOriginal(self, call);
   if (!self->environments.empty())
     nb::inst_ptr<Environment>(nb::handle(self->environments.front().get()))->fetchAhead();
   // An operation under a mode may mean anything; the face says so in the report.
@@ -100,21 +128,24 @@ static PyRef dispatch(Callable *self, const CallArguments &call) {
     // Python code may run below and replace the list.
     PyRef alive = self->environments[i];
     auto &environment = *nb::inst_ptr<Environment>(nb::handle(alive.get()));
+    if (self->userKnows && environment.guards.hooked())
+      return callOriginal(self, call);
     if (!environment.holds())
       continue;
-    if (environment.eager || environment.wantsGradients())
-      return PyRef::steal(
-          PyObject_Vectorcall(self->original, call.values, call.positional, call.names));
+    if (self->userKnows && (environment.eager || environment.wantsGradients()))
+      return callOriginal(self, call);
     PyRef value;
-    if (callPrograms(self, environment, call, value))
+    if (!environment.eager && callPrograms(self, environment, call, value))
       return value;
     break;
   }
+  if (direct && self->full)
+    return callOriginal(self, call);
   return packCall({}, call, self->face, Names::get().dispatch);
 }
 
-static PyObject *vectorcall(PyObject *object, PyObject *const *arguments, size_t flags,
-                            PyObject *names) {
+PyObject *callCallable(PyObject *object, PyObject *const *arguments, size_t flags,
+                       PyObject *names) {
   CallArguments call{arguments, PyVectorcall_NARGS(flags), names};
   try {
     return dispatch(cast(object), call).release();
@@ -141,10 +172,11 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     return nullptr;
   }
   Callable *callable = cast(self);
-  callable->vectorcall = vectorcall;
+  callable->vectorcall = callCallable;
   callable->face = Py_NewRef(face);
   callable->original = original;
   new (&callable->environments) std::vector<PyRef>();
+  new (&callable->refusedTypes) std::vector<PyRef>();
   return self;
 }
 
@@ -159,6 +191,25 @@ static PyObject *arm(PyObject *self, PyObject *list) {
   }
   cast(self)->environments = std::move(environments);
   Py_RETURN_NONE;
+}
+
+static PyObject *runEagerly(PyObject *self, PyObject *args) {
+  PyObject *types;
+  int full;
+  if (!PyArg_ParseTuple(args, "O!p:_run_eagerly", &PyTuple_Type, &types, &full))
+    return nullptr;
+  std::vector<PyRef> refused;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types); ++i)
+    refused.push_back(PyRef::borrow(PyTuple_GET_ITEM(types, i)));
+  cast(self)->refusedTypes = std::move(refused);
+  cast(self)->userKnows = true;
+  cast(self)->full = full != 0;
+  Py_RETURN_NONE;
+}
+
+static PyObject *counts(PyObject *self, PyObject *) {
+  return Py_BuildValue("KK", static_cast<unsigned long long>(cast(self)->hits),
+                       static_cast<unsigned long long>(cast(self)->eager));
 }
 
 static PyObject *getAttribute(PyObject *self, PyObject *name) {
@@ -185,8 +236,9 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(cast(self)->face);
   Py_VISIT(cast(self)->original);
-  for (const PyRef &environment : cast(self)->environments)
-    Py_VISIT(environment.get());
+  for (const std::vector<PyRef> *all : {&cast(self)->environments, &cast(self)->refusedTypes})
+    for (const PyRef &each : *all)
+      Py_VISIT(each.get());
   return 0;
 }
 
@@ -194,6 +246,7 @@ static int clear(PyObject *self) {
   Py_CLEAR(cast(self)->face);
   Py_CLEAR(cast(self)->original);
   cast(self)->environments.clear();
+  cast(self)->refusedTypes.clear();
   return 0;
 }
 
@@ -204,12 +257,16 @@ static void destroy(PyObject *self) {
     PyObject_ClearWeakRefs(self);
   clear(self);
   std::destroy_at(&cast(self)->environments);
+  std::destroy_at(&cast(self)->refusedTypes);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
 PyObject *makeCallableType(PyObject *module) {
-  static PyMethodDef methods[] = {{"_arm", arm, METH_O, nullptr}, {}};
+  static PyMethodDef methods[] = {{"_arm", arm, METH_O, nullptr},
+                                  {"_run_eagerly", runEagerly, METH_VARARGS, nullptr},
+                                  {"_counts", counts, METH_NOARGS, nullptr},
+                                  {}};
   static PyMemberDef members[] = {
       {"__vectorcalloffset__", T_PYSSIZET, offsetof(Callable, vectorcall), READONLY, nullptr},
       {"__weaklistoffset__", T_PYSSIZET, offsetof(Callable, weakReferences), READONLY, nullptr},

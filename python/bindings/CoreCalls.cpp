@@ -3,12 +3,14 @@
 
 #include "python/bindings/Callable.h"
 #include "python/bindings/Environment.h"
+#include "python/bindings/ModuleBase.h"
 #include "python/bindings/Specialization.h"
 #include "python/bindings/Torch.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -70,20 +72,30 @@ static void parsePattern(Specialization &self, nb::tuple arguments, nb::tuple na
   parseSlots(self, examples);
 }
 
-static void parseProgram(Specialization &self, std::shared_ptr<rt::Program> program,
-                         nb::list sources,
-                         std::vector<std::optional<std::vector<int64_t>>> eagerStrides,
-                         nb::list effects, nb::tuple outputs, nb::object random, nb::object host,
-                         std::vector<size_t> watched) {
-  self.program = std::move(program);
+static void parseTensors(Specialization &self, const nb::list &sources, const nb::list &effects,
+                         const nb::tuple &outputs) {
   for (nb::handle source : sources)
     self.sources.push_back(parseSource(source));
-  self.eagerStrides = std::move(eagerStrides);
-  if (self.eagerStrides.size() != self.program->signature().results.size())
-    throw nb::value_error("expected strides or None for each result");
   for (nb::handle effect : effects)
     self.effects.push_back({parseSource(effect[0]), nb::cast<size_t>(effect[1])});
   self.outputs.emplace(outputs.ptr());
+}
+
+using Strides = std::vector<std::optional<std::vector<int64_t>>>;
+
+static void setEagerStrides(Specialization &self, Strides eagerStrides) {
+  if (eagerStrides.size() != self.program->signature().results.size())
+    throw nb::value_error("expected strides or None for each result");
+  self.eagerStrides = std::move(eagerStrides);
+}
+
+static void parseProgram(Specialization &self, std::shared_ptr<rt::Program> program,
+                         nb::list sources, Strides eagerStrides, nb::list effects,
+                         nb::tuple outputs, nb::object random, nb::object host,
+                         std::vector<size_t> watched) {
+  self.program = std::move(program);
+  setEagerStrides(self, std::move(eagerStrides));
+  parseTensors(self, sources, effects, outputs);
   if (!random.is_none()) {
     self.saveRandomState = borrowRef(random[0]);
     self.restoreRandomState = borrowRef(random[1]);
@@ -114,6 +126,7 @@ static void bindGuards(nb::module_ &module) {
                      "What must not have changed since; see Guards.h.")
       .def(nb::init<>())
       .def("watch_object", [](Guards &self, nb::handle it) { self.watchObject(it.ptr()); })
+      .def("watch_hooks", [](Guards &self, nb::dict it) { self.watchHooks(it.ptr()); })
       .def("watch_dict", [](Guards &self, nb::dict it) { self.watchDict(it.ptr()); })
       .def("watch_list", [](Guards &self, nb::list it) { self.watchList(it.ptr()); })
       .def("watch_buffer", [](Guards &self, nb::handle it) { self.watchBuffer(it.ptr()); })
@@ -197,6 +210,32 @@ static nb::tuple timeOnce(Specialization &self, nb::tuple args, nb::dict kwargs)
   return nb::cast<bool>(outcome[0]) ? nb::make_tuple(true, profile.seconds) : outcome;
 }
 
+static nb::list listOf(const std::vector<PyRef> &tensors) {
+  nb::list list;
+  for (const PyRef &tensor : tensors)
+    list.append(nb::handle(tensor.get()));
+  return list;
+}
+
+/// (True, value, results, results as laid out for the user), or
+/// (False, why PyTorch has to run the call, [], []).
+static nb::tuple evaluateOnce(Specialization &self, nb::tuple args, nb::dict kwargs) {
+  UnpackedCall unpacked(args, kwargs);
+  Specialization::Evaluation found;
+  std::string reason = "tensors changed while the program was made";
+  switch (self.evaluate(unpacked.call, found, reason)) {
+  case Specialization::Done:
+    return nb::make_tuple(true, nb::handle(found.value.get()), listOf(found.results),
+                          listOf(found.laidOut));
+  case Specialization::Declined:
+  case Specialization::Mismatch:
+    return nb::make_tuple(false, reason, nb::list(), nb::list());
+  case Specialization::Error:
+    break;
+  }
+  throw nb::python_error();
+}
+
 static bool standsFor(Specialization &self, nb::tuple args, nb::dict kwargs) {
   return self.standsFor(UnpackedCall(args, kwargs).call);
 }
@@ -220,6 +259,16 @@ static void bindSpecialization(nb::module_ &module) {
             return callOnce(self, args, kwargs, nullptr);
           },
           nb::arg("args"), nb::arg("kwargs"))
+      .def("evaluate", &evaluateOnce, nb::arg("args"), nb::arg("kwargs"))
+      .def("set_eager_strides", &setEagerStrides, nb::arg("eager_strides"))
+      .def(
+          "rebound",
+          [](const Specialization &self, nb::list sources, nb::list effects, nb::tuple outputs) {
+            std::unique_ptr<Specialization> copy = self.copyForOtherTensors();
+            parseTensors(*copy, sources, effects, outputs);
+            return copy;
+          },
+          nb::arg("sources"), nb::arg("effects"), nb::arg("outputs"))
       .def("time", &timeOnce, nb::arg("args"), nb::arg("kwargs"))
       .def("matches", &standsFor, nb::arg("args"), nb::arg("kwargs"))
       .def("seconds", &Specialization::seconds);
@@ -230,10 +279,12 @@ void bindCalls(nb::module_ &module) {
   bindGuards(module);
   bindEnvironment(module);
   bindSpecialization(module);
-  nb::object type = nb::steal(makeCallableType(module.ptr()));
-  if (!type)
+  nb::object callable = nb::steal(makeCallableType(module.ptr()));
+  nb::object moduleBase = nb::steal(makeModuleBaseType(module.ptr()));
+  if (!callable || !moduleBase)
     throw nb::python_error();
-  module.attr("Callable") = type;
+  module.attr("Callable") = callable;
+  module.attr("ModuleBase") = moduleBase;
   module.def("interposition_active", &interpositionActive,
              "Whether a torch mode or functorch transform is active on this thread.");
 }

@@ -12,15 +12,48 @@ namespace nb = nanobind;
 
 namespace weft {
 
-void Guards::watchObject(PyObject *object) {
-  PyTypeObject *type = Py_TYPE(object);
-  PyObject *dict = instanceDict(object);
-  objects.push_back({PyRef::borrow(object), PyRef::borrow((PyObject *)type), PyRef::borrow(dict),
-                     dict ? dictVersion(dict) : 0, assignTypeVersion(type)});
+Guards::DictGuard::DictGuard(PyObject *watched) : dict(PyRef::borrow(watched)) {
+  if (!watched)
+    return;
+  version = dictVersion(watched);
+  PyObject *key, *value;
+  for (Py_ssize_t position = 0; PyDict_Next(watched, &position, &key, &value);) {
+    items.push_back(PyRef::borrow(key));
+    items.push_back(PyRef::borrow(value));
+  }
 }
 
-void Guards::watchDict(PyObject *dict) {
-  dicts.push_back({PyRef::borrow(dict), dictVersion(dict)});
+bool Guards::DictGuard::holds() const {
+  uint64_t now = dictVersion(dict.get());
+  if (now == version)
+    return true;
+  PyObject *key, *value;
+  size_t next = 0;
+  for (Py_ssize_t position = 0; PyDict_Next(dict.get(), &position, &key, &value); next += 2)
+    if (next == items.size() || items[next].get() != key || items[next + 1].get() != value)
+      return false;
+  if (next != items.size())
+    return false;
+  version = now;
+  return true;
+}
+
+void Guards::watchObject(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  objects.push_back({PyRef::borrow(object), PyRef::borrow((PyObject *)type),
+                     DictGuard(instanceDict(object)), assignTypeVersion(type)});
+}
+
+void Guards::watchDict(PyObject *dict) { dicts.emplace_back(dict); }
+
+void Guards::watchHooks(PyObject *dict) {
+  hooks.push_back(PyRef::borrow(dict));
+  hadHooks = hadHooks || PyDict_GET_SIZE(dict) > 0;
+}
+
+bool Guards::hooked() const {
+  return std::ranges::any_of(hooks,
+                             [](const PyRef &dict) { return PyDict_GET_SIZE(dict.get()) > 0; });
 }
 
 void Guards::watchList(PyObject *list) {
@@ -108,17 +141,19 @@ static bool sameItems(PyObject *list, PyObject *copy) {
 }
 
 bool Guards::hold() const {
+  if (hooked() != hadHooks)
+    return false;
   for (const ObjectGuard &guard : objects) {
     PyObject *object = guard.object.get();
     if ((PyObject *)Py_TYPE(object) != guard.type.get() ||
         typeVersion(Py_TYPE(object)) != guard.typeVersion)
       return false;
-    PyObject *dict = guard.dict.get();
-    if (dict && (instanceDict(object) != dict || dictVersion(dict) != guard.dictVersion))
+    PyObject *dict = guard.attributes.dict.get();
+    if (instanceDict(object) != dict || (dict && !guard.attributes.holds()))
       return false;
   }
   for (const DictGuard &guard : dicts)
-    if (dictVersion(guard.dict.get()) != guard.version)
+    if (!guard.holds())
       return false;
   for (const ContentGuard &guard : lists)
     if (!sameItems(guard.container.get(), guard.copy.get()))
@@ -159,7 +194,7 @@ Footprint Guards::footprint() const {
     footprint.add(&type->tp_flags);
     footprint.add(&type->tp_dictoffset);
     footprint.add(&type->tp_version_tag);
-    addDict(guard.dict.get());
+    addDict(guard.attributes.dict.get());
   }
   for (const DictGuard &guard : dicts)
     addDict(guard.dict.get());
@@ -179,14 +214,25 @@ Footprint Guards::footprint() const {
   return footprint;
 }
 
+int Guards::DictGuard::traverse(visitproc visit, void *arg) const {
+  Py_VISIT(dict.get());
+  for (const PyRef &item : items)
+    Py_VISIT(item.get());
+  return 0;
+}
+
 int Guards::traverse(visitproc visit, void *arg) const {
   for (const ObjectGuard &guard : objects) {
     Py_VISIT(guard.object.get());
     Py_VISIT(guard.type.get());
-    Py_VISIT(guard.dict.get());
+    if (int status = guard.attributes.traverse(visit, arg))
+      return status;
   }
   for (const DictGuard &guard : dicts)
-    Py_VISIT(guard.dict.get());
+    if (int status = guard.traverse(visit, arg))
+      return status;
+  for (const PyRef &dict : hooks)
+    Py_VISIT(dict.get());
   for (const std::vector<ContentGuard> *guards : {&lists, &sets, &cells})
     for (const ContentGuard &guard : *guards) {
       Py_VISIT(guard.container.get());

@@ -18,9 +18,11 @@ namespace weft {
 
 class Guards {
 public:
-  /// The object's class and, when it has one, its `__dict__`.
+  /// The object's class and its `__dict__`, or that it has none.
   void watchObject(PyObject *object);
   void watchDict(PyObject *dict);
+  /// Hooks, which PyTorch has to run: whether there are any.
+  void watchHooks(PyObject *dict);
   /// Length and the items' identities.
   void watchList(PyObject *list);
   /// A set of plain values, by equality with a copy made now.
@@ -35,6 +37,8 @@ public:
 
   /// Whether everything is as it was; never leaves a Python error behind.
   bool hold() const;
+  /// Whether there are hooks now.
+  bool hooked() const;
 
   /// What `hold` reads, but for what is rare: sets, buffers and namespaces.
   Footprint footprint() const;
@@ -43,16 +47,21 @@ public:
   void clear();
 
 private:
+  /// A dict's items, in order. They are compared only after the dict has changed in some way: what
+  /// was put back is as it was.
+  struct DictGuard {
+    PyRef dict;
+    mutable uint64_t version = 0;
+    std::vector<PyRef> items; // keys and values in turn
+    explicit DictGuard(PyObject *dict = nullptr);
+    bool holds() const;
+    int traverse(visitproc visit, void *arg) const;
+  };
   struct ObjectGuard {
     PyRef object;
     PyRef type;
-    PyRef dict; // null for an object without one
-    uint64_t dictVersion;
+    DictGuard attributes; // of no dict for an object without one
     unsigned typeVersion;
-  };
-  struct DictGuard {
-    PyRef dict;
-    uint64_t version;
   };
   struct ContentGuard {
     PyRef container;
@@ -84,6 +93,8 @@ private:
 
   std::vector<ObjectGuard> objects;
   std::vector<DictGuard> dicts;
+  std::vector<PyRef> hooks;
+  bool hadHooks = false;
   std::vector<ContentGuard> lists;
   std::vector<ContentGuard> sets;
   std::vector<ContentGuard> cells;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "python/bindings/Specialization.h"
 
+#include "python/bindings/DictVersion.h"
 #include "python/bindings/Torch.h"
 #include "runtime/DType.h"
 #include "runtime/Errors.h"
@@ -46,13 +47,47 @@ private:
 
 Specialization::Outcome Specialization::call(const CallArguments &call, PyRef &value,
                                              std::string &reason, rt::Profile *profile) {
-  Lease buffers(*this);
-  return callWith(*buffers, call, value, reason, profile);
+  Lease lease(*this);
+  Buffers &buffers = *lease;
+  if (Outcome outcome = compute(buffers, call, reason, profile); outcome != Done)
+    return outcome;
+  if (!commit(buffers.found, buffers.tensors) || !layOut(buffers.tensors, buffers.resultViews))
+    return Error;
+  value = outputs->build(buffers.tensors, buffers.found);
+  return value ? Done : Error;
 }
 
-Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArguments &call,
-                                                 PyRef &value, std::string &reason,
-                                                 rt::Profile *profile) {
+Specialization::Outcome Specialization::evaluate(const CallArguments &call, Evaluation &found,
+                                                 std::string &reason) {
+  Lease lease(*this);
+  Buffers &buffers = *lease;
+  if (Outcome outcome = compute(buffers, call, reason, nullptr); outcome != Done)
+    return outcome;
+  found.results = buffers.tensors;
+  if (!layOut(buffers.tensors, buffers.resultViews))
+    return Error;
+  found.laidOut = buffers.tensors;
+  found.value = outputs->build(buffers.tensors, buffers.found);
+  return found.value ? Done : Error;
+}
+
+std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
+  auto copy = std::make_unique<Specialization>();
+  copy->arguments = arguments;
+  copy->names = names;
+  copy->slots = slots;
+  copy->sameAs = sameAs;
+  copy->program = program;
+  copy->host = host;
+  copy->eagerStrides = eagerStrides;
+  copy->saveRandomState = saveRandomState;
+  copy->restoreRandomState = restoreRandomState;
+  copy->weights = weights.forOtherTensors();
+  return copy;
+}
+
+Specialization::Outcome Specialization::compute(Buffers &buffers, const CallArguments &call,
+                                                std::string &reason, rt::Profile *profile) {
   auto &[found, tensors, slotViews, views, resultViews, sourceTensors] = buffers;
   if (!matches(call, found, slotViews))
     return Mismatch;
@@ -94,10 +129,7 @@ Specialization::Outcome Specialization::callWith(Buffers &buffers, const CallArg
       return Error;
     return Declined;
   }
-  if (!commit(found, tensors, resultViews))
-    return Error;
-  value = outputs->build(tensors, found);
-  return value ? Done : Error;
+  return fillAliases(found, tensors) ? Done : Error;
 }
 
 bool Specialization::standsFor(const CallArguments &call) {
@@ -120,6 +152,12 @@ bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &foun
   return matchTensors(found, views);
 }
 
+/// Of the user's making, which code may read.
+static bool hasAttributes(PyObject *tensor) {
+  PyObject *attributes = instanceDict(tensor);
+  return attributes && PyDict_GET_SIZE(attributes) > 0;
+}
+
 bool Specialization::matchTensors(const std::vector<PyRef> &found,
                                   std::vector<WeftTensor> &views) const {
   // Asking PyTorch lets other threads run: nothing is viewed before.
@@ -129,7 +167,7 @@ bool Specialization::matchTensors(const std::vector<PyRef> &found,
     for (size_t j = 0; j < i; ++j)
       if ((found[j].get() == tensor) != (sameAs[j] == sameAs[i]))
         return false;
-    if (!slots[i].isOfType(tensor) || Torch::get().isNegated(tensor))
+    if (!slots[i].isOfType(tensor) || hasAttributes(tensor) || Torch::get().isNegated(tensor))
       return false;
   }
   return viewSlots(found, views);
@@ -214,13 +252,27 @@ bool Specialization::writesOverlap(const std::vector<WeftTensor> &slotViews,
   return false;
 }
 
+/// Whether tensors of these two strides are the same memory.
+static bool sameMemory(std::span<const int64_t> sizes, std::span<const int64_t> a,
+                       std::span<const int64_t> b) {
+  if (std::ranges::find(sizes, 0) != sizes.end())
+    return true;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1 && a[i] != b[i])
+      return false;
+  return true;
+}
+
 bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const {
   const Torch &torch = Torch::get();
   const std::vector<rt::TensorSpec> &specs = program->signature().results;
   tensors.reserve(specs.size());
   views.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
-    tensors.push_back(torch.allocate(specs[i].shape, specs[i].strides, specs[i].dtype));
+    bool asEager =
+        eagerStrides[i] && sameMemory(specs[i].shape, specs[i].strides, *eagerStrides[i]);
+    const std::vector<int64_t> &strides = asEager ? *eagerStrides[i] : specs[i].strides;
+    tensors.push_back(torch.allocate(specs[i].shape, strides, specs[i].dtype));
     dlpack::Tensor view;
     if (!tensors.back() || !torch.view(tensors.back().get(), view))
       return false;
@@ -284,8 +336,8 @@ void Specialization::findFootprint() {
   footprint.sort();
 }
 
-bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors,
-                            const std::vector<WeftTensor> &views) const {
+bool Specialization::fillAliases(const std::vector<PyRef> &found,
+                                 std::vector<PyRef> &tensors) const {
   const Torch &torch = Torch::get();
   // What the compiler found to equal an argument or another result is still a tensor of
   // its own to the user.
@@ -301,10 +353,15 @@ bool Specialization::commit(const std::vector<PyRef> &found, std::vector<PyRef> 
     if (!torch.copy(tensors[i].get(), detached.ptr()))
       return false;
   }
+  return true;
+}
+
+bool Specialization::commit(const std::vector<PyRef> &found,
+                            const std::vector<PyRef> &tensors) const {
   for (const Effect &effect : effects)
-    if (!torch.copy(sourceTensor(effect.target, found), tensors[effect.result].get()))
+    if (!Torch::get().copy(sourceTensor(effect.target, found), tensors[effect.result].get()))
       return false;
-  return layOut(tensors, views);
+  return true;
 }
 
 /// Results get the strides that they have in eager mode. Not by PyTorch's copy: its worker would
@@ -314,9 +371,9 @@ bool Specialization::layOut(std::vector<PyRef> &tensors,
   const Torch &torch = Torch::get();
   const std::vector<rt::TensorSpec> &specs = program->signature().results;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!eagerStrides[i])
-      continue;
     const rt::TensorSpec &spec = specs[i];
+    if (!eagerStrides[i] || sameMemory(spec.shape, spec.strides, *eagerStrides[i]))
+      continue;
     PyRef laidOut = torch.allocate(spec.shape, *eagerStrides[i], spec.dtype);
     dlpack::Tensor view;
     if (!laidOut || !torch.view(laidOut.get(), view))

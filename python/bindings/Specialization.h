@@ -78,8 +78,21 @@ public:
   Outcome call(const CallArguments &call, PyRef &value, std::string &reason,
                rt::Profile *profile = nullptr);
 
+  /// What a call would have given and written. results: all of the program's, as it made them, and
+  /// with the strides with which `value` holds them.
+  struct Evaluation {
+    PyRef value;
+    std::vector<PyRef> results, laidOut;
+  };
+  /// As `call`, but writes nothing that anyone else can see.
+  Outcome evaluate(const CallArguments &call, Evaluation &found, std::string &reason);
+
   /// Whether `call` would match, tensors of the module included.
   bool standsFor(const CallArguments &call);
+
+  /// The same program and calls with other tensors of the module's; their sources, effects and
+  /// outputs are to be filled in.
+  std::unique_ptr<Specialization> copyForOtherTensors() const;
 
   /// Seconds of each of the program's calls, the least of those timed.
   std::vector<double> seconds() const { return timed; }
@@ -97,8 +110,9 @@ private:
   };
   class Lease;
 
-  Outcome callWith(Buffers &buffers, const CallArguments &call, PyRef &value, std::string &reason,
-                   rt::Profile *profile);
+  /// Matches and computes the results into the buffers.
+  Outcome compute(Buffers &buffers, const CallArguments &call, std::string &reason,
+                  rt::Profile *profile);
   bool matches(const CallArguments &call, std::vector<PyRef> &found,
                std::vector<WeftTensor> &views) const;
   bool matchTensors(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
@@ -113,8 +127,8 @@ private:
                rt::Host *torch, std::string &reason, rt::Profile *profile);
   void record(const rt::Profile &profile);
   void findFootprint();
-  bool commit(const std::vector<PyRef> &found, std::vector<PyRef> &tensors,
-              const std::vector<WeftTensor> &views) const;
+  bool fillAliases(const std::vector<PyRef> &found, std::vector<PyRef> &tensors) const;
+  bool commit(const std::vector<PyRef> &found, const std::vector<PyRef> &tensors) const;
   bool layOut(std::vector<PyRef> &tensors, const std::vector<WeftTensor> &views) const;
   PyObject *sourceTensor(const Source &source, const std::vector<PyRef> &found) const;
 

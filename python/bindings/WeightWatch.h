@@ -21,6 +21,12 @@ public:
   /// Watches the program's arguments with these numbers.
   void watch(std::vector<size_t> numbers) { watched = std::move(numbers); }
   bool empty() const { return watched.empty(); }
+  /// Watches arguments of the same numbers, of which nothing is known yet.
+  WeightWatch forOtherTensors() const {
+    WeightWatch other;
+    other.watched = watched;
+    return other;
+  }
 
   /// Whether any watched tensor differs from what is prepared. Their sizes are always the same.
   bool changed(const std::vector<PyObject *> &tensors, const std::vector<WeftTensor> &views);

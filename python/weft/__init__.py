@@ -13,28 +13,50 @@ from weft import errors
 from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
+    from weft import config
     from weft.artifact import load
-    from weft.compiled import compile, from_exported_program
+    from weft.compiled import (
+        artifact_path,
+        compile,
+        from_exported_program,
+        ir,
+        profile,
+        report,
+        stats,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "artifact_path",
     "compile",
+    "config",
     "errors",
     "from_exported_program",
     "get_num_threads",
+    "ir",
     "load",
+    "profile",
+    "report",
     "set_num_threads",
+    "stats",
 ]
 
 _HOMES = {
+    "artifact_path": "weft.compiled",
     "compile": "weft.compiled",
     "from_exported_program": "weft.compiled",
+    "ir": "weft.compiled",
     "load": "weft.artifact",
+    "profile": "weft.compiled",
+    "report": "weft.compiled",
+    "stats": "weft.compiled",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "config":
+        return importlib.import_module("weft.config")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -11,6 +11,7 @@ import time
 import warnings
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from weft import _core, errors
@@ -48,6 +49,12 @@ class Build:
     options: Options
     seconds: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def path(self) -> Path | None:
+        """Where the artifact lies in the cache, None of one that is not kept."""
+        path = Path(self.artifact.path)
+        return path if path.parent == _core.Cache.default_folder() else None
+
 
 def build(graph: bytes, options: Options) -> Build:
     """The artifact of a graph in JSON.
@@ -59,7 +66,8 @@ def build(graph: bytes, options: Options) -> Build:
     cache = _core.Cache(_core.Cache.default_folder())
     path, warning = cache.lookup(key)
     _warn(warning)
-    if path is not None:
+    # Only the compiler leaves what WEFT_DUMP asks for.
+    if path is not None and not os.environ.get("WEFT_DUMP"):
         try:
             return Build(_core.Artifact.load(path), key, True, graph, options)
         except errors.ArtifactError as error:
@@ -104,13 +112,14 @@ def lower_to(graph: bytes, stage: str, options: Options) -> str:
 
 def cache_key(graph: bytes, options: Options) -> str:
     """Equal for graphs that differ in source locations only."""
-    caches = os.environ.get("WEFT_CPU_CACHES", "")
+    # The compiler heeds these too.
+    settings = {name: os.environ.get(name, "") for name in ("WEFT_CPU_CACHES", "WEFT_ISA")}
     facts = [
         WEFT_VERSION,
         LLVM_VERSION,
         _compiler_identity(),
         _cpu_flags(),
-        caches,
+        settings,
         asdict(options),
     ]
     key = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=20)

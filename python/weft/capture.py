@@ -2,50 +2,58 @@
 """From a module or function and one call's arguments to the graph of that call.
 
 Everything that is known about how programs are captured lies here: today torch.export
-traces them with fake tensors. The rest of the package sees `Tracing`, `Given`, `Captured`.
+traces them with fake tensors, in a copy of the process (isolated.py), so that nobody sees it. The
+rest of the package sees `Tracing`, `Given`, `Captured`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import random
+import hashlib
+import importlib
+import sys
 import threading
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 
-from weft.frontend import InputSource
+from weft import frontend
 from weft.frontend.fakes import fakes_completed
 from weft.generators import Draws
+from weft.isolated import call_isolated
 from weft.known import KnownValues
 from weft.made import existing_objects, returns_objects, stand_in
 from weft.modes import Hearing, answers_as_in_eager
 from weft.naming import input_namer
+from weft.observation import Observer
+from weft.outputs import Structure
 from weft.references import References, find_references
-from weft.replica import Replica, replicate
-from weft.signature import Declined, HasEffects, OnlyAsEager, register_dataclasses
+from weft.signature import Declined, HasEffects, Signature, register_dataclasses
 from weft.state import Snapshot, snapshot
 
-_TRACING = threading.RLock()  # torch.export changes what the whole process sees
-_SEED = 0x9E3779B97F4A7C15  # that no call sets itself, or we would not see that it does
+# What tracing imports on the way is imported by the parent, lest every child do it again: these
+# ahead of the first trace, and after each what else was needed.
+_NEEDED_FOR_TRACING = ("torch._dynamo", "torch.export._trace", "torch._export.non_strict_utils")
+_IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath")
 
 
 @dataclass
 class Captured:
-    """A program, how to find the live tensor that it calls by a name, and what the user
-    calls an input (None: what the program does). as_eager: it asked whether it is compiled, and
-    heard what eager execution hears."""
+    """A program and how to call it. resolve: finds the live tensor that it calls by a name.
+    structure: of the value returned. strides: of its leaves, as eager execution has them, None for
+    what is no tensor. digest: of the operations that the program called."""
 
-    program: torch.export.ExportedProgram
+    lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
-    name: Callable[[InputSource], str | None] = lambda source: None
-    as_eager: bool = False
+    structure: Structure
+    strides: tuple[tuple[int, ...] | None, ...]
+    digest: str
 
 
 class Tracing:
@@ -57,64 +65,172 @@ class Tracing:
     def references(self) -> References:
         return find_references(self.target)
 
-    def capture(self, args: tuple, kwargs: dict[str, Any], *, as_eager: bool = True) -> Captured:
-        """The program of `target(*args, **kwargs)`, for exactly these shapes and values.
+    def resolver(self) -> Callable[[str], torch.Tensor]:
+        """Finds the live tensor that programs call by a name."""
+        return _Resolver(self.references())
 
-        as_eager: it hears what eager execution would if it asks whether it is compiled.
-
-        Runs no kernel on the user's data and leaves torch's generators as they were. What
-        the target is and reaches may be changed afterwards, if it could not be replicated.
-        Raises: Declined, with the reason why there is no such program; HasEffects, if the
-        target changed its state; OnlyAsEager, if there may be one of what it does for compilers.
-        """
-        with _TRACING:
-            try:
-                return self._trace(args, kwargs, as_eager=as_eager)
-            except _ReturnsObjects:
-                # To know which of them the call has made, we have to know what was there before.
-                return self._trace(args, kwargs, may_make_objects=True, as_eager=as_eager)
-
-    def _trace(
-        self,
-        args: tuple,
-        kwargs: dict[str, Any],
-        *,
-        may_make_objects: bool = False,
-        as_eager: bool = True,
+    def capture(
+        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, signature: Signature
     ) -> Captured:
+        """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
+        execution is, or where that cannot be compiled, as the program is written for compilers.
+
+        state: of the target, from the same references. Runs no kernel on the user's data, and no
+        code of the user's in this process.
+        Raises: Declined, with the reason why there is no such program; HasEffects, if the
+        target changed its state; frontend.Unsupported.
+        """
+        _import(_NEEDED_FOR_TRACING)
         references = self.references()
-        root = _Root(replicate(self.target, references))
-        if may_make_objects:
-            root._observed.existing = existing_objects()
-        for function in references.code:
+        known = {**state.reached, **{id(each): each for each in signature.examples}}
+
+        def attempt(**how: bool) -> _Traced:
+            trace = _Trace(self.target, references, args, kwargs, **how)
+            return call_isolated(trace.run, known)
+
+        traced = attempt(as_eager=True, may_make_objects=False)
+        if traced.returns_objects:
+            traced = attempt(as_eager=True, may_make_objects=True)
+        if traced.only_as_eager:
+            traced = attempt(as_eager=False, may_make_objects=traced.returns_objects)
+        _import(traced.imported)
+        if traced.failure is not None:
+            raise traced.failure
+        assert traced.lowered is not None and traced.structure is not None
+        resolve = _Resolver(references)
+        return Captured(traced.lowered, resolve, traced.structure, traced.strides, traced.digest)
+
+
+def _import(names: Iterable[str]) -> None:
+    """On a thread of its own: a failed import within them keeps the frames that led to it, and so
+    the user's model, until the cycle collector comes."""
+    missing = [name for name in names if name not in sys.modules]
+    if missing:
+        importer = threading.Thread(target=_import_all, args=(missing,))
+        importer.start()
+        importer.join()
+
+
+def _import_all(names: list[str]) -> None:
+    for name in names:
+        with contextlib.suppress(Exception):  # it was imported beside something else
+            importlib.import_module(name)
+
+
+class _Resolver:
+    """Finds a tensor by the name that `_Root` has for it."""
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+
+    def __call__(self, name: str) -> torch.Tensor:
+        first, _, rest = name.partition(".")
+        number = int(first[1:])
+        if first[0] == "t":
+            return self._references.tensors[number]
+        path, _, attribute = rest.rpartition(".")
+        return getattr(self._references.modules[number].get_submodule(path), attribute)
+
+
+@dataclass
+class _Traced:
+    """What comes back from the child. returns_objects, only_as_eager: another attempt is due.
+    imported: modules that came to be imported."""
+
+    failure: Exception | None = None
+    returns_objects: bool = False
+    only_as_eager: bool = False
+    lowered: frontend.Lowered | None = None
+    structure: Structure | None = None
+    strides: tuple[tuple[int, ...] | None, ...] = ()
+    digest: str = ""
+    imported: tuple[str, ...] = ()
+
+
+@dataclass
+class _Trace:
+    """One attempt, for a process of its own. as_eager: the program hears what eager execution does
+    if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees."""
+
+    target: Callable[..., Any]
+    references: References
+    args: tuple
+    kwargs: dict[str, Any]
+    as_eager: bool
+    may_make_objects: bool
+
+    def run(self) -> _Traced:
+        before = set(sys.modules)
+        traced = _Traced()
+        try:
+            self._export(traced)
+        except (Declined, frontend.Unsupported) as why:
+            traced.failure = why
+        traced.imported = tuple(
+            name for name in set(sys.modules) - before if name.startswith(_IMPORTED_FOR_TRACING)
+        )
+        return traced
+
+    def _export(self, traced: _Traced) -> None:
+        existing = existing_objects() if self.may_make_objects else None
+        root = _Root(self.target, self.references, existing)
+        observer = Observer()
+        for function in self.references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
-        try:
-            with (
-                _random_state_kept(),
-                answers_as_in_eager() if as_eager else contextlib.nullcontext(Hearing()) as hearing,
-                fakes_completed(),
-                warnings.catch_warnings(),
-            ):
-                # What the call assigns we look after ourselves.
-                warnings.filterwarnings(
-                    "ignore", "The tensor attributes? .* assigned during export"
-                )
-                program = torch.export.export(root, args, kwargs, strict=False)
-        except Exception as error:
-            # Tracing runs the user's code on tensors without values; whatever it raises,
-            # the eager call will tell the user what is really wrong, if anything is.
-            _refuse_effects(root)
-            if root._observed.returns_objects:
-                raise _ReturnsObjects from error
-            if hearing.untrue:
-                raise OnlyAsEager from error
-            raise Declined(_reason(error), _user_line(error)) from error
-        finally:
-            root._observed.existing = None
-        _refuse_effects(root)
-        namer = input_namer(self.target, args, kwargs)
-        return Captured(program, root.tensor, namer, hearing.untrue)
+        heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
+        with heard as hearing, fakes_completed(), warnings.catch_warnings():
+            # What the call assigns we look after ourselves.
+            warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
+            observer.install(self.references.names)
+            try:
+                program = torch.export.export(root, self.args, self.kwargs, strict=False)
+            except Exception as error:
+                # Tracing runs the user's code on tensors without values; whatever it raises,
+                # the eager call tells the user what is really wrong, if anything is.
+                _refuse_effects(root, observer)
+                traced.returns_objects = root.observed.returns_objects
+                traced.only_as_eager = hearing.untrue and not traced.returns_objects
+                raise Declined(_reason(error), _user_line(error)) from None
+            _refuse_effects(root, observer)
+            try:
+                self._lower(program, traced)
+            except frontend.Unsupported:
+                traced.only_as_eager = hearing.untrue
+                raise
+
+    def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
+        namer = input_namer(self.target, self.args, self.kwargs)
+        traced.lowered = frontend.lower(program, namer)
+        traced.structure = Structure.of(program.call_spec.out_spec)
+        traced.strides = strides_of(program)
+        traced.digest = digest_of(program)
+
+
+def digest_of(program: torch.export.ExportedProgram) -> str:
+    """Equal for programs that call the same operations with the same arguments."""
+    bodies = [
+        str(module.graph)
+        for module in program.graph_module.modules()
+        if isinstance(module, torch.fx.GraphModule)
+    ]
+    return hashlib.blake2b("\n".join(bodies).encode(), digest_size=16).hexdigest()
+
+
+def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] | None, ...]:
+    """Of the leaves of the value returned."""
+    (output,) = program.graph.find_nodes(op="output")
+    kinds = program.graph_signature.output_specs
+    user = [
+        node
+        for node, spec in zip(output.args[0], kinds, strict=True)
+        if spec.kind == torch.export.graph_signature.OutputKind.USER_OUTPUT
+    ]
+    values = [node.meta.get("val") if isinstance(node, torch.fx.Node) else None for node in user]
+    return tuple(
+        tuple(map(int, value.stride())) if isinstance(value, torch.Tensor) else None
+        for value in values
+    )
 
 
 class Given:
@@ -126,7 +242,12 @@ class Given:
     def references(self) -> References:
         return References(tensors=[*self.program.state_dict.values()])
 
-    def capture(self, args: tuple, kwargs: dict[str, Any], *, as_eager: bool = True) -> Captured:
+    def resolver(self) -> Callable[[str], torch.Tensor]:
+        return self._tensor
+
+    def capture(
+        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, signature: Signature
+    ) -> Captured:
         """Raises: Declined, if the call is not the one that was exported."""
         leaves, structure = pytree.tree_flatten((args, kwargs))
         if structure != self.program.call_spec.in_spec:
@@ -135,7 +256,10 @@ class Given:
         for node, leaf in zip(placeholders[-len(leaves) :] if leaves else (), leaves, strict=True):
             if not _is_like(leaf, node.meta["val"]):
                 raise Declined(f"the program was exported for another {node.name}")
-        return Captured(self.program, self._tensor)
+        lowered = frontend.lower(self.program)
+        structure = Structure.of(self.program.call_spec.out_spec)
+        strides, digest = strides_of(self.program), digest_of(self.program)
+        return Captured(lowered, self._tensor, structure, strides, digest)
 
     def _tensor(self, name: str) -> torch.Tensor:
         found = self.program.state_dict.get(name)
@@ -161,54 +285,80 @@ class _Root(torch.nn.Module):
     """What is traced: the target with the modules and tensors that it reaches, since
     torch.export knows only tensors of submodules."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(
+        self, target: Callable[..., Any], references: References, existing: list[Any] | None
+    ) -> None:
         super().__init__()
-        references = replica.references
         self.train(any(module.training for module in references.modules))
         # Not submodules: a function's modules are those of the references.
-        object.__setattr__(self, "_replica", replica)
+        object.__setattr__(self, "_target", target)
+        object.__setattr__(self, "_references", references)
         object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
         observed = types.SimpleNamespace(
-            effects=False, returns_objects=False, existing=None, draws=Draws()
+            effects=False, returns_objects=False, existing=existing, draws=Draws()
         )
-        object.__setattr__(self, "_observed", observed)
+        object.__setattr__(self, "observed", observed)
         for number, module in enumerate(references.modules):
             self._modules[f"m{number}"] = module
         for number, tensor in enumerate(references.tensors):
             object.__setattr__(self, f"t{number}", tensor)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        originals = {**self._replica.originals, **self._fakes()}
-        before = self._state(originals)
+        fakes = self._fakes()
+        before, arguments = self._state(fakes), _Arguments(args, kwargs)
         try:
-            with self._observed.draws.watched(before.generators), KnownValues():
-                result = self._replica.target(*args, **kwargs)
+            with self.observed.draws.watched(before.generators), KnownValues():
+                result = self._target(*args, **kwargs)
         finally:
-            if not before.bindings.hold() or self._state(originals).key != before.key:
-                self._observed.effects = True
+            bound = before.bindings.hold() and arguments.hold()
+            if not bound or not self._state(fakes).same_as(before):
+                self.observed.effects = True
         register_dataclasses(result)
         if not returns_objects(result):
             return result
-        if self._observed.existing is None:
-            self._observed.returns_objects = True
+        if self.observed.existing is None:
+            self.observed.returns_objects = True
             raise _ReturnsObjects
-        return stand_in(result, self._observed.existing)
-
-    def tensor(self, name: str) -> torch.Tensor:
-        *path, attribute = name.split(".")
-        return getattr(self.get_submodule(".".join(path)), attribute)
+        return stand_in(result, self.observed.existing)
 
     def _fakes(self) -> dict[int, torch.Tensor]:
         """The tensors that export has put in the place of others. A recurrent net keeps a
         list of its parameters, which it renews when it finds them replaced."""
-        return {id(named[name]): tensor for named, name, tensor in self._tensors}
+        fakes = {}
+        for named, name, tensor in self._tensors:
+            fake = named[name]
+            fakes[id(fake)] = tensor
+            for attribute, value in vars(tensor).items():
+                vars(fake).setdefault(attribute, value)
+        return fakes
 
     def _state(self, originals: dict[int, Any]) -> Snapshot:
         # The tracer must not see that reading the state switches gradients off and on: it
         # would cut the program in pieces, one for each tensor.
         with torch._C.DisableTorchFunction():
-            return snapshot(self._replica.references, originals)
+            return snapshot(self._references, originals)
+
+
+class _Arguments:
+    """The arguments' containers, and the attributes of their tensors, as they are at first."""
+
+    def __init__(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        self._call = (args, kwargs)
+        self._leaves, self._structure = pytree.tree_flatten(self._call)
+        self._attributes = [_attributes(leaf) for leaf in self._leaves]
+
+    def hold(self) -> bool:
+        leaves, structure = pytree.tree_flatten(self._call)
+        return (
+            structure == self._structure
+            and all(now is before for now, before in zip(leaves, self._leaves, strict=True))
+            and [_attributes(leaf) for leaf in leaves] == self._attributes
+        )
+
+
+def _attributes(leaf: Any) -> set[str]:
+    return set(vars(leaf)) if isinstance(leaf, torch.Tensor) else set()
 
 
 def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torch.Tensor]]:
@@ -222,20 +372,13 @@ def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torc
     ]
 
 
-def _refuse_effects(root: _Root) -> None:
-    if root._observed.effects:
-        raise HasEffects("the call changes attributes of the module or globals")
-    if root._observed.draws.found:
+def _refuse_effects(root: _Root, observer: Observer) -> None:
+    if root.observed.effects:
+        raise HasEffects("the call changes attributes of the module, its arguments or globals")
+    if observer.reason is not None:
+        raise Declined(observer.reason)
+    if root.observed.draws.found:
         raise Declined("the call sets a seed, or draws from Python's or NumPy's generators")
-
-
-@contextlib.contextmanager
-def _random_state_kept() -> Iterator[None]:
-    python_state = random.getstate()
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(_SEED)  # no other device's
-        yield
-    random.setstate(python_state)
 
 
 def _reason(error: Exception) -> str:

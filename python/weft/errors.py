@@ -26,5 +26,9 @@ class ConfigError(Error, ValueError):
     """A setting (environment variable or call) with a value that makes no sense."""
 
 
+class NotCompiledError(Error, RuntimeError):
+    """PyTorch has to run a call that `fullgraph=True` wants compiled; the text says why."""
+
+
 class WeftWarning(UserWarning):
     """Something that costs speed but not correctness."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -22,7 +22,7 @@ KINDS = (
     *(random.Random, torch.Generator),
     *(numpy.random.Generator, numpy.random.RandomState, numpy.random.BitGenerator),
 )
-_GLOBAL = (random.random.__self__, numpy.random.random.__self__, torch.default_generator)
+GLOBAL = (random.random.__self__, numpy.random.random.__self__, torch.default_generator)
 
 
 class Draws:
@@ -33,12 +33,15 @@ class Draws:
 
     @contextlib.contextmanager
     def watched(self, generators: list[Any]) -> Iterator[None]:
-        """Within it, the call is traced; afterwards all generators are as they were.
+        """Within it, the call is traced, in a process of its own.
 
         generators: those that the program reaches, besides the global ones.
         """
+        # Tensors without values draw nothing from torch's own, whose lock another thread may have
+        # held when this process was made.
+        watched = [each for each in (*GLOBAL, *generators) if each is not torch.default_generator]
         with _untraced():
-            states = [(each, _state(each)) for each in (*_GLOBAL, *generators)]
+            states = [(each, state_of(each)) for each in watched]
         names = vars(torch.random)
         names["default_generator"] = _Seeded(self)
         try:
@@ -46,10 +49,9 @@ class Draws:
         finally:
             names["default_generator"] = torch.default_generator
             with _untraced():
-                for generator, (state, restore) in states:
-                    if not _same(_state(generator)[0], state):
+                for generator, state in states:
+                    if not same_states(state_of(generator), state):
                         self.found = True
-                        restore(state)
 
 
 class _Seeded:
@@ -71,23 +73,22 @@ def _untraced() -> Iterator[None]:
         yield
 
 
-def _state(generator: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """With what puts it back."""
+def state_of(generator: Any) -> Any:
     match generator:
         case random.Random():
-            return generator.getstate(), generator.setstate
+            return generator.getstate()
         case torch.Generator():
-            return generator.get_state(), generator.set_state
+            return generator.get_state()
         case numpy.random.RandomState():
-            return generator.get_state(legacy=False), generator.set_state
+            return generator.get_state(legacy=False)
         case numpy.random.Generator():
-            return _state(generator.bit_generator)
-    return generator.state, lambda state: setattr(generator, "state", state)
+            return generator.bit_generator.state
+    return generator.state
 
 
-def _same(x: Any, y: Any) -> bool:
+def same_states(x: Any, y: Any) -> bool:
     if isinstance(x, dict):
-        return all(_same(x[key], y[key]) for key in x)
+        return all(same_states(x[key], y[key]) for key in x)
     if isinstance(x, numpy.ndarray):
         return numpy.array_equal(x, y)
     return torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from weft import _core
 from weft.kernels import kernel_calls
-from weft.report import merged, table_of
+from weft.reporting import merged, table_of
 
 
 def print_artifact(path: Path, console: Console) -> None:

@@ -25,7 +25,21 @@ _READERS = {
     torch.Tensor.__int__,
     torch.Tensor.item,
 }
-
+# Of a tensor with values, what they tell would become part of the program.
+_REVEALERS = {
+    *_READERS,
+    torch.Tensor.__array__,
+    torch.Tensor.__complex__,
+    torch.Tensor.__contains__,
+    torch.Tensor.data_ptr,
+    torch.Tensor.is_nonzero,
+    torch.Tensor.numpy,
+    torch.Tensor.tolist,
+    torch.Tensor.untyped_storage,
+    torch.equal,
+    torch.is_nonzero,
+}
+_RESEATERS = {torch.Tensor.data.__set__, torch.Tensor.set_}
 
 # What gives the same for the same arguments, and leaves them as they are.
 _CONSTANT = frozenset(
@@ -61,6 +75,10 @@ class KnownValues(TorchFunctionMode):
     def __torch_function__(
         self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
+        if function in _RESEATERS:
+            raise Declined("a tensor is given other memory")
+        if function in _REVEALERS and type(args[0]) in (torch.Tensor, torch.nn.Parameter):
+            raise Declined("values of a tensor that is no argument are read")
         if function in _READERS:
             node = _node(args[0])
             if node is not None:

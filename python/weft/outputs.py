@@ -6,6 +6,9 @@ The tuples made here are what `weft._core.Specialization` reads; Outputs.h defin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch.utils._pytree as pytree
 
 from weft.made import Made, make
@@ -14,14 +17,30 @@ from weft.made import Made, make
 RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, _NODE = range(8)
 
 
-def describe_outputs(spec: pytree.TreeSpec, leaves: list[tuple]) -> tuple:
-    """The recipe for a value of structure `spec`. leaves: one recipe per leaf, in order."""
+@dataclass(frozen=True)
+class Structure:
+    """A pytree's form, as `pytree.TreeSpec`, which does not pickle without a warning. type: None of
+    a leaf."""
+
+    type: Any
+    context: Any
+    children: tuple[Structure, ...]
+
+    @staticmethod
+    def of(spec: pytree.TreeSpec) -> Structure:
+        if spec.is_leaf():
+            return Structure(None, None, ())
+        return Structure(spec.type, spec.context, tuple(map(Structure.of, spec.children())))
+
+
+def describe_outputs(structure: Structure, leaves: list[tuple]) -> tuple:
+    """The recipe for a value of this structure. leaves: one recipe per leaf, in order."""
     remaining = iter(leaves)
 
-    def build(node: pytree.TreeSpec) -> tuple:
-        if node.is_leaf():
+    def build(node: Structure) -> tuple:
+        if node.type is None:
             return next(remaining)
-        children = tuple(build(child) for child in node.children())
+        children = tuple(build(child) for child in node.children)
         if node.type is tuple:
             return (_TUPLE, children)
         if node.type is list:
@@ -31,4 +50,4 @@ def describe_outputs(spec: pytree.TreeSpec, leaves: list[tuple]) -> tuple:
         unflatten = make if node.type is Made else pytree.SUPPORTED_NODES[node.type].unflatten_fn
         return (_NODE, unflatten, node.context, children)
 
-    return build(spec)
+    return build(structure)

@@ -21,10 +21,11 @@ from typing import Any
 
 import torch
 
+from weft._core import Callable as CompiledCallable
 from weft.signature import Same
 
 # Modules whose functions and constants do not change under a program.
-_STABLE = frozenset({"torch", "numpy"}) | sys.stdlib_module_names - {"__main__"}
+_STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__main__"}
 _ENVIRONMENT = (("environ",), ("getenv",))
 _LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
 
@@ -79,6 +80,8 @@ class _Search:
         elif isinstance(value, types.FunctionType):
             self.found.values.append(value)
             self.function(value)
+        elif isinstance(value, CompiledCallable):
+            self.value(value.original, name)
         else:
             self.found.values.append(value)
             self.methods(value if isinstance(value, type) else type(value))
@@ -156,7 +159,13 @@ class _Search:
                 ):
                     # Their names are among the code's constants.
                     self.found.environment.update(_strings(function.__code__))
-                if not isinstance(value, types.ModuleType) or is_stable(value) or library:
+                if not isinstance(value, types.ModuleType) or library:
+                    self.reached(value, f"global {'.'.join(path)!r}", library)
+                    break
+                if is_stable(value) and value in (torch, torch.nn.functional):
+                    # Tools patch its functions; those of the rest of torch are taken as they are.
+                    self.found.values.append(value)
+                elif is_stable(value):
                     self.reached(value, f"global {'.'.join(path)!r}", library)
                     break
                 self.found.values.append(value)

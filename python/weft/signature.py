@@ -52,13 +52,15 @@ class Same:
 class Declined(Exception):
     """PyTorch has to run the call.
 
-    Attributes: reason (lower case, no final period), location (of the user's source, or None).
+    Attributes: reason (lower case, no final period), location (of the user's source, or None), type
+    (of an argument with which no call is compiled, or None).
     """
 
-    def __init__(self, reason: str, location: str | None = None) -> None:
+    def __init__(self, reason: str, location: str | None = None, type: type | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.location = location
+        self.type = type
 
 
 class HasEffects(Declined):
@@ -101,6 +103,8 @@ def describe(args: tuple, kwargs: dict[str, Any]) -> Signature:
 def _describe(value: Any, name: str, signature: Signature) -> tuple:
     if isinstance(value, torch.Tensor):
         check_tensor(value, name)
+        if vars(value):
+            raise Declined(f"{name} has attributes: {', '.join(vars(value))}")
         slot = len(signature.examples)
         signature.slots[len(signature.leaves)] = slot
         signature.leaves.append(value)
@@ -125,7 +129,9 @@ def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
     register_dataclasses(value)
     node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
     if node is None:
-        raise Declined(f"{name} is a {type(value).__qualname__}, which is no pytree")
+        raise Declined(
+            f"{name} is a {type(value).__qualname__}, which is no pytree", type=type(value)
+        )
     children, context = node.flatten_fn(value)
     described = tuple(_describe(v, f"{name}.{i}", signature) for i, v in enumerate(children))
     return (_NODE, type(value), node.flatten_fn, context, described)
@@ -134,7 +140,10 @@ def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
 def check_tensor(tensor: torch.Tensor, name: str) -> None:
     """Raises: Declined, if no program can take such a tensor."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-        raise Declined(f"{name} is a {type(tensor).__qualname__}, a subclass of torch.Tensor")
+        raise Declined(
+            f"{name} is a {type(tensor).__qualname__}, a subclass of torch.Tensor",
+            type=type(tensor),
+        )
     if tensor.layout != torch.strided:
         raise Declined(f"{name} has layout {tensor.layout}")
     if tensor.device.type != "cpu":

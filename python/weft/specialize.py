@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from weft.builds import Build, Options, build
 from weft.capture import Captured
 from weft.fallbacks import draws_random_numbers, torch_host
 from weft.frontend.dtypes import DTYPES
-from weft.outputs import OBJECT, RESULT, SLOT, VIEW, describe_outputs
+from weft.outputs import OBJECT, RESULT, SLOT, VIEW, Structure, describe_outputs
 from weft.signature import Signature
 
 
@@ -25,7 +25,8 @@ from weft.signature import Signature
 class Specialized:
     """One program, with what the report tells of it.
 
-    core: the C++ object. reason: why PyTorch runs these calls instead, or None.
+    core: the C++ object. reason: why PyTorch runs these calls instead, or None. verified: whether
+    it has reproduced eager execution, and may be called. checking: whether a thread finds out.
     """
 
     core: _core.Specialization
@@ -36,6 +37,24 @@ class Specialized:
     build: Build | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    wiring: Wiring | None = None
+    verified: bool = True
+    checking: bool = False
+    inconclusive: int = 0
+    transient: bool = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return draws_random_numbers(self.manifest)
+
+    def rebound(self, resolve: Callable[[str], torch.Tensor]) -> Specialized:
+        """The same program for other tensors of the modules, found by `resolve`."""
+        if self.wiring is None:
+            return self
+        wiring = replace(self.wiring, resolve=resolve)
+        core = self.core.rebound(wiring.sources(), wiring.effects(), wiring.outputs())
+        return replace(self, core=core, wiring=wiring)
 
 
 def shapes_of(signature: Signature) -> str:
@@ -57,25 +76,25 @@ def specialize(
 ) -> Specialized:
     """Compiles what was captured for calls of `signature`.
 
-    Raises: frontend.Unsupported, errors.CompileError.
+    Raises: errors.CompileError.
     """
     start = time.perf_counter()
-    exported, resolve = captured.program, captured.resolve
-    lowered = frontend.lower(exported, captured.name)
-    seconds = {"lower": time.perf_counter() - start}
+    lowered = captured.lowered
     built = build(lowered.graph, options)
-    seconds["build"] = time.perf_counter() - start - seconds["lower"]
+    seconds = {"build": time.perf_counter() - start}
 
     manifest = json.loads(built.artifact.manifest)
     core = _core.Specialization(signature.arguments, signature.names, signature.examples)
-    wiring = _Wiring(signature, lowered, resolve)
-    entry = manifest["entries"]["main"]
+    dtypes = tuple(example.dtype for example in signature.examples)
+    wiring = Wiring(
+        signature.slots, dtypes, lowered, captured.structure, captured.resolve, captured.digest
+    )
     core.attach(
         program=_core.Program(built.artifact),
-        sources=[wiring.source(source) for source in lowered.inputs],
-        eager_strides=_eager_strides(entry["results"], lowered, exported),
+        sources=wiring.sources(),
+        eager_strides=wiring.eager_strides(captured.strides, manifest),
         effects=wiring.effects(),
-        outputs=describe_outputs(exported.call_spec.out_spec, wiring.leaves()),
+        outputs=wiring.outputs(),
         random=_random_state(manifest),
         host=torch_host(manifest),
         watched=bound_arguments(manifest),
@@ -87,25 +106,34 @@ def specialize(
         build=built,
         manifest=manifest,
         seconds=seconds,
+        wiring=wiring,
     )
 
 
-class _Wiring:
-    """Turns the frontend's sources and targets into descriptions for C++."""
+@dataclass(frozen=True)
+class Wiring:
+    """Turns the frontend's sources and targets into descriptions for C++.
 
-    def __init__(
-        self,
-        signature: Signature,
-        lowered: frontend.Lowered,
-        resolve: Callable[[str], torch.Tensor],
-    ) -> None:
-        self.signature = signature
-        self.lowered = lowered
-        self.resolve = resolve
+    slots, dtypes: of the tensors among the arguments, by leaf and by slot. digest: of what was
+    captured.
+    """
+
+    slots: dict[int, int]
+    dtypes: tuple[torch.dtype, ...]
+    lowered: frontend.Lowered
+    structure: Structure
+    resolve: Callable[[str], torch.Tensor]
+    digest: str
+
+    def sources(self) -> list[int | torch.Tensor]:
+        return [self.source(source) for source in self.lowered.inputs]
+
+    def outputs(self) -> tuple:
+        return describe_outputs(self.structure, self.leaves())
 
     def source(self, source: frontend.InputSource) -> int | torch.Tensor:
         if source.kind == "user":
-            return self.signature.slots[source.index]
+            return self.slots[source.index]
         if source.kind == "constant":
             return source.tensor
         return self.resolve(source.name)
@@ -116,7 +144,7 @@ class _Wiring:
             if target.kind == "buffer":
                 effects.append((self.resolve(target.name), target.result))
             elif target.kind == "input":
-                effects.append((self.signature.slots[target.index], target.result))
+                effects.append((self.slots[target.index], target.result))
         return effects
 
     def leaves(self) -> list[tuple]:
@@ -139,39 +167,30 @@ class _Wiring:
             source = self.source(view.base)
             is_slot = isinstance(source, int)
             base = (SLOT, source) if is_slot else (OBJECT, source)
-            tensor = self.signature.examples[source] if is_slot else source
-            dtype = view.dtype if tensor.dtype != view.dtype else None
+            own = self.dtypes[source] if is_slot else source.dtype
+            dtype = view.dtype if own != view.dtype else None
         if view.identity:
             return base
         return (VIEW, base, view.sizes, view.strides, view.offset, dtype)
 
+    def eager_strides(
+        self, leaves: Sequence[tuple[int, ...] | None], manifest: dict[str, Any]
+    ) -> list[tuple[int, ...] | None]:
+        """The strides with which the user gets each result, where they are not the program's.
 
-def _eager_strides(
-    results: list[dict[str, Any]],
-    lowered: frontend.Lowered,
-    exported: torch.export.ExportedProgram,
-) -> list[tuple[int, ...] | None]:
-    """The strides with which the user gets each result, where they are not the program's."""
-    eager: dict[int, tuple[int, ...]] = {}
-    (output,) = exported.graph.find_nodes(op="output")
-    kinds = exported.graph_signature.output_specs
-    user = [
-        node
-        for node, spec in zip(output.args[0], kinds, strict=True)
-        if spec.kind == torch.export.graph_signature.OutputKind.USER_OUTPUT
-    ]
-    for target in lowered.outputs:
-        if target.kind == "user" and target.result is not None and target.view is None:
-            eager[target.result] = user[target.index].meta["val"].stride()
-    found = []
-    for number, result in enumerate(results):
-        shape, strides = result["shape"], result["strides"]
-        wanted = eager.get(number, strides)
-        same = 0 in shape or all(
-            size < 2 or a == b for size, a, b in zip(shape, strides, wanted, strict=True)
-        )
-        found.append(None if same else tuple(wanted))
-    return found
+        leaves: the strides of the value's leaves in eager execution.
+        """
+        eager: dict[int, tuple[int, ...]] = {}
+        for target in self.lowered.outputs:
+            if target.kind == "user" and target.result is not None and target.view is None:
+                eager[target.result] = leaves[target.index]
+        results = manifest["entries"]["main"]["results"]
+        found = []
+        for number, result in enumerate(results):
+            strides = tuple(result["strides"])
+            wanted = eager.get(number, strides)
+            found.append(None if strides == wanted else wanted)
+        return found
 
 
 def _random_state(manifest: dict[str, Any]) -> tuple | None:

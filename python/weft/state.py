@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a program depends on besides a call's arguments: modules, closures, globals.
 
-A `Snapshot` of it has a key, equal for equal states; guards, that C++ checks on every call
-(equal keys follow from holding guards); and copies, to put back what tracing changed.
+A `Snapshot` of it has a key, equal for equal states; the tensors of modules, which a program reads
+by name, so that states which differ in them alone share programs; and guards, that C++ checks on
+every call (equal keys and the same tensors follow from holding guards).
 """
 
 from __future__ import annotations
 
 import array
-import copy
+import contextvars
 import functools
 import os
+import threading
 import types
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import is_ as _is
 from typing import Any
 
 import numpy
@@ -22,8 +25,9 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from weft import generators
+from weft._core import Callable as CompiledCallable
 from weft._core import Guards
-from weft.names import Bindings, same_items
+from weft.names import Bindings
 from weft.references import References, is_library, is_stable
 from weft.signature import PLAIN, Declined, Same, check_tensor
 
@@ -49,33 +53,39 @@ _BUFFERS = (numpy.ndarray, bytearray, array.array)
 _CONTAINERS = (tuple, list, dict, set, frozenset, torch.nn.Module)
 
 
+# They mean something else to every thread.
+_OF_THREADS = (threading.local, contextvars.ContextVar)
+_BY_IDENTITY = (torch.Tensor, types.ModuleType, types.FunctionType, CompiledCallable)
+# What torch.nn.Module does on every call.
+_CALL_PROTOCOL = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "forward")
+# Their classes have attributes, which change without a program noticing.
+_UNINTERESTING = frozenset(
+    {"contextlib", "logging", "weakref", "torch.fx", "torch.jit", "torch._ops"}
+)
+
+
 @dataclass
 class Snapshot:
-    """reason: why PyTorch has to run calls in this state, or None. gradients: parameters
-    that may come to require them. generators: of random numbers, whose state is no part of it."""
+    """reason: why PyTorch has to run calls in this state, or None. tensors: of the modules, in the
+    order in which the key counts them. gradients: parameters that may come to require them.
+    generators: of random numbers, whose state is no part of it. reached: every object that was
+    looked into or compared, by address; it keeps them alive."""
 
     key: tuple = ()
+    tensors: list[torch.Tensor] = field(default_factory=list)
     guards: Guards = field(default_factory=Guards)
     reason: str | None = None
     gradients: list[torch.Tensor] = field(default_factory=list)
     bindings: Bindings = field(default_factory=Bindings)
     generators: list[Any] = field(default_factory=list)
-    _copies: list[tuple[Any, Any]] = field(default_factory=list)
+    reached: dict[int, Any] = field(default_factory=dict)
 
-    def restore(self) -> None:
-        """Gives every container, buffer and `__dict__` what it had, every name its value."""
-        self.bindings.restore()
-        for container, kept in self._copies:
-            if container is os.environ:
-                _restore_variables(kept)
-            elif isinstance(container, numpy.ndarray):
-                if container.flags.writeable:
-                    container[...] = kept
-            elif isinstance(container, (list, *_BUFFERS)):
-                container[:] = kept
-            elif not same_items(container, kept):
-                container.clear()
-                container.update(kept)
+    def same_as(self, other: Snapshot) -> bool:
+        """Whether nothing has happened between the two, tensors' values apart."""
+        return self.key == other.key and self.has_tensors(other.tensors)
+
+    def has_tensors(self, tensors: list[torch.Tensor]) -> bool:
+        return len(self.tensors) == len(tensors) and all(map(_is, self.tensors, tensors))
 
 
 def snapshot(references: References, originals: dict[int, Any] | None = None) -> Snapshot:
@@ -93,13 +103,15 @@ def _has_identity(entry: object) -> bool:
     return type(entry) in PLAIN or isinstance(entry, (type, *functions))
 
 
-def _restore_variables(kept: dict[str, str]) -> None:
-    """The process's own, which a write to `os.environ` changes too."""
-    for name in os.environ.keys() - kept.keys():
-        del os.environ[name]
-    for name, value in kept.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
+def _never_changes(value: Any) -> bool:
+    """Whether an object of Python's or torch's holds nothing that could come to be otherwise."""
+    kind = type(value)
+    if not is_stable(kind) or kind.__hash__ is None or isinstance(value, _CONTAINERS):
+        return False
+    if type(getattr(value, "__dict__", None)) is not dict:
+        return True
+    module = kind.__module__
+    return any(module == name or module.startswith(f"{name}.") for name in _UNINTERESTING)
 
 
 class _Walk:
@@ -107,15 +119,16 @@ class _Walk:
         self.result = Snapshot()
         self.originals = originals
         self.seen: dict[int, int] = {}
-        self.alive: list[Any] = []  # so that no address in `seen` is used twice
+        self.numbers: dict[int, int] = {}  # of the tensors of modules
 
     def run(self, references: References) -> Snapshot:
         key: list[Any] = []
         for name in _GLOBAL_HOOKS:
             hooks = getattr(torch_module, name)
-            self.result.guards.watch_dict(hooks)
+            self.result.guards.watch_hooks(hooks)
             if hooks:
                 self.result.reason = "a hook is set on all modules"
+        key.append(self.library())
         for module in references.modules:
             key.append(self.module(module, type(module).__name__))
         for tensor in references.tensors:
@@ -138,12 +151,21 @@ class _Walk:
         self.result.key = (self.result.reason, *key)
         return self.result
 
+    def library(self) -> tuple:
+        """What torch's own layers call: tools patch it."""
+        guards, functions = self.result.guards, vars(torch.nn.functional)
+        guards.watch_object(torch.Tensor)
+        names = [name for name, value in functions.items() if callable(value)]
+        for name in names:
+            guards.watch_name(functions, name)
+        patched = [functions[name] for name in names] + list(vars(torch.Tensor).values())
+        return tuple(map(Same, patched))
+
     def attributes(self, function: types.FunctionType, named: set[str]) -> Any:
         """Of a function of the user's, those that code names."""
         attributes = vars(function)
         if is_library(function):
             return None
-        self.result._copies.append((attributes, dict(attributes)))
         if not named.intersection(attributes):
             return None
         self.result.guards.watch_dict(attributes)
@@ -154,7 +176,6 @@ class _Walk:
         if not names:
             return None
         self.result.guards.watch_dict(os.environ._data)
-        self.result._copies.append((os.environ, dict(os.environ)))
         return tuple((name, os.environ.get(name)) for name in sorted(names))
 
     def module(self, module: torch.nn.Module, path: str) -> tuple:
@@ -162,14 +183,15 @@ class _Walk:
         if number is not None:
             return ("again", number)
         self._enter(module)
+        if isinstance(module, torch.jit.ScriptModule):
+            return (self.unwatched(module),)
         attributes = vars(module)
         guards = self.result.guards
         guards.watch_object(module)
-        self.result._copies.append((attributes, dict(attributes)))
         for name in _HOOKS:
             hooks = attributes.get(name)
             if hooks is not None:
-                guards.watch_dict(hooks)
+                guards.watch_hooks(hooks)
                 if hooks and self.result.reason is None:
                     self.result.reason = f"{path} has hooks"
         if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
@@ -179,7 +201,6 @@ class _Walk:
             key.append(self.tensors(attributes[kind], path))
         children = attributes["_modules"]
         guards.watch_dict(children)
-        self.result._copies.append((children, dict(children)))
         for name, child in children.items():
             key.append((name, None if child is None else self.module(child, f"{path}.{name}")))
         # The code of a GraphModule is its class's `forward`; its attributes record its making.
@@ -191,11 +212,27 @@ class _Walk:
 
     def tensors(self, named: dict[str, torch.Tensor | None], path: str) -> tuple:
         self.result.guards.watch_dict(named)
-        self.result._copies.append((named, dict(named)))
         for name, tensor in named.items():
             if tensor is not None:
                 self.tensor(tensor, f"{path}.{name}")
-        return tuple((name, self.same(tensor)) for name, tensor in named.items())
+        return tuple((name, self.parameter(tensor)) for name, tensor in named.items())
+
+    def parameter(self, tensor: torch.Tensor | None) -> Any:
+        """By what code can tell of it without its values, and which others are the same one."""
+        if tensor is None:
+            return None
+        tensor = self.originals.get(id(tensor), tensor)
+        number = self.numbers.setdefault(id(tensor), len(self.numbers))
+        if number < len(self.result.tensors):
+            return number
+        self.result.tensors.append(tensor)
+        self.result.reached[id(tensor)] = tensor
+        self.result.guards.watch_object(tensor)
+        attributes = tuple((k, self.value(v)) for k, v in vars(tensor).items())
+        if tensor.layout != torch.strided:
+            return (number, type(tensor), attributes)
+        metadata = (tensor.dtype, tensor.device, tuple(tensor.shape), tensor.stride())
+        return (number, type(tensor), *metadata, tensor.requires_grad, attributes)
 
     def tensor(self, tensor: torch.Tensor, name: str) -> None:
         if torch.is_grad_enabled() and tensor.dtype.is_floating_point:
@@ -220,13 +257,15 @@ class _Walk:
             return self.same(value)
         if isinstance(value, torch.nn.Module):
             return self.module(value, kind.__name__)
+        if isinstance(value, _OF_THREADS):
+            return self.unwatched(value)
         if isinstance(value, type):
             return self.type(value)
-        if isinstance(value, (torch.Tensor, types.ModuleType, types.FunctionType)):
+        if isinstance(value, _BY_IDENTITY):
             return self.same(value)
         if kind is weakref.ref:
             return (kind, self.same(value()))
-        if is_stable(kind) and kind.__hash__ is not None and not isinstance(value, _CONTAINERS):
+        if _never_changes(value):
             return self.opaque(value)
         number = self.seen.get(id(value))
         if number is not None:
@@ -236,11 +275,9 @@ class _Walk:
             return (kind, tuple(self.value(entry) for entry in value))
         if isinstance(value, list):
             self.result.guards.watch_list(value)
-            self.result._copies.append((value, list(value)))
             return (kind, tuple(self.value(entry) for entry in value))
         if isinstance(value, dict):
             self.result.guards.watch_dict(value)
-            self.result._copies.append((value, dict(value)))
             return (kind, tuple((self.value(k), self.value(v)) for k, v in value.items()))
         if kind in (set, frozenset) and all(map(_has_identity, value)):
             self.result.guards.watch_set(value)
@@ -249,13 +286,18 @@ class _Walk:
 
     def type(self, kind: type) -> Any:
         """A class and its attributes, which `forward` may be or read."""
-        if id(kind) in self.seen or is_stable(kind):
-            return Same(kind)
+        if id(kind) in self.seen or (is_stable(kind) and not issubclass(kind, torch.nn.Module)):
+            return self.same(kind)
         self._enter(kind)
-        guards, key = self.result.guards, [Same(kind)]
+        guards, key = self.result.guards, [self.same(kind)]
         for base in kind.__mro__:
-            if not is_stable(base):
-                guards.watch_object(base)
+            if base is object or (is_stable(base) and not issubclass(base, torch.nn.Module)):
+                continue
+            guards.watch_object(base)
+            if is_stable(base):
+                names = _CALL_PROTOCOL if base is torch.nn.Module else vars(base)
+                key += [(name, Same(vars(base).get(name))) for name in names]
+            else:
                 self.result.bindings.add_class(base)
                 key += [(name, self.member(value)) for name, value in vars(base).items()]
         return tuple(key)
@@ -270,8 +312,6 @@ class _Walk:
             return self.opaque(value)
         self.result.guards.watch_object(value)
         attributes = vars(value)
-        if type(attributes) is dict:
-            self.result._copies.append((attributes, dict(attributes)))
         return (self.type(type(value)), tuple((k, self.value(v)) for k, v in attributes.items()))
 
     def opaque(self, value: Any) -> Any:
@@ -289,21 +329,25 @@ class _Walk:
             if not isinstance(value, numpy.ndarray) or not value.dtype.hasobject:
                 if memoryview(value).nbytes <= _MOST_WATCHED_BYTES:
                     self.result.guards.watch_buffer(value)
-                    self.result._copies.append((value, copy.copy(value)))
                     return (self.same(value), bytes(memoryview(value).tobytes()))
         # What compares by value and has a hash never changes, by Python's convention.
         elif kind.__hash__ is not None and not isinstance(value, Iterator):
             if kind.__hash__ is not object.__hash__ or is_stable(kind):
                 return self.same(value)
+        return self.unwatched(value)
+
+    def unwatched(self, value: Any) -> Same:
         if self.result.reason is None:
-            self.result.reason = f"an object of {kind.__qualname__}, which has no guard"
+            self.result.reason = f"an object of {type(value).__qualname__}, which has no guard"
         return self.same(value)
 
     def same(self, value: Any) -> Same:
-        return Same(self.originals.get(id(value), value))
+        value = self.originals.get(id(value), value)
+        self.result.reached[id(value)] = value
+        return Same(value)
 
     def _enter(self, value: Any) -> None:
         if len(self.seen) >= _MOST_OBJECTS:
             raise Declined("the module reaches too many objects to guard")
         self.seen[id(value)] = len(self.seen)
-        self.alive.append(value)
+        self.result.reached[id(value)] = value

@@ -16,6 +16,9 @@ _CACHE = tempfile.TemporaryDirectory(prefix="weft-test-cache-")
 os.environ["WEFT_CACHE_DIR"] = _CACHE.name
 # LLVM packages come without assertions: the verifier after every pass stands in for them.
 os.environ["WEFT_VERIFY"] = "1"
+# First calls run compiled, so that what tests compare is the program; tests of the comparison with
+# eager execution switch it on.
+os.environ["WEFT_VERIFY_PROGRAMS"] = "off"
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +43,19 @@ def own_threads():
 
 
 @pytest.fixture
+def verified(monkeypatch):
+    """The first call of each program is run by PyTorch and compared."""
+    import weft
+
+    monkeypatch.setattr(weft.config, "verify", "first")
+
+
+@pytest.fixture
 def compiled_only(monkeypatch):
     """Fails a test whose call PyTorch runs."""
-    from weft.compiled import Compiled
+    from weft.face import Compiled
 
-    def refuse(self, reason, args, kwargs):
+    def refuse(self, reason, args, kwargs, advice=""):
         raise AssertionError(f"ran eagerly: {reason}")
 
     monkeypatch.setattr(Compiled, "_eager", refuse)

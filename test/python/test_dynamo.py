@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import weft
-from weft.compiled import Compiled
+from weft.face import Compiled
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from weft.kernels import KernelCall, kernel_calls
 from weft.specialize import Specialized
 
 if TYPE_CHECKING:
-    from weft.profile import Profile
+    from weft.profiling import Profile
 
 _FILE_WIDTH = 120
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft import roofline
 from weft.kernels import KernelCall
-from weft.report import lines_text, print_profile
+from weft.reporting import lines_text, print_profile
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""That a program has reproduced eager execution is remembered beside its artifact.
+
+A record holds for the artifact, for the way in which its results become what the user gets, and for
+the version of torch, whose results they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft import config
+from weft.specialize import Specialized
+
+
+@dataclass
+class Verified:
+    """file: where the record lies, None where nothing can be remembered. strides: with which the
+    user gets each result, None for the program's own."""
+
+    file: Path | None
+    strides: list[tuple[int, ...] | None]
+
+    @staticmethod
+    def find(specialized: Specialized) -> Verified | None:
+        """An earlier record of an equal program."""
+        file = _file(specialized)
+        if file is None or config.verify != "first":
+            return None
+        try:
+            record = json.loads(file.read_text(encoding="ascii"))
+            strides = [None if each is None else tuple(each) for each in record["strides"]]
+        except (OSError, ValueError, KeyError, TypeError):  # none, or a damaged one
+            return None
+        results = specialized.manifest["entries"]["main"]["results"]
+        return Verified(file, strides) if len(strides) == len(results) else None
+
+    @staticmethod
+    def of(specialized: Specialized, learnt: dict[int, tuple[int, ...]]) -> Verified:
+        """learnt: strides of results that the user got from eager execution, by number."""
+        results = specialized.manifest["entries"]["main"]["results"]
+        strides = []
+        for number, result in enumerate(results):
+            own = tuple(result["strides"])
+            wanted = learnt.get(number, own)
+            strides.append(None if wanted == own else wanted)
+        return Verified(_file(specialized), strides)
+
+    def apply(self, specialized: Specialized) -> None:
+        specialized.core.set_eager_strides(self.strides)
+        specialized.verified = True
+
+    def save(self) -> None:
+        """A cache that cannot be written costs the next process a comparison, and nothing else."""
+        if self.file is None:
+            return
+        with contextlib.suppress(OSError):
+            handle, name = tempfile.mkstemp(dir=self.file.parent, prefix=".verified-")
+            with os.fdopen(handle, "w", encoding="ascii") as draft:
+                json.dump({"strides": self.strides}, draft)
+            os.replace(name, self.file)
+
+
+def _file(specialized: Specialized) -> Path | None:
+    build, wiring = specialized.build, specialized.wiring
+    if build is None or wiring is None or build.path is None:
+        return None
+    lowered = wiring.lowered
+    facts: Any = [torch.__version__, wiring.digest, repr(wiring.structure)]
+    facts.append(sorted(wiring.slots.items()))
+    facts += [(s.kind, s.index, s.name, s.dense) for s in lowered.inputs]
+    for target in lowered.outputs:
+        facts.append((target.kind, target.index, target.name, repr(target.value), target.result))
+        facts.append(None if target.view is None else repr(target.view))
+    digest = hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
+    return build.path.with_name(f"{build.path.name}.{digest}.verified")
