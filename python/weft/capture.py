@@ -24,6 +24,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import frontend
+from weft.difference import Values, values_of
 from weft.frontend.fakes import fakes_completed
 from weft.generators import Draws
 from weft.isolated import call_isolated
@@ -41,6 +42,9 @@ from weft.state import Snapshot, snapshot
 # ahead of the first trace, and after each what else was needed.
 _NEEDED_FOR_TRACING = ("torch._dynamo", "torch.export._trace", "torch._export.non_strict_utils")
 _IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath")
+
+
+_Inputs = dict[frontend.InputSource, torch.Tensor]
 
 
 @dataclass
@@ -68,6 +72,14 @@ class Tracing:
     def resolver(self) -> Callable[[str], torch.Tensor]:
         """Finds the live tensor that programs call by a name."""
         return _Resolver(self.references())
+
+    def values(
+        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: _Inputs
+    ) -> Values:
+        """What PyTorch computes op by op in the program of a call, of these inputs."""
+        trace = _Trace(self.target, self.references(), args, kwargs, True, False)
+        known = {**state.reached, **{id(each): each for each in inputs.values()}}
+        return call_isolated(lambda: trace.values(inputs), known)
 
     def capture(
         self, args: tuple, kwargs: dict[str, Any], state: Snapshot, signature: Signature
@@ -199,6 +211,14 @@ class _Trace:
                 traced.only_as_eager = hearing.untrue
                 raise
 
+    def values(self, inputs: _Inputs) -> Values:
+        root = _Root(self.target, self.references, None)
+        for function in self.references.code:
+            torch.fx.proxy._register_stack_trace_anchor(function)
+        with answers_as_in_eager(), fakes_completed():
+            program = torch.export.export(root, self.args, self.kwargs, strict=False)
+        return values_of(program, inputs)
+
     def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
         traced.lowered = frontend.lower(program, namer)
@@ -244,6 +264,11 @@ class Given:
 
     def resolver(self) -> Callable[[str], torch.Tensor]:
         return self._tensor
+
+    def values(
+        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: _Inputs
+    ) -> Values:
+        return values_of(self.program, inputs)
 
     def capture(
         self, args: tuple, kwargs: dict[str, Any], state: Snapshot, signature: Signature

@@ -1,35 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Which op of a program differs first from PyTorch, for the report of one that was kept away.
 
-Every value of the graph becomes a result of a program made for this, and is compared with what the
-reference interpreter makes of the same inputs.
+Every op's value becomes a result of a program made for this, and is compared with what PyTorch's
+own kernel makes of the same inputs.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from weft import frontend
 from weft.artifact import LoadedArtifact
 from weft.builds import build
-from weft.interpreter import run_nodes
-from weft.specialize import Specialized
+from weft.frontend.locations import location_of
 
-# Of what an op's result holds at most, relative to its mean: an op's own rounding.
+if TYPE_CHECKING:
+    from weft.specialize import Specialized
+
+# Relative to the mean of an op's result: an op's own rounding.
 _TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
 
 
-def explain(specialized: Specialized, inputs: list[torch.Tensor]) -> str:
-    """`, first in weft.sinh at model.py:12 (forward)`; empty where it cannot be told. Also left as
-    a file in WEFT_DUMP."""
+@dataclass(frozen=True)
+class Values:
+    """graph: with the results of all ops. inputs: its own. expected, places: of each op, what
+    PyTorch computes, and `aten.tanh.default at model.py:12 (forward)`."""
+
+    graph: bytes
+    inputs: list[torch.Tensor]
+    expected: list[torch.Tensor]
+    places: list[str]
+
+
+def explain(specialized: Specialized, values: Callable[[], Values]) -> str:
+    """`, first in aten.tanh.default at model.py:12 (forward)`; also left in WEFT_DUMP's folder as
+    `difference.txt`. values: those of the program, made anew."""
     try:
         with torch.no_grad():
-            found = _first_difference(specialized, [each.detach() for each in inputs])
-    except Exception as error:  # the program itself may be what does not compile in this form
-        found = f", and its first op cannot be told ({type(error).__name__}: {error})"
+            found = _first_difference(specialized, values())
+    except Exception as error:  # the program may be what does not compile in this form
+        found = f", in an op that cannot be told ({type(error).__name__}: {error})"
     if folder := os.environ.get("WEFT_DUMP"):
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "difference.txt"), "a", encoding="utf-8") as file:
@@ -37,51 +52,64 @@ def explain(specialized: Specialized, inputs: list[torch.Tensor]) -> str:
     return found
 
 
-def _first_difference(specialized: Specialized, inputs: list[torch.Tensor]) -> str:
-    document = json.loads(specialized.lowered.graph)
-    if specialized.draws:
-        return ""
-    expected = run_nodes(document, inputs)
-    first = len(document["inputs"])
-    made = _with_all_results(document, expected, first)
-    results = LoadedArtifact(build(made, specialized.build.options).artifact)(*inputs)
-    places = _places(document)
-    for number, own in enumerate(results, start=first):
-        if _differs(expected[number], own):
-            return f", first in {places[number - first]}"
+def values_of(
+    program: torch.export.ExportedProgram, inputs: dict[frontend.InputSource, torch.Tensor]
+) -> Values:
+    """What PyTorch's kernels make of these inputs, op by op."""
+    everything = frontend.lower_all_values(program)
+    by_key = {_key(source): tensor for source, tensor in inputs.items()}
+    env: dict[torch.fx.Node, Any] = {}
+    for node in program.graph.find_nodes(op="placeholder"):
+        env[node] = node.meta["val"]
+    given = []
+    for node, source in everything.inputs:
+        tensor = by_key.get(_key(source))
+        if tensor is None:  # only values that the result does not need read it
+            tensor = torch.zeros_like(node.meta["val"], device="cpu")
+        given.append(tensor)
+        env[node] = tensor
+    computed = _Interpreter(everything.ops[0].graph, env).run()
+    expected = [computed[op] for op in everything.ops]
+    return Values(everything.graph, given, expected, list(map(_place, everything.ops)))
+
+
+def _key(source: frontend.InputSource) -> tuple:
+    return (source.kind, source.index, source.name)
+
+
+class _Interpreter:
+    """Runs the ops of a graph on tensors with values."""
+
+    def __init__(self, graph: torch.fx.Graph, env: dict[torch.fx.Node, Any]) -> None:
+        self._graph = graph
+        self._env = env
+
+    def run(self) -> dict[torch.fx.Node, Any]:
+        by_name = {node.name: value for node, value in self._env.items()}
+        env: dict[torch.fx.Node, Any] = {}
+        for node in self._graph.nodes:
+            if node.op == "placeholder":
+                env[node] = by_name[node.name]
+            elif node.op == "get_attr":
+                env[node] = getattr(node.graph.owning_module, node.target)
+            elif node.op == "call_function":
+                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
+                env[node] = node.target(*args, **kwargs)
+        return env
+
+
+def _place(op: torch.fx.Node) -> str:
+    location = location_of(op)
+    return str(op.target) if location is None else f"{op.target} at {location}"
+
+
+def _first_difference(specialized: Specialized, values: Values) -> str:
+    made = build(values.graph, specialized.build.options)
+    results = LoadedArtifact(made.artifact)(*values.inputs)
+    for expected, own, place in zip(values.expected, results, values.places, strict=True):
+        if _differs(expected, own):
+            return f", first in {place}"
     return ", though each of its ops alone does"
-
-
-def _with_all_results(document: dict[str, Any], values: list[torch.Tensor], first: int) -> bytes:
-    outputs = [
-        {"value": number, "order": list(range(values[number].dim()))}
-        for number in range(first, len(values))
-    ]
-    changed = {**document, "outputs": outputs}
-    changed["locs"] = changed.pop("locs")  # it stands last
-    return json.dumps(changed, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _places(document: dict[str, Any]) -> list[str]:
-    """Op and line for each result of the nodes."""
-    places = []
-    lines = document["locs"]["lines"]
-    values = _result_counts(document)
-    for node, at, count in zip(document["nodes"], document["locs"]["nodes"], values, strict=True):
-        place = node["op"]
-        if at is not None:
-            file, line, function = lines[at]
-            place = f"{place} at {file}:{line} ({function})"
-        places += [place] * count
-    return places
-
-
-_RESULTS = {"weft.sort": 2, "weft.assert": 0}
-
-
-def _result_counts(document: dict[str, Any]) -> list[int]:
-    """How many results each node has."""
-    return [_RESULTS.get(node["op"], len(node.get("types", ())) or 1) for node in document["nodes"]]
 
 
 def _differs(expected: torch.Tensor, own: torch.Tensor) -> bool:

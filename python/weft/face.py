@@ -10,6 +10,7 @@ reproduced that (verification.py).
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import time
@@ -26,7 +27,7 @@ import torch
 from weft import _core, config, errors, frontend, isolated
 from weft.builds import Options, lower_to
 from weft.capture import Given, Tracing
-from weft.difference import explain
+from weft.difference import Values, explain
 from weft.kernels import kernel_calls
 from weft.profiling import Profile
 from weft.reporting import render
@@ -382,7 +383,9 @@ class Compiled:
         if finding.verdict is Verdict.INCONCLUSIVE:
             self._inconclusive(specialized, finding.reason, args, kwargs)
         elif finding.verdict is Verdict.DIFFERENT:
-            self._keep_away(specialized, check, finding.reason)
+            inputs = dict(zip(specialized.lowered.inputs, check.inputs))
+            values = functools.partial(self._capture.values, args, kwargs, state, inputs)
+            self._keep_away(specialized, finding.reason, values)
         else:
             self._accept(found, finding.strides)
         self._totals.verify_seconds += time.perf_counter() - end + middle - start
@@ -400,9 +403,11 @@ class Compiled:
             # What the call did and undid in dicts is no change.
             found.environment.core.rearm(snapshot(self._capture.references()).guards)
 
-    def _keep_away(self, specialized: Specialized, check: Check, difference: str) -> None:
+    def _keep_away(
+        self, specialized: Specialized, difference: str, values: Callable[[], Values]
+    ) -> None:
         with self._lock:
-            where = explain(specialized, check.inputs)
+            where = explain(specialized, values)
             specialized.reason = (
                 f"the program does not reproduce eager execution: {difference}{where}"
             )

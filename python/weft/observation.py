@@ -106,8 +106,13 @@ class Observer:
 
     def _importing(self, original: Callable) -> Callable:
         def importing(name: str, *args: Any) -> types.ModuleType:
-            if not called_by_torch() and not _called_by_python() and not _called_by_library():
-                self.note(f"imports {name}")
+            # Functions in C import in the name of whoever calls them, with a list of no names.
+            by_c = len(args) > 2 and isinstance(args[2], list)
+            by_others = by_c or called_by_torch() or _called_by_python() or _called_by_library()
+            if not by_others:
+                caller = sys._getframe(1)
+                place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+                self.note(f"imports {name} ({place})")
             return original(name, *args)
 
         return importing

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch programs → weft graphs in JSON. Loads torch, never MLIR."""
 
-from weft.frontend.exported import lower
+from weft.frontend.exported import AllValues, lower, lower_all_values
 from weft.frontend.lowered import (
     Fallback,
     InputSource,
@@ -13,6 +13,7 @@ from weft.frontend.lowered import (
 )
 
 __all__ = [
+    "AllValues",
     "Fallback",
     "InputSource",
     "Location",
@@ -21,4 +22,5 @@ __all__ = [
     "Unsupported",
     "ViewOf",
     "lower",
+    "lower_all_values",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -84,6 +85,41 @@ def lower(
         outputs=tuple(outputs),
         fallbacks=tuple(walk.fallbacks),
     )
+
+
+@dataclass(frozen=True)
+class AllValues:
+    """A program whose results are those of all its ops. inputs: each graph input's placeholder and
+    source. ops: the calls in the order of the results."""
+
+    graph: bytes
+    inputs: tuple[tuple[torch.fx.Node, InputSource], ...]
+    ops: tuple[torch.fx.Node, ...]
+
+
+def lower_all_values(program: ExportedProgram) -> AllValues:
+    """To find out which op of a program computes what it should not.
+
+    Raises: Unsupported, as `lower` does.
+    """
+    functional = _functionalised(program)
+    graph = Graph()
+    walk = Walk(graph)
+    env: dict[torch.fx.Node, Any] = {}
+    fed = {}
+    for node, source in _inputs(functional):
+        env[node] = _feed(walk, node, source, lambda source: None)
+        if isinstance(env[node], Value) and source is not None:
+            fed[id(env[node])] = (node, source)
+    walk.run(functional.graph, env)
+    ops = []
+    for node, value in env.items():
+        if node.op == "call_function" and isinstance(value, Value):
+            graph.add_output(value)
+            ops.append(node)
+    graph.prune()
+    inputs = tuple(fed[id(entry.value)] for entry in graph.inputs)
+    return AllValues(graph.to_json(), inputs, tuple(ops))
 
 
 def _functionalised(program: ExportedProgram) -> ExportedProgram:

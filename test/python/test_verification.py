@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A program is published only after it has reproduced eager execution."""
+
+import warnings
+
+import pytest
+import torch
+
+import weft
+from weft import errors
+from weft.frontend.table import TABLE
+
+pytestmark = pytest.mark.usefixtures("no_grad", "verified")
+
+nn = torch.nn
+
+
+@pytest.fixture
+def wrong_tanh(monkeypatch):
+    """The frontend takes tanh for a sine."""
+    monkeypatch.setitem(TABLE, "aten.tanh.default", lambda site, x: site.builder.unary("sin", x))
+
+
+def outcome_of_three(function, *args):
+    compiled = weft.compile(function)
+    return [compiled(*args) for _ in range(3)], compiled.stats()
+
+
+def test_the_first_call_is_eager_and_the_next_is_not():
+    ran = []
+
+    class Model(nn.Module):
+        def forward(self, x):
+            ran.append(type(x))
+            return x * 2
+
+    model = Model()
+    compiled = weft.compile(lambda x: x * 2 + 1)
+    for expected in ((1, 0, 1), (1, 1, 1), (1, 2, 1)):
+        assert compiled(torch.ones(3)).tolist() == [3, 3, 3]
+        stats = compiled.stats()
+        assert (stats["graphs"], stats["hits"], stats["misses"]) == expected
+    assert stats["breaks"] == [] and stats["captures"] == 1
+    assert min(stats[f"{kind}_seconds"] for kind in ("capture", "compile", "verify")) > 0
+    del model
+
+
+def test_a_program_that_differs_is_kept_away(wrong_tanh, monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_DUMP", str(tmp_path))
+
+    def function(x):
+        y = x.exp()
+        return y.tanh() + x
+
+    x = torch.randn(7, 5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results, stats = outcome_of_three(function, x)
+    assert all(torch.equal(result, function(x)) for result in results)
+    (reason,) = stats["breaks"]
+    assert "does not reproduce eager execution" in reason and "first in aten.tanh" in reason
+    assert "test_verification.py" in reason
+    assert stats["graphs"] == stats["hits"] == 0
+    assert len(caught) == 1 and "test_verification.py" in caught[0].filename
+    assert "aten.tanh" in (tmp_path / "difference.txt").read_text()
+
+
+def test_fullgraph_raises_for_a_program_that_differs(wrong_tanh):
+    compiled = weft.compile(lambda x: x.tanh() - 3, fullgraph=True)
+    with pytest.raises(errors.NotCompiledError, match="does not reproduce"):
+        compiled(torch.ones(3))
+
+
+def test_results_are_remembered_beside_the_artifact():
+    def function(x):
+        return (x * 3).t()
+
+    x = torch.randn(4, 6)
+    first, second = weft.compile(function), weft.compile(function)
+    first(x)
+    assert first.stats()["hits"] == 0
+    assert second(x).stride() == function(x).stride()
+    assert second.stats()["hits"] == 1
+
+
+def test_always_returns_what_pytorch_computes(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "always")
+    calls = []
+    function = torch.compiler.disable(lambda x: x.sin())
+    compiled = weft.compile(nn.Sequential(nn.Linear(4, 4), nn.Tanh()))
+    x = torch.ones(2, 4)
+    results = [compiled(x) for _ in range(3)]
+    assert all(torch.equal(result, compiled.original(x)) for result in results)
+    assert compiled.stats()["hits"] == 0 and compiled.stats()["graphs"] == 1
+    del calls, function
+
+
+def test_settings_are_checked():
+    with pytest.raises(errors.ConfigError, match="verify among"):
+        weft.config.verify = "sometimes"
+    with pytest.raises(errors.ConfigError, match="setting among"):
+        weft.config.verfy = "first"
+
+
+def test_writes_are_compared():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("steps", torch.zeros(3))
+
+        def forward(self, x, out):
+            self.steps.add_(1)
+            out.mul_(2)
+            return x + self.steps
+
+    model, out = Counting(), torch.ones(3)
+    compiled = weft.compile(model)
+    for step in range(1, 5):
+        assert compiled(torch.zeros(3), out).tolist() == [step] * 3
+        assert out.tolist() == [2.0**step] * 3
+    assert compiled.stats()["hits"] == 3
+
+
+def test_random_numbers_are_those_of_eager_execution():
+    layer = nn.Dropout(0.5).train()
+    compiled = weft.compile(layer)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected, after = layer(torch.ones(50)), torch.get_rng_state()
+        torch.manual_seed(seed)
+        assert torch.equal(compiled(torch.ones(50)), expected)
+        assert torch.equal(torch.get_rng_state(), after)
+
+
+def test_an_error_of_the_first_call_is_the_users():
+    def function(x, i):
+        return x[i] * 2
+
+    compiled, x = weft.compile(function), torch.arange(3.0)
+    with pytest.raises(IndexError):
+        compiled(x, torch.tensor([0, 7]))
+    for _ in range(2):
+        assert compiled(x, torch.tensor([0, 2])).tolist() == [0, 4]
+    with pytest.raises(IndexError):
+        compiled(x, torch.tensor([0, 7]))
+    assert compiled.stats()["hits"] >= 1
+
+
+def test_other_weights_need_no_other_program():
+    model, x = nn.Linear(8, 8), torch.randn(3, 8)
+    compiled = weft.compile(model)
+    compiled(x)
+    for _ in range(3):
+        state = {name: torch.randn_like(value) for name, value in model.state_dict().items()}
+        model.load_state_dict(state, assign=True)
+        torch.testing.assert_close(compiled(x), model(x))
+    assert compiled.stats()["captures"] == 1 and compiled.stats()["hits"] == 3
+
+
+def test_a_state_that_comes_back_is_found_again():
+    model, x = nn.Linear(4, 4), torch.ones(2, 4)
+    compiled = weft.compile(model)
+    compiled(x), compiled(x)
+    for _ in range(3):
+        handle = model.register_forward_hook(lambda module, args, result: result * 2)
+        assert torch.equal(compiled(x), model(x))
+        handle.remove()
+        torch.testing.assert_close(compiled(x), model(x))
+    stats = compiled.stats()
+    assert stats["captures"] == 1 and stats["misses"] <= 3
