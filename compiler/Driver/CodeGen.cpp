@@ -5,6 +5,7 @@
 // straight line of calls that grows with the program: level 0 does them in a thirtieth of the
 // time, and what their code takes does not count beside the kernels.
 #include "compiler/Driver/CodeGen.h"
+#include "compiler/Driver/OneLaneStores.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Threading.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -80,6 +81,8 @@ static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
   pm.addPass(llvm::SimplifyCFGPass());
   pm.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                    /*UseMemorySSA=*/true));
+  // Last: masks are constant once what they compare is.
+  pm.addPass(OneLaneStoresPass());
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
       pm.run(function, functions);

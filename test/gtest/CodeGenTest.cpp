@@ -43,6 +43,32 @@ const char *source = R"mlir(
   }
 )mlir";
 
+/// The lane of a vector of i32 that `mask` leaves, as one byte.
+const char *narrowStore = R"mlir(
+  llvm.func @narrow(!llvm.ptr, !llvm.ptr)
+  llvm.func @weft_artifact(%in: !llvm.ptr, %out: !llvm.ptr) {
+    llvm.call @narrow(%in, %out) : (!llvm.ptr, !llvm.ptr) -> ()
+    llvm.return
+  }
+  module {
+    llvm.func @narrow(%in: !llvm.ptr {llvm.noalias}, %out: !llvm.ptr {llvm.noalias}) {
+      %0 = llvm.load %in {alignment = 4 : i64} : !llvm.ptr -> vector<8xi32>
+      %1 = llvm.trunc %0 : vector<8xi32> to vector<8xi8>
+      %mask = llvm.mlir.constant(dense<[LANES]> : vector<8xi1>) : vector<8xi1>
+      llvm.intr.masked.store %1, %out, %mask {alignment = 1 : i32} : vector<8xi8>, vector<8xi1> into !llvm.ptr
+      llvm.return
+    }
+  }
+)mlir";
+
+/// `narrowStore` with one lane set.
+std::string storeOfLane(int lane) {
+  std::string text = narrowStore, lanes;
+  for (int i = 0; i < 8; ++i)
+    lanes += std::string(i ? ", " : "") + (i == lane ? "true" : "false");
+  return text.replace(text.find("LANES"), 5, lanes);
+}
+
 class CodeGen : public ::testing::Test {
 protected:
   CodeGen() {
@@ -58,8 +84,8 @@ protected:
 
   std::string path(llvm::StringRef name) const { return (folder + "/" + name).str(); }
 
-  std::vector<ObjectCode> compile() {
-    auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
+  std::vector<ObjectCode> compile(llvm::StringRef text = source) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return {};
     auto objects = generateCode(*module, target, "weft_artifact");
@@ -87,6 +113,25 @@ TEST_F(CodeGen, RunsWhatItCompiled) {
   EXPECT_EQ(data[0], 22);
   EXPECT_EQ(data[3], 88);
   dlclose(library);
+}
+
+TEST_F(CodeGen, AStoreOfOneNarrowLaneLeavesItsNeighbours) {
+  for (int lane : {0, 5}) {
+    std::string name = path(std::to_string(lane));
+    llvm::Error error = linkSharedObject(compile(storeOfLane(lane)), name);
+    ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+    void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    auto *function =
+        reinterpret_cast<void (*)(const int32_t *, char *)>(dlsym(library, "weft_artifact"));
+    ASSERT_NE(function, nullptr);
+    const int32_t in[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    std::string out(16, '.'), expected = out;
+    function(in, out.data());
+    expected[lane] = char(in[lane]);
+    EXPECT_EQ(out, expected);
+    dlclose(library);
+  }
 }
 
 TEST_F(CodeGen, EqualInputGivesEqualCode) {
