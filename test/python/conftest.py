@@ -21,6 +21,15 @@ os.environ["WEFT_VERIFY"] = "1"
 os.environ["WEFT_VERIFY_PROGRAMS"] = "off"
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--guard-pages",
+        choices=["few", "whole"],
+        default="few",
+        help="how many sizes of each kind of kernel run on guarded memory",
+    )
+
+
 @pytest.fixture(autouse=True)
 def fixed_seed():
     torch.manual_seed(0)

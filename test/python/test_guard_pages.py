@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Generated code touches its buffers and nothing else: every kind of kernel, with each buffer
+once ending at and once beginning behind an inaccessible page.
+
+`--guard-pages=whole` takes every size from 0 to 70 and those around blocks, in minutes to
+hours; otherwise a few of them, chosen for the tails that they leave.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from guard_cases import KINDS
+from guarded import compile_calls, run
+from guarded_memory import SIDES
+
+FEW = {
+    "conversions": (17, 33),
+    "contractions": (1, 17, 33, 7),
+    "convolutions": (3, 17),
+    "attentions": (17, 5, 33),
+    "chains": (6, 17),
+    "lookups": (1, 17),
+    "windows": (5, 17),
+}
+FEW_OTHERWISE = (0, 1, 9, 33)
+BLOCKS = [size + step for size in (96, 128, 192, 256, 384, 512, 1024) for step in (-1, 0, 1)]
+CALLS_OF_A_PROGRAM = 60
+ISAS = ["native", "avx2"]
+
+
+def sizes_of(kind: str, whole: bool) -> list[tuple[int, ...]]:
+    if not whole:
+        return [FEW.get(kind, FEW_OTHERWISE)]
+    every = [*range(71), *BLOCKS]
+    return [tuple(every[i : i + 8]) for i in range(0, len(every), 8)]
+
+
+def pytest_generate_tests(metafunc):
+    if "sizes" not in metafunc.fixturenames:
+        return
+    whole = metafunc.config.getoption("--guard-pages") == "whole"
+    cases = [(kind, sizes) for kind in KINDS for sizes in sizes_of(kind, whole)]
+    names = [f"{kind}-{sizes[0]}" for kind, sizes in cases]
+    metafunc.parametrize(("kind", "sizes"), cases, ids=names)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_kernels_touch_their_buffers_alone(kind, sizes, isa):
+    calls = KINDS[kind](sizes)
+    while part := list(itertools.islice(calls, CALLS_OF_A_PROGRAM)):
+        program = compile_calls(part, isa, threads=2)
+        first = None
+        for side, threads in itertools.product(SIDES, (1, 2)):
+            results = run(program, side, threads)
+            first = first or results
+            for label, got, same, want in zip(program.labels, results, first, program.expected):
+                assert torch.equal(got, same) or got.isnan().any(), f"{label}: {side}, {threads}"
+                close = torch.allclose(got.double(), want.double(), 5e-2, 5e-2, equal_nan=True)
+                assert close, f"{label}: far from eager's"
