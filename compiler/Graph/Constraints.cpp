@@ -49,6 +49,13 @@ LogicalResult weft::checkSameElement(StringRef lhsName, Value lhs, StringRef rhs
                  << left << "), found " << right;
 }
 
+LogicalResult weft::checkNumbers(StringRef name, Value value, ErrorFn error) {
+  Type element = tensorType(value).getElementType();
+  if (!element.isInteger(1))
+    return success();
+  return error() << "expected " << name << " to have elements that are numbers, found " << element;
+}
+
 LogicalResult weft::checkReduceKind(ReduceKind kind, Type type, ErrorFn error) {
   bool logical = kind == ReduceKind::any || kind == ReduceKind::all;
   if (logical == type.isInteger(1))

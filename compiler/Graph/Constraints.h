@@ -30,6 +30,9 @@ mlir::LogicalResult checkShape(llvm::StringRef name, mlir::Value value,
 mlir::LogicalResult checkSameElement(llvm::StringRef lhsName, mlir::Value lhs,
                                      llvm::StringRef rhsName, mlir::Value rhs, ErrorFn error);
 
+/// The elements of `value` can be added and multiplied, which bools cannot.
+mlir::LogicalResult checkNumbers(llvm::StringRef name, mlir::Value value, ErrorFn error);
+
 /// `kind` can combine elements of `type`: any and all bools, the others numbers.
 mlir::LogicalResult checkReduceKind(ReduceKind kind, mlir::Type type, ErrorFn error);
 

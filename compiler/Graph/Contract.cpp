@@ -45,6 +45,7 @@ static LogicalResult checkDot(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch,
     return llvm::to_vector(llvm::concat<const int64_t>(batch, contract));
   };
   if (failed(checkSameElement("lhs", lhs, "rhs", rhs, error)) ||
+      failed(checkNumbers("lhs", lhs, error)) ||
       failed(checkDims("batch and contracted dims of lhs", all(lhsBatch, lhsContract),
                        tensorType(lhs).getRank(), error)) ||
       failed(checkDims("batch and contracted dims of rhs", all(rhsBatch, rhsContract),
@@ -100,7 +101,8 @@ static int64_t convSlack(ConvOp::Adaptor op, int64_t index) {
 
 LogicalResult ConvOp::check(Adaptor op, ErrorFn error) {
   RankedTensorType input = tensorType(op.getInput()), weight = tensorType(op.getWeight());
-  if (failed(checkSameElement("input", op.getInput(), "weight", op.getWeight(), error)))
+  if (failed(checkSameElement("input", op.getInput(), "weight", op.getWeight(), error)) ||
+      failed(checkNumbers("input", op.getInput(), error)))
     return failure();
   if (input.getRank() < 3 || weight.getRank() != input.getRank())
     return error() << "expected input and weight of one rank above 2, found " << input.getRank()

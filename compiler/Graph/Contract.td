@@ -20,6 +20,7 @@ def Weft_DotGeneralOp : Weft_ContractionOp<"dot_general"> {
     * dot_general_c3: rhsBatch and rhsContract are distinct dims of rhs.
     * dot_general_c4: the batch dims pair up and have equal sizes.
     * dot_general_c5: the contracted dims pair up and have equal sizes.
+    * dot_general_c6: the elements are numbers.
 
     Created by the frontend; lowered as a contraction kernel.
 
@@ -78,6 +79,7 @@ def Weft_ConvOp : Weft_ContractionOp<"conv"> {
     * conv_c4: groups divide the output channels.
     * conv_c5: the input's channels are groups times weight dim 1.
     * conv_c6: the dilated weight fits the padded input.
+    * conv_c7: the elements are numbers.
 
     Created by the frontend; its padding becomes weft.pad; lowered as a contraction kernel.
 

@@ -5,6 +5,30 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FoldEmpty : Pass<"weft-fold-empty", "::mlir::func::FuncOp"> {
+  let summary = "Replace what has no elements, or sums none, by constants";
+  let description = [{
+    A result without elements becomes a constant, and so does a contraction or an attention
+    over nothing, which is zero. Attention of vectors without elements is decomposed: its
+    weights are all alike. What comes behind may divide by the size of any dim of a
+    contraction, an attention or a sort.
+
+    ```mlir
+    %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1]
+      : tensor<4x0xf32>, tensor<16x0xf32> -> tensor<4x16xf32>
+    // becomes
+    %0 = weft.constant dense<0.0> : tensor<4x16xf32>
+    ```
+
+    Declines reductions, joins and updates that read tensors without elements but have some,
+    and ops with effects.
+  }];
+  let statistics = [
+    Statistic<"numFolded", "num-folded", "results that became constants">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
   let summary = "Take copies out of the way of contractions";
   let description = [{

@@ -35,6 +35,15 @@ CASES = {
     "topk": (lambda x: x.topk(0), T(3, 4)),
     "sort": (lambda x: x.sort(1), T(3, 0)),
     "sdpa": (lambda x: F.scaled_dot_product_attention(torch.ones(1, 2, 3, 8), x, x), T(1, 2, 0, 8)),
+    "no keys of many queries": (
+        lambda x: F.scaled_dot_product_attention(torch.ones(1, 2, 33, 8), x, x),
+        T(1, 2, 0, 8),
+    ),
+    "no queries": (lambda x: F.scaled_dot_product_attention(x[:, :, :0], x, x), T(1, 2, 20, 8)),
+    "no depth": (
+        lambda x: F.scaled_dot_product_attention(x[..., :0], x[..., :0], x, scale=1.0),
+        T(1, 2, 20, 8),
+    ),
     "softmax": (lambda x: x.softmax(1) + 1, T(3, 0)),
     "softmaxint": (lambda x: x.long().softmax(1), T(3, 0)),
     "ln": (lambda x: F.layer_norm(x, (4,)), T(0, 4)),

@@ -40,6 +40,22 @@ func.func @dot_general_c5(%a: tensor<4x8xf32>, %b: tensor<16x7xf32>) {
 
 // -----
 
+func.func @dot_general_c6(%a: tensor<4x8xi1>, %b: tensor<16x8xi1>) {
+  // expected-error @+1 {{expected lhs to have elements that are numbers, found 'i1'}}
+  %0 = weft.dot_general %a, %b batch [] x [] contract [1] x [1] : tensor<4x8xi1>, tensor<16x8xi1> -> tensor<4x16xi1>
+  return
+}
+
+// -----
+
+func.func @conv_c7(%x: tensor<1x3x8x8xi1>, %w: tensor<4x3x3x3xi1>) {
+  // expected-error @+1 {{expected input to have elements that are numbers, found 'i1'}}
+  %0 = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 1 : tensor<1x3x8x8xi1>, tensor<4x3x3x3xi1> -> tensor<1x4x8x8xi1>
+  return
+}
+
+// -----
+
 func.func @dot_general_result(%a: tensor<4x8xf32>, %b: tensor<16x8xf32>) {
   // expected-error @+2 {{inferred type(s)}}
   // expected-error @+1 {{failed to infer returned types}}

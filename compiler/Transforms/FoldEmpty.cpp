@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Takes tensors without elements out of the way of everything that divides by sizes: layouts,
+// schedules and cost models behind this pass meet contractions, attention and sorts of at least
+// one element in every dim.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Transforms/Passes.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace weft {
+#define GEN_PASS_DEF_FOLDEMPTY
+#include "compiler/Transforms/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+static bool isEmpty(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && llvm::is_contained(type.getShape(), 0);
+}
+
+static Value zeros(OpBuilder &builder, Location loc, Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  Attribute zero = builder.getZeroAttr(tensor.getElementType());
+  return ConstantOp::create(builder, loc, SplatElementsAttr::get(tensor, zero));
+}
+
+/// Whether the results, if they have elements, are sums of nothing: zero.
+static bool sumsNothing(Operation *op) {
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return isEmpty(attention.getKey());
+  return isa<DotGeneralOp, MultiDotOp, ConvOp, WinogradConvOp, GroupedDotOp>(op) &&
+         llvm::any_of(op->getOperands(), isEmpty);
+}
+
+namespace {
+
+struct FoldEmpty : weft::impl::FoldEmptyBase<FoldEmpty> {
+  void runOnOperation() override {
+    for (AttentionOp attention : collect<AttentionOp>())
+      if (isEmpty(attention.getQuery()) && !isEmpty(attention.getResult()))
+        if (failed(decompose(attention)))
+          return signalPassFailure();
+    for (Operation *op : collect<Operation *>())
+      if (isa<WeftDialect>(op->getDialect()) && !isa<ConstantOp>(op) && isMemoryEffectFree(op))
+        fold(op);
+  }
+
+private:
+  template <typename Op> SmallVector<Op> collect() {
+    SmallVector<Op> ops;
+    getOperation().walk([&](Op op) { ops.push_back(op); });
+    return ops;
+  }
+
+  /// Vectors of no elements make all scores alike: the result is a mean of values.
+  LogicalResult decompose(AttentionOp attention) {
+    OpBuilder builder(attention);
+    FailureOr<SmallVector<Value>> values = attention.decompose(builder);
+    if (failed(values))
+      return attention.emitOpError() << "expected a decomposition, found none";
+    attention->replaceAllUsesWith(*values);
+    attention.erase();
+    return success();
+  }
+
+  void fold(Operation *op) {
+    OpBuilder builder(op);
+    for (OpResult result : op->getResults())
+      if (isEmpty(result) || sumsNothing(op)) {
+        result.replaceAllUsesWith(zeros(builder, op->getLoc(), result.getType()));
+        ++numFolded;
+      }
+    if (op->use_empty())
+      op->erase();
+  }
+};
+
+} // namespace
