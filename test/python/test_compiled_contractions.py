@@ -4,8 +4,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from compiled_cases import check
+from compiled_cases import Together, check
 from torch import nn
+
+import weft
+from weft.frontend import lower
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
 
@@ -331,3 +334,25 @@ def test_pools_and_norms_of_images(channels, height, width):
     check(POOLS, x)
     # Torch's shape inference itself errs about the strides of pools of channels-last images.
     check(POOLS, x.to(memory_format=torch.channels_last), same_strides=False)
+
+
+REFUSED = {
+    "matmul": (lambda x: x @ x.mT, torch.bool),
+    "linear": (lambda x: F.linear(x[0, 0], x[0, 1]), torch.bool),
+    "conv2d": (lambda x: F.conv2d(x, x[..., :2, :2]), torch.bool),
+    "conv_transpose2d": (lambda x: F.conv_transpose2d(x, x), torch.int32),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_element_types_that_pytorch_refuses_are_refused(name):
+    function, dtype = REFUSED[name]
+    x = torch.ones(2, 2, 3, 3, dtype=dtype)
+    with pytest.raises((RuntimeError, NotImplementedError)) as expected:
+        function(x)
+    lowered = lower(torch.export.export(Together(function), (x,), strict=False))
+    assert lowered.fallbacks
+    compiled = weft.compile(function)
+    for _ in range(3):
+        with pytest.raises(expected.type, match="not implemented for"):
+            compiled(x)

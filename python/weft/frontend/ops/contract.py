@@ -3,15 +3,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
 from weft.frontend.ops.transposed_conv import Dim, transposed_conv
 from weft.frontend.table import Site, lowers
 
 
+def ask_torch(function: Callable, *operands: Value | None) -> None:
+    """Declines element types that PyTorch has no kernel for, so that it says so itself.
+
+    function: of tensors with the ranks and types of `operands`, every size 2: products of
+    single elements go other ways.
+    """
+    kinds = tuple((x.dtype, x.rank) if x is not None else None for x in operands)
+    if refusal := _refusal(function, kinds):
+        raise Decline(f"PyTorch refuses the element types: {refusal}")
+
+
+@lru_cache
+def _refusal(function: Callable, kinds: tuple[tuple[torch.dtype, int] | None, ...]) -> str | None:
+    with _disable_current_modes(), torch._C._DisableAutocast(), torch.no_grad():
+        tensors = [kind and torch.ones([2] * kind[1], dtype=kind[0]) for kind in kinds]
+        try:
+            function(*tensors)
+        except (RuntimeError, NotImplementedError) as error:
+            return str(error).partition("\n")[0]
+    return None
+
+
+def _convolve(
+    transposed: bool, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+) -> None:
+    zeros, ones = [0] * (weight.dim() - 2), [1] * (weight.dim() - 2)
+    torch.convolution(x, weight, bias, ones, zeros, ones, transposed, zeros, 1)
+
+
+_CONVOLUTION = partial(_convolve, False)
+_TRANSPOSED_CONVOLUTION = partial(_convolve, True)
+
+
 @lowers("linear.default")
 def linear(site: Site, x: Value, weight: Value, bias: Value | None = None):
+    ask_torch(torch.nn.functional.linear, x, weight, bias)
     b = site.builder
     product = b.dot(x, weight, ([x.rank - 1], [weight.rank - 1]))
     if bias is None:
@@ -25,6 +64,7 @@ def matmul(site: Site, x: Value, y: Value):
 
 
 def _matmul(site: Site, x: Value, y: Value) -> Value:
+    ask_torch(torch.matmul, x, y)
     b = site.builder
     inner_y = max(y.rank - 2, 0)
     if y.rank <= 2:
@@ -86,6 +126,7 @@ def conv_transpose(
     n = weight.rank - 2
     if x.rank == n + 1:
         x = site.builder.reshape(x, [1, *x.shape])
+    ask_torch(_TRANSPOSED_CONVOLUTION, x, weight, bias)
     geometry = zip(
         *(x.shape[2:], weight.shape[2:], site.shape[-n:]),
         *(_spread(stride, n), _spread(padding, n), _spread(dilation, n)),
@@ -112,6 +153,7 @@ def _conv(site: Site, x: Value, weight: Value, bias, stride, padding, dilation, 
         return b.constant(0, site.dtype, site.shape)
     if x.rank == n + 1:
         x = b.reshape(x, [1, *x.shape])
+    ask_torch(_CONVOLUTION, x, weight, bias)
     result = b.conv(x, weight, _spread(stride, n), *padding, _spread(dilation, n), groups)
     if bias is not None:
         result = b.binary("add", result, b.along(bias, 1, result.shape))
