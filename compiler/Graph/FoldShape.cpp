@@ -25,6 +25,12 @@ OpFoldResult IotaOp::fold(FoldAdaptor) {
 OpFoldResult BroadcastInDimOp::fold(FoldAdaptor adaptor) {
   if (getOperand().getType() == getType() && llvm::is_sorted(getDims()))
     return getOperand();
+  // Repeated, a constant of different elements would only take more memory.
+  constexpr int64_t fewElements = 64;
+  DenseElementsAttr elements = foldable(adaptor.getOperand());
+  int64_t count = getType().getNumElements();
+  if (elements && !elements.isSplat() && count > std::max(fewElements, elements.getNumElements()))
+    return {};
   SmallVector<int64_t> strides = stridesOf(getOperand());
   ArrayRef<int64_t> shape = getOperand().getType().getShape();
   return foldMove(getType(), adaptor.getOperand(), [&](ArrayRef<int64_t> index) {

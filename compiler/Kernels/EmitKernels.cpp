@@ -48,7 +48,7 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
   for (auto emit : emitters) {
     KernelFunction kernel(source, target, given);
     if (failed(emit(kernel)) || kernel.unfollowed) {
-      kernel.emitted.erase();
+      kernel.discard();
       if (kernel.refused)
         return failure();
       continue;

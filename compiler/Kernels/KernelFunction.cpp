@@ -66,7 +66,8 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
 }
 
 PointEmitter KernelFunction::pointEmitter(IndexSpace &space) {
-  PointEmitter emitter(builder, space);
+  PointEmitter emitter(builder, space,
+                       [this](DenseElementsAttr elements) { return table(elements); });
   emitter.loc = loc;
   emitter.reportTo(unfollowed);
   for (auto [argument, buffer] : llvm::zip_equal(source.getArguments(), argumentBuffers))
@@ -95,6 +96,22 @@ Value KernelFunction::scratch(Type element, int64_t elements) {
   scratchBytes += bytes;
   return memref::ViewOp::create(builder, loc, MemRefType::get({elements}, element), scratchArgument,
                                 offset, ValueRange());
+}
+
+Buffer KernelFunction::table(DenseElementsAttr elements) {
+  Value &flat = tables[elements];
+  if (!flat) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(emitted);
+    auto type = MemRefType::get({elements.getNumElements()}, elements.getElementType());
+    std::string name = (source.getName() + "_table_" + Twine(tables.size() - 1)).str();
+    auto values = elements.reshape(RankedTensorType::get(type.getShape(), type.getElementType()));
+    memref::GlobalOp::create(builder, loc, name, builder.getStringAttr("private"), type, values,
+                             /*constant=*/true, builder.getI64IntegerAttr(64));
+    moveToStart();
+    flat = memref::GetGlobalOp::create(builder, loc, type, name);
+  }
+  return {flat, llvm::to_vector(elements.getType().getShape())};
 }
 
 bool KernelFunction::isSerial(bool isSmall) const {
@@ -224,6 +241,14 @@ void KernelFunction::replaceSource() {
   emitted.setFunctionType(builder.getFunctionType(emitted.getBody().getArgumentTypes(), {}));
   emitted->setAttr("weft.scratch_bytes", builder.getI64IntegerAttr(scratchBytes));
   source.erase();
+}
+
+void KernelFunction::discard() {
+  for (auto [elements, flat] : tables) {
+    auto use = flat.getDefiningOp<memref::GetGlobalOp>();
+    SymbolTable::lookupNearestSymbolFrom(emitted, use.getNameAttr())->erase();
+  }
+  emitted.erase();
 }
 
 SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, Value low, Value high,

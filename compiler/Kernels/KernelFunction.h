@@ -7,6 +7,7 @@
 #include "compiler/Kernels/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace weft {
 
@@ -20,6 +21,8 @@ struct KernelFunction {
 
   /// Erase the tensor form and give its name to the memref form.
   void replaceSource();
+  /// Erase the memref form instead.
+  void discard();
 
   /// Attributes that later stages and the report read.
   void setSchedule(llvm::ArrayRef<ScheduleEntry> schedule);
@@ -36,6 +39,9 @@ struct KernelFunction {
 
   /// A flat buffer of few elements on the stack: what registers do not hold.
   mlir::Value stackTile(mlir::Type element, int64_t elements);
+
+  /// The elements of a constant, row-major, in read-only memory beside the kernel.
+  Buffer table(mlir::DenseElementsAttr elements);
 
   /// This thread's part [low, high) of `total` equal pieces of work. Serial: thread 0 takes all.
   std::pair<mlir::Value, mlir::Value> share(int64_t total, bool serial);
@@ -79,6 +85,7 @@ private:
                   llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
 
   llvm::SmallVector<Buffer> argumentBuffers;
+  llvm::SmallMapVector<mlir::Attribute, mlir::Value, 4> tables;
   mlir::Value scratchArgument, claimsArgument;
   int64_t scratchBytes = 0, claimSets = 0;
 };

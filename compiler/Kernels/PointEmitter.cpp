@@ -406,10 +406,13 @@ Emitted PointEmitter::emitConstant(Operation *constant, ArrayRef<AffineExpr> ind
   };
   if (elements.isSplat())
     return scalar(elements.getSplatValue<Attribute>());
-  // A short table: a chain of selects over the position. Longer ones are kernel arguments.
   AffineExpr position = space.linearize(index, elements.getType().getShape());
   if (auto known = dyn_cast<AffineConstantExpr>(position))
     return scalar(elements.getValues<Attribute>()[known.getValue()]);
+  // A chain of selects over the position costs every point of it: it has to be short.
+  constexpr int64_t longestChain = 4;
+  if (elements.getNumElements() > longestChain)
+    return load(tabulate(elements), index);
   Emitted chosen = scalar(elements.getValues<Attribute>()[0]);
   for (int64_t i = 1; i < elements.getNumElements(); ++i) {
     Emitted here = conditionOf({position, i, i + 1});

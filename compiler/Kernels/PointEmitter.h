@@ -50,7 +50,11 @@ public:
   using Override = std::function<std::optional<Emitted>(PointEmitter &, mlir::Value,
                                                         llvm::ArrayRef<mlir::AffineExpr>)>;
 
-  PointEmitter(mlir::OpBuilder &builder, IndexSpace &space) : builder(builder), space(space) {}
+  /// Puts the elements of a constant into read-only memory.
+  using Tabulate = std::function<Buffer(mlir::DenseElementsAttr)>;
+
+  PointEmitter(mlir::OpBuilder &builder, IndexSpace &space, Tabulate tabulate)
+      : builder(builder), space(space), tabulate(std::move(tabulate)) {}
 
   /// The loop variable `dim` has the value `value` here (of a lane dim: its first lane's).
   void setDim(unsigned dim, mlir::Value value);
@@ -135,6 +139,7 @@ private:
   Emitted fail(mlir::Value tensor);
   Emitted zeroOf(mlir::Value tensor);
 
+  Tabulate tabulate;
   bool ownFlag = false;
   bool *failed = &ownFlag;
   llvm::SmallVector<mlir::Value> dimValues;

@@ -184,6 +184,12 @@ def lookups(sizes):
             yield call("rows of rows", lambda x, i: x.index_select(0, i), x, many)
             if dtype == torch.bool:
                 continue
+            yield call(
+                "elements of a constant",
+                lambda x, i: x + (torch.arange(x.shape[0]) * 7 % 5).to(x.dtype)[i, None],
+                x,
+                many,
+            )
             yield call("scatter", lambda x, i: x.scatter_add(0, i, x), x, indices(n, 3, below=n))
             yield call("index add", lambda x, i: x.index_add(0, i, x[:5]), x, i[: min(n, 5)])
             yield call(
@@ -215,6 +221,11 @@ def windows(sizes):
             x = values(1, 3, 4, n, dtype=dtype)
             yield call("largest", lambda x: F.max_pool2d(x, 3, 2, 1), x)
             yield call("means", lambda x: F.avg_pool2d(x, 2, 1), x)
+            yield call(
+                "means without padding",
+                lambda x: F.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
+                x,
+            )
             yield call("adaptive", lambda x: F.adaptive_avg_pool2d(x, (2, 2)), x)
             yield call("nearest", lambda x: F.interpolate(x, scale_factor=2), x)
         yield call(

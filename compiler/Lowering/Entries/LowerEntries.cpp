@@ -6,6 +6,7 @@
 #include "compiler/Lowering/Entries/EntryFunction.h"
 #include "compiler/Lowering/Entries/ManifestWriter.h"
 #include "compiler/Lowering/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "runtime/Abi.h"
 
 using namespace mlir;
@@ -42,7 +43,7 @@ static void flattenEmptyArguments(func::FuncOp kernel) {
                                    kernel.getResultTypes()));
 }
 
-/// Leaves a declaration in `module`; a body goes into a nested module.
+/// Leaves a declaration in `module`; a body goes into a nested module, with its tables.
 static void moveKernelOut(ModuleOp module, func::FuncOp kernel) {
   OpBuilder builder(kernel);
   auto declaration =
@@ -53,6 +54,11 @@ static void moveKernelOut(ModuleOp module, func::FuncOp kernel) {
   flattenEmptyArguments(kernel);
   builder.setInsertionPointToEnd(module.getBody());
   auto nested = ModuleOp::create(builder, kernel.getLoc());
+  kernel.walk([&](memref::GetGlobalOp use) {
+    Operation *table = SymbolTable::lookupSymbolIn(module, use.getNameAttr().getAttr());
+    if (table) // not moved for an earlier use
+      table->moveBefore(nested.getBody(), nested.getBody()->end());
+  });
   kernel->moveBefore(nested.getBody(), nested.getBody()->end());
   kernel.setPublic();
 }

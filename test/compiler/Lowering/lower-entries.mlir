@@ -1,7 +1,9 @@
 // RUN: weft-opt %s -weft-lower-entries | FileCheck %s
 
+memref.global "private" constant @k_table_0 : memref<2xf32> = dense<[1.0, 2.0]>
 func.func private @k(%in: memref<8xf32>, %out: memref<8xf32>, %scratch: memref<0xi8>, %thread: index, %threads: index)
     attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64, weft.flops = 8 : i64, weft.bytes = 64 : i64} {
+  %table = memref.get_global @k_table_0 : memref<2xf32>
   return
 }
 func.func private @weft_barrier() attributes {weft.service = "barrier"}
@@ -44,6 +46,7 @@ func.func @main(%x: memref<8xf32> {weft.name = "x", weft.kind = "input", weft.ty
 }
 
 // CHECK: module {
+// CHECK-NEXT: memref.global "private" constant @k_table_0
 // CHECK-NEXT: func.func @k(%{{.*}}: memref<8xf32>
 // CHECK: llvm.mlir.global internal constant @weft_manifest("{{.*}}\22arguments\22:[{\22dtype\22:\22f32\22,\22kind\22:\22input\22,\22name\22:\22x\22,\22shape\22:[8],\22strides\22:[1]}
 // CHECK: llvm.mlir.global external constant @weft_artifact()
