@@ -228,6 +228,36 @@ static Value emitConvert(OpBuilder &b, Location loc, Value x, Type from, Type to
   return arith::TruncFOp::create(b, loc, result, x);
 }
 
+/// By squaring, in the type's own arithmetic, which wraps. Of the powers with negative exponents
+/// only those of 1 and -1 are whole; the others are 0.
+static Value emitIntegerPower(OpBuilder &b, Location loc, Value base, Value exponent, bool noSign) {
+  auto type = cast<IntegerType>(base.getType());
+  auto number = [&](const APInt &value) {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  };
+  auto is = [&](Value value, Value other) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, value, other);
+  };
+  unsigned width = type.getWidth();
+  Value zero = number(APInt(width, 0)), one = number(APInt(width, 1));
+  Value power = one, square = base;
+  for (unsigned bit = 0, bits = noSign ? width : width - 1; bit < bits; ++bit) {
+    Value mask = number(APInt::getOneBitSet(width, bit));
+    Value counts = is(arith::AndIOp::create(b, loc, exponent, mask), mask);
+    Value product = arith::MulIOp::create(b, loc, power, square);
+    power = arith::SelectOp::create(b, loc, counts, product, power);
+    if (bit + 1 < bits)
+      square = arith::MulIOp::create(b, loc, square, square);
+  }
+  if (noSign)
+    return power;
+  Value isUnit =
+      arith::OrIOp::create(b, loc, is(base, one), is(base, number(APInt::getAllOnes(width))));
+  Value isWhole = arith::OrIOp::create(
+      b, loc, isUnit, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, exponent, zero));
+  return arith::SelectOp::create(b, loc, isWhole, power, zero);
+}
+
 Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
   Location loc = op->getLoc();
   Type element = getElementTypeOrSelf(op->getOperand(0).getType());
@@ -277,7 +307,11 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
           return arith::RemFOp::create(b, loc, x);
         return emitIntegerDivision(b, loc, x[0], x[1], noSign, /*remainder=*/true);
       })
-      .Case([&](PowOp) { return byType<math::PowFOp, math::IPowIOp>(b, loc, x); })
+      .Case([&](PowOp) -> Value {
+        if (isa<FloatType>(x[0].getType()))
+          return math::PowFOp::create(b, loc, x);
+        return emitIntegerPower(b, loc, x[0], x[1], noSign);
+      })
       .Case([&](Atan2Op) { return math::Atan2Op::create(b, loc, x); })
       .Case([&](MaxOp) { return emitCombine(b, loc, ReduceKind::max, x[0], x[1], noSign); })
       .Case([&](MinOp) { return emitCombine(b, loc, ReduceKind::min, x[0], x[1], noSign); })

@@ -97,3 +97,12 @@ def test_medians_of_the_numbers(dtype):
     places = weft.compile(lambda x: x.nanmedian(1))(x)
     found = x.gather(1, places.indices[:, None])[:, 0]
     torch.testing.assert_close(found, places.values, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_integer_powers(dtype):
+    """They wrap; of those with negative exponents only powers of 1 and -1 are whole."""
+    low = 0 if dtype == torch.uint8 else -9
+    base = torch.arange(low, 12).to(dtype)[:, None]
+    check(lambda x, y: x**y, base, torch.arange(low, 71).to(dtype))
+    check(lambda x: (2**x, 3 ** x[3:]), torch.arange(0, 71).to(dtype))
