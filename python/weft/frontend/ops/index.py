@@ -68,6 +68,8 @@ def positions(
     b = site.builder
     dims = [dim for dim, entry in enumerate(indices) if entry is not None]
     given = [indices[dim] for dim in dims]
+    if not given:
+        raise Decline("no index among the indices")
     if any(not is_integer(entry.dtype) for entry in given):
         raise Decline("an index that is a mask: the result's size depends on data")
     shape = torch.broadcast_shapes(*(entry.shape for entry in given))
