@@ -28,6 +28,12 @@ def pytest_addoption(parser):
         default="few",
         help="how many sizes of each kind of kernel run on guarded memory",
     )
+    parser.addoption(
+        "--rule-cases",
+        type=int,
+        default=1,
+        help="how many random calls of each overload of the frontend's table are compiled",
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -118,16 +118,20 @@ class Program:
     keep: Any = field(repr=False, default=None)
 
 
-def compile_calls(calls: Sequence[Call], isa: str, threads: int) -> Program:
-    """Raises: AssertionError, if any op is left to PyTorch."""
+def compile_calls(
+    calls: Sequence[Call], isa: str, threads: int, native: bool = True
+) -> Program | None:
+    """Where an op is left to PyTorch, raises AssertionError if `native`, else gives None."""
     bundle = Bundle(calls).eval()
     args = [arg for call in calls for arg in call.args]
     with torch.no_grad():
         expected = bundle(*args)
         exported = torch.export.export(bundle, tuple(args), strict=False)
         lowered = lower(exported)
-    assert not lowered.fallbacks, lowered.fallbacks
+    assert not (native and lowered.fallbacks), lowered.fallbacks
     build = builds.build(lowered.graph, builds.Options(isa=isa, threads=threads))
+    if lowered.fallbacks:
+        return None
     state = {**exported.state_dict, **exported.constants}
     arguments = []
     for source in lowered.inputs:
