@@ -106,8 +106,12 @@ PyRef Outputs::buildView(const std::vector<PyRef> &results, const std::vector<Py
     return {};
   try {
     nb::object tensor = nb::borrow(base.get());
+    // Types of any width lie in a vector; its length does not matter to as_strided.
     if (dtype.get() != Py_None)
-      tensor = tensor.attr("view")(nb::handle(dtype.get()));
+      tensor = tensor
+                   .attr("as_strided")(nb::make_tuple(0), nb::make_tuple(1),
+                                       tensor.attr("storage_offset")())
+                   .attr("view")(nb::handle(dtype.get()));
     int64_t start = nb::cast<int64_t>(tensor.attr("storage_offset")()) + offset;
     nb::object view =
         tensor.attr("as_strided")(nb::handle(sizes.get()), nb::handle(strides.get()), start);

@@ -51,7 +51,7 @@ def run_lowered(lowered: Lowered, module: torch.nn.Module, flat: Sequence[Any]) 
         tensor = leaf(lowered.outputs[base]) if isinstance(base, int) else source(base)
         if view.identity:
             return tensor
-        tensor = tensor.view(view.dtype)
+        tensor = tensor.as_strided((0,), (1,), tensor.storage_offset()).view(view.dtype)
         return tensor.as_strided(view.sizes, view.strides, tensor.storage_offset() + view.offset)
 
     for target in lowered.outputs:

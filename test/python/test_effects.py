@@ -83,6 +83,84 @@ def test_views_of_arguments_are_views():
         assert torch.equal(part, torch.ones(1))
 
 
+def lies_as_in_eager(function, x):
+    """The result is the argument, shows its memory and lies there as in eager mode."""
+    compiled = weft.compile(function)
+    for _ in range(3):
+        expected, found = function(x), compiled(x)
+        memory = x.untyped_storage().data_ptr()
+        assert (found is x) == (expected is x)
+        assert [t.untyped_storage().data_ptr() == memory for t in (found, expected)] in (
+            [True, True],
+            [False, False],
+        )
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert found.stride() == expected.stride()
+        if found.untyped_storage().data_ptr() == memory:
+            assert found.storage_offset() == expected.storage_offset()
+        assert torch.equal(found, expected)
+    return compiled
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.positive,
+        torch.real,
+        torch.ravel,
+        torch.atleast_2d,
+        lambda x: torch.broadcast_tensors(x, x)[0],
+        lambda x: torch.nn.functional.dropout(x, 0.5, False),
+        lambda x: x.contiguous(),
+        lambda x: x.flatten(),
+        lambda x: x.expand(*x.shape),
+        lambda x: x.unsqueeze(0).expand(2, *x.shape),
+        lambda x: x.view(x.dtype),
+        lambda x: x.view(torch.int32),
+        lambda x: x.view(torch.uint8),
+        lambda x: x.view(torch.uint8).view(torch.float32),
+        lambda x: x.view(torch.float64)[..., 1:],
+        lambda x: x.flatten().view(torch.int16)[2:],
+    ],
+)
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.arange(4.0),
+        torch.arange(20.0)[4:16].view(3, 4),
+        torch.arange(12.0).view(4, 3).t(),
+        torch.arange(24.0).view(3, 8)[:, ::2],
+        torch.arange(4.0).expand(3, 4),
+    ],
+    ids=["vector", "behind-others", "transposed", "with-gaps", "expanded"],
+)
+def test_views_lie_as_in_eager_mode(function, x):
+    try:
+        function(x)
+    except RuntimeError:
+        with pytest.raises(RuntimeError):
+            weft.compile(function)(x)
+    else:
+        lies_as_in_eager(function, x)
+
+
+def test_views_of_one_image_in_channels_last():
+    image = torch.arange(16.0).view(1, 2, 2, 4).permute(0, 3, 1, 2)
+    for function in (lambda x: x.view(x.shape), lambda x: x.unflatten(0, (1, -1))):
+        lies_as_in_eager(function, image)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8])
+def test_views_of_results_as_other_types(dtype):
+    def function(x):
+        y = x + 1
+        return y, y.view(dtype)
+
+    y, other = weft.compile(function)(torch.zeros(2, 2))
+    y.zero_()
+    assert other.dtype == dtype and not other.any()
+
+
 def test_views_of_results_share_memory():
     def function(x):
         y = x + 1

@@ -63,11 +63,8 @@ def lower(
     Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
     sizes, element types outside the dialect at its border, tensors that are not on the CPU.
     """
-    inputs = _inputs(program)
-    views = _views(program, inputs)
     functional = _functionalised(program)
-    if functional is not program:
-        inputs = _inputs(functional)
+    inputs = _inputs(functional)
     graph = Graph()
     walk = Walk(graph)
     sources: dict[int, InputSource] = {}
@@ -77,6 +74,7 @@ def lower(
         if isinstance(env[node], Value) and source is not None:
             sources[id(env[node])] = source
     values = walk.run(functional.graph, env)
+    views = _views(program, _inputs(program))
     outputs = _outputs(functional, graph, values, views)
     graph.prune()
     return Lowered(

@@ -67,9 +67,9 @@ class ViewOf:
 
     base: the input, or the position in `Lowered.outputs` of an earlier output.
     identity: the output is the base object itself.
-    offset: in elements, from the base's own storage offset; then
-    `base.as_strided(sizes, strides, base.storage_offset() + offset)`, of dtype `dtype`
-    (`base.view(dtype)` first where it differs). All mutations are committed before.
+    offset: in elements of `dtype`, from the base's own storage offset: the view is
+    `base.as_strided(sizes, strides, base.storage_offset() + offset)`, where the dtype differs of
+    the base's memory as `dtype`. All mutations are committed before.
     """
 
     base: InputSource | int

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy
 import torch
 
 from weft.frontend.lowered import Unsupported
@@ -46,3 +49,27 @@ def storage_of(value: torch.Tensor) -> int:
 def is_static(value: torch.Tensor) -> bool:
     """Whether no size depends on data."""
     return not any(isinstance(size, torch.SymInt) for size in value.shape)
+
+
+def same_geometry(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Of two tensors of one storage that begin at one place: whether they show the same."""
+    return x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype
+
+
+def share_elements(values: Sequence[torch.Tensor]) -> bool:
+    """Tensors of one storage: whether any element is shown by two of them."""
+    values = [value for value in values if is_static(value) and value.numel()]
+    if len(values) < 2:
+        return False
+    if len({value.dtype for value in values}) > 1:
+        return True
+    itemsize = values[0].dtype.itemsize
+    shown = numpy.zeros(values[0].untyped_storage().nbytes() // itemsize, bool)
+    for value in values:
+        view = numpy.lib.stride_tricks.as_strided(
+            shown[value.storage_offset() :], value.shape, value.stride()
+        )
+        if view.any():
+            return True
+        view[...] = True
+    return False
