@@ -2,6 +2,7 @@
 """What a call writes: buffers, its arguments, random numbers drawn, memory shared."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -159,6 +160,71 @@ def test_views_of_results_as_other_types(dtype):
     y, other = weft.compile(function)(torch.zeros(2, 2))
     y.zero_()
     assert other.dtype == dtype and not other.any()
+
+
+def turned(x):
+    x.transpose_(0, 1)
+    x.add_(1)
+    return x
+
+
+def squeezed(x):
+    x.squeeze_()
+    x.mul_(2)
+    return x.sum(0)
+
+
+def turned_without_gradients(x):
+    with torch.no_grad():
+        x.t_()
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (turned, (3, 5)),
+        (turned, (4, 4)),
+        (squeezed, (3, 1, 5)),
+        (turned_without_gradients, (4, 4)),
+        (lambda x: x.unsqueeze_(0), (2, 3)),
+        (lambda x: x.detach_().add_(1), (2, 3)),
+    ],
+)
+def test_arguments_whose_shape_changes_in_place(function, shape):
+    compiled = weft.compile(function)
+    for _ in range(3):
+        expected, found = (
+            torch.arange(float(math.prod(shape))).view(shape).clone() for _ in range(2)
+        )
+        assert torch.equal(compiled(found), function(expected))
+        assert (found.shape, found.stride()) == (expected.shape, expected.stride())
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[1:].add_(x[:-1]),
+        lambda x: x.mul_(x.t()),
+        lambda x: (x + 1).t_().sub_(x).add_(x.t()),
+        lambda x: (lambda y: y[:, 1:].copy_(y[:, :-1]))(x + 1),
+        lambda x: x[:2].add_(x[2:]),
+        lambda x: x.add_(x),
+    ],
+)
+def test_writes_to_what_the_op_reads(function):
+    compiled = weft.compile(function)
+    for _ in range(3):
+        expected, found = torch.arange(16.0).view(4, 4), torch.arange(16.0).view(4, 4)
+        try:
+            result = function(expected)
+        except RuntimeError:
+            with pytest.raises(RuntimeError):
+                compiled(found)
+        else:
+            assert torch.equal(compiled(found), result)
+        assert torch.equal(found, expected)
 
 
 def test_views_of_results_share_memory():

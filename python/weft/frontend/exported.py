@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,11 @@ from weft.frontend.autocast import (
 )
 from weft.frontend.dtypes import NAMES
 from weft.frontend.fakes import fakes_completed
+from weft.frontend.functionalisation import refuse_unfaithful
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
-from weft.frontend.locations import location_of
 from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
-from weft.frontend.strides import order_of, shows_twice
+from weft.frontend.strides import order_of
 from weft.frontend.walk import Walk
 
 _INSTANCE_NORM = torch.ops.aten.instance_norm.default
@@ -127,7 +127,7 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
     if not (autocast or _has_vmaps(program.graph_module) or mutates_beyond(program.graph)):
         return program
-    _refuse_wrong_writes(program)
+    refuse_unfaithful(program)
     if autocast:
         refuse_recurrent(program.graph_module)
     # Written as a batch norm, it tells of the running statistics that it changes.
@@ -142,39 +142,6 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
             raise Unsupported(f"torch cannot functionalise it: {why}") from error
     restore_lines(made.graph, program.graph_module)
     return made
-
-
-def _refuse_wrong_writes(program: ExportedProgram) -> None:
-    """Those that torch would make functional, but otherwise than they are."""
-    for node in program.graph.nodes:
-        if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
-            for argument, given in zip(node.target._schema.arguments, node.args):
-                written = argument.alias_info is not None and argument.alias_info.is_write
-                if not written or not isinstance(given, torch.fx.Node):
-                    continue
-                if shows_twice(given.meta["val"]):
-                    reason = "a write to a tensor that shows an element twice"
-                    raise Unsupported(reason, location_of(node))
-                if any(map(_leaves_gaps, _views_behind(given))):
-                    # What lies between the windows would be zeros.
-                    raise Unsupported("a write to windows of a tensor", location_of(node))
-
-
-def _leaves_gaps(view: torch.fx.Node) -> bool:
-    if view.target != torch.ops.aten.unfold.default:
-        return False
-    whole, dim, size, step = view.args
-    return size != step or whole.meta["val"].shape[dim] % size != 0
-
-
-def _views_behind(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
-    """The calls through which a tensor shows another's memory."""
-    while node.op == "call_function" and node.args and isinstance(node.args[0], torch.fx.Node):
-        schema = getattr(node.target, "_schema", None)
-        if schema is None or not schema.arguments or schema.arguments[0].alias_info is None:
-            return
-        yield node
-        node = node.args[0]
 
 
 def _has_vmaps(module: torch.fx.GraphModule) -> bool:

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs that torch would make functional, but otherwise than they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from weft.frontend.autocast import bodies
+from weft.frontend.locations import location_of
+from weft.frontend.lowered import Unsupported
+from weft.frontend.strides import same_geometry, share_elements, shows_twice, storage_of
+
+
+def refuse_unfaithful(program: ExportedProgram) -> None:
+    """Raises: Unsupported."""
+    inputs = {
+        storage_of(node.meta["val"])
+        for node in program.graph.find_nodes(op="placeholder")
+        if isinstance(node.meta["val"], torch.Tensor)
+    }
+    for body in bodies(program.graph_module):
+        for node in body.graph.nodes:
+            if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
+                _refuse_write(node, inputs)
+
+
+def _refuse_write(node: torch.fx.Node, inputs: set[int]) -> None:
+    """inputs: the storages of the program's."""
+    for argument, given in zip(node.target._schema.arguments, node.args):
+        written = argument.alias_info is not None and argument.alias_info.is_write
+        if not written or not isinstance(given, torch.fx.Node):
+            continue
+        value, reason = given.meta["val"], None
+        if torch.Tag.inplace_view in node.target.tags:
+            if storage_of(value) in inputs and not same_geometry(value, node.meta["val"]):
+                # The caller's tensor would have to be given another shape.
+                reason = f"{node.target} of an input"
+        elif shows_twice(value):
+            reason = "a write to a tensor that shows an element twice"
+        elif any(map(_leaves_gaps, _views_behind(given))):
+            # What lies between the windows would be zeros.
+            reason = "a write to windows of a tensor"
+        elif any(_overlap(value, other.meta["val"]) for other in node.all_input_nodes):
+            # PyTorch refuses it, or the result depends on the order of its loops.
+            reason = "a write to elements that the op reads elsewhere"
+        if reason is not None:
+            raise Unsupported(reason, location_of(node))
+
+
+def _overlap(x: torch.Tensor, y: Any) -> bool:
+    """Whether two tensors show some element at different places."""
+    if not isinstance(y, torch.Tensor) or storage_of(x) != storage_of(y):
+        return False
+    if same_geometry(x, y) and x.storage_offset() == y.storage_offset():
+        return False
+    return share_elements((x, y))
+
+
+def _leaves_gaps(view: torch.fx.Node) -> bool:
+    if view.target != torch.ops.aten.unfold.default:
+        return False
+    whole, dim, size, step = view.args
+    return size != step or whole.meta["val"].shape[dim] % size != 0
+
+
+def _views_behind(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """The calls through which a tensor shows another's memory."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], torch.fx.Node):
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or not schema.arguments or schema.arguments[0].alias_info is None:
+            return
+        yield node
+        node = node.args[0]
