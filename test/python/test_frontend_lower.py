@@ -188,6 +188,51 @@ def test_random_ops_draw_what_eager_draws(function):
     check(function, torch.randn(3, 4), native=False)
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.randn(33, 8).t(),
+        torch.randn(2, 4, 5, 3).to(memory_format=torch.channels_last),
+        torch.randn(4, 5, 6).permute(1, 2, 0),
+        torch.randn(6, 18)[:, ::2],
+        torch.randn(9).expand(6, 9),
+    ],
+    ids=["transposed", "channels-last", "permuted", "with-gaps", "expanded"],
+)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.dropout(x, 0.5),
+        lambda x: F.dropout(F.dropout(x, 0.5).transpose(0, 1), 0.3),
+        lambda x: F.alpha_dropout(x, 0.5, True),
+        lambda x: F.rrelu(x, 0.1, 0.3, True),
+        torch.rand_like,
+        lambda x: torch.randn_like((x * 2).transpose(0, -1)),
+        lambda x: torch.randint_like(x, 9),
+        lambda x: torch.bernoulli(x.sigmoid()) + torch.bernoulli(x, 0.3),
+        lambda x: torch.normal(x, 1.0) + torch.poisson(x.abs()),
+        lambda x: (x * 1).random_() + (x * 1).uniform_(0, 2) + (x * 1).exponential_(),
+        lambda x: torch.empty_like(x).geometric_(0.3) + (x * 1).log_normal_(),
+    ],
+)
+def test_random_ops_draw_in_the_order_of_memory(function, x):
+    check(function, x, native=False)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.bernoulli_(0.3),
+        lambda x: F.dropout(x, 0.5, True, inplace=True),
+        lambda x: torch.empty_like(x).normal_(),
+    ],
+)
+def test_random_writes_in_another_order_are_refused(function):
+    with pytest.raises(Unsupported, match="another order"):
+        lowered_of(function, torch.randn(3, 4).t())
+    check(function, torch.randn(3, 4), native=False)
+
+
 def test_composites_stay_whole():
     def function(x, w):
         y = F.gelu(F.linear(x, w)).add_(1)

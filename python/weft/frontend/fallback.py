@@ -3,8 +3,9 @@
 
 The template is a JSON array with one entry per argument of the overload's schema, defaults
 filled in. Numbers, strings, booleans, null and lists stand for themselves; the rest is
-tagged: {"tensor": i} operand i, {"dtype": "f32"}, {"device": "cpu"}, {"layout": "strided"},
-{"memory_format": "contiguous_format"}, {"float": "inf"}.
+tagged: {"tensor": i} operand i, {"lying": [i, strides]} operand i with strides of its own,
+{"dtype": "f32"}, {"device": "cpu"}, {"layout": "strided"}, {"memory_format":
+"contiguous_format"}, {"float": "inf"}.
 """
 
 from __future__ import annotations
@@ -12,12 +13,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from weft.frontend.dtypes import DTYPES, NAMES
 from weft.frontend.lowered import Unsupported
+
+
+@dataclass(frozen=True)
+class Lying:
+    """A tensor argument that has to lie in memory as it does in eager mode."""
+
+    value: Any
+    strides: tuple[int, ...]
 
 
 def encode_arguments(
@@ -33,6 +43,8 @@ def encode_arguments(
     """
 
     def encode(value: Any) -> Any:
+        if isinstance(value, Lying):
+            return {"lying": [operand(value.value), list(value.strides)]}
         number = operand(value)
         if number is not None:
             return {"tensor": number}
@@ -101,6 +113,8 @@ def _decode(entry: Any, operands: Sequence[torch.Tensor]) -> Any:
     match tag:
         case "tensor":
             return operands[value]
+        case "lying":
+            return _laid(operands[value[0]], value[1])
         case "dtype":
             return DTYPES[value]
         case "device":
@@ -110,3 +124,10 @@ def _decode(entry: Any, operands: Sequence[torch.Tensor]) -> Any:
         case "float":
             return float(value)
     raise ValueError(f"expected a tag of a fallback argument, found {tag!r}")
+
+
+def _laid(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """A copy with these strides, which may show elements more than once."""
+    shown = tensor[tuple(slice(1 if stride == 0 else None) for stride in strides)]
+    copy = torch.empty_strided(shown.shape, strides, dtype=tensor.dtype).copy_(shown)
+    return copy.as_strided(tensor.shape, strides)

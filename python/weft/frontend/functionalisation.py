@@ -41,6 +41,8 @@ def _refuse_write(node: torch.fx.Node, inputs: set[int]) -> None:
                 reason = f"{node.target} of an input"
         elif shows_twice(value):
             reason = "a write to a tensor that shows an element twice"
+        elif torch.Tag.nondeterministic_seeded in node.target.tags and not value.is_contiguous():
+            reason = "random numbers drawn in another order"
         elif any(map(_leaves_gaps, _views_behind(given))):
             # What lies between the windows would be zeros.
             reason = "a write to windows of a tensor"

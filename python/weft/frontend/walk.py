@@ -17,7 +17,7 @@ from weft.frontend import ops  # noqa: F401  (fills the table)
 from weft.frontend.builder import Builder
 from weft.frontend.decompose import decompose
 from weft.frontend.dtypes import NAMES
-from weft.frontend.fallback import encode_arguments, flatten_results
+from weft.frontend.fallback import Lying, encode_arguments, flatten_results
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
@@ -165,7 +165,7 @@ class Walk:
             except Decline as decline:
                 declined = decline
                 del self.graph.nodes[mark:]
-        if torch.Tag.nondeterministic_seeded in op.tags:
+        if _is_random(op):
             raise declined or Decline("random")
         if depth == _MAX_DEPTH:
             raise declined or Decline("its decomposition is too deep")
@@ -206,11 +206,36 @@ class Walk:
         if op._schema.is_mutable:
             raise Unsupported(f"{op} changes its arguments", location)
         operands: list[Value] = []
+        if _is_random(op):
+            # In place, as it stands in the program, it may draw in another order; its copy of the
+            # argument is its own.
+            op = site.node.target
+            args, kwargs = _with_strides(site.node, args, kwargs)
         arguments = encode_arguments(op, args, kwargs, lambda value: _number(operands, value))
         self.fallbacks.append(Fallback(str(op), arguments, reason, location))
         attrs = {"target": str(op), "arguments": arguments}
         types = [(result.dtype, result.shape) for result in site.results]
         return tuple(self.graph.emit("torch_fallback", operands, attrs, types))
+
+
+def _is_random(op: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
+
+
+def _with_strides(node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
+    """(args, kwargs) with copies of tensors that lie as in eager mode where these are not
+    contiguous, since numbers are drawn in the order of memory, or are written."""
+    given, spec = pytree.tree_flatten((args, kwargs))
+    nodes = pytree.tree_leaves((node.args, node.kwargs))
+
+    def lying(value: Any, each: Any) -> Any:
+        if not isinstance(value, Value):
+            return value
+        fake = each.meta["val"]
+        copied = node.target._schema.is_mutable or not fake.is_contiguous()
+        return Lying(value, tuple(fake.stride())) if copied else value
+
+    return pytree.tree_unflatten(list(map(lying, given, nodes)), spec)
 
 
 def _number(operands: list[Value], value: Any) -> int | None:
@@ -239,8 +264,7 @@ def _live(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     """Nodes that the output needs, that draw random numbers or that check something."""
     live: set[torch.fx.Node] = set()
     for node in reversed(graph.nodes):
-        random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-        kept = node.op == "output" or random or node.target in _RUN_TIME_CHECKS
+        kept = node.op == "output" or _is_random(node.target) or node.target in _RUN_TIME_CHECKS
         if kept or node in live:
             live.add(node)
             live.update(node.all_input_nodes)
