@@ -24,17 +24,28 @@ from weft.frontend.strides import storage_of
 
 Rule = Callable[..., Any]
 TABLE: dict[str, Rule] = {}
+CHECKS: dict[str, Rule] = {}
 
 
 def lowers(*targets: str) -> Callable[[Rule], Rule]:
     """Enters a rule for overloads such as "add.Tensor", of namespace aten, or with another
     namespace ahead."""
 
+    return _entering(TABLE, targets)
+
+
+def checks(*targets: str) -> Callable[[Rule], Rule]:
+    """Enters what asserts the values that an overload takes, where it is lowered by a rule or a
+    decomposition that does not."""
+    return _entering(CHECKS, targets)
+
+
+def _entering(table: dict[str, Rule], targets: Sequence[str]) -> Callable[[Rule], Rule]:
     def enter(rule: Rule) -> Rule:
         for target in targets:
             name = target if target.count(".") == 2 else f"aten.{target}"
-            assert name not in TABLE, name
-            TABLE[name] = rule
+            assert name not in table, name
+            table[name] = rule
         return rule
 
     return enter

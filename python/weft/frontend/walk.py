@@ -23,7 +23,7 @@ from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Unsupported
 from weft.frontend.strides import storage_of
-from weft.frontend.table import TABLE, Site
+from weft.frontend.table import CHECKS, TABLE, Site
 
 # Checks of what is static here.
 _STATIC_CHECKS = frozenset(
@@ -155,6 +155,8 @@ class Walk:
     def _native(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
         if any(result.dtype not in NAMES for result in site.results):
             raise Decline(f"results of {[str(result.dtype) for result in site.results]}")
+        if str(op) in CHECKS:
+            CHECKS[str(op)](site, *args, **kwargs)
         mark = len(self.graph.nodes)
         rule = TABLE.get(str(op))
         declined = None

@@ -4,6 +4,7 @@
 from weft.frontend.ops import (  # noqa: F401
     activation,
     attention,
+    checks,
     columns,
     contract,
     create,

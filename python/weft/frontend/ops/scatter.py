@@ -301,6 +301,9 @@ def embedding_bag(
     first = b.slice(offsets, 0, 0, 1)
     b.check(b.compare("eq", first, 0), "RuntimeError: offsets[0] has to be 0")
     check_range(site, offsets, 0, length + 1, "RuntimeError: an offset is out of range")
+    if offsets.size > 1:
+        ahead, behind = (b.slice(offsets, 0, d, offsets.size - 1 + d) for d in (0, 1))
+        b.check(b.compare("le", ahead, behind), "RuntimeError: offsets have to be in order")
     bag = _bags(site, offsets, length)
     if padding_idx is not None and site.target == "aten.embedding_bag.padding_idx":
         padding_idx %= rows  # to the others -1 is none
