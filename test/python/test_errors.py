@@ -9,6 +9,9 @@ import weft
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
+INTEGERS = torch.randint(1, 9, (2, 3, 8, 8))
+ONES = torch.ones(3)
+
 
 def outcome(function, args):
     """The result, or the type of what is raised."""
@@ -29,6 +32,109 @@ def check(function, *calls):
             else:
                 torch.testing.assert_close(found, expected, equal_nan=True)
     return compiled
+
+
+REFUSED = {
+    "softmax": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "var": lambda x: x.var(),
+    "std_mean": lambda x: torch.std_mean(x),
+    "adaptive average": lambda x: F.adaptive_avg_pool2d(x, 4),
+    "adaptive maximum": lambda x: F.adaptive_max_pool2d(x, 3),
+    "average of ints": lambda x: F.avg_pool2d(x.int(), 2),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "hardswish": F.hardswish,
+    "glu": F.glu,
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "cross entropy": lambda x: F.cross_entropy(x[0, 0], x[0, 0, 0] % 8),
+    "relu of bools": lambda x: torch.relu(x > 4),
+    "a product of bools": lambda x: (x > 4) @ (x > 4),
+    "a difference of bools": lambda x: (x > 4) - (x > 4),
+    "layer norm": lambda x: F.layer_norm(x, (8,)),
+    "group norm": lambda x: F.group_norm(x, 1),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
+    "logsumexp of bools": lambda x: torch.tril(x > 4).cumprod(0).logsumexp(0),
+    "an index of floats": lambda x: x[x.float()],
+    "gather by int8": lambda x: x.gather(0, (x * 0).to(torch.int8)),
+    "embedding by floats": lambda x: F.embedding(x.float(), torch.ones(9, 2)),
+    "classes of type int32": lambda x: F.nll_loss(x[0, 0].float(), x[0, 0, 0].int() % 8),
+    "in place": lambda x: (x + 1).clamp_(max=1e300).sigmoid_(),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_types(name):
+    check(REFUSED[name], (INTEGERS,))
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: torch.softmax(x, 3), ONES),
+        (lambda x: 1 - x, ONES),
+        (lambda x: True - x, ONES),
+        (lambda x: x.max(), torch.zeros(0, 3)),
+        (lambda x: x.argmin(1), torch.zeros(3, 0)),
+        (lambda x: x.sum() + x.amax(1).sum(), torch.zeros(3, 0)),
+    ],
+)
+def test_dims_and_sizes(function, x):
+    check(function, (x,))
+
+
+# Scalars beyond the largest element: some kernels take them, as infinity, and others do not.
+BEYOND = [
+    lambda x, s: x * s,
+    lambda x, s: s - x,
+    lambda x, s: x + s,
+    lambda x, s: x / s,
+    lambda x, s: x < s,
+    lambda x, s: x == s,
+    lambda x, s: x**s,
+    lambda x, s: x % s,
+    lambda x, s: torch.add(x, x, alpha=s),
+    lambda x, s: x.clamp(max=s),
+    lambda x, s: x.clamp(-s, s),
+    lambda x, s: torch.where(x > 0, x, s),
+    lambda x, s: x.masked_fill(x > 0, -s),
+    lambda x, s: F.pad(x, (1, 1), value=s),
+    lambda x, s: F.threshold(x, s, s),
+    lambda x, s: F.hardtanh(x, -s, s),
+    lambda x, s: F.leaky_relu(x, s),
+    lambda x, s: torch.full((2,), s, dtype=x.dtype) * x[0],
+    lambda x, s: x.index_fill(0, torch.tensor([0]), s),
+    lambda x, s: x.nan_to_num(posinf=s),
+    lambda x, s: torch.addcmul(x, x, x, value=s),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BEYOND)))
+@pytest.mark.parametrize(
+    ("dtype", "scalar"),
+    [(torch.float32, 1e300), (torch.float16, 1e6), (torch.bfloat16, 1e39), (torch.uint8, 300)],
+)
+def test_scalars_that_no_element_holds(number, dtype, scalar):
+    check(BEYOND[number], (torch.tensor([1, 2, 0]).to(dtype), scalar))
+
+
+def test_small_calls_do_not_refuse_what_eager_takes():
+    big = torch.randn(2, 64, 30, 30)
+    functions = [
+        lambda x: F.conv2d(x, torch.ones(64, 1, 7, 7), groups=64, padding=3),
+        lambda x: F.group_norm(x, 32),
+        lambda x: F.layer_norm(x, (64, 30, 30)),
+        lambda x: F.avg_pool2d(x, 7, 3, 3),
+        lambda x: F.pixel_shuffle(x, 4),
+        lambda x: F.pad(x, (9, 9, 9, 9), mode="reflect"),
+        lambda x: x.roll(5, 2).flatten(1) @ torch.ones(64 * 900, 2),
+        lambda x: x[:, :, torch.arange(30).int()],
+    ]
+    for function in functions:
+        compiled = weft.compile(function)
+        compiled(big), compiled(big)
+        assert not any("refuses" in reason for reason in compiled.eager_reasons)
+
 
 
 MATRIX, VECTOR, WEIGHTS = torch.randn(2, 5), torch.randn(2), torch.randn(4, 5)

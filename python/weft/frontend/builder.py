@@ -336,7 +336,9 @@ def _element(number: Scalar, dtype: torch.dtype) -> Scalar:
     if dtype == torch.bool:
         return bool(number)
     if is_float(dtype):
-        return float(number)
+        number = float(number)
+        beyond = math.isfinite(number) and abs(number) > torch.finfo(dtype).max
+        return torch.tensor(number, dtype=torch.float64).to(dtype).item() if beyond else number
     element = int(number)
     if not _fits((element, element), dtype):
         raise Decline(f"{number} does not fit {dtype}")

@@ -38,6 +38,10 @@ class Unsupported(Exception):
         self.location = location
 
 
+class Refused(Unsupported):
+    """PyTorch itself refuses a call of the program, so it has to tell the user why."""
+
+
 class Decline(Exception):
     """A rule of the table does not cover these arguments; the message says why."""
 

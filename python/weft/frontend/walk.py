@@ -21,7 +21,8 @@ from weft.frontend.fallback import Lying, encode_arguments, flatten_results
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
-from weft.frontend.lowered import Decline, Fallback, Unsupported
+from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
+from weft.frontend.refusals import refusal
 from weft.frontend.strides import storage_of
 from weft.frontend.table import CHECKS, TABLE, Site
 
@@ -85,6 +86,15 @@ class Walk:
             raise Decline("its decomposition holds a large constant")
         return self.builder.dense(value)
 
+    def _refuse(self, node: torch.fx.Node) -> None:
+        """Raises: Refused."""
+        if not all("val" in each.meta for each in node.all_input_nodes):
+            return
+        given = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
+        why = refusal(node.target, *given, flatten_results(node.meta["val"]))
+        if why is not None:
+            raise Refused(f"PyTorch refuses {node.target}: {why}", self.graph.location)
+
     def _call(self, node, env, live, depth: int) -> Any:
         args = self._arguments(node.args, env)
         kwargs = self._arguments(node.kwargs, env)
@@ -145,12 +155,20 @@ class Walk:
         """By its rule, by its decomposition, or by PyTorch."""
         mark = len(self.graph.nodes)
         try:
-            return self._native(op, site, args, kwargs, depth)
+            results = self._native(op, site, args, kwargs, depth)
         except Decline as decline:
             del self.graph.nodes[mark:]
             if depth:
                 raise
             return self._fallback(op, site, args, kwargs, str(decline))
+        except AssertionError:
+            # Rules may rely on what PyTorch takes.
+            if depth == 0:
+                self._refuse(site.node)
+            raise
+        if depth == 0:
+            self._refuse(site.node)
+        return results
 
     def _native(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
         if any(result.dtype not in NAMES for result in site.results):
