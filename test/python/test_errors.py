@@ -60,6 +60,7 @@ REFUSED = {
     "embedding by floats": lambda x: F.embedding(x.float(), torch.ones(9, 2)),
     "classes of type int32": lambda x: F.nll_loss(x[0, 0].float(), x[0, 0, 0].int() % 8),
     "in place": lambda x: (x + 1).clamp_(max=1e300).sigmoid_(),
+    "unread": lambda x: (x.softmax(-1), x + 1)[1],
 }
 
 
@@ -136,7 +137,6 @@ def test_small_calls_do_not_refuse_what_eager_takes():
         assert not any("refuses" in reason for reason in compiled.eager_reasons)
 
 
-
 MATRIX, VECTOR, WEIGHTS = torch.randn(2, 5), torch.randn(2), torch.randn(4, 5)
 # Of indices: two, into what they index.
 INDEXED = {
@@ -153,6 +153,8 @@ INDEXED = {
     "embedding": lambda i: F.embedding(i, WEIGHTS, padding_idx=1),
     "embedding_bag": lambda i: F.embedding_bag(i, WEIGHTS, torch.tensor([0])),
     "take_along_dim": lambda i: torch.take_along_dim(VECTOR, i, 0),
+    "unread": lambda i: (VECTOR[i], VECTOR + 1)[1],
+    "unread, before a write": lambda i: (VECTOR[i], VECTOR.clone().t_().add_(1))[1],
 }
 
 
@@ -161,6 +163,21 @@ def test_indices_out_of_range(name):
     good = (torch.tensor([0, 1]),)
     check(INDEXED[name], good, (torch.tensor([0, 99]),), good, (torch.tensor([0, -1]),))
     check(INDEXED[name], good, (torch.tensor([0, -99]),), good)
+
+
+def test_an_unread_result_before_a_write_to_an_argument():
+    def function(x, i):
+        x[i]
+        return x.add_(1)
+
+    compiled = weft.compile(function)
+    for i in ([0, 1], [0, 1], [0, 1], [0, 9]):
+        expected, found = torch.zeros(3), torch.zeros(3)
+        outcome(function, (expected, torch.tensor(i)))
+        outcome(compiled, (found, torch.tensor(i)))
+        assert torch.equal(found, expected)
+    with pytest.raises(IndexError):
+        compiled(torch.zeros(3), torch.tensor([0, 9]))
 
 
 PORTIONS = [

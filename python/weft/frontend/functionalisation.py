@@ -10,13 +10,21 @@ import torch
 from torch.export import ExportedProgram
 
 from weft.frontend.autocast import bodies
+from weft.frontend.graph import Graph
+from weft.frontend.inplace import mutates
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Unsupported
 from weft.frontend.strides import same_geometry, share_elements, shows_twice, storage_of
+from weft.frontend.walk import Walk, live_nodes
 
 
 def refuse_unfaithful(program: ExportedProgram) -> None:
     """Raises: Unsupported."""
+    _refuse_writes(program)
+    _refuse_dropped_errors(program)
+
+
+def _refuse_writes(program: ExportedProgram) -> None:
     inputs = {
         storage_of(node.meta["val"])
         for node in program.graph.find_nodes(op="placeholder")
@@ -51,6 +59,14 @@ def _refuse_write(node: torch.fx.Node, inputs: set[int]) -> None:
             reason = "a write to elements that the op reads elsewhere"
         if reason is not None:
             raise Unsupported(reason, location_of(node))
+
+
+def _refuse_dropped_errors(program: ExportedProgram) -> None:
+    """Torch drops what nothing reads, and with it what it would raise."""
+    live = live_nodes(program.graph, mutates)
+    for node in program.graph.nodes:
+        if node.op == "call_function" and node not in live and Walk(Graph()).emits_effects(node):
+            raise Unsupported(f"a result of {node.target} is not read", location_of(node))
 
 
 def _overlap(x: torch.Tensor, y: Any) -> bool:

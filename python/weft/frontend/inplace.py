@@ -38,7 +38,7 @@ def out_of_place(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
 def mutates_beyond(graph: torch.fx.Graph) -> bool:
     """Whether `graph` writes anything else than intermediate results that no other tensor
     shares the memory of, so that out-of-place forms do not suffice."""
-    writers = [node for node in graph.nodes if _mutates(node)]
+    writers = [node for node in graph.nodes if mutates(node)]
     if not writers:
         return False
     members = _by_storage(graph)
@@ -46,7 +46,8 @@ def mutates_beyond(graph: torch.fx.Graph) -> bool:
     return not all(_is_simple(node, members, order) for node in writers)
 
 
-def _mutates(node: torch.fx.Node) -> bool:
+def mutates(node: torch.fx.Node) -> bool:
+    """Whether a call writes its arguments."""
     if isinstance(node.target, torch._ops.OpOverload):
         # Their schemas do not say that they write running statistics when training.
         if node.target in _NORMS:
@@ -59,7 +60,7 @@ def _mutates(node: torch.fx.Node) -> bool:
         for a in node.args
         if isinstance(a, torch.fx.Node) and a.op == "get_attr"
     )
-    return any(_mutates(inner) for body in bodies if body for inner in body.graph.nodes)
+    return any(mutates(inner) for body in bodies if body for inner in body.graph.nodes)
 
 
 def _by_storage(graph: torch.fx.Graph) -> dict[int, list[torch.fx.Node]]:
@@ -86,7 +87,7 @@ def _is_simple(
     if chain[0].op != "call_function" or chain[-1] is not node:
         return False
     for written, writer in zip(chain, chain[1:]):
-        if writer.args[0] is not written or not _mutates(writer):
+        if writer.args[0] is not written or not mutates(writer):
             return False
         if any(order[user] > order[writer] for user in written.users):
             return False

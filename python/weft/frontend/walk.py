@@ -8,6 +8,7 @@ decomposition of a single op.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from weft.frontend.builder import Builder
 from weft.frontend.decompose import decompose
 from weft.frontend.dtypes import NAMES
 from weft.frontend.fallback import Lying, encode_arguments, flatten_results
-from weft.frontend.graph import Graph, Value
+from weft.frontend.graph import EFFECTS, Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
@@ -57,9 +58,9 @@ class Walk:
         """Emits every live node; `env` holds the placeholders' values. The output's values.
 
         At depth 0 an op without a lowering becomes a fallback; deeper it raises Decline, and
-        the op that was being decomposed becomes one.
+        the op that was being decomposed becomes one. At depth 0 dead nodes are checked, too.
         """
-        live = _live(graph)
+        live = live_nodes(graph)
         if depth == 0:
             shown = (node.meta.get("val") for node in graph.find_nodes(op="placeholder"))
             self._inputs |= {
@@ -68,11 +69,13 @@ class Walk:
         for node in graph.nodes:
             if node.op == "output":
                 return self._arguments(node.args[0], env)
-            if node.op == "placeholder" or node not in live:
+            if node.op == "placeholder" or (depth and node not in live):
                 continue
             if depth == 0:
                 self.graph.location = location_of(node) or self.graph.location
-            if node.op == "get_attr":
+            if node not in live:
+                self._dead_call(node, env, live)
+            elif node.op == "get_attr":
                 env[node] = self._attribute(node)
             else:
                 env[node] = self._call(node, env, live, depth)
@@ -85,6 +88,32 @@ class Walk:
         if value.numel() > 16 or value.dtype not in NAMES:
             raise Decline("its decomposition holds a large constant")
         return self.builder.dense(value)
+
+    def _dead_call(self, node, env, live) -> None:
+        """Nothing reads the result, but PyTorch computes it and may raise. What cannot be computed
+        here, or gives nothing, is left out."""
+        if node.meta.get("val") is None or any(env.get(x) is None for x in node.all_input_nodes):
+            return
+        if node.target is operator.getitem:
+            env[node] = env[node.args[0]][node.args[1]]
+        elif isinstance(node.target, torch._ops.OpOverload):
+            mark = len(self.graph.nodes), len(self.fallbacks)
+            try:
+                env[node] = self._call(node, env, live, 0)
+            except Refused:
+                raise
+            except Unsupported:
+                del self.graph.nodes[mark[0] :], self.fallbacks[mark[1] :]
+
+    def emits_effects(self, node: torch.fx.Node) -> bool:
+        """Whether the call, alone in this walk's graph, may raise: it asserts something, or PyTorch
+        runs it."""
+        env = {
+            each: pytree.tree_map_only(torch.Tensor, _value_like, each.meta.get("val"))
+            for each in node.all_input_nodes
+        }
+        self._dead_call(node, env, {node})
+        return any(each.op in EFFECTS for each in self.graph.nodes)
 
     def _refuse(self, node: torch.fx.Node) -> None:
         """Raises: Refused."""
@@ -238,6 +267,10 @@ class Walk:
         return tuple(self.graph.emit("torch_fallback", operands, attrs, types))
 
 
+def _value_like(tensor: torch.Tensor) -> Value:
+    return Value(tensor.dtype, tuple(tensor.shape))
+
+
 def _is_random(op: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
 
@@ -280,12 +313,14 @@ def _checked(site: Site, values: tuple[Value | None, ...]) -> tuple[Value | None
     return values
 
 
-def _live(graph: torch.fx.Graph) -> set[torch.fx.Node]:
-    """Nodes that the output needs, that draw random numbers or that check something."""
+def live_nodes(
+    graph: torch.fx.Graph, kept: Callable[[torch.fx.Node], bool] = lambda node: False
+) -> set[torch.fx.Node]:
+    """Nodes that the output needs, that draw random numbers or check something, or are `kept`."""
     live: set[torch.fx.Node] = set()
     for node in reversed(graph.nodes):
-        kept = node.op == "output" or _is_random(node.target) or node.target in _RUN_TIME_CHECKS
-        if kept or node in live:
+        is_root = node.op == "output" or _is_random(node.target) or node.target in _RUN_TIME_CHECKS
+        if is_root or node in live or kept(node):
             live.add(node)
             live.update(node.all_input_nodes)
     return live
