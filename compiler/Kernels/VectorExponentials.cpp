@@ -53,13 +53,27 @@ Value VectorExponentials::exp(Value x) {
   return scaledExp(atLeast(atMost(x, 89.0f), -176.055f), /*power=*/0);
 }
 
+Value VectorExponentials::exp2(Value x) {
+  // Beyond these bounds the results are infinity and zero, by the scaling, as in exp.
+  x = atLeast(atMost(x, 129.0f), -2 * exponentBias);
+  Value shift = constant(integerShift + 2 * exponentBias);
+  Value shifted = add(x, shift);
+  Value r = sub(x, sub(shifted, shift)); // exact, and zero of whole numbers
+  Value power = fma(polynomial(vector_math::exp2Tail, r), r, constant(1.0f));
+  return scaledTwice(power, bitsOf(shifted));
+}
+
 Value VectorExponentials::scaledExp(Value x, int32_t power) {
+  auto [biased, r] = reduce(x, 2 * exponentBias + power);
+  return scaledTwice(expOfReduced(r), biased);
+}
+
+Value VectorExponentials::scaledTwice(Value power, Value biased) {
   // 2^n may be no float where the result still is one; two factors always are, and only
   // the second product can round.
-  auto [biased, r] = reduce(x, 2 * exponentBias + power);
   Value half = shiftRight(biased, 1);
   Value rest = subInt(biased, half);
-  return mul(mul(expOfReduced(r), scaleOf(half)), scaleOf(rest));
+  return mul(mul(power, scaleOf(half)), scaleOf(rest));
 }
 
 Value VectorExponentials::powerOfTwo(Value x) {

@@ -13,6 +13,7 @@ public:
       : VectorArithmetic(builder, type) {}
 
   Value exp(Value x);
+  Value exp2(Value x);
   Value powerOfTwo(Value x);
   Value expm1(Value x);
   Value sinh(Value x);
@@ -51,6 +52,8 @@ private:
   Value bellOfPieces(Value x);
   /// That polynomial for ratio x >= 0, right below the end of the pieces.
   Value bellPolynomial(Value x, double ratio);
+  /// power * 2^n, which may be no normal float; the low bits of `biased` are n + 254.
+  Value scaledTwice(Value power, Value biased);
   /// 2^power exp(x), -176.055 <= x <= 91.
   Value scaledExp(Value x, int32_t power);
 };

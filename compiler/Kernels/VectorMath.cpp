@@ -118,6 +118,7 @@ static Value expand(Operation *op) {
   auto argument = [&](unsigned number = 0) { return op->getOperand(number); };
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](math::ExpOp) { return exponentials.exp(argument()); })
+      .Case([&](math::Exp2Op) { return exponentials.exp2(argument()); })
       .Case([&](math::ExpM1Op) { return exponentials.expm1(argument()); })
       .Case([&](math::SinhOp) { return exponentials.sinh(argument()); })
       .Case([&](math::CoshOp) { return exponentials.cosh(argument()); })
@@ -126,6 +127,8 @@ static Value expand(Operation *op) {
       .Case([&](arith::AddFOp sum) { return expandSum(sum, exponentials); })
       .Case([&](arith::MulFOp product) { return expandProduct(product, exponentials); })
       .Case([&](math::LogOp) { return logarithms.log(argument()); })
+      .Case([&](math::Log2Op) { return VectorPower(builder, type).log2(argument()); })
+      .Case([&](math::Log10Op) { return VectorPower(builder, type).log10(argument()); })
       .Case([&](math::Log1pOp) { return logarithms.log1p(argument()); })
       .Case([&](math::SinOp) { return angles.sine(argument(), /*quarters=*/0, op); })
       .Case([&](math::CosOp) { return angles.sine(argument(), /*quarters=*/1, op); })

@@ -12,10 +12,11 @@ namespace weft {
 /// inverses, erf and remainders of f32 vectors in `kernel` into arith ops and fma; long angles and
 /// quotients are left to the library. Scalars and other element types stay.
 ///
-/// Largest errors over all floats: exp, log, sin, cos and pow 1 ULP; expm1, log1p, sinh, cosh,
-/// tanh, asin, acos, atan, atan2 and erf 2 ULP; tan 3 ULP; 1 + erf, which is made at once, 2^-24;
-/// remainders are exact. Signed zeros, infinities, NaN, overflow and denormals behave as in IEEE
-/// 754's recommended functions; nothing is assumed about values (no fast-math).
+/// Largest errors over all floats: exp, exp2, log, log2, log10, sin, cos and pow 1 ULP, none
+/// where a base to a whole power is a float and where its logarithm is whole; expm1, log1p, sinh,
+/// cosh, tanh, asin, acos, atan, atan2 and erf 2 ULP; tan 3 ULP; 1 + erf, which is made at once,
+/// 2^-24; remainders are exact. Signed zeros, infinities, NaN, overflow and denormals behave as in
+/// IEEE 754's recommended functions; nothing is assumed about values (no fast-math).
 void expandVectorMath(mlir::func::FuncOp kernel);
 
 /// 2^x of an f32 vector with x < 127: 1 ULP; zero from -126, or a little less, downwards, NaN of

@@ -15,11 +15,14 @@ public:
 
   /// x^y as f32, x >= 0; one where x is one or y is zero.
   Value pow(Value x, Value y);
+  /// log2(x) times `factor` as f32; NaN of negative numbers.
+  Value scaledLog(Value x, double factor);
 
 private:
   Value widen(Value x) { return arith::ExtFOp::create(b, type, x); }
   Value log2(Value x);
   Value exp2(Value x);
+  Value narrow(Value x) { return arith::TruncFOp::create(b, type.clone(b.getF32Type()), x); }
 };
 } // namespace
 
@@ -60,8 +63,24 @@ Value WidePower::pow(Value x, Value y) {
   constexpr double most = 200.0;
   Value product = atLeast(atMost(mul(exponent, log), most), -most);
   Value power = exp2(select(isOne, zero, product));
-  return arith::TruncFOp::create(b, type.clone(b.getF32Type()), power);
+  return narrow(power);
 }
+
+Value WidePower::scaledLog(Value x, double factor) {
+  x = widen(x);
+  Value log = log2(x);
+  Value nan = constant(std::numeric_limits<double>::quiet_NaN());
+  log = select(less(x, constant(0.0)), nan, log);
+  return narrow(factor == 1 ? log : mul(log, constant(factor)));
+}
+
+Value VectorPower::scaledLog(Value x, double factor) {
+  return WidePower(b, type.clone(b.getF64Type())).scaledLog(x, factor);
+}
+
+Value VectorPower::log2(Value x) { return scaledLog(x, 1.0); }
+
+Value VectorPower::log10(Value x) { return scaledLog(x, 0x1.34413509f79ffp-2); } // log10(2)
 
 Value VectorPower::pow(Value x, Value y) {
   Value magnitude = WidePower(b, type.clone(b.getF64Type())).pow(absolute(x), y);

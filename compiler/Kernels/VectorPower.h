@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Powers of f32 vectors, by logarithms in f64: the last bits of one count as many times as its
-// product with the exponent is large.
+// product with the exponent is large. Logarithms to other bases, which are whole of whole powers.
 #ifndef WEFT_COMPILER_KERNELS_VECTORPOWER_H
 #define WEFT_COMPILER_KERNELS_VECTORPOWER_H
 
@@ -15,8 +15,12 @@ public:
       : VectorArithmetic(builder, type) {}
 
   Value pow(Value x, Value y);
+  Value log2(Value x);
+  Value log10(Value x);
 
 private:
+  /// log2(x) times `factor`, rounded once.
+  Value scaledLog(Value x, double factor);
   /// What the sign of the base makes of `magnitude`, |x|^y.
   Value ofSignedBase(Value x, Value y, Value magnitude);
 };

@@ -99,8 +99,9 @@ _UNARY = {
 } | {
     name: getattr(torch, name)
     for name in (
-        *("ceil", "floor", "trunc", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin"),
-        *("cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sigmoid", "erf"),
+        *("ceil", "floor", "trunc", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+        *("sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+        *("sigmoid", "erf"),
     )
 }
 for _name, _function in _UNARY.items():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The elementary functions of vector code, against float64, over a sweep of all floats."""
 
+import mpmath
 import pytest
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,44 @@ def test_error(name, no_grad, compiled_only):
     compiled = weft.compile(function)
     worst, where = max(worst_error(name, x, compiled(x)) for x in bit_patterns(STRIDE, CHUNK))
     assert worst <= bound, f"{name}({where!r})"
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1, 7, 64, 131])
+def test_whole_powers_and_logarithms(dtype, size, isa, no_grad):
+    """Are exact, in vectors and behind them: their floor is not that of a number below."""
+    lowest, highest = (-149, 127) if dtype == torch.float32 else (-1022, 1023)
+    whole = torch.linspace(lowest, highest, size).round().to(dtype)
+    twos = torch.tensor([2.0 ** int(n) for n in whole], dtype=dtype)
+    of_ten = torch.arange(size) % (11 if dtype == torch.float32 else 23)
+    tens = torch.tensor([float(10 ** int(n)) for n in of_ten], dtype=dtype)
+    compiled = weft.compile(
+        lambda n, two, ten: (torch.exp2(n), torch.log2(two), torch.log10(ten)), isa=isa
+    )
+    for _ in range(3):
+        found = compiled(whole, twos, tens)
+        for got, exact in zip(found, (twos, whole, of_ten.to(dtype)), strict=True):
+            assert torch.equal(got, exact)
+    assert not compiled.eager_reasons
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_other_bases_in_double_precision(isa, no_grad):
+    """At the precision of float64, not at that of a factor in float32."""
+    compiled = weft.compile(lambda x: (torch.exp2(x), torch.log2(x), torch.log10(x)), isa=isa)
+    x = torch.rand(1031, dtype=torch.float64) * 100
+    with mpmath.workprec(100):
+        numbers = [mpmath.mpf(n) for n in x.tolist()]
+        exact = [
+            [f(n) for n in numbers]
+            for f in (lambda n: 2**n, lambda n: mpmath.log(n, 2), mpmath.log10)
+        ]
+        for _ in range(3):
+            for got, want in zip(compiled(x), exact, strict=True):
+                errors_of = [abs(mpmath.mpf(g) / w - 1) for g, w in zip(got.tolist(), want)]
+                assert max(errors_of) <= 2**-51
+    assert not compiled.eager_reasons
 
 
 @pytest.mark.parametrize("isa", ["native", "avx2"])

@@ -9,8 +9,11 @@ import torch
 # Name, function, bound in ULP. 1 / (1 + exp(-x)) itself loses 2.34 with a perfect exp.
 FUNCTIONS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], float]] = {
     "exp": (torch.exp, 1.0),
+    "exp2": (torch.exp2, 1.0),
     "expm1": (torch.expm1, 2.0),
     "log": (torch.log, 1.0),
+    "log2": (torch.log2, 0.51),
+    "log10": (torch.log10, 0.51),
     "log1p": (torch.log1p, 2.0),
     "tanh": (torch.tanh, 2.0),
     "erf": (torch.erf, 2.0),

@@ -6,7 +6,7 @@
 // Every op prints what it parses.
 
 // CHECK-LABEL: @unary
-// CHECK-COUNT-21: weft.{{neg|abs|sign|ceil|floor|round_even|trunc|exp|expm1|log|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh}} %
+// CHECK-COUNT-24: weft.{{neg|abs|sign|ceil|floor|round_even|trunc|exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh}} %
 // CHECK: weft.tanh
 // CHECK: weft.sigmoid
 // CHECK: weft.erf
@@ -33,6 +33,9 @@ func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
   %18 = weft.atan %x : tensor<4xf32>
   %19 = weft.sinh %x : tensor<4xf32>
   %20 = weft.cosh %x : tensor<4xf32>
+  %25 = weft.exp2 %x : tensor<4xf32>
+  %26 = weft.log2 %x : tensor<4xf32>
+  %27 = weft.log10 %x : tensor<4xf32>
   %21 = weft.tanh %x : tensor<4xf32>
   %22 = weft.sigmoid %x : tensor<4xf32>
   %23 = weft.erf %x : tensor<4xf32>

@@ -17,8 +17,8 @@ EXACT = Promotion.NO_OPMATH
 _FLOAT_UNARY = {
     name: name
     for name in (
-        *("exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos"),
-        *("atan", "sinh", "cosh", "tanh", "sigmoid", "erf"),
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt"),
+        *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sigmoid", "erf"),
     )
 } | {"special_erf": "erf", "special_expit": "sigmoid", "special_expm1": "expm1"}
 
@@ -68,16 +68,6 @@ def reciprocal(site: Site, x: Value):
 @lowers("square.default")
 def square(site: Site, x: Value):
     return power(site, x, 2)
-
-
-@lowers("exp2.default", "log2.default", "log10.default")
-def other_base(site: Site, x: Value):
-    b = site.builder
-    (x,) = site.promoted(x, kind=INT_TO_FLOAT)
-    if "exp2" in site.target:
-        return site.finish(b.unary("exp", b.scalar("mul", x, math.log(2))))
-    base = 2 if "log2" in site.target else 10
-    return site.finish(b.scalar("mul", b.unary("log", x), 1 / math.log(base)))
 
 
 @lowers("isnan.default")
