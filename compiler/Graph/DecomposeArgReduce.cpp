@@ -11,12 +11,14 @@ using namespace weft;
 /// The least position along the dim of what equals the extremum; that is NaN if any element is.
 FailureOr<SmallVector<Value>> ArgReduceOp::decompose(OpBuilder &builder) {
   ComputeBuilder b(builder, getLoc(), getOperand().getType().getElementType());
-  Value x = b.enter(getOperand());
+  // An integer stays one: neither f32 nor f64 tells all of them apart.
+  bool isFloat = isa<FloatType>(getOperand().getType().getElementType());
+  Value x = isFloat ? b.enter(getOperand()) : getOperand();
   int64_t dim = getDim();
   RankedTensorType type = tensorType(x);
   Value extremum = b.unreduce(b.reduce(getKind(), x, dim), x, dim);
   Value isFound = b.create<CmpOp>(ComparePredicate::eq, x, extremum);
-  if (isa<FloatType>(type.getElementType()))
+  if (isFloat)
     isFound = b.create<OrOp>(isFound, b.create<CmpOp>(ComparePredicate::ne, x, x));
   // Half as many lanes fit where positions are i64.
   Type narrow = builder.getI32Type(), wide = getType().getElementType();

@@ -303,3 +303,15 @@ func.func @arg_max(%x: tensor<4x8xf32>) -> tensor<4xi64> {
   %0 = weft.arg_reduce <max> %x dim 1 : tensor<4x8xf32> -> tensor<4xi64>
   return %0 : tensor<4xi64>
 }
+
+// No float holds every integer.
+// CHECK-LABEL: @arg_min_of_integers(
+// CHECK-SAME: %[[X:[^:]*]]:
+// CHECK: %[[MIN:.*]] = weft.reduce <min> %[[X]] dims [1] : tensor<4x8xi64>
+// CHECK: %[[ALL:.*]] = weft.broadcast_in_dim %[[MIN]] dims [0]
+// CHECK: weft.cmp <eq> %[[X]], %[[ALL]]
+// CHECK-NOT: weft.cmp
+func.func @arg_min_of_integers(%x: tensor<4x8xi64>) -> tensor<4xi64> {
+  %0 = weft.arg_reduce <min> %x dim 1 : tensor<4x8xi64> -> tensor<4xi64>
+  return %0 : tensor<4xi64>
+}
