@@ -67,6 +67,16 @@ Value ComputeBuilder::mean(Value value, ArrayRef<int64_t> dims) {
   return create<DivOp>(sum, splat(sum, count));
 }
 
+Value ComputeBuilder::exactMean(Value value, ArrayRef<int64_t> dims) {
+  Type element = tensorType(value).getElementType(), wide = builder.getF64Type();
+  Value first = mean(convert(value, wide), dims);
+  if (element != wide)
+    return convert(first, element);
+  // Of f64 itself: with the mean of what the first leaves.
+  Value rest = create<SubOp>(value, unreduce(first, value, dims));
+  return create<AddOp>(first, mean(rest, dims));
+}
+
 Value ComputeBuilder::broadcast(Value value, Value like, ArrayRef<int64_t> places) {
   return create<BroadcastInDimOp>(tensorType(like).clone(tensorType(value).getElementType()), value,
                                   places);

@@ -29,6 +29,8 @@ public:
   mlir::Value reduce(ReduceKind kind, mlir::Value value, llvm::ArrayRef<int64_t> dims);
   /// The mean over `dims`.
   mlir::Value mean(mlir::Value value, llvm::ArrayRef<int64_t> dims);
+  /// Their mean, rounded once: of equal elements it is what they are.
+  mlir::Value exactMean(mlir::Value value, llvm::ArrayRef<int64_t> dims);
 
   /// Repeats `value`, whose dims are the dims `places` of `like`, to the type of `like`.
   mlir::Value broadcast(mlir::Value value, mlir::Value like, llvm::ArrayRef<int64_t> places);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The meaning of the norms in primitive ops. Variances come from two passes, the second
-// over centred elements: the one-pass form loses all digits when the mean is large.
+// over centred elements: the one-pass form loses all digits when the mean is large. What rounding
+// makes a mean lack would pass for a deviation: it is summed in f64, or put right.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -17,7 +18,7 @@ static SmallVector<int64_t> trailingDims(Value value, int64_t count) {
 
 /// (x - mean) / sqrt(var + eps) with the statistics over `dims`.
 static Value normalize(ComputeBuilder &b, Value x, ArrayRef<int64_t> dims, double eps) {
-  Value centred = b.create<SubOp>(x, b.unreduce(b.mean(x, dims), x, dims));
+  Value centred = b.create<SubOp>(x, b.unreduce(b.exactMean(x, dims), x, dims));
   Value variance = b.mean(b.create<MulOp>(centred, centred), dims);
   return b.create<MulOp>(centred, b.unreduce(b.inverseDeviation(variance, eps), x, dims));
 }
@@ -79,7 +80,7 @@ static bool liesInnermost(int64_t dim, RankedTensorType type) {
 }
 
 /// Of channels that lie innermost, along which vectors run: the mean of a group is that of its
-/// channels' means, and every channel has a scale and a shift.
+/// channels' means, and every channel has a scale.
 static Value normalizeChannelsLast(GroupNormOp norm, ComputeBuilder &b) {
   Value x = b.enter(norm.getOperand());
   int64_t rank = tensorType(x).getRank(), batch = tensorType(x).getDimSize(0),
@@ -93,17 +94,20 @@ static Value normalizeChannelsLast(GroupNormOp norm, ComputeBuilder &b) {
   auto ofChannels = [&](Value ofGroups) {
     return b.reshape(b.unreduce(ofGroups, ofMembers, {2}), {batch, channels});
   };
-  Value average = ofChannels(mean(x));
-  Value centred = b.create<SubOp>(x, b.unreduce(average, x, spatial));
-  Value variance = mean(b.create<MulOp>(centred, centred));
+  auto centre = [&](Value average) -> Value {
+    return b.create<SubOp>(x, b.unreduce(ofChannels(average), x, spatial));
+  };
+  // The mean of what the first mean leaves is what it lacks (T. Chan, G. Golub, R. LeVeque,
+  // "Algorithms for computing the sample variance", 1983); f64 would halve the lanes of both sums.
+  Value near = mean(x), centred = centre(near), lacking = mean(centred);
+  Value square = mean(b.create<MulOp>(centred, centred));
+  Value variance = b.create<SubOp>(square, b.create<MulOp>(lacking, lacking));
+  variance = b.create<MaxOp>(variance, b.splat(variance, 0.0));
+  centred = centre(b.create<AddOp>(near, lacking));
   Value scale = ofChannels(b.inverseDeviation(variance, norm.getEps().convertToDouble()));
   scale = applyAffine(b, scale, norm.getWeight(), {}, {1});
-  Value moved = b.create<MulOp>(average, scale);
-  Value shift = b.create<NegOp>(moved);
-  if (Value bias = norm.getBias())
-    shift = b.create<SubOp>(b.broadcast(b.enter(bias), moved, {1}), moved);
-  Value scaled = b.create<MulOp>(x, b.unreduce(scale, x, spatial));
-  return b.create<AddOp>(scaled, b.unreduce(shift, x, spatial));
+  Value scaled = b.create<MulOp>(centred, b.unreduce(scale, x, spatial));
+  return applyAffine(b, scaled, {}, norm.getBias(), {1});
 }
 
 Replacement GroupNormOp::decompose(OpBuilder &builder) {

@@ -93,9 +93,12 @@ func.func @log_softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 #tokens = #weft.layout<[0, 1, 2], tile 1 by 16>
 // CHECK-LABEL: @layer_norm_tiled(
 // CHECK-SAME: %[[X:[^:]*]]: {{[^%]*}}%[[W:[^:]*]]: {{[^%]*}}%[[B:[^:]*]]:
-// CHECK: %[[REDUCE:.*]] = weft.reduce <sum> %[[X]] dims [2] : tensor<2x32x8xf32, #weft.layout<[0, 1, 2], tile 1 by 16>> -> tensor<2x32xf32, #weft.layout<[0, 1], tile 1 by 16>>
-// CHECK: %[[C:.*]] = weft.constant dense<8.000000e+00> : tensor<2x32xf32, #weft.layout<[0, 1], tile 1 by 16>>
-// CHECK: %[[DIV:.*]] = weft.div %[[REDUCE]], %[[C]]
+// The mean of equal elements is what they are: it comes from a sum in f64.
+// CHECK: %[[WIDE:.*]] = weft.convert %[[X]]
+// CHECK: %[[REDUCE:.*]] = weft.reduce <sum> %[[WIDE]] dims [2] : tensor<2x32x8xf64, #weft.layout<[0, 1, 2], tile 1 by 16>> -> tensor<2x32xf64, #weft.layout<[0, 1], tile 1 by 16>>
+// CHECK: %[[C:.*]] = weft.constant dense<8.000000e+00> : tensor<2x32xf64, #weft.layout<[0, 1], tile 1 by 16>>
+// CHECK: %[[MEAN:.*]] = weft.div %[[REDUCE]], %[[C]]
+// CHECK: %[[DIV:.*]] = weft.convert %[[MEAN]]
 // CHECK: %[[BROADCAST:.*]] = weft.broadcast_in_dim %[[DIV]] dims [0, 1] : tensor<2x32xf32, #weft.layout<[0, 1], tile 1 by 16>> -> tensor<2x32x8xf32, #weft.layout<[0, 1, 2], tile 1 by 16>>
 // CHECK: %[[SUB:.*]] = weft.sub %[[X]], %[[BROADCAST]]
 // CHECK: %[[MUL:.*]] = weft.mul %[[SUB]], %[[SUB]]
@@ -119,6 +122,22 @@ func.func @layer_norm_tiled(%x: tensor<2x32x8xf32, #tokens>, %w: tensor<8xf32>, 
   %0 = weft.layer_norm %x weight %w : tensor<8xf32> bias %b : tensor<8xf32> over 1 eps 1.0e-05
     : tensor<2x32x8xf32, #tokens>
   return %0 : tensor<2x32x8xf32, #tokens>
+}
+
+// Nothing is wider than f64: the mean of the rest is added.
+// CHECK-LABEL: @layer_norm_f64(
+// CHECK-SAME: %[[X:[^:]*]]:
+// CHECK: %[[FIRST:.*]] = weft.div
+// CHECK: %[[SPREAD:.*]] = weft.broadcast_in_dim %[[FIRST]] dims [0]
+// CHECK: %[[LEFT:.*]] = weft.sub %[[X]], %[[SPREAD]]
+// CHECK: %[[SUM:.*]] = weft.reduce <sum> %[[LEFT]] dims [1]
+// CHECK: %[[REST:.*]] = weft.div %[[SUM]]
+// CHECK: %[[MEAN:.*]] = weft.add %[[FIRST]], %[[REST]]
+// CHECK: %[[MEANS:.*]] = weft.broadcast_in_dim %[[MEAN]] dims [0]
+// CHECK: weft.sub %[[X]], %[[MEANS]]
+func.func @layer_norm_f64(%x: tensor<4x8xf64>) -> tensor<4x8xf64> {
+  %0 = weft.layer_norm %x over 1 eps 1.0e-05 : tensor<4x8xf64>
+  return %0 : tensor<4x8xf64>
 }
 
 // CHECK-LABEL: @rms_norm(
@@ -155,15 +174,22 @@ func.func @rms_norm(%x: tensor<4x8xf32>, %w: tensor<8xf32>) -> tensor<4x8xf32> {
 // CHECK: %[[ROW:.*]] = weft.reshape %[[SPREAD]] : tensor<2x3x2xf32> -> tensor<2x6xf32>
 // CHECK: %[[MEANS:.*]] = weft.broadcast_in_dim %[[ROW]] dims [0, 1] : {{.*}} -> tensor<2x6x4x4xf32, #weft.layout<[0, 2, 3, 1]>>
 // CHECK: %[[CENTRED:.*]] = weft.sub %[[X]], %[[MEANS]]
+// What the mean lacks is the mean of what it leaves; it is added, and the variance does without it.
+// CHECK: weft.reduce <sum> %[[CENTRED]] dims [2, 3]
+// CHECK: %[[SUM3:.*]] = weft.reduce <sum> %{{.*}} dims [2] : tensor<2x3x2xf32>
+// CHECK: %[[LACKING:.*]] = weft.div %[[SUM3]]
 // CHECK: weft.mul %[[CENTRED]], %[[CENTRED]]
+// CHECK: %[[SUM4:.*]] = weft.reduce <sum> %{{.*}} dims [2] : tensor<2x3x2xf32>
+// CHECK: %[[SQUARE:.*]] = weft.div %[[SUM4]]
+// CHECK: %[[EXCESS:.*]] = weft.mul %[[LACKING]], %[[LACKING]]
+// CHECK: %[[VARIANCE:.*]] = weft.sub %[[SQUARE]], %[[EXCESS]]
+// CHECK: weft.max %[[VARIANCE]]
+// CHECK: weft.add %[[MEAN]], %[[LACKING]]
+// CHECK: %[[AGAIN:.*]] = weft.sub %[[X]]
 // CHECK: %[[SCALES:.*]] = weft.broadcast_in_dim %[[W]] dims [1] : tensor<6xf32> -> tensor<2x6xf32>
 // CHECK: %[[SCALE:.*]] = weft.mul %{{.*}}, %[[SCALES]]
-// CHECK: %[[MOVED:.*]] = weft.mul %[[ROW]], %[[SCALE]]
-// CHECK: %[[SHIFT:.*]] = weft.neg %[[MOVED]]
 // CHECK: %[[S:.*]] = weft.broadcast_in_dim %[[SCALE]] dims [0, 1]
-// CHECK: %[[SCALED:.*]] = weft.mul %[[X]], %[[S]]
-// CHECK: %[[T:.*]] = weft.broadcast_in_dim %[[SHIFT]] dims [0, 1]
-// CHECK: weft.add %[[SCALED]], %[[T]]
+// CHECK: weft.mul %[[AGAIN]], %[[S]]
 func.func @group_norm_channels_last(%x: tensor<2x6x4x4xf32, #last>, %w: tensor<6xf32>)
     -> tensor<2x6x4x4xf32, #last> {
   %0 = weft.group_norm %x weight %w : tensor<6xf32> groups 3 eps 1.0e-05 : tensor<2x6x4x4xf32, #last>

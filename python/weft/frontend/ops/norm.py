@@ -102,7 +102,8 @@ def _by_own_statistics(site: Site, x: Value, weight, bias, eps):
     """The result, the batch's mean and biased variance per channel, elements per channel."""
     b = site.builder
     dims = [dim for dim in range(x.rank) if dim != 1]
-    average, variance = moments(site, b.convert(x, opmath(x.dtype)), dims, 0)
+    found = moments(site, x, dims, 0)
+    average, variance = (b.convert(each, opmath(x.dtype)) for each in found)
     result = _apply(site, x, average, variance, weight, bias, eps)
     return result, average, variance, count(x, dims)
 

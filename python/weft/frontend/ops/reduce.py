@@ -109,8 +109,12 @@ def var(site: Site, x: Value, *args, unbiased=None, correction=None, keepdim=Fal
     if unbiased is not None:
         correction = int(unbiased)
     b, dims = site.builder, dims_of(dim, x.rank)
-    x = accumulated(site, x)
     average, variance = moments(site, x, dims, 1 if correction is None else correction)
+    if "_mean" in site.target:
+        # Welford's steps leave an infinite mean again by minus infinity.
+        finite = b.compare("lt", b.unary("abs", average), math.inf)
+        nan = b.constant(math.nan, average.dtype, average.shape)
+        average = b.select(finite, average, nan)
     if "std" in site.target:
         variance = b.unary("sqrt", variance)
     kept = [1 if d in dims else n for d, n in enumerate(x.shape)] if keepdim else None
@@ -127,11 +131,19 @@ def _dims_and_flags(site: Site, args: tuple) -> tuple:
 
 
 def moments(site: Site, x: Value, dims: list[int], correction: float) -> tuple[Value, Value]:
-    """Mean and variance over dims, in two passes."""
+    """Mean and variance over dims in float64, as torch's Welford steps are: squares that float32
+    does not hold have a root that it holds. Two passes; the mean of what the first leaves is what
+    it lacked (T. Chan, G. Golub, R. LeVeque, "Algorithms for computing the sample variance", 1983).
+    """
     b = site.builder
+    x, exact = b.convert(x, torch.float64), x.dtype != torch.float64
     mean_kept = mean_of(site, x, dims, True)
     centred = b.binary("sub", x, b.broadcast(mean_kept, x.shape))
     squares = b.reduce("sum", b.binary("mul", centred, centred), dims)
+    if not exact:
+        rest = b.reduce("sum", centred, dims)
+        lacking = b.scalar("div", b.binary("mul", rest, rest), count(x, dims))
+        squares = b.binary("sub", squares, lacking)
     divisor = max(count(x, dims) - correction, 0)
     return b.reshape(mean_kept, squares.shape), b.scalar("div", squares, divisor)
 
