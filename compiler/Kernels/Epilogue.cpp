@@ -98,16 +98,27 @@ FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel,
   return roots;
 }
 
-/// Whether every user of `tensor`, through views, widens its elements.
-static bool isOnlyWidened(KernelFunction &kernel, Value tensor) {
+/// Whether `value`, an element, is only widened to be added to another.
+static bool isOnlyAdded(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<arith::ExtFOp>(user) &&
+           llvm::all_of(user->getUsers(), [](Operation *sum) { return isa<arith::AddFOp>(sum); });
+  });
+}
+
+/// Whether every user of `tensor`, through views, adds to its elements and has results of their
+/// type: as a bias does, which the library adds before it rounds. Other ops see what is rounded.
+static bool isOnlyAdded(KernelFunction &kernel, Value tensor) {
   if (llvm::is_contained(kernel.roots, tensor))
     return false;
   return llvm::all_of(tensor.getUses(), [&](OpOperand &use) {
     if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::ExtractSliceOp>(use.getOwner()))
-      return isOnlyWidened(kernel, use.getOwner()->getResult(0));
+      return isOnlyAdded(kernel, use.getOwner()->getResult(0));
     auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
-    return generic && llvm::all_of(generic.getMatchingBlockArgument(&use).getUsers(),
-                                   [](Operation *user) { return isa<arith::ExtFOp>(user); });
+    return generic && isOnlyAdded(generic.getMatchingBlockArgument(&use)) &&
+           llvm::all_of(generic.getResultTypes(), [&](Type type) {
+             return getElementTypeOrSelf(type) == getElementTypeOrSelf(tensor.getType());
+           });
   });
 }
 
@@ -119,7 +130,7 @@ SmallVector<Value, 2> weft::unroundedForms(KernelFunction &kernel, Value product
     return forms;
   Block &body = *rounding.getBody();
   if (body.getOperations().size() == 2 && isa<arith::TruncFOp>(body.front()) &&
-      isOnlyWidened(kernel, rounding.getResult(0)))
+      isOnlyAdded(kernel, rounding.getResult(0)))
     forms.push_back(rounding.getResult(0));
   return forms;
 }

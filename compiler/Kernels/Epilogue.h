@@ -21,8 +21,8 @@ llvm::FailureOr<llvm::SmallVector<EpilogueRoot>>
 epilogueRoots(KernelFunction &kernel, mlir::Value value, const Index &index, IndexSpace &space);
 
 /// The tensors that stand for `product` in its epilogue: itself, and what rounds it to half
-/// precision if nothing but widening reads that, so that bias and activation see the sum
-/// and the store rounds once.
+/// precision if nothing but a bias is added to that, so that it is added to the sum and rounded
+/// once.
 llvm::SmallVector<mlir::Value, 2> unroundedForms(KernelFunction &kernel, mlir::Value product);
 
 /// Stores `roots` of `kernel` at the point, where each of `products` has the value `sums`.

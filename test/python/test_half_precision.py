@@ -95,3 +95,30 @@ def test_a_rounded_sum_stays_rounded() -> None:
 
     y, scaled = weft.compile(function)(x, w)
     assert torch.equal(scaled, y.float() * 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+def test_a_widened_product_was_rounded(dtype: torch.dtype, isa: str) -> None:
+    """As it is where each op is a kernel; of a bias and its product only the sum is."""
+    x, w, b = (torch.randn(*shape).to(dtype) for shape in [(9, 37), (37, 21), (21,)])
+    image, kernel = torch.randn(1, 3, 8, 8).to(dtype), torch.randn(5, 3, 3, 3).to(dtype)
+    functions = [
+        lambda: (x @ w).float(),
+        lambda: (x @ w).double(),
+        lambda: (x @ w[:, 0]).float(),
+        lambda: torch.bmm(x[None], w[None]).float(),
+        lambda: F.linear(x, w.mT, b).float(),
+        lambda: F.conv2d(image, kernel).float(),
+        lambda: F.conv_transpose2d(image, kernel.transpose(0, 1)).float(),
+        lambda: (x @ w).float() * 2,
+    ]
+    compiled = weft.compile(lambda x, w, b: [f() for f in functions], isa=isa)
+    for _ in range(3):
+        for wide in compiled(x, w, b):
+            assert torch.equal(wide, wide.to(dtype).to(wide.dtype))
+    product = weft.compile(lambda x, w: x @ w, isa=isa)
+    readers = weft.compile(lambda x, w, b: ((x @ w).round(), (x @ w) > b), isa=isa)
+    for _ in range(3):
+        y, (whole, above) = product(x, w), readers(x, w, b)
+        assert torch.equal(whole, y.round()) and torch.equal(above, y > b)
