@@ -16,6 +16,7 @@ from weft.frontend.ops import (  # noqa: F401
     interpolate,
     logic,
     loss,
+    nearest,
     norm,
     order,
     pad,

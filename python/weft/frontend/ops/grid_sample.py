@@ -12,6 +12,7 @@ import torch
 
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.ops.interpolate import cubic_weights
 from weft.frontend.table import Site, lowers
 
 _ZEROS, _BORDER, _REFLECTION = 0, 1, 2
@@ -124,34 +125,13 @@ def _cubic(site: Site, at: Value, axis: _Axis) -> _Taps:
     b = site.builder
     low = b.unary("floor", at)
     part = b.binary("sub", at, low)
-    rest = b.binary("sub", b.constant(1, at.dtype, at.shape), part)
-    weights = [_far(site, part), _near(site, part), _near(site, rest), _far(site, rest)]
     # Reflected from afar, where float32 has no halves, they are whole once more.
     places = [
         b.unary("trunc", _padded(site, b.scalar("add", low, offset), axis))
         for offset in (-1, 0, 1, 2)
     ]
-    return list(zip(places, weights, strict=True))
+    return list(zip(places, cubic_weights(site, part), strict=True))
 
-
-def _near(site: Site, x: Value) -> Value:
-    """The weight of an element at a distance x below 1."""
-    b, a = site.builder, _SLOPE
-    inner = b.scalar("sub", b.scalar("mul", x, a + 2), a + 3)
-    return b.scalar("add", b.binary("mul", b.binary("mul", inner, x), x), 1)
-
-
-def _far(site: Site, x: Value) -> Value:
-    """The weight of an element at a distance x + 1, x below 1."""
-    b, a = site.builder, _SLOPE
-    x = b.scalar("add", x, 1)
-    inner = b.scalar(
-        "add", b.binary("mul", b.scalar("sub", b.scalar("mul", x, a), 5 * a), x), 8 * a
-    )
-    return b.scalar("sub", b.binary("mul", inner, x), 4 * a)
-
-
-_SLOPE = -0.75  # of torch's cubics
 
 # By torch's interpolation modes.
 _TAPS = [_linear, _nearest, _cubic]

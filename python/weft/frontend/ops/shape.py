@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
 from weft.frontend.table import Site, dim_of, dims_of, lowers
 
 
@@ -196,33 +194,3 @@ def pixel_shuffle(site: Site, x: Value, factor):
     blocks = b.reshape(x, [*batch, kept, factor, factor, height, width])
     order = [*range(n + 1), n + 3, n + 1, n + 4, n + 2]
     return b.reshape(b.transpose(blocks, order), site.shape)
-
-
-@lowers("upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec")
-def upsample_nearest(site: Site, x: Value, output_size=None, scales=None):
-    return _repeat_pixels(site, x, scales)
-
-
-@lowers(
-    *("upsample_nearest1d.default", "upsample_nearest2d.default"),
-    "upsample_nearest3d.default",
-)
-def upsample_nearest_to(site: Site, x: Value, output_size, *scales):
-    return _repeat_pixels(site, x, scales)
-
-
-def _repeat_pixels(site: Site, x: Value, scales) -> Value:
-    """Each pixel repeated: exact where sizes are multiples and no odd scale was given."""
-    sizes = list(zip(site.shape[2:], x.shape[2:]))
-    if any(out % size for out, size in sizes):
-        raise Decline("upsample_nearest by a fraction")
-    factors = [out // size for out, size in sizes]
-    if any(s is not None and s != f for s, f in zip(scales or (), factors)):
-        raise Decline("upsample_nearest by a fraction")
-    wide = list(x.shape[:2])
-    for size, factor in zip(x.shape[2:], factors):
-        wide += [size, factor]
-    dims = [0, 1, *range(2, len(wide), 2)]
-    b = site.builder
-    assert math.prod(wide) == math.prod(site.shape)
-    return b.reshape(b.broadcast_in_dim(x, dims, wide), site.shape)
