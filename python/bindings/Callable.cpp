@@ -3,6 +3,7 @@
 
 #include "python/bindings/Environment.h"
 #include "python/bindings/Specialization.h"
+#include "python/bindings/Torch.h"
 
 #include <nanobind/nanobind.h>
 #include <structmember.h>
@@ -117,6 +118,17 @@ static bool isRefused(const Callable *self, const CallArguments &call) {
   });
 }
 
+/// Whether the call would have to record gradients of one of its arguments themselves.
+static bool wantsGradients(const CallArguments &call) {
+  const Torch &torch = Torch::get();
+  if (!torch.gradEnabled())
+    return false;
+  auto *first = call.values, *last = first + call.positional + call.named();
+  return std::any_of(first, last, [&torch](PyObject *value) {
+    return torch.isPlainTensor(value) && torch.requiresGrad(value);
+  });
+}
+
 static PyRef dispatch(Callable *self, const CallArguments &call) {
   if (isRefused(self, call))
     return callOriginal(self, call);
@@ -139,7 +151,7 @@ static PyRef dispatch(Callable *self, const CallArguments &call) {
       return value;
     break;
   }
-  if (direct && self->full)
+  if (direct && (self->full || (self->userKnows && wantsGradients(call))))
     return callOriginal(self, call);
   return packCall({}, call, self->face, Names::get().dispatch);
 }

@@ -43,6 +43,7 @@ Torch::Torch() {
   isInferenceMethod = own(base.attr("is_inference"));
   isNegMethod = own(base.attr("is_neg"));
   inferenceModeEnabled = own(torch.attr("is_inference_mode_enabled"));
+  isGradEnabled = own(torch.attr("is_grad_enabled"));
   functionStackLength = own(impl.attr("_len_torch_function_stack"));
   dispatchStackLength = own(impl.attr("_len_torch_dispatch_stack"));
   functorchStack = own(impl.attr("_functorch").attr("peek_interpreter_stack"));

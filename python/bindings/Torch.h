@@ -43,6 +43,7 @@ public:
   bool isNegated(PyObject *tensor) const { return ask(isNegMethod, tensor); }
 
   bool inferenceMode() const { return call(inferenceModeEnabled); }
+  bool gradEnabled() const { return call(isGradEnabled); }
   bool interpositionActive() const;
   /// On this thread, for the CPU.
   bool autocastEnabled() const;
@@ -66,7 +67,7 @@ private:
   PyRef tensorType, parameterType;
   const dlpack::ExchangeTable *exchange;
   PyRef requiresGradGetter, versionGetter, isInferenceMethod, isNegMethod;
-  PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
+  PyRef inferenceModeEnabled, isGradEnabled, functionStackLength, dispatchStackLength, functorchStack;
   PyRef forwardModeDict, forwardModeName;
   PyRef isAutocastEnabled, cpuName;
   PyRef emptyStrided, dtypeKeyword, copyName, implName;

@@ -35,7 +35,7 @@ from weft.naming import input_namer
 from weft.observation import Observer
 from weft.outputs import Structure
 from weft.references import References, find_references
-from weft.signature import Declined, HasEffects, Signature, register_dataclasses
+from weft.signature import Declined, HasEffects, Heard, Signature, register_dataclasses
 from weft.state import Snapshot, snapshot
 
 # What tracing imports on the way is imported by the parent, lest every child do it again: these
@@ -401,7 +401,7 @@ def _refuse_effects(root: _Root, observer: Observer) -> None:
     if root.observed.effects:
         raise HasEffects("the call changes attributes of the module, its arguments or globals")
     if observer.reason is not None:
-        raise Declined(observer.reason)
+        raise Heard(observer.reason)
     if root.observed.draws.found:
         raise Declined("the call sets a seed, or draws from Python's or NumPy's generators")
 

@@ -31,7 +31,14 @@ from weft.difference import Values, explain
 from weft.kernels import kernel_calls
 from weft.profiling import Profile
 from weft.reporting import render
-from weft.signature import Declined, HasEffects, NeedsGradient, Signature, describe
+from weft.signature import (
+    Declined,
+    HasEffects,
+    Heard,
+    NeedsGradient,
+    Signature,
+    describe,
+)
 from weft.specialize import Specialized, declined, specialize
 from weft.state import Snapshot, snapshot
 from weft.verification import Check, Verdict
@@ -41,6 +48,7 @@ _MOST_ENVIRONMENTS = 16
 _MOST_SPECIALIZATIONS = 64
 # A call may set what is missing, and find it there the next time; a counter never settles.
 _MOST_STATES_WITH_EFFECTS = 3
+_MOST_TIMES_HEARD = 2
 # Another thread may come between now and then.
 _MOST_INCONCLUSIVE_CHECKS = 3
 
@@ -106,6 +114,7 @@ class Compiled:
         self._warned = False
         self._refused_types: tuple[type, ...] = ()
         self._states_with_effects = 0
+        self._times_heard = 0
         self._given_up: str | None = None
 
     def callable(self) -> _core.Callable:
@@ -181,7 +190,10 @@ class Compiled:
         if repeats < 1:
             raise errors.ConfigError(f"expected repeats of at least 1, found {repeats}")
         try:
-            specialized = self._find(args, kwargs).specialized
+            found = self._find(args, kwargs)
+            if not found.specialized.verified:
+                self._checked(found, args, kwargs)
+            specialized = found.specialized
         except Declined as why:  # gradients among the reasons
             raise errors.Error(
                 f"PyTorch runs this call: {_with_location(why.reason, why.location)}"
@@ -321,6 +333,12 @@ class Compiled:
         except HasEffects as why:
             self._count_effects(why.reason)
             return declined(signature, why.reason, None)
+        except Heard as why:
+            # A warning that is given once is no reason for the calls that follow.
+            self._times_heard += 1
+            made = declined(signature, why.reason, why.location)
+            made.transient = self._times_heard <= _MOST_TIMES_HEARD
+            return made
         except Declined as why:
             return declined(signature, why.reason, why.location)
         except frontend.Unsupported as why:
@@ -379,7 +397,9 @@ class Compiled:
         middle = time.perf_counter()
         value = self.original(*args, **kwargs)
         end = time.perf_counter()
-        finding = check.conclude(value, lambda: self._change_of(state))
+        finding = check.conclude(
+            value, lambda: self._change_of(state), lambda: self.original(*args, **kwargs)
+        )
         if finding.verdict is Verdict.INCONCLUSIVE:
             self._inconclusive(specialized, finding.reason, args, kwargs)
         elif finding.verdict is Verdict.DIFFERENT:

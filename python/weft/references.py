@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from weft._core import Callable as CompiledCallable
-from weft.signature import Same
+from weft.signature import PLAIN, Same
 
 # Modules whose functions and constants do not change under a program.
 _STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__main__"}
@@ -170,6 +170,15 @@ class _Search:
                     break
                 self.found.values.append(value)
                 namespace = vars(value)
+            else:
+                if isinstance(value, types.ModuleType) and not is_stable(value):
+                    self.everything_of(value)
+
+    def everything_of(self, module: types.ModuleType) -> None:
+        """Of a module that code has in hand: `getattr(settings, name)` may read any name."""
+        for name, value in vars(module).items():
+            self.found.names.append((vars(module), name))
+            self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
 
 
 def is_library(function: types.FunctionType) -> bool:

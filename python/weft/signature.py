@@ -67,12 +67,12 @@ class HasEffects(Declined):
     """The call changes Python state, which no program does."""
 
 
+class Heard(Declined):
+    """The call prints, logs or looks for a module, which it may do the first time alone."""
+
+
 class NeedsGradient(Declined):
     """The call would have to record gradients."""
-
-
-class OnlyAsEager(Exception):
-    """What eager execution does cannot be compiled; perhaps what it does for compilers can."""
 
 
 @dataclass

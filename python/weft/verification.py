@@ -7,7 +7,6 @@ dtypes, strides, aliasing, what has been written, the state and the random numbe
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -113,8 +112,11 @@ class Check:
         outcome = call_isolated(draw, known)
         self._ran, self._value, self._results, self._laid_out, self._drawn = outcome
 
-    def conclude(self, expected: Any, unchanged: Callable[[], str | None]) -> Finding:
-        """expected: what PyTorch returned. unchanged: why Python's state is not as it was."""
+    def conclude(
+        self, expected: Any, unchanged: Callable[[], str | None], again: Callable[[], Any]
+    ) -> Finding:
+        """expected: what PyTorch returned. unchanged: why Python's state is not as it was. again:
+        makes the call once more."""
         finding = Finding(Verdict.SAME)
         try:
             if not self._ran:
@@ -124,7 +126,7 @@ class Check:
             self._compare_aliases(pairs)
             finding.strides = self._compare_strides(pairs)
             self._compare_values(pairs)
-            self._compare_generators()
+            self._compare_generators(again)
             if (reason := unchanged()) is not None:
                 raise _Unclear(reason)
         except _Differs as why:
@@ -176,13 +178,17 @@ class Check:
                 raise _Differs(f"{name} has strides {own.stride()}, not {eager.stride()}")
         return strides
 
-    def _compare_generators(self) -> None:
+    def _compare_generators(self, again: Callable[[], Any]) -> None:
         for generator, before in self._generators:
-            now = state_of(generator)
-            wanted = self._drawn if generator is torch.default_generator else None
-            if not same_states(now, before if wanted is None else wanted):
-                which = type(generator).__qualname__
-                raise _Unclear(f"random numbers were drawn from a {which} beside the program's")
+            drawn = self._drawn if generator is torch.default_generator else None
+            if same_states(state_of(generator), before if drawn is None else drawn):
+                continue
+            which = type(generator).__qualname__
+            if drawn is not None:
+                raise _Unclear(f"another thread draws from a {which} meanwhile")
+            known = {**self._state.reached, **self._known}
+            if call_isolated(lambda generator=generator: _draws(generator, again), known):
+                raise _Differs(f"eager execution draws random numbers from a {which}")
 
     # Values.
 
@@ -242,13 +248,14 @@ class _Mark:
         if self._counts:
             return self.tensor._version
         with torch.no_grad():
-            return torch.hash_tensor(self.tensor.detach().contiguous().view(torch.uint8).flatten())
+            content = self.tensor.detach().contiguous().flatten().view(torch.uint8)
+            return torch.hash_tensor(content).item() if content.numel() else None
 
     def moved(self) -> bool:
         return self._now() != self._place
 
     def written(self) -> bool:
-        return bool(self._fingerprint() != self._content)
+        return self._fingerprint() != self._content
 
 
 def _storage(tensor: torch.Tensor) -> int:
@@ -331,14 +338,8 @@ def _example(eager: torch.Tensor, own: torch.Tensor) -> str:
     return f"{y[at].item()} instead of {x[at].item()} at {at} of {x.numel()}"
 
 
-def draws_random_numbers(call: Callable[[], Any], known: dict[int, Any]) -> bool:
-    """Whether `call` draws from torch's, Python's or NumPy's generator: asked of a child process,
-    where no other thread draws."""
-
-    def asked() -> bool:
-        random.seed(0)  # the child's would differ from call to call
-        before = [state_of(each) for each in GLOBAL]
-        call()
-        return not all(map(same_states, map(state_of, GLOBAL), before))
-
-    return call_isolated(asked, known)
+def _draws(generator: Any, call: Callable[[], Any]) -> bool:
+    """Asked in a process of its own, where no other thread draws."""
+    before = state_of(generator)
+    call()
+    return not same_states(state_of(generator), before)
