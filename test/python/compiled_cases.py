@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from counting import latest
 from torch.utils import _pytree as pytree
 
 import weft
@@ -48,7 +49,7 @@ def check(
         found = compiled(*args, **kwargs)
         if native:
             assert not compiled.eager_reasons, compiled.eager_reasons
-            fallbacks = compiled._latest().lowered.fallbacks
+            fallbacks = latest(compiled).lowered.fallbacks
             assert not fallbacks, fallbacks
         exact = pytree.tree_leaves(twin(*twin_args[0], **twin_args[1]))
     if same_strides:

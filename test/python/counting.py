@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a compiled callable has done so far."""
 
+from weft.module import callable_of
+
 
 def programs(compiled) -> int:
     """How many programs a callable has compiled."""
     return len(compiled.artifact_paths)
+
+
+def latest(compiled):
+    """The latest program of a callable or module, with what stands behind it."""
+    return callable_of(compiled).face._latest()

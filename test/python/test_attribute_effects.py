@@ -6,9 +6,10 @@ import types
 
 import pytest
 import torch
-from counting import programs
+from counting import latest, programs
 
 import weft
+from weft.capture import Tracing
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -117,9 +118,12 @@ class Counter(nn.Module):
         return x * self.calls
 
 
+_EFFECTS = "the call changes attributes of the module, its arguments or globals"
+
+
 def test_a_counter_counts(monkeypatch):
     traced = []
-    capture = weft.capture.Tracing.capture
+    capture = Tracing.capture
     monkeypatch.setattr(
         "weft.capture.Tracing.capture",
         lambda *call, **how: traced.append(1) or capture(*call, **how),
@@ -131,7 +135,7 @@ def test_a_counter_counts(monkeypatch):
         assert model.calls == number
     assert programs(compiled) == 0
     assert len(traced) == 3
-    assert set(compiled.eager_reasons) == {"the call changes attributes of the module or globals"}
+    assert set(compiled.eager_reasons) == {_EFFECTS}
 
 
 class Mixed(nn.Module):
@@ -157,7 +161,7 @@ def test_autocast_region(compiled_only):
         torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
         assert [each.dtype for each in found] == [torch.bfloat16, torch.float32]
     first = Mixed.forward.__code__.co_firstlineno
-    calls = compiled._latest().manifest["entries"]["main"]["calls"]
+    calls = latest(compiled).manifest["entries"]["main"]["calls"]
     lines = {line for call in calls for _, line, _ in call["locs"]}
     assert {first + 3, first + 5, first + 6} <= lines
     assert all(file == __file__ for call in calls for file, _, _ in call["locs"])

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 import torch
+from counting import latest
 from processes import python
 
 import weft
@@ -31,7 +32,7 @@ def run_once():
 
 
 def build_of(compiled):
-    return compiled._latest().build
+    return latest(compiled).build
 
 
 def test_second_compilation_is_found(cache):
@@ -195,7 +196,7 @@ def unknown(x): return x * 3 - 1
 def run(function):
     compiled, x = weft.compile(function), torch.ones(3)
     assert torch.equal(compiled(x), function(x)) and not compiled.eager_reasons
-    return compiled._latest().build.cached
+    return latest(compiled).build.cached
 
 with torch.no_grad():
     run(known)  # everything is loaded while its files may be read

@@ -9,6 +9,7 @@ import warnings
 
 import pytest
 import torch
+from counting import latest
 from test_steady_state import resident_bytes
 from threads import in_threads
 
@@ -111,7 +112,7 @@ def never_dispatched(monkeypatch):
 
 
 def ways(compiled) -> list[str]:
-    found = compiled._latest().lowered.fallbacks
+    found = latest(compiled).lowered.fallbacks
     return [dispatcher.way_of(each.target, each.arguments) for each in found]
 
 
@@ -201,7 +202,7 @@ def test_a_failing_op_raises_torchs_own_error(load, all_fall_back, monkeypatch):
     good, bad = torch.eye(3), -torch.eye(3)
     assert_same(compiled(good), good)
     assert ways(compiled) == ["dispatcher"]
-    monkeypatch.setattr("weft.compiled.Compiled._eager", lambda self, why, a, k: self.original(*a))
+    monkeypatch.setattr("weft.face.Compiled._eager", lambda self, why, a, k, *_: self.original(*a))
     call = weft.load(compiled.artifact_path) if load else compiled
     for _ in range(3):
         with pytest.raises(torch.linalg.LinAlgError, match="positive-definite"):

@@ -7,6 +7,7 @@ import json
 
 import pytest
 import torch
+from counting import latest
 from threads import in_threads
 
 import weft
@@ -25,7 +26,7 @@ def without_lowerings(monkeypatch):
 
 
 def calls(compiled) -> list[str]:
-    manifest = json.loads(compiled._latest().build.artifact.manifest)
+    manifest = json.loads(latest(compiled).build.artifact.manifest)
     found = manifest["entries"]["main"]["calls"]
     return [call["target"] if "fallback" in call else "native" for call in found]
 
@@ -103,7 +104,7 @@ def test_fallback_that_raises_leaves_everything_usable():
         torch.testing.assert_close(compiled(good), function(good))
     with pytest.MonkeyPatch.context() as patch:
         # Such a call is PyTorch's to refuse.
-        patch.setattr("weft.compiled.Compiled._eager", lambda self, why, a, k: self.original(*a))
+        patch.setattr("weft.face.Compiled._eager", lambda self, why, a, k, *_: self.original(*a))
         with pytest.raises(torch.linalg.LinAlgError, match="positive-definite"):
             compiled(bad)
     torch.testing.assert_close(compiled(good), function(good))

@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 import transformers
+from counting import latest
 
 import weft
 
@@ -58,6 +59,6 @@ def test_arena_is_close_to_its_bound(make):
     model, inputs = make()
     compiled = weft.compile(model.eval())
     compiled(*inputs)
-    for entry in json.loads(compiled._latest().build.artifact.manifest)["entries"].values():
+    for entry in json.loads(latest(compiled).build.artifact.manifest)["entries"].values():
         assert entry["liveness_bound"] <= entry["arena_bytes"]
         assert entry["arena_bytes"] <= 1.05 * entry["liveness_bound"]

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 import torch
 from compiled_cases import check
+from counting import latest
 from torch import nn
 
 import weft
@@ -58,7 +59,7 @@ def test_half_precision():
 
 def test_many_cells_are_left_to_pytorch():
     compiled = check(nn.LSTM(5, 7, 2), torch.randn(257, 2, 5), native=False)
-    (fallback,) = compiled._latest().lowered.fallbacks
+    (fallback,) = latest(compiled).lowered.fallbacks
     assert fallback.target == "aten.lstm.input"
     assert fallback.reason == "unrolled it has 514 cells, more than 512"
 
@@ -68,7 +69,7 @@ def test_dropout_between_layers_is_left_to_pytorch():
     compiled = weft.compile(gru)
     with torch.no_grad():
         compiled(torch.randn(3, 2, 5))
-    (fallback,) = compiled._latest().lowered.fallbacks
+    (fallback,) = latest(compiled).lowered.fallbacks
     assert (fallback.target, fallback.reason) == ("aten.gru.input", "random")
 
 

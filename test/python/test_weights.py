@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import torch
-from counting import programs
+from counting import latest, programs
 
 import weft
 
@@ -26,7 +26,7 @@ def linear_net() -> torch.nn.Module:
 
 
 def bound_tensors(compiled) -> int:
-    manifest = json.loads(compiled._latest().build.artifact.manifest)
+    manifest = json.loads(latest(compiled).build.artifact.manifest)
     return len(manifest["entries"]["main"]["bound"])
 
 
