@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 namespace nb = nanobind;
 
@@ -152,10 +153,17 @@ bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &foun
   return matchTensors(found, views);
 }
 
-/// Of the user's making, which code may read.
+/// Of the user's making, which code may read; torch.compile leaves notes of its own.
 static bool hasAttributes(PyObject *tensor) {
-  PyObject *attributes = instanceDict(tensor);
-  return attributes && PyDict_GET_SIZE(attributes) > 0;
+  PyObject *attributes = instanceDict(tensor), *name, *value;
+  if (!attributes)
+    return false;
+  for (Py_ssize_t position = 0; PyDict_Next(attributes, &position, &name, &value);) {
+    const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    if (!text || !std::string_view(text).starts_with("_dynamo_"))
+      return true;
+  }
+  return false;
 }
 
 bool Specialization::matchTensors(const std::vector<PyRef> &found,

@@ -96,15 +96,16 @@ class Tracing:
         references = self.references()
         known = {**state.reached, **{id(each): each for each in signature.examples}}
 
-        def attempt(**how: bool) -> _Traced:
-            trace = _Trace(self.target, references, args, kwargs, **how)
-            return call_isolated(trace.run, known)
-
-        traced = attempt(as_eager=True, may_make_objects=False)
-        if traced.returns_objects:
-            traced = attempt(as_eager=True, may_make_objects=True)
-        if traced.only_as_eager:
-            traced = attempt(as_eager=False, may_make_objects=traced.returns_objects)
+        as_eager, may_make_objects = True, False
+        while True:
+            trace = _Trace(self.target, references, args, kwargs, as_eager, may_make_objects)
+            traced = call_isolated(trace.run, known)
+            if traced.returns_objects and not may_make_objects:
+                may_make_objects = True
+            elif traced.only_as_eager and as_eager:
+                as_eager = False
+            else:
+                break
         _import(traced.imported)
         if traced.failure is not None:
             raise traced.failure

@@ -23,6 +23,7 @@ KINDS = (
     *(numpy.random.Generator, numpy.random.RandomState, numpy.random.BitGenerator),
 )
 GLOBAL = (random.random.__self__, numpy.random.random.__self__, torch.default_generator)
+_SEED = 0x9E3779B97F4A7C15  # that no call sets itself, or we would not see that it does
 
 
 class Draws:
@@ -37,11 +38,9 @@ class Draws:
 
         generators: those that the program reaches, besides the global ones.
         """
-        # Tensors without values draw nothing from torch's own, whose lock another thread may have
-        # held when this process was made.
-        watched = [each for each in (*GLOBAL, *generators) if each is not torch.default_generator]
         with _untraced():
-            states = [(each, state_of(each)) for each in watched]
+            torch.default_generator.manual_seed(_SEED)
+            states = [(each, state_of(each)) for each in (*GLOBAL, *generators)]
         names = vars(torch.random)
         names["default_generator"] = _Seeded(self)
         try:

@@ -9,6 +9,7 @@ reference to the parent's.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import io
@@ -27,7 +28,8 @@ from weft import _core
 from weft.signature import Declined
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_SECONDS_WITHOUT_PROGRESS = 3
+_SECONDS_WITHOUT_PROGRESS = 1.0
+_ATTEMPTS = 3
 _TICK = 0.5  # seconds
 
 
@@ -40,13 +42,13 @@ def call_isolated(function: Callable[[], Any], known: dict[int, Any]) -> Any:
 
     known: the parent's objects that the result may refer to, by address; the caller keeps them
     alive. Other tensors come by value.
-    Raises: what `function` raised, as it pickles; Declined, if the child died, got stuck twice on
-    a lock that a thread of the parent held at the fork, or made a result that cannot come back.
+    Raises: what `function` raised, as it pickles; Declined, if the child died, got stuck again and
+    again on a lock that a thread of the parent held at the fork, or made a result that cannot come back.
     """
-    try:
-        return _call_once(function, known)
-    except _Stuck:
-        return _call_once(function, known)
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(_Stuck):
+            return _call_once(function, known)
+    return _call_once(function, known)
 
 
 class _Stuck(Declined):
@@ -181,8 +183,8 @@ def _classes(base: type, seen: set[type]) -> Any:
 
 
 def _read_all(reader: int, pid: int) -> bytes:
-    """Raises: _Stuck, if the child neither writes nor computes for some seconds."""
-    parts, progress, since = [], _processor_time(pid), time.monotonic()
+    """Raises: _Stuck, if the child sleeps for a while."""
+    parts, progress, since = [], _progress(pid), time.monotonic()
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     while True:
@@ -191,19 +193,21 @@ def _read_all(reader: int, pid: int) -> bytes:
             if not part:
                 return b"".join(parts)
             parts.append(part)
-        now = _processor_time(pid)
-        if now != progress:
+        now = _progress(pid)
+        if now != progress or now[0] != "S":
             progress, since = now, time.monotonic()
         elif time.monotonic() - since > _SECONDS_WITHOUT_PROGRESS:
             raise _Stuck("tracing waits for something that another thread holds")
 
 
-def _processor_time(pid: int) -> tuple[str, ...]:
+def _progress(pid: int) -> tuple[str, ...]:
+    """Whether it sleeps ("S"), and the processor time that it has had."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
-            return tuple(stat.read().rpartition(")")[2].split()[11:13])
+            fields = stat.read().rpartition(")")[2].split()
+            return (fields[0], *fields[11:13])
     except OSError:
-        return ()
+        return ("",)
 
 
 def _reap(pid: int) -> int | None:

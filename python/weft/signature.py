@@ -103,8 +103,8 @@ def describe(args: tuple, kwargs: dict[str, Any]) -> Signature:
 def _describe(value: Any, name: str, signature: Signature) -> tuple:
     if isinstance(value, torch.Tensor):
         check_tensor(value, name)
-        if vars(value):
-            raise Declined(f"{name} has attributes: {', '.join(vars(value))}")
+        if attributes := [each for each in vars(value) if not each.startswith("_dynamo_")]:
+            raise Declined(f"{name} has attributes: {', '.join(attributes)}")
         slot = len(signature.examples)
         signature.slots[len(signature.leaves)] = slot
         signature.leaves.append(value)
