@@ -8,7 +8,9 @@ import json
 import pytest
 import torch
 from counting import latest
+import torch.nn.functional as F
 from threads import in_threads
+from torch.utils import _pytree as pytree
 
 import weft
 from weft.frontend.table import TABLE
@@ -128,3 +130,57 @@ def test_several_threads():
             torch.testing.assert_close(compiled(x), sorted_rows(x))
 
     in_threads(4, work)
+
+
+G = torch.tensor([[[[torch.nan, 0.0], [1e20, 0.0], [-torch.inf, 0.0], [0.3, -0.4]]]])
+IMAGE = torch.arange(1.0, 10.0).reshape(1, 1, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("target", "args"),
+    [
+        # The last NaN counts, and no padding does.
+        (lambda x: F.max_pool2d(x, 3, 1, 1, return_indices=True), (IMAGE * -torch.inf,)),
+        (lambda x: F.max_pool2d(x, 2, 1, return_indices=True), (IMAGE * torch.nan,)),
+        (lambda x: F.adaptive_max_pool2d(x, 2, return_indices=True), (IMAGE,)),
+        (
+            lambda x, g: F.grid_sample(x, g, padding_mode="border", align_corners=False),
+            (IMAGE.double(), G.double()),
+        ),
+        (
+            lambda x, g: F.grid_sample(x, g, padding_mode="reflection", align_corners=False),
+            (IMAGE.bfloat16(), G.bfloat16()),
+        ),
+        (torch.xlogy, (IMAGE.bfloat16() / 3, IMAGE.bfloat16() / 7)),
+        (torch.ldexp, (torch.full((3,), 1e-40), torch.tensor([140, 150, 160]))),
+        (lambda x: torch.logspace(-3.3, 2.7, 9) + x[0, 0, 0, 0], (IMAGE,)),
+        (lambda x: torch.linspace(3, 70, 12, dtype=torch.int64) + x[0, 0, 0, 0], (IMAGE,)),
+    ],
+)
+def test_other_algorithms_than_eager_are_not_used(target, args):
+    """What a rule declines goes through a decomposition of torch only where that has the values of
+    PyTorch's kernel."""
+    compiled = weft.compile(target)
+    for _ in range(3):
+        for got, want in zip(*map(pytree.tree_leaves, (compiled(*args), target(*args)))):
+            assert torch.equal(got.nan_to_num(7), want.nan_to_num(7))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_decompositions_that_are_used(dtype):
+    """They stay in the program."""
+    x, y = (torch.randn(7, 33) * 3).to(dtype), torch.randn(7, 33).to(dtype)
+    functions = [
+        lambda x, y: torch.addcmul(x, x, y, value=2),
+        lambda x, y: torch.lerp(x, y, 0.3),
+        lambda x, y: F.mse_loss(x, y),
+        lambda x, y: torch.logaddexp(x, y),
+        lambda x, y: torch.nan_to_num(x / y),
+        lambda x, y: F.softshrink(x),
+        lambda x, y: F.glu(x[:, :32]),
+    ]
+    compiled = weft.compile(lambda x, y: [f(x, y) for f in functions])
+    for _ in range(3):
+        for got, f in zip(compiled(x, y), functions, strict=True):
+            torch.testing.assert_close(got, f(x, y))
+    assert set(calls(compiled)) == {"native"}

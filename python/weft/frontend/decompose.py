@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One op through torch's own decompositions, into ops of the table.
 
-Only the call at hand is traced, on fake tensors; the program around it stays as it is.
+Only the call at hand is traced, on fake tensors; the program around it stays as it is. Ops that
+eager execution itself runs as others (composite implicit) are taken apart as it does. Of the
+decompositions written in Python those alone are used whose values are eager's: the rest are other
+algorithms than PyTorch's kernels, so the call declines and PyTorch runs it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,43 @@ from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.table import TABLE
 
+# Decompositions compared with eager's kernels on the CPU, special values included, in float64,
+# float32, bfloat16 and float16: equal but for the rounding of single operations.
+_SAME = frozenset(
+    (
+        *("addcdiv", "addcmul", "aminmax", "celu", "count_nonzero", "deg2rad", "dist", "frac"),
+        *("floor_divide", "glu", "hardshrink", "hardsigmoid", "hardswish", "heaviside", "lerp"),
+        *("isin", "isneginf", "isposinf", "log_sigmoid_forward", "logaddexp", "mish", "nan_to_num"),
+        *("nansum", "norm", "rad2deg", "renorm", "sgn", "silu", "sinc", "softplus", "softshrink"),
+        *("trace", "vdot", "_euclidean_dist"),
+        # losses
+        *("binary_cross_entropy", "binary_cross_entropy_with_logits", "huber_loss", "mse_loss"),
+        *("nll_loss_forward", "nll_loss2d_forward", "smooth_l1_loss", "soft_margin_loss"),
+        # moves
+        *("alias_copy", "block_diag", "channel_shuffle", "detach", "detach_copy", "diag_embed"),
+        *("diagonal_copy", "expand_copy", "im2col", "lift", "lift_fresh", "lift_fresh_copy"),
+        *("max_unpool2d", "max_unpool3d", "permute_copy", "pixel_unshuffle", "reflection_pad1d"),
+        *("reflection_pad2d", "reflection_pad3d", "replication_pad1d", "replication_pad2d"),
+        *("replication_pad3d", "rot90", "select_copy", "slice_copy", "split_copy", "squeeze_copy"),
+        *("split_with_sizes_copy", "t_copy", "take", "transpose_copy", "unfold_copy", "view_copy"),
+        *("unsafe_split_with_sizes", "unsqueeze_copy", "_chunk_cat", "_reshape_alias", "resize_as"),
+        *("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate", "index_add"),
+        *("index_copy", "index_fill", "zero", "zeros_like", "is_same_size"),
+        # batch_norm
+        *("native_batch_norm", "_batch_norm_no_update", "_batch_norm_with_update_functional"),
+        *("_native_batch_norm_legit", "_native_batch_norm_legit_functional"),
+        "_native_batch_norm_legit_no_training",
+    )
+)
+# Those that round elements of half precision between operations, where the kernels do not.
+_SAME_IN_FULL_PRECISION = frozenset(
+    (
+        *("addr", "affine_grid_generator", "col2im", "linalg_cross", "logaddexp2", "logit"),
+        *("mvlgamma", "special_entr", "special_log_ndtr", "special_xlog1py", "xlogy"),
+        *("_weight_norm_interface",),
+    )
+)
+
 
 def decompose(
     op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]
@@ -42,9 +82,10 @@ def decompose(
         full_args, full_kwargs = pytree.tree_unflatten(filled, spec)
         return op(*full_args, **full_kwargs)
 
-    table = _table()
-    if op in _all():
-        table = {**table, op: _all()[op]}
+    halves = any(leaves[i].dtype in (torch.bfloat16, torch.float16) for i in places)
+    table = _table(halves)
+    if op in _all(halves):
+        table = {**table, op: _all(halves)[op]}
     with contextlib.ExitStack() as modes:
         modes.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         modes.enter_context(fakes_completed())
@@ -70,20 +111,24 @@ def _mutates(node: torch.fx.Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
-@functools.lru_cache(maxsize=1)
-def _all() -> dict[torch._ops.OpOverload, Callable]:
-    """Core decompositions, and those to ATen ops that the core set leaves out (bilinear
-    upsampling). What is written in terms of torch's prims is of no use here.
+@functools.lru_cache(maxsize=2)
+def _all(halves: bool) -> dict[torch._ops.OpOverload, Callable]:
+    """Core decompositions, and those to ATen ops that the core set leaves out, as far as their
+    values are eager's. What is written in terms of torch's prims is of no use here.
+
+    halves: whether elements are of half precision.
     """
     to_aten = {
         op: rule
         for op, rule in decomposition_table.items()
         if isinstance(op, torch._ops.OpOverload) and rule.__module__.startswith("torch._decomp")
     }
-    return {**to_aten, **dict(core_aten_decompositions().items())}
+    same = _SAME if halves else _SAME | _SAME_IN_FULL_PRECISION
+    known = {**to_aten, **dict(core_aten_decompositions().items())}
+    return {op: rule for op, rule in known.items() if op._schema.name.split("::")[1] in same}
 
 
-@functools.lru_cache(maxsize=1)
-def _table() -> dict[torch._ops.OpOverload, Callable]:
+@functools.lru_cache(maxsize=2)
+def _table(halves: bool) -> dict[torch._ops.OpOverload, Callable]:
     """Decompositions of the ops that have no rule."""
-    return {op: rule for op, rule in _all().items() if str(op) not in TABLE}
+    return {op: rule for op, rule in _all(halves).items() if str(op) not in TABLE}

@@ -4,7 +4,7 @@
 A rule takes a `Site` and the call's arguments, tensors as `Value`s, and gives the results
 (a Value, or a tuple of them with None for results that it does not make because nothing
 reads them). It raises `Decline` for arguments it does not cover; the call then goes through
-its core decomposition, or runs in PyTorch.
+its core decomposition, if that has the values of PyTorch's kernel, or runs in PyTorch.
 """
 
 from __future__ import annotations
