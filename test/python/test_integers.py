@@ -23,7 +23,7 @@ def check(function, *args, isa="native") -> None:
     expected = function(*args)
     for _ in range(3):
         for got, want in zip(compiled(*args), expected, strict=True):
-            assert torch.equal(got, want), (got, want)
+            torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
     assert not compiled.eager_reasons, compiled.eager_reasons
 
 
@@ -36,3 +36,25 @@ def test_places_of_extremes(dtype, isa):
         x[:, 0] = torch.iinfo(dtype).max - 1
         check(lambda x: (x.argmax(1), x.argmin(1), x.argmax(), x.argmin(0)), x, isa=isa)
         check(lambda x: (*x.max(1), *x.min(0)), x, isa=isa)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_signs(dtype):
+    check(lambda x: (x.sign(), x.sgn(), x.abs()), near_ends(dtype, 67))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_powers(dtype):
+    """By a number they are products, which wrap; by a tensor PyTorch's own."""
+    x = near_ends(dtype, 67)
+    check(lambda x: (x**0, x**1, x**2, x**3, x**4, x**7, x**10), x)
+    exponents = torch.arange(67).remainder(9).to(dtype)
+    check(lambda x, y: (x**y, 2**y, 3**y), x, exponents)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_integers_beside_half_precision(dtype):
+    """Are rounded to it before anything is computed; 2^53 + 1 is infinite in float16."""
+    x = torch.tensor([1.0, 2048.0, torch.inf, 0.5]).to(dtype)
+    n = torch.tensor([2049, 2049, 2**53 + 1, 257])
+    check(lambda x, n: (x * n, x + n, x == n, x < n, torch.maximum(x, n), n / x), x, n)

@@ -106,3 +106,17 @@ def test_integer_powers(dtype):
     base = torch.arange(low, 12).to(dtype)[:, None]
     check(lambda x, y: x**y, base, torch.arange(low, 71).to(dtype))
     check(lambda x: (2**x, 3 ** x[3:]), torch.arange(0, 71).to(dtype))
+@pytest.mark.parametrize("exponent", [0.5, -0.5, -1, -2, 2, 3, 0, 1.5])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_powers_of_all_halves(dtype, exponent):
+    """As torch's kernels for each type have them: of float16 the roots of minus infinity and of
+    minus zero are pow's, of bfloat16 the products are rounded one by one."""
+    x = torch.arange(-(2**15), 2**15).to(torch.int16).view(dtype)
+    # Denormals aside, those on the way included.
+    x = x[(x * x).isnan() | (x == 0) | ((x * x).float() >= torch.finfo(dtype).tiny)]
+    compiled, want = weft.compile(lambda x: x**exponent), x**exponent
+    normal = want.isnan() | (want == 0) | (want.abs() >= torch.finfo(dtype).tiny)
+    for _ in range(3):
+        got = compiled(x)
+        same = (got == want) & (got.signbit() == want.signbit()) | got.isnan() & want.isnan()
+        assert same[normal].all()

@@ -18,6 +18,7 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Promotion
 from torch._prims_common import elementwise_dtypes
 
 from weft.frontend.builder import Builder, Scalar
+from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.strides import storage_of
@@ -99,9 +100,20 @@ class Site:
         return self.builder.broadcast(self.builder.convert(x, dtype), shape)
 
     def promoted(self, *operands: Value | Scalar, kind: Promotion = Promotion.DEFAULT):
-        """The operands in torch's computation type for `kind`, in the result's shape."""
+        """The operands in torch's computation type for `kind`, in the result's shape.
+
+        Where that is wider than their common type, tensors of other types are rounded to the
+        common one ahead.
+        """
         dtype = computation_dtype(*operands, kind=kind)
-        return [self.operand(x, dtype) for x in operands]
+        common = computation_dtype(*operands, kind=Promotion.NO_OPMATH)
+        if opmath(common) != dtype or common == dtype:
+            return [self.operand(x, dtype) for x in operands]
+        rounded = (
+            self.builder.convert(x, common) if isinstance(x, Value) and x.rank else x
+            for x in operands
+        )
+        return [self.operand(x, dtype) for x in rounded]
 
     def finish(self, x: Value) -> Value:
         """Casts what was computed to the type that torch gives the result."""

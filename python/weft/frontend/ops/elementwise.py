@@ -9,6 +9,7 @@ import torch
 
 from weft.frontend.dtypes import is_float, is_integer
 from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
 from weft.frontend.table import Promotion, Site, lowers
 
 INT_TO_FLOAT = Promotion.INT_TO_FLOAT
@@ -38,7 +39,7 @@ for _name, _op in _FLOAT_UNARY.items():
 @lowers("neg.default", "abs.default", "sign.default", "sgn.default")
 def exact_unary(site: Site, x: Value):
     op = site.target.split(".")[1]
-    if x.dtype in (torch.bool, torch.uint8) and op != "neg":
+    if (x.dtype == torch.bool and op != "neg") or (x.dtype == torch.uint8 and op == "abs"):
         return x
     return site.builder.unary("sign" if op == "sgn" else op, x)
 
@@ -192,21 +193,53 @@ def _refuse_zero(site: Site, y: Value) -> None:
 def power(site: Site, x, y):
     b = site.builder
     if isinstance(x, Value) and not isinstance(y, Value):
-        # The cases that torch's pow_tensor_scalar treats apart.
-        (base, _) = site.promoted(x, y)
-        if y == 1:
-            return site.finish(base)
-        if y in (2, 3):
-            squared = b.binary("mul", base, base)
-            return site.finish(squared if y == 2 else b.binary("mul", squared, base))
-        if is_float(base.dtype) and y in (0.5, -0.5):
-            return site.finish(b.unary("sqrt" if y > 0 else "rsqrt", base))
-        if is_float(base.dtype) and y in (-1, -2):
-            one = b.constant(1.0, base.dtype, base.shape)
-            divisor = base if y == -1 else b.binary("mul", base, base)
-            return site.finish(b.binary("div", one, divisor))
+        found = _power_of_scalar(site, x, y)
+        if found is not None:
+            return site.finish(found)
     x, y = site.promoted(x, y)
+    if not is_float(x.dtype):
+        raise Decline(f"powers of {x.dtype}")
     return site.finish(b.binary("pow", x, y))
+
+
+def _power_of_scalar(site: Site, x: Value, y) -> Value | None:
+    """In the cases that torch's pow_tensor_scalar_kernel treats apart."""
+    b = site.builder
+    (base, _) = site.promoted(x, y)
+    if y == 1:
+        return base
+    if y == 2:
+        return b.binary("mul", base, base)
+    if y == 3:
+        return b.binary("mul", _square_as_stored(site, base), base)
+    if not is_float(base.dtype):
+        return _whole_power(site, base, y) if isinstance(y, int) and y >= 0 else None
+    # Of float16 they are what C's pow gives for infinities and negative zeros.
+    if y in (0.5, -0.5) and site.dtype != torch.float16:
+        return b.unary("sqrt" if y > 0 else "rsqrt", base)
+    if y in (-1, -2):
+        one = b.constant(1.0, base.dtype, base.shape)
+        return b.binary("div", one, base if y == -1 else _square_as_stored(site, base))
+    return None
+
+
+def _whole_power(site: Site, x: Value, y: int) -> Value:
+    """By squares, as many as `y` has bits."""
+    b, result = site.builder, None
+    while y:
+        if y & 1:
+            result = x if result is None else b.binary("mul", result, x)
+        x, y = (b.binary("mul", x, x) if y > 1 else x), y >> 1
+    return b.constant(1, x.dtype, x.shape) if result is None else result
+
+
+def _square_as_stored(site: Site, x: Value) -> Value:
+    """torch's vectors of bfloat16 round each product, those of float16 none."""
+    b = site.builder
+    squared = b.binary("mul", x, x)
+    if site.dtype != torch.bfloat16:
+        return squared
+    return b.convert(b.convert(squared, torch.bfloat16), x.dtype)
 
 
 @lowers("maximum.default", "max.other", "minimum.default", "min.other")
