@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import torch
 
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
+from weft.frontend.lowered import Decline, Unsupported
 from weft.frontend.table import Site, lowers
 
 
@@ -25,6 +26,8 @@ def attention(
     enable_gqa=False,
 ):
     b = site.builder
+    if mask is not None:
+        _refuse_padded_encoder(site, mask)
     if dropout_p:
         raise Decline("random")
     if mask is not None and is_causal:
@@ -39,6 +42,27 @@ def attention(
             mask = b.convert(mask, q.dtype)
         mask = b.broadcast(mask, [*batch, q.shape[-2], k.shape[-2]])
     return b.reshape(b.attention(q, k, v, mask, is_causal, scale), site.shape)
+
+
+def _refuse_padded_encoder(site: Site, mask: Value) -> None:
+    """torch.nn's encoder runs sequences with padding by kernels of its own: results of padded
+    positions are zero, those of a sequence that is all padding no numbers. What is captured is the
+    way around these kernels, which tracing takes."""
+    stack = site.node.meta.get("nn_module_stack", {}).values()
+    is_encoder = any(_is_encoder_layer(kind) for _, kind in stack)
+    # A mask of sequences is the same for all of them and for all heads.
+    if is_encoder and (mask.shape[-4:-2] != (1, 1) or mask.shape[-2] == 1):
+        raise Unsupported(
+            "a torch.nn.TransformerEncoderLayer with padding", site.builder.graph.location
+        )
+
+
+def _is_encoder_layer(kind: type | str) -> bool:
+    """kind: a module's class, or where it is found."""
+    if isinstance(kind, str):
+        module, _, name = kind.rpartition(".")
+        kind = getattr(sys.modules.get(module), name, object)
+    return isinstance(kind, type) and issubclass(kind, torch.nn.TransformerEncoderLayer)
 
 
 def _with_batch(site: Site, x: Value, batch: tuple[int, ...]) -> Value:
