@@ -155,6 +155,10 @@ IMAGE = torch.arange(1.0, 10.0).reshape(1, 1, 3, 3)
         (torch.ldexp, (torch.full((3,), 1e-40), torch.tensor([140, 150, 160]))),
         (lambda x: torch.logspace(-3.3, 2.7, 9) + x[0, 0, 0, 0], (IMAGE,)),
         (lambda x: torch.linspace(3, 70, 12, dtype=torch.int64) + x[0, 0, 0, 0], (IMAGE,)),
+        (
+            lambda x: torch.linspace(-3.3, 7.7, 129, dtype=x.dtype) + x[0, 0, 0, 0],
+            (IMAGE.bfloat16(),),
+        ),
     ],
 )
 def test_other_algorithms_than_eager_are_not_used(target, args):

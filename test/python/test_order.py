@@ -189,3 +189,23 @@ def test_searches(size, dtype):
     check(functions, boundaries, x)
     for function in functions:
         frontend_cases.check(function, boundaries, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("size", [1, 2, 7, 16, 33])
+def test_searches_look_at_the_same_elements(size, dtype):
+    """Which matters where rows hold NaN, or are not sorted."""
+    x = torch.randn(6, size).mul(3).to(dtype)
+    sequence = x.sort(1)[0]
+    if dtype.is_floating_point:
+        sequence[1::2, size // 2 :] = torch.nan
+        sequence[2, 0] = x[0, 0] = torch.nan
+    compiled = weft.compile(
+        lambda s, x: (torch.searchsorted(s, x), torch.searchsorted(s, x, right=True))
+    )
+    for rows in (sequence, x.flip(1).contiguous()):
+        for _ in range(3):
+            expected = torch.searchsorted(rows, x), torch.searchsorted(rows, x, right=True)
+            for got, want in zip(compiled(rows, x), expected, strict=True):
+                assert torch.equal(got, want)
+    assert not compiled.eager_reasons

@@ -136,22 +136,23 @@ def bucketize(site: Site, x, boundaries: Value, *, out_int32=False, right=False)
 
 
 def _search(site: Site, sequence: Value, x, right: bool) -> Value:
-    """How many elements of a row stand ahead of x, by bisection: bit after bit of the count."""
+    """How many elements of a row stand ahead of x, by torch's own bisection: where NaNs stand, or
+    rows are not sorted, the answer hangs on the elements that it looks at."""
     b = site.builder
     dtype = sequence.dtype
     if isinstance(x, Value):
         dtype = torch.promote_types(dtype, x.dtype)
     sequence, x = b.convert(sequence, dtype), site.operand(x, dtype)
     size = sequence.shape[-1]
-    found = b.constant(0, torch.int64, site.shape)
-    if not size:
-        return site.finish(found)
+    low = b.constant(0, torch.int64, site.shape)
+    high = b.constant(size, torch.int64, site.shape)
     rows = [b.iota(torch.int64, site.shape, d) for d in range(sequence.rank - 1)]
-    for bit in reversed(range(size.bit_length())):
-        probe = b.scalar("add", found, 1 << bit)
-        element = b.gather(sequence, [*rows, b.scalar("sub", probe, 1)], range(sequence.rank))
-        # A NaN stands behind everything.
-        behind = b.unary("not", b.compare("gt" if right else "ge", element, x))
-        ahead = b.binary("and", behind, b.compare("le", probe, size))
-        found = b.select(ahead, probe, found)
-    return site.finish(found)
+    for _ in range(size.bit_length()):
+        middle = b.scalar("div", b.binary("add", low, high), 2)
+        # Where nothing is left between them, neither moves.
+        element = b.gather(sequence, [*rows, middle], range(sequence.rank))
+        ahead = b.unary("not", b.compare("gt" if right else "ge", element, x))
+        is_open = b.compare("lt", low, high)
+        high = b.select(b.binary("and", is_open, b.unary("not", ahead)), middle, high)
+        low = b.select(b.binary("and", is_open, ahead), b.scalar("add", middle, 1), low)
+    return site.finish(low)
