@@ -89,3 +89,36 @@ def test_a_window_longer_than_its_operand_needs_no_memory(no_grad):
     x = torch.randn(1, 3, 7, 7)
     assert torch.allclose(compiled(x), x.mean((2, 3), keepdim=True), atol=1e-6)
     assert latest(compiled).manifest["entries"]["main"]["arena_bytes"] < 2**16
+    assert compiled._latest().manifest["entries"]["main"]["arena_bytes"] < 2**16
+
+
+WINDOWS = [
+    {"kernel_size": 3, "stride": 1, "padding": 1},
+    {"kernel_size": (2, 3), "stride": (1, 2), "ceil_mode": True},
+    {"kernel_size": 3, "dilation": 2, "padding": 1},
+]
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.uint8])
+def test_places_of_the_largest(dtype, memory_format):
+    """The first of equal elements, the last NaN, and never the padding."""
+    x = torch.randn(2, 3, 9, 12).mul(3).round()
+    if dtype.is_floating_point:
+        x[:, 1] = -torch.inf
+        for number in (torch.nan, torch.inf, -torch.inf):
+            x[torch.rand(x.shape) < 0.1] = number
+    x = x.to(dtype).contiguous(memory_format=memory_format)
+    functions = [
+        *(lambda x, way=way: F.max_pool2d(x, return_indices=True, **way) for way in WINDOWS),
+        lambda x: F.max_pool3d(x.contiguous(), 2, 1, return_indices=True),
+    ]
+    if dtype.is_floating_point:
+        functions.append(lambda x: F.adaptive_max_pool2d(x, (3, 4), return_indices=True))
+    compiled = weft.compile(lambda x: [f(x) for f in functions])
+    for _ in range(3):
+        for found, f in zip(compiled(x), functions, strict=True):
+            for got, want in zip(found, f(x), strict=True):
+                torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+    assert not compiled.eager_reasons
+    assert not compiled._latest().lowered.fallbacks

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -14,18 +15,51 @@ from weft.frontend.lowered import Decline
 from weft.frontend.ops.reduce import accumulated, mean_of
 from weft.frontend.table import Site, lowers
 
+# Elements of a window that a program looks at one by one.
+_MOST_STEPS = 64
+
 
 @lowers("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
 def max_pool(site: Site, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
-    lowest = -math.inf if is_float(x.dtype) else torch.iinfo(x.dtype).min
     geometry = _Geometry(site, x, kernel, stride, padding, dilation)
-    return geometry.reduce("max", x, lowest)
+    return geometry.reduce("max", x, _lowest(x))
 
 
 @lowers("max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
-def max_pool_with_indices(site: Site, x: Value, *args, **kwargs):
-    site.only(0)
-    return max_pool(site, x, *args, **kwargs), None
+def max_pool_with_indices(
+    site: Site, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False
+):
+    if not site.used - {0}:
+        return max_pool(site, x, kernel, stride, padding, dilation), None
+    return _largest_with_places(_Geometry(site, x, kernel, stride, padding, dilation), x)
+
+
+def _lowest(x: Value) -> float | int:
+    return -math.inf if is_float(x.dtype) else torch.iinfo(x.dtype).min
+
+
+def _largest_with_places(geometry: _Geometry, x: Value) -> tuple[Value, Value]:
+    """The largest elements and where they lie, counted over the pooled dims, by torch's steps: the
+    first of equal ones, the last NaN, and the first within where nothing is above -inf."""
+    b, dims = geometry.site.builder, range(len(geometry.kernel))
+    if math.prod(geometry.kernel) > _MOST_STEPS or math.prod(geometry.sizes) >= 2**31:
+        raise Decline(f"places in windows of {geometry.kernel}")
+    padded = geometry.padded(x, _lowest(x))
+    base, chosen = geometry.first_places()
+    value = b.constant(_lowest(x), x.dtype, chosen.shape)
+    for steps in itertools.product(*map(range, geometry.kernel)):
+        element = padded
+        for dim in dims:
+            start, out = steps[dim] * geometry.dilation[dim], geometry.results[dim]
+            limit = start + (out - 1) * geometry.stride[dim] + 1
+            element = b.slice(element, geometry.outer + dim, start, limit, geometry.stride[dim])
+        above = b.compare("gt", element, value)
+        if is_float(x.dtype):
+            above = b.binary("or", above, b.compare("ne", element, element))
+        value = b.select(above, element, value)
+        ahead = sum(s * d * w for s, d, w in zip(steps, geometry.dilation, geometry.weights))
+        chosen = b.select(above, b.constant(ahead, chosen.dtype, chosen.shape), chosen)
+    return value, b.convert(b.binary("add", base, chosen), torch.int64)
 
 
 @lowers("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
@@ -76,6 +110,30 @@ class _Geometry:
                 self.results, self.stride, self.kernel, self.dilation, self.low, self.sizes
             )
         ]
+
+    @property
+    def weights(self) -> list[int]:
+        """How many elements apart neighbours along each dim lie."""
+        return [math.prod(self.sizes[dim + 1 :]) for dim in range(len(self.sizes))]
+
+    def padded(self, x: Value, filler) -> Value:
+        zeros = [0] * self.outer
+        return self.site.builder.pad(x, zeros + list(self.low), zeros + self.high, filler)
+
+    def first_places(self) -> tuple[Value, Value]:
+        """int32, of the result's shape: where each window begins, in the padding or not, and how
+        far behind that its first element lies."""
+        b, shape = self.site.builder, self.site.shape
+        begins, behind = [], []
+        for dim, weight in enumerate(self.weights):
+            d = self.dilation[dim]
+            number = b.iota(torch.int32, [self.results[dim]], 0)
+            begin = b.scalar("sub", b.scalar("mul", number, self.stride[dim]), self.low[dim])
+            outside = b.scalar("max", b.unary("neg", begin), 0)
+            steps = b.scalar("div", b.scalar("add", outside, d - 1), d)
+            for found, each in ((begins, begin), (behind, b.scalar("mul", steps, d))):
+                found.append(b.along(b.scalar("mul", each, weight), self.outer + dim, shape))
+        return b.total(begins), b.total(behind)
 
     def reduce(self, kind: str, x: Value, filler) -> Value:
         zeros, ones = [0] * self.outer, [1] * self.outer
@@ -140,8 +198,10 @@ def adaptive_avg_pool(site: Site, x: Value, output_size):
     "adaptive_max_pool3d.default",
 )
 def adaptive_max_pool(site: Site, x: Value, output_size):
-    site.only(0)
     dims = list(range(x.rank - len(output_size), x.rank))
+    if site.used - {0}:
+        windows = [_divisible(site, x, dims)[dim] for dim in dims]
+        return _largest_with_places(_Geometry(site, x, windows, (), 0, 1), x)
     if all(site.shape[dim] == 1 for dim in dims):
         return site.builder.reduce("max", x, dims, True), None
     if any(x.shape[dim] % site.shape[dim] for dim in dims):
