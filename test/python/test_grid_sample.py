@@ -18,21 +18,22 @@ def sampler(mode, padding, align_corners):
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
-def test_modes(mode, padding, align_corners):
+def test_modes(mode, padding, align_corners, dtype):
     x, grid = torch.randn(2, 5, 9, 7), torch.rand(2, 6, 4, 2) * 3 - 1.5
     x[0, 0, 0, 0], x[1, 1, 4, 4] = math.inf, math.nan
     edges = [math.nan, math.inf, -math.inf, 1e30, -1.0, 1.0, 3e6, -0.0]
     grid[0, :2].view(-1, 2)[:, 0] = torch.tensor(edges)
     function = sampler(mode, padding, align_corners)
-    compiled = weft.compile(function)
+    compiled, grid = weft.compile(function), grid.to(dtype)
+    rtol, atol = (1e-5, 5e-6) if dtype == torch.float32 else (1e-13, 1e-14)
     for images in (x, x.to(memory_format=torch.channels_last), x[:, :, :1]):
-        expected = function(images, grid)
-        torch.testing.assert_close(
-            compiled(images, grid), expected, rtol=1e-5, atol=5e-6, equal_nan=True
-        )
+        images = images.to(dtype)
+        found, expected = compiled(images, grid), function(images, grid)
+        torch.testing.assert_close(found, expected, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def test_other_types_and_dims():

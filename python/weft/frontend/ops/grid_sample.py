@@ -27,7 +27,7 @@ def grid_sample(
     if x.rank != 4:
         raise Decline(f"points in {x.rank - 2} dims")
     height, width = x.shape[2:]
-    if x.dtype != torch.float32 or height * width > _MOST_PLACES:
+    if x.dtype not in (torch.float32, torch.float64) or height * width > _MOST_PLACES:
         raise Decline(f"samples of {x.dtype} {x.shape}")
     if 0 in site.shape:
         return site.builder.constant(0, x.dtype, site.shape)
