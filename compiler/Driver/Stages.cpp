@@ -61,8 +61,9 @@ static void buildLoops(OpPassManager &pm, const StageSettings &settings) {
 static void buildLLVM(OpPassManager &pm, const StageSettings &settings) {
   pm.addPass(createLowerEntries());
   OpPassManager &kernels = pm.nest<ModuleOp>();
-  if (!settings.target.hasBFloat16)
-    kernels.addPass(createExpandBFloat16());
+  // Who asked for products of bf16 gets them from instructions that know no denormals.
+  if (!settings.target.hasBFloat16 || settings.precision == Precision::Float32)
+    kernels.addPass(createExpandBFloat16({settings.target.hasBFloat16}));
   buildLowerToLLVMPipeline(kernels);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// bfloat16 as integers, for targets without instructions for it: even where LLVM only moves
-// an element there, it may round it anew, by a call of the compiler's runtime library.
+// bfloat16 as integers. Instructions that round to it make zeros of denormals, which PyTorch keeps.
+// For targets without them, elements are moved as integers as well: even where LLVM only moves one
+// there, it may round it anew, by a call of the compiler's runtime library.
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -36,6 +37,8 @@ static void moveAsBits(Operation *op) {
 namespace {
 
 struct ExpandBFloat16 : weft::impl::ExpandBFloat16Base<ExpandBFloat16> {
+  using ExpandBFloat16Base::ExpandBFloat16Base;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     arith::populateExpandBFloat16Patterns(patterns);
@@ -44,7 +47,8 @@ struct ExpandBFloat16 : weft::impl::ExpandBFloat16Base<ExpandBFloat16> {
     config.enableFolding(false).enableConstantCSE(false);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       return signalPassFailure();
-    moveAsBits(getOperation());
+    if (!hasBFloat16)
+      moveAsBits(getOperation());
   }
 };
 

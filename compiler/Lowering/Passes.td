@@ -161,10 +161,12 @@ def MarkKernelArguments : Pass<"weft-mark-kernel-arguments", "::mlir::func::Func
 }
 
 def ExpandBFloat16 : Pass<"weft-expand-bfloat16", "::mlir::ModuleOp"> {
-  let summary = "Move bf16 as i16, and convert it by arithmetic on bits";
+  let summary = "Convert bf16 by arithmetic on bits, and move it as i16";
   let description = [{
-    For targets without instructions for bf16: LLVM would call the compiler's runtime library,
-    which artifacts do not link. Rounds to nearest, ties to even.
+    Rounds to nearest, ties to even, and keeps denormals, as PyTorch does: the instructions
+    that some targets have for it make zeros of them. On targets without such instructions
+    bf16 is moved as i16, too: LLVM would call the compiler's runtime library, which artifacts
+    do not link.
 
     ```mlir
     %0 = arith.truncf %x : vector<8xf32> to vector<8xbf16>
@@ -176,6 +178,10 @@ def ExpandBFloat16 : Pass<"weft-expand-bfloat16", "::mlir::ModuleOp"> {
 
     Expects no arithmetic on bf16, and conversions from and to f32 alone.
   }];
+  let options = [
+    Option<"hasBFloat16", "has-bfloat16", "bool", "false",
+           "the target has instructions for bf16: it is only converted by arithmetic">
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 

@@ -122,3 +122,49 @@ def test_a_widened_product_was_rounded(dtype: torch.dtype, isa: str) -> None:
     for _ in range(3):
         y, (whole, above) = product(x, w), readers(x, w, b)
         assert torch.equal(whole, y.round()) and torch.equal(above, y > b)
+AFTER = {
+    "float": lambda y: y.float(),
+    "float, scaled": lambda y: y.float() * 3,
+    "double": lambda y: y.reshape(-1).double(),
+    "integers": lambda y: (y * 8).to(torch.int32),
+    "comparison": lambda y: y.float() > 0.5,
+    "choice": lambda y: torch.where(y.float() > 0.5, 100.0, 0.0).to(y.dtype),
+    "floor": lambda y: y.floor(),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", AFTER)
+def test_products_are_rounded_ahead_of_what_shows_it(name: str, dtype: torch.dtype) -> None:
+    """Whole numbers times a power of two: sums are exact, and rounding them is all that is."""
+    torch.manual_seed(0)
+    x = torch.randint(-60, 60, (37, 50)).to(dtype)
+    w = torch.randint(-60, 60, (50, 33)).to(dtype) * 2.0**-12
+    with torch.no_grad():
+        for rows in (x, x[:5], x[:1]):
+            compiled = weft.compile(lambda a, b: AFTER[name](a @ b))
+            for _ in range(3):
+                assert torch.equal(compiled(rows, w), AFTER[name](rows @ w))
+
+
+DENORMAL = {
+    "sign": lambda x: -x,
+    "sum": lambda x: x + x,
+    "rounded": lambda x: (x.float() * 0.375).to(x.dtype),
+    "choice": lambda x: torch.where(x > 0, x, x * 2),
+    "column sum": lambda x: x.reshape(2, -1).sum(0),
+}
+
+
+@pytest.mark.parametrize("isa", ["native", "avx2"])
+@pytest.mark.parametrize("name", DENORMAL)
+def test_denormals_are_kept(name: str, isa: str, monkeypatch) -> None:
+    monkeypatch.setenv("WEFT_ISA", isa)
+    function = DENORMAL[name]
+    bits = torch.tensor([1, 2, 64, 127, 128, 129, 200], dtype=torch.int16).repeat(10)
+    x = torch.cat([bits.view(torch.bfloat16), -bits.view(torch.bfloat16)])
+    compiled = weft.compile(lambda x, isa=isa: function(x))
+    with torch.no_grad():
+        expected = function(x).view(torch.int16)
+        for _ in range(3):
+            assert torch.equal(compiled(x).view(torch.int16), expected)

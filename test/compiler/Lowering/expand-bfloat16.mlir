@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s --weft-expand-bfloat16 | FileCheck %s
+// RUN: weft-opt %s --weft-expand-bfloat16=has-bfloat16=true | FileCheck %s --check-prefix=HAS
 
 // CHECK-LABEL: func.func @to(
 // CHECK-NOT: arith.truncf
 // CHECK: %[[BITS:.*]] = arith.bitcast %{{.*}} : vector<8xf32> to vector<8xi32>
 // CHECK: arith.shrui %[[BITS]]
 // CHECK: return %{{.*}} : vector<8xi16>
+// HAS-LABEL: func.func @to(
+// HAS-NOT: arith.truncf
+// HAS: return %{{.*}} : vector<8xbf16>
 func.func @to(%x: vector<8xf32>) -> vector<8xbf16> {
   %0 = arith.truncf %x : vector<8xf32> to vector<8xbf16>
   return %0 : vector<8xbf16>
