@@ -41,7 +41,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: fold what is empty, form attention, simplify, merge matmuls, fold batch norms, merge "
+      "graph to optimized: fold what is empty, form attention, simplify, merge matmuls, fold batch "
+      "norms, merge "
       "convolutions, widen "
       "attention, lower precision, use Winograd, choose layouts, bind, decompose, split reductions",
       buildOptimizePipeline);
