@@ -43,6 +43,9 @@ REFUSED = {
     "adaptive maximum": lambda x: F.adaptive_max_pool2d(x, 3),
     "average of ints": lambda x: F.avg_pool2d(x.int(), 2),
     "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "nearest exactly": lambda x: F.interpolate(x, scale_factor=2, mode="nearest-exact"),
+    "maximum pooling of bools": lambda x: F.max_pool2d(x > 4, 2),
+    "hypot": lambda x: torch.hypot(x, x),
     "hardswish": F.hardswish,
     "glu": F.glu,
     "silu": F.silu,
@@ -82,6 +85,21 @@ def test_types(name):
 )
 def test_dims_and_sizes(function, x):
     check(function, (x,))
+
+
+def test_results_that_are_no_dense_tensors():
+    compiled = weft.compile(lambda x: x.to_sparse())
+    for _ in range(3):
+        assert torch.equal(compiled(ONES).to_dense(), ONES)
+    assert "layout" in str(compiled.eager_reasons)
+
+
+def test_results_of_lists_of_tensors():
+    def function(x):
+        counts, edges = torch.histogramdd(x, bins=[2, 3])
+        return counts * 2, edges[1] + 1
+
+    check(function, (torch.randn(6, 2),))
 
 
 # Scalars beyond the largest element: some kernels take them, as infinity, and others do not.

@@ -339,6 +339,8 @@ def _element(number: Scalar, dtype: torch.dtype) -> Scalar:
         number = float(number)
         beyond = math.isfinite(number) and abs(number) > torch.finfo(dtype).max
         return torch.tensor(number, dtype=torch.float64).to(dtype).item() if beyond else number
+    if not math.isfinite(number):
+        raise Decline(f"{number} does not fit {dtype}")
     element = int(number)
     if not _fits((element, element), dtype):
         raise Decline(f"{number} does not fit {dtype}")

@@ -5,8 +5,8 @@ Fake tensors take types that no kernel has, scalars that no element can hold and
 there. So the call is made on tensors of ones and zeros; where they would be large, on small ones
 of the same types and ranks, with sizes cut down. What depends on values is not found here.
 
-Only public ops are asked, which check their arguments, and only with sizes that fit each other:
-kernels believe a lot about those.
+Kernels believe a lot about sizes: those of different tensors are cut down only where they fit each
+other still, and ops that are not public, so that others check their arguments, are not asked then.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def refusal(
     args, kwargs: as on the nodes of an exported graph, with fake tensors for the nodes. results:
     the call's, flattened; they tell how large it is.
     """
-    if op.namespace != "aten" or op._schema.name.startswith("aten::_") or _is_view(op):
+    if op.namespace != "aten" or _is_view(op):
         return None
     try:
         leaves, spec = pytree.tree_flatten(_described(op, args, kwargs))
@@ -78,6 +78,8 @@ def refusal(
     tensors = [leaf for leaf in leaves if isinstance(leaf, _Like)]
     made = (result for result in results if isinstance(result, torch.Tensor))
     total = sum(tensor.size for tensor in tensors) + sum(math.prod(r.shape) for r in made)
+    if op._schema.name.startswith("aten::_") and (len(tensors) != 1 or total > _MOST_ELEMENTS):
+        return None
     if total <= _MOST_ELEMENTS:
         return _asked(op, tuple(leaves), spec)
     return _asked_small(op, leaves, spec) if _fit(tensors) else None

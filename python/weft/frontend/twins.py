@@ -56,6 +56,8 @@ class Twins:
         return pytree.tree_map_only(torch.Tensor, self._lying, value)
 
     def _lying(self, fake: torch.Tensor) -> torch.Tensor:
+        if fake.layout != torch.strided:
+            raise Unsupported(f"a tensor of layout {fake.layout}")
         if not is_static(fake):
             raise Unsupported("a size depends on data")
         storage = self._storages.get(storage_of(fake))
@@ -93,7 +95,8 @@ def _is_idle_dropout(node: torch.fx.Node) -> bool:
 
 def _storages(node: torch.fx.Node) -> set[int]:
     values = flatten_results(node.meta.get("val"))
-    return {storage_of(value) for value in values if isinstance(value, torch.Tensor)}
+    tensors = (value for value in values if isinstance(value, torch.Tensor))
+    return {storage_of(tensor) for tensor in tensors if tensor.layout == torch.strided}
 
 
 def _tags(node: torch.fx.Node) -> Iterable[torch.Tag]:

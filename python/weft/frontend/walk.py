@@ -8,7 +8,7 @@ decomposition of a single op.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -144,7 +144,7 @@ class Walk:
             raise Unsupported(f"{name} is no tensor op", self.graph.location)
         op = out_of_place(node.target) or node.target
         values = self._lower(op, self._site(node, name, live), args, kwargs, depth)
-        return values[0] if isinstance(node.meta["val"], torch.Tensor) else values
+        return _like(node.meta["val"], iter(values))
 
     def _arguments(self, arguments: Any, env: dict[torch.fx.Node, Any]) -> Any:
         def value_of(leaf: Any) -> Any:
@@ -190,8 +190,8 @@ class Walk:
             if depth:
                 raise
             return self._fallback(op, site, args, kwargs, str(decline))
-        except AssertionError:
-            # Rules may rely on what PyTorch takes.
+        except Exception:
+            # Rules rely on what PyTorch takes.
             if depth == 0:
                 self._refuse(site.node)
             raise
@@ -265,6 +265,13 @@ class Walk:
         attrs = {"target": str(op), "arguments": arguments}
         types = [(result.dtype, result.shape) for result in site.results]
         return tuple(self.graph.emit("torch_fallback", operands, attrs, types))
+
+
+def _like(results: Any, values: Iterator[Any]) -> Any:
+    """Flattened values in the structure of a call's results."""
+    if isinstance(results, (list, tuple)):
+        return [_like(each, values) for each in results]
+    return next(values)
 
 
 def _value_like(tensor: torch.Tensor) -> Value:

@@ -95,7 +95,11 @@ def batch_norm_functional(site: Site, x, weight, bias, mean, variance, training,
         b.convert(_blend(site, old, new, momentum), meta.dtype)
         for old, new, meta in zip((mean, variance), (average, unbiased), site.results[3:])
     ]
-    return result, average, _inverse_deviation(site, spread, eps), *running
+    statistics = [
+        b.convert(value, meta.dtype)
+        for value, meta in zip((average, _inverse_deviation(site, spread, eps)), site.results[1:])
+    ]
+    return result, *statistics, *running
 
 
 def _by_own_statistics(site: Site, x: Value, weight, bias, eps):
