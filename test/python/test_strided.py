@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+import torch.nn.functional as F
 import transformers
 
 import weft
@@ -69,6 +70,22 @@ def test_memory_around_the_tensor(function):
     compiled = weft.compile(function)
     assert torch.equal(compiled(x), function(x))
     assert "strides" in str(compiled.eager_reasons)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_results_that_eager_lays_out_otherwise(batch):
+    # Fake tensors say channels-last, as the argument is.
+    def rolled(x):
+        return x.roll(1, -1).as_strided((6,), (1,)) * 2
+
+    def shuffled(x):
+        return F.channel_shuffle(x, 2).as_strided((6,), (1,)) * 2
+
+    x = torch.arange(batch * 60.0).view(batch, 3, 5, 4).permute(0, 3, 1, 2)
+    for function in (rolled, shuffled):
+        compiled = weft.compile(function)
+        for _ in range(3):
+            assert torch.equal(compiled(x), function(x))
 
 
 def test_writes_through_windows_that_overlap():

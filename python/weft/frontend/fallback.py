@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from weft.frontend.dtypes import DTYPES, NAMES
+from weft.frontend.graph import Value
 from weft.frontend.lowered import Unsupported
 
 
@@ -65,6 +67,33 @@ def encode_arguments(
         raise Unsupported(f"{target}: argument {value!r} cannot be written down")
 
     return json.dumps([encode(value) for value in _in_schema_order(target, args, kwargs)])
+
+
+def with_strides(node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
+    """(args, kwargs) with copies of tensors that lie as in eager mode where these are not
+    contiguous, since numbers are drawn in the order of memory, or are written."""
+    given, spec = pytree.tree_flatten((args, kwargs))
+    nodes = pytree.tree_leaves((node.args, node.kwargs))
+
+    def lying(value: Any, each: Any) -> Any:
+        if not isinstance(value, Value):
+            return value
+        fake = each.meta["val"]
+        copied = node.target._schema.is_mutable or not fake.is_contiguous()
+        return Lying(value, tuple(fake.stride())) if copied else value
+
+    return pytree.tree_unflatten(list(map(lying, given, nodes)), spec)
+
+
+def operand_number(operands: list[Value], value: Any) -> int | None:
+    """The operand number of a tensor argument; a tensor that stands twice is one operand."""
+    if not isinstance(value, Value):
+        return None
+    for number, operand in enumerate(operands):
+        if operand is value:
+            return number
+    operands.append(value)
+    return len(operands) - 1
 
 
 def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tensor]], list]:

@@ -9,21 +9,27 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from weft.frontend import ops  # noqa: F401  (fills the table)
+from weft.frontend.asking import ask, lays_out_otherwise
 from weft.frontend.builder import Builder
 from weft.frontend.decompose import decompose
 from weft.frontend.dtypes import NAMES
-from weft.frontend.fallback import Lying, encode_arguments, flatten_results
+from weft.frontend.fallback import (
+    encode_arguments,
+    flatten_results,
+    operand_number,
+    with_strides,
+)
 from weft.frontend.graph import EFFECTS, Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
-from weft.frontend.refusals import refusal
 from weft.frontend.strides import storage_of
 from weft.frontend.table import CHECKS, TABLE, Site
 
@@ -117,10 +123,7 @@ class Walk:
 
     def _refuse(self, node: torch.fx.Node) -> None:
         """Raises: Refused."""
-        if not all("val" in each.meta for each in node.all_input_nodes):
-            return
-        given = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
-        why = refusal(node.target, *given, flatten_results(node.meta["val"]))
+        why = ask(node).refusal
         if why is not None:
             raise Refused(f"PyTorch refuses {node.target}: {why}", self.graph.location)
 
@@ -233,7 +236,7 @@ class Walk:
 
     def _decomposition(self, op, args, kwargs) -> torch.fx.Graph:
         tensors: list[Value] = []
-        template = encode_arguments(op, args, kwargs, lambda value: _number(tensors, value))
+        template = encode_arguments(op, args, kwargs, partial(operand_number, tensors))
         key = (str(op), template, tuple((x.dtype, x.shape) for x in tensors))
         if key not in self._decompositions:
             try:
@@ -259,8 +262,13 @@ class Walk:
             # In place, as it stands in the program, it may draw in another order; its copy of the
             # argument is its own.
             op = site.node.target
-            args, kwargs = _with_strides(site.node, args, kwargs)
-        arguments = encode_arguments(op, args, kwargs, lambda value: _number(operands, value))
+            for each in site.node.all_input_nodes:
+                if otherwise := lays_out_otherwise(each):
+                    raise Unsupported(f"{op} of what {otherwise} lays out otherwise", location)
+            args, kwargs = with_strides(site.node, args, kwargs)
+        arguments = encode_arguments(
+            op, args, kwargs, lambda value: operand_number(operands, value)
+        )
         self.fallbacks.append(Fallback(str(op), arguments, reason, location))
         attrs = {"target": str(op), "arguments": arguments}
         types = [(result.dtype, result.shape) for result in site.results]
@@ -280,33 +288,6 @@ def _value_like(tensor: torch.Tensor) -> Value:
 
 def _is_random(op: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
-
-
-def _with_strides(node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
-    """(args, kwargs) with copies of tensors that lie as in eager mode where these are not
-    contiguous, since numbers are drawn in the order of memory, or are written."""
-    given, spec = pytree.tree_flatten((args, kwargs))
-    nodes = pytree.tree_leaves((node.args, node.kwargs))
-
-    def lying(value: Any, each: Any) -> Any:
-        if not isinstance(value, Value):
-            return value
-        fake = each.meta["val"]
-        copied = node.target._schema.is_mutable or not fake.is_contiguous()
-        return Lying(value, tuple(fake.stride())) if copied else value
-
-    return pytree.tree_unflatten(list(map(lying, given, nodes)), spec)
-
-
-def _number(operands: list[Value], value: Any) -> int | None:
-    """The operand number of a tensor argument; a tensor that stands twice is one operand."""
-    if not isinstance(value, Value):
-        return None
-    for number, operand in enumerate(operands):
-        if operand is value:
-            return number
-    operands.append(value)
-    return len(operands) - 1
 
 
 def _checked(site: Site, values: tuple[Value | None, ...]) -> tuple[Value | None, ...]:

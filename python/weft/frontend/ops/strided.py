@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
+from weft.frontend.asking import lays_out_otherwise
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline, Unsupported
@@ -21,6 +22,8 @@ def as_strided(site: Site, x: Value, size, stride, storage_offset=None):
     """Of the elements of x alone: what lies around them in memory is not ours to read. Nor does a
     guard know where an input lies in its memory."""
     lying = site.lying
+    if otherwise := lays_out_otherwise(site.node.args[0]):
+        raise _unsupported(site, f"a view by strides of what {otherwise} lays out otherwise")
     flat = _in_order(site.builder, x, lying)
     start = 0 if storage_offset is None else storage_offset - lying.storage_offset()
     last = start + sum((n - 1) * s for n, s in zip(size, stride, strict=True))

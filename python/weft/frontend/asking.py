@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether PyTorch's kernels refuse a call, found by asking them.
+"""What PyTorch's kernels say of a call: whether they refuse it, and how its results lie in memory.
 
 Fake tensors take types that no kernel has, scalars that no element can hold and dims that are not
-there. So the call is made on tensors of ones and zeros; where they would be large, on small ones
-of the same types and ranks, with sizes cut down. What depends on values is not found here.
+there, and lay some results out otherwise. So the call is made on tensors of ones and zeros; where
+they would be large, on small ones of the same types and ranks, with sizes cut down. What depends
+on values is not found here.
 
 Kernels believe a lot about sizes: those of different tensors are cut down only where they fit each
 other still, and ops that are not public, so that others check their arguments, are not asked then.
@@ -22,6 +23,10 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+
+from weft.frontend.fallback import flatten_results
+from weft.frontend.strides import order_of
+from weft.frontend.table import TABLE
 
 # A call on more elements than this is made with its sizes cut down, to one cap after another, until
 # the small call is a valid one.
@@ -43,6 +48,7 @@ class _Like:
 
     dtype: torch.dtype
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
     @property
     def size(self) -> int:
@@ -60,43 +66,82 @@ class _NotAsked(Exception):
     """The arguments are nothing that a small call could have."""
 
 
-def refusal(
-    op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any], results: Sequence[Any]
-) -> str | None:
-    """PyTorch's own words where its kernels refuse the call, None where they take it.
-    Ops that are not PyTorch's own are not asked, nor views, which have no kernels.
+@dataclass(frozen=True)
+class Answer:
+    """refusal: PyTorch's own words where its kernels refuse the call. orders: as `order_of`, of
+    its flattened results; None where it was not made, or refused."""
 
-    args, kwargs: as on the nodes of an exported graph, with fake tensors for the nodes. results:
-    the call's, flattened; they tell how large it is.
-    """
-    if op.namespace != "aten" or _is_view(op):
+    refusal: str | None = None
+    orders: tuple[tuple[int, ...] | None, ...] | None = None
+
+
+_NO_ANSWER = Answer()
+
+
+def ask(node: torch.fx.Node) -> Answer:
+    """Of a call in an exported graph. Ops that are not PyTorch's own are not asked, nor views,
+    which have no kernels."""
+    if not all("val" in each.meta for each in (node, *node.all_input_nodes)):
+        return _NO_ANSWER
+    given = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
+    return _ask(node.target, *given, flatten_results(node.meta["val"]))
+
+
+def lays_out_otherwise(node: torch.fx.Node) -> torch._ops.OpOverload | None:
+    """The op that makes the memory which `node` shows, if it is known to lay it out in another
+    order than fake tensors say."""
+    while isinstance(node.target, torch._ops.OpOverload) and _is_view(node.target):
+        node = node.args[0]
+    if not isinstance(node.target, torch._ops.OpOverload) or not _is_harmless(node):
         return None
+    orders = ask(node).orders
+    if orders is None or orders == tuple(map(_order, flatten_results(node.meta["val"]))):
+        return None
+    return node.target
+
+
+def _is_harmless(node: torch.fx.Node) -> bool:
+    """Whether the call draws no random numbers, and its kernel believes no indices: rules are for
+    ops that check them."""
+    if torch.Tag.nondeterministic_seeded in node.target.tags:
+        return False
+    values = flatten_results([each.meta.get("val") for each in node.all_input_nodes])
+    tensors = (value for value in values if isinstance(value, torch.Tensor))
+    return str(node.target) in TABLE or all(t.dtype.is_floating_point for t in tensors)
+
+
+def _ask(
+    op: torch._ops.OpOverload, args: Sequence[Any], kwargs: dict[str, Any], results: Sequence[Any]
+) -> Answer:
+    """results: the call's, flattened; they tell how large it is."""
+    if op.namespace != "aten" or _is_view(op):
+        return _NO_ANSWER
     try:
         leaves, spec = pytree.tree_flatten(_described(op, args, kwargs))
     except _NotAsked:
-        return None
+        return _NO_ANSWER
     tensors = [leaf for leaf in leaves if isinstance(leaf, _Like)]
     made = (result for result in results if isinstance(result, torch.Tensor))
     total = sum(tensor.size for tensor in tensors) + sum(math.prod(r.shape) for r in made)
     if op._schema.name.startswith("aten::_") and (len(tensors) != 1 or total > _MOST_ELEMENTS):
-        return None
+        return _NO_ANSWER
     if total <= _MOST_ELEMENTS:
         return _asked(op, tuple(leaves), spec)
-    return _asked_small(op, leaves, spec) if _fit(tensors) else None
+    return _asked_small(op, leaves, spec) if _fit(tensors) else _NO_ANSWER
 
 
-def _asked_small(op: torch._ops.OpOverload, leaves: list[Any], spec: pytree.TreeSpec) -> str | None:
+def _asked_small(op: torch._ops.OpOverload, leaves: list[Any], spec: pytree.TreeSpec) -> Answer:
     for cap in _CAPS:
         small = tuple(_cut(leaf, cap) for leaf in leaves)
         if sum(leaf.size for leaf in small if isinstance(leaf, _Like)) > _MOST_ELEMENTS:
-            return None
-        why = _asked(op, small, spec)
-        if why is None:
-            return None
+            return _NO_ANSWER
+        answer = _asked(op, small, spec)
+        if answer.refusal is None:
+            return answer
         others = (tuple(_retyped(leaf, kind) for leaf in small) for kind in _OTHER_TYPES)
-        if any(_asked(op, other, spec) is None for other in others):
-            return why  # it is the types that are refused, not the small sizes
-    return None
+        if any(_asked(op, other, spec).refusal is None for other in others):
+            return answer  # it is the types that are refused, not the small sizes
+    return _NO_ANSWER
 
 
 def _fit(tensors: list[_Like]) -> bool:
@@ -128,7 +173,9 @@ def _describe(argument: torch._C.Argument, given: Any) -> Any:
         if isinstance(value, torch.Tensor):
             if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
                 raise _NotAsked
-            return _Like(value.dtype, tuple(map(_known, value.shape)))
+            shape, strides = (tuple(map(_known, n)) for n in (value.shape, value.stride()))
+            wide = _reach(shape, strides) > _MOST_ELEMENTS  # of a small part of a large tensor
+            return _Like(value.dtype, shape, _dense(shape, strides) if wide else strides)
         if isinstance(value, torch.device) and value.type != "cpu":
             raise _NotAsked
         if isinstance(value, int) and not isinstance(value, bool) and is_integer:
@@ -146,38 +193,59 @@ def _known(value: Any) -> Any:
 
 def _cut(leaf: Any, cap: int) -> Any:
     if isinstance(leaf, _Like):
-        return replace(leaf, shape=tuple(min(size, cap) for size in leaf.shape))
+        shape = tuple(min(size, cap) for size in leaf.shape)
+        return replace(leaf, shape=shape, strides=_dense(shape, leaf.strides))
     if isinstance(leaf, _Integer):
         return _Integer(min(leaf.value, cap))
     return leaf
+
+
+def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How many elements of memory a tensor spans."""
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides) if size)
+
+
+def _dense(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Strides of the same order without gaps; dims that are expanded stay so."""
+    dense, step = [0] * len(shape), 1
+    for dim in sorted(range(len(shape)), key=lambda d: (strides[d], -d)):
+        if strides[dim]:
+            dense[dim] = step
+            step *= max(shape[dim], 1)
+    return tuple(dense)
 
 
 def _retyped(leaf: Any, kind: Callable[[torch.dtype], torch.dtype]) -> Any:
     return replace(leaf, dtype=kind(leaf.dtype)) if isinstance(leaf, _Like) else leaf
 
 
-def _asked(op: torch._ops.OpOverload, leaves: tuple, spec: pytree.TreeSpec) -> str | None:
-    """Why PyTorch refuses the call, whatever the values."""
+def _asked(op: torch._ops.OpOverload, leaves: tuple, spec: pytree.TreeSpec) -> Answer:
     return _asked_once(op, leaves, tuple(map(type, leaves)), spec)  # 1, 1.0 and True are equal
 
 
 @functools.lru_cache(maxsize=4096)
 def _asked_once(
     op: torch._ops.OpOverload, leaves: tuple, types: tuple[type, ...], spec: pytree.TreeSpec
-) -> str | None:
-    why = None
+) -> Answer:
+    refusal = None
     for fills in _FILLS:
         args, kwargs = pytree.tree_unflatten([_real(leaf, fills) for leaf in leaves], spec)
         try:
             with _unnoticed():
-                op(*args, **kwargs)
+                results = flatten_results(op(*args, **kwargs))
         except torch.linalg.LinAlgError:
-            return None  # always about values
+            return _NO_ANSWER  # always about values
         except Exception as error:
-            why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            refusal = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         else:
-            return None
-    return why
+            return Answer(orders=tuple(map(_order, results)))
+    return Answer(refusal=refusal)
+
+
+def _order(result: Any) -> tuple[int, ...] | None:
+    is_strided = isinstance(result, torch.Tensor) and result.layout == torch.strided
+    order = order_of(result) if is_strided else None
+    return None if order is None else tuple(order)
 
 
 def _real(leaf: Any, fills: tuple[int, int]) -> Any:
@@ -186,7 +254,11 @@ def _real(leaf: Any, fills: tuple[int, int]) -> Any:
     if not isinstance(leaf, _Like):
         return leaf
     number = fills[0] if leaf.dtype.is_floating_point or leaf.dtype.is_complex else fills[1]
-    return torch.full(leaf.shape, number, dtype=leaf.dtype, device="cpu")
+    reach = _reach(leaf.shape, leaf.strides)
+    memory = torch.full([reach], number, dtype=leaf.dtype, device="cpu")
+    # No view of it: some ops do not take views.
+    tensor = torch.empty(0, dtype=leaf.dtype, device="cpu")
+    return tensor.set_(memory.untyped_storage(), 0, leaf.shape, leaf.strides)
 
 
 @contextlib.contextmanager
