@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from weft import errors
+from weft import _core, errors
 from weft.builds import Options, most_threads
 from weft.capture import Given, Tracing
 from weft.face import Compiled
-from weft.module import callable_of, compile_in_place, compiled_module
+from weft.module import callable_of, compile_in_place, compiled_module, is_in_place
 from weft.profiling import Profile
 
 
@@ -60,18 +60,20 @@ def compile(
     if not callable(target):
         raise TypeError(f"expected a module or function, found {type(target).__qualname__}")
     options = _options(isa, threads, schedule, precision)
-    is_module = isinstance(target, torch.nn.Module)
-    if inplace and not is_module:
+    if inplace and not isinstance(target, torch.nn.Module):
         raise TypeError(f"expected a module to compile in place, found {type(target).__qualname__}")
+
+    def answering(original: Callable[..., Any]) -> _core.Callable:
+        return Compiled(original, Tracing(original), options, settings).callable()
+
+    if inplace or is_in_place(target):
+        compile_in_place(target, answering)
+        return target
     if (made := callable_of(target)) is not None:
         target = made.original  # compiled already: by other settings now
-        is_module = isinstance(target, torch.nn.Module)
-    if inplace:
-        original = type(target).__call__.__get__(target)
-        compile_in_place(target, Compiled(original, Tracing(target), options, settings).callable())
-        return target
-    answering = Compiled(target, Tracing(target), options, settings).callable()
-    return compiled_module(target, answering) if is_module else answering
+    if isinstance(target, torch.nn.Module):
+        return compiled_module(target, answering(target))
+    return answering(target)
 
 
 def from_exported_program(

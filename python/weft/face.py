@@ -30,6 +30,7 @@ from weft.capture import Given, Tracing
 from weft.difference import Values, explain
 from weft.kernels import kernel_calls
 from weft.profiling import Profile
+from weft.references import INSTALLED
 from weft.reporting import render
 from weft.signature import (
     Declined,
@@ -499,9 +500,15 @@ def _outside_dynamo() -> Iterator[None]:
 
 
 def _frames_to_user() -> int:
-    """The `stacklevel` with which the function that calls this one warns at the user's line."""
+    """The `stacklevel` with which the function that calls this one warns at the user's line: that
+    of the nearest caller that is not installed, such as torch's Sequential, if there is one."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    nearest = level
+    while frame.f_code.co_filename.startswith(INSTALLED):
+        if frame.f_back is None:
+            return nearest
         level, frame = level + 1, frame.f_back
     return level
 

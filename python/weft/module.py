@@ -7,16 +7,21 @@ in C++ (bindings/ModuleBase.h).
 from __future__ import annotations
 
 import copy
+import copyreg
 import functools
+import importlib
 import inspect
+import sys
+import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_module_registration_hook
 
 from weft import _core
+from weft.references import is_stable
 
 # What a compiled module answers itself, unless the user's class or object has the name.
 FACE = frozenset(
@@ -25,156 +30,323 @@ FACE = frozenset(
         *("original", "profile", "report", "stats"),
     }
 )
+# Those that can be asked for at any time.
+_METHODS = ("ir", "profile", "report", "stats")
+_OF_BASE = ("_adopt", "_held", "_hold")
+_held, _hold = _core.ModuleBase._held, _core.ModuleBase._hold
+_class_of = object.__dict__["__class__"]
 
 
-class CompiledModule(_core.ModuleBase):
-    """The methods that a subclass of the user's class gets first. A user's own name is found before
-    what is looked for here in `__getattr__`."""
-
-    __slots__ = ()
+class _Face(torch.nn.Module):
+    """What a subclass of the user's class finds first. A user's own name is found before what is
+    looked for in `__getattr__`. `__class__` is the user's class, which torch's tools set and make
+    subclasses of; only `type` tells."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        # `type(self)(config)` makes a module of the user's class.
-        return user_class(cls)(*args, **kwargs)
+        """`type(self)(config)` makes a module of the user's class, and
+        `type(self).__new__(type(self))` one without attributes."""
+        kind = user_class(cls)
+        if kind is cls or (not args and not kwargs and _takes_arguments(kind)):
+            return kind.__new__(kind, *args, **kwargs)
+        return kind(*args, **kwargs)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """The user's class hears nothing of it."""
 
+    @property
+    def __class__(self) -> type:
+        return _class_now(self)
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        _module_of(self).__class__ = kind
+        _follow(self, kind)
+
     def __getattr__(self, name: str) -> Any:
         try:
-            return super().__getattr__(name)  # type: ignore[misc]
+            return super().__getattr__(name)
         except AttributeError:
-            callable_ = _core.ModuleBase._held(self)
-            if callable_ is not None:
-                if name in FACE:
-                    return getattr(callable_, name)
-                if name == "__signature__":
-                    return inspect.signature(callable_.original)
+            before, _ = type(self), _class_now(self)
+            if type(self) is not before:
+                return getattr(self, name)
+            callable_ = callable_of(self)
+            if callable_ is not None and name in FACE:
+                return getattr(callable_, name)
+            if callable_ is not None and name == "__signature__":
+                return inspect.signature(callable_.original)
             raise
 
     def __dir__(self) -> Iterable[str]:
-        return {*super().__dir__(), *FACE}
+        return {*super().__dir__(), *_METHODS}
+
+
+class _Beside(_Face):
+    """Copies of a module beside the original are compiled too, by programs of their own."""
 
     def __copy__(self) -> Any:
-        callable_ = _core.ModuleBase._held(self)
-        return _compiled_again(copy.copy(callable_.original), callable_.settings)
+        return _compiled_again(copy.copy(_module_of(self)), callable_of(self).settings)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        twin = copy.deepcopy(_module_of(self), memo)
+        if id(self) not in memo:
+            memo[id(self)] = _compiled_again(twin, callable_of(self).settings)
+        return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A copy is compiled too, by programs of its own."""
-        callable_ = _core.ModuleBase._held(self)
-        return _compiled_again, (callable_.original, callable_.settings)
+        return _compiled_again, (_module_of(self), callable_of(self).settings)
 
-    def recompile(self) -> Any:
-        """Of a torch.fx.GraphModule: it sets its class's `forward` and `__call__`."""
-        original = _core.ModuleBase._held(self).original
-        if not isinstance(original, torch.fx.GraphModule):
-            return self.__getattr__("recompile")
-        return original.recompile()
+
+class CompiledModule(_core.ModuleBase, _Beside):
+    """Of a class that all compiled modules of the user's class share."""
+
+    __new__ = _Face.__new__
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """The original may hold its compiled self, which is therefore made before it."""
+        state = (_module_of(self), callable_of(self).settings)
+        return _blank, (), state, None, None, _fill
+
+
+class _InPlace(_Face):
+    """Copies of it are as those of a module that is not compiled."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        kind = user_class(type(self))
+        function, arguments, *rest = kind.__reduce_ex__(self, protocol)
+        arguments = tuple(kind if each is type(self) else each for each in arguments)
+        return function, arguments, *rest
 
 
 def user_class(kind: type) -> type:
-    """The class of which a compiled module's is a subclass."""
-    return kind.__mro__[kind.__mro__.index(_core.ModuleBase) + 1]
-
-
-# One subclass for each class, as long as anyone uses it.
-_classes: weakref.WeakValueDictionary[type, type] = weakref.WeakValueDictionary()
+    """The class of which a compiled module's is a subclass; another class itself."""
+    mro = kind.__mro__
+    return mro[mro.index(_Face) + 1] if _Face in mro else kind
 
 
 def compiled_module(original: torch.nn.Module, callable_: _core.Callable) -> torch.nn.Module:
     """The module that `callable_` answers the calls of."""
     _watch_registrations()
-    made = _core.ModuleBase.__new__(_class_for(type(original)))
-    object.__setattr__(made, "__dict__", vars(original))
-    _core.ModuleBase._hold(made, callable_)
+    kind = user_class(type(original))
+    if _slots(kind):
+        made = object.__new__(_class_beside_slots(original, callable_))
+        object.__setattr__(made, "__dict__", vars(original))
+        return made
+    made = _blank()
+    _become(made, original, callable_)
     return made
+
+
+def compile_in_place(
+    module: torch.nn.Module, make: Callable[[Callable[..., Any]], _core.Callable]
+) -> None:
+    """The object's calls are answered by what `make` makes of its calls without it: its own, if it
+    has been compiled beside an original, else that of a class that the object has for itself.
+    """
+    if _is(module, CompiledModule):
+        _hold(module, make(_held(module).original))
+        return
+    kind = user_class(type(module))
+    callable_ = make(types.MethodType(_call_eagerly, module))
+    _class_of.__set__(module, _class_of_one(kind, _InPlace, callable_))
+
+
+def callable_of(compiled: Any) -> _core.Callable | None:
+    """What answers the calls of what weft.compile returned, None of anything else."""
+    if _is(compiled, _core.Callable):
+        return compiled
+    if _is(compiled, CompiledModule):
+        return _held(compiled)
+    found = vars(type(compiled)).get("_weft_callable")
+    return found if _is(found, _core.Callable) else None
+
+
+def is_in_place(module: Any) -> bool:
+    return _is(module, _InPlace)
+
+
+def _is(compiled: Any, kind: type) -> bool:
+    """`isinstance` would ask for `__class__`."""
+    return issubclass(type(compiled), kind)
+
+
+# The classes.
+
+# One subclass for each class, as long as anyone uses it.
+_classes: weakref.WeakValueDictionary[type, type] = weakref.WeakValueDictionary()
 
 
 def _class_for(kind: type) -> type:
     found = _classes.get(kind)
     if found is None:
-        names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-        names |= {"__doc__": kind.__doc__}
-        found = type(kind)(kind.__name__, (CompiledModule, kind), names)
+        # The base's functions do not hide the user's.
+        own = {each: inspect.getattr_static(kind, each) for each in _OF_BASE if hasattr(kind, each)}
+        found = _subclass(kind, CompiledModule, own)
         _core.ModuleBase._adopt(found)
         _classes[kind] = found
     return found
 
 
-def compile_in_place(module: torch.nn.Module, callable_: _core.Callable) -> None:
-    """The object gets a class of its own, a subclass of its class, whose calls `callable_` answers.
-    Copies of it are as those of a module that is not compiled."""
-    kind = type(module)
+def _class_of_one(
+    kind: type, first: type, callable_: _core.Callable, names: dict[str, Any] | None = None
+) -> type:
+    """For one object, whose calls `callable_` answers."""
+    answering = {"__call__": callable_, "_weft_callable": callable_}
+    return _subclass(kind, first, answering | (names or {}))
 
-    def plain(self: torch.nn.Module) -> torch.nn.Module:
-        twin = kind.__new__(kind)
-        object.__setattr__(twin, "__dict__", vars(self))
-        return twin
 
-    def attribute(self: torch.nn.Module, name: str) -> Any:
-        try:
-            return kind.__getattr__(self, name)
-        except AttributeError:
-            if name not in FACE:
-                raise
-            return getattr(callable_, name)
+def _class_beside_slots(original: torch.nn.Module, callable_: _core.Callable) -> type:
+    """Slots leave no room for the base in C++; those of the original serve both."""
+    kind = user_class(type(original))
+    names = {name: _slot_of(slot, original) for name, slot in _slots(kind).items()}
+    return _class_of_one(kind, _Beside, callable_, names)
 
-    names = {
-        "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__,
-        "__doc__": kind.__doc__,
-        "__new__": lambda cls, *args, **kwargs: kind(*args, **kwargs),
-        "__call__": callable_,
-        "__copy__": lambda self: copy.copy(plain(self)),
-        "__reduce_ex__": lambda self, protocol: (_itself, (plain(self),)),
-        "__getattr__": attribute,
-        "_weft_callable": callable_,
+
+def _subclass(kind: type, first: type, names: dict[str, Any]) -> type:
+    """Made as Python makes a class: what a metaclass of the user's does, it has done."""
+    names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    names |= {"__doc__": kind.__doc__}
+    if issubclass(kind, torch.fx.GraphModule):
+        names["recompile"] = _recompile
+    maker = next(base for base in type(kind).__mro__ if is_stable(base))
+    return maker.__new__(type(kind), kind.__name__, (first, kind), names)
+
+
+def _slots(kind: type) -> dict[str, Any]:
+    return {
+        name: value
+        for base in reversed(kind.__mro__)
+        for name, value in vars(base).items()
+        if isinstance(value, types.MemberDescriptorType)
     }
-    module.__class__ = type(kind)(kind.__name__, (kind,), names)
 
 
-def callable_of(compiled: Any) -> _core.Callable | None:
-    """What answers the calls of what weft.compile returned, None of anything else."""
-    if isinstance(compiled, _core.Callable):
-        return compiled
-    if isinstance(compiled, _core.ModuleBase):
-        return _core.ModuleBase._held(compiled)
-    found = vars(type(compiled)).get("_weft_callable")
-    return found if isinstance(found, _core.Callable) else None
+def _slot_of(slot: Any, original: torch.nn.Module) -> property:
+    return property(
+        lambda self: slot.__get__(original, type(original)),
+        lambda self, value: slot.__set__(original, value),
+        lambda self: slot.__delete__(original),
+    )
 
 
-def _itself(module: torch.nn.Module) -> torch.nn.Module:
-    return module
+@functools.lru_cache(maxsize=256)
+def _takes_arguments(kind: type) -> bool:
+    try:
+        inspect.signature(kind).bind()
+    except TypeError:
+        return True
+    except ValueError:  # no signature
+        return False
+    return False
 
 
-def _compiled_again(original: torch.nn.Module, settings: dict[str, Any]) -> torch.nn.Module:
+def _recompile(self: Any) -> Any:
+    """Of a torch.fx.GraphModule: it sets its class's `forward` and `__call__`."""
+    return _module_of(self).recompile()
+
+
+# The objects.
+
+
+def _blank() -> Any:
+    return _core.ModuleBase.__new__(_class_for(torch.nn.Module))
+
+
+def _become(made: Any, original: torch.nn.Module, callable_: _core.Callable) -> None:
+    _class_of.__set__(made, _class_for(user_class(type(original))))
+    object.__setattr__(made, "__dict__", vars(original))
+    _hold(made, callable_)
+
+
+def _fill(made: Any, state: tuple[torch.nn.Module, dict[str, Any]]) -> None:
+    original, settings = state
+    _become(made, original, callable_of(_compiled_again(original, settings)))
+
+
+def _compiled_again(original: Any, settings: dict[str, Any]) -> Any:
     from weft.compiled import compile
 
     return compile(original, **settings)
 
 
+def _module_of(compiled: Any) -> torch.nn.Module:
+    """The original; of a module that has been compiled in place, one that shares its `__dict__`."""
+    if not _is(compiled, _InPlace):
+        return callable_of(compiled).original
+    kind = user_class(type(compiled))
+    twin = object.__new__(kind)
+    object.__setattr__(twin, "__dict__", vars(compiled))
+    return twin
+
+
+def _call_eagerly(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """A call of a module that has been compiled in place."""
+    return user_class(type(module)).__call__(module, *args, **kwargs)
+
+
+def _class_now(compiled: Any) -> type:
+    """The user's class, which parametrizations and lazy parameters make another of."""
+    kind = user_class(type(compiled))
+    if _is(compiled, _InPlace) or callable_of(compiled) is None:
+        return kind
+    now = user_class(type(_module_of(compiled)))
+    if now is not kind:
+        _follow(compiled, now)
+    return now
+
+
+def _follow(compiled: Any, kind: type) -> None:
+    callable_ = callable_of(compiled)
+    if _is(compiled, CompiledModule):
+        made = _class_for(kind)
+    elif _is(compiled, _InPlace):
+        made = _class_of_one(kind, _InPlace, callable_)
+    else:
+        made = _class_beside_slots(callable_.original, callable_)
+    _class_of.__set__(compiled, made)
+
+
+# Copies of compiled functions and methods.
+
+
+def _reduced(callable_: _core.Callable) -> Any:
+    """A function goes by its name, if it is the compiled one that has it; a method is compiled
+    again, for its module's copy."""
+    original = callable_.original
+    if isinstance(original, types.FunctionType):
+        name = (original.__module__, original.__qualname__)
+        if original.__module__ in sys.modules and _named(*name) is callable_:
+            return _named, name
+    return _compiled_again, (original, callable_.settings)
+
+
+def _named(module: str, qualified_name: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for name in qualified_name.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+copyreg.pickle(_core.Callable, _reduced)
+
+
+# A module among its own attributes.
+
+
 class _Itself(torch.nn.Module):
-    """A module's compiled self among its children: it has no parameters or children of its own, or
-    every walk over the module would go round in circles."""
+    """The entry of a module's compiled self among its children, or every walk over the module
+    would go round in circles. The attribute is the compiled module."""
 
-    def __init__(self, compiled: CompiledModule) -> None:
-        super().__init__()
-        object.__setattr__(self, "_compiled", weakref.ref(compiled))
-        # The parent holds it, as it would have held the child.
-        object.__setattr__(self, "_callable", _core.ModuleBase._held(compiled))
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._callable(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["_callable"], name)
+    def extra_repr(self) -> str:
+        return "compiled"
 
 
 def _keep_out_of_itself(parent: torch.nn.Module, name: str, child: Any) -> Any:
     """`model.compiled = weft.compile(model)` makes no circle."""
-    if isinstance(child, CompiledModule) and vars(child) is vars(parent):
-        return _Itself(child)
-    return None
+    if not _is(child, _Beside) or vars(child) is not vars(parent):
+        return None
+    if not hasattr(type(parent), name):  # it would be found first
+        vars(parent)[name] = child
+    return _Itself().train(parent.training)
 
 
 @functools.cache

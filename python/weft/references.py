@@ -28,6 +28,7 @@ from weft.signature import PLAIN, Same
 _STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__main__"}
 _ENVIRONMENT = (("environ",), ("getenv",))
 _LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
+INSTALLED = (*_LIBRARIES, sysconfig.get_path("stdlib"), "<frozen ")
 
 
 @dataclass
@@ -55,7 +56,7 @@ def find_references(target: Callable[..., Any]) -> References:
     search = _Search(references)
     search.value(target, "the target")
     for module in references.modules:
-        for child in module.modules():
+        for child in search.children(module):
             search.methods(type(child))
             for name, value in vars(child).items():
                 search.attribute(value, name)
@@ -85,6 +86,13 @@ class _Search:
         else:
             self.found.values.append(value)
             self.methods(value if isinstance(value, type) else type(value))
+
+    def children(self, module: torch.nn.Module) -> list[torch.nn.Module]:
+        try:
+            return [*module.modules()]
+        except TypeError as error:  # a class that compares by value, such as a dataclass
+            self.found.reason = f"the module's children cannot be told apart: {error}"
+            return []
 
     def attribute(self, value: Any, name: str) -> None:
         """What the snapshot of a module's attributes guards by identity alone."""

@@ -23,6 +23,7 @@ from typing import Any
 import numpy
 import torch
 from torch.nn.modules import module as torch_module
+from torch.nn.parameter import is_lazy
 
 from weft import generators
 from weft._core import Callable as CompiledCallable
@@ -120,6 +121,7 @@ class _Walk:
         self.originals = originals
         self.seen: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # of the tensors of modules
+        self.slotted: dict[type, bool] = {}
 
     def run(self, references: References) -> Snapshot:
         key: list[Any] = []
@@ -186,6 +188,7 @@ class _Walk:
         if isinstance(module, torch.jit.ScriptModule):
             return (self.unwatched(module),)
         attributes = vars(module)
+        self.slots(module)
         guards = self.result.guards
         guards.watch_object(module)
         for name in _HOOKS:
@@ -229,7 +232,7 @@ class _Walk:
         self.result.reached[id(tensor)] = tensor
         self.result.guards.watch_object(tensor)
         attributes = tuple((k, self.value(v)) for k, v in vars(tensor).items())
-        if tensor.layout != torch.strided:
+        if is_lazy(tensor) or tensor.layout != torch.strided:
             return (number, type(tensor), attributes)
         metadata = (tensor.dtype, tensor.device, tuple(tensor.shape), tensor.stride())
         return (number, type(tensor), *metadata, tensor.requires_grad, attributes)
@@ -310,9 +313,20 @@ class _Walk:
         """Any other object: its class and attributes, such as a model's configuration."""
         if not hasattr(value, "__dict__"):
             return self.opaque(value)
+        self.slots(value)
         self.result.guards.watch_object(value)
         attributes = vars(value)
         return (self.type(type(value)), tuple((k, self.value(v)) for k, v in attributes.items()))
+
+    def slots(self, value: Any) -> None:
+        """Attributes outside of `__dict__` have no guard."""
+        kind = type(value)
+        if kind not in self.slotted:
+            bases = (base for base in kind.__mro__ if not is_stable(base))
+            members = (member for base in bases for member in vars(base).values())
+            self.slotted[kind] = any(isinstance(m, types.MemberDescriptorType) for m in members)
+        if self.slotted[kind]:
+            self.unwatched(value)
 
     def opaque(self, value: Any) -> Any:
         """An object without attributes to watch: one that never changes, memory that is
