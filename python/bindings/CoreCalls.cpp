@@ -285,8 +285,9 @@ void bindCalls(nb::module_ &module) {
     throw nb::python_error();
   module.attr("Callable") = callable;
   module.attr("ModuleBase") = moduleBase;
-  module.def("interposition_active", &interpositionActive,
-             "Whether a torch mode or functorch transform is active on this thread.");
+  module.def(
+      "interposition_active", &interpositionActive,
+      "Whether a torch mode, functorch transform or torch.jit.trace is active on this thread.");
 }
 
 } // namespace weft

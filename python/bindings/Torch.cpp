@@ -46,6 +46,7 @@ Torch::Torch() {
   isGradEnabled = own(torch.attr("is_grad_enabled"));
   functionStackLength = own(impl.attr("_len_torch_function_stack"));
   dispatchStackLength = own(impl.attr("_len_torch_dispatch_stack"));
+  jitTracingState = own(impl.attr("_get_tracing_state"));
   functorchStack = own(impl.attr("_functorch").attr("peek_interpreter_stack"));
   forwardModeDict = own(nb::module_::import_("torch.autograd.forward_ad").attr("__dict__"));
   forwardModeName = PyRef::steal(PyUnicode_InternFromString("_current_level"));
@@ -113,8 +114,13 @@ bool Torch::ask(const PyRef &method, PyObject *tensor) const {
   return value.get() == Py_True;
 }
 
+bool Torch::jitTracing() const {
+  return abi && abi->tracingState ? *abi->tracingState() != nullptr : call(jitTracingState);
+}
+
 bool Torch::interpositionActive() const {
-  if (call(functionStackLength) || call(dispatchStackLength) || call(functorchStack))
+  if (call(functionStackLength) || call(dispatchStackLength) || call(functorchStack) ||
+      jitTracing())
     return true;
   PyObject *level = PyDict_GetItem(forwardModeDict.get(), forwardModeName.get());
   return level && PyLong_AsLong(level) >= 0;

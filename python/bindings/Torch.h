@@ -44,6 +44,7 @@ public:
 
   bool inferenceMode() const { return call(inferenceModeEnabled); }
   bool gradEnabled() const { return call(isGradEnabled); }
+  /// Whether a mode, a transform or torch.jit.trace takes note of ops, on this thread.
   bool interpositionActive() const;
   /// On this thread, for the CPU.
   bool autocastEnabled() const;
@@ -62,12 +63,15 @@ private:
   static PyRef read(const PyRef &getter, PyObject *tensor);
   bool flag(const PyRef &getter, PyObject *tensor) const;
   bool call(const PyRef &function) const;
+  bool jitTracing() const;
   bool ask(const PyRef &method, PyObject *tensor) const;
 
   PyRef tensorType, parameterType;
   const dlpack::ExchangeTable *exchange;
   PyRef requiresGradGetter, versionGetter, isInferenceMethod, isNegMethod;
-  PyRef inferenceModeEnabled, isGradEnabled, functionStackLength, dispatchStackLength, functorchStack;
+  PyRef isGradEnabled;
+  PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
+  PyRef jitTracingState;
   PyRef forwardModeDict, forwardModeName;
   PyRef isAutocastEnabled, cpuName;
   PyRef emptyStrided, dtypeKeyword, copyName, implName;

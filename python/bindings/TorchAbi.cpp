@@ -23,10 +23,18 @@ static void findToPython(PyObject *(*&out)(TorchAbi::Tensor)) {
     out = nullptr;
 }
 
+/// torch::jit::tracer::getTracingState(), of a reference to a shared pointer, which begins with the
+/// pointer.
+static void findTracingState(void *library, void *const *(*&out)()) {
+  if (!rt::findSymbol(library, "_ZN5torch3jit6tracer15getTracingStateEv", out))
+    out = nullptr;
+}
+
 void *TorchAbi::libtorch() { return dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW); }
 
 bool TorchAbi::load(void *library) {
   findToPython(toPython);
+  findTracingState(library, tracingState);
   for (size_t i = 0; i < std::size(dtypeNames); ++i) {
     int32_t (*number)();
     if (!rt::findSymbol(library, dtypeNames[i], number))

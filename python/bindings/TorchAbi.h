@@ -57,6 +57,9 @@ struct TorchAbi {
   /// torch's C++ function from a tensor to its Python object, which holds the tensor, too. Null
   /// where this torch has it under another name.
   PyObject *(*toPython)(Tensor tensor);
+  /// torch's C++ function for what torch.jit.trace records into on this thread: the address of a
+  /// pointer, null where it records nothing. Null where this torch has it under another name.
+  void *const *(*tracingState)();
 
   bool (*gradEnabled)();
   void (*setGradEnabled)(bool enabled);

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 
 from weft import _core, config, errors, frontend, isolated
 from weft.builds import Options, lower_to
@@ -93,7 +94,8 @@ class _Totals:
 class Compiled:
     """The face of one callable. Attributes that it lacks are those of the target.
 
-    original: the module or function. settings: the arguments of `weft.compile`.
+    original: the module or function. traced: the same, for torch.fx; of a module, as its parents
+    hold it. settings: the arguments of `weft.compile`.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Compiled:
         settings: dict[str, Any],
     ) -> None:
         self.original = original
+        self.traced = original  # what torch.fx shall see
         self.options = options
         self.settings = settings
         self.eager_reasons: Counter[str] = Counter()
@@ -139,6 +142,8 @@ class Compiled:
         """A call that no program stands for yet."""
         if isolated.in_child():  # what a traced program calls becomes part of it
             return self.original(*args, **kwargs)
+        if is_fx_symbolic_tracing():
+            return self.traced(*args, **kwargs)
         with _outside_dynamo():
             return self._dispatch(args, kwargs)
 
@@ -261,7 +266,7 @@ class Compiled:
         if self._given_up is not None:
             raise Declined(self._given_up)
         if _core.interposition_active():
-            raise Declined("a torch mode or functorch transform is active")
+            raise Declined("a torch mode, functorch transform or torch.jit.trace is active")
         signature = describe(args, kwargs)
         with self._lock:
             references = self._capture.references()

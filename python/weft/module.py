@@ -130,6 +130,7 @@ def compiled_module(original: torch.nn.Module, callable_: _core.Callable) -> tor
     if _slots(kind):
         made = object.__new__(_class_beside_slots(original, callable_))
         object.__setattr__(made, "__dict__", vars(original))
+        _show(made, callable_)
         return made
     made = _blank()
     _become(made, original, callable_)
@@ -143,7 +144,7 @@ def compile_in_place(
     has been compiled beside an original, else that of a class that the object has for itself.
     """
     if _is(module, CompiledModule):
-        _hold(module, make(_held(module).original))
+        _answer(module, make(_held(module).original))
         return
     kind = user_class(type(module))
     callable_ = make(types.MethodType(_call_eagerly, module))
@@ -254,7 +255,18 @@ def _blank() -> Any:
 def _become(made: Any, original: torch.nn.Module, callable_: _core.Callable) -> None:
     _class_of.__set__(made, _class_for(user_class(type(original))))
     object.__setattr__(made, "__dict__", vars(original))
+    _answer(made, callable_)
+
+
+def _answer(made: CompiledModule, callable_: _core.Callable) -> None:
     _hold(made, callable_)
+    _show(made, callable_)
+
+
+def _show(made: _Beside, callable_: _core.Callable) -> None:
+    """torch.fx knows the modules that others hold, not their originals."""
+    held = weakref.ref(made)
+    callable_.face.traced = lambda *args, **kwargs: _call_eagerly(held(), *args, **kwargs)
 
 
 def _fill(made: Any, state: tuple[torch.nn.Module, dict[str, Any]]) -> None:
@@ -279,7 +291,7 @@ def _module_of(compiled: Any) -> torch.nn.Module:
 
 
 def _call_eagerly(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-    """A call of a module that has been compiled in place."""
+    """A call of a compiled module as of one that is not."""
     return user_class(type(module)).__call__(module, *args, **kwargs)
 
 

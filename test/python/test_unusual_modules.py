@@ -308,6 +308,39 @@ def test_tools_that_take_programs_apart():
     torch._dynamo.reset()
 
 
+class Residual(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_tools_that_record_calls(inplace):
+    """A program that has been compiled already leaves nothing to record."""
+    inner = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval().requires_grad_(False)
+    expected = Residual(copy.deepcopy(inner))
+    compiled = weft.compile(inner, inplace=inplace)
+    check_answers(compiled, expected.inner)
+    model = Residual(compiled).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        scripts = torch.jit.trace(model, x), torch.jit.trace(compiled, x)
+        function = torch.jit.trace(lambda x: x + compiled(x), x)
+    traced = torch.fx.symbolic_trace(model)
+    assert [node.target for node in traced.graph.nodes if node.op == "call_module"] == [
+        "inner.0", "inner.1",
+    ]  # fmt: skip
+    for recorded in (scripts[0], function, traced):
+        torch.testing.assert_close(recorded(x * 2), expected(x * 2))
+    torch.testing.assert_close(scripts[1](x * 2), expected.inner(x * 2))
+    linear = nn.Sequential(weft.compile(nn.Linear(4, 4), inplace=inplace))
+    (call,) = torch.fx.symbolic_trace(linear).graph.find_nodes(op="call_module", target="0")
+    check_answers(compiled, expected.inner)
+
+
 def test_module_that_torch_compile_has_compiled():
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval()
     compiled = weft.compile(torch.compile(model, backend="eager"))
