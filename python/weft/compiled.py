@@ -12,7 +12,7 @@ from weft import _core, errors
 from weft.builds import Options, most_threads
 from weft.capture import Given, Tracing
 from weft.face import Compiled
-from weft.module import callable_of, compile_in_place, compiled_module, is_in_place
+from weft.module import callable_of, compile_in_place, compiled_module, is_in_place, method_itself
 from weft.profiling import Profile
 
 
@@ -66,6 +66,7 @@ def compile(
     def answering(original: Callable[..., Any]) -> _core.Callable:
         return Compiled(original, Tracing(original), options, settings).callable()
 
+    target = method_itself(target)
     if inplace or is_in_place(target):
         compile_in_place(target, answering)
         return target

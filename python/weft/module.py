@@ -18,10 +18,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch.nn.modules.module import register_module_module_registration_hook
+from torch.nn.modules import module as torch_module
 
 from weft import _core
-from weft.references import is_stable
+from weft.subclass import (
+    call_eagerly,
+    forward_is_the_call,
+    forward_like,
+    slot_of,
+    slots,
+    subclass,
+    takes_arguments,
+    user_class,
+)
 
 # What a compiled module answers itself, unless the user's class or object has the name.
 FACE = frozenset(
@@ -46,7 +55,7 @@ class _Face(torch.nn.Module):
         """`type(self)(config)` makes a module of the user's class, and
         `type(self).__new__(type(self))` one without attributes."""
         kind = user_class(cls)
-        if kind is cls or (not args and not kwargs and _takes_arguments(kind)):
+        if kind is cls or (not args and not kwargs and takes_arguments(kind)):
             return kind.__new__(kind, *args, **kwargs)
         return kind(*args, **kwargs)
 
@@ -117,17 +126,11 @@ class _InPlace(_Face):
         return function, arguments, *rest
 
 
-def user_class(kind: type) -> type:
-    """The class of which a compiled module's is a subclass; another class itself."""
-    mro = kind.__mro__
-    return mro[mro.index(_Face) + 1] if _Face in mro else kind
-
-
 def compiled_module(original: torch.nn.Module, callable_: _core.Callable) -> torch.nn.Module:
     """The module that `callable_` answers the calls of."""
     _watch_registrations()
     kind = user_class(type(original))
-    if _slots(kind):
+    if slots(kind):
         made = object.__new__(_class_beside_slots(original, callable_))
         object.__setattr__(made, "__dict__", vars(original))
         _show(made, callable_)
@@ -147,7 +150,7 @@ def compile_in_place(
         _answer(module, make(_held(module).original))
         return
     kind = user_class(type(module))
-    callable_ = make(types.MethodType(_call_eagerly, module))
+    callable_ = make(types.MethodType(call_eagerly, module))
     _class_of.__set__(module, _class_of_one(kind, _InPlace, callable_))
 
 
@@ -198,46 +201,16 @@ def _class_of_one(
 def _class_beside_slots(original: torch.nn.Module, callable_: _core.Callable) -> type:
     """Slots leave no room for the base in C++; those of the original serve both."""
     kind = user_class(type(original))
-    names = {name: _slot_of(slot, original) for name, slot in _slots(kind).items()}
+    names = {name: slot_of(slot, original) for name, slot in slots(kind).items()}
     return _class_of_one(kind, _Beside, callable_, names)
 
 
 def _subclass(kind: type, first: type, names: dict[str, Any]) -> type:
-    """Made as Python makes a class: what a metaclass of the user's does, it has done."""
-    names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    names |= {"__doc__": kind.__doc__}
     if issubclass(kind, torch.fx.GraphModule):
         names["recompile"] = _recompile
-    maker = next(base for base in type(kind).__mro__ if is_stable(base))
-    return maker.__new__(type(kind), kind.__name__, (first, kind), names)
-
-
-def _slots(kind: type) -> dict[str, Any]:
-    return {
-        name: value
-        for base in reversed(kind.__mro__)
-        for name, value in vars(base).items()
-        if isinstance(value, types.MemberDescriptorType)
-    }
-
-
-def _slot_of(slot: Any, original: torch.nn.Module) -> property:
-    return property(
-        lambda self: slot.__get__(original, type(original)),
-        lambda self, value: slot.__set__(original, value),
-        lambda self: slot.__delete__(original),
-    )
-
-
-@functools.lru_cache(maxsize=256)
-def _takes_arguments(kind: type) -> bool:
-    try:
-        inspect.signature(kind).bind()
-    except TypeError:
-        return True
-    except ValueError:  # no signature
-        return False
-    return False
+    elif forward_is_the_call(kind):
+        names["forward"] = forward_like(kind.forward, callable_of)
+    return subclass(kind, first, names)
 
 
 def _recompile(self: Any) -> Any:
@@ -266,7 +239,7 @@ def _answer(made: CompiledModule, callable_: _core.Callable) -> None:
 def _show(made: _Beside, callable_: _core.Callable) -> None:
     """torch.fx knows the modules that others hold, not their originals."""
     held = weakref.ref(made)
-    callable_.face.traced = lambda *args, **kwargs: _call_eagerly(held(), *args, **kwargs)
+    callable_.face.traced = lambda *args, **kwargs: call_eagerly(held(), *args, **kwargs)
 
 
 def _fill(made: Any, state: tuple[torch.nn.Module, dict[str, Any]]) -> None:
@@ -290,11 +263,6 @@ def _module_of(compiled: Any) -> torch.nn.Module:
     return twin
 
 
-def _call_eagerly(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-    """A call of a compiled module as of one that is not."""
-    return user_class(type(module)).__call__(module, *args, **kwargs)
-
-
 def _class_now(compiled: Any) -> type:
     """The user's class, which parametrizations and lazy parameters make another of."""
     kind = user_class(type(compiled))
@@ -315,6 +283,15 @@ def _follow(compiled: Any, kind: type) -> None:
     else:
         made = _class_beside_slots(callable_.original, callable_)
     _class_of.__set__(compiled, made)
+
+
+def method_itself(target: Any) -> Any:
+    """The user's method, if `target` is a compiled module's `forward`."""
+    if not isinstance(target, types.MethodType) or not hasattr(target, "_weft_forward"):
+        return target
+    compiled = target.__self__
+    module = compiled if is_in_place(compiled) else _module_of(compiled)
+    return types.MethodType(user_class(type(module)).forward, module)
 
 
 # Copies of compiled functions and methods.
@@ -363,4 +340,4 @@ def _keep_out_of_itself(parent: torch.nn.Module, name: str, child: Any) -> Any:
 
 @functools.cache
 def _watch_registrations() -> None:
-    register_module_module_registration_hook(_keep_out_of_itself)
+    torch_module.register_module_module_registration_hook(_keep_out_of_itself)

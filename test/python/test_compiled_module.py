@@ -79,6 +79,32 @@ def test_methods_that_call_the_module_use_its_programs(compiled_only):
     assert compiled.stats()["hits"] == 5 and compiled.stats()["graphs"] == 2
 
 
+@pytest.mark.parametrize("inplace", [False, True])
+def test_forward_uses_the_programs(inplace, verified):
+    """Libraries call it, such as sentence-transformers."""
+    net = Net().eval()
+    expected, twice = net(x), net(x, twice=True)
+    compiled = weft.compile(net, inplace=inplace)
+    for _ in range(3):
+        torch.testing.assert_close(compiled.forward(x), expected)
+        torch.testing.assert_close(compiled.forward(x, twice=True), twice)
+    stats = compiled.stats()
+    assert stats["graphs"] == 2 and stats["hits"] >= 4 and not stats["breaks"]
+    assert inspect.signature(compiled.forward) == inspect.signature(Net().forward)
+    with torch.enable_grad(), pytest.warns(WeftWarning, match="require gradients"):
+        compiled.forward(x).sum().backward()
+    seen = []
+    with compiled.register_forward_hook(lambda *call: seen.append(call)):
+        torch.testing.assert_close(compiled.forward(x), expected)
+        assert not seen
+        compiled(x)
+        assert len(seen) == 1
+    compiled.forward = weft.compile(compiled.forward)
+    for _ in range(3):
+        torch.testing.assert_close(net(x), expected)
+        torch.testing.assert_close(compiled(x), expected)
+
+
 def test_attributes_of_one_are_those_of_the_other():
     net = Net().eval()
     compiled = weft.compile(net)
