@@ -44,6 +44,10 @@ CASES = {
         lambda x: F.scaled_dot_product_attention(x[..., :0], x[..., :0], x, scale=1.0),
         T(1, 2, 20, 8),
     ),
+    "no depth, scaled by it": (
+        lambda x: F.scaled_dot_product_attention(x[..., :0], x[..., :0], x),
+        T(1, 2, 20, 8),
+    ),
     "softmax": (lambda x: x.softmax(1) + 1, T(3, 0)),
     "softmaxint": (lambda x: x.long().softmax(1), T(3, 0)),
     "ln": (lambda x: F.layer_norm(x, (4,)), T(0, 4)),

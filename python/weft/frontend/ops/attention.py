@@ -32,7 +32,7 @@ def attention(
         raise Decline("random")
     if mask is not None and is_causal:
         raise Decline("attention with a mask and is_causal")
-    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    scale = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else scale
     # At least one dim of heads in front.
     batch = site.shape[:-2] or (1,)
     q = _with_batch(site, q, batch)
