@@ -43,7 +43,8 @@ def call_isolated(function: Callable[[], Any], known: dict[int, Any]) -> Any:
     known: the parent's objects that the result may refer to, by address; the caller keeps them
     alive. Other tensors come by value.
     Raises: what `function` raised, as it pickles; Declined, if the child died, got stuck again and
-    again on a lock that a thread of the parent held at the fork, or made a result that cannot come back.
+    again on a lock that a thread of the parent held at the fork, or made a result that cannot come
+    back.
     """
     for _ in range(_ATTEMPTS - 1):
         with contextlib.suppress(_Stuck):

@@ -7,8 +7,8 @@ import json
 
 import pytest
 import torch
-from counting import latest
 import torch.nn.functional as F
+from counting import latest
 from threads import in_threads
 from torch.utils import _pytree as pytree
 

@@ -122,6 +122,8 @@ def test_a_widened_product_was_rounded(dtype: torch.dtype, isa: str) -> None:
     for _ in range(3):
         y, (whole, above) = product(x, w), readers(x, w, b)
         assert torch.equal(whole, y.round()) and torch.equal(above, y > b)
+
+
 AFTER = {
     "float": lambda y: y.float(),
     "float, scaled": lambda y: y.float() * 3,

@@ -106,6 +106,8 @@ def test_integer_powers(dtype):
     base = torch.arange(low, 12).to(dtype)[:, None]
     check(lambda x, y: x**y, base, torch.arange(low, 71).to(dtype))
     check(lambda x: (2**x, 3 ** x[3:]), torch.arange(0, 71).to(dtype))
+
+
 @pytest.mark.parametrize("exponent", [0.5, -0.5, -1, -2, 2, 3, 0, 1.5])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_powers_of_all_halves(dtype, exponent):
