@@ -135,6 +135,7 @@ static void bindGuards(nb::module_ &module) {
       .def("watch_cell", [](Guards &self, nb::handle it) { self.watchCell(it.ptr()); })
       .def("watch_name", [](Guards &self, nb::dict dict,
                             nb::str name) { self.watchName(dict.ptr(), name.ptr()); })
+      .def("expire", &Guards::expire)
       .def("hold", &Guards::hold);
 }
 
@@ -162,6 +163,17 @@ static void bindEnvironment(nb::module_ &module) {
              if (!nb::isinstance<Specialization>(specialization))
                throw nb::type_error("expected a Specialization");
              self.specializations.insert(self.specializations.begin(), borrowRef(specialization));
+           })
+      .def("replace",
+           [](Environment &self, nb::list specializations) {
+             std::vector<PyRef> others;
+             for (nb::handle specialization : specializations) {
+               if (!nb::isinstance<Specialization>(specialization))
+                 throw nb::type_error("expected Specializations");
+               others.push_back(borrowRef(specialization));
+             }
+             // Dropping the old ones may run Python code.
+             self.specializations.swap(others);
            })
       .def("__len__", [](const Environment &self) { return self.specializations.size(); });
 }

@@ -141,7 +141,7 @@ static bool sameItems(PyObject *list, PyObject *copy) {
 }
 
 bool Guards::hold() const {
-  if (hooked() != hadHooks)
+  if (expired || hooked() != hadHooks)
     return false;
   for (const ObjectGuard &guard : objects) {
     PyObject *object = guard.object.get();

@@ -35,6 +35,9 @@ public:
   /// One name of a module's or function's namespace, by the value's identity.
   void watchName(PyObject *dict, PyObject *name);
 
+  /// From now on nothing is as it was.
+  void expire() { expired = true; }
+
   /// Whether everything is as it was; never leaves a Python error behind.
   bool hold() const;
   /// Whether there are hooks now.
@@ -95,6 +98,7 @@ private:
   std::vector<DictGuard> dicts;
   std::vector<PyRef> hooks;
   bool hadHooks = false;
+  bool expired = false;
   std::vector<ContentGuard> lists;
   std::vector<ContentGuard> sets;
   std::vector<ContentGuard> cells;

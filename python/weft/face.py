@@ -28,7 +28,7 @@ from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 from weft import _core, config, errors, frontend, isolated
 from weft.builds import Options, lower_to
 from weft.capture import Given, Tracing
-from weft.difference import Values, explain
+from weft.difference import explain
 from weft.kernels import kernel_calls
 from weft.profiling import Profile
 from weft.references import INSTALLED
@@ -43,7 +43,7 @@ from weft.signature import (
 )
 from weft.specialize import Specialized, declined, specialize
 from weft.state import Snapshot, snapshot
-from weft.verification import Check, Verdict
+from weft.verification import Check, Finding, Verdict
 from weft.verified import Verified
 
 _MOST_ENVIRONMENTS = 16
@@ -153,6 +153,9 @@ class Compiled:
             found = self._find(args, kwargs)
         except Declined as why:
             return self._declined(why, args, kwargs)
+        except Exception as error:  # an object of the user's that cannot be looked at, or a bug
+            reason = f"the state cannot be read: {type(error).__name__}: {error}"
+            return self._eager(reason, args, kwargs)
         specialized = found.specialized
         if specialized.reason is not None:
             reason = _with_location(specialized.reason, specialized.location)
@@ -292,7 +295,8 @@ class Compiled:
             if environment.state.key == state.key and environment.core.state_holds():
                 self._environments.remove(environment)
                 if not environment.state.has_tensors(state.tensors):
-                    environment = self._with_other_tensors(environment)
+                    self._replace_tensors(environment.state.tensors, state.tensors)
+                    self._rebind(environment)
                 break
         else:
             environment = _Environment(_core.Environment(), state)
@@ -305,16 +309,28 @@ class Compiled:
         self._arm()
         return environment
 
-    def _with_other_tensors(self, environment: _Environment) -> _Environment:
-        """The same programs for a state that differs in the modules' tensors alone."""
-        other = _Environment(_core.Environment(), environment.state)
-        for specialized in environment.specializations:
-            resolve = self._capture.resolver()
-            other.specializations.append(specialized.rebound(resolve))
-        for specialized in other.specializations:
-            if specialized.verified and config.verify != "always":
-                other.core.add(specialized.core)
-        return other
+    def _replace_tensors(self, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
+        """Other states let go of the modules' old tensors too; until they come back, they do not
+        hold."""
+        for environment in self._environments:
+            if environment.state.has_tensors(old):
+                guards = _core.Guards()
+                guards.expire()
+                environment.state = Snapshot(environment.state.key, new, guards)
+                environment.core.rearm(guards)
+                environment.core.eager_while_grad([])
+                self._rebind(environment)
+
+    def _rebind(self, environment: _Environment) -> None:
+        """The same programs for the modules' tensors of now."""
+        resolve = self._capture.resolver()
+        rebound = [each.rebound(resolve) for each in environment.specializations]
+        environment.specializations = rebound
+        published = [each for each in rebound if each.verified]
+        always = config.verify == "always"
+        environment.core.replace(
+            [each.core for each in published if each.build is None or not always]
+        )
 
     def _arm(self) -> None:
         callable_ = self._callable()
@@ -322,7 +338,7 @@ class Compiled:
             return
         callable_._arm([each.core for each in self._environments])
         if self._warned:
-            full = len(self._all()) >= _MOST_SPECIALIZATIONS
+            full = self._given_up is not None or len(self._all()) >= _MOST_SPECIALIZATIONS
             callable_._run_eagerly(self._refused_types, full)
 
     def _publish(self, environment: _Environment, specialized: Specialized) -> None:
@@ -398,20 +414,27 @@ class Compiled:
         start = time.perf_counter()
         try:
             check = Check(specialized, found.signature, state, args, kwargs)
-        except Declined as why:
-            return self._eager(why.reason, args, kwargs)
+        except Exception as error:
+            self._keep_away(found, f"it cannot be compared: {type(error).__name__}: {error}")
+            return self.original(*args, **kwargs)
         middle = time.perf_counter()
         value = self.original(*args, **kwargs)
         end = time.perf_counter()
-        finding = check.conclude(
-            value, lambda: self._change_of(state), lambda: self.original(*args, **kwargs)
-        )
+        try:
+            finding = check.conclude(
+                value, lambda: self._change_of(state), lambda: self.original(*args, **kwargs)
+            )
+        except Exception as error:
+            reason = f"it cannot be compared: {type(error).__name__}: {error}"
+            finding = Finding(Verdict.DIFFERENT, reason)
         if finding.verdict is Verdict.INCONCLUSIVE:
-            self._inconclusive(specialized, finding.reason, args, kwargs)
+            specialized.inconclusive += 1
+            if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:
+                self._keep_away(found, f"nothing is known of it: {finding.reason}")
         elif finding.verdict is Verdict.DIFFERENT:
             inputs = dict(zip(specialized.lowered.inputs, check.inputs))
             values = functools.partial(self._capture.values, args, kwargs, state, inputs)
-            self._keep_away(specialized, finding.reason, values)
+            self._keep_away(found, f"{finding.reason}{explain(specialized, values)}")
         else:
             self._accept(found, finding.strides)
         self._totals.verify_seconds += time.perf_counter() - end + middle - start
@@ -429,27 +452,19 @@ class Compiled:
             # What the call did and undid in dicts is no change.
             found.environment.core.rearm(snapshot(self._capture.references()).guards)
 
-    def _keep_away(
-        self, specialized: Specialized, difference: str, values: Callable[[], Values]
-    ) -> None:
+    def _keep_away(self, found: _Found, difference: str) -> None:
+        """PyTorch runs such calls from now on; what was compiled stays for the report."""
+        reason = f"the program does not reproduce eager execution: {difference}"
+        if self.settings.get("fullgraph"):
+            raise errors.NotCompiledError(reason)
         with self._lock:
-            where = explain(specialized, values)
-            specialized.reason = (
-                f"the program does not reproduce eager execution: {difference}{where}"
-            )
-            specialized.verified = True
-            self.eager_reasons[specialized.reason] += 1
-            self._advise(specialized.reason)
-            if self.settings.get("fullgraph"):
-                raise errors.NotCompiledError(specialized.reason)
-
-    def _inconclusive(
-        self, specialized: Specialized, reason: str, args: tuple, kwargs: dict[str, Any]
-    ) -> None:
-        specialized.inconclusive += 1
-        if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:
-            specialized.reason = f"the program could not be compared: {reason}"
-            specialized.verified = True
+            instead = declined(found.signature, reason, None)
+            programs = found.environment.specializations
+            programs[:] = [instead if each is found.specialized else each for each in programs]
+            found.specialized.reason = reason
+            self._publish(found.environment, instead)
+        self.eager_reasons[reason] += 1
+        self._advise(reason)
 
     def _change_of(self, before: Snapshot) -> str | None:
         """What has become of the state since, None if it is as it was."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import io
 import os
@@ -98,6 +99,7 @@ def _run_child(function: Callable[[], Any], known: dict[int, Any], writer: int) 
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
+        faulthandler.disable()  # it writes to a file of its own
         # Finalizers of what the parent owns are not ours to run.
         gc.disable()
         # The threads of PyTorch's pool stayed in the parent.

@@ -54,7 +54,7 @@ class Specialized:
             return self
         wiring = replace(self.wiring, resolve=resolve)
         core = self.core.rebound(wiring.sources(), wiring.effects(), wiring.outputs())
-        return replace(self, core=core, wiring=wiring)
+        return replace(self, core=core, wiring=wiring, checking=False)
 
 
 def shapes_of(signature: Signature) -> str:
