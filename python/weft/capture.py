@@ -186,8 +186,8 @@ class _Trace:
 
     def _export(self, traced: _Traced) -> None:
         existing = existing_objects() if self.may_make_objects else None
-        root = _Root(self.target, self.references, existing)
         observer = Observer()
+        root = _Root(self.target, self.references, existing, observer)
         for function in self.references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
@@ -213,7 +213,7 @@ class _Trace:
                 raise
 
     def values(self, inputs: _Inputs) -> Values:
-        root = _Root(self.target, self.references, None)
+        root = _Root(self.target, self.references, None, Observer())
         for function in self.references.code:
             torch.fx.proxy._register_stack_trace_anchor(function)
         with answers_as_in_eager(), fakes_completed():
@@ -312,7 +312,11 @@ class _Root(torch.nn.Module):
     torch.export knows only tensors of submodules."""
 
     def __init__(
-        self, target: Callable[..., Any], references: References, existing: list[Any] | None
+        self,
+        target: Callable[..., Any],
+        references: References,
+        existing: list[Any] | None,
+        observer: Observer,
     ) -> None:
         super().__init__()
         self.train(any(module.training for module in references.modules))
@@ -322,7 +326,11 @@ class _Root(torch.nn.Module):
         object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
         observed = types.SimpleNamespace(
-            effects=False, returns_objects=False, existing=existing, draws=Draws()
+            effects=False,
+            returns_objects=False,
+            existing=existing,
+            draws=Draws(),
+            listening=observer.listening,
         )
         object.__setattr__(self, "observed", observed)
         for number, module in enumerate(references.modules):
@@ -334,7 +342,11 @@ class _Root(torch.nn.Module):
         fakes = self._fakes()
         before, arguments = self._state(fakes), _Arguments(args, kwargs)
         try:
-            with self.observed.draws.watched(before.generators), KnownValues():
+            with (
+                self.observed.draws.watched(before.generators),
+                KnownValues(),
+                self.observed.listening(),
+            ):
                 result = self._target(*args, **kwargs)
         finally:
             bound = before.bindings.hold() and arguments.hold()

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 # Modules that pass the question on.
-_RELAYS = frozenset(
+RELAYS = frozenset(
     {"torch._utils", "torch._dynamo.external_utils", "torch.compiler", "torch.random", "contextlib"}
 )
 
@@ -77,7 +77,7 @@ def torch_asks() -> bool:
 def called_by_torch(depth: int = 2) -> bool:
     """Whether who called the function that calls this one belongs to torch."""
     frame = sys._getframe(depth)
-    while frame is not None and frame.f_globals.get("__name__") in _RELAYS:
+    while frame is not None and frame.f_globals.get("__name__") in RELAYS:
         frame = frame.f_back
     name = "" if frame is None else str(frame.f_globals.get("__name__"))
     return name.partition(".")[0] == "torch" and not name.startswith("torch.testing.")

@@ -8,39 +8,46 @@ It replaces functions of Python for good and is for a child process (isolated.py
 
 from __future__ import annotations
 
+import _thread
 import builtins
+import contextlib
+import datetime
 import io
 import logging
 import os
 import sys
 import sysconfig
+import threading
 import time
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
-from weft.modes import called_by_torch
+from weft.modes import RELAYS as _RELAYS
 from weft.signature import Declined
 
-_CLOCKS = (
-    "time",
-    "time_ns",
-    "perf_counter",
-    "perf_counter_ns",
-    "monotonic",
-    "monotonic_ns",
-    "process_time",
-    "process_time_ns",
-    "thread_time",
-    "sleep",
-)
+# What each call may find otherwise, by module.
+_READERS = {
+    time: (
+        "asks for the time",
+        *("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"),
+        *("process_time", "process_time_ns", "thread_time", "thread_time_ns", "sleep"),
+        *("localtime", "gmtime", "ctime", "asctime", "strftime"),
+    ),
+    os: (
+        "asks the operating system",
+        *("stat", "lstat", "access", "getcwd", "listdir", "scandir", "readlink", "read", "write"),
+        *("urandom", "times", "getloadavg", "getpid", "getppid"),
+    ),
+    _thread: ("asks for its thread", "get_ident", "get_native_id"),
+    sys: ("looks into the interpreter", "getrefcount"),
+}
 # Files that Python's imports read.
 _SOURCES = (".py", ".pyc", ".so", ".pth", ".json")
 # What else changes the machine, as sys.addaudithook names it.
 _ACTIONS = ("os.", "socket.", "subprocess.", "shutil.", "sqlite3.", "urllib.", "tempfile.")
-_HARMLESS = frozenset({"os.listdir", "os.scandir", "os.walk", "os.fwalk"})
 
 
 class Refused(Declined):
@@ -52,32 +59,67 @@ class Observer:
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self._listens = False
 
-    def note(self, what: str) -> None:
-        self.reason = self.reason or f"the call {what}"
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within it, the user's code runs."""
+        self._listens = True
+        try:
+            yield
+        finally:
+            self._listens = False
 
-    def refuse(self, what: str) -> None:
-        self.note(what)
-        raise Refused(f"the call {what}")
+    def note(self, what: str, frame: types.FrameType) -> None:
+        """If the user's code does it; frame: which did."""
+        place = _users(frame) if self._listens else None
+        if place is not None and self.reason is None:
+            self.reason = f"the call {what} ({place})"
+
+    def refuse(self, what: str, frame: types.FrameType) -> None:
+        self.note(what, frame)
+        if self._listens and _users(frame) is not None:
+            raise Refused(str(self.reason))
 
     def install(self, names: Iterable[tuple[dict[str, Any], str]]) -> None:
         """names: (namespace, name) pairs that the user's code may call without a module's help."""
-        replaced = dict(self._clocks()) | dict(self._builtins())
+        replaced = dict(self._readers()) | dict(self._builtins()) | self._dates()
         for original, replacement in replaced.items():
             _replace(original, replacement)
         for namespace, name in names:
             value = namespace.get(name)
-            if isinstance(value, types.BuiltinFunctionType) and value in replaced:
+            if isinstance(value, (types.BuiltinFunctionType, type)) and value in replaced:
                 namespace[name] = replaced[value]
         builtins.__import__ = self._importing(builtins.__import__)
         logging.Logger.callHandlers = lambda logger, record: self._logged(record)
         sys.stdout, sys.stderr = _Stream(self), _Stream(self)
         sys.addaudithook(self._audit)
 
-    def _clocks(self) -> Iterable[tuple[Any, Any]]:
-        for name in _CLOCKS:
-            function = getattr(time, name)
-            yield function, self._heard(function, "asks for the time")
+    def _readers(self) -> Iterable[tuple[Any, Any]]:
+        for module, (what, *names) in _READERS.items():
+            for name in names:
+                function = getattr(module, name)
+                yield function, self._heard(function, what)
+
+    def _dates(self) -> dict[type, type]:
+        """Classes that read the clock, in the place of which subclasses stand that say so."""
+        refuse, day, plain = self.refuse, datetime.date, datetime.datetime
+
+        class Date(datetime.date):
+            @classmethod
+            def today(cls) -> Any:
+                refuse("asks for the time", sys._getframe(1))
+                return day.today()
+
+        class DateTime(datetime.datetime):
+            @classmethod
+            def now(cls, *args: Any, **kwargs: Any) -> Any:
+                refuse("asks for the time", sys._getframe(1))
+                return plain.now(*args, **kwargs)
+
+            today = utcnow = now
+
+        return {day: Date, plain: DateTime}
 
     def _builtins(self) -> Iterable[tuple[Any, Any]]:
         yield print, self._silent("prints")
@@ -89,8 +131,7 @@ class Observer:
 
     def _heard(self, function: Callable, what: str) -> Callable:
         def heard(*args: Any, **kwargs: Any) -> Any:
-            if not called_by_torch() and not _called_by_python():
-                self.refuse(what)
+            self.refuse(what, sys._getframe(1))
             if function in _OF_THE_CALLER:
                 return _in_caller(function, sys._getframe(1), args)
             return function(*args, **kwargs)
@@ -99,8 +140,7 @@ class Observer:
 
     def _silent(self, what: str) -> Callable:
         def silent(*args: Any, **kwargs: Any) -> None:
-            if not called_by_torch():
-                self.note(what)
+            self.note(what, sys._getframe(1))
 
         return silent
 
@@ -108,34 +148,24 @@ class Observer:
         def importing(name: str, *args: Any) -> types.ModuleType:
             # Functions in C import in the name of whoever calls them, with a list of no names.
             by_c = len(args) > 2 and isinstance(args[2], list)
-            by_others = by_c or called_by_torch() or _called_by_python() or _called_by_library()
-            if not by_others:
-                caller = sys._getframe(1)
-                place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
-                self.note(f"imports {name} ({place})")
+            caller = sys._getframe(1)
+            if not by_c and not _is_of_library(caller):
+                self.note(f"imports {name}", caller)
             return original(name, *args)
 
         return importing
 
     def _logged(self, record: logging.LogRecord) -> None:
         if not record.name.startswith(("torch.", "weft")):
-            self.note("logs")
+            self.note("logs", sys._getframe(1))
 
     def _audit(self, event: str, args: tuple) -> None:
         if event == "open":
             path = args[0]
             if isinstance(path, str) and not path.endswith(_SOURCES) and not _is_of_python(path):
-                self._refuse_unless_importing(f"opens the file {path}")
-        elif event.startswith(_ACTIONS) and event not in _HARMLESS:
-            self._refuse_unless_importing(f"does something that cannot be undone ({event})")
-
-    def _refuse_unless_importing(self, what: str) -> None:
-        frame: types.FrameType | None = sys._getframe(2)
-        while frame is not None:
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
-                return
-            frame = frame.f_back
-        self.refuse(what)
+                self.refuse(f"opens the file {path}", sys._getframe(1))
+        elif event.startswith(_ACTIONS):
+            self.refuse(f"does something that cannot be undone, {event}", sys._getframe(1))
 
 
 class _Stream(io.TextIOBase):
@@ -145,9 +175,10 @@ class _Stream(io.TextIOBase):
         self._observer = observer
 
     def write(self, text: str) -> int:
+        frame = sys._getframe(1)
         # Warnings are heard once, and the eager call has given them.
-        if not called_by_torch() and not _called_by_python():
-            self._observer.note("prints")
+        if frame.f_globals.get("__name__") != "warnings":
+            self._observer.note("prints", frame)
         return len(text)
 
     def writable(self) -> bool:
@@ -165,35 +196,48 @@ def _in_caller(function: Callable, frame: types.FrameType, args: tuple) -> Any:
 
 
 def _replace(original: Any, replacement: Any) -> None:
-    module = sys.modules[original.__module__]
-    # `open` says that it is of `_io`; its users find it among the built-in functions.
-    for namespace in (vars(module), vars(builtins)):
-        if namespace.get(original.__name__) is original:
-            namespace[original.__name__] = replacement
+    """Under all the names that Python's modules have for it."""
+    for module in (sys.modules[original.__module__], builtins, os, threading):
+        if vars(module).get(original.__name__) is original:
+            setattr(module, original.__name__, replacement)
 
 
 _PYTHON = sysconfig.get_path("stdlib") + os.sep
 _SITE = tuple({sysconfig.get_path(kind) + os.sep for kind in ("purelib", "platlib")})
 # What torch imports while it traces.
-_OF_TRACING = frozenset({"sympy", "mpmath", "networkx", "jinja2", "numpy", "typing_extensions"})
+_OF_TRACING = frozenset(
+    {"sympy", "mpmath", "networkx", "jinja2", "numpy", "typing_extensions", "weft"}
+)
 
 
 def _is_of_python(path: str) -> bool:
     return path.startswith((_PYTHON, os.path.dirname(torch.__file__), "/proc/", "/sys/", "/dev/"))
 
 
-def _called_by_python() -> bool:
-    """Whether who called the function that calls this one is of the standard library or ours."""
-    frame = sys._getframe(2)
-    file = frame.f_code.co_filename
-    if str(frame.f_globals.get("__name__")).partition(".")[0] in _OF_TRACING:
-        return True
-    ours = os.path.dirname(os.path.realpath(__file__))
-    made = file.startswith("<") and frame.f_globals.get("__name__") != "__main__"
-    if made or os.path.realpath(file).startswith(ours):
-        return True
-    return file.startswith(_PYTHON) and not file.startswith(_SITE)
+def _users(frame: types.FrameType | None) -> str | None:
+    """Where code of the user's, or of a library that is not torch's, does something, with its own
+    hands or through the standard library; None if it is not such code, as in imports.
+    """
+    while frame is not None:
+        name, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
+        if file.startswith("<frozen importlib"):
+            return None
+        top = name.partition(".")[0]
+        if top == "torch" and name not in _RELAYS:
+            return _place(frame) if name.startswith("torch.testing.") else None
+        if top in _OF_TRACING:
+            return None
+        of_python = file.startswith(_PYTHON) and not file.startswith(_SITE)
+        made = file.startswith("<") and name != "__main__"
+        if not (of_python or made or name in _RELAYS):
+            return _place(frame)
+        frame = frame.f_back
+    return None
 
 
-def _called_by_library() -> bool:
-    return sys._getframe(2).f_code.co_filename.startswith(_SITE)
+def _place(frame: types.FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _is_of_library(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_SITE)

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import array
 import contextvars
+import ctypes
 import functools
+import io
+import mmap
 import os
+import queue
 import threading
 import types
 import weakref
@@ -50,7 +54,9 @@ _BOOKKEEPING = frozenset(
 )
 _MOST_OBJECTS = 100_000
 _MOST_WATCHED_BYTES = 64 * 1024  # compared on every call
-_BUFFERS = (numpy.ndarray, bytearray, array.array)
+_BUFFERS = (numpy.ndarray, bytearray, array.array, *ctypes._SimpleCData.__mro__[1:2])
+# Of Python's own classes, those whose objects hold what changes and have no guard.
+_STREAMS = (io.IOBase, memoryview, mmap.mmap, queue.SimpleQueue)
 _CONTAINERS = (tuple, list, dict, set, frozenset, torch.nn.Module)
 
 
@@ -107,7 +113,7 @@ def _has_identity(entry: object) -> bool:
 def _never_changes(value: Any) -> bool:
     """Whether an object of Python's or torch's holds nothing that could come to be otherwise."""
     kind = type(value)
-    if not is_stable(kind) or kind.__hash__ is None or isinstance(value, _CONTAINERS):
+    if not is_stable(kind) or kind.__hash__ is None or isinstance(value, (*_CONTAINERS, *_BUFFERS)):
         return False
     if type(getattr(value, "__dict__", None)) is not dict:
         return True
@@ -260,7 +266,7 @@ class _Walk:
             return self.same(value)
         if isinstance(value, torch.nn.Module):
             return self.module(value, kind.__name__)
-        if isinstance(value, _OF_THREADS):
+        if isinstance(value, (*_OF_THREADS, *_STREAMS)):
             return self.unwatched(value)
         if isinstance(value, type):
             return self.type(value)

@@ -2,12 +2,16 @@
 """What a call reads or does and no guard watches is left to PyTorch, on every call."""
 
 import contextvars
+import datetime
 import io
 import itertools
 import logging
+import os
 import queue
 import threading
 import time
+import uuid
+from datetime import date
 
 import pytest
 import torch
@@ -23,6 +27,8 @@ LOCAL.value = 1.0
 TICKS = itertools.count()
 SCALE = torch.tensor(2.0)
 QUEUE: queue.Queue = queue.Queue()
+STREAM = io.StringIO()
+SIMPLE: queue.SimpleQueue = queue.SimpleQueue()
 CONSTANT = 2.0
 
 
@@ -37,6 +43,14 @@ def unwatched():
         "numpy of a tensor": (lambda x: x * float(SCALE.numpy()), lambda: SCALE.fill_(8)),
         "globals": (lambda x: x * globals()["CONSTANT"], lambda: globals().update(CONSTANT=5.0)),
         "clock": (lambda x: x * (time.perf_counter() > 0), None),
+        "date": (lambda x: x * datetime.datetime.now().year, None),
+        "imported date": (lambda x: x * date.today().year, None),
+        "file system": (lambda x: x * os.path.exists("/nowhere"), None),
+        "entropy": (lambda x: x * (uuid.uuid4().int > 0), None),
+        "thread": (lambda x: x * (threading.get_ident() > 0), None),
+        "thread by name": (lambda x: x * len(threading.current_thread().name), None),
+        "stream": (lambda x: x * STREAM.tell(), lambda: STREAM.write("more")),
+        "queue in C": (lambda x: x * SIMPLE.qsize(), lambda: SIMPLE.put(1)),
         "data": (reseated, None),
     }
 
