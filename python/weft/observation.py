@@ -149,7 +149,9 @@ class Observer:
             # Functions in C import in the name of whoever calls them, with a list of no names.
             by_c = len(args) > 2 and isinstance(args[2], list)
             caller = sys._getframe(1)
-            if not by_c and not _is_of_library(caller):
+            # torch's `is_compiling` asks ours.
+            by_us = name.partition(".")[0] == __package__
+            if not (by_c or by_us or _is_of_library(caller)):
                 self.note(f"imports {name}", caller)
             return original(name, *args)
 
