@@ -259,9 +259,10 @@ Emitted PointEmitter::emitScalarOp(Operation &op, ArrayRef<Emitted> operands) {
     Operation *clone = builder.clone(op, mapping);
     if (!uniform)
       clone->getResult(0).setType(VectorType::get({lanes.width}, op.getResult(0).getType()));
-    // One rounding instead of two where a product is summed.
+    // One rounding instead of two where a product is summed. Not in a difference, which may be one
+    // of two equal products: that of a softmax's scaled score and the largest of them is zero.
     if (auto fast = dyn_cast<arith::ArithFastMathInterface>(clone))
-      if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(clone))
+      if (isa<arith::AddFOp, arith::MulFOp>(clone))
         clone->setAttr(
             fast.getFastMathAttrName(),
             arith::FastMathFlagsAttr::get(builder.getContext(), arith::FastMathFlags::contract));

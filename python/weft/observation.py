@@ -232,9 +232,21 @@ def _users(frame: types.FrameType | None) -> str | None:
         of_python = file.startswith(_PYTHON) and not file.startswith(_SITE)
         made = file.startswith("<") and name != "__main__"
         if not (of_python or made or name in _RELAYS):
-            return _place(frame)
+            return None if _is_in_kernel(frame) else _place(frame)
         frame = frame.f_back
     return None
+
+
+def _is_in_kernel(frame: types.FrameType | None) -> bool:
+    """Whether it is that of an op of the user's, which every call of the program runs."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if name.startswith(("torch._ops", "torch._library", "torch.library")):
+            return True
+        if name.startswith(f"{__package__}."):
+            return False
+        frame = frame.f_back
+    return False
 
 
 def _place(frame: types.FrameType) -> str:

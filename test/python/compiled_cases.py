@@ -29,6 +29,7 @@ def check(
     pointwise: bool = False,
     double_is_exact: bool = True,
     same_strides: bool = True,
+    slack: float = SLACK,
     **kwargs: Any,
 ) -> Any:
     """`functions` of `args` in one compiled program against eager, dtypes and effects included.
@@ -37,8 +38,8 @@ def check(
     1e-12, unless the program rounds to float32 by itself (`double_is_exact` is False).
 
     native: nothing may be left to PyTorch. pointwise: errors are measured element by
-    element, not against the largest element. same_strides: as eager's. Returns the compiled
-    callable.
+    element, not against the largest element. same_strides: as eager's. slack: in place of SLACK.
+    Returns the compiled callable.
     """
     module = functions if isinstance(functions, torch.nn.Module) else Together(functions)
     eager, eager_args = copy.deepcopy(module), copy.deepcopy((args, kwargs))
@@ -55,7 +56,7 @@ def check(
     if same_strides:
         for got, want in zip(*map(pytree.tree_leaves, (found, expected)), strict=True):
             assert strides(got) == strides(want), (got.shape, got.stride(), want.stride())
-    compare(found, expected, exact, pointwise, double_is_exact)
+    compare(found, expected, exact, pointwise, double_is_exact, slack)
     compare((args, kwargs), eager_args, None, False, double_is_exact)
     compare(list(module.buffers()), list(eager.buffers()), None, False, double_is_exact)
     return compiled
@@ -84,7 +85,7 @@ def in_double(tree: Any) -> Any:
     return pytree.tree_map(convert, tree)
 
 
-def compare(found, expected, exact, pointwise, double_is_exact) -> None:
+def compare(found, expected, exact, pointwise, double_is_exact, slack=SLACK) -> None:
     found, expected = pytree.tree_leaves(found), pytree.tree_leaves(expected)
     assert len(found) == len(expected)
     for number, (got, want) in enumerate(zip(found, expected, strict=True)):
@@ -93,7 +94,7 @@ def compare(found, expected, exact, pointwise, double_is_exact) -> None:
             continue
         assert (got.dtype, got.shape) == (want.dtype, want.shape), number
         twin = None if exact is None else exact[number]
-        problem = difference(got, want, twin, pointwise, double_is_exact)
+        problem = difference(got, want, twin, pointwise, double_is_exact, slack)
         assert problem is None, f"output {number}, {list(want.shape)}: {problem}"
 
 
@@ -104,7 +105,7 @@ def strides(tensor: torch.Tensor) -> list[int]:
     return [stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1]
 
 
-def difference(got, want, twin, pointwise, double_is_exact) -> str | None:
+def difference(got, want, twin, pointwise, double_is_exact, slack=SLACK) -> str | None:
     """What is wrong with `got`, or None."""
     if not want.dtype.is_floating_point:
         wrong = (got != want).sum().item()
@@ -127,7 +128,7 @@ def difference(got, want, twin, pointwise, double_is_exact) -> str | None:
         return None
     if not pointwise:
         eager, scale = eager.max(), scale.max()
-    limit = 2 * eager + SLACK * kind.eps * scale + kind.tiny
+    limit = 2 * eager + slack * kind.eps * scale + kind.tiny
     if kind.eps < 1e-10:
         limit = 2 * eager + (1e-12 if double_is_exact else 1e-5) * scale + kind.tiny
     if (error <= limit).all():

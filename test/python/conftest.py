@@ -36,6 +36,10 @@ def pytest_addoption(parser):
     )
 
 
+# Reports are as wide as in a file, whatever runs the tests.
+os.environ.pop("COLUMNS", None)
+
+
 @pytest.fixture(autouse=True)
 def fixed_seed():
     torch.manual_seed(0)

@@ -283,11 +283,16 @@ def test_nothing_is_left_behind(name, all_fall_back):
     compiled = weft.compile(function)
     for _ in range(2000):
         compiled(*inputs)
-    gc.collect()
-    before = resident_bytes()
-    for _ in range(10_000):
-        compiled(*inputs)
-    assert resident_bytes() - before < 512 * 1024
+
+    def growth() -> int:
+        gc.collect()
+        before = resident_bytes()
+        for _ in range(10_000):
+            compiled(*inputs)
+        return resident_bytes() - before
+
+    # The allocator may take a page or two at any time; what leaks does so each time.
+    assert min(growth() for _ in range(3)) < 512 * 1024
 
 
 def test_the_loaded_artifact_dispatches_too(all_fall_back, monkeypatch):

@@ -183,3 +183,10 @@ def test_exception_of_the_user_comes_through(no_grad):
 
     with pytest.raises(KeyError, match="mine"):
         weft.compile(function)(torch.ones(1))
+
+
+def test_no_memory_for_a_result():
+    compiled = weft.compile(lambda x: x.expand(2**20, 2**30) + 1)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="allocate"):
+        compiled(torch.ones(1, 1))
+    assert "no memory for a tensor" in reasons(compiled)

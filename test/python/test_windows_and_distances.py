@@ -89,7 +89,7 @@ def test_a_window_longer_than_its_operand_needs_no_memory(no_grad):
     x = torch.randn(1, 3, 7, 7)
     assert torch.allclose(compiled(x), x.mean((2, 3), keepdim=True), atol=1e-6)
     assert latest(compiled).manifest["entries"]["main"]["arena_bytes"] < 2**16
-    assert compiled._latest().manifest["entries"]["main"]["arena_bytes"] < 2**16
+    assert latest(compiled).manifest["entries"]["main"]["arena_bytes"] < 2**16
 
 
 WINDOWS = [
@@ -121,4 +121,4 @@ def test_places_of_the_largest(dtype, memory_format):
             for got, want in zip(found, f(x), strict=True):
                 torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
     assert not compiled.eager_reasons
-    assert not compiled._latest().lowered.fallbacks
+    assert not latest(compiled).lowered.fallbacks

@@ -62,7 +62,11 @@ class Twins:
             raise Unsupported("a size depends on data")
         storage = self._storages.get(storage_of(fake))
         if storage is None:
-            storage = torch.UntypedStorage(fake.untyped_storage().nbytes())
+            size = fake.untyped_storage().nbytes()
+            try:
+                storage = torch.UntypedStorage(size)
+            except RuntimeError as error:
+                raise Unsupported(f"there is no memory for a tensor of {size} bytes") from error
             self._storages[storage_of(fake)] = storage
         tensor = torch.empty(0, dtype=fake.dtype, device="cpu")
         return tensor.set_(storage, fake.storage_offset(), fake.shape, fake.stride())

@@ -9,7 +9,6 @@ import torch
 
 from weft.frontend.dtypes import is_float, is_integer
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
 from weft.frontend.table import Promotion, Site, lowers
 
 INT_TO_FLOAT = Promotion.INT_TO_FLOAT
@@ -196,10 +195,7 @@ def power(site: Site, x, y):
         found = _power_of_scalar(site, x, y)
         if found is not None:
             return site.finish(found)
-    x, y = site.promoted(x, y)
-    if not is_float(x.dtype):
-        raise Decline(f"powers of {x.dtype}")
-    return site.finish(b.binary("pow", x, y))
+    return site.finish(b.binary("pow", *site.promoted(x, y)))
 
 
 def _power_of_scalar(site: Site, x: Value, y) -> Value | None:

@@ -198,6 +198,8 @@ def adaptive_avg_pool(site: Site, x: Value, output_size):
     "adaptive_max_pool3d.default",
 )
 def adaptive_max_pool(site: Site, x: Value, output_size):
+    if 0 in site.shape:
+        raise Decline("adaptive pooling to nothing")
     dims = list(range(x.rank - len(output_size), x.rank))
     if site.used - {0}:
         windows = [_divisible(site, x, dims)[dim] for dim in dims]
