@@ -151,7 +151,7 @@ static PyRef dispatch(Callable *self, const CallArguments &call) {
       return value;
     break;
   }
-  if (direct && (self->full || (self->userKnows && wantsGradients(call))))
+  if ((direct && self->full) || (self->userKnows && wantsGradients(call)))
     return callOriginal(self, call);
   return packCall({}, call, self->face, Names::get().dispatch);
 }
