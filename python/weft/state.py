@@ -274,6 +274,8 @@ class _Walk:
             return self.same(value)
         if kind is weakref.ref:
             return (kind, self.same(value()))
+        if kind.__module__ == "unittest.mock":
+            return self.mock(value)
         if _never_changes(value):
             return self.opaque(value)
         number = self.seen.get(id(value))
@@ -333,6 +335,12 @@ class _Walk:
             self.slotted[kind] = any(isinstance(m, types.MemberDescriptorType) for m in members)
         if self.slotted[kind]:
             self.unwatched(value)
+
+    def mock(self, value: Any) -> tuple:
+        """Its attributes alone: to look further makes more of its kind."""
+        self.result.guards.watch_object(value)
+        plain = ((k, v) for k, v in vars(value).items() if type(v) in PLAIN)
+        return (self.same(value), tuple((k, self.value(v)) for k, v in plain))
 
     def opaque(self, value: Any) -> Any:
         """An object without attributes to watch: one that never changes, memory that is

@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from datetime import date
+from unittest import mock
 
 import pytest
 import torch
@@ -196,3 +197,17 @@ def test_attributes_of_arguments_stay_eager():
     compiled(tagged), compiled(tagged)
     tagged.tag = 5.0
     assert compiled(tagged).tolist() == [5, 5, 5]
+
+
+def test_a_mocked_configuration_is_watched():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.config = mock.MagicMock(scale=2.0)
+
+        def forward(self, x):
+            return x * self.config.scale
+
+    model = Model()
+    stats = follows(model, torch.ones(3), lambda: setattr(model.config, "scale", 3.0))
+    assert stats["graphs"] == 2 and not stats["breaks"]
