@@ -50,7 +50,6 @@ _MOST_ENVIRONMENTS = 16
 _MOST_SPECIALIZATIONS = 64
 # A call may set what is missing, and find it there the next time; a counter never settles.
 _MOST_STATES_WITH_EFFECTS = 3
-_MOST_TIMES_HEARD = 2
 # Another thread may come between now and then.
 _MOST_INCONCLUSIVE_CHECKS = 3
 
@@ -157,6 +156,8 @@ class Compiled:
             reason = f"the state cannot be read: {type(error).__name__}: {error}"
             return self._eager(reason, args, kwargs)
         specialized = found.specialized
+        if specialized.transient:  # PyTorch runs first calls anyway
+            return self.original(*args, **kwargs)
         if specialized.reason is not None:
             reason = _with_location(specialized.reason, specialized.location)
             return self._eager(reason, args, kwargs)
@@ -354,12 +355,15 @@ class Compiled:
             return self._captured_and_compiled(state, signature, args, kwargs)
         except HasEffects as why:
             self._count_effects(why.reason)
-            return declined(signature, why.reason, None)
+            made = declined(signature, why.reason, None)
+            # What the first call sets up, the next one finds.
+            made.transient = self._states_with_effects == 1
+            return made
         except Heard as why:
             # A warning that is given once is no reason for the calls that follow.
             self._times_heard += 1
             made = declined(signature, why.reason, why.location)
-            made.transient = self._times_heard <= _MOST_TIMES_HEARD
+            made.transient = self._times_heard == 1
             return made
         except Declined as why:
             return declined(signature, why.reason, why.location)

@@ -77,7 +77,7 @@ def test_classifier_that_notes_its_kind_of_problem():
         torch.testing.assert_close(found.logits, expected.logits)
         assert model.config.problem_type == "single_label_classification"
     assert programs(compiled) == 1
-    assert sum(compiled.eager_reasons.values()) == 1
+    assert not compiled.eager_reasons  # the first call, which notes it, is PyTorch's anyway
     # Another kind of problem is another program.
     labels = torch.rand(2, 3)
     for each in (model, twin):
