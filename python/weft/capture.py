@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import sys
 import threading
+import time
 import traceback
 import types
 import warnings
@@ -51,13 +52,15 @@ _Inputs = dict[frontend.InputSource, torch.Tensor]
 class Captured:
     """A program and how to call it. resolve: finds the live tensor that it calls by a name.
     structure: of the value returned. strides: of its leaves, as eager execution has them, None for
-    what is no tensor. digest: of the operations that the program called."""
+    what is no tensor. digest: of the operations that the program called. lower_seconds: what the
+    frontend took."""
 
     lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
     structure: Structure
     strides: tuple[tuple[int, ...] | None, ...]
     digest: str
+    lower_seconds: float
 
 
 class Tracing:
@@ -111,7 +114,14 @@ class Tracing:
             raise traced.failure
         assert traced.lowered is not None and traced.structure is not None
         resolve = _Resolver(references)
-        return Captured(traced.lowered, resolve, traced.structure, traced.strides, traced.digest)
+        return Captured(
+            traced.lowered,
+            resolve,
+            traced.structure,
+            traced.strides,
+            traced.digest,
+            traced.lower_seconds,
+        )
 
 
 def _import(names: Iterable[str]) -> None:
@@ -157,6 +167,7 @@ class _Traced:
     structure: Structure | None = None
     strides: tuple[tuple[int, ...] | None, ...] = ()
     digest: str = ""
+    lower_seconds: float = 0.0
     imported: tuple[str, ...] = ()
 
 
@@ -222,7 +233,9 @@ class _Trace:
 
     def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
+        start = time.perf_counter()
         traced.lowered = frontend.lower(program, namer)
+        traced.lower_seconds = time.perf_counter() - start
         traced.structure = Structure.of(program.call_spec.out_spec)
         traced.strides = strides_of(program)
         traced.digest = digest_of(program)
@@ -282,10 +295,12 @@ class Given:
         for node, leaf in zip(placeholders[-len(leaves) :] if leaves else (), leaves, strict=True):
             if not _is_like(leaf, node.meta["val"]):
                 raise Declined(f"the program was exported for another {node.name}")
+        start = time.perf_counter()
         lowered = frontend.lower(self.program)
+        seconds = time.perf_counter() - start
         structure = Structure.of(self.program.call_spec.out_spec)
         strides, digest = strides_of(self.program), digest_of(self.program)
-        return Captured(lowered, self._tensor, structure, strides, digest)
+        return Captured(lowered, self._tensor, structure, strides, digest, seconds)
 
     def _tensor(self, name: str) -> torch.Tensor:
         found = self.program.state_dict.get(name)

@@ -387,8 +387,10 @@ class Compiled:
         try:
             captured = self._capture.capture(args, kwargs, state, signature)
         finally:
-            seconds = {"capture": time.perf_counter() - start}
-            self._totals.capture_seconds += seconds["capture"]
+            whole = time.perf_counter() - start
+            self._totals.capture_seconds += whole
+        lower = captured.lower_seconds
+        seconds = {"capture": whole - lower, "lower": lower}
         made = specialize(captured, signature, self.options)
         self._totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}

@@ -42,6 +42,7 @@ def test_the_first_call_is_eager_and_the_next_is_not():
         assert (stats["graphs"], stats["hits"], stats["misses"]) == expected
     assert stats["breaks"] == [] and stats["captures"] == 1
     assert min(stats[f"{kind}_seconds"] for kind in ("capture", "compile", "verify")) > 0
+    assert {"capture", "lower", "build"} <= set(compiled.compile_seconds)
     del model
 
 
