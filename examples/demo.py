@@ -114,6 +114,8 @@ class Demo:
         lines = sentences.read_sentences(path)
         tokens = [sentences.tokenize(line) for line in lines]
         with waiting(self.console, f"embedding {len(lines)} sentences of {path}"):
+            for each in tokens:  # a first call of a shape is PyTorch's
+                trial.compiled(*each)
             vectors = torch.cat([trial.compiled(*each) for each in tokens])
         eager = torch.cat([trial.compiled.original(*each) for each in tokens])
         cosine = torch.nn.functional.cosine_similarity(vectors.double(), eager.double())

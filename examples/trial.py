@@ -46,6 +46,7 @@ def run_trial(name: str, case: Case, console: Console, rounds: int) -> Trial:
     """
     compiled = weft.compile(case.module)
     with waiting(console, f"compiling {case.title}"):
+        compiled(*case.args)  # PyTorch's result, with which the program is compared
         result = compiled(*case.args)
         if compiled.eager_reasons:
             raise NotCompiled(f"{case.title}: run by PyTorch: {', '.join(compiled.eager_reasons)}")
