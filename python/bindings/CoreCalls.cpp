@@ -13,6 +13,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 namespace nb = nanobind;
 
 namespace weft {
@@ -272,7 +274,16 @@ static void bindSpecialization(nb::module_ &module) {
           },
           nb::arg("args"), nb::arg("kwargs"))
       .def("evaluate", &evaluateOnce, nb::arg("args"), nb::arg("kwargs"))
-      .def("set_eager_strides", &setEagerStrides, nb::arg("eager_strides"))
+      .def(
+          "lay_out_results",
+          [](Specialization &self, Strides eagerStrides, std::vector<int64_t> offsets) {
+            if (offsets.size() != eagerStrides.size())
+              throw nb::value_error("expected an offset for each result");
+            setEagerStrides(self, std::move(eagerStrides));
+            bool none = std::ranges::all_of(offsets, [](int64_t offset) { return offset == 0; });
+            self.offsets = none ? std::vector<int64_t>() : std::move(offsets);
+          },
+          nb::arg("eager_strides"), nb::arg("offsets"))
       .def(
           "rebound",
           [](const Specialization &self, nb::list sources, nb::list effects, nb::tuple outputs) {

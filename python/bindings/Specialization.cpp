@@ -81,6 +81,7 @@ std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
   copy->program = program;
   copy->host = host;
   copy->eagerStrides = eagerStrides;
+  copy->offsets = offsets;
   copy->saveRandomState = saveRandomState;
   copy->restoreRandomState = restoreRandomState;
   copy->weights = weights.forOtherTensors();
@@ -271,6 +272,20 @@ static bool sameMemory(std::span<const int64_t> sizes, std::span<const int64_t> 
   return true;
 }
 
+PyRef Specialization::allocateResult(size_t index, std::span<const int64_t> strides) const {
+  const Torch &torch = Torch::get();
+  const rt::TensorSpec &spec = program->signature().results[index];
+  int64_t offset = offsets.empty() ? 0 : offsets[index];
+  if (offset == 0)
+    return torch.allocate(spec.shape, strides, spec.dtype);
+  int64_t reach = offset + 1;
+  for (size_t i = 0; i < strides.size(); ++i)
+    reach += (std::max<int64_t>(spec.shape[i], 1) - 1) * strides[i];
+  const int64_t dense = 1;
+  PyRef memory = torch.allocate({&reach, 1}, {&dense, 1}, spec.dtype);
+  return memory ? torch.view(memory.get(), spec.shape, strides, offset) : PyRef();
+}
+
 bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const {
   const Torch &torch = Torch::get();
   const std::vector<rt::TensorSpec> &specs = program->signature().results;
@@ -280,7 +295,7 @@ bool Specialization::allocate(std::vector<PyRef> &tensors, std::vector<WeftTenso
     bool asEager =
         eagerStrides[i] && sameMemory(specs[i].shape, specs[i].strides, *eagerStrides[i]);
     const std::vector<int64_t> &strides = asEager ? *eagerStrides[i] : specs[i].strides;
-    tensors.push_back(torch.allocate(specs[i].shape, strides, specs[i].dtype));
+    tensors.push_back(allocateResult(i, strides));
     dlpack::Tensor view;
     if (!tensors.back() || !torch.view(tensors.back().get(), view))
       return false;
@@ -382,7 +397,7 @@ bool Specialization::layOut(std::vector<PyRef> &tensors,
     const rt::TensorSpec &spec = specs[i];
     if (!eagerStrides[i] || sameMemory(spec.shape, spec.strides, *eagerStrides[i]))
       continue;
-    PyRef laidOut = torch.allocate(spec.shape, *eagerStrides[i], spec.dtype);
+    PyRef laidOut = allocateResult(i, *eagerStrides[i]);
     dlpack::Tensor view;
     if (!laidOut || !torch.view(laidOut.get(), view))
       return false;

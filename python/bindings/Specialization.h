@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ public:
   std::vector<Source> sources;
   /// For each result, the strides with which the user gets it where the program's are others.
   std::vector<std::optional<std::vector<int64_t>>> eagerStrides;
+  /// For each result, the elements ahead of it in its memory; as the slice of a larger tensor that
+  /// it is in eager mode. None at all where there are none.
+  std::vector<int64_t> offsets;
   std::vector<Effect> effects;
   std::optional<Outputs> outputs;
   PyRef saveRandomState, restoreRandomState; // null when the program draws no numbers
@@ -122,6 +126,8 @@ private:
                    std::vector<WeftTensor> &views);
   bool writesOverlap(const std::vector<WeftTensor> &slotViews,
                      const std::vector<WeftTensor> &views) const;
+  /// A result with these strides, at its offset. Null with a Python error set.
+  PyRef allocateResult(size_t index, std::span<const int64_t> strides) const;
   bool allocate(std::vector<PyRef> &tensors, std::vector<WeftTensor> &views) const;
   bool execute(const std::vector<WeftTensor> &views, const std::vector<WeftTensor> &resultViews,
                rt::Host *torch, std::string &reason, rt::Profile *profile);

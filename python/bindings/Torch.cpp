@@ -163,6 +163,17 @@ PyRef Torch::allocate(std::span<const int64_t> sizes, std::span<const int64_t> s
   return PyRef::steal(PyObject_Vectorcall(emptyStrided.get(), arguments, 2, dtypeKeyword.get()));
 }
 
+PyRef Torch::view(PyObject *tensor, std::span<const int64_t> sizes,
+                  std::span<const int64_t> strides, int64_t offset) const {
+  static PyObject *name = PyUnicode_InternFromString("as_strided");
+  PyRef sizesTuple = tupleOf(sizes), stridesTuple = tupleOf(strides);
+  PyRef start = PyRef::steal(PyLong_FromLongLong(offset));
+  if (!sizesTuple || !stridesTuple || !start)
+    return {};
+  PyObject *arguments[] = {tensor, sizesTuple.get(), stridesTuple.get(), start.get()};
+  return PyRef::steal(PyObject_VectorcallMethod(name, arguments, 4, nullptr));
+}
+
 PyObject *Torch::wrap(const WeftTensor &tensor) const {
   // Owns the arrays that a ManagedTensor points at; the memory stays the caller's.
   struct Holder {

@@ -52,6 +52,9 @@ public:
   /// An uninitialised tensor; dtype: a WeftDType. Null with a Python error set.
   PyRef allocate(std::span<const int64_t> sizes, std::span<const int64_t> strides,
                  int32_t dtype) const;
+  /// Runs `tensor.as_strided(sizes, strides, offset)`. Null with a Python error set.
+  PyRef view(PyObject *tensor, std::span<const int64_t> sizes, std::span<const int64_t> strides,
+             int64_t offset) const;
   /// A tensor over memory that the caller keeps alive longer than the tensor. Null with a
   /// Python error set.
   PyObject *wrap(const WeftTensor &tensor) const;

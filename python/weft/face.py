@@ -442,16 +442,16 @@ class Compiled:
             values = functools.partial(self._capture.values, args, kwargs, state, inputs)
             self._keep_away(found, f"{finding.reason}{explain(specialized, values)}")
         else:
-            self._accept(found, finding.strides)
+            self._accept(found, finding.layouts)
         self._totals.verify_seconds += time.perf_counter() - end + middle - start
         return value
 
-    def _accept(self, found: _Found, strides: dict[int, tuple[int, ...]]) -> None:
+    def _accept(self, found: _Found, layouts: dict[int, tuple[tuple[int, ...], int]]) -> None:
         specialized = found.specialized
         with self._lock:
             if specialized.verified:
                 return
-            record = Verified.of(specialized, strides)
+            record = Verified.of(specialized, layouts)
             record.apply(specialized)
             record.save()
             self._publish(found.environment, specialized)

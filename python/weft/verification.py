@@ -52,11 +52,12 @@ class Verdict(Enum):
 
 @dataclass
 class Finding:
-    """reason: what differs, None if nothing. strides: of the value's leaves in eager execution."""
+    """reason: what differs, None if nothing. layouts: strides and storage offset that the user got
+    from eager execution for each result, by number."""
 
     verdict: Verdict
     reason: str | None = None
-    strides: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    layouts: dict[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
 
 
 class _Differs(Exception):
@@ -128,7 +129,7 @@ class Check:
             self._compare_writes()
             pairs = list(_pairs(expected, self._value, "the result"))
             self._compare_aliases(pairs)
-            finding.strides = self._compare_strides(pairs)
+            finding.layouts = self._compare_layouts(pairs)
             self._compare_values(pairs)
             self._compare_generators(again)
             if (reason := unchanged()) is not None:
@@ -170,17 +171,17 @@ class Check:
             ):
                 raise _Differs(f"{name} shares memory with another result")
 
-    def _compare_strides(self, pairs: list) -> dict[int, tuple[int, ...]]:
-        """What the program lays out by itself takes the strides that eager execution has."""
+    def _compare_layouts(self, pairs: list) -> dict[int, tuple[tuple[int, ...], int]]:
+        """What the program lays out by itself lies as it does in eager execution."""
         numbers = {id(each): number for number, each in enumerate(self._laid_out)}
-        strides: dict[int, tuple[int, ...]] = {}
+        layouts: dict[int, tuple[tuple[int, ...], int]] = {}
         for eager, own, name in pairs:
             number = numbers.get(id(own))
             if number is not None:
-                strides[number] = eager.stride()
+                layouts[number] = (eager.stride(), eager.storage_offset())
             elif eager.stride() != own.stride():
                 raise _Differs(f"{name} has strides {own.stride()}, not {eager.stride()}")
-        return strides
+        return layouts
 
     def _compare_generators(self, again: Callable[[], Any]) -> None:
         for generator, before in self._generators:

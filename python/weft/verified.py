@@ -25,10 +25,11 @@ from weft.specialize import Specialized
 @dataclass
 class Verified:
     """file: where the record lies, None where nothing can be remembered. strides: with which the
-    user gets each result, None for the program's own."""
+    user gets each result, None for the program's own. offsets: at which it begins in its memory."""
 
     file: Path | None
     strides: list[tuple[int, ...] | None]
+    offsets: list[int]
 
     @staticmethod
     def find(specialized: Specialized) -> Verified | None:
@@ -39,24 +40,27 @@ class Verified:
         try:
             record = json.loads(file.read_text(encoding="ascii"))
             strides = [None if each is None else tuple(each) for each in record["strides"]]
+            offsets = [int(each) for each in record["offsets"]]
         except (OSError, ValueError, KeyError, TypeError):  # none, or a damaged one
             return None
         results = specialized.manifest["entries"]["main"]["results"]
-        return Verified(file, strides) if len(strides) == len(results) else None
+        fits = len(strides) == len(offsets) == len(results)
+        return Verified(file, strides, offsets) if fits else None
 
     @staticmethod
-    def of(specialized: Specialized, learnt: dict[int, tuple[int, ...]]) -> Verified:
-        """learnt: strides of results that the user got from eager execution, by number."""
-        results = specialized.manifest["entries"]["main"]["results"]
-        strides = []
-        for number, result in enumerate(results):
+    def of(specialized: Specialized, learnt: dict[int, tuple[tuple[int, ...], int]]) -> Verified:
+        """learnt: strides and offsets of what the user got from eager execution, by number."""
+        strides: list[tuple[int, ...] | None] = []
+        offsets = []
+        for number, result in enumerate(specialized.manifest["entries"]["main"]["results"]):
             own = tuple(result["strides"])
-            wanted = learnt.get(number, own)
+            wanted, offset = learnt.get(number, (own, 0))
             strides.append(None if wanted == own else wanted)
-        return Verified(_file(specialized), strides)
+            offsets.append(offset)
+        return Verified(_file(specialized), strides, offsets)
 
     def apply(self, specialized: Specialized) -> None:
-        specialized.core.set_eager_strides(self.strides)
+        specialized.core.lay_out_results(self.strides, self.offsets)
         specialized.verified = True
 
     def save(self) -> None:
@@ -66,7 +70,7 @@ class Verified:
         with contextlib.suppress(OSError):
             handle, name = tempfile.mkstemp(dir=self.file.parent, prefix=".verified-")
             with os.fdopen(handle, "w", encoding="ascii") as draft:
-                json.dump({"strides": self.strides}, draft)
+                json.dump({"strides": self.strides, "offsets": self.offsets}, draft)
             os.replace(name, self.file)
 
 

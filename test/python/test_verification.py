@@ -84,6 +84,26 @@ def test_results_are_remembered_beside_the_artifact():
     assert second.stats()["hits"] == 1
 
 
+def test_results_lie_where_eager_execution_has_them():
+    functions = [
+        lambda x: (x * 2)[:, -1],
+        lambda x: (x + 1)[1:, 2:].t(),
+        lambda x: [(x * 3)[..., 1], x.exp()],
+    ]
+    x = torch.randn(4, 6)
+    for function in functions:
+        for compiled in (weft.compile(function), weft.compile(function)):
+            for _ in range(3):
+                found, expected = compiled(x), function(x)
+                if isinstance(found, torch.Tensor):
+                    found, expected = [found], [expected]
+                for own, eager in zip(found, expected, strict=True):
+                    torch.testing.assert_close(own, eager)
+                    assert own.stride() == eager.stride()
+                    assert own.storage_offset() == eager.storage_offset()
+            assert not compiled.stats()["breaks"]
+
+
 def test_always_returns_what_pytorch_computes(monkeypatch):
     monkeypatch.setattr(weft.config, "verify", "always")
     calls = []
