@@ -43,7 +43,7 @@ from weft.signature import (
 )
 from weft.specialize import Specialized, declined, specialize
 from weft.state import Snapshot, snapshot
-from weft.verification import Check, Finding, Verdict
+from weft.verification import Check, Verdict
 from weft.verified import Verified
 
 _MOST_ENVIRONMENTS = 16
@@ -427,12 +427,22 @@ class Compiled:
         value = self.original(*args, **kwargs)
         end = time.perf_counter()
         try:
-            finding = check.conclude(
-                value, lambda: self._change_of(state), lambda: self.original(*args, **kwargs)
-            )
-        except Exception as error:
-            reason = f"it cannot be compared: {type(error).__name__}: {error}"
-            finding = Finding(Verdict.DIFFERENT, reason)
+            self._settle(found, check, value, args, kwargs)
+        except errors.NotCompiledError:
+            raise
+        except Exception as error:  # a bug of ours costs speed, never the user's result
+            self._keep_away(found, f"it cannot be compared: {type(error).__name__}: {error}")
+        self._totals.verify_seconds += time.perf_counter() - end + middle - start
+        return value
+
+    def _settle(
+        self, found: _Found, check: Check, value: Any, args: tuple, kwargs: dict[str, Any]
+    ) -> None:
+        """What becomes of a program, now that PyTorch's value is known."""
+        specialized, state = found.specialized, found.environment.state
+        finding = check.conclude(
+            value, lambda: self._change_of(state), lambda: self.original(*args, **kwargs)
+        )
         if finding.verdict is Verdict.INCONCLUSIVE:
             specialized.inconclusive += 1
             if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:
@@ -443,8 +453,6 @@ class Compiled:
             self._keep_away(found, f"{finding.reason}{explain(specialized, values)}")
         else:
             self._accept(found, finding.layouts)
-        self._totals.verify_seconds += time.perf_counter() - end + middle - start
-        return value
 
     def _accept(self, found: _Found, layouts: dict[int, tuple[tuple[int, ...], int]]) -> None:
         specialized = found.specialized

@@ -190,3 +190,22 @@ def test_no_memory_for_a_result():
     with torch.no_grad(), pytest.raises(RuntimeError, match="allocate"):
         compiled(torch.ones(1, 1))
     assert "no memory for a tensor" in reasons(compiled)
+
+
+def test_places_of_largest_sums_are_pytorchs():
+    """Where two sums are about equal, another order of adding picks the other one."""
+
+    class Segmenting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 4, 3, padding=1)
+
+        def forward(self, x):
+            y, places = torch.nn.functional.max_pool2d(self.conv(x), 2, return_indices=True)
+            return torch.nn.functional.max_unpool2d(y, places, 2)
+
+    model, x = Segmenting().eval(), torch.randn(1, 3, 8, 8)
+    compiled = weft.compile(model)
+    with torch.no_grad():
+        assert torch.equal(compiled(x), model(x))
+    assert "puts values where sums" in reasons(compiled)

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from weft.frontend.graph import Value
+from weft.frontend.locations import location_of
+from weft.frontend.lowered import Unsupported
 from weft.frontend.ops.index import check_range
 from weft.frontend.table import Site, checks
 
@@ -36,8 +40,28 @@ def searchsorted(site: Site, sequence: Value, *_, sorter: Value | None = None, *
 
 @checks("max_unpool2d.default", "max_unpool3d.default")
 def max_unpool(site: Site, x: Value, indices: Value, output_size: list[int], *_) -> None:
+    if _come_from_sums(site.node.args[1]):
+        reason = f"{site.target} puts values where sums, which are rounded otherwise, are largest"
+        raise Unsupported(reason, location_of(site.node))
     message = f"RuntimeError: an invalid max index: the output has the sizes {output_size}"
     check_range(site, indices, 0, math.prod(output_size), message)
+
+
+# Two equal sums in another order are no longer equal.
+_SUMS = ("conv", "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "scaled_dot")
+
+
+def _come_from_sums(node: torch.fx.Node) -> bool:
+    """Whether a contraction is among what gives the node's value."""
+    seen, queue = set(), [node]
+    while queue:
+        node = queue.pop()
+        if node not in seen:
+            seen.add(node)
+            queue += node.all_input_nodes
+            if str(node.target).startswith(tuple(f"aten.{name}" for name in _SUMS)):
+                return True
+    return False
 
 
 def _check_portion(site: Site, x: Value, message: str) -> None:
