@@ -28,7 +28,7 @@ struct Callable {
   std::vector<PyRef> refusedTypes; // of arguments with which PyTorch runs the call
   bool userKnows;                  // that PyTorch runs calls, so that these need no face
   bool full;                       // there will be no more programs
-  uint64_t hits, eager;
+  uint64_t hits;
 };
 
 struct Names {
@@ -67,7 +67,6 @@ static PyRef packCall(std::initializer_list<PyObject *> leading, const CallArgum
 }
 
 static PyRef callOriginal(Callable *self, const CallArguments &call) {
-  ++self->eager;
   return PyRef::steal(
       PyObject_Vectorcall(self->original, call.values, call.positional, call.names));
 }
@@ -219,9 +218,8 @@ static PyObject *runEagerly(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-static PyObject *counts(PyObject *self, PyObject *) {
-  return Py_BuildValue("KK", static_cast<unsigned long long>(cast(self)->hits),
-                       static_cast<unsigned long long>(cast(self)->eager));
+static PyObject *hits(PyObject *self, PyObject *) {
+  return PyLong_FromUnsignedLongLong(cast(self)->hits);
 }
 
 static PyObject *getAttribute(PyObject *self, PyObject *name) {
@@ -277,7 +275,7 @@ static void destroy(PyObject *self) {
 PyObject *makeCallableType(PyObject *module) {
   static PyMethodDef methods[] = {{"_arm", arm, METH_O, nullptr},
                                   {"_run_eagerly", runEagerly, METH_VARARGS, nullptr},
-                                  {"_counts", counts, METH_NOARGS, nullptr},
+                                  {"_hits", hits, METH_NOARGS, nullptr},
                                   {}};
   static PyMemberDef members[] = {
       {"__vectorcalloffset__", T_PYSSIZET, offsetof(Callable, vectorcall), READONLY, nullptr},

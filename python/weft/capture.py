@@ -199,16 +199,13 @@ class _Trace:
         existing = existing_objects() if self.may_make_objects else None
         observer = Observer()
         root = _Root(self.target, self.references, existing, observer)
-        for function in self.references.code:
-            # torch.export names only lines in functions called `forward` otherwise.
-            torch.fx.proxy._register_stack_trace_anchor(function)
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
             # What the call assigns we look after ourselves.
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
             observer.install(self.references.names)
             try:
-                program = torch.export.export(root, self.args, self.kwargs, strict=False)
+                program = self._exported(root)
             except Exception as error:
                 # Tracing runs the user's code on tensors without values; whatever it raises,
                 # the eager call tells the user what is really wrong, if anything is.
@@ -225,11 +222,14 @@ class _Trace:
 
     def values(self, inputs: _Inputs) -> Values:
         root = _Root(self.target, self.references, None, Observer())
-        for function in self.references.code:
-            torch.fx.proxy._register_stack_trace_anchor(function)
         with answers_as_in_eager(), fakes_completed():
-            program = torch.export.export(root, self.args, self.kwargs, strict=False)
-        return values_of(program, inputs)
+            return values_of(self._exported(root), inputs)
+
+    def _exported(self, root: _Root) -> torch.export.ExportedProgram:
+        for function in self.references.code:
+            # torch.export names only lines in functions called `forward` otherwise.
+            torch.fx.proxy._register_stack_trace_anchor(function)
+        return torch.export.export(root, self.args, self.kwargs, strict=False)
 
     def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)

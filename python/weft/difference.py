@@ -58,17 +58,15 @@ def values_of(
     """What PyTorch's kernels make of these inputs, op by op."""
     everything = frontend.lower_all_values(program)
     by_key = {_key(source): tensor for source, tensor in inputs.items()}
-    env: dict[torch.fx.Node, Any] = {}
-    for node in program.graph.find_nodes(op="placeholder"):
-        env[node] = node.meta["val"]
+    by_name = {node.name: node.meta["val"] for node in program.graph.find_nodes(op="placeholder")}
     given = []
     for node, source in everything.inputs:
         tensor = by_key.get(_key(source))
         if tensor is None:  # only values that the result does not need read it
             tensor = torch.zeros_like(node.meta["val"], device="cpu")
         given.append(tensor)
-        env[node] = tensor
-    computed = _Interpreter(everything.ops[0].graph, env).run()
+        by_name[node.name] = tensor
+    computed = _computed(everything.ops[0].graph, by_name)
     expected = [computed[op] for op in everything.ops]
     return Values(everything.graph, given, expected, list(map(_place, everything.ops)))
 
@@ -77,25 +75,18 @@ def _key(source: frontend.InputSource) -> tuple:
     return (source.kind, source.index, source.name)
 
 
-class _Interpreter:
-    """Runs the ops of a graph on tensors with values."""
-
-    def __init__(self, graph: torch.fx.Graph, env: dict[torch.fx.Node, Any]) -> None:
-        self._graph = graph
-        self._env = env
-
-    def run(self) -> dict[torch.fx.Node, Any]:
-        by_name = {node.name: value for node, value in self._env.items()}
-        env: dict[torch.fx.Node, Any] = {}
-        for node in self._graph.nodes:
-            if node.op == "placeholder":
-                env[node] = by_name[node.name]
-            elif node.op == "get_attr":
-                env[node] = getattr(node.graph.owning_module, node.target)
-            elif node.op == "call_function":
-                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
-                env[node] = node.target(*args, **kwargs)
-        return env
+def _computed(graph: torch.fx.Graph, inputs: dict[str, Any]) -> dict[torch.fx.Node, Any]:
+    """The values of all nodes. inputs: those of the placeholders, by name."""
+    env: dict[torch.fx.Node, Any] = {}
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            env[node] = inputs[node.name]
+        elif node.op == "get_attr":
+            env[node] = getattr(node.graph.owning_module, node.target)
+        elif node.op == "call_function":
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
+            env[node] = node.target(*args, **kwargs)
+    return env
 
 
 def _place(op: torch.fx.Node) -> str:

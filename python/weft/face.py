@@ -230,7 +230,7 @@ class Compiled:
         lowering and compiling, and on comparing first calls, PyTorch's own time left out.
         """
         callable_ = self._callable()
-        hits = 0 if callable_ is None else callable_._counts()[0]
+        hits = 0 if callable_ is None else callable_._hits()
         totals = vars(self._totals) | {"hits": self._totals.hits + hits}
         return {"graphs": totals.pop("graphs"), "breaks": list(self.eager_reasons), **totals}
 

@@ -34,10 +34,6 @@ _ATTEMPTS = 3
 _TICK = 0.5  # seconds
 
 
-class Untransferable(Declined):
-    """The result holds an object that neither pickles nor was known before the fork."""
-
-
 def call_isolated(function: Callable[[], Any], known: dict[int, Any]) -> Any:
     """`function()` in a child process.
 
@@ -117,8 +113,6 @@ def _run_child(function: Callable[[], Any], known: dict[int, Any], writer: int) 
 def _pickled(reply: tuple[bool, Any], known: dict[int, Any]) -> bytes:
     try:
         return _dumped(reply, known)
-    except Declined as why:
-        return _dumped((True, why), known)
     except Exception as error:
         text = str(reply[1]) if reply[0] else f"{type(error).__name__}: {error}"
         return _dumped((True, Declined(f"the traced program cannot be handed over: {text}")), known)

@@ -70,15 +70,15 @@ class Observer:
         finally:
             self._listens = False
 
-    def note(self, what: str, frame: types.FrameType) -> None:
-        """If the user's code does it; frame: which did."""
+    def note(self, what: str, frame: types.FrameType) -> bool:
+        """Whether the user's code does it; frame: which did."""
         place = _users(frame) if self._listens else None
         if place is not None and self.reason is None:
             self.reason = f"the call {what} ({place})"
+        return place is not None
 
     def refuse(self, what: str, frame: types.FrameType) -> None:
-        self.note(what, frame)
-        if self._listens and _users(frame) is not None:
+        if self.note(what, frame):
             raise Refused(str(self.reason))
 
     def install(self, names: Iterable[tuple[dict[str, Any], str]]) -> None:
@@ -178,7 +178,7 @@ class _Stream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         frame = sys._getframe(1)
-        # Warnings are heard once, and the eager call has given them.
+        # The default filter prints a warning once a line: the eager call has printed it.
         if frame.f_globals.get("__name__") != "warnings":
             self._observer.note("prints", frame)
         return len(text)

@@ -103,7 +103,7 @@ def describe(args: tuple, kwargs: dict[str, Any]) -> Signature:
 def _describe(value: Any, name: str, signature: Signature) -> tuple:
     if isinstance(value, torch.Tensor):
         check_tensor(value, name)
-        if attributes := [each for each in vars(value) if not each.startswith("_dynamo_")]:
+        if attributes := own_attributes(value):
             raise Declined(f"{name} has attributes: {', '.join(attributes)}")
         slot = len(signature.examples)
         signature.slots[len(signature.leaves)] = slot
@@ -135,6 +135,11 @@ def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
     children, context = node.flatten_fn(value)
     described = tuple(_describe(v, f"{name}.{i}", signature) for i, v in enumerate(children))
     return (_NODE, type(value), node.flatten_fn, context, described)
+
+
+def own_attributes(tensor: torch.Tensor) -> list[str]:
+    """Those of the user's making; torch.compile leaves notes of its own."""
+    return [name for name in vars(tensor) if not name.startswith("_dynamo_")]
 
 
 def check_tensor(tensor: torch.Tensor, name: str) -> None:

@@ -184,13 +184,17 @@ class Wiring:
         for target in self.lowered.outputs:
             if target.kind == "user" and target.result is not None and target.view is None:
                 eager[target.result] = leaves[target.index]
-        results = manifest["entries"]["main"]["results"]
-        found = []
-        for number, result in enumerate(results):
-            strides = tuple(result["strides"])
-            wanted = eager.get(number, strides)
-            found.append(None if strides == wanted else wanted)
-        return found
+        return strides_beside_own(manifest, eager)
+
+
+def strides_beside_own(
+    manifest: dict[str, Any], wanted: dict[int, tuple[int, ...]]
+) -> list[tuple[int, ...] | None]:
+    """For each result the wanted strides, None where they are the program's own or none are wanted."""
+    results = manifest["entries"]["main"]["results"]
+    own = [tuple(result["strides"]) for result in results]
+    asked = [wanted.get(number, strides) for number, strides in enumerate(own)]
+    return [None if strides == each else each for strides, each in zip(own, asked)]
 
 
 def _random_state(manifest: dict[str, Any]) -> tuple | None:

@@ -18,7 +18,7 @@ import torch
 from weft import interpreter
 from weft.generators import GLOBAL, same_states, state_of
 from weft.isolated import call_isolated
-from weft.signature import PLAIN, Declined, Signature
+from weft.signature import PLAIN, Declined, Signature, own_attributes
 from weft.specialize import Specialized
 from weft.state import Snapshot
 
@@ -149,7 +149,7 @@ class Check:
             if mark.written() and not self._is_written(mark.tensor):
                 raise _Differs("eager execution writes to a tensor that the program leaves alone")
         for example in self._signature.examples:
-            if any(not name.startswith("_dynamo_") for name in vars(example)):
+            if own_attributes(example):
                 raise _Differs("eager execution sets attributes of an argument")
         for target, result in self._targets:
             self._compare_values([(target, self._results[result], "what is written")])

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from weft import config
-from weft.specialize import Specialized
+from weft.specialize import Specialized, strides_beside_own
 
 
 @dataclass
@@ -50,13 +50,9 @@ class Verified:
     @staticmethod
     def of(specialized: Specialized, learnt: dict[int, tuple[tuple[int, ...], int]]) -> Verified:
         """learnt: strides and offsets of what the user got from eager execution, by number."""
-        strides: list[tuple[int, ...] | None] = []
-        offsets = []
-        for number, result in enumerate(specialized.manifest["entries"]["main"]["results"]):
-            own = tuple(result["strides"])
-            wanted, offset = learnt.get(number, (own, 0))
-            strides.append(None if wanted == own else wanted)
-            offsets.append(offset)
+        wanted = {number: strides for number, (strides, _) in learnt.items()}
+        strides = strides_beside_own(specialized.manifest, wanted)
+        offsets = [learnt[number][1] if number in learnt else 0 for number in range(len(strides))]
         return Verified(_file(specialized), strides, offsets)
 
     def apply(self, specialized: Specialized) -> None:
