@@ -114,7 +114,8 @@ def compile_case(name: str) -> Compilation:
 
 def _specialize(program: torch.export.ExportedProgram, case: Case) -> Specialized:
     given, signature = Given(program), describe(case.args, {})
-    captured = given.capture(case.args, {}, snapshot(given.references()), signature)
+    references = given.references()
+    captured = given.capture(case.args, {}, references, snapshot(references), signature)
     return specialize(captured, signature, Options())
 
 

@@ -72,9 +72,9 @@ class Tracing:
     def references(self) -> References:
         return find_references(self.target)
 
-    def resolver(self) -> Callable[[str], torch.Tensor]:
+    def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
         """Finds the live tensor that programs call by a name."""
-        return _Resolver(self.references())
+        return _Resolver(references)
 
     def values(
         self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: _Inputs
@@ -85,18 +85,22 @@ class Tracing:
         return call_isolated(lambda: trace.values(inputs), known)
 
     def capture(
-        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, signature: Signature
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        references: References,
+        state: Snapshot,
+        signature: Signature,
     ) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
         execution is, or where that cannot be compiled, as the program is written for compilers.
 
-        state: of the target, from the same references. Runs no kernel on the user's data, and no
+        references, state: of the target. Runs no kernel on the user's data, and no
         code of the user's in this process.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
         _import(_NEEDED_FOR_TRACING)
-        references = self.references()
         known = {**state.reached, **{id(each): each for each in signature.examples}}
 
         as_eager, may_make_objects = True, False
@@ -113,10 +117,9 @@ class Tracing:
         if traced.failure is not None:
             raise traced.failure
         assert traced.lowered is not None and traced.structure is not None
-        resolve = _Resolver(references)
         return Captured(
             traced.lowered,
-            resolve,
+            self.resolver(references),
             traced.structure,
             traced.strides,
             traced.digest,
@@ -276,7 +279,7 @@ class Given:
     def references(self) -> References:
         return References(tensors=[*self.program.state_dict.values()])
 
-    def resolver(self) -> Callable[[str], torch.Tensor]:
+    def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
         return self._tensor
 
     def values(
@@ -285,7 +288,12 @@ class Given:
         return values_of(self.program, inputs)
 
     def capture(
-        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, signature: Signature
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        references: References,
+        state: Snapshot,
+        signature: Signature,
     ) -> Captured:
         """Raises: Declined, if the call is not the one that was exported."""
         leaves, structure = pytree.tree_flatten((args, kwargs))
@@ -300,7 +308,7 @@ class Given:
         seconds = time.perf_counter() - start
         structure = Structure.of(self.program.call_spec.out_spec)
         strides, digest = strides_of(self.program), digest_of(self.program)
-        return Captured(lowered, self._tensor, structure, strides, digest, seconds)
+        return Captured(lowered, self.resolver(references), structure, strides, digest, seconds)
 
     def _tensor(self, name: str) -> torch.Tensor:
         found = self.program.state_dict.get(name)

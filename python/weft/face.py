@@ -31,7 +31,7 @@ from weft.capture import Given, Tracing
 from weft.difference import explain
 from weft.kernels import kernel_calls
 from weft.profiling import Profile
-from weft.references import INSTALLED
+from weft.references import INSTALLED, References
 from weft.reporting import render
 from weft.signature import (
     Declined,
@@ -275,7 +275,7 @@ class Compiled:
         with self._lock:
             references = self._capture.references()
             state = snapshot(references)
-            environment = self._environment(state)
+            environment = self._environment(references, state)
             if state.reason is not None:
                 raise Declined(state.reason)
             _check_gradients(state)
@@ -284,20 +284,21 @@ class Compiled:
                     return _Found(specialized, environment, signature)
             if len(self._all()) >= _MOST_SPECIALIZATIONS:
                 raise Declined(_TOO_MANY)
-            specialized = self._compile(state, signature, args, kwargs)
+            specialized = self._compile(references, state, signature, args, kwargs)
             if not specialized.transient:
                 environment.specializations.append(specialized)
                 if specialized.verified:
                     self._publish(environment, specialized)
             return _Found(specialized, environment, signature)
 
-    def _environment(self, state: Snapshot) -> _Environment:
+    def _environment(self, references: References, state: Snapshot) -> _Environment:
         for environment in self._environments:
             if environment.state.key == state.key and environment.core.state_holds():
                 self._environments.remove(environment)
                 if not environment.state.has_tensors(state.tensors):
-                    self._replace_tensors(environment.state.tensors, state.tensors)
-                    self._rebind(environment)
+                    resolve = self._capture.resolver(references)
+                    self._replace_tensors(environment.state.tensors, state.tensors, resolve)
+                    self._rebind(environment, resolve)
                 break
         else:
             environment = _Environment(_core.Environment(), state)
@@ -310,7 +311,12 @@ class Compiled:
         self._arm()
         return environment
 
-    def _replace_tensors(self, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
+    def _replace_tensors(
+        self,
+        old: list[torch.Tensor],
+        new: list[torch.Tensor],
+        resolve: Callable[[str], torch.Tensor],
+    ) -> None:
         """Other states let go of the modules' old tensors too; until they come back, they do not
         hold."""
         for environment in self._environments:
@@ -320,11 +326,10 @@ class Compiled:
                 environment.state = Snapshot(environment.state.key, new, guards)
                 environment.core.rearm(guards)
                 environment.core.eager_while_grad([])
-                self._rebind(environment)
+                self._rebind(environment, resolve)
 
-    def _rebind(self, environment: _Environment) -> None:
+    def _rebind(self, environment: _Environment, resolve: Callable[[str], torch.Tensor]) -> None:
         """The same programs for the modules' tensors of now."""
-        resolve = self._capture.resolver()
         rebound = [each.rebound(resolve) for each in environment.specializations]
         environment.specializations = rebound
         published = [each for each in rebound if each.verified]
@@ -349,10 +354,15 @@ class Compiled:
             environment.core.add(specialized.core)
 
     def _compile(
-        self, state: Snapshot, signature: Signature, args: tuple, kwargs: dict[str, Any]
+        self,
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        args: tuple,
+        kwargs: dict[str, Any],
     ) -> Specialized:
         try:
-            return self._captured_and_compiled(state, signature, args, kwargs)
+            return self._captured_and_compiled(references, state, signature, args, kwargs)
         except HasEffects as why:
             self._count_effects(why.reason)
             made = declined(signature, why.reason, None)
@@ -380,12 +390,17 @@ class Compiled:
             self._given_up = reason
 
     def _captured_and_compiled(
-        self, state: Snapshot, signature: Signature, args: tuple, kwargs: dict[str, Any]
+        self,
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        args: tuple,
+        kwargs: dict[str, Any],
     ) -> Specialized:
         start = time.perf_counter()
         self._totals.captures += 1
         try:
-            captured = self._capture.capture(args, kwargs, state, signature)
+            captured = self._capture.capture(args, kwargs, references, state, signature)
         finally:
             whole = time.perf_counter() - start
             self._totals.capture_seconds += whole

@@ -190,7 +190,7 @@ class Wiring:
 def strides_beside_own(
     manifest: dict[str, Any], wanted: dict[int, tuple[int, ...]]
 ) -> list[tuple[int, ...] | None]:
-    """For each result the wanted strides, None where they are the program's own or none are wanted."""
+    """Of each result the strides wanted, None where that is nothing or the program's own."""
     results = manifest["entries"]["main"]["results"]
     own = [tuple(result["strides"]) for result in results]
     asked = [wanted.get(number, strides) for number, strides in enumerate(own)]
