@@ -9,7 +9,7 @@ RUN := $(BIN)/python
 say = @echo "weft: $(strip $(1))"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench overhead chart test-bench docs build lint lint-code format tidy debug clean
+.PHONY: help demo test bench overhead chart test-bench docs build lint lint-code format tidy debug tsan clean
 
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
@@ -21,6 +21,7 @@ help:
 	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
 	@echo "make lint    formats, includes, FileCheck directives    make format   apply the formats"
 	@echo "make tidy    clang-tidy (minutes)                       make debug    ASan and UBSan build"
+	@echo "make tsan    ThreadSanitizer build, into build/tsan"
 	@echo "make clean   remove build/ and .venv/"
 
 # --- what the machine needs ---
@@ -54,9 +55,9 @@ build: $(BUILD)/build.ninja .venv/stamp build/stamps/debian
 	$(call say,building $(BUILD) with $(JOBS) jobs)
 	@cmake --build --preset release --parallel $(JOBS)
 
-debug: build/debug/build.ninja .venv/stamp build/stamps/debian
-	$(call say,building build/debug with $(JOBS) jobs)
-	@cmake --build --preset debug --parallel $(JOBS)
+debug tsan: %: build/%/build.ninja .venv/stamp build/stamps/debian
+	$(call say,building build/$@ with $(JOBS) jobs)
+	@cmake --build --preset $@ --parallel $(JOBS)
 
 # --- run ---
 

@@ -5,10 +5,10 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_link_options(-fuse-ld=lld)
 endif()
 if(WEFT_SANITIZE)
-  target_compile_options(weft_options INTERFACE -fsanitize=address,undefined
+  target_compile_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE}
                          -fno-sanitize-recover=undefined -fno-omit-frame-pointer
                          -fsanitize-ignorelist=${CMAKE_CURRENT_LIST_DIR}/sanitizer-ignorelist.txt)
-  target_link_options(weft_options INTERFACE -fsanitize=address,undefined)
+  target_link_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE})
   set(is_executable $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
   target_sources(weft_options INTERFACE
                  $<${is_executable}:${CMAKE_CURRENT_LIST_DIR}/SanitizerOptions.cpp>)
