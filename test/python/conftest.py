@@ -34,6 +34,13 @@ def pytest_addoption(parser):
         default=1,
         help="how many random calls of each overload of the frontend's table are compiled",
     )
+    parser.addoption(
+        "--random-programs",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long random programs are compiled, instead of a fixed few",
+    )
 
 
 # Reports are as wide as in a file, whatever runs the tests.

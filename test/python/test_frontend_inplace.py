@@ -6,6 +6,7 @@ import torch
 
 import weft
 from weft.frontend.inplace import mutates_beyond, out_of_place
+from weft.frontend.table import TABLE
 
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
 
@@ -85,3 +86,37 @@ def test_out_of_place_forms():
     assert out_of_place(aten.add_.Tensor) is aten.add.Tensor
     for op in (aten.relu.default, aten.add.out, aten.index_put.default):
         assert out_of_place(op) is None
+
+
+def in_place_forms():
+    """Those of one or two tensors whose out-of-place form has a rule."""
+    for packet in (getattr(torch.ops.aten, name) for name in dir(torch.ops.aten)):
+        if not isinstance(packet, torch._ops.OpOverloadPacket):
+            continue
+        for op in (getattr(packet, overload) for overload in packet.overloads()):
+            functional = out_of_place(op)
+            required = [a for a in op._schema.arguments if not a.has_default_value()]
+            if functional is None or str(functional) not in TABLE:
+                continue
+            if all(str(a.type) == "Tensor" for a in required) and len(required) <= 2:
+                yield str(op), len(required)
+
+
+@pytest.mark.parametrize(("name", "count"), in_place_forms())
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
+def test_forms(name, count, dtype):
+    """Rules that tell ops apart by the name that they are called by know this one."""
+    _, packet, overload = name.split(".")
+    op = getattr(getattr(torch.ops.aten, packet), overload)
+    x, *others = ((torch.rand(5, 3) * 0.7 + 1).to(dtype) for _ in range(count))
+
+    def function(x, *others):
+        return op(x.clone(), *others) + 0
+
+    try:
+        expected = function(x, *others)
+    except RuntimeError:
+        return  # not of this type
+    compiled = weft.compile(function)
+    found = compiled(x, *others)
+    torch.testing.assert_close(found, expected, equal_nan=True)

@@ -9,12 +9,14 @@ hours; otherwise a few of them, chosen for the tails that they leave.
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 import torch
 from guard_cases import KINDS
-from guarded import compile_calls, run
+from guarded import Call, compile_calls, run
 from guarded_memory import SIDES
+from random_programs import random_program
 
 FEW = {
     "conversions": (17, 33),
@@ -29,6 +31,8 @@ FEW_OTHERWISE = (0, 1, 9, 33)
 BLOCKS = [size + step for size in (96, 128, 192, 256, 384, 512, 1024) for step in (-1, 0, 1)]
 CALLS_OF_A_PROGRAM = 60
 ISAS = ["native", "avx2"]
+RANDOM_PROGRAMS = 48
+PROGRAMS_TOGETHER = 8
 
 
 def sizes_of(kind: str, whole: bool) -> list[tuple[int, ...]]:
@@ -60,3 +64,35 @@ def test_kernels_touch_their_buffers_alone(kind, sizes, isa):
                 assert torch.equal(got, same) or got.isnan().any(), f"{label}: {side}, {threads}"
                 close = torch.allclose(got.double(), want.double(), 5e-2, 5e-2, equal_nan=True)
                 assert close, f"{label}: far from eager's"
+
+
+class Random:
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def integer(self, least: int, most: int) -> int:
+        return self._random.randint(least, most)
+
+    def choice(self, options):
+        return self._random.choice(options)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_random_programs_touch_their_buffers_alone(isa, request):
+    """What they compute is another test's question. Programs that change arguments change copies:
+    the harness gives arguments that nobody may write."""
+    whole = request.config.getoption("--guard-pages") == "whole"
+    for first in range(0, RANDOM_PROGRAMS * (50 if whole else 1), PROGRAMS_TOGETHER):
+        calls = []
+        for seed in range(first, first + PROGRAMS_TOGETHER):
+            program = random_program(Random(seed), most_lines=12)
+            function = program.function()
+
+            def on_copies(*args, function=function):
+                return function(*(arg.clone() for arg in args))
+
+            calls.append(Call(program.source, on_copies, program.make_arguments()))
+        compiled = compile_calls(calls, isa, threads=2, native=False)
+        if compiled is not None:
+            for side, threads in itertools.product(SIDES, (1, 2)):
+                run(compiled, side, threads)

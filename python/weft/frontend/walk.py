@@ -146,7 +146,7 @@ class Walk:
                 return self._region(name, args)
             raise Unsupported(f"{name} is no tensor op", self.graph.location)
         op = out_of_place(node.target) or node.target
-        values = self._lower(op, self._site(node, name, live), args, kwargs, depth)
+        values = self._lower(op, self._site(node, str(op), live), args, kwargs, depth)
         return _like(node.meta["val"], iter(values))
 
     def _arguments(self, arguments: Any, env: dict[torch.fx.Node, Any]) -> Any:

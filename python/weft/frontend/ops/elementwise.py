@@ -56,7 +56,7 @@ def bitwise_not(site: Site, x: Value):
 
 @lowers("logical_not.default")
 def logical_not(site: Site, x: Value):
-    return site.builder.compare("eq", x, 0)
+    return site.finish(site.builder.compare("eq", x, 0))
 
 
 @lowers("reciprocal.default")

@@ -24,7 +24,7 @@ def bitwise(site: Site, x, y):
 def logical(site: Site, x, y):
     op = site.target.split(".")[1].removeprefix("logical_")
     truths = [site.builder.broadcast(truth(site, v), site.shape) for v in (x, y)]
-    return site.builder.binary(op, *truths)
+    return site.finish(site.builder.binary(op, *truths))
 
 
 def truth(site: Site, x: Value) -> Value:
@@ -34,7 +34,8 @@ def truth(site: Site, x: Value) -> Value:
 @lowers(*_named("eq", "ne", "lt", "le", "gt", "ge"))
 def compare(site: Site, x, y):
     predicate = site.target.split(".")[1]
-    return site.builder.compare(predicate, *site.promoted(x, y, kind=Promotion.ALWAYS_BOOL))
+    operands = site.promoted(x, y, kind=Promotion.ALWAYS_BOOL)
+    return site.finish(site.builder.compare(predicate, *operands))  # eq_ gives no booleans
 
 
 # Choice and casts

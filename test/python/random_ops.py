@@ -1,0 +1,529 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The ops that random programs are made of: each draws one line of Python on values that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+if TYPE_CHECKING:
+    from random_programs import Writer
+
+FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+INTEGERS = (torch.int64, torch.int32, torch.uint8)
+# Integers that fit every integer type.
+_MOST_TO_INTEGER = 100
+
+
+class Draw(Protocol):
+    def integer(self, least: int, most: int) -> int: ...
+    def choice(self, options): ...
+
+
+@dataclass(frozen=True)
+class Line:
+    """`expression` of the names in `operands`. arithmetic: may round. changes: is a statement
+    that changes its first operand in place."""
+
+    expression: str
+    operands: tuple[str, ...]
+    arithmetic: bool = True
+    changes: bool = False
+
+
+Op = Callable[["Writer", Draw], Line | None]
+OPS: list[Op] = []
+
+
+def op(function: Op) -> Op:
+    OPS.append(function)
+    return function
+
+
+def _floats(tensor: torch.Tensor) -> bool:
+    return tensor.dtype in FLOATS
+
+
+def _integers(tensor: torch.Tensor) -> bool:
+    return tensor.dtype in INTEGERS
+
+
+def _numbers(tensor: torch.Tensor) -> bool:
+    return tensor.dtype != torch.bool
+
+
+def _any(tensor: torch.Tensor) -> bool:
+    return True
+
+
+def _dimmed(kind: Callable[[torch.Tensor], bool], least: int = 1):
+    return lambda tensor: kind(tensor) and tensor.dim() >= least
+
+
+def _dim(writer: Writer, draw: Draw, name: str) -> int:
+    dims = writer.value(name).dim()
+    return draw.integer(-dims, dims - 1)
+
+
+# --- element by element ---
+
+_SMOOTH = (
+    "torch.neg({0})",
+    "torch.abs({0})",
+    "torch.exp(-{0}.abs())",
+    "torch.tanh({0})",
+    "torch.sigmoid({0})",
+    "torch.relu({0})",
+    "F.gelu({0})",
+    "F.gelu({0}, approximate='tanh')",
+    "F.silu({0})",
+    "F.softplus({0})",
+    "F.elu({0})",
+    "F.leaky_relu({0}, 0.1)",
+    "F.hardtanh({0})",
+    "F.hardswish({0})",
+    "F.mish({0})",
+    "torch.erf({0})",
+    "torch.sqrt({0}.abs() + 0.5)",
+    "torch.rsqrt({0}.abs() + 0.5)",
+    "torch.log1p({0}.abs())",
+    "torch.log({0}.abs() + 0.5)",
+    "torch.expm1(-{0}.abs())",
+    "torch.sin({0})",
+    "torch.cos({0})",
+    "torch.atan({0})",
+    "torch.square({0})",
+    "torch.reciprocal({0}.abs() + 0.5)",
+    "torch.clamp({0}, -1.5, 2)",
+    "torch.nan_to_num({0})",
+    "{0} * 0.5 + 1",
+    "2 - {0}",
+    "{0} ** 2",
+    "{0} / 3",
+)
+
+
+@op
+def smooth(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _floats)
+    return name and Line(draw.choice(_SMOOTH), (name,))
+
+
+_STEPPED = (
+    "torch.floor({0})",
+    "torch.ceil({0})",
+    "torch.round({0})",
+    "torch.trunc({0})",
+    "torch.sign({0})",
+    "torch.frac({0})",
+    "{0} > 0",
+    "{0} == 0",
+    "{0}.bool()",
+    "torch.isfinite({0})",
+    "torch.signbit({0})",
+    "torch.heaviside({0}, {0} + 1)",
+    "{0} % 3",
+    "{0} // 2",
+)
+
+
+@op
+def stepped(writer: Writer, draw: Draw) -> Line | None:
+    """Steps where rounding could take either side: of exact values alone."""
+    name = writer.pick(draw, _floats, exact=True)
+    return name and Line(draw.choice(_STEPPED), (name,), arithmetic=False)
+
+
+_OF_INTEGERS = (
+    "-{0}",
+    "{0} + 3",
+    "{0} * 2 - 1",
+    "{0} % 5",
+    "{0} // 3",
+    "{0} >> 1",
+    "{0} << 2",
+    "~{0}",
+    "{0} & 7",
+    "{0} | 9",
+    "{0} ^ 5",
+    "{0} > 2",
+    "{0}.clamp(1, 5)",
+    "{0} ** 2",
+    "torch.abs({0})",
+    "{0} / 4",
+    "torch.sqrt({0}.abs() + 1)",
+    "torch.bitwise_not({0})",
+)
+
+
+@op
+def of_integers(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _integers)
+    return name and Line(draw.choice(_OF_INTEGERS), (name,))
+
+
+_OF_TWO = (
+    "{0} + {1}",
+    "{0} - {1}",
+    "{0} * {1}",
+    "torch.maximum({0}, {1})",
+    "torch.minimum({0}, {1})",
+    "torch.add({0}, {1}, alpha=2)",
+    "torch.where({0} == {0}, {0}, {1})",
+)
+_OF_TWO_FLOATS = (
+    "{0} / ({1}.abs() + 0.5)",
+    "torch.atan2({0}, {1}.abs() + 0.5)",
+    "torch.hypot({0}, {1} + 0.25)",
+    "torch.lerp({0}, {1}.to({0}.dtype), 0.25)",
+    "torch.logaddexp({0}, {1})",
+)
+_OF_TWO_EXACT = (
+    "{0} < {1}",
+    "{0} >= {1}",
+    "{0} == {1}",
+    "{0} != {1}",
+    "torch.fmod({0}, {1}.abs() + 1)",
+    "torch.remainder({0}, {1}.abs() + 1)",
+    "torch.div({0}, {1}.abs() + 1, rounding_mode='trunc')",
+    "torch.div({0}, {1}.abs() + 1, rounding_mode='floor')",
+    "torch.logical_and({0}, {1})",
+    "torch.logical_xor({0}, {1})",
+)
+
+
+@op
+def of_two(writer: Writer, draw: Draw) -> Line | None:
+    names = writer.pick_pair(draw, _numbers)
+    return names and Line(draw.choice(_OF_TWO), names)
+
+
+@op
+def of_two_floats(writer: Writer, draw: Draw) -> Line | None:
+    names = writer.pick_pair(draw, _floats)
+    return names and Line(draw.choice(_OF_TWO_FLOATS), names)
+
+
+@op
+def of_two_exact(writer: Writer, draw: Draw) -> Line | None:
+    names = writer.pick_pair(draw, _numbers, exact=True)
+    return names and Line(draw.choice(_OF_TWO_EXACT), names, arithmetic=False)
+
+
+@op
+def of_booleans(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, lambda tensor: tensor.dtype == torch.bool)
+    forms = ("~{0}", "{0}.logical_not()", "{0}.float()", "{0}.long()", "{0} & ~{0}", "{0} | True")
+    return name and Line(draw.choice(forms), (name,), arithmetic=False)
+
+
+@op
+def chosen(writer: Writer, draw: Draw) -> Line | None:
+    mask = writer.pick(draw, lambda tensor: tensor.dtype == torch.bool)
+    names = mask and writer.pick_pair(draw, _numbers, beside=mask)
+    if not names:
+        return None
+    form = draw.choice(("torch.where({0}, {1}, {2})", "{1}.masked_fill({0}, 2)"))
+    return Line(form, (mask, *names), arithmetic=False)
+
+
+@op
+def converted(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _any)
+    kind = draw.choice((*FLOATS, *INTEGERS, torch.bool))
+    if name is None:
+        return None
+    if _floats(writer.value(name)) and kind not in FLOATS:
+        name = writer.pick(draw, _floats, exact=True)
+        if name is None or (writer.value(name).abs() > _MOST_TO_INTEGER).any():
+            return None
+        if kind == torch.uint8:  # of a negative number it is undefined
+            return Line("{0}.abs().to(<uint8>)", (name,))
+    return Line(f"{{0}}.to(<{str(kind)[6:]}>)", (name,))
+
+
+# --- the same elements elsewhere ---
+
+
+@op
+def viewed(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(_any))
+    if name is None:
+        return None
+    value = writer.value(name)
+    dim, size = _dim(writer, draw, name), 0
+    size = value.shape[dim]
+    start, end = sorted((draw.integer(0, size), draw.integer(0, size)))
+    step = draw.integer(1, 3)
+    other = _dim(writer, draw, name)
+    order = list(range(value.dim()))
+    order[dim], order[other] = order[other], order[dim]
+    middle = [":"] * value.dim()
+    middle[dim] = f"{start}:{end}:{step}"
+    forms = [
+        f"{{0}}.transpose({dim}, {other})",
+        f"{{0}}.permute({order})",
+        f"{{0}}.unsqueeze({dim})",
+        f"{{0}}[{', '.join(middle)}]",
+        f"{{0}}.movedim({dim}, {other})",
+        "{0}.flatten()",
+        "{0}.squeeze()",
+        "{0}[..., None]",
+        f"{{0}}.unsqueeze({dim}).expand({', '.join(_expanded(value, dim))})",
+        "{0}.detach()",
+    ]
+    if size:
+        place = draw.integer(0, size - 1)
+        forms += [
+            f"{{0}}.select({dim}, {place})",
+            f"{{0}}.narrow({dim}, {place}, {size - place})",
+            f"{{0}}.unbind({dim})[{place}]",
+            f"{{0}}.chunk(2, {dim})[0]",
+        ]
+    if value.dim() >= 2:
+        forms += ["{0}.mT", "{0}.diagonal()"]
+    if size and size % 2 == 0:
+        forms.append(f"{{0}}.unflatten({dim}, (2, {size // 2}))")
+    return Line(draw.choice(forms), (name,), arithmetic=False)
+
+
+def _expanded(value: torch.Tensor, dim: int) -> list[str]:
+    sizes = ["-1"] * (value.dim() + 1)
+    sizes[dim] = "3"
+    return sizes
+
+
+@op
+def moved(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(_any))
+    if name is None:
+        return None
+    dim = _dim(writer, draw, name)
+    forms = (
+        f"{{0}}.flip({dim})",
+        f"{{0}}.roll({draw.integer(-3, 3)}, {dim})",
+        f"{{0}}.repeat_interleave(2, {dim})",
+        f"torch.cat([{{0}}, {{0}}], {dim})",
+        f"torch.stack([{{0}}, {{0}}], {dim})",
+        "{0}.contiguous()",
+        "{0}.clone()",
+        f"F.pad({{0}}, ({draw.integer(0, 2)}, {draw.integer(-1, 2)}))",
+        "{0}.reshape(-1)",
+        "{0}.tile((2,))",
+        "torch.tril({0})" if writer.value(name).dim() > 1 else "{0}.clone()",
+    )
+    return Line(draw.choice(forms), (name,), arithmetic=False)
+
+
+@op
+def joined(writer: Writer, draw: Draw) -> Line | None:
+    first = writer.pick(draw, _dimmed(_any))
+    if first is None:
+        return None
+    value, dim = writer.value(first), _dim(writer, draw, first)
+    rest = list(value.shape)
+    rest.pop(dim)
+
+    def fits(other: torch.Tensor) -> bool:
+        if other.dim() != value.dim() or other.dtype != value.dtype:
+            return False
+        shape = list(other.shape)
+        shape.pop(dim)
+        return shape == rest
+
+    second = writer.pick(draw, fits)
+    return second and Line(f"torch.cat([{{0}}, {{1}}], {dim})", (first, second), arithmetic=False)
+
+
+# --- reductions and scans ---
+
+
+@op
+def reduced(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(_floats))
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    dim, keep = _dim(writer, draw, name), draw.choice(("False", "True"))
+    forms = (
+        f"{{0}}.sum({dim}, keepdim={keep})",
+        f"{{0}}.mean({dim}, keepdim={keep})",
+        f"{{0}}.amax({dim}, keepdim={keep})",
+        f"{{0}}.amin({dim}, keepdim={keep})",
+        f"{{0}}.var({dim}, correction=0)",
+        f"{{0}}.add(2).norm(dim={dim})",
+        f"torch.softmax({{0}}, {dim})",
+        f"torch.log_softmax({{0}}, {dim})",
+        f"torch.logsumexp({{0}}, {dim})",
+        f"torch.cumsum({{0}}, {dim})",
+        f"torch.cummax({{0}}, {dim}).values",
+        f"{{0}}.clamp(0.5, 1.5).prod({dim})",
+        "{0}.sum()",
+        "{0}.mean()",
+        "F.layer_norm({0}, {0}.shape[-1:], eps=0.1)",
+        f"F.normalize({{0}} + 3, dim={dim})",
+    )
+    return Line(draw.choice(forms), (name,))
+
+
+@op
+def reduced_integers(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(lambda tensor: not _floats(tensor)))
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    dim = _dim(writer, draw, name)
+    forms = (
+        f"{{0}}.sum({dim})",
+        f"{{0}}.any({dim})",
+        f"{{0}}.all({dim})",
+        f"{{0}}.amax({dim})",
+        f"{{0}}.cumsum({dim})",
+        f"{{0}}.count_nonzero({dim})",
+        "{0}.sum()",
+        f"{{0}}.long().prod({dim})",
+    )
+    return Line(draw.choice(forms), (name,), arithmetic=False)
+
+
+@op
+def ordered(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(_numbers), exact=True)
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    dim = _dim(writer, draw, name)
+    count = draw.integer(1, writer.value(name).shape[dim])
+    forms = (
+        f"{{0}}.argmax({dim})",
+        f"{{0}}.argmin({dim})",
+        f"{{0}}.sort(dim={dim}, stable=True).values",
+        f"{{0}}.sort(dim={dim}, stable=True).indices",
+        f"{{0}}.topk({count}, {dim}).values",
+        f"{{0}}.max({dim}).values",
+        f"{{0}}.min({dim}).values",
+    )
+    return Line(draw.choice(forms), (name,), arithmetic=False)
+
+
+# --- with arguments of their own ---
+
+
+@op
+def contracted(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(_floats))
+    if name is None:
+        return None
+    value = writer.value(name)
+    depth, width = value.shape[-1], draw.choice((1, 3, 8, 17))
+    if value.dim() == 3 and draw.integer(0, 1):
+        other = writer.argument(draw, (value.shape[0], depth, width), value.dtype)
+        return Line("torch.bmm({0}, {1})", (name, other))
+    if draw.integer(0, 1):
+        weight = writer.argument(draw, (width, depth), value.dtype)
+        bias = writer.argument(draw, (width,), value.dtype)
+        return Line("F.linear({0}, {1}, {2})", (name, weight, bias))
+    other = writer.argument(draw, (depth, width), value.dtype)
+    return Line(draw.choice(("{0} @ {1}", "torch.matmul({0} * 2, {1})")), (name, other))
+
+
+@op
+def convolved(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() in (3, 4))
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    value = writer.value(name)
+    dims = value.dim() - 2
+    channels = draw.choice((1, 4))
+    weight = writer.argument(draw, (channels, value.shape[1], *[3] * dims), value.dtype)
+    padding, stride = draw.integer(0, 2), draw.integer(1, 2)
+    form = f"F.conv{dims}d({{0}}, {{1}}, padding={padding}, stride={stride})"
+    return Line(form, (name, weight))
+
+
+@op
+def pooled(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() == 4)
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    forms = (
+        "F.max_pool2d({0}, 2)",
+        "F.max_pool2d({0}, 3, stride=1, padding=1)",
+        "F.avg_pool2d({0}, 2, ceil_mode=True)",
+        "F.adaptive_avg_pool2d({0}, 2)",
+        "F.interpolate({0}, scale_factor=2, mode='nearest')",
+        "F.interpolate({0}, size=(5, 3), mode='bilinear')",
+        "F.pad({0}, (1, 1, 0, 1), mode='replicate')",
+    )
+    return Line(draw.choice(forms), (name,))
+
+
+@op
+def looked_up(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(_any))
+    if name is None:
+        return None
+    value, dim = writer.value(name), _dim(writer, draw, name)
+    size = value.shape[dim]
+    if not size:
+        return None
+    places = writer.places(draw, (draw.choice((1, 4, 9)),), size)
+    forms = [f"torch.index_select({{0}}, {dim}, {{1}})"]
+    if dim % value.dim() == 0:
+        forms += ["{0}[{1}]", "{0}[{1}[:, None]]"]
+    if value.dim() == 2 and dim % 2 == 0 and _floats(value):
+        forms.append("F.embedding({1}, {0})")
+    return Line(draw.choice(forms), (name, places), arithmetic=False)
+
+
+@op
+def scattered(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(_numbers))
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    value = writer.value(name)
+    places = writer.places(draw, tuple(value.shape), value.shape[-1])
+    forms = (
+        "torch.gather({0}, -1, {1})",
+        "{0}.scatter_add(-1, {1}, {0})",
+        "{0}.scatter_reduce(-1, {1}, {0}, 'amax')",
+        "{0}.index_add(0, {1}.flatten()[:1] * 0, {0}[:1])",
+    )
+    return Line(draw.choice(forms), (name, places))
+
+
+# --- in place ---
+
+
+@op
+def changed(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _floats)
+    forms = (
+        "{0}.add_(1)",
+        "{0}.mul_(0.5)",
+        "{0}.relu_()",
+        "{0}.clamp_(-1, 1)",
+        "{0}.zero_()",
+        "{0}.fill_(3)",
+        "{0}.tanh_()",
+        "{0}.neg_()",
+        "{0} += 2",
+        "{0} *= -1",
+        "{0}[..., :1] = 0.5",
+        "{0}[..., ::2] += 1",
+    )
+    return name and Line(draw.choice(forms), (name,), changes=True)
+
+
+@op
+def changed_by_another(writer: Writer, draw: Draw) -> Line | None:
+    names = writer.pick_pair(draw, _numbers)
+    forms = (
+        "{0}.copy_({1})",
+        "{0}.add_({1})",
+        "{0}.mul_({1})",
+        "{0} -= {1}",
+        "{0}[...] = {1}",
+        "{0}.masked_fill_({0} == {0}, 1)",
+    )
+    return names and Line(draw.choice(forms), names, changes=True)
