@@ -17,7 +17,7 @@ help:
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
 	@echo "make overhead  the time of an empty call, compile times, memory"
 	@echo "make chart   the README's chart from benchmarks/results (RESULTS=....json)"
-	@echo "make docs    the ops and passes, as Markdown, into build/docs"
+	@echo "make docs    the ops and passes, as Markdown, into build/docs; docs/overloads.md"
 	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
 	@echo "make lint    formats, includes, FileCheck directives    make format   apply the formats"
 	@echo "make tidy    clang-tidy (minutes)                       make debug    ASan and UBSan build"
@@ -121,8 +121,9 @@ tidy: build
 
 TBLGEN = mlir-tblgen-22 -I . -I /usr/lib/llvm-22/include
 
-docs: build/stamps/debian
-	$(call say,writing the ops and passes into build/docs)
+docs: build
+	$(call say,writing the ops and passes into build/docs; overloads without a rule into docs)
+	@$(RUN) tools/write-overloads.py
 	@mkdir -p build/docs
 	@$(TBLGEN) -gen-op-doc -dialect=weft compiler/Graph/Ops.td -o build/docs/ops.md
 	@for room in Transforms Kernels Lowering; do \

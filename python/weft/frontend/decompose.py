@@ -106,6 +106,11 @@ def decompose(
     return module.graph
 
 
+def has_same_values(op: torch._ops.OpOverload) -> bool:
+    """Whether the op, if it has no rule, may stand for others by a decomposition."""
+    return op in _all(halves=False)
+
+
 def _mutates(node: torch.fx.Node) -> bool:
     """Some of torch's decompositions fill a tensor in place."""
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
