@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from weft import frontend
 from weft.artifact import LoadedArtifact
 from weft.builds import build
+from weft.frontend.inplace import mutates
 from weft.frontend.locations import location_of
 
 if TYPE_CHECKING:
@@ -76,8 +78,11 @@ def _key(source: frontend.InputSource) -> tuple:
 
 
 def _computed(graph: torch.fx.Graph, inputs: dict[str, Any]) -> dict[torch.fx.Node, Any]:
-    """The values of all nodes. inputs: those of the placeholders, by name."""
+    """The values of all nodes when they are computed: later ones may write them. inputs: those of
+    the placeholders, by name."""
     env: dict[torch.fx.Node, Any] = {}
+    seen: dict[torch.fx.Node, Any] = {}
+    writes = any(mutates(node) for node in graph.nodes)
     for node in graph.nodes:
         if node.op == "placeholder":
             env[node] = inputs[node.name]
@@ -86,7 +91,10 @@ def _computed(graph: torch.fx.Graph, inputs: dict[str, Any]) -> dict[torch.fx.No
         elif node.op == "call_function":
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
             env[node] = node.target(*args, **kwargs)
-    return env
+        if node in env:
+            value = env[node]
+            seen[node] = tree_map_only(torch.Tensor, torch.clone, value) if writes else value
+    return seen
 
 
 def _place(op: torch.fx.Node) -> str:

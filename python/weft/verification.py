@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from weft import interpreter
+from weft.frontend.dtypes import DTYPES
 from weft.generators import GLOBAL, same_states, state_of
 from weft.isolated import call_isolated
 from weft.signature import PLAIN, Declined, Signature, own_attributes
@@ -231,10 +232,10 @@ class Check:
             values = interpreter.run_nodes(document, self.inputs, double=True)
         except Exception as error:  # an op that float64 has no kernel for
             raise _Differs(f"values differ, and float64 has no say: {error}") from None
-        magnitudes = _Magnitudes(document, values)
+        history = _History(document, values)
         results = [
-            _Exact(values[output["value"]], magnitudes.ahead_of(output["value"]))
-            for output in document["outputs"]
+            _Exact(values[number], history.magnitude_ahead_of(number), history.coarsest_of(number))
+            for number in (output["value"] for output in document["outputs"])
         ]
         own = [*self._results, *self._laid_out]
         return {id(each): result for each, result in zip(own, results + results, strict=True)}
@@ -242,40 +243,57 @@ class Check:
 
 @dataclass(frozen=True)
 class _Exact:
-    """A result in float64. magnitude: the largest of what it was computed from last."""
+    """A result in float64. magnitude: the largest of what it was computed from last. coarsest: the
+    eps of the type that rounded what it was computed from most."""
 
     value: torch.Tensor
     magnitude: float
+    coarsest: float
 
     def excuses(self, eager: torch.Tensor, own: torch.Tensor) -> bool:
         """Whether rounding alone may have made the program's result other than PyTorch's."""
-        if eager.dtype == torch.float64:  # which is no better than itself
-            bound = _LAST_BITS * torch.finfo(torch.float64).eps * self.magnitude
+        if eager.dtype not in _TOLERANCES:
+            return False
+        eps = torch.finfo(eager.dtype).eps
+        if eager.dtype == torch.float64 and self.coarsest <= eps:  # which is no better than itself
+            bound = _LAST_BITS * eps * self.magnitude
             return bool(((eager - own).abs() <= bound).all())
-        return eager.dtype in _TOLERANCES and _as_exact(eager, own, self.value)
+        tolerance = max(
+            (t for dtype, t in _TOLERANCES.items() if torch.finfo(dtype).eps <= self.coarsest),
+            default=0.0,
+        )
+        return _as_exact(eager, own, self.value, max(tolerance, _TOLERANCES[eager.dtype]))
 
 
-class _Magnitudes:
-    """How large the values of a graph are: what cancels leaves their last bits."""
+class _History:
+    """What the values of a graph were computed from."""
 
     def __init__(self, document: dict[str, Any], values: list[torch.Tensor]) -> None:
         self._values = values
         self._operands: dict[int, list[int]] = {}
-        number = len(document["inputs"])
+        self._coarsest = [_eps(each["dtype"]) for each in document["inputs"]]
         for node, count in zip(document["nodes"], interpreter.result_counts(document)):
+            own = [_eps(dtype) for dtype, _ in node.get("types", ())]
+            coarsest = max([0.0, *own, *(self._coarsest[each] for each in node["in"])])
             for _ in range(count):
-                self._operands[number] = node["in"]
-                number += 1
+                self._operands[len(self._coarsest)] = node["in"]
+                self._coarsest.append(coarsest)
 
-    def ahead_of(self, number: int, depth: int = 2) -> float:
-        """Of the operands of the op that gives a value, and of theirs."""
+    def coarsest_of(self, number: int) -> float:
+        """The eps of the type of fewest bits among those of what a value was computed from."""
+        return self._coarsest[number]
+
+    def magnitude_ahead_of(self, number: int, depth: int = 2) -> float:
+        """Of the operands of the op that gives a value, and of theirs: what cancels leaves their
+        last bits."""
         operands = self._operands.get(number, []) if depth else []
         sizes = [self._size(each) for each in operands]
-        return max([0.0, *sizes, *(self.ahead_of(each, depth - 1) for each in operands)])
+        ahead = (self.magnitude_ahead_of(each, depth - 1) for each in operands)
+        return max([0.0, *sizes, *ahead])
 
     def _size(self, number: int) -> float:
         value = self._values[number]
-        finite = value[value.isfinite()].abs() if value.is_floating_point() else value[:0]
+        finite = value[value.isfinite()].abs() if value.is_floating_point() else value.flatten()[:0]
         return float(finite.max()) if finite.numel() else 0.0
 
 
@@ -362,7 +380,14 @@ def _is_near(eager: torch.Tensor, own: torch.Tensor, tolerance: float) -> bool:
     return bool(((x - y).abs() <= bound).all())
 
 
-def _as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bool:
+def _eps(name: str) -> float:
+    dtype = DTYPES[name]
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
+def _as_exact(
+    eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolerance: float
+) -> bool:
     """Whether the program is about as close to float64 as eager execution, at worst."""
     x, y, z = (each.detach().double().flatten() for each in (eager, own, exact))
     finite = x.isfinite() & z.isfinite()
@@ -371,7 +396,7 @@ def _as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor) -> bo
     x, y, z = x[finite], y[finite], z[finite]
     if not x.numel():
         return True
-    if not _is_near(z, x, _MOST_TOLERANCES * _TOLERANCES[eager.dtype]):
+    if not _is_near(z, x, _MOST_TOLERANCES * tolerance):
         return False
     eps = torch.finfo(eager.dtype).eps
     slack = _WORSE * eps * (z.abs() + z.abs().mean()) + torch.finfo(eager.dtype).tiny

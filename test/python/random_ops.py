@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from random_programs import Writer
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-INTEGERS = (torch.int64, torch.int32, torch.uint8)
+INTEGERS = (torch.int64, torch.int32, torch.uint8, torch.int8, torch.int16)
 # Integers that fit every integer type.
 _MOST_TO_INTEGER = 100
 
@@ -216,7 +216,14 @@ def of_two_exact(writer: Writer, draw: Draw) -> Line | None:
 @op
 def of_booleans(writer: Writer, draw: Draw) -> Line | None:
     name = writer.pick(draw, lambda tensor: tensor.dtype == torch.bool)
-    forms = ("~{0}", "{0}.logical_not()", "{0}.float()", "{0}.long()", "{0} & ~{0}", "{0} | True")
+    forms = (
+        "~{0}",
+        "{0}.logical_not()",
+        "{0}.to(<float32>)",
+        "{0}.long()",
+        "{0} & ~{0}",
+        "{0} | True",
+    )
     return name and Line(draw.choice(forms), (name,), arithmetic=False)
 
 
@@ -363,6 +370,14 @@ def reduced(writer: Writer, draw: Draw) -> Line | None:
         "{0}.sum()",
         "{0}.mean()",
         "F.layer_norm({0}, {0}.shape[-1:], eps=0.1)",
+        "F.rms_norm({0}, {0}.shape[-1:], eps=0.1)",
+        f"torch.cumprod({{0}}.clamp(0.5, 1.5), {dim})",
+        f"torch.std_mean({{0}}.nan_to_num(1, 1, 1) + 9, {dim}, correction=0)[1]",
+        f"torch.logcumsumexp({{0}}.clamp(-8, 8), {dim})",
+        f"F.softmin({{0}}, {dim})",
+        f"F.glu(torch.cat([{{0}}, {{0}}], {dim}), {dim})",
+        "F.mse_loss({0}, {0} * 0.5)",
+        "F.cross_entropy({0}.reshape(1, -1).clamp(-9, 9), torch.zeros(1, dtype=torch.int64))",
         f"F.normalize({{0}} + 3, dim={dim})",
     )
     return Line(draw.choice(forms), (name,))
@@ -454,6 +469,50 @@ def pooled(writer: Writer, draw: Draw) -> Line | None:
         "F.interpolate({0}, scale_factor=2, mode='nearest')",
         "F.interpolate({0}, size=(5, 3), mode='bilinear')",
         "F.pad({0}, (1, 1, 0, 1), mode='replicate')",
+        "F.unfold({0}, 2, padding=1)",
+        "F.instance_norm({0}, eps=0.1)",
+        "F.group_norm({0}, 1, eps=0.1)",
+        "F.lp_pool2d({0}.abs() + 0.5, 2.0, 2)",
+        "F.adaptive_max_pool2d({0}, (2, 1))",
+        "F.pixel_unshuffle(F.pad({0}, ({0}.shape[-1] % 2, 0, {0}.shape[-2] % 2, 0)), 2)",
+        "F.interpolate({0}, size=(4, 7), mode='bicubic', align_corners=True)",
+    )
+    return Line(draw.choice(forms), (name,))
+
+
+@op
+def attended(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() in (3, 4))
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    value = writer.value(name)
+    shape = (*value.shape[:-2], draw.choice((1, 3, 18)), value.shape[-1])
+    keys = writer.argument(draw, shape, value.dtype)
+    causal = draw.choice(("False", "True"))
+    form = f"F.scaled_dot_product_attention({{0}}, {{1}}, {{1}} * 0.5, is_causal={causal})"
+    return Line(form, (name, keys))
+
+
+@op
+def transposed_convolution(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() == 4)
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    value = writer.value(name)
+    weight = writer.argument(draw, (value.shape[1], 3, 2, 2), value.dtype)
+    return Line(f"F.conv_transpose2d({{0}}, {{1}}, stride={draw.integer(1, 2)})", (name, weight))
+
+
+@op
+def contracted_by_letters(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() in (2, 3))
+    if name is None:
+        return None
+    letters = "abc"[: writer.value(name).dim()]
+    forms = (
+        f"torch.einsum('{letters},{letters}->{letters[0]}', {{0}}, {{0}})",
+        f"torch.einsum('{letters},{letters[-1]}d->{letters[:-1]}d', {{0}}, {{0}}.flatten(0, -2).T)",
+        f"torch.tensordot({{0}}, {{0}}, {len(letters)})",
     )
     return Line(draw.choice(forms), (name,))
 
@@ -484,6 +543,12 @@ def scattered(writer: Writer, draw: Draw) -> Line | None:
     value = writer.value(name)
     places = writer.places(draw, tuple(value.shape), value.shape[-1])
     forms = (
+        "torch.take_along_dim({0}, {1}, -1)",
+        "{0}.scatter(-1, {1} * 0, 1)",
+        "{0}.index_fill(-1, {1}.flatten()[:2], 2)",
+        "{0}.index_put(({1}.flatten()[:1] * 0,), {0}[:1] * 2)",
+        "{0}.masked_fill({1} == 0, 1)",
+        "torch.where({1} > 0, {0}, 0)",
         "torch.gather({0}, -1, {1})",
         "{0}.scatter_add(-1, {1}, {0})",
         "{0}.scatter_reduce(-1, {1}, {0}, 'amax')",

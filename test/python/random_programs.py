@@ -113,11 +113,11 @@ class Writer:
         second = self.pick(draw, lambda each: fits(each) and broadcasts(value, each), exact)
         return None if second is None else (first, second)
 
-    def argument(self, draw: Draw, shape: tuple[int, ...], dtype: torch.dtype) -> str:
-        made = Argument(
-            f"x{len(self.arguments)}", shape, dtype, draw.choice(LAYOUTS), draw.integer(0, 99)
-        )
-        return self._give(made)
+    def argument(
+        self, draw: Draw, shape: tuple[int, ...], dtype: torch.dtype, special: bool = False
+    ) -> str:
+        name, layout, seed = f"x{len(self.arguments)}", draw.choice(LAYOUTS), draw.integer(0, 99)
+        return self._give(Argument(name, shape, dtype, layout, seed, special=special))
 
     def places(self, draw: Draw, shape: tuple[int, ...], below: int) -> str:
         name, seed = f"x{len(self.arguments)}", draw.integer(0, 99)
@@ -214,7 +214,7 @@ def random_program(draw: Draw, most_lines: int) -> Program:
         while torch.Size(shape).numel() > MOST_ELEMENTS // 4:
             shape[shape.index(max(shape))] //= 2
         kind = draw.choice((*FLOATS, torch.float32, torch.float32, *INTEGERS, torch.bool))
-        writer.argument(draw, tuple(shape), kind)
+        writer.argument(draw, tuple(shape), kind, special=draw.integer(0, 5) == 5)
     lines = draw.integer(3, most_lines)
     for _ in range(_TRIES * lines):
         if len(writer.lines) < lines:

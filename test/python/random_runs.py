@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from random_ops import FLOATS, INTEGERS, Line
 
 LAYOUTS = ("contiguous", "contiguous", "transposed", "strided", "expanded")
+_SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, 2.0, 3.0)
 # Multiples of 1/64 up to here are added in any order without rounding.
 _MOST_EXACT = 256
 _GRAIN = 64
@@ -19,7 +21,8 @@ _GRAIN = 64
 
 @dataclass
 class Argument:
-    """A tensor of multiples of 1/8, or of places below `places`."""
+    """A tensor of multiples of 1/8, or of places below `places`, or `special`: of zeros of both
+    signs, infinities, NaN and the least normal number among others."""
 
     name: str
     shape: tuple[int, ...]
@@ -27,6 +30,7 @@ class Argument:
     layout: str
     seed: int
     places: int | None = None
+    special: bool = False
 
     def make(self, double: bool = False) -> torch.Tensor:
         """double: as float64, whose multiples of 1/8 these are too."""
@@ -35,6 +39,10 @@ class Argument:
         base = _laid_out(self.shape, self.layout)
         if self.places is not None:
             drawn = torch.randint(self.places, base, generator=generator)
+        elif self.special and self.dtype in FLOATS:
+            least = torch.finfo(self.dtype).smallest_normal
+            values = torch.tensor([*_SPECIAL, least, -least], dtype=torch.float64)
+            drawn = values[torch.randint(len(values), base, generator=generator)]
         elif self.dtype in FLOATS:
             drawn = torch.randint(-32, 33, base, generator=generator) / 8
         elif self.dtype in INTEGERS:

@@ -66,6 +66,30 @@ def test_a_program_that_differs_is_kept_away(wrong_tanh, monkeypatch, tmp_path):
     assert "aten.tanh" in (tmp_path / "difference.txt").read_text()
 
 
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+def test_the_op_is_named_though_its_arguments_are_written_later(wrong_tanh):
+    def function(x, count):
+        y = x.exp()
+        z = y.tanh() * count
+        y.mul_(0.5)
+        return z, y
+
+    _, stats = outcome_of_three(function, torch.randn(7, 5), torch.tensor(3))
+    (reason,) = stats["breaks"]
+    assert "first in aten.tanh" in reason
+
+
+def test_rounding_of_a_narrower_type_is_no_difference():
+    """Of float64 results the last bits are compared, unless bfloat16 has rounded them before."""
+
+    def function(x):
+        return torch.log_softmax(x, -1).double()
+
+    x = torch.randn(512, 100).bfloat16()
+    _, stats = outcome_of_three(function, x)
+    assert not stats["breaks"] and stats["hits"] == 2
+
+
 def test_fullgraph_raises_for_a_program_that_differs(wrong_tanh):
     compiled = weft.compile(lambda x: x.tanh() - 3, fullgraph=True)
     with pytest.raises(errors.NotCompiledError, match="does not reproduce"):
