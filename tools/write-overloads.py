@@ -20,14 +20,14 @@ from weft.frontend.table import TABLE
 FILE = Path(__file__).resolve().parent.parent / "docs" / "overloads.md"
 
 _GRADIENT = "the gradient of another op: programs that train run in PyTorch so far"
-_COMPLEX = "gives or takes complex numbers, which no type of the dialect is"
+_TRANSFORM = "PyTorch's transform runs inside the program, on pairs of reals"
 _DATA = "its size or number depends on data: the call runs in PyTorch"
 _DRAWS = "draws from PyTorch's generator, which its kernel does inside the program"
 _SIZES = "asks for a size; sizes are numbers once a program is captured"
 REASONS = {
     "_adaptive_avg_pool2d_backward.default": _GRADIENT,
-    "_fft_c2r.default": _COMPLEX,
-    "_fft_r2c.default": _COMPLEX,
+    "_fft_c2r.default": _TRANSFORM,
+    "_fft_r2c.default": _TRANSFORM,
     "_local_scalar_dense.default": _DATA,
     "_pdist_forward.default": "rare: PyTorch's kernel runs inside the program",
     "atan2.out": "writes its argument: stands for atan2.default and a copy",

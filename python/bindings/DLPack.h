@@ -26,7 +26,7 @@ struct DataType {
   uint16_t lanes;
 };
 
-enum TypeCode : uint8_t { Int = 0, UInt = 1, Float = 2, BFloat = 4, Bool = 6 };
+enum TypeCode : uint8_t { Int = 0, UInt = 1, Float = 2, BFloat = 4, Complex = 5, Bool = 6 };
 
 struct Tensor {
   void *data;

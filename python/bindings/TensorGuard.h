@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a program assumes about one tensor: class, element type, sizes, strides, place and
-// whether it requires gradients.
+// whether it requires gradients. Programs take complex numbers as pairs of reals along a last
+// dim of two.
 #ifndef WEFT_PYTHON_BINDINGS_TENSORGUARD_H
 #define WEFT_PYTHON_BINDINGS_TENSORGUARD_H
 
@@ -23,7 +24,8 @@ public:
   bool isOfType(PyObject *tensor) const { return Py_TYPE(tensor) == type; }
 
   /// Whether `tensor` is as assumed. Fills `view`, whose sizes and strides are this
-  /// guard's. Python errors count as a mismatch. The negative bit is not looked at.
+  /// guard's. Python errors count as a mismatch. The negative bit is not looked at; a
+  /// conjugated view of complex numbers is none that was assumed.
   bool matches(PyObject *tensor, WeftTensor &view) const;
 
   /// Adds what `matches` reads outside of this object.
@@ -32,6 +34,7 @@ public:
 private:
   PyTypeObject *type = nullptr; // torch's, alive as long as torch
   int32_t dtype = 0;
+  bool complex = false;
   std::vector<int64_t> sizes, strides;
   bool requiresGrad = false;
 };

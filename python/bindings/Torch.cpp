@@ -42,6 +42,7 @@ Torch::Torch() {
   versionGetter = own(base.attr("_version"));
   isInferenceMethod = own(base.attr("is_inference"));
   isNegMethod = own(base.attr("is_neg"));
+  isConjMethod = own(base.attr("is_conj"));
   inferenceModeEnabled = own(torch.attr("is_inference_mode_enabled"));
   isGradEnabled = own(torch.attr("is_grad_enabled"));
   functionStackLength = own(impl.attr("_len_torch_function_stack"));

@@ -41,6 +41,8 @@ public:
   bool isInference(PyObject *tensor) const { return ask(isInferenceMethod, tensor); }
   /// The negative bit, which DLPack does not show.
   bool isNegated(PyObject *tensor) const { return ask(isNegMethod, tensor); }
+  /// The bit of lazily conjugated complex numbers, which DLPack does not show either.
+  bool isConjugated(PyObject *tensor) const { return ask(isConjMethod, tensor); }
 
   bool inferenceMode() const { return call(inferenceModeEnabled); }
   bool gradEnabled() const { return call(isGradEnabled); }
@@ -71,7 +73,7 @@ private:
 
   PyRef tensorType, parameterType;
   const dlpack::ExchangeTable *exchange;
-  PyRef requiresGradGetter, versionGetter, isInferenceMethod, isNegMethod;
+  PyRef requiresGradGetter, versionGetter, isInferenceMethod, isNegMethod, isConjMethod;
   PyRef isGradEnabled;
   PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
   PyRef jitTracingState;

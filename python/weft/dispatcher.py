@@ -55,9 +55,11 @@ def _describe(target: str, arguments: str) -> tuple:
 
 @functools.lru_cache(maxsize=1024)
 def _describe_by_schema(op: torch._ops.OpOverload, arguments: str) -> tuple:
-    schema = op._schema
+    schema, template = op._schema, json.loads(arguments)
+    if isinstance(template, dict):
+        raise _NotTaken("a result is of complex numbers")
     described = []
-    for argument, entry in zip(schema.arguments, json.loads(arguments), strict=True):
+    for argument, entry in zip(schema.arguments, template, strict=True):
         try:
             described.append(_argument(argument.real_type, entry))
         except _NotTaken as why:

@@ -14,7 +14,7 @@ import torch.utils._pytree as pytree
 from weft.made import Made, make
 
 # Outputs.h
-RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, _NODE = range(8)
+RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE = range(8)
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,6 @@ def describe_outputs(structure: Structure, leaves: list[tuple]) -> tuple:
         if node.type is dict:
             return (_DICT, tuple(node.context), children)
         unflatten = make if node.type is Made else pytree.SUPPORTED_NODES[node.type].unflatten_fn
-        return (_NODE, unflatten, node.context, children)
+        return (NODE, unflatten, node.context, children)
 
     return build(structure)

@@ -15,6 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.frontend.dtypes import NAMES
+from weft.frontend.pairs import REAL_OF
 
 # Pattern.h
 _TENSOR, _VALUE, _TUPLE, _LIST, _DICT, _NODE = range(6)
@@ -153,10 +154,10 @@ def check_tensor(tensor: torch.Tensor, name: str) -> None:
         raise Declined(f"{name} has layout {tensor.layout}")
     if tensor.device.type != "cpu":
         raise Declined(f"{name} is on device {tensor.device}")
-    if tensor.dtype not in NAMES:
+    if tensor.dtype not in NAMES and tensor.dtype not in REAL_OF:
         raise Declined(f"{name} has dtype {tensor.dtype}")
-    if tensor.is_neg():
-        raise Declined(f"{name} is a lazily negated view")
+    if tensor.is_neg() or tensor.is_conj():
+        raise Declined(f"{name} is a lazily negated or conjugated view")
     if torch.is_grad_enabled() and tensor.requires_grad:
         raise NeedsGradient(f"{name} requires gradients")
 

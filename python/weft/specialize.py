@@ -17,7 +17,7 @@ from weft.builds import Build, Options, build
 from weft.capture import Captured
 from weft.fallbacks import draws_random_numbers, torch_host
 from weft.frontend.dtypes import DTYPES
-from weft.outputs import OBJECT, RESULT, SLOT, VIEW, Structure, describe_outputs
+from weft.outputs import NODE, OBJECT, RESULT, SLOT, VIEW, Structure, describe_outputs
 from weft.signature import Signature
 
 
@@ -60,6 +60,7 @@ class Specialized:
 def shapes_of(signature: Signature) -> str:
     """The tensors' shapes in one line: `f32[2, 3], i64[]`."""
     names = {dtype: name for name, dtype in DTYPES.items()}
+    names |= {torch.complex64: "c64", torch.complex128: "c128"}
     return ", ".join(f"{names[t.dtype]}{list(t.shape)}" for t in signature.examples)
 
 
@@ -156,7 +157,8 @@ class Wiring:
         if target.kind == "constant":
             return (OBJECT, target.value)
         if target.view is None:
-            return (RESULT, target.result)
+            result = (RESULT, target.result)
+            return (NODE, _as_complex, None, (result,)) if target.is_complex else result
         return self.view(target.view)
 
     def view(self, view: frontend.ViewOf) -> tuple:
@@ -183,8 +185,15 @@ class Wiring:
         eager: dict[int, tuple[int, ...]] = {}
         for target in self.lowered.outputs:
             if target.kind == "user" and target.result is not None and target.view is None:
-                eager[target.result] = leaves[target.index]
+                strides = leaves[target.index]
+                if target.is_complex and strides is not None:
+                    strides = (*(2 * stride for stride in strides), 1)
+                eager[target.result] = strides
         return strides_beside_own(manifest, eager)
+
+
+def _as_complex(results: list[torch.Tensor], _: None) -> torch.Tensor:
+    return torch.view_as_complex(*results)
 
 
 def strides_beside_own(

@@ -17,6 +17,7 @@ import torch
 
 from weft import interpreter
 from weft.frontend.dtypes import DTYPES
+from weft.frontend.pairs import shown_real
 from weft.generators import GLOBAL, same_states, state_of
 from weft.isolated import call_isolated
 from weft.signature import PLAIN, Declined, Signature, own_attributes
@@ -92,7 +93,9 @@ class Check:
         self._targets = [(self._tensor(t), result) for t, result in wiring.effects()]
         seen = {id(each): each for each in (*signature.examples, *state.tensors, *self._sources)}
         self._marks = [_Mark(tensor) for tensor in seen.values()]
-        self.inputs = [each.clone() if self._is_written(each) else each for each in self._sources]
+        self.inputs = [
+            shown_real(each.clone() if self._is_written(each) else each) for each in self._sources
+        ]
         self._known = seen
         self._run(args, kwargs)
 
@@ -130,6 +133,7 @@ class Check:
             self._compare_writes()
             pairs = list(_pairs(expected, self._value, "the result"))
             self._compare_aliases(pairs)
+            pairs = [self._real_pair(*pair) for pair in pairs]
             finding.layouts = self._compare_layouts(pairs)
             self._compare_values(pairs)
             self._compare_generators(again)
@@ -171,6 +175,17 @@ class Check:
                 _storage(own), number
             ):
                 raise _Differs(f"{name} shares memory with another result")
+
+    def _real_pair(
+        self, eager: torch.Tensor, own: torch.Tensor, name: str
+    ) -> tuple[torch.Tensor, torch.Tensor, str]:
+        """As the program computes them: complex numbers along a last dim of two."""
+        if not eager.is_complex() or eager is own:
+            return eager, own, name
+        if eager.is_conj():
+            raise _Differs(f"{name} is a lazily conjugated view")
+        places = {each.data_ptr(): each for each in self._laid_out}
+        return shown_real(eager), places.get(own.data_ptr(), shown_real(own)), name
 
     def _compare_layouts(self, pairs: list) -> dict[int, tuple[tuple[int, ...], int]]:
         """What the program lays out by itself lies as it does in eager execution."""

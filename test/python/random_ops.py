@@ -489,7 +489,9 @@ def attended(writer: Writer, draw: Draw) -> Line | None:
     shape = (*value.shape[:-2], draw.choice((1, 3, 18)), value.shape[-1])
     keys = writer.argument(draw, shape, value.dtype)
     causal = draw.choice(("False", "True"))
-    form = f"F.scaled_dot_product_attention({{0}}, {{1}}, {{1}} * 0.5, is_causal={causal})"
+    # Of NaN PyTorch's kernels make zeros at times.
+    query = "{0}.nan_to_num(1, 1, 1)"
+    form = f"F.scaled_dot_product_attention({query}, {{1}}, {{1}} * 0.5, is_causal={causal})"
     return Line(form, (name, keys))
 
 

@@ -60,7 +60,7 @@ class Subclass(torch.Tensor):
 
 
 UNUSUAL = {
-    "complex": torch.ones(3, dtype=torch.complex64),
+    "complex of half precision": torch.ones(3, dtype=torch.complex32),
     "sparse": torch.eye(3).to_sparse(),
     "meta": torch.ones(3, device="meta"),
     "negated": torch.ones(3, dtype=torch.complex64).conj().imag,

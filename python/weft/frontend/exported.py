@@ -26,12 +26,14 @@ from weft.frontend.autocast import (
     restore_lines,
     switches_autocast_on,
 )
+from weft.frontend.builder import Builder
 from weft.frontend.dtypes import NAMES
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.functionalisation import refuse_unfaithful
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
 from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
+from weft.frontend.pairs import REAL_OF, Pair, join, shown_real, split
 from weft.frontend.strides import order_of
 from weft.frontend.walk import Walk
 
@@ -70,12 +72,12 @@ def lower(
     sources: dict[int, InputSource] = {}
     env: dict[torch.fx.Node, Any] = {}
     for node, source in inputs:
+        first = len(graph.inputs)
         env[node] = _feed(walk, node, source, name_of)
-        if isinstance(env[node], Value) and source is not None:
-            sources[id(env[node])] = source
+        sources.update((id(entry.value), source) for entry in graph.inputs[first:])
     values = walk.run(functional.graph, env)
     views = _views(program, _inputs(program))
-    outputs = _outputs(functional, graph, values, views)
+    outputs = _outputs(functional, walk.builder, values, views)
     graph.prune()
     return Lowered(
         graph=graph.to_json(),
@@ -106,9 +108,9 @@ def lower_all_values(program: ExportedProgram) -> AllValues:
     env: dict[torch.fx.Node, Any] = {}
     fed = {}
     for node, source in _inputs(functional):
+        first = len(graph.inputs)
         env[node] = _feed(walk, node, source, lambda source: None)
-        if isinstance(env[node], Value) and source is not None:
-            fed[id(env[node])] = (node, source)
+        fed.update((id(entry.value), (node, source)) for entry in graph.inputs[first:])
     walk.run(functional.graph, env)
     ops = []
     for node, value in env.items():
@@ -169,7 +171,7 @@ def _source(program, node: torch.fx.Node, spec: InputSpec, users) -> InputSource
         return None
     if not isinstance(spec.arg, TensorArgument):
         raise Unsupported(f"input {spec.arg.name} is a symbolic number or an opaque object")
-    dense = order_of(node.meta["val"]) is not None
+    dense = order_of(shown_real(node.meta["val"])) is not None
     match spec.kind:
         case InputKind.USER_INPUT:
             return InputSource("user", index=index, dense=dense)
@@ -188,12 +190,12 @@ def _feed(
     node: torch.fx.Node,
     source: InputSource | None,
     name_of: Callable[[InputSource], str | None],
-) -> Value | Any:
+) -> Value | Pair | Any:
     """The value of a placeholder: a graph input, a constant of the graph, or a number."""
     if source is None:
         return node.meta["val"]
     value = node.meta["val"]
-    if node.users and value.dtype not in NAMES:
+    if node.users and value.dtype not in NAMES and value.dtype not in REAL_OF:
         raise Unsupported(f"input {node.name} is of {value.dtype}")
     if value.device.type != "cpu":
         raise Unsupported(f"input {node.name} is on {value.device}")
@@ -201,12 +203,14 @@ def _feed(
         raise Unsupported(f"input {node.name} has a symbolic size")
     # A tensor that lives on outside may be written; a literal is copied where it stands.
     literal = source.kind == "constant" and all(user.target in _LIFTS for user in node.users)
-    if literal and value.numel() <= _MAX_LITERAL and value.numel():
+    if literal and value.dtype in NAMES and value.numel() <= _MAX_LITERAL and value.numel():
         return walk.builder.dense(source.tensor)
-    entry = Value(value.dtype, tuple(value.shape))
-    order = order_of(value) or range(value.dim())
+    shown = shown_real(value)
+    entry = Value(shown.dtype, tuple(shown.shape))
+    order = order_of(shown) or range(shown.dim())
     name = name_of(source) or source.name or node.name
-    return walk.graph.add_input(name, _GRAPH_KINDS[source.kind], order, entry)
+    walk.graph.add_input(name, _GRAPH_KINDS[source.kind], order, entry)
+    return entry if shown is value else split(walk.builder, entry)
 
 
 def _views(program: ExportedProgram, inputs: _Inputs) -> list[ViewOf | None]:
@@ -238,7 +242,7 @@ def _views(program: ExportedProgram, inputs: _Inputs) -> list[ViewOf | None]:
 
 def _outputs(
     program: ExportedProgram,
-    graph: Graph,
+    builder: Builder,
     values: Sequence[Any],
     views: Sequence[ViewOf | None],
 ) -> list[OutputTarget]:
@@ -257,13 +261,15 @@ def _outputs(
         """name: of the tensor that the user gets, with the strides of eager mode where these are
         dense; equal values of two names are two tensors."""
         if (id(value), name) not in results:
-            order = order_of(nodes[name].meta["val"]) if name else None
-            results[id(value), name] = graph.add_output(value, order)
+            order = order_of(shown_real(nodes[name].meta["val"])) if name else None
+            results[id(value), name] = builder.graph.add_output(value, order)
         return results[id(value), name]
 
     targets, leaf = [], 0
     for spec, value in zip(specs, values, strict=True):
         if spec.kind in _MUTATIONS:
+            if isinstance(value, Pair):
+                raise Unsupported("complex numbers are written in place")
             kind = _MUTATIONS[spec.kind]
             where = {"index": users[spec.target]} if kind == "input" else {"name": spec.target}
             targets.append(OutputTarget(kind, result=result(value), **where))
@@ -275,6 +281,9 @@ def _outputs(
             if isinstance(view.base, int):
                 view = _rebased(view, view.base + first_leaf)
             targets.append(OutputTarget("user", index=leaf, view=view))
+        elif isinstance(value, Pair):
+            number = result(join(builder, value), spec.arg.name)
+            targets.append(OutputTarget("user", index=leaf, result=number, is_complex=True))
         elif isinstance(value, Value):
             targets.append(OutputTarget("user", index=leaf, result=result(value, spec.arg.name)))
         else:

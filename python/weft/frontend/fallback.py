@@ -4,8 +4,10 @@
 The template is a JSON array with one entry per argument of the overload's schema, defaults
 filled in. Numbers, strings, booleans, null and lists stand for themselves; the rest is
 tagged: {"tensor": i} operand i, {"lying": [i, strides]} operand i with strides of its own,
+{"complex": i} operand i, whose last dim holds the parts of complex numbers,
 {"dtype": "f32"}, {"device": "cpu"}, {"layout": "strided"}, {"memory_format":
-"contiguous_format"}, {"float": "inf"}.
+"contiguous_format"}, {"float": "inf"}. Where results are complex, it is the only entry of
+{"complex": template}, and their last dims hold the parts.
 """
 
 from __future__ import annotations
@@ -32,21 +34,32 @@ class Lying:
     strides: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Joined:
+    """A tensor argument of complex numbers, as `torch.view_as_real` shows them."""
+
+    value: Any
+
+
 def encode_arguments(
     target: torch._ops.OpOverload,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     operand: Callable[[Any], int | None],
+    gives_complex: bool = False,
 ) -> str:
     """The template of one call.
 
     operand: the operand number of a tensor argument, None for anything that is no tensor.
+    gives_complex: whether any result is of complex numbers.
     Raises: Unsupported, if an argument has no JSON form.
     """
 
     def encode(value: Any) -> Any:
         if isinstance(value, Lying):
             return {"lying": [operand(value.value), list(value.strides)]}
+        if isinstance(value, Joined):
+            return {"complex": operand(value.value)}
         number = operand(value)
         if number is not None:
             return {"tensor": number}
@@ -56,8 +69,8 @@ def encode_arguments(
             return {"float": repr(value)}
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        if isinstance(value, torch.dtype) and value in NAMES:
-            return {"dtype": NAMES[value]}
+        if isinstance(value, torch.dtype):
+            return {"dtype": NAMES.get(value, str(value).removeprefix("torch."))}
         if isinstance(value, torch.device):
             return {"device": str(value)}
         if isinstance(value, torch.layout) and value == torch.strided:
@@ -66,7 +79,8 @@ def encode_arguments(
             return {"memory_format": str(value).removeprefix("torch.")}
         raise Unsupported(f"{target}: argument {value!r} cannot be written down")
 
-    return json.dumps([encode(value) for value in _in_schema_order(target, args, kwargs)])
+    template = [encode(value) for value in _in_schema_order(target, args, kwargs)]
+    return json.dumps({"complex": template} if gives_complex else template)
 
 
 def with_strides(node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
@@ -100,15 +114,24 @@ def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tenso
     """The function that runs `target` on operands and gives its flattened results."""
     op = overload_of(target)
     template = json.loads(arguments)
+    if isinstance(template, dict):
+        template = template["complex"]
 
     def run(operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         values = [_decode(entry, operands) for entry in template]
         arguments_of = op._schema.arguments
         positional = [v for v, a in zip(values, arguments_of) if not a.kwarg_only]
         named = {a.name: v for v, a in zip(values, arguments_of) if a.kwarg_only}
-        return flatten_results(op(*positional, **named))
+        return [_as_real(result) for result in flatten_results(op(*positional, **named))]
 
     return run
+
+
+def _as_real(result: Any) -> Any:
+    """Complex numbers as pairs of reals: the dialect has no others."""
+    if isinstance(result, torch.Tensor) and result.is_complex():
+        return torch.view_as_real(result.resolve_conj())
+    return result
 
 
 def overload_of(target: str) -> torch._ops.OpOverload:
@@ -144,8 +167,10 @@ def _decode(entry: Any, operands: Sequence[torch.Tensor]) -> Any:
             return operands[value]
         case "lying":
             return _laid(operands[value[0]], value[1])
+        case "complex":
+            return torch.view_as_complex(operands[value])
         case "dtype":
-            return DTYPES[value]
+            return DTYPES[value] if value in DTYPES else getattr(torch, value)
         case "device":
             return torch.device(value)
         case "layout" | "memory_format":

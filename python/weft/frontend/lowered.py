@@ -92,7 +92,8 @@ class OutputTarget:
     kind "input": `result` is copied into flattened call argument `index`; kind "constant":
     output leaf `index` is the Python object `value`.
     `result`: position among the graph's outputs, None for constants and views. Two targets
-    with the same `result` and kind "user" are the same object.
+    with the same `result` and kind "user" are the same object. is_complex: the result's last dim
+    holds the parts of complex numbers.
     """
 
     kind: Literal["user", "buffer", "input", "constant"]
@@ -101,6 +102,7 @@ class OutputTarget:
     value: Any = None
     result: int | None = None
     view: ViewOf | None = None
+    is_complex: bool = False
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from weft.frontend.builder import Builder
 from weft.frontend.decompose import decompose
 from weft.frontend.dtypes import NAMES
 from weft.frontend.fallback import (
+    Joined,
     encode_arguments,
     flatten_results,
     operand_number,
@@ -30,6 +31,7 @@ from weft.frontend.graph import EFFECTS, Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
+from weft.frontend.pairs import REAL_OF, Pair, has_pairs, join, lower_pairs, split
 from weft.frontend.strides import storage_of
 from weft.frontend.table import CHECKS, TABLE, Site
 
@@ -146,7 +148,8 @@ class Walk:
                 return self._region(name, args)
             raise Unsupported(f"{name} is no tensor op", self.graph.location)
         op = out_of_place(node.target) or node.target
-        values = self._lower(op, self._site(node, str(op), live), args, kwargs, depth)
+        site = self._site(node, str(op), live)
+        values = self._lower(op, site, args, kwargs, depth)
         return _like(node.meta["val"], iter(values))
 
     def _arguments(self, arguments: Any, env: dict[torch.fx.Node, Any]) -> Any:
@@ -202,7 +205,9 @@ class Walk:
             self._refuse(site.node)
         return results
 
-    def _native(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
+    def _native(self, op, site: Site, args, kwargs, depth: int) -> tuple[Any, ...]:
+        if has_pairs((args, kwargs)) or any(each.dtype.is_complex for each in site.results):
+            return lower_pairs(op, site, args, kwargs)
         if any(result.dtype not in NAMES for result in site.results):
             raise Decline(f"results of {[str(result.dtype) for result in site.results]}")
         if str(op) in CHECKS:
@@ -248,10 +253,11 @@ class Walk:
             raise found
         return found
 
-    def _fallback(self, op, site: Site, args, kwargs, reason: str) -> tuple[Value, ...]:
+    def _fallback(self, op, site: Site, args, kwargs, reason: str) -> tuple[Any, ...]:
         location = self.graph.location
         for result in site.results:
-            if result.dtype not in NAMES or result.device.type != "cpu":
+            known = result.dtype in NAMES or result.dtype in REAL_OF
+            if not known or result.device.type != "cpu":
                 raise Unsupported(
                     f"{op} gives a tensor of {result.dtype} on {result.device}", location
                 )
@@ -266,13 +272,29 @@ class Walk:
                 if otherwise := lays_out_otherwise(each):
                     raise Unsupported(f"{op} of what {otherwise} lays out otherwise", location)
             args, kwargs = with_strides(site.node, args, kwargs)
+        args, kwargs = pytree.tree_map_only(
+            Pair, lambda pair: Joined(join(self.builder, pair)), (args, kwargs)
+        )
         arguments = encode_arguments(
-            op, args, kwargs, lambda value: operand_number(operands, value)
+            op,
+            args,
+            kwargs,
+            lambda value: operand_number(operands, value),
+            gives_complex=any(result.dtype in REAL_OF for result in site.results),
         )
         self.fallbacks.append(Fallback(str(op), arguments, reason, location))
         attrs = {"target": str(op), "arguments": arguments}
-        types = [(result.dtype, result.shape) for result in site.results]
-        return tuple(self.graph.emit("torch_fallback", operands, attrs, types))
+        types = [
+            (REAL_OF[result.dtype], (*result.shape, 2))
+            if result.dtype in REAL_OF
+            else (result.dtype, result.shape)
+            for result in site.results
+        ]
+        values = self.graph.emit("torch_fallback", operands, attrs, types)
+        return tuple(
+            split(self.builder, value) if result.dtype in REAL_OF else value
+            for value, result in zip(values, site.results)
+        )
 
 
 def _like(results: Any, values: Iterator[Any]) -> Any:
@@ -282,8 +304,11 @@ def _like(results: Any, values: Iterator[Any]) -> Any:
     return next(values)
 
 
-def _value_like(tensor: torch.Tensor) -> Value:
-    return Value(tensor.dtype, tuple(tensor.shape))
+def _value_like(tensor: torch.Tensor) -> Value | Pair:
+    dtype, shape = REAL_OF.get(tensor.dtype, tensor.dtype), tuple(tensor.shape)
+    if tensor.dtype in REAL_OF:
+        return Pair(Value(dtype, shape), Value(dtype, shape))
+    return Value(dtype, shape)
 
 
 def _is_random(op: Any) -> bool:
