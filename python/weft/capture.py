@@ -25,6 +25,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import frontend
+from weft.composites import composites_written_out
 from weft.difference import Values, values_of
 from weft.frontend.fakes import fakes_completed
 from weft.generators import Draws
@@ -232,7 +233,8 @@ class _Trace:
         for function in self.references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
-        return torch.export.export(root, self.args, self.kwargs, strict=False)
+        with composites_written_out():
+            return torch.export.export(root, self.args, self.kwargs, strict=False)
 
     def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
