@@ -33,6 +33,7 @@ from weft.frontend.functionalisation import refuse_unfaithful
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
 from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
+from weft.frontend.masked import Masked
 from weft.frontend.pairs import REAL_OF, Pair, join, shown_real, split
 from weft.frontend.strides import order_of
 from weft.frontend.walk import Walk
@@ -281,6 +282,8 @@ def _outputs(
             if isinstance(view.base, int):
                 view = _rebased(view, view.base + first_leaf)
             targets.append(OutputTarget("user", index=leaf, view=view))
+        elif isinstance(value, Masked):
+            raise Unsupported("the number of elements that a mask chooses is only known by a run")
         elif isinstance(value, Pair):
             number = result(join(builder, value), spec.arg.name)
             targets.append(OutputTarget("user", index=leaf, result=number, is_complex=True))

@@ -31,6 +31,7 @@ from weft.frontend.graph import EFFECTS, Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
+from weft.frontend.masked import gives_masked, has_masked, lower_masked
 from weft.frontend.pairs import REAL_OF, Pair, has_pairs, join, lower_pairs, split
 from weft.frontend.strides import storage_of
 from weft.frontend.table import CHECKS, TABLE, Site
@@ -148,6 +149,11 @@ class Walk:
                 return self._region(name, args)
             raise Unsupported(f"{name} is no tensor op", self.graph.location)
         op = out_of_place(node.target) or node.target
+        if has_masked((args, kwargs)) or gives_masked(op, node.meta["val"]):
+            site = Site(
+                self.builder, str(op), node, [node.meta["val"]], frozenset({0}), self._inputs
+            )
+            return self._lower_masked(op, site, args, kwargs)
         site = self._site(node, str(op), live)
         values = self._lower(op, site, args, kwargs, depth)
         return _like(node.meta["val"], iter(values))
@@ -175,6 +181,16 @@ class Walk:
             readers = [user for user in node.users if user in live]
             used = frozenset(user.args[1] for user in readers if user.target is operator.getitem)
         return Site(self.builder, name, node, results, used, self._inputs)
+
+    def _lower_masked(self, op, site: Site, args, kwargs) -> Any:
+        mark = len(self.graph.nodes)
+        try:
+            if not isinstance(site.results[0], torch.Tensor):
+                raise Decline(f"{op} of elements that a mask chooses")
+            return lower_masked(op, site, args, kwargs)
+        except Decline as decline:
+            del self.graph.nodes[mark:]
+            raise Unsupported(str(decline), self.graph.location) from None
 
     def _region(self, name: str, args: list[Any]) -> Any:
         """The body of a region, in place of the op that holds it."""
