@@ -559,6 +559,34 @@ def scattered(writer: Writer, draw: Draw) -> Line | None:
     return Line(draw.choice(forms), (name, places))
 
 
+@op
+def complex_between(writer: Writer, draw: Draw) -> Line | None:
+    wide = (torch.float32, torch.float64)
+    name = writer.pick(draw, lambda tensor: tensor.dtype in wide and tensor.dim() > 0)
+    if name is None or 0 in writer.value(name).shape:
+        return None
+    forms = (
+        "(torch.complex({0}, {0} + 1) * (1 - 2j)).imag",
+        "torch.view_as_real(torch.complex({0}, {0} * 0.5) + 2).flatten(-2)",
+        "torch.complex({0}, {0} + 0.5).abs()",
+        "torch.fft.rfft({0}.nan_to_num(1, 1, 1)).real",
+        "torch.polar({0}.abs(), {0}.nan_to_num(1, 1, 1)).real",
+    )
+    return Line(draw.choice(forms), (name,))
+
+
+@op
+def chosen_by_a_mask(writer: Writer, draw: Draw) -> Line | None:
+    name = writer.pick(draw, _dimmed(_floats), exact=True)
+    forms = (
+        "{0}[{0} > 0].sum()",
+        "({0}[{0} != 1] * 0.5).mean()",
+        "{0}.masked_select({0} > -1).sum()",
+        "{0}.clone().index_put(({0} > 0,), {0}[{0} > 0] * 2)",
+    )
+    return name and Line(draw.choice(forms), (name,))
+
+
 # --- in place ---
 
 
