@@ -9,12 +9,14 @@ RUN := $(BIN)/python
 say = @echo "weft: $(strip $(1))"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench overhead chart test-bench docs build lint lint-code format tidy debug tsan clean
+.PHONY: help demo test bench bench-ops overhead chart test-bench docs build
+.PHONY: lint lint-code format tidy debug tsan clean
 
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
 	@echo "make test    build, then every test and lint"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
+	@echo "make bench-ops  single ops and small compositions beside PyTorch (OPS_ARGS=...)"
 	@echo "make overhead  the time of an empty call, compile times, memory"
 	@echo "make chart   the README's chart from benchmarks/results (RESULTS=....json)"
 	@echo "make docs    the ops and passes, as Markdown, into build/docs; docs/overloads.md"
@@ -73,6 +75,11 @@ bench: build .venv/stamp-bench
 	@mkdir -p $(dir $(RESULTS))
 	@$(RUN) -m benchmarks.run --output $(RESULTS) $(BENCH_ARGS)
 	@$(RUN) -m benchmarks.chart $(RESULTS) $(RESULTS:.json=.svg)
+
+bench-ops: build
+	$(call say,measuring single ops beside PyTorch)
+	@mkdir -p benchmarks/results
+	@$(RUN) -m benchmarks.ops --json benchmarks/results/ops.json $(OPS_ARGS)
 
 overhead: build .venv/stamp-bench
 	$(call say,measuring what Weft costs beside the programs)
