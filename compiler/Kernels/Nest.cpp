@@ -8,6 +8,7 @@
 #include "compiler/Kernels/DividedDim.h"
 #include "compiler/Kernels/Emitters.h"
 #include "compiler/Kernels/InPlace.h"
+#include "compiler/Kernels/LaneScans.h"
 #include "compiler/Kernels/PointWork.h"
 #include "compiler/Kernels/Reductions.h"
 #include "compiler/Kernels/Scans.h"
@@ -64,11 +65,13 @@ private:
   Demand demand;
   SmallVector<NestRoot> roots;
   SmallVector<unsigned> gridDims;
-  SmallVector<unsigned> cellDims;  ///< grid dims that one cell goes through
-  SmallVector<unsigned> rowDims;   ///< looped over behind the reductions
-  std::optional<unsigned> laneDim; ///< vectors along this dim
-  std::optional<unsigned> loadDim; ///< what is stored along laneDim is contiguous along this
-  bool vertical = false;           ///< the lane dim is a grid dim
+  SmallVector<unsigned> cellDims;   ///< grid dims that one cell goes through
+  SmallVector<unsigned> rowDims;    ///< looped over behind the reductions
+  std::optional<unsigned> laneDim;  ///< vectors along this dim
+  std::optional<unsigned> loadDim;  ///< what is stored along laneDim is contiguous along this
+  std::optional<ScanDims> scanDims; ///< of scans with a line in each lane
+  std::optional<LaneScans> laneScans;
+  bool vertical = false; ///< the lane dim is a grid dim
   int64_t width = 1;
   int64_t laneBlock = 1; ///< values of the lane dim in one cell
   int64_t laneBlocks = 1;
@@ -163,6 +166,15 @@ void Nest::planDims() {
 }
 
 void Nest::chooseLaneDim() {
+  const NestRoot &root = roots.front();
+  AffineExpr stored = space.linearize(root.target->rootIndex(root.index),
+                                      tensorType(kernel.roots[root.target->root]).getShape());
+  scanDims = chooseScanDims(demand, gridDims, rowDims, stored, space, width);
+  if (scanDims) {
+    laneDim = scanDims->lane;
+    vertical = true;
+    return;
+  }
   if (demand.scans.empty() && !gridDims.empty() &&
       (rowDims.empty() || gridDims.back() > rowDims.back())) {
     // The innermost dim of the result is on the grid. Reductions along contiguous memory
@@ -199,9 +211,11 @@ void Nest::chooseLaneDim() {
 
 void Nest::planGrid() {
   if (vertical) {
-    gridDims.pop_back();
+    llvm::erase(gridDims, *laneDim);
     int64_t extent = space.extent(*laneDim);
-    if (loadDim) {
+    if (scanDims) {
+      laneBlock = std::min(extent, scanDims->squares ? width : maxLaneGroups * width);
+    } else if (loadDim) {
       llvm::erase(gridDims, *loadDim);
       laneBlock = std::min(extent, width);
     } else if (demand.reductions.empty()) {
@@ -375,6 +389,10 @@ void Nest::emitCell(Value block, int64_t extent) {
     emitTransposed(base, extent);
     return;
   }
+  if (laneScans) {
+    laneScans->emit(base, extent);
+    return;
+  }
   if (demand.reductions.empty()) {
     // The lanes are the innermost loop.
     emitLoops(point, rowDims, [&] { emitPoints(base, extent); });
@@ -429,7 +447,15 @@ void Nest::emitTransposed(Value base, int64_t extent) {
 void Nest::emit(const PointWork &work) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
+  auto storeRoots = [&] {
+    emitStores(/*gridOnly=*/false);
+    emitStores(/*gridOnly=*/true);
+  };
+  if (scanDims)
+    laneScans.emplace(point, demand.scans, *scanDims, width, storeRoots);
   for (const ScanDemand &scan : demand.scans) {
+    if (scanDims)
+      break;
     int64_t extent = space.extent(scan.along);
     Type element = getElementTypeOrSelf(CumulativeOp(scan.op).getType());
     lines.push_back({kernel.scratch(element, extent), {extent}});
@@ -439,6 +465,8 @@ void Nest::emit(const PointWork &work) {
     keptRows.push_back(vertical ? std::nullopt : KeptRow::choose(kernel, demand, keptRows, space));
   point.setOverride(
       [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
+        if (laneScans)
+          return laneScans->find(tensor);
         for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
           if (scan.op->getResult(0) == tensor)
             return point.load(line, index[scan.dim]);

@@ -7,10 +7,21 @@
 using namespace mlir;
 using namespace weft;
 
-/// One chain of float32 additions drifts: they are carried in float64, as PyTorch's are.
-static Type accumulator(ReduceKind kind, Type element) {
-  bool drifts = kind == ReduceKind::sum || kind == ReduceKind::prod;
+Type weft::accumulatorOf(CumulativeOp op) {
+  Type element = getElementTypeOrSelf(op.getType());
+  bool drifts = op.getKind() == ReduceKind::sum || op.getKind() == ReduceKind::prod;
   return drifts && element.isF32() ? Float64Type::get(element.getContext()) : element;
+}
+
+Value weft::combineRunning(OpBuilder &builder, Location loc, CumulativeOp op, Value carried,
+                           Value next) {
+  vector::CombiningKind kind = combiningKindOf(op.getKind(), getElementTypeOrSelf(op.getType()));
+  // PyTorch takes the later of two zeros, whatever their signs; to tell these apart takes several
+  // instructions, each of which waits for the one before.
+  auto flags = arith::FastMathFlagsAttr::get(builder.getContext(), arith::FastMathFlags::nsz);
+  bool isExtreme = op.getKind() == ReduceKind::max || op.getKind() == ReduceKind::min;
+  return vector::makeArithReduction(builder, loc, kind, carried, next,
+                                    isExtreme ? flags : arith::FastMathFlagsAttr());
 }
 
 void weft::emitScan(PointEmitter &point, const ScanDemand &scan, const Buffer &line) {
@@ -18,8 +29,7 @@ void weft::emitScan(PointEmitter &point, const ScanDemand &scan, const Buffer &l
   Location loc = point.loc;
   CumulativeOp op = scan.op;
   Type element = getElementTypeOrSelf(op.getType());
-  vector::CombiningKind kind = combiningKindOf(op.getKind(), element);
-  Type carriedType = accumulator(op.getKind(), element);
+  Type carriedType = accumulatorOf(op);
   auto at = [&](Value position) {
     point.setDim(scan.along, position);
     point.forget();
@@ -31,16 +41,33 @@ void weft::emitScan(PointEmitter &point, const ScanDemand &scan, const Buffer &l
       sum = arith::TruncFOp::create(builder, loc, element, sum);
     memref::StoreOp::create(builder, loc, sum, line.flat, position);
   };
+  auto combine = [&](Value carried, Value next) {
+    return combineRunning(builder, loc, op, carried, next);
+  };
+  // Of a run only its whole waits for the one before.
+  constexpr int64_t runLength = 4;
+  auto emitRuns = [&](int64_t from, int64_t to, int64_t length, ValueRange carried) {
+    return emitLoop(builder, loc, from, to, length, carried, [&](Value position, ValueRange now) {
+      SmallVector<Value> positions{position}, sums{at(position)};
+      for (int64_t i = 1; i < length; ++i) {
+        Value step = arith::ConstantIndexOp::create(builder, loc, i);
+        positions.push_back(arith::AddIOp::create(builder, loc, position, step));
+        sums.push_back(combine(sums.back(), at(positions.back())));
+      }
+      for (auto [sum, each] : llvm::zip_equal(sums, positions)) {
+        sum = combine(now.front(), sum);
+        store(sum, each);
+      }
+      return SmallVector<Value>{sums.back()};
+    });
+  };
   // The first element starts the sum: no identity is needed.
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value first = at(zero);
   store(first, zero);
-  emitLoop(builder, loc, 1, point.space.extent(scan.along), 1, ValueRange{first},
-           [&](Value position, ValueRange carried) {
-             Value next =
-                 vector::makeArithReduction(builder, loc, kind, carried.front(), at(position));
-             store(next, position);
-             return SmallVector<Value>{next};
-           });
+  int64_t extent = point.space.extent(scan.along);
+  int64_t whole = 1 + (extent - 1) / runLength * runLength;
+  SmallVector<Value> carried = emitRuns(1, whole, runLength, first);
+  emitRuns(whole, extent, 1, carried);
   point.forget();
 }

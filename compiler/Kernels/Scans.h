@@ -8,6 +8,14 @@
 
 namespace weft {
 
+/// What a running reduction is carried in. One chain of float32 additions drifts: they are carried
+/// in float64, as PyTorch's are.
+mlir::Type accumulatorOf(CumulativeOp op);
+
+/// `next` behind what has been carried so far.
+mlir::Value combineRunning(mlir::OpBuilder &builder, mlir::Location loc, CumulativeOp op,
+                           mlir::Value carried, mlir::Value next);
+
 /// Compute the line of `scan` through the emitter's point into `line`, a scratch buffer of
 /// one element for each index along the scanned dim.
 void emitScan(PointEmitter &point, const ScanDemand &scan, const Buffer &line);

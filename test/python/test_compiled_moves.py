@@ -91,6 +91,23 @@ def test_scans(dtype):
     check(SCANS[:3], torch.randint(0, 5, (3, 1, 4)))
 
 
+@pytest.mark.parametrize("shape", [(33, 77), (16, 16), (5, 100), (3, 40, 50), (1000,)])
+def test_scans_of_many_lines(shape):
+    x = torch.randn(shape)
+    x.view(-1)[x.numel() // 3] = torch.nan
+    for dim in range(x.dim()):
+        scans = [
+            lambda x, dim=dim: tuple(x.cummax(dim)),
+            lambda x, dim=dim: (x.cumsum(dim) * 2, (x * 2).cumprod(dim)),
+            lambda x, dim=dim: x.cumsum(dim).cumsum(0),
+            lambda x, dim=dim: x.transpose(0, -1).cumsum(dim),
+            lambda x, dim=dim: x.cumsum(dim).transpose(0, -1).contiguous(),
+            lambda x, dim=dim: x.cumsum(dim) + x.cumsum(dim).flip(0),
+            lambda x, dim=dim: x.nan_to_num().mul(9).long().cumsum(dim),
+        ]
+        check(scans, x)
+
+
 def test_in_place():
     def program(x, y):
         x.mul_(2).add_(y)

@@ -325,16 +325,62 @@ func.func private @softmax(%x: tensor<64x40xf64>) -> tensor<64x40xf64>
 
 // -----
 
-// The columns are scanned one by one, though the result's only dim runs through all of them.
+// The columns are scanned side by side, though the result's only dim runs through all of them.
 // CHECK-LABEL: func.func private @scan_flattened
 // CHECK-SAME:    memref<16x12xf32>, %{{.*}}: memref<192xf32>
-// CHECK:         scf.for
-// CHECK:         scf.for %{{.*}} iter_args
-// CHECK:         arith.addf %{{.*}} : f64
-// CHECK:         memref.store %{{.*}} : memref<16xf32>
+// CHECK:         scf.for %{{.*}} iter_args({{.*}}) -> (vector<16xf64>)
+// CHECK:           arith.addf %{{.*}} : vector<16xf64>
+// CHECK:           vector.maskedstore %{{.*}} : memref<192xf32>
 func.func private @scan_flattened(%x: tensor<16x12xf32>) -> tensor<192xf32>
     attributes {weft.kernel = "nest"} {
   %s = weft.cumulative <sum> %x dim 0 : tensor<16x12xf32>
   %r = tensor.collapse_shape %s [[0, 1]] : tensor<16x12xf32> into tensor<192xf32>
   return %r : tensor<192xf32>
+}
+
+// -----
+
+// Each lane has a column; the sums of sixteen are carried from row to row in float64.
+// CHECK-LABEL: func.func private @scan_across
+// CHECK-SAME:    weft.scratch_bytes = 0 : i64
+// CHECK:         scf.for %{{.*}} iter_args({{.*}}) -> (vector<16xf64>, vector<16xf64>, vector<16xf64>, vector<16xf64>)
+// CHECK:           %[[ROW:.*]] = vector.load
+// CHECK:           %[[WIDE:.*]] = arith.extf %[[ROW]]
+// CHECK:           arith.addf %{{.*}}, %[[WIDE]] : vector<16xf64>
+// CHECK:           vector.store
+func.func private @scan_across(%x: tensor<24x64xf32>) -> tensor<24x64xf32>
+    attributes {weft.kernel = "nest"} {
+  %s = weft.cumulative <sum> %x dim 0 : tensor<24x64xf32>
+  return %s : tensor<24x64xf32>
+}
+
+// -----
+
+// Along the rows, which lie in memory: squares of eight are turned, so that each lane has a row.
+// CHECK-LABEL: func.func private @scan_in_squares
+// CHECK-SAME:    weft.scratch_bytes = 0 : i64
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} iter_args({{.*}}) -> (vector<8xi64>)
+// CHECK-COUNT-8:   vector.load
+// CHECK:           vector.shuffle
+// CHECK-COUNT-8:   arith.maxsi
+// CHECK:           vector.shuffle
+// CHECK-COUNT-8:   vector.store
+func.func private @scan_in_squares(%x: tensor<8x64xi64>) -> tensor<8x64xi64>
+    attributes {weft.kernel = "nest"} {
+  %s = weft.cumulative <max> %x dim 1 : tensor<8x64xi64>
+  return %s : tensor<8x64xi64>
+}
+
+// -----
+
+// One line alone: of four elements only their whole waits for the four before.
+// CHECK-LABEL: func.func private @scan_alone
+// CHECK:         scf.for %{{.*}} iter_args(%[[SUM:.*]] = %{{.*}}) -> (i64)
+// CHECK:           %[[TWO:.*]] = arith.addi %[[ONE:.*]], %{{.*}} : i64
+// CHECK:           arith.addi %[[SUM]], %[[ONE]] : i64
+// CHECK:           arith.addi %[[SUM]], %[[TWO]] : i64
+func.func private @scan_alone(%x: tensor<65xi64>) -> tensor<65xi64>
+    attributes {weft.kernel = "nest"} {
+  %s = weft.cumulative <sum> %x dim 0 : tensor<65xi64>
+  return %s : tensor<65xi64>
 }
