@@ -94,6 +94,15 @@ HALF_LN2 = float(mpmath.log(2) / 2) * 1.001  # rounding to the nearest n is not 
 QUARTER_PI = float(mpmath.pi / 4) * 1.01
 ROOT2 = float(mpmath.sqrt(2))
 
+# Of a mantissa from 1 + n / 16 on, a short number near its reciprocal: their product less one has
+# few more digits than a float, or none more next to one, where logarithms are small. Around one the
+# mantissas are what they are, or halves.
+STEPS = np.where(np.arange(1, 15) == 1, 64, 128)
+INNER = np.round(STEPS / (1 + (np.arange(1, 15) + 0.5) / 16)) / STEPS
+RECIPROCALS = np.concatenate([[1.0], INNER, [0.5]])
+RESTS = (1 + np.add.outer([0, 1], np.arange(16)) / 16) * RECIPROCALS - 1
+LOWEST_REST, HIGHEST_REST = RESTS.min(), RESTS.max()
+
 FITS = [
     Fit(
         "expTail",
@@ -136,6 +145,16 @@ FITS = [
         identity,
     ),
     Fit(
+        "halfExpm1Tail",
+        "expm1(2 x) / 2 = x + x^2 p(x)",
+        5,
+        -HALF_LN2 / 2,
+        HALF_LN2 / 2,
+        lambda r: (mpmath.expm1(2 * r) / 2 - r) / r**2,
+        lambda r: abs(2 * r**2 / mpmath.expm1(2 * r)),
+        identity,
+    ),
+    Fit(
         "logTail",
         "log(1 + x) = x + x^2 p(x)",
         9,
@@ -143,6 +162,26 @@ FITS = [
         ROOT2 - 1,
         lambda f: (mpmath.log(1 + f) - f) / f**2,
         lambda f: abs(f**2 / mpmath.log(1 + f)),
+        identity,
+    ),
+    Fit(
+        "logShortTail",
+        "log(1 + x) = x + x^2 p(x)",
+        4,
+        LOWEST_REST,
+        HIGHEST_REST,
+        lambda f: (mpmath.log(1 + f) - f) / f**2,
+        lambda f: abs(f**2 / mpmath.log(1 + f)),
+        identity,
+    ),
+    Fit(
+        "log2ShortTail",
+        "log2(1 + x) = x / ln(2) + x^2 p(x)",
+        4,
+        LOWEST_REST,
+        HIGHEST_REST,
+        lambda f: (mpmath.log(1 + f) - f) / f**2 / mpmath.log(2),
+        lambda f: abs(f**2 / mpmath.log(1 + f) * mpmath.log(2)),
         identity,
     ),
     Fit(
@@ -288,6 +327,24 @@ def print_sixteenths() -> None:
     print("};\n")
 
 
+def print_table(name: str, values: np.ndarray) -> None:
+    print(f"constexpr float {name}[{len(values)}] = {{")
+    print("    " + ", ".join(f"{value:#.9g}f" for value in values.astype(np.float32)) + ",")
+    print("};\n")
+
+
+def print_logarithms() -> None:
+    print("/// Nearly 1 / m, of mantissas m from 1 + n / 16 on in column n.")
+    print_table("mantissaReciprocals", RECIPROCALS)
+    for name, base in (("log", mpmath.e), ("log2", 2)):
+        exact = [-mpmath.log(mpmath.mpf(value), base) for value in RECIPROCALS]
+        high = np.round(np.array(exact, dtype=np.float64) * 2**15) / 2**15
+        low = np.array([value - mpmath.mpf(part) for value, part in zip(exact, high)])
+        print(f"/// Their negative {name}s: a multiple of 2^-15, and what it lacks.")
+        print_table(f"{name}OfReciprocalsHigh", high)
+        print_table(f"{name}OfReciprocalsLow", low.astype(np.float64))
+
+
 def print_pieces() -> None:
     fits = [fit(piece(number)) for number in range(PIECES)]
     error = max(error for _, error in fits)
@@ -311,6 +368,7 @@ def main() -> None:
         print(*(f"    {value:#.{digits}g}{suffix}," for value in coefficients), sep="\n")
         print("};\n")
     print_sixteenths()
+    print_logarithms()
     print_pieces()
 
 

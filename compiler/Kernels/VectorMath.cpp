@@ -4,6 +4,7 @@
 // all lanes alike: branches become selects. The reductions are those of W. J. Cody and
 // W. Waite, "Software Manual for the Elementary Functions", 1980.
 #include "compiler/Kernels/VectorMath.h"
+#include "compiler/Kernels/Avx512Math.h"
 #include "compiler/Kernels/Float32.h"
 #include "compiler/Kernels/VectorAngles.h"
 #include "compiler/Kernels/VectorExponentials.h"
@@ -151,7 +152,12 @@ void weft::expandVectorMath(func::FuncOp kernel) {
   for (Operation *op : llvm::reverse(ops)) {
     if (isOpTriviallyDead(op)) {
       op->erase();
-    } else if (Value expanded = expand(op)) {
+      continue;
+    }
+    Value expanded = expandForAvx512(op);
+    if (!expanded)
+      expanded = expand(op);
+    if (expanded) {
       op->getResult(0).replaceAllUsesWith(expanded);
       op->erase();
     }

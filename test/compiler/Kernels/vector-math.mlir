@@ -19,6 +19,9 @@
 // CHECK:         %[[FIRST:.*]] = arith.mulf
 // CHECK:         arith.mulf %[[FIRST]]
 // CHECK-NOT:     math.exp
+// AVX512-LABEL:  func.func private @exp
+// AVX512:        %[[SCALED:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
+// AVX512:        arith.select %{{.*}}, %{{.*}}, %[[SCALED]]
 func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.kernel = "nest"} {
   %e = tensor.empty() : tensor<64xf32>
   %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
@@ -242,6 +245,36 @@ func.func private @sin(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.ke
   ^bb0(%a: f32, %out: f32):
     %r = math.sin %a : f32
     linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// With AVX-512, denormals and infinities need no care in a logarithm, and a root is what an
+// approximation lacks; that of zero is left to the instruction.
+// AVX512-LABEL:  func.func private @without_care
+// AVX512:        llvm.call_intrinsic "llvm.x86.avx512.mask.getmant.ps.512"
+// AVX512-COUNT-3: llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"
+// AVX512-NOT:    arith.select
+// AVX512:        scf.if
+// AVX512:          llvm.call_intrinsic "llvm.x86.avx512.rsqrt14.ps.512"
+// AVX512:        else
+// AVX512:          math.sqrt
+// CHECK-LABEL:   func.func private @without_care
+// CHECK-NOT:     llvm.call_intrinsic
+// CHECK:         math.sqrt
+func.func private @without_care(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %0 = math.log %a : f32
+    %1 = math.sqrt %0 : f32
+    linalg.yield %1 : f32
   } -> tensor<64xf32>
   return %y : tensor<64xf32>
 }
