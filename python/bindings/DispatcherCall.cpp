@@ -35,6 +35,7 @@ DispatcherCall::Argument DispatcherCall::parse(PyObject *description) {
   argument.kind = static_cast<Argument::Kind>(nb::cast<int>(parts[0]));
   switch (argument.kind) {
   case Argument::Tensor:
+  case Argument::Result:
   case Argument::Bits:
     argument.bits = nb::cast<uint64_t>(parts[1]);
     return argument;
@@ -85,18 +86,20 @@ bool DispatcherCall::run(std::span<const WeftTensor> inputs,
   WithoutGradients guard(abi);
   std::vector<TorchAbi::Value> stack(std::max(arguments.size(), listResults.size()));
   for (size_t i = 0; i < arguments.size(); ++i)
-    stack[i] = make(arguments[i], inputs);
+    stack[i] = make(arguments[i], inputs, outputs);
   // Takes all arguments over, whether it succeeds or not.
   if (abi.callDispatcher(op.c_str(), overload.c_str(), stack.data(), abi.version()))
     return false;
   return store(stack, outputs);
 }
 
-TorchAbi::Value DispatcherCall::make(const Argument &argument,
-                                     std::span<const WeftTensor> inputs) const {
+TorchAbi::Value DispatcherCall::make(const Argument &argument, std::span<const WeftTensor> inputs,
+                                     std::span<const WeftTensor> outputs) const {
   switch (argument.kind) {
   case Argument::Tensor:
     return toValue(wrap(inputs[argument.bits]));
+  case Argument::Result:
+    return toValue(wrap(outputs[argument.bits]));
   case Argument::String: {
     TorchAbi::String text;
     check(abi.newString(argument.text.data(), argument.text.size(), &text));
@@ -106,13 +109,13 @@ TorchAbi::Value DispatcherCall::make(const Argument &argument,
     TorchAbi::List list;
     check(abi.newList(argument.children.size(), &list));
     for (const Argument &child : argument.children)
-      check(abi.pushBack(list, make(child, inputs)));
+      check(abi.pushBack(list, make(child, inputs, outputs)));
     return toValue(list);
   }
   case Argument::Some: {
     TorchAbi::Value *value;
     check(abi.newValue(&value));
-    *value = make(argument.children.front(), inputs);
+    *value = make(argument.children.front(), inputs, outputs);
     return toValue(value);
   }
   case Argument::Bits:
@@ -150,10 +153,17 @@ bool DispatcherCall::store(std::span<TorchAbi::Value> stack,
   }
   bool fits = results.size() == outputs.size();
   for (size_t i = 0; i < results.size(); ++i) {
-    fits = fits && copyInto(outputs[i], results[i]);
+    fits = fits && (liesIn(outputs[i], results[i]) || copyInto(outputs[i], results[i]));
     check(abi.deleteTensor(results[i]));
   }
   return fits;
+}
+
+/// Whether the op has written where it was told to: for a result of another shape it would have
+/// taken other memory.
+bool DispatcherCall::liesIn(const WeftTensor &output, TorchAbi::Tensor result) const {
+  void *data;
+  return !abi.dataPointer(result, &data) && data && data == output.data;
 }
 
 bool DispatcherCall::copyInto(const WeftTensor &output, TorchAbi::Tensor result) const {

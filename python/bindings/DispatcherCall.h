@@ -6,8 +6,9 @@
 // descriptions come only from python/weft/dispatcher.py, which compares with the op's schema:
 // (op, overload, arguments, results). An argument is one of (TENSOR, number of the input),
 // (BITS, integer), (CONSTANT, name of an exported function that gives the number),
-// (STRING, text), (LIST, children), (SOME, child): an optional that is there. One that is not
-// is (BITS, 0). A result is True for a list of tensors, False for a tensor.
+// (STRING, text), (LIST, children), (SOME, child): an optional that is there, or (RESULT, number
+// of the output): memory that the op is given for a result. An optional that is not there is
+// (BITS, 0). A result is True for a list of tensors, False for a tensor.
 #ifndef WEFT_PYTHON_BINDINGS_DISPATCHERCALL_H
 #define WEFT_PYTHON_BINDINGS_DISPATCHERCALL_H
 
@@ -26,22 +27,24 @@ public:
   /// Throws nb::python_error, or std::exception for a description of another form.
   DispatcherCall(const TorchAbi &abi, PyObject *description);
 
-  /// Runs the op without gradients and copies what it gives into `outputs`. Needs no GIL.
+  /// Runs the op without gradients and copies into `outputs` what it gives elsewhere. Needs no GIL.
   /// False where the op failed or gave results of other shapes; TorchAbi::lastError() of this
   /// thread may say why. Throws std::runtime_error where torch has no memory for arguments.
   bool run(std::span<const WeftTensor> inputs, std::span<const WeftTensor> outputs) const;
 
 private:
   struct Argument {
-    enum Kind { Tensor, Bits, Constant, String, List, Some } kind;
-    uint64_t bits = 0; // a constant's too; of a tensor: its number
+    enum Kind { Tensor, Bits, Constant, String, List, Some, Result } kind;
+    uint64_t bits = 0; // a constant's too; of a tensor or result: its number
     std::string text;
     std::vector<Argument> children;
   };
   static Argument parse(PyObject *description);
-  TorchAbi::Value make(const Argument &argument, std::span<const WeftTensor> inputs) const;
+  TorchAbi::Value make(const Argument &argument, std::span<const WeftTensor> inputs,
+                       std::span<const WeftTensor> outputs) const;
   TorchAbi::Tensor wrap(const WeftTensor &tensor) const;
   bool store(std::span<TorchAbi::Value> stack, std::span<const WeftTensor> outputs) const;
+  bool liesIn(const WeftTensor &output, TorchAbi::Tensor result) const;
   bool copyInto(const WeftTensor &output, TorchAbi::Tensor result) const;
   void check(TorchAbi::Status status) const;
 

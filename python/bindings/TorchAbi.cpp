@@ -49,6 +49,7 @@ bool TorchAbi::load(void *library) {
          rt::findSymbol(library, "aoti_torch_delete_tensor_object", deleteTensor) &&
          rt::findSymbol(library, "aoti_torch_get_dim", rank) &&
          rt::findSymbol(library, "aoti_torch_get_sizes", sizes) &&
+         rt::findSymbol(library, "aoti_torch_get_data_ptr", dataPointer) &&
          rt::findSymbol(library, "aoti_torch_copy_", copy) &&
          rt::findSymbol(library, "torch_new_stable_ivalue", newValue) &&
          rt::findSymbol(library, "torch_new_string_handle", newString) &&

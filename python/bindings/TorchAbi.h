@@ -44,6 +44,7 @@ struct TorchAbi {
   Status (*deleteTensor)(Tensor tensor);
   Status (*rank)(Tensor tensor, int64_t *out);
   Status (*sizes)(Tensor tensor, int64_t **borrowed);
+  Status (*dataPointer)(Tensor tensor, void **borrowed);
   Status (*copy)(Tensor target, Tensor source, int32_t nonBlocking);
 
   Status (*newValue)(Value **out);

@@ -19,7 +19,7 @@ from weft.frontend.dtypes import DTYPES
 from weft.frontend.fallback import overload_of
 
 # DispatcherCall.h
-_TENSOR, _BITS, _CONSTANT, _STRING, _LIST, _SOME = range(6)
+_TENSOR, _BITS, _CONSTANT, _STRING, _LIST, _SOME, _RESULT = range(7)
 _ABSENT = (_BITS, 0)
 _WORD = 2**64
 _NAMES = {"number": "Scalar", "complex": "complex"}
@@ -65,7 +65,34 @@ def _describe_by_schema(op: torch._ops.OpOverload, arguments: str) -> tuple:
         except _NotTaken as why:
             raise _NotTaken(f"{argument.name} is {why}") from None
     results = [_is_list_result(result.real_type) for result in schema.returns]
+    writing = _writing(op)
+    if writing is not None:
+        schema = writing
+        described += [(_RESULT, number) for number in range(len(results))]
     return (schema.name, schema.overload_name, tuple(described), results)
+
+
+def _writing(op: torch._ops.OpOverload) -> torch._C.FunctionSchema | None:
+    """The overload of `op` that takes the memory of its results, so that they need no copy; of
+    none that draws numbers, in the order of that memory."""
+    schema = op._schema
+    if schema.is_mutable or torch.Tag.nondeterministic_seeded in op.tags:
+        return None
+    count = len(schema.arguments)
+    for each in torch._C._jit_get_schemas_for_operator(schema.name):
+        same = list(map(_kind_of, each.arguments[:count])) == list(map(_kind_of, schema.arguments))
+        out = each.arguments[count:]
+        if same and len(out) == len(schema.returns) and all(map(_is_written, out)):
+            return each
+    return None
+
+
+def _kind_of(argument: torch._C.Argument) -> tuple[str, str]:
+    return argument.name, str(argument.real_type)
+
+
+def _is_written(argument: torch._C.Argument) -> bool:
+    return argument.is_out and str(argument.real_type) == "Tensor"
 
 
 def _argument(kind: torch._C.Type, entry: Any) -> tuple:

@@ -134,6 +134,17 @@ def test_does_what_torch_does(name, all_fall_back):
     assert "dispatcher" in ways(compiled)
 
 
+def test_results_lie_where_the_program_wants_them():
+    """Ops are given the memory of their results, unless they draw numbers or have no such form."""
+    arguments = json.dumps([{"tensor": 0}, 1, False])
+    name, overload, described, _ = dispatcher.describe_call("aten.sort.default", arguments)
+    assert (name, overload, described[3:]) == ("aten::sort", "values", ((6, 0), (6, 1)))
+    arguments = json.dumps([{"tensor": 0}, None])
+    assert dispatcher.describe_call("aten.bernoulli.default", arguments)[1] == ""
+    arguments = json.dumps([{"tensor": 0}, 0])
+    assert dispatcher.describe_call("aten.unbind_copy.int", arguments)[1] == "int"
+
+
 @pytest.mark.parametrize("name", TAKEN)
 def test_both_ways_are_the_same(name, all_fall_back, never_dispatched):
     function, inputs = TAKEN[name]
