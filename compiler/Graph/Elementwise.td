@@ -81,6 +81,7 @@ def Weft_DivOp : Weft_BinaryOp<"div", "x / y; integers truncate towards zero"> {
 def Weft_RemOp : Weft_BinaryOp<"rem", "remainder with the sign of x (C fmod)">;
 def Weft_PowOp : Weft_BinaryOp<"pow", "x to the power y">;
 def Weft_Atan2Op : Weft_BinaryOp<"atan2", "angle of (y, x), signs respected">;
+def Weft_CopySignOp : Weft_BinaryOp<"copysign", "x with the sign bit of y; floating-point">;
 def Weft_MaxOp : Weft_BinaryOp<"max", "larger of two, NaN if either is", [Commutative]> { let hasFolder = 1; }
 def Weft_MinOp : Weft_BinaryOp<"min", "smaller of two, NaN if either is", [Commutative]> { let hasFolder = 1; }
 def Weft_AndOp : Weft_BinaryOp<"and", "bitwise (bool: logical) and", [Commutative]> { let hasFolder = 1; }

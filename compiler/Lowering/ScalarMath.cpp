@@ -348,6 +348,7 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
           return math::PowFOp::create(b, loc, x);
         return emitIntegerPower(b, loc, x[0], x[1], noSign);
       })
+      .Case([&](CopySignOp) { return math::CopySignOp::create(b, loc, x); })
       .Case([&](Atan2Op) { return math::Atan2Op::create(b, loc, x); })
       .Case([&](MaxOp) { return emitCombine(b, loc, ReduceKind::max, x[0], x[1], noSign); })
       .Case([&](MinOp) { return emitCombine(b, loc, ReduceKind::min, x[0], x[1], noSign); })

@@ -128,6 +128,7 @@ _BINARY = {
     "rem": torch.fmod,
     "pow": torch.pow,
     "atan2": torch.atan2,
+    "copysign": torch.copysign,
     "max": torch.maximum,
     "min": torch.minimum,
     "and": torch.bitwise_and,

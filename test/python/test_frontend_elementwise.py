@@ -53,6 +53,7 @@ def test_unary_of_integers(function):
 BINARY = [
     *(torch.add, torch.sub, torch.mul, torch.div, torch.maximum, torch.minimum, torch.fmod),
     *(torch.remainder, torch.floor_divide, torch.atan2, torch.fmax, torch.fmin),
+    torch.copysign,
     *(torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge),
     *(torch.logical_and, torch.logical_or, torch.logical_xor),
     lambda x, y: torch.add(x, y, alpha=2),

@@ -35,6 +35,17 @@ def test_linear_interpolation(dtype):
     check(RESIZE, specials(3, 5, 17, dtype=dtype, density=0.1), double_is_exact=False)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_signs_are_copied_from_anything(dtype, compiled_only):
+    x, y = (specials(37, dtype=dtype, density=0.5) for _ in range(2))
+    compiled = weft.compile(lambda x, y: (torch.copysign(x, y), torch.copysign(x, -0.0)))
+    for _ in range(2):
+        for found, sign in zip(compiled(x, y), (y, torch.tensor(-0.0).expand(37)), strict=True):
+            number = ~x.isnan()
+            assert torch.equal(found.signbit()[number], sign.signbit()[number])
+            assert torch.equal(found.abs().nan_to_num(), x.abs().nan_to_num())
+
+
 def test_product_that_does_not_count():
     x = specials(7, 7, dtype=torch.float32, density=0.2)
     added = torch.randn(7, 7)

@@ -258,6 +258,11 @@ def atan2(site: Site, y, x):
     return site.finish(site.builder.binary("atan2", *site.promoted(y, x, kind=INT_TO_FLOAT)))
 
 
+@lowers("copysign.Tensor", "copysign.Scalar")
+def copysign(site: Site, x, y):
+    return site.finish(site.builder.binary("copysign", *site.promoted(x, y, kind=INT_TO_FLOAT)))
+
+
 @lowers("clamp.default", "clamp.Tensor")
 def clamp(site: Site, x, low=None, high=None):
     bounds = [v for v in (low, high) if v is not None]
