@@ -243,7 +243,8 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
     work in that layout does. Where all weights of a function without attention are small,
     they are packed into blocks of columns instead and activations stay row-major.
     Convolutions work channels-last with weights in blocks of
-    output channels. Arguments and results of the function keep their layouts;
+    output channels. A batch of products whose operands both lie along the sum has its right side
+    turned, where it has enough rows. Arguments and results of the function keep their layouts;
     `weft.relayout` marks every place where elements move.
 
     ```mlir

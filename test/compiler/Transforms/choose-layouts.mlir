@@ -451,3 +451,30 @@ func.func @attention_in_blocks(%x: tensor<2x64x64xf32> {weft.kind = "input"}, %w
   %1 = weft.attention %0, %0, %0 causal false scale 0.125 : tensor<2x64x64xf32>, tensor<2x64x64xf32>, tensor<2x64x64xf32> -> tensor<2x64x64xf32>
   return %1 : tensor<2x64x64xf32>
 }
+
+// -----
+
+// Short sums along both operands: the right side is turned, so that vectors run along its columns.
+// CHECK-LABEL: func.func @scores
+// CHECK:         %[[TURNED:.*]] = weft.relayout %{{.*}} : tensor<4x64x32xf32> -> tensor<4x64x32xf32, #weft.layout<[0, 2, 1]>>
+// CHECK:         weft.dot_general %{{.*}}, %[[TURNED]]
+func.func @scores(%q: tensor<4x64x32xf32>, %k: tensor<4x64x32xf32>) -> tensor<4x64x64xf32> {
+  %0 = weft.dot_general %q, %k batch [0] x [0] contract [2] x [2]
+      : tensor<4x64x32xf32>, tensor<4x64x32xf32> -> tensor<4x64x64xf32>
+  return %0 : tensor<4x64x64xf32>
+}
+
+// -----
+
+// Few rows do not pay for that, and what vectors run along already stays.
+// CHECK-LABEL: func.func @few_scores
+// CHECK-NOT:     weft.relayout
+// CHECK:         return
+func.func @few_scores(%q: tensor<4x16x32xf32>, %k: tensor<4x64x32xf32>, %t: tensor<4x32x64xf32>)
+    -> (tensor<4x16x64xf32>, tensor<4x16x64xf32>) {
+  %0 = weft.dot_general %q, %k batch [0] x [0] contract [2] x [2]
+      : tensor<4x16x32xf32>, tensor<4x64x32xf32> -> tensor<4x16x64xf32>
+  %1 = weft.dot_general %q, %t batch [0] x [0] contract [2] x [1]
+      : tensor<4x16x32xf32>, tensor<4x32x64xf32> -> tensor<4x16x64xf32>
+  return %0, %1 : tensor<4x16x64xf32>, tensor<4x16x64xf32>
+}
