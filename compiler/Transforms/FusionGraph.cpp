@@ -79,6 +79,8 @@ void FusionGraph::materialize(Block &block) {
       materializeRelayoutOfRows(reduce);
     if (auto broadcast = dyn_cast<BroadcastInDimOp>(op))
       materializeRuns(broadcast);
+    if (auto relayout = dyn_cast<RelayoutOp>(op))
+      materializeTurned(relayout);
     if (auto dot = dyn_cast<DotGeneralOp>(op))
       for (Value operand : operandsToStore(dot))
         materialized.insert(operand.getDefiningOp());
@@ -187,6 +189,27 @@ void FusionGraph::materializeRuns(BroadcastInDimOp broadcast) {
     materialized.insert(row.getDefiningOp());
     rowsOfRuns.insert(row.getDefiningOp());
   }
+}
+
+/// Whether rows are joined of parts, as those that a reflection pads.
+static bool joinsRows(Value value) {
+  auto concat = value.getDefiningOp<ConcatOp>();
+  if (!concat)
+    return false;
+  return int64_t(concat.getDim()) == tensorType(value).getRank() - 1 ||
+         llvm::any_of(concat.getOperands(), joinsRows);
+}
+
+/// What turns squares of vectors would read runs and joined rows element by element.
+void FusionGraph::materializeTurned(RelayoutOp relayout) {
+  Value rows = relayout.getOperand();
+  if (auto pad = rows.getDefiningOp<PadOp>())
+    rows = pad.getOperand();
+  if (!movesElements(relayout) || layoutOf(tensorType(rows)) ||
+      !(holdsRuns(rows) || joinsRows(rows)))
+    return;
+  materialized.insert(rows.getDefiningOp());
+  rowsOfRuns.insert(rows.getDefiningOp());
 }
 
 void FusionGraph::chooseRepeated(Block &block) {

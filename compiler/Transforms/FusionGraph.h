@@ -60,6 +60,7 @@ private:
   bool returnsToOrder(RelayoutOp relayout) const;
   void materializeRelayoutOfRows(ReduceOp reduce);
   void materializeRuns(BroadcastInDimOp broadcast);
+  void materializeTurned(RelayoutOp relayout);
   void chooseRepeated(mlir::Block &block);
   bool isWorthRepeating(mlir::Operation *op) const;
   bool choosesOnly(mlir::Operation *op) const;
@@ -74,7 +75,7 @@ private:
   llvm::DenseSet<mlir::Operation *> materialized;
   /// Those of them whose rows reductions would read element by element.
   llvm::DenseSet<mlir::Operation *> gathered;
-  /// Those of them that repeat elements along a row, for readers in other kernels.
+  /// Those of them that repeat elements along a row, or join rows, for readers in other kernels.
   llvm::DenseSet<mlir::Operation *> rowsOfRuns;
   /// Ops that kernels repeat, with the arithmetic that one repetition costs per element.
   llvm::DenseMap<mlir::Operation *, unsigned> repeated;

@@ -343,3 +343,33 @@ func.func @whole_rows(%x: tensor<48x4xf32>) -> tensor<48x4xf32, #weft.layout<[0,
   %t = weft.relayout %f : tensor<48x4xf32> -> tensor<48x4xf32, #weft.layout<[0, 1], tile 0 by 8>>
   return %t : tensor<48x4xf32, #weft.layout<[0, 1], tile 0 by 8>>
 }
+
+// -----
+
+// What a relayout turns in squares of vectors lies in memory, where its rows are made of runs or of
+// parts; a border of zeros is no such part.
+// CHECK-LABEL: func.func @turned_runs
+// CHECK:         %[[TWICE:.*]] = call @{{.*}} : (tensor<1x8x6x6xf32>) -> tensor<1x8x12x12xf32>
+// CHECK:         call @relayout_0(%[[TWICE]]) : (tensor<1x8x12x12xf32>) -> tensor<1x8x14x14xf32, #weft.layout<[0, 2, 3, 1]>>
+// CHECK:       }
+func.func @turned_runs(%x: tensor<1x8x6x6xf32>) -> tensor<1x8x14x14xf32, #weft.layout<[0, 2, 3, 1]>>
+    attributes {weft.entry} {
+  %0 = weft.broadcast_in_dim %x dims [0, 1, 2, 4] : tensor<1x8x6x6xf32> -> tensor<1x8x6x2x6x2xf32>
+  %1 = weft.reshape %0 : tensor<1x8x6x2x6x2xf32> -> tensor<1x8x12x12xf32>
+  %2 = weft.constant dense<0.0> : tensor<f32>
+  %3 = weft.pad %1, %2 low [0, 0, 1, 1] high [0, 0, 1, 1] : tensor<1x8x12x12xf32>, tensor<f32> -> tensor<1x8x14x14xf32>
+  %4 = weft.relayout %3 : tensor<1x8x14x14xf32> -> tensor<1x8x14x14xf32, #weft.layout<[0, 2, 3, 1]>>
+  return %4 : tensor<1x8x14x14xf32, #weft.layout<[0, 2, 3, 1]>>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @turned_parts
+// CHECK:         %[[ROWS:.*]] = call @concat_0
+// CHECK:         call @relayout_0(%[[ROWS]])
+func.func @turned_parts(%x: tensor<1x8x6x6xf32>, %y: tensor<1x8x6x1xf32>) -> tensor<1x8x6x7xf32, #weft.layout<[0, 2, 3, 1]>>
+    attributes {weft.entry} {
+  %0 = weft.concat %y, %x dim 3 : tensor<1x8x6x1xf32>, tensor<1x8x6x6xf32> -> tensor<1x8x6x7xf32>
+  %1 = weft.relayout %0 : tensor<1x8x6x7xf32> -> tensor<1x8x6x7xf32, #weft.layout<[0, 2, 3, 1]>>
+  return %1 : tensor<1x8x6x7xf32, #weft.layout<[0, 2, 3, 1]>>
+}
