@@ -45,6 +45,11 @@ private:
   void chooseOwned();
   int64_t countPieces(const Axis &axis) const;
 
+  SmallVector<const Axis *> runs() const;
+  /// Whether updates land side by side, as far as they do, along the last axis, so that its lines
+  /// come first, each with all of its updates.
+  bool walksLines() const { return axes.back().isData(); }
+
   void emitCopy();
   void emitUpdateLoops(ArrayRef<AffineExpr> rest);
   void emitUpdate();
@@ -198,6 +203,14 @@ void Scatter::walkLanes(const Axis &axis, llvm::function_ref<void()> innermost) 
   });
 }
 
+SmallVector<const Axis *> Scatter::runs() const {
+  SmallVector<const Axis *> found;
+  for (const Axis &axis : axes)
+    if (axis.isRun())
+      found.push_back(&axis);
+  return found;
+}
+
 void Scatter::emitCopy() {
   auto all = llvm::map_to_vector(axes, [](const Axis &axis) { return &axis; });
   walk(all, [&] {
@@ -241,11 +254,12 @@ void Scatter::emitUpdate() {
     inside = inside ? arith::AndIOp::create(builder, loc, inside, fits).getResult() : fits;
     point.setDim(variableOf(axis.variable), at);
   }
-  SmallVector<const Axis *> runs;
-  for (const Axis &axis : axes)
-    if (axis.isRun())
-      runs.push_back(&axis);
-  auto update = [&] { walk(runs, [&] { combine(); }); };
+  auto update = [&] {
+    if (walksLines())
+      combine();
+    else
+      walk(runs(), [&] { combine(); });
+  };
   if (inside)
     emitIf(builder, loc, inside, update);
   else
@@ -316,7 +330,11 @@ void Scatter::emit(bool serial) {
     high = arith::MinSIOp::create(builder, loc, high, constant(owned->size));
   }
   emitCopy();
-  if (tensorType(op.getUpdates()).getNumElements() != 0)
+  if (tensorType(op.getUpdates()).getNumElements() == 0)
+    return;
+  if (walksLines())
+    walk(runs(), [&] { emitUpdateLoops(loops); });
+  else
     emitUpdateLoops(loops);
 }
 

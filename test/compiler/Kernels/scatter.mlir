@@ -63,3 +63,26 @@ func.func private @along_rows(%x: tensor<300x64xf32>, %u: tensor<300x64xf32>, %i
     : tensor<300x64xf32> into tensor<300x64xf32>, tensor<300x64xi64>, tensor<300x64xi64> -> tensor<300x64xf32>
   return %0 : tensor<300x64xf32>
 }
+
+// -----
+
+// Updates land along the lines: each line comes with all of its updates, not each update with a
+// column of all lines.
+// CHECK-LABEL: func.func private @line_by_line
+// CHECK:         vector.store
+// CHECK:         scf.for %[[LINE:.*]] = %{{.*}} to %{{.*}} step
+// CHECK:           scf.for %[[UPDATE:.*]] = %c0{{.*}} to %c32
+// CHECK:             memref.load %{{.*}}[%[[UPDATE]]] : memref<32xi64>
+// CHECK:             memref.store
+func.func private @line_by_line(%x: tensor<400x64xf32>, %u: tensor<400x32xf32>, %i: tensor<32xi64>)
+    -> tensor<400x64xf32> attributes {weft.kernel = "scatter"} {
+  %empty = tensor.empty() : tensor<32x400xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%u : tensor<400x32xf32>) outs(%empty : tensor<32x400xf32>) {
+  ^bb0(%a: f32, %unused: f32):
+    linalg.yield %a : f32
+  } -> tensor<32x400xf32>
+  %0 = weft.scatter <sum> %t into %x[%i] dims [1]
+    : tensor<32x400xf32> into tensor<400x64xf32>, tensor<32xi64> -> tensor<400x64xf32>
+  return %0 : tensor<400x64xf32>
+}
