@@ -89,9 +89,25 @@ private:
 /// Point work in a cell worth the grid's index arithmetic.
 constexpr int64_t cellElements = 4096;
 
+/// Whether nothing that a kernel reads, computes or stores takes more than a byte.
+static bool computesInBytes(const KernelFunction &kernel) {
+  auto isByte = [](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return element.isIntOrFloat() && element.getIntOrFloatBitWidth() <= 8;
+  };
+  func::FuncOp source = kernel.source;
+  bool found = llvm::all_of(source.getArgumentTypes(), isByte);
+  source.walk([&](Operation *op) { found &= llvm::all_of(op->getResultTypes(), isByte); });
+  return found;
+}
+
 void Nest::plan(MutableArrayRef<bool> done) {
   Type element = tensorType(targets[leader].tensor).getElementType();
-  width = kernel.target.lanes(std::max(32u, element.getIntOrFloatBitWidth()));
+  // Narrower elements are widened by most kernels; and masks of bytes are instructions of AVX-512.
+  constexpr int64_t maskedBytes = 64;
+  bool inBytes = kernel.target.vectorBytes == maskedBytes && computesInBytes(kernel);
+  unsigned narrowest = inBytes ? 8 : 32;
+  width = kernel.target.lanes(std::max(narrowest, element.getIntOrFloatBitWidth()));
   planDims();
   chooseLaneDim();
   planGrid();
@@ -520,7 +536,7 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
     nest.emit(work);
     flops += nest.flops();
   }
-  emitBorders(kernel, work.serial);
+  emitBorders(kernel, work.serial, [&](auto pad) { return storesBorders(kernel, pad); });
   // Another nest, or what is stored around a part, would store rows that this one reduces.
   bool isOneNest = targets.size() == 1 && targets.front().tensor == kernel.roots.front();
   markInPlace(kernel, /*reducesRowsFirst=*/isOneNest);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/StoreTarget.h"
+#include "compiler/Graph/Graph.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -46,10 +47,26 @@ static void addTargets(const StoreTarget &target, SmallVectorImpl<StoreTarget> &
     targets.push_back(target);
 }
 
+bool weft::storesBorders(const KernelFunction &kernel, tensor::PadOp pad) {
+  // Shorter rows cost less with their ends, under masks, than the ends cost alone.
+  constexpr int64_t longRow = 128;
+  bool endsRows = pad.getStaticLow().back() + pad.getStaticHigh().back() > 0;
+  if (!endsRows || pad.getSourceType().getShape().back() >= longRow)
+    return true;
+  // What is reduced or scanned reads no element that is padded.
+  func::FuncOp source = kernel.source;
+  WalkResult found = source.walk([](Operation *op) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    bool stays = isa<CumulativeOp>(op) || (generic && isReduction(generic));
+    return stays ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
 SmallVector<StoreTarget> weft::storeTargets(const KernelFunction &kernel) {
   SmallVector<StoreTarget> targets;
   for (auto [number, root] : llvm::enumerate(kernel.roots)) {
-    if (auto pad = root.getDefiningOp<tensor::PadOp>()) {
+    if (auto pad = root.getDefiningOp<tensor::PadOp>(); pad && storesBorders(kernel, pad)) {
       targets.push_back({pad.getSource(), unsigned(number), llvm::to_vector(pad.getStaticLow())});
       continue;
     }
@@ -131,10 +148,11 @@ static void emitBorder(KernelFunction &kernel, Value memory, Value value, const 
   });
 }
 
-void weft::emitBorders(KernelFunction &kernel, bool serial) {
+void weft::emitBorders(KernelFunction &kernel, bool serial,
+                       llvm::function_ref<bool(tensor::PadOp)> stores) {
   for (auto [root, buffer] : llvm::zip_equal(kernel.roots, kernel.rootBuffers)) {
     auto pad = root.getDefiningOp<tensor::PadOp>();
-    if (!pad || pad.getResultType().getNumElements() == 0)
+    if (!pad || !stores(pad) || pad.getResultType().getNumElements() == 0)
       continue;
     Operation *constant = pad.getConstantPaddingValue().getDefiningOp();
     Value value = kernel.builder.clone(*constant)->getResult(0);

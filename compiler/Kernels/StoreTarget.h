@@ -22,8 +22,14 @@ struct StoreTarget {
 /// lies there.
 llvm::SmallVector<StoreTarget> storeTargets(const KernelFunction &kernel);
 
-/// Stores the borders of the roots that are padded. Serial: thread 0 stores them all.
-void emitBorders(KernelFunction &kernel, bool serial);
+/// Whether a nest stores what is padded between borders that are stored apart.
+bool storesBorders(const KernelFunction &kernel, mlir::tensor::PadOp pad);
+
+/// Stores the borders of the roots that are padded, of those that `stores` says. Serial: thread 0
+/// stores them all.
+void emitBorders(
+    KernelFunction &kernel, bool serial,
+    llvm::function_ref<bool(mlir::tensor::PadOp)> stores = [](auto) { return true; });
 
 } // namespace weft
 

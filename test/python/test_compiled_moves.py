@@ -137,3 +137,18 @@ def test_reshapes(before, after):
     if x.dim() > 1:
         functions.append(lambda x: (x * 2).transpose(0, -1).reshape(after) + 1)
     check(functions, x)
+
+
+@pytest.mark.parametrize("pad", [(1, 1), (0, 3), (2, 0), (1, 2, 0, 3), (0, 0, 1, 1)])
+def test_padded_rows(pad):
+    for shape in ((2, 3, 28, 28), (3, 130), (4, 1), (2, 3, 64, 16)):
+        x = torch.randn(shape)
+        pads = [
+            lambda x: F.pad(x, pad, value=2.5),
+            lambda x: (F.pad(x.exp(), pad, value=-1), x + 1),
+            lambda x: F.pad(x.softmax(-1), pad),
+            lambda x: F.pad(x.cumsum(-1), pad),
+            lambda x: F.pad(x.transpose(0, -1), pad) * 2,
+        ]
+        check(pads, x)
+        check(lambda x: F.pad(x > 0, pad, value=True), x)

@@ -103,20 +103,55 @@ func.func private @running_sum(%x: tensor<3x64xi64>) -> tensor<3x64xi64>
 
 // -----
 
-// What is padded goes between borders that are stored apart.
+// What is padded goes between borders that are stored apart, where rows are long.
 // CHECK-LABEL: func.func private @padded
-// CHECK:         vector.maskedstore %{{.*}} : memref<34xf32>
+// CHECK:         vector.maskedstore %{{.*}} : memref<138xf32>
 // CHECK-DAG:     %[[ONE:.*]] = vector.broadcast %{{.*}} : f32 to vector<1xf32>
-// CHECK-DAG:     vector.store %[[ONE]], %{{.*}} : memref<34xf32>, vector<1xf32>
-// CHECK-DAG:     vector.store %{{.*}} : memref<34xf32>, vector<3xf32>
-func.func private @padded(%x: tensor<30xf32>) -> tensor<34xf32>
+// CHECK-DAG:     vector.store %[[ONE]], %{{.*}} : memref<138xf32>, vector<1xf32>
+// CHECK-DAG:     vector.store %{{.*}} : memref<138xf32>, vector<3xf32>
+func.func private @padded(%x: tensor<134xf32>) -> tensor<138xf32>
     attributes {weft.kernel = "nest"} {
   %zero = arith.constant 0.0 : f32
   %out = tensor.pad %x low[1] high[3] {
   ^bb0(%i: index):
     tensor.yield %zero : f32
-  } : tensor<30xf32> to tensor<34xf32>
-  return %out : tensor<34xf32>
+  } : tensor<134xf32> to tensor<138xf32>
+  return %out : tensor<138xf32>
+}
+
+// -----
+
+// Short rows are loaded with their ends, under masks, and stored at once.
+// CHECK-LABEL: func.func private @padded_short_rows
+// CHECK:         vector.maskedload %{{.*}} : memref<210xf32>, vector<16xi1>, vector<16xf32>
+// CHECK:         vector.store %{{.*}} : memref<224xf32>, vector<16xf32>
+// CHECK-NOT:     vector<1xf32>
+// CHECK:         return
+func.func private @padded_short_rows(%x: tensor<7x30xf32>) -> tensor<7x32xf32>
+    attributes {weft.kernel = "nest"} {
+  %one = arith.constant 1.0 : f32
+  %out = tensor.pad %x low[0, 1] high[0, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %one : f32
+  } : tensor<7x30xf32> to tensor<7x32xf32>
+  return %out : tensor<7x32xf32>
+}
+
+// -----
+
+// Vectors of bytes are whole registers where nothing is widened.
+// CHECK-LABEL: func.func private @bytes
+// CHECK:         arith.addi %{{.*}} : vector<64xi8>
+func.func private @bytes(%x: tensor<512xi8>, %y: tensor<512xi8>) -> tensor<512xi8>
+    attributes {weft.kernel = "nest"} {
+  %empty = tensor.empty() : tensor<512xi8>
+  %out = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x, %y : tensor<512xi8>, tensor<512xi8>) outs(%empty : tensor<512xi8>) {
+  ^bb0(%a: i8, %b: i8, %unused: i8):
+    %c = arith.addi %a, %b : i8
+    linalg.yield %c : i8
+  } -> tensor<512xi8>
+  return %out : tensor<512xi8>
 }
 
 // -----
