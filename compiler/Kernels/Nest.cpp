@@ -15,6 +15,7 @@
 #include "compiler/Kernels/StoreTarget.h"
 #include "compiler/Kernels/Transposition.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -43,6 +44,7 @@ private:
   void planDims();
   unsigned planRootDims(Value root);
   void chooseLaneDim();
+  void chooseTurned();
   void planGrid();
   void growCell(int64_t elements, SmallVector<unsigned> &dims);
   void adopt(MutableArrayRef<bool> done);
@@ -56,6 +58,8 @@ private:
   void emitRowLoops(ArrayRef<unsigned> dims);
   void emitPoints(Value base, int64_t extent);
   void emitTransposed(Value base, int64_t extent);
+  void emitTurned(Value base, int64_t extent, int64_t count);
+  std::optional<Emitted> findTurned(Value tensor, ArrayRef<AffineExpr> index) const;
 
   KernelFunction &kernel;
   ArrayRef<StoreTarget> targets;
@@ -65,11 +69,14 @@ private:
   Demand demand;
   SmallVector<NestRoot> roots;
   SmallVector<unsigned> gridDims;
-  SmallVector<unsigned> cellDims;   ///< grid dims that one cell goes through
-  SmallVector<unsigned> rowDims;    ///< looped over behind the reductions
-  std::optional<unsigned> laneDim;  ///< vectors along this dim
-  std::optional<unsigned> loadDim;  ///< what is stored along laneDim is contiguous along this
-  std::optional<ScanDims> scanDims; ///< of scans with a line in each lane
+  SmallVector<unsigned> cellDims;  ///< grid dims that one cell goes through
+  SmallVector<unsigned> rowDims;   ///< looped over behind the reductions
+  std::optional<unsigned> laneDim; ///< vectors along this dim
+  std::optional<unsigned> loadDim; ///< what is stored along laneDim is contiguous along this
+  SmallVector<Access> turned; ///< the reads that alone are contiguous along loadDim, if some are
+  SmallVector<SmallVector<Value>> squares; ///< of these, when vectors run along laneDim
+  int64_t squareRow = 0;                   ///< at the point
+  std::optional<ScanDims> scanDims;        ///< of scans with a line in each lane
   std::optional<LaneScans> laneScans;
   bool vertical = false; ///< the lane dim is a grid dim
   int64_t width = 1;
@@ -222,6 +229,28 @@ void Nest::chooseLaneDim() {
       continue;
     loadDim = dim;
     least = strided;
+  }
+  if (least > 0)
+    chooseTurned();
+}
+
+/// Where some of what is read is contiguous along the lanes and all else along another dim, squares
+/// of the latter alone are turned.
+void Nest::chooseTurned() {
+  for (unsigned dim : gridDims) {
+    if (dim == *laneDim || space.extent(dim) < width / 2 || space.extent(*laneDim) < width / 2)
+      continue;
+    SmallVector<Access> found;
+    llvm::copy_if(demand.accesses, std::back_inserter(found), [&](const Access &access) {
+      return stridedAccesses(access, *laneDim, space) > 0;
+    });
+    if (!llvm::all_of(found, [&](const Access &access) {
+          return access.position && space.coefficientOf(*access.position, dim) == 1;
+        }))
+      continue;
+    loadDim = dim;
+    turned = std::move(found);
+    return;
   }
 }
 
@@ -448,16 +477,55 @@ void Nest::emitTransposed(Value base, int64_t extent) {
   int64_t rows = space.extent(*loadDim), whole = rows / width * width;
   auto squareAt = [&](Value variable, int64_t count) {
     point.setDim(*loadDim, variable);
-    emitSquare(
-        point, *loadDim, *laneDim, base, extent, count, width,
-        [&] { return point.asVectors(point.emitAt(root.target->tensor, root.index)).front(); },
-        [&](const Emitted &value) { store(root, value); });
+    if (!turned.empty())
+      emitTurned(base, extent, count);
+    else
+      emitSquare(
+          point, *loadDim, *laneDim, base, extent, count, width,
+          [&] { return point.asVectors(point.emitAt(root.target->tensor, root.index)).front(); },
+          [&](const Emitted &value) { store(root, value); });
     return SmallVector<Value>();
   };
   emitLoop(kernel.builder, kernel.loc, 0, whole, width, {},
            [&](Value variable, ValueRange) { return squareAt(variable, width); });
   if (whole < rows)
     squareAt(arith::ConstantIndexOp::create(kernel.builder, kernel.loc, whole), rows - whole);
+}
+
+/// One square, of `count` rows.
+void Nest::emitTurned(Value base, int64_t extent, int64_t count) {
+  squares.clear();
+  for (const Access &access : turned) {
+    const Buffer &memory = *point.getBuffer(access.tensor);
+    Buffer flat{memory.flat, {computeProduct(memory.shape)}};
+    SmallVector<Value> rows;
+    emitSquare(
+        point, *loadDim, *laneDim, base, extent, count, width,
+        [&] { return point.asVectors(point.load(flat, *access.position)).front(); },
+        [&](const Emitted &value) { rows.push_back(value.parts.front()); });
+    squares.push_back(std::move(rows));
+  }
+  Value first = point.dimValue(*loadDim);
+  point.setDim(*laneDim, base);
+  point.setLanes({static_cast<int64_t>(*laneDim), width, 1, extent});
+  for (squareRow = 0; squareRow < count; ++squareRow) {
+    Value step = arith::ConstantIndexOp::create(kernel.builder, kernel.loc, squareRow);
+    point.setDim(*loadDim, arith::AddIOp::create(kernel.builder, kernel.loc, first, step));
+    point.forget();
+    emitStores(/*gridOnly=*/false);
+    emitStores(/*gridOnly=*/true);
+  }
+  squares.clear();
+  point.setLanes(Lanes());
+}
+
+/// What is read of `tensor` at `index`, if a square holds it.
+std::optional<Emitted> Nest::findTurned(Value tensor, ArrayRef<AffineExpr> index) const {
+  for (auto [access, rows] : llvm::zip(turned, squares))
+    if (access.tensor == tensor &&
+        access.position == space.linearize(index, tensorType(tensor).getShape()))
+      return Emitted{{rows[squareRow]}, false};
+  return std::nullopt;
 }
 
 void Nest::emit(const PointWork &work) {
@@ -483,6 +551,8 @@ void Nest::emit(const PointWork &work) {
       [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
         if (laneScans)
           return laneScans->find(tensor);
+        if (std::optional<Emitted> found = findTurned(tensor, index))
+          return found;
         for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
           if (scan.op->getResult(0) == tensor)
             return point.load(line, index[scan.dim]);

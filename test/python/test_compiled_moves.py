@@ -152,3 +152,24 @@ def test_padded_rows(pad):
         ]
         check(pads, x)
         check(lambda x: F.pad(x > 0, pad, value=True), x)
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (33, 17), (9, 100)])
+def test_tensors_beside_transposes(shape):
+    def updated(x, y, z):
+        x = x.clone()
+        x += y.T
+        return x * 2
+
+    beside = [
+        lambda x, y, z: (x * 2 + y.T) * z - y.T.exp(),
+        lambda x, y, z: torch.where(y.T > 0, x, z),
+        lambda x, y, z: (x + y.T).sum(0),
+        lambda x, y, z: F.pad(x, (1, 1, 1, 1)) + F.pad(y, (1, 1, 1, 1)).T,
+        lambda x, y, z: torch.cat([x, y.T], 0) + torch.cat([y.T, x], 0),
+        lambda x, y, z: x[:, :8] + y.T[:, :8] + y.T[:, -8:],
+        updated,
+    ]
+    x, y, z = torch.randn(shape), torch.randn(shape[::-1]), torch.randn(shape)
+    check(beside, x, y, z)
+    check(beside[:2], *(each.to(torch.bfloat16) for each in (x, y, z)))

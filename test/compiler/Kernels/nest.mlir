@@ -419,3 +419,26 @@ func.func private @scan_alone(%x: tensor<65xi64>) -> tensor<65xi64>
   %s = weft.cumulative <sum> %x dim 0 : tensor<65xi64>
   return %s : tensor<65xi64>
 }
+
+// -----
+
+// Of a tensor and another's transpose only squares of the latter are turned; what is added lies as
+// the result does.
+// CHECK-LABEL: func.func private @add_of_transpose
+// CHECK-COUNT-16: vector.load %[[TURNED:.*]][%{{.*}}] : memref<1536xf32>
+// CHECK-COUNT-64: vector.shuffle
+// CHECK:          vector.load %{{.*}} : memref<1536xf32>
+// CHECK-NOT:      vector.shuffle
+// CHECK:          vector.store
+#id = affine_map<(i, j) -> (i, j)>
+func.func private @add_of_transpose(%x: tensor<48x32xf32>, %y: tensor<32x48xf32>) -> tensor<48x32xf32>
+    attributes {weft.kernel = "nest"} {
+  %empty = tensor.empty() : tensor<48x32xf32>
+  %out = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (j, i)>, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : tensor<48x32xf32>, tensor<32x48xf32>) outs(%empty : tensor<48x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %unused: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<48x32xf32>
+  return %out : tensor<48x32xf32>
+}
