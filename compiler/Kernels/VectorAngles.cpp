@@ -1,43 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/VectorAngles.h"
-#include "compiler/Kernels/Float32.h"
+#include "compiler/Kernels/DoubleMathTables.h"
 #include "compiler/Kernels/VectorMathTables.h"
 
 using namespace mlir;
 using namespace weft;
-using namespace weft::float32;
 
-constexpr float twoOverPi = 0x1.45f306p-1f;
-/// Beyond this the parts of pi / 2 are too few: sines of such arguments are left to the library.
-constexpr float longestAngle = 0x1p17f;
+VectorAngles::Turn VectorAngles::reduce(Value x) {
+  Value shift = constant(format.integerShift);
+  Value shifted = fma(x, constant(format.twoOverPi), shift);
+  Value n = sub(shifted, shift); // exact
+  // x - n pi / 2 = r + low: what the product and the difference lose is kept (T. J. Dekker).
+  Value left = fma(n, constant(-format.halfPiHigh), x); // exact
+  auto [middle, lostInProduct] = product(n, constant(format.halfPiMiddle));
+  Value r = sub(left, middle);
+  Value lost = sub(sub(sub(left, r), middle), lostInProduct);
+  Value low = fma(n, constant(-format.halfPiLow), lost);
+  return {bitsOf(shifted), {r, low}, mul(r, r)};
+}
+
+VectorArithmetic::Pair VectorAngles::longSine(const Turn &turn) {
+  auto [r, low] = turn.rest;
+  Value tail = polynomial(vector_math::sinTail, double_math::sinTail, turn.squared);
+  return {r, fma(mul(turn.squared, r), tail, low)};
+}
+
+VectorArithmetic::Pair VectorAngles::longCosine(const Turn &turn) {
+  auto [r, low] = turn.rest;
+  Value one = constant(1.0f), half = mul(turn.squared, constant(0.5f));
+  Value nearly = sub(one, half), rest = sub(sub(one, nearly), half);
+  Value tail =
+      mul(turn.squared, polynomial(vector_math::cosTail, double_math::cosTail, turn.squared));
+  return {nearly, fma(turn.squared, tail, fma(low, negate(r), rest))};
+}
+
+Value VectorAngles::isOdd(Value number) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, both(number, integer(1)), integer(0));
+}
 
 Value VectorAngles::sineOfShort(Value x, int32_t quarters) {
-  Value shift = constant(integerShift);
-  Value shifted = fma(x, constant(twoOverPi), shift);
-  Value n = sub(shifted, shift); // exact
-  Value turned = addInt(bitsOf(shifted), integer(quarters));
-  // x - n pi / 2 = r + low: what the product and the difference lose is kept (T. J. Dekker).
-  Value left = fma(n, constant(-halfPiHigh), x); // exact
-  Value product = mul(n, constant(halfPiMiddle));
-  Value lostInProduct = fma(n, constant(halfPiMiddle), negate(product));
-  Value r = sub(left, product);
-  Value lost = sub(sub(sub(left, r), product), lostInProduct);
-  Value low = fma(n, constant(-halfPiLow), lost);
-  Value squared = mul(r, r);
-  Value sine = add(r, fma(mul(squared, r), polynomial(vector_math::sinTail, squared), low));
-  Value one = constant(1.0f), half = mul(squared, constant(0.5f));
-  Value nearly = sub(one, half), rest = sub(sub(one, nearly), half);
-  Value tail = mul(squared, polynomial(vector_math::cosTail, squared));
-  Value cosine = add(nearly, fma(squared, tail, fma(low, negate(r), rest)));
-  Value odd = both(turned, integer(1));
-  Value isOdd = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, odd, integer(0));
-  Value sign = both(shiftLeft(turned, 30), integer(std::numeric_limits<int32_t>::min()));
-  return fromBits(arith::XOrIOp::create(b, bitsOf(select(isOdd, cosine, sine)), sign));
+  Turn turn = reduce(x);
+  Value turned = addInt(turn.number, integer(quarters));
+  Value sine = collapse(longSine(turn)), cosine = collapse(longCosine(turn));
+  Value sign = both(shiftLeft(turned, signBit() - 1), integer(int64_t(-1) << signBit()));
+  Value value = select(isOdd(turned), cosine, sine);
+  return fromBits(arith::XOrIOp::create(b, bitsOf(value), sign));
 }
 
 Value VectorAngles::sine(Value x, int32_t quarters, Operation *function) {
   // Infinities and NaN are not short either.
-  return branch(less(absolute(x), constant(longestAngle)), function, [&] {
+  return branch(less(absolute(x), constant(format.longestAngle)), function, [&] {
     Value value = sineOfShort(x, quarters);
     // Zeros keep their sign.
     return quarters == 0 ? select(equal(x, constant(0.0f)), x, value) : value;
@@ -45,15 +57,15 @@ Value VectorAngles::sine(Value x, int32_t quarters, Operation *function) {
 }
 
 Value VectorAngles::tan(Value x, Operation *function) {
-  return branch(less(absolute(x), constant(longestAngle)), function, [&] {
+  return branch(less(absolute(x), constant(format.longestAngle)), function, [&] {
     Value quotient = div(sineOfShort(x, /*quarters=*/0), sineOfShort(x, /*quarters=*/1));
     return select(equal(x, constant(0.0f)), x, quotient);
   });
 }
 
 Value VectorAngles::angleLess(int32_t quarters, Value x, Value low) {
-  Value high = sub(constant(quarters * halfPiHigh), x);
-  return add(high, sub(constant(quarters * halfPiMiddle), low));
+  Value high = sub(constant(quarters * format.halfPiHigh), x);
+  return add(high, sub(constant(quarters * format.halfPiMiddle), low));
 }
 
 Value VectorAngles::restOfAsin(Value x, Value squared) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Functions between angles and ratios, of f32 vectors.
+// Functions between angles and ratios, of f32 vectors; sine and cosine of f64 vectors.
 #ifndef WEFT_COMPILER_KERNELS_VECTORANGLES_H
 #define WEFT_COMPILER_KERNELS_VECTORANGLES_H
 
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-class VectorAngles : private VectorArithmetic {
+class VectorAngles : protected VectorArithmetic {
 public:
   VectorAngles(mlir::ImplicitLocOpBuilder builder, mlir::VectorType type)
       : VectorArithmetic(builder, type) {}
@@ -19,6 +19,20 @@ public:
   Value acos(Value x);
   Value atan(Value x);
   Value atan2(Value y, Value x);
+
+protected:
+  /// An angle less the nearest multiple of pi / 2, whose number is the low bits of an integer; its
+  /// square.
+  struct Turn {
+    Value number;
+    Pair rest;
+    Value squared;
+  };
+  Turn reduce(Value x);
+  /// Of the rest, as a sum whose first is the larger.
+  Pair longSine(const Turn &turn);
+  Pair longCosine(const Turn &turn);
+  Value isOdd(Value number);
 
 private:
   Value sineOfShort(Value x, int32_t quarters);

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/VectorExponentials.h"
-#include "compiler/Kernels/Float32.h"
+#include "compiler/Kernels/DoubleMathTables.h"
 #include "compiler/Kernels/VectorMathTables.h"
 
 using namespace mlir;
 using namespace weft;
-using namespace weft::float32;
-
-constexpr float log2OfE = 0x1.715476p+0f;
 
 VectorExponentials::Reduced VectorExponentials::reduce(Value x, int32_t bias) {
-  // The shift is a multiple of 2^22, so it leaves no trace once the low 9 bits are shifted
-  // into the exponent field.
-  Value shift = constant(integerShift + bias);
-  Value shifted = fma(x, constant(log2OfE), shift);
+  // The shift is a multiple of a large power of two, so it leaves no trace once the low bits are
+  // shifted into the exponent field.
+  Value shift = constant(format.integerShift + bias);
+  Value shifted = fma(x, constant(format.log2OfE), shift);
   Value n = sub(shifted, shift); // exact
-  Value r = fma(n, constant(-ln2High), x);
-  return {bitsOf(shifted), fma(n, constant(-ln2Low), r)};
+  Value r = fma(n, constant(-format.ln2High), x);
+  return {bitsOf(shifted), fma(n, constant(-format.ln2Low), r)};
 }
 
 Value VectorExponentials::expOfReduced(Value r) {
   Value one = constant(1.0f);
-  Value tail = polynomial(vector_math::expTail, r);
+  Value tail = polynomial(vector_math::expTail, double_math::expTail, r);
   return fma(fma(tail, r, one), r, one);
 }
 
@@ -32,31 +29,32 @@ Value VectorExponentials::exp2OfReduced(Reduced reduced) {
 }
 
 VectorExponentials::Reduced VectorExponentials::reduceProduct(Value x, Value y, int32_t bias) {
-  Value shift = constant(integerShift + bias);
+  Value shift = constant(format.integerShift + bias);
   Value shifted = fma(x, y, shift);
   return {bitsOf(shifted), fma(x, y, sub(shift, shifted))};
 }
 
 Value VectorExponentials::exp2OfProduct(Value x, Value y) {
-  return exp2OfReduced(reduceProduct(x, y, exponentBias));
+  return exp2OfReduced(reduceProduct(x, y, format.exponentBias));
 }
 
 Value VectorExponentials::expInRange(Value x) {
-  auto [biased, r] = reduce(x, exponentBias);
+  auto [biased, r] = reduce(x, format.exponentBias);
   return mul(expOfReduced(r), scaleOf(biased));
 }
 
 Value VectorExponentials::exp(Value x) {
   // Beyond these bounds the results are infinity and zero, by the scaling. At the lower one,
-  // 254 ln 2, the scale itself is zero: so are the masked scores of a softmax, whose powers would
-  // else vanish in the last product, which takes a processor a hundred times as long as another.
-  return scaledExp(atLeast(atMost(x, 89.0f), -176.055f), /*power=*/0);
+  // -254 ln 2 of f32, the scale itself is zero: so are the masked scores of a softmax, whose powers
+  // would else vanish in the last product, which takes a processor a hundred times as long as
+  // another.
+  return scaledExp(atLeast(atMost(x, format.expOverflows), format.expVanishes), /*power=*/0);
 }
 
 Value VectorExponentials::exp2(Value x) {
   // Beyond these bounds the results are infinity and zero, by the scaling, as in exp.
-  x = atLeast(atMost(x, 129.0f), -2 * exponentBias);
-  Value shift = constant(integerShift + 2 * exponentBias);
+  x = atLeast(atMost(x, 129.0f), -2 * format.exponentBias);
+  Value shift = constant(format.integerShift + 2 * format.exponentBias);
   Value shifted = add(x, shift);
   Value r = sub(x, sub(shifted, shift)); // exact, and zero of whole numbers
   Value power = fma(polynomial(vector_math::exp2Tail, r), r, constant(1.0f));
@@ -64,7 +62,7 @@ Value VectorExponentials::exp2(Value x) {
 }
 
 Value VectorExponentials::scaledExp(Value x, int32_t power) {
-  auto [biased, r] = reduce(x, 2 * exponentBias + power);
+  auto [biased, r] = reduce(x, 2 * format.exponentBias + power);
   return scaledTwice(expOfReduced(r), biased);
 }
 
@@ -82,8 +80,8 @@ Value VectorExponentials::powerOfTwo(Value x) {
 
 Value VectorExponentials::powerOfWhole(Value x) {
   // From the bound downwards the scale is zero.
-  x = atLeast(x, -exponentBias);
-  Value shift = constant(integerShift + exponentBias);
+  x = atLeast(x, -format.exponentBias);
+  Value shift = constant(format.integerShift + format.exponentBias);
   Value shifted = add(x, shift);
   Value r = sub(x, sub(shifted, shift)); // exact
   return exp2OfReduced({bitsOf(shifted), r});
@@ -93,7 +91,7 @@ Value VectorExponentials::powerOfSixteenths(Value x) {
   // x = n + i / 16 + r, |r| <= 1/32; the low bits are 16 n + i.
   constexpr int64_t fractionBits = 4;
   int64_t exponentShift = mantissaBits() - fractionBits;
-  Value shift = constant(integerShift / (1 << fractionBits));
+  Value shift = constant(format.integerShift / (1 << fractionBits));
   Value shifted = add(x, shift), bits = bitsOf(shifted);
   Value r = sub(x, sub(shifted, shift)); // exact
   // What i adds to 2^(i/16), shifted into the exponent field with n, is left out of the table.
@@ -105,14 +103,14 @@ Value VectorExponentials::powerOfSixteenths(Value x) {
   Value scale = fromBits(addInt(picked, shiftLeft(bits, exponentShift)));
   Value power = fma(scale, mul(polynomial(vector_math::exp2ShortTail, r), r), scale);
   // NaN is not below the least power.
-  Value isNormal = compare(arith::CmpFPredicate::UGE, x, constant(1 - exponentBias));
+  Value isNormal = compare(arith::CmpFPredicate::UGE, x, constant(1 - format.exponentBias));
   return select(isNormal, power, constant(0.0f));
 }
 
 Value VectorExponentials::expm1(Value x) {
   Value clamped = atLeast(atMost(x, 89.0f), -20.0f);
   // 2^n expm1(r) + (2^n - 1), all halved so that 2^128 does not occur.
-  auto [biased, r] = reduce(clamped, exponentBias - 1);
+  auto [biased, r] = reduce(clamped, format.exponentBias - 1);
   Value tail = polynomial(vector_math::expm1Tail, r);
   Value reduced = fma(tail, mul(r, r), r);
   Value scale = scaleOf(biased);
@@ -205,6 +203,6 @@ Value VectorExponentials::onePlusTanh(Value x) {
   // 2 / (1 + 2^(s x)): half as long as tanh, which is exact around zero, where this is not small.
   // From the bounds on the power is zero, and infinite.
   Value bounded = atLeast(atMost(x, 44.02f), -44.37f);
-  Value power = exp2OfProduct(constant(-2 * log2OfE), bounded);
+  Value power = exp2OfProduct(constant(-2 * format.log2OfE), bounded);
   return div(constant(2.0f), add(power, constant(1.0f)));
 }

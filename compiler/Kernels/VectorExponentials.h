@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Exponentials of f32 vectors, and what is made of them.
+// Exponentials of f32 vectors, and what is made of them; exp of f64 vectors.
 #ifndef WEFT_COMPILER_KERNELS_VECTOREXPONENTIALS_H
 #define WEFT_COMPILER_KERNELS_VECTOREXPONENTIALS_H
 
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-class VectorExponentials : private VectorArithmetic {
+class VectorExponentials : protected VectorArithmetic {
 public:
   VectorExponentials(mlir::ImplicitLocOpBuilder builder, mlir::VectorType type)
       : VectorArithmetic(builder, type) {}
@@ -24,6 +24,10 @@ public:
   /// x (1 + erf(ratio x)), or null where lanes do not pick.
   Value timesOnePlusErf(Value x, double ratio);
   Value onePlusTanh(Value x);
+
+protected:
+  /// power * 2^n, which may be no normal number; the low bits of `biased` are n + 2 bias.
+  Value scaledTwice(Value power, Value biased);
 
 private:
   /// exp(x) = 2^n * exp(r), |r| <= ln(2) / 2.
@@ -52,8 +56,6 @@ private:
   Value bellOfPieces(Value x);
   /// That polynomial for ratio x >= 0, right below the end of the pieces.
   Value bellPolynomial(Value x, double ratio);
-  /// power * 2^n, which may be no normal float; the low bits of `biased` are n + 254.
-  Value scaledTwice(Value power, Value biased);
   /// 2^power exp(x), -176.055 <= x <= 91.
   Value scaledExp(Value x, int32_t power);
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/VectorLogarithms.h"
-#include "compiler/Kernels/Float32.h"
 #include "compiler/Kernels/VectorMathTables.h"
+#include "compiler/Kernels/VectorPower.h"
 
 using namespace mlir;
 using namespace weft;
-using namespace weft::float32;
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr int32_t sqrtHalfBits = 0x3f3504f3;
 
 std::pair<Value, Value> VectorLogarithms::exponentOf(Value x) {
@@ -16,25 +16,25 @@ std::pair<Value, Value> VectorLogarithms::exponentOf(Value x) {
 
 Value VectorLogarithms::logOfParts(Value exponent, Value f) {
   Value tail = polynomial(vector_math::logTail, f);
-  Value low = fma(mul(f, f), tail, mul(exponent, constant(ln2Low)));
-  // exponent * ln2High + f in two parts (T. J. Dekker, "A floating-point technique for
+  Value low = fma(mul(f, f), tail, mul(exponent, constant(format.ln2Low)));
+  // exponent * format.ln2High + f in two parts (T. J. Dekker, "A floating-point technique for
   // extending the available precision", 1971); the product, if not 0, is the larger.
-  Value high = fma(exponent, constant(ln2High), f);
-  Value lost = add(fma(exponent, constant(ln2High), negate(high)), f);
+  Value high = fma(exponent, constant(format.ln2High), f);
+  Value lost = add(fma(exponent, constant(format.ln2High), negate(high)), f);
   return add(high, add(lost, low));
 }
 
-Value VectorLogarithms::withPole(Value x, float pole, Value log) {
+Value VectorLogarithms::withPole(Value x, double pole, Value log) {
   Value atPole = constant(pole);
   Value outside = select(equal(x, atPole), constant(-infinity),
-                         constant(std::numeric_limits<float>::quiet_NaN()));
+                         constant(std::numeric_limits<double>::quiet_NaN()));
   Value inside = select(equal(x, constant(infinity)), x, log);
   return select(less(atPole, x), inside, outside);
 }
 
 Value VectorLogarithms::log(Value x) {
   // Denormals have no exponent of their own until they are scaled.
-  Value denormal = less(x, constant(std::numeric_limits<float>::min()));
+  Value denormal = less(x, constant(format.smallestNormal));
   Value scaled = select(denormal, mul(x, constant(0x1p23f)), x);
   Value correction = select(denormal, constant(-23.0f), constant(0.0f));
   auto [exponent, bits] = exponentOf(scaled);
@@ -48,10 +48,14 @@ Value VectorLogarithms::log1p(Value x) {
   // 1 + x rounded serves to find the exponent; f is made from x itself and rounds once.
   auto [exponent, bits] = exponentOf(add(x, constant(1.0f)));
   // 2^-exponent may be denormal, 4 times that is not.
-  Value fourfold = scaleOf(subInt(integer(exponentBias + 2), exponent));
+  Value fourfold = scaleOf(subInt(integer(format.exponentBias + 2), exponent));
   Value scale = mul(fourfold, constant(0.25f));
   Value f = fma(x, scale, sub(scale, constant(1.0f)));
   Value log = withPole(x, -1.0f, logOfParts(toFloat(exponent), f));
   // Zeros keep their sign.
   return select(equal(x, constant(0.0f)), x, log);
 }
+
+// In f64, so that those of whole powers are whole.
+Value VectorLogarithms::log2(Value x) { return VectorPower(b, type).log2(x); }
+Value VectorLogarithms::log10(Value x) { return VectorPower(b, type).log10(x); }

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Expands elementary functions of f32 vectors. Each reduces its argument to a short
-// interval, evaluates a polynomial there (VectorMathTables.h) and undoes the reduction, for
-// all lanes alike: branches become selects. The reductions are those of W. J. Cody and
-// W. Waite, "Software Manual for the Elementary Functions", 1980.
+// Expands elementary functions of f32 and f64 vectors. Each reduces its argument to a short
+// interval, evaluates a polynomial there (VectorMathTables.h, DoubleMathTables.h) and undoes the
+// reduction, for all lanes alike: branches become selects. The reductions are those of W. J. Cody
+// and W. Waite, "Software Manual for the Elementary Functions", 1980.
 #include "compiler/Kernels/VectorMath.h"
 #include "compiler/Kernels/Avx512Math.h"
-#include "compiler/Kernels/Float32.h"
+#include "compiler/Kernels/DoubleAngles.h"
+#include "compiler/Kernels/DoubleExponentials.h"
+#include "compiler/Kernels/DoubleLogarithms.h"
+#include "compiler/Kernels/DoublePower.h"
 #include "compiler/Kernels/VectorAngles.h"
 #include "compiler/Kernels/VectorExponentials.h"
 #include "compiler/Kernels/VectorLogarithms.h"
 #include "compiler/Kernels/VectorPower.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <array>
+#include <limits>
 
 using namespace mlir;
 using namespace weft;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 namespace {
 class VectorRemainder : private VectorArithmetic {
@@ -30,12 +37,10 @@ public:
 } // namespace
 
 Value VectorRemainder::of(Value x, Value y, Operation *function) {
-  // Up to here whole numbers are floats, and so is the product of one with a part of another float.
-  constexpr float longestQuotient = 0x1p22f;
   Value quotient = truncate(div(x, y));
   // Of longer quotients the last digits are lost; those of zeros and infinities are none.
-  Value isShort = both(less(absolute(quotient), constant(longestQuotient)),
-                       less(absolute(y), constant(float32::infinity)));
+  Value isShort = both(less(absolute(quotient), constant(format.longestQuotient)),
+                       less(absolute(y), constant(infinity)));
   return branch(isShort, function, [&] {
     // Exact, as is all that follows. Division may have rounded up to the next whole number.
     Value rest = fma(negate(quotient), y, x);
@@ -107,15 +112,14 @@ static Value expandProduct(arith::MulFOp product, VectorExponentials &exponentia
   return {};
 }
 
-/// The value of `op` in vector arithmetic, or null when it is not one of ours.
-static Value expand(Operation *op) {
-  auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
-  if (!type || !type.getElementType().isF32())
-    return {};
+/// Those of functions that f32 and f64 have in common, as their classes' members.
+template <typename ExponentialsT, typename LogarithmsT, typename AnglesT, typename PowerT>
+static Value expandFunction(Operation *op, VectorType type) {
   ImplicitLocOpBuilder builder(op->getLoc(), op);
-  VectorExponentials exponentials(builder, type);
-  VectorLogarithms logarithms(builder, type);
-  VectorAngles angles(builder, type);
+  ExponentialsT exponentials(builder, type);
+  LogarithmsT logarithms(builder, type);
+  AnglesT angles(builder, type);
+  PowerT powers(builder, type);
   auto argument = [&](unsigned number = 0) { return op->getOperand(number); };
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](math::ExpOp) { return exponentials.exp(argument()); })
@@ -125,11 +129,9 @@ static Value expand(Operation *op) {
       .Case([&](math::CoshOp) { return exponentials.cosh(argument()); })
       .Case([&](math::TanhOp) { return exponentials.tanh(argument()); })
       .Case([&](math::ErfOp) { return exponentials.erf(argument()); })
-      .Case([&](arith::AddFOp sum) { return expandSum(sum, exponentials); })
-      .Case([&](arith::MulFOp product) { return expandProduct(product, exponentials); })
       .Case([&](math::LogOp) { return logarithms.log(argument()); })
-      .Case([&](math::Log2Op) { return VectorPower(builder, type).log2(argument()); })
-      .Case([&](math::Log10Op) { return VectorPower(builder, type).log10(argument()); })
+      .Case([&](math::Log2Op) { return logarithms.log2(argument()); })
+      .Case([&](math::Log10Op) { return logarithms.log10(argument()); })
       .Case([&](math::Log1pOp) { return logarithms.log1p(argument()); })
       .Case([&](math::SinOp) { return angles.sine(argument(), /*quarters=*/0, op); })
       .Case([&](math::CosOp) { return angles.sine(argument(), /*quarters=*/1, op); })
@@ -138,11 +140,48 @@ static Value expand(Operation *op) {
       .Case([&](math::AcosOp) { return angles.acos(argument()); })
       .Case([&](math::AtanOp) { return angles.atan(argument()); })
       .Case([&](math::Atan2Op) { return angles.atan2(argument(0), argument(1)); })
-      .Case([&](math::PowFOp) { return VectorPower(builder, type).pow(argument(0), argument(1)); })
+      .Case([&](math::PowFOp) { return powers.pow(argument(0), argument(1)); })
       .Case([&](arith::RemFOp) {
         return VectorRemainder(builder, type).of(argument(0), argument(1), op);
       })
       .Default(Value());
+}
+
+/// The value of `op` in vector arithmetic, or null when it is not one of ours.
+static Value expand(Operation *op) {
+  auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
+  if (!type)
+    return {};
+  if (type.getElementType().isF64())
+    return expandFunction<DoubleExponentials, DoubleLogarithms, DoubleAngles, DoublePower>(op,
+                                                                                           type);
+  if (!type.getElementType().isF32())
+    return {};
+  VectorExponentials exponentials(ImplicitLocOpBuilder(op->getLoc(), op), type);
+  if (auto sum = dyn_cast<arith::AddFOp>(op))
+    return expandSum(sum, exponentials);
+  if (auto product = dyn_cast<arith::MulFOp>(op))
+    return expandProduct(product, exponentials);
+  return expandFunction<VectorExponentials, VectorLogarithms, VectorAngles, VectorPower>(op, type);
+}
+
+/// Of f64, as the only lane of a vector: its value is that of any other lane.
+static Value expandScalar(Operation *op) {
+  if (op->getNumResults() != 1 || !op->getResult(0).getType().isF64() ||
+      !(isa<math::MathDialect>(op->getDialect()) || isa<arith::RemFOp>(op)))
+    return {};
+  OpBuilder builder(op);
+  auto type = VectorType::get({1}, builder.getF64Type());
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, vector::BroadcastOp::create(builder, op->getLoc(), type, operand));
+  Operation *lane = builder.clone(*op, mapping);
+  lane->getResult(0).setType(type);
+  Value value = expand(lane);
+  if (value)
+    value = vector::ExtractOp::create(builder, op->getLoc(), value, 0);
+  lane->erase();
+  return value;
 }
 
 void weft::expandVectorMath(func::FuncOp kernel) {
@@ -157,6 +196,8 @@ void weft::expandVectorMath(func::FuncOp kernel) {
     Value expanded = expandForAvx512(op);
     if (!expanded)
       expanded = expand(op);
+    if (!expanded)
+      expanded = expandScalar(op);
     if (expanded) {
       op->getResult(0).replaceAllUsesWith(expanded);
       op->erase();

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/VectorPower.h"
-#include "compiler/Kernels/Float32.h"
 #include "compiler/Kernels/VectorMathTables.h"
 
 using namespace mlir;
 using namespace weft;
-using namespace weft::float32;
 
 namespace {
 /// Of f64 vectors, to 2^-32 of the value: half an ULP of f32 is what rounding loses.
@@ -26,6 +24,7 @@ private:
 };
 } // namespace
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr int64_t sqrtHalfBits = 0x3fe6a09e667f3bcd;
 
 /// Of what an f32 can be: not a denormal here.
@@ -48,8 +47,7 @@ Value WidePower::log2(Value x) {
 }
 
 Value WidePower::exp2(Value x) {
-  constexpr double integerShift = 0x1.8p52, exponentBias = 1023;
-  Value shift = constant(integerShift + exponentBias);
+  Value shift = constant(format.integerShift + format.exponentBias);
   Value shifted = add(x, shift);
   Value r = sub(x, sub(shifted, shift)); // exact
   Value power = fma(polynomial(vector_math::wideExp2Tail, r), r, constant(1.0));
@@ -92,6 +90,6 @@ Value VectorPower::ofSignedBase(Value x, Value y, Value magnitude) {
   Value isOdd = both(isWhole, compare(arith::CmpFPredicate::ONE, truncate(half), half));
   Value power = select(both(isNegative(x), isOdd), negate(magnitude), magnitude);
   Value isNumber = both(less(x, constant(0.0)), less(constant(-infinity), x));
-  Value nan = constant(std::numeric_limits<float>::quiet_NaN());
+  Value nan = constant(std::numeric_limits<double>::quiet_NaN());
   return select(isNumber, select(isWhole, power, nan), power);
 }

@@ -9,7 +9,7 @@
 namespace weft {
 
 /// Values of `type`, f32, go in and out.
-class VectorPower : private VectorArithmetic {
+class VectorPower : protected VectorArithmetic {
 public:
   VectorPower(mlir::ImplicitLocOpBuilder builder, mlir::VectorType type)
       : VectorArithmetic(builder, type) {}
@@ -18,11 +18,13 @@ public:
   Value log2(Value x);
   Value log10(Value x);
 
+protected:
+  /// What the sign of the base makes of `magnitude`, |x|^y.
+  Value ofSignedBase(Value x, Value y, Value magnitude);
+
 private:
   /// log2(x) times `factor`, rounded once.
   Value scaledLog(Value x, double factor);
-  /// What the sign of the base makes of `magnitude`, |x|^y.
-  Value ofSignedBase(Value x, Value y, Value magnitude);
 };
 
 } // namespace weft

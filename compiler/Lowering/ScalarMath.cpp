@@ -157,39 +157,6 @@ static Value emitSigmoid(OpBuilder &b, Location loc, Value x) {
   return math::FmaOp::create(b, loc, scaled, inverse, quotient);
 }
 
-/// Of f64, where the library's is wrong by two ULP, which x - tanh(x) shows: near zero
-/// x + x^3 P(x^2) / Q(x^2), beyond 1 - 2 / (exp(2 |x|) + 1). The ratio is that of S. L. Moshier's
-/// Cephes library, after W. J. Cody and W. Waite, "Software Manual for the Elementary Functions".
-static Value emitWideTanh(OpBuilder &b, Location loc, Value x) {
-  Type type = x.getType();
-  auto polynomial = [&](ArrayRef<double> coefficients, Value of) {
-    Value sum = constant(b, loc, type, coefficients.front());
-    for (double coefficient : coefficients.drop_front())
-      sum = math::FmaOp::create(b, loc, sum, of, constant(b, loc, type, coefficient));
-    return sum;
-  };
-  Value square = arith::MulFOp::create(b, loc, x, x);
-  Value above = polynomial(
-      {-9.64399179425052238628e-1, -9.92877231001918586564e1, -1.61468768441708447952e3}, square);
-  Value below = polynomial(
-      {1.0, 1.12811678491632931402e2, 2.23548839060100448583e3, 4.84406305325125486048e3}, square);
-  Value ratio = arith::DivFOp::create(b, loc, above, below);
-  Value near = math::FmaOp::create(b, loc, x, arith::MulFOp::create(b, loc, square, ratio), x);
-
-  Value magnitude = math::AbsFOp::create(b, loc, x), one = constant(b, loc, type, 1);
-  Value power = math::ExpOp::create(b, loc, arith::AddFOp::create(b, loc, magnitude, magnitude));
-  Value rest = arith::DivFOp::create(b, loc, constant(b, loc, type, 2),
-                                     arith::AddFOp::create(b, loc, power, one));
-  Value far = arith::SubFOp::create(b, loc, one, rest);
-  Value isNear = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, magnitude,
-                                       constant(b, loc, type, 0.625));
-  return math::CopySignOp::create(b, loc, arith::SelectOp::create(b, loc, isNear, near, far), x);
-}
-
-static Value emitTanh(OpBuilder &b, Location loc, Value x) {
-  return x.getType().isF64() ? emitWideTanh(b, loc, x) : math::TanhOp::create(b, loc, x);
-}
-
 static Value emitCmp(OpBuilder &b, Location loc, ComparePredicate predicate, Value lhs, Value rhs,
                      bool isUnsigned) {
   using F = arith::CmpFPredicate;
@@ -319,13 +286,13 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
       .Case(unary.operator()<AtanOp, math::AtanOp>())
       .Case(unary.operator()<SinhOp, math::SinhOp>())
       .Case(unary.operator()<CoshOp, math::CoshOp>())
+      .Case(unary.operator()<TanhOp, math::TanhOp>())
       .Case(unary.operator()<ErfOp, math::ErfOp>())
       .Case([&](NegOp) { return emitNeg(b, loc, x[0]); })
       .Case([&](AbsOp) { return noSign ? x[0] : byType<math::AbsFOp, math::AbsIOp>(b, loc, x); })
       .Case([&](SignOp) { return emitSign(b, loc, x[0], noSign); })
       .Case([&](NotOp) { return emitNot(b, loc, x[0]); })
       .Case([&](RsqrtOp) { return reciprocal(b, loc, math::SqrtOp::create(b, loc, x[0])); })
-      .Case([&](TanhOp) { return emitTanh(b, loc, x[0]); })
       .Case([&](SigmoidOp) { return emitSigmoid(b, loc, x[0]); })
       .Case([&](AddOp) -> Value {
         return isBool ? arith::OrIOp::create(b, loc, x).getResult()

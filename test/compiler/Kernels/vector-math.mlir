@@ -192,26 +192,7 @@ func.func private @one_plus_tanh_and_tanh(%x: tensor<64xf32>) -> tensor<64xf32>
 
 // -----
 
-#id = affine_map<(i) -> (i)>
-
-// Other element types keep the library's functions.
-// CHECK-LABEL: func.func private @double
-// CHECK:         math.exp %{{.*}} : vector<{{.*}}xf64>
-func.func private @double(%x: tensor<64xf64>) -> tensor<64xf64>
-    attributes {weft.kernel = "nest"} {
-  %e = tensor.empty() : tensor<64xf64>
-  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
-      ins(%x : tensor<64xf64>) outs(%e : tensor<64xf64>) {
-  ^bb0(%a: f64, %out: f64):
-    %r = math.exp %a : f64
-    linalg.yield %r : f64
-  } -> tensor<64xf64>
-  return %y : tensor<64xf64>
-}
-
-// -----
-
-// So does a scalar.
+// A single f32 keeps the library's function.
 // CHECK-LABEL: func.func private @scalar
 // CHECK:         math.tanh %{{.*}} : f32
 func.func private @scalar(%x: tensor<f32>) -> tensor<f32> attributes {weft.kernel = "nest"} {
@@ -277,4 +258,89 @@ func.func private @without_care(%x: tensor<64xf32>) -> tensor<64xf32>
     linalg.yield %1 : f32
   } -> tensor<64xf32>
   return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// Of f64, too, in vectors of half as many lanes; what the first product of a quotient loses is
+// kept. Nothing is left to the library.
+// CHECK-LABEL: func.func private @double_log
+// CHECK:         %[[TWO:.*]] = arith.constant dense<2.000000e+00> : vector<4xf64>
+// CHECK:         %[[DIVISOR:.*]] = arith.addf %[[TWO]]
+// CHECK:         %[[INVERSE:.*]] = arith.divf %{{.*}}, %[[DIVISOR]]
+// CHECK:         %[[QUOTIENT:.*]] = arith.mulf %{{.*}}, %[[INVERSE]]
+// CHECK:         %[[NEGATED:.*]] = arith.negf %[[QUOTIENT]]
+// CHECK:         math.fma %[[NEGATED]], %[[DIVISOR]]
+// CHECK-NOT:     math.log
+// CHECK:         return
+// AVX512-LABEL:  func.func private @double_log
+// AVX512:        arith.divf %{{.*}} : vector<8xf64>
+func.func private @double_log(%x: tensor<64xf64>) -> tensor<64xf64>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf64>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf64>) outs(%e : tensor<64xf64>) {
+  ^bb0(%a: f64, %out: f64):
+    %r = math.log %a : f64
+    linalg.yield %r : f64
+  } -> tensor<64xf64>
+  return %y : tensor<64xf64>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// CHECK-LABEL: func.func private @every_double_function
+// CHECK-NOT:     math.{{exp|log|tanh|erf|a?sinh?|a?cosh?|atan|pow}}
+// CHECK:         return
+func.func private @every_double_function(%x: tensor<64xf64>) -> tensor<64xf64>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<64xf64>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf64>) outs(%e : tensor<64xf64>) {
+  ^bb0(%a: f64, %out: f64):
+    %0 = math.exp %a : f64
+    %1 = math.expm1 %0 : f64
+    %2 = math.log %1 : f64
+    %3 = math.log1p %2 : f64
+    %4 = math.tanh %3 : f64
+    %5 = math.erf %4 : f64
+    %6 = math.sinh %5 : f64
+    %7 = math.cosh %6 : f64
+    %8 = math.asin %7 : f64
+    %9 = math.acos %8 : f64
+    %10 = math.atan %9 : f64
+    %11 = math.atan2 %10, %0 : f64
+    %12 = math.powf %11, %1 : f64
+    %13 = math.exp2 %12 : f64
+    %14 = math.log2 %13 : f64
+    %15 = math.log10 %14 : f64
+    linalg.yield %15 : f64
+  } -> tensor<64xf64>
+  return %y : tensor<64xf64>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// A single f64 is the only lane of a vector: its value is that of any lane.
+// CHECK-LABEL: func.func private @single_double
+// CHECK:         vector.broadcast %{{.*}} : f64 to vector<1xf64>
+// CHECK:         vector.extract %{{.*}}[0] : f64 from vector<1xf64>
+// CHECK-NOT:     math.log
+// CHECK:         return
+func.func private @single_double(%x: tensor<1xf64>) -> tensor<1xf64>
+    attributes {weft.kernel = "nest"} {
+  %e = tensor.empty() : tensor<1xf64>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<1xf64>) outs(%e : tensor<1xf64>) {
+  ^bb0(%a: f64, %out: f64):
+    %r = math.log %a : f64
+    linalg.yield %r : f64
+  } -> tensor<1xf64>
+  return %y : tensor<1xf64>
 }
