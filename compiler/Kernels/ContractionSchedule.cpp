@@ -109,10 +109,16 @@ static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t b
   return chosen;
 }
 
+/// As many steps as take the room of `steps` of float32, of which a tile's rows stay in the
+/// first-level cache and its vectors in the second.
+static int64_t stepsInRoomOf(int64_t steps, const ContractionProblem &problem) {
+  return steps * 32 / std::max(32u, problem.elementBits);
+}
+
 /// The steps of a panel that stays in the second-level cache beside others.
-static int64_t stepsOfCache(const TargetInfo &target) {
+static int64_t stepsOfCache(const ContractionProblem &problem, const TargetInfo &target) {
   constexpr int64_t ofLargeCache = 768, largeCache = 1 << 20;
-  return target.l2Bytes < largeCache ? ofLargeCache / 2 : ofLargeCache;
+  return stepsInRoomOf(target.l2Bytes < largeCache ? ofLargeCache / 2 : ofLargeCache, problem);
 }
 
 /// Whether chunks are twice as long where the second-level cache would hold two panels together.
@@ -121,7 +127,7 @@ static bool hasLongChunks(const ContractionProblem &problem, const TargetInfo &t
                           const ContractionSchedule &schedule) {
   constexpr int64_t manyPanels = 8;
   int64_t stepBytes = schedule.groups * schedule.width * problem.elementBits / 8;
-  int64_t fitting = target.l2Bytes / 2 / (stepsOfCache(target) * stepBytes);
+  int64_t fitting = target.l2Bytes / 2 / (stepsOfCache(problem, target) * stepBytes);
   return fitting == 2 && problem.panelsFetched && problem.reduced.size() == 1 && !schedule.strip &&
          schedule.panelsOf(problem) >= manyPanels;
 }
@@ -131,9 +137,10 @@ static bool hasLongChunks(const ContractionProblem &problem, const TargetInfo &t
 static int64_t chooseChunk(const ContractionProblem &problem, const TargetInfo &target,
                            const ContractionSchedule &schedule, bool isLong) {
   constexpr int64_t ofStrips = 384;
-  int64_t best = schedule.strip ? ofStrips : stepsOfCache(target) * (isLong ? 2 : 1);
+  int64_t best = schedule.strip ? stepsInRoomOf(ofStrips, problem)
+                                : stepsOfCache(problem, target) * (isLong ? 2 : 1);
   int64_t most = schedule.strip || isLong ? best : best * 4 / 3;
-  int64_t longest = schedule.strip ? best : 1792;
+  int64_t longest = schedule.strip ? best : stepsInRoomOf(1792, problem);
   int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
   if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
     return innermost;

@@ -43,3 +43,23 @@ func.func private @short_rows(%x: tensor<8x1536x16xf32>, %w: tensor<384x1536xf32
   } -> tensor<8x384x16xf32>
   return %sum : tensor<8x384x16xf32>
 }
+
+// Of numbers twice as wide half as many steps: a tile's rows stay in the first-level cache.
+// CHECK-LABEL: func.func private @double_rows
+// LARGE-SAME:    weft.schedule = {chunk = 512 : i64
+// SMALL-SAME:    weft.schedule = {chunk = 256 : i64
+func.func private @double_rows(%x: tensor<8x1024x16xf64>, %w: tensor<384x1024xf64>)
+    -> tensor<8x384x16xf64> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f64
+  %empty = tensor.empty() : tensor<8x384x16xf64>
+  %init = linalg.fill ins(%zero : f64) outs(%empty : tensor<8x384x16xf64>) -> tensor<8x384x16xf64>
+  %sum = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<8x1024x16xf64>, tensor<384x1024xf64>) outs(%init : tensor<8x384x16xf64>) {
+  ^bb0(%a: f64, %b: f64, %c: f64):
+    %p = arith.mulf %a, %b : f64
+    %s = arith.addf %c, %p : f64
+    linalg.yield %s : f64
+  } -> tensor<8x384x16xf64>
+  return %sum : tensor<8x384x16xf64>
+}
