@@ -52,6 +52,9 @@ def Weft_AtanOp : Weft_FloatUnaryOp<"atan", "inverse tangent">;
 def Weft_SinhOp : Weft_FloatUnaryOp<"sinh", "hyperbolic sine">;
 def Weft_CoshOp : Weft_FloatUnaryOp<"cosh", "hyperbolic cosine">;
 def Weft_TanhOp : Weft_FloatUnaryOp<"tanh", "hyperbolic tangent">;
+def Weft_AsinhOp : Weft_FloatUnaryOp<"asinh", "inverse hyperbolic sine">;
+def Weft_AcoshOp : Weft_FloatUnaryOp<"acosh", "inverse hyperbolic cosine">;
+def Weft_AtanhOp : Weft_FloatUnaryOp<"atanh", "inverse hyperbolic tangent">;
 def Weft_SigmoidOp : Weft_FloatUnaryOp<"sigmoid", "1 / (1 + e^-x)">;
 def Weft_ErfOp : Weft_FloatUnaryOp<"erf", "error function">;
 

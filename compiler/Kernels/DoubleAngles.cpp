@@ -34,12 +34,8 @@ DoubleAngles::Halved DoubleAngles::halvedAsin(Value x) {
   Value magnitude = absolute(x), isNear = less(magnitude, constant(0.5));
   // The square is exact where x is not near, and NaN beyond one.
   Value rest = mul(constant(0.5), sub(constant(1.0), magnitude));
-  Value root = math::SqrtOp::create(b, rest);
-  // Of a zero, nothing is lost.
-  Value twice = add(root, root), least = constant(format.smallestNormal);
-  Value lost = div(fma(negate(root), root, rest), select(less(twice, least), least, twice));
   Value squared = select(isNear, mul(magnitude, magnitude), rest);
-  Pair argument = select(isNear, Pair{magnitude, constant(0.0)}, Pair{root, lost});
+  Pair argument = select(isNear, Pair{magnitude, constant(0.0)}, squareRoot({rest, Value()}));
   Value cube = mul(squared, argument.high);
   return {isNear,
           {argument.high, fma(cube, polynomial(double_math::asinTail, squared), argument.low)}};

@@ -5,6 +5,13 @@
 using namespace mlir;
 using namespace weft;
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Below, a function that is one's own value at zero to second order is just that, to half an ULP.
+constexpr double nothingBesideOne = 0x1p-54;
+/// Beyond, one is lost beside a square, which leaves the numbers further on.
+constexpr double largestSquared = 0x1p500;
+
 constexpr int64_t sqrtHalfBits = 0x3fe6a09e667f3bcd;
 
 const DoubleLogarithms::Base DoubleLogarithms::ofE = {float64Format.ln2High, float64Format.ln2Low,
@@ -66,16 +73,59 @@ Value DoubleLogarithms::log(Value x) { return log(x, ofE); }
 Value DoubleLogarithms::log2(Value x) { return log(x, ofTwo); }
 Value DoubleLogarithms::log10(Value x) { return log(x, ofTen); }
 
-Value DoubleLogarithms::log1p(Value x) {
+Value DoubleLogarithms::log1p(Pair x, Value more) {
   // 1 + x rounded serves to find the exponent; f is made from x itself.
-  Value exponent = exponentOf(add(x, constant(1.0))).first;
+  Value exponent = exponentOf(add(x.high, constant(1.0))).first;
   // 2^-exponent may be denormal, 4 times that is not.
   Value biased = sub(constant(format.integerShift + format.exponentBias + 2), exponent);
   Value scale = mul(scaleOf(bitsOf(biased)), constant(0.25));
-  Pair f = sum(mul(x, scale), sub(scale, constant(1.0)));
-  Value log = withPole(x, -1.0, logOfParts(exponent, f, ofE));
+  Pair f = sum(mul(x.high, scale), sub(scale, constant(1.0)));
+  if (x.low)
+    f = normalized({f.high, fma(x.low, scale, f.low)});
+  return withPole(x.high, -1.0, logOfParts(more ? add(exponent, more) : exponent, f, ofE));
+}
+
+Value DoubleLogarithms::log1p(Value x) {
   // Its own value, nearly; zeros keep their sign.
-  return select(less(absolute(x), constant(0x1p-54)), x, log);
+  return select(less(absolute(x), constant(nothingBesideOne)), x, log1p(Pair{x, Value()}));
+}
+
+Value DoubleLogarithms::asinh(Value x) {
+  // log(|x| + sqrt(x^2 + 1)), less what cancels; of large numbers log(2 |x|)
+  Value magnitude = absolute(x), one = constant(1.0), zero = constant(0.0);
+  Value isLarge = less(constant(largestSquared), magnitude);
+  Value bounded = select(isLarge, one, magnitude);
+  Pair square = product(bounded, bounded), above = sum(square.high, one);
+  Pair root = squareRoot({above.high, add(above.low, square.low)});
+  Pair divisor = fastSum(root.high, one);
+  Pair rest = quotient(square, {divisor.high, add(divisor.low, root.low)});
+  Pair near = sum(bounded, rest.high);
+  near.low = add(near.low, rest.low);
+  Value value = log1p(select(isLarge, Pair{magnitude, zero}, near), select(isLarge, one, zero));
+  Value isTiny = less(magnitude, constant(nothingBesideOne));
+  return withSignOf(select(isTiny, magnitude, value), x);
+}
+
+Value DoubleLogarithms::acosh(Value x) {
+  // log(x + sqrt(x^2 - 1)); of large numbers log(2 x)
+  Value one = constant(1.0), zero = constant(0.0);
+  Value isLarge = less(constant(largestSquared), x), bounded = select(isLarge, one, x);
+  Pair above = fastSum(bounded, negate(one)), further = fastSum(bounded, one);
+  Pair square = product(above.high, further.high);
+  square.low = fma(above.high, further.low, fma(above.low, further.high, square.low));
+  Pair root = squareRoot(square), near = sum(root.high, above.high);
+  near.low = add(near.low, add(root.low, above.low));
+  Value value = log1p(select(isLarge, Pair{x, zero}, near), select(isLarge, one, zero));
+  return select(less(x, one), constant(std::numeric_limits<double>::quiet_NaN()), value);
+}
+
+Value DoubleLogarithms::atanh(Value x) {
+  // log((1 + x) / (1 - x)) / 2
+  Value magnitude = absolute(x), one = constant(1.0);
+  Pair ratio = quotient({add(magnitude, magnitude), Value()}, fastSum(one, negate(magnitude)));
+  Value half = mul(log1p(ratio), constant(0.5));
+  Value atPole = select(equal(magnitude, one), constant(infinity), half);
+  return withSignOf(select(less(magnitude, constant(nothingBesideOne)), magnitude, atPole), x);
 }
 
 VectorArithmetic::Pair DoubleLogarithms::longLog2(Value x) {
@@ -98,7 +148,6 @@ VectorArithmetic::Pair DoubleLogarithms::longLog2(Value x) {
   Pair whole = fastSum(exponent, log.high);
   Pair normal = normalized({whole.high, add(whole.low, log.low)});
   // Infinity and NaN are their own logarithms.
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   Value atEnds = select(equal(x, constant(0.0)), constant(-infinity), x);
   Value isNumber = both(less(constant(0.0), x), less(x, constant(infinity)));
   return {select(isNumber, normal.high, atEnds), normal.low};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Logarithms of f64 vectors, to within little more than half an ULP, and whole where they are.
+// Logarithms of f64 vectors, to within little more than half an ULP, and whole where they are; and
+// inverses of hyperbolic functions, which are made of them.
 #ifndef WEFT_COMPILER_KERNELS_DOUBLELOGARITHMS_H
 #define WEFT_COMPILER_KERNELS_DOUBLELOGARITHMS_H
 
@@ -15,6 +16,9 @@ public:
   Value log2(Value x);
   Value log10(Value x);
   Value log1p(Value x);
+  Value asinh(Value x);
+  Value acosh(Value x);
+  Value atanh(Value x);
 
   /// log2(x) to 2^-65 of its value, 0 < x; that of zero and infinity is infinite.
   Pair longLog2(Value x);
@@ -40,6 +44,8 @@ private:
   /// log(2^exponent (1 + f))
   Value logOfParts(Value exponent, Pair f, const Base &base);
   Value log(Value x, const Base &base);
+  /// log(2^more (1 + x)), x no denormal, and its value at the pole and beyond.
+  Value log1p(Pair x, Value more = {});
 };
 
 } // namespace weft

@@ -52,6 +52,15 @@ VectorArithmetic::Pair VectorArithmetic::quotient(Pair x, Pair y) {
   return {high, mul(fma(negate(high), y.low, rest), inverse)};
 }
 
+VectorArithmetic::Pair VectorArithmetic::squareRoot(Pair x) {
+  Value root = math::SqrtOp::create(b, x.high), rest = fma(negate(root), root, x.high);
+  if (x.low)
+    rest = add(rest, x.low);
+  // Of a zero, nothing is lost.
+  Value twice = add(root, root), least = constant(format.smallestNormal);
+  return {root, div(rest, select(less(twice, least), least, twice))};
+}
+
 Value VectorArithmetic::branch(Value isEasy, Operation *function,
                                llvm::function_ref<Value()> inVectors) {
   Value all = vector::ReductionOp::create(b, vector::CombiningKind::AND, isEasy);

@@ -121,6 +121,8 @@ protected:
   Pair product(Value x, Value y);
   /// Nearly as exact; the dividend may have no low part.
   Pair quotient(Pair x, Pair y);
+  /// Of a sum that is no negative number; the argument may have no low part.
+  Pair squareRoot(Pair x);
   /// The factor in `type` that is nearest to a sum of two, times x.
   Pair multiple(Value x, double high, double low);
 

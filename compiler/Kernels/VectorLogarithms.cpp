@@ -2,11 +2,15 @@
 #include "compiler/Kernels/VectorLogarithms.h"
 #include "compiler/Kernels/VectorMathTables.h"
 #include "compiler/Kernels/VectorPower.h"
+#include <limits>
+#include <numbers>
 
 using namespace mlir;
 using namespace weft;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+/// Of f32: its square still is a number.
+constexpr double largeBesideOne = 1e8;
 constexpr int32_t sqrtHalfBits = 0x3f3504f3;
 
 std::pair<Value, Value> VectorLogarithms::exponentOf(Value x) {
@@ -59,3 +63,33 @@ Value VectorLogarithms::log1p(Value x) {
 // In f64, so that those of whole powers are whole.
 Value VectorLogarithms::log2(Value x) { return VectorPower(b, type).log2(x); }
 Value VectorLogarithms::log10(Value x) { return VectorPower(b, type).log10(x); }
+
+Value VectorLogarithms::log1pOrLogOfTwice(Value isLarge, Value x) {
+  Value rest = select(isLarge, constant(std::numbers::ln2), constant(0.0));
+  return add(log1p(x), rest);
+}
+
+Value VectorLogarithms::asinh(Value x) {
+  // log(|x| + sqrt(x^2 + 1)), less what cancels
+  Value magnitude = absolute(x), one = constant(1.0), squared = mul(magnitude, magnitude);
+  Value isLarge = less(constant(largeBesideOne), magnitude);
+  Value rest = div(squared, add(root(add(squared, one)), one));
+  Value near = add(magnitude, rest);
+  Value value = log1pOrLogOfTwice(isLarge, select(isLarge, magnitude, near));
+  return withSignOf(value, x);
+}
+
+Value VectorLogarithms::acosh(Value x) {
+  // log(x + sqrt(x^2 - 1))
+  Value above = sub(x, constant(1.0)), isLarge = less(constant(largeBesideOne), x);
+  Value near = add(above, root(mul(above, add(above, constant(2.0)))));
+  Value value = log1pOrLogOfTwice(isLarge, select(isLarge, x, near));
+  return select(less(x, constant(1.0)), constant(std::numeric_limits<double>::quiet_NaN()), value);
+}
+
+Value VectorLogarithms::atanh(Value x) {
+  // log((1 + x) / (1 - x)) / 2
+  Value magnitude = absolute(x);
+  Value ratio = div(add(magnitude, magnitude), sub(constant(1.0), magnitude));
+  return withSignOf(mul(log1p(ratio), constant(0.5)), x);
+}

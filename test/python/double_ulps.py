@@ -79,11 +79,15 @@ FUNCTIONS: dict[str, DoubleFunction] = {
     "sigmoid": DoubleFunction(
         torch.sigmoid, lambda x: 1 / (1 + mpmath.exp(-x)), 2.0, ((-1, 1), (-40, 40), (-745, -700))
     ),
-    "asinh": DoubleFunction(torch.asinh, mpmath.asinh, 2.0, exponents=(-60, 1023)),
+    "asinh": DoubleFunction(torch.asinh, mpmath.asinh, exponents=(-60, 1023)),
     "acosh": DoubleFunction(
-        torch.acosh, mpmath.acosh, 2.5, ((1, 2), (1, 30)), exponents=(0, 1023), around=(1.0,)
+        torch.acosh,
+        mpmath.acosh,
+        intervals=((1, 2), (1, 30)),
+        exponents=(0, 1023),
+        around=(1.0,),
     ),
-    "atanh": DoubleFunction(torch.atanh, mpmath.atanh, 2.0, **_RATIO),
+    "atanh": DoubleFunction(torch.atanh, mpmath.atanh, **_RATIO),
 }
 
 

@@ -6,7 +6,7 @@
 // Every op prints what it parses.
 
 // CHECK-LABEL: @unary
-// CHECK-COUNT-24: weft.{{neg|abs|sign|ceil|floor|round_even|trunc|exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh}} %
+// CHECK-COUNT-27: weft.{{neg|abs|sign|ceil|floor|round_even|trunc|exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|asinh|acosh|atanh}} %
 // CHECK: weft.tanh
 // CHECK: weft.sigmoid
 // CHECK: weft.erf
@@ -36,6 +36,9 @@ func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
   %25 = weft.exp2 %x : tensor<4xf32>
   %26 = weft.log2 %x : tensor<4xf32>
   %27 = weft.log10 %x : tensor<4xf32>
+  %28 = weft.asinh %x : tensor<4xf32>
+  %29 = weft.acosh %x : tensor<4xf32>
+  %30 = weft.atanh %x : tensor<4xf32>
   %21 = weft.tanh %x : tensor<4xf32>
   %22 = weft.sigmoid %x : tensor<4xf32>
   %23 = weft.erf %x : tensor<4xf32>

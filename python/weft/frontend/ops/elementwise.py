@@ -18,7 +18,8 @@ _FLOAT_UNARY = {
     name: name
     for name in (
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt"),
-        *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sigmoid", "erf"),
+        *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+        *("asinh", "acosh", "atanh", "sigmoid", "erf"),
     )
 } | {"special_erf": "erf", "special_expit": "sigmoid", "special_expm1": "expm1"}
 
