@@ -103,6 +103,12 @@ def square(x: mpf) -> mpf:
     return x * x
 
 
+def scaled_erfc(y: mpf) -> mpf:
+    """Nearly constant (M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
+    (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", 1981)."""
+    return (1 + 2 * y) * mpmath.exp(y * y) * mpmath.erfc(y)
+
+
 with mpmath.workdps(DIGITS):
     HALF_LN2 = mpmath.log(2) / 2 * mpf("1.0001")  # rounding to the nearest n is not exact
     QUARTER_PI = mpmath.pi / 4 * mpf("1.0001")
@@ -168,6 +174,15 @@ FITS = [
         5.95,
         lambda x: (mpmath.log(mpmath.erfc(x)) + x) / x,
         lambda x: x * mpmath.erfc(x) / mpmath.erf(x),  # d erf = erfc * d log(erfc)
+    ),
+    Fit(
+        "erfcFar",
+        "(1 + 2 y) exp(y^2) erfc(y) = 5/4 + p(x), y = 4 (1 + x) / (1 - x)",
+        22,
+        (mpf("0.59") - 4) / (mpf("0.59") + 4),
+        (mpf("27.3") - 4) / (mpf("27.3") + 4),
+        lambda x: scaled_erfc(4 * (1 + x) / (1 - x)) - 1.25,
+        lambda x: 1 / scaled_erfc(4 * (1 + x) / (1 - x)),
     ),
     Fit(
         "sinTail",

@@ -90,6 +90,12 @@ def square(x: np.ndarray) -> np.ndarray:
     return x * x
 
 
+def scaled_erfc(y: mpmath.mpf) -> mpmath.mpf:
+    """Nearly constant (M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
+    (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", 1981)."""
+    return (1 + 2 * y) * mpmath.exp(y * y) * mpmath.erfc(y)
+
+
 HALF_LN2 = float(mpmath.log(2) / 2) * 1.001  # rounding to the nearest n is not exact
 QUARTER_PI = float(mpmath.pi / 4) * 1.01
 ROOT2 = float(mpmath.sqrt(2))
@@ -213,6 +219,16 @@ FITS = [
         lambda x: (mpmath.log(mpmath.erfc(x)) + x) / x,
         # d erf = erfc * d log(erfc)
         lambda x: x * mpmath.erfc(x) / mpmath.erf(x),
+        identity,
+    ),
+    Fit(
+        "erfcFar",
+        "(1 + 2 y) exp(y^2) erfc(y) = 5/4 + p(x), y = 4 (1 + x) / (1 - x)",
+        11,
+        (0.49 - 4) / (0.49 + 4),
+        (10.2 - 4) / (10.2 + 4),
+        lambda x: scaled_erfc(4 * (1 + x) / (1 - x)) - 1.25,
+        lambda x: 1 / scaled_erfc(4 * (1 + x) / (1 - x)),
         identity,
     ),
     Fit(

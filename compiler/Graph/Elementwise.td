@@ -57,6 +57,7 @@ def Weft_AcoshOp : Weft_FloatUnaryOp<"acosh", "inverse hyperbolic cosine">;
 def Weft_AtanhOp : Weft_FloatUnaryOp<"atanh", "inverse hyperbolic tangent">;
 def Weft_SigmoidOp : Weft_FloatUnaryOp<"sigmoid", "1 / (1 + e^-x)">;
 def Weft_ErfOp : Weft_FloatUnaryOp<"erf", "error function">;
+def Weft_ErfcOp : Weft_FloatUnaryOp<"erfc", "1 - erf(x)">;
 
 class Weft_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
     : Weft_PureOp<mnemonic, !listconcat([SameOperandsAndResultType, Elementwise], traits)> {

@@ -5,25 +5,6 @@
 using namespace mlir;
 using namespace weft;
 
-DoubleExponentials::ReducedPair DoubleExponentials::reducePair(Value x, int32_t bias) {
-  Value shift = constant(format.integerShift + bias);
-  Value shifted = fma(x, constant(format.log2OfE), shift);
-  Value n = sub(shifted, shift);                     // exact
-  Value left = fma(n, constant(-format.ln2High), x); // exact
-  Value r = fma(n, constant(-format.ln2Low), left);
-  return {bitsOf(shifted), {r, fma(n, constant(-format.ln2Low), sub(left, r))}};
-}
-
-Value DoubleExponentials::restOfPower(Pair r) {
-  // The low part times exp(r), nearly.
-  Value low = fma(r.low, r.high, r.low);
-  // The first coefficient, which is large, goes into no chain of the polynomial.
-  ArrayRef<double> coefficients = double_math::expTail;
-  Value tail = polynomial(coefficients.drop_front(), r.high);
-  tail = fma(tail, r.high, constant(coefficients.front()));
-  return fma(mul(r.high, r.high), tail, low);
-}
-
 Value DoubleExponentials::exp2(Pair x) {
   // Beyond these bounds the results are infinity and zero, by the scaling, as in exp.
   constexpr double most = 1025, least = -2046;

@@ -23,14 +23,6 @@ public:
   Value exp2(Pair x);
 
 private:
-  /// x = n ln 2 + r, |r| <= ln(2) / 2.
-  struct ReducedPair {
-    Value biased; ///< an integer whose low bits are n + bias
-    Pair r;
-  };
-  ReducedPair reducePair(Value x, int32_t bias);
-  /// exp(r) - 1 - r.high
-  Value restOfPower(Pair r);
   /// exp(|x|) = 2^n power, and 2^(-2 n) / power, for a sum that is multiplied with 2^(n - 1); the
   /// low bits of `biased` are n - 1 + 2 bias.
   struct Opposite {

@@ -16,6 +16,26 @@ VectorExponentials::Reduced VectorExponentials::reduce(Value x, int32_t bias) {
   return {bitsOf(shifted), fma(n, constant(-format.ln2Low), r)};
 }
 
+VectorExponentials::ReducedPair VectorExponentials::reducePair(Value x, int32_t bias) {
+  Value shift = constant(format.integerShift + bias);
+  Value shifted = fma(x, constant(format.log2OfE), shift);
+  Value n = sub(shifted, shift);                     // exact
+  Value left = fma(n, constant(-format.ln2High), x); // exact
+  Value r = fma(n, constant(-format.ln2Low), left);
+  return {bitsOf(shifted), {r, fma(n, constant(-format.ln2Low), sub(left, r))}};
+}
+
+Value VectorExponentials::restOfPower(Pair r) {
+  // The low part times exp(r), nearly.
+  Value low = fma(r.low, r.high, r.low), squared = mul(r.high, r.high);
+  if (!isWide())
+    return fma(squared, polynomial(vector_math::expTail, r.high), low);
+  // The first coefficient, which is large, goes into no chain of the polynomial.
+  ArrayRef<double> coefficients = double_math::expTail;
+  Value tail = polynomial(coefficients.drop_front(), r.high);
+  return fma(squared, fma(tail, r.high, constant(coefficients.front())), low);
+}
+
 Value VectorExponentials::expOfReduced(Value r) {
   Value one = constant(1.0f);
   Value tail = polynomial(vector_math::expTail, double_math::expTail, r);
@@ -156,6 +176,31 @@ Value VectorExponentials::erf(Value x) {
   Value far = sub(constant(1.0f), expInRange(logarithm));
   Value isNear = less(magnitude, constant(vector_math::erfNearBelow));
   return withSignOf(select(isNear, near, far), x);
+}
+
+Value VectorExponentials::erfc(Value x) {
+  Value magnitude = absolute(x), one = constant(1.0);
+  // 1 - x - (erf(x) - x)
+  Value slope = polynomial(vector_math::erfNear, double_math::erfNear, mul(x, x));
+  auto [high, low] = fastSum(one, negate(x));
+  Value near = add(high, fma(negate(x), slope, low));
+  // exp(-x^2) times a quotient of |x|
+  Value end = constant(isWide() ? double_math::erfcVanishes : vector_math::erfcVanishes);
+  Value bounded = select(less(end, magnitude), end, magnitude), four = constant(4.0);
+  Pair square = product(bounded, bounded);
+  auto [biased, r] = reducePair(negate(square.high), 2 * format.exponentBias);
+  r = normalized({r.high, sub(r.low, square.low)});
+  auto [power, restOfOne] = fastSum(one, r.high);
+  Value rest = add(restOfOne, restOfPower(r));
+  Value variable = div(sub(bounded, four), add(bounded, four));
+  Value tail = polynomial(vector_math::erfcFar, double_math::erfcFar, variable);
+  Pair factor = quotient(fastSum(constant(1.25), tail), fastSum(add(bounded, bounded), one));
+  Pair whole = product(power, factor.high);
+  whole.low = fma(rest, factor.high, fma(power, factor.low, whole.low));
+  Value far = scaledTwice(collapse(whole), biased);
+  far = select(less(x, constant(0.0)), sub(constant(2.0), far), far);
+  Value limit = constant(isWide() ? double_math::erfcNearBelow : vector_math::erfcNearBelow);
+  return select(less(magnitude, limit), near, far);
 }
 
 Value VectorExponentials::onePlusErf(Value x) {

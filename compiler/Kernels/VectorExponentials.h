@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Exponentials of f32 vectors, and what is made of them; exp of f64 vectors.
+// Exponentials of f32 vectors, and what is made of them; exp and erfc of f64 vectors.
 #ifndef WEFT_COMPILER_KERNELS_VECTOREXPONENTIALS_H
 #define WEFT_COMPILER_KERNELS_VECTOREXPONENTIALS_H
 
@@ -20,6 +20,7 @@ public:
   Value cosh(Value x);
   Value tanh(Value x);
   Value erf(Value x);
+  Value erfc(Value x);
   Value onePlusErf(Value x);
   /// x (1 + erf(ratio x)), or null where lanes do not pick.
   Value timesOnePlusErf(Value x, double ratio);
@@ -28,6 +29,15 @@ public:
 protected:
   /// power * 2^n, which may be no normal number; the low bits of `biased` are n + 2 bias.
   Value scaledTwice(Value power, Value biased);
+
+  /// x = n ln 2 + r, |r| <= ln(2) / 2.
+  struct ReducedPair {
+    Value biased; ///< an integer whose low bits are n + bias
+    Pair r;
+  };
+  ReducedPair reducePair(Value x, int32_t bias);
+  /// exp(r) - 1 - r.high
+  Value restOfPower(Pair r);
 
 private:
   /// exp(x) = 2^n * exp(r), |r| <= ln(2) / 2.

@@ -129,6 +129,7 @@ static Value expandFunction(Operation *op, VectorType type) {
       .Case([&](math::CoshOp) { return exponentials.cosh(argument()); })
       .Case([&](math::TanhOp) { return exponentials.tanh(argument()); })
       .Case([&](math::ErfOp) { return exponentials.erf(argument()); })
+      .Case([&](math::ErfcOp) { return exponentials.erfc(argument()); })
       .Case([&](math::LogOp) { return logarithms.log(argument()); })
       .Case([&](math::Log2Op) { return logarithms.log2(argument()); })
       .Case([&](math::Log10Op) { return logarithms.log10(argument()); })

@@ -9,13 +9,14 @@
 namespace weft {
 
 /// Rewrite exponentials, logarithms, powers, trigonometric and hyperbolic functions and their
-/// inverses, erf and remainders of f32 and f64 vectors in `kernel` into arith ops and fma; long
-/// angles and quotients are left to the library. A single f64 is treated as a vector of one lane,
-/// a single f32 stays.
+/// inverses, erf, erfc and remainders of f32 and f64 vectors in `kernel` into arith ops and fma;
+/// long angles and quotients are left to the library. A single f64 is treated as a vector of one
+/// lane, a single f32 stays.
 ///
 /// Largest errors of f64: 1 ULP; of f32, over all floats: exp, exp2, log, log2, log10, sin, cos and
 /// pow 1 ULP, none where a base to a whole power is a float and where its logarithm is whole;
-/// expm1, log1p, sinh, cosh, tanh, asin, acos, atan, atan2 and erf 2 ULP; tan 3 ULP; 1 + erf, which
+/// expm1, log1p, sinh, cosh, tanh, asin, acos, atan, atan2, asinh, atanh, erf and erfc 2 ULP; acosh
+/// 2.5 ULP; tan 3 ULP; 1 + erf, which
 /// is made at once, 2^-24; remainders are exact. Signed zeros, infinities, NaN, overflow and
 /// denormals behave as in IEEE 754's recommended functions; nothing is assumed about values (no
 /// fast-math).

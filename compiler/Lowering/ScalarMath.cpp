@@ -291,6 +291,7 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
       .Case(unary.operator()<AcoshOp, math::AcoshOp>())
       .Case(unary.operator()<AtanhOp, math::AtanhOp>())
       .Case(unary.operator()<ErfOp, math::ErfOp>())
+      .Case(unary.operator()<ErfcOp, math::ErfcOp>())
       .Case([&](NegOp) { return emitNeg(b, loc, x[0]); })
       .Case([&](AbsOp) { return noSign ? x[0] : byType<math::AbsFOp, math::AbsIOp>(b, loc, x); })
       .Case([&](SignOp) { return emitSign(b, loc, x[0], noSign); })

@@ -109,7 +109,7 @@ _UNARY = {
     for name in (
         *("ceil", "floor", "trunc", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
         *("sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
-        *("asinh", "acosh", "atanh", "sigmoid", "erf"),
+        *("asinh", "acosh", "atanh", "sigmoid", "erf", "erfc"),
     )
 }
 for _name, _function in _UNARY.items():

@@ -69,6 +69,11 @@ FUNCTIONS: dict[str, DoubleFunction] = {
     ),
     "tanh": DoubleFunction(torch.tanh, mpmath.tanh, intervals=((-1, 1), (0.6, 0.65), (-20, 20))),
     "erf": DoubleFunction(torch.erf, mpmath.erf, intervals=((-1, 1), (0.75, 0.85), (-6, 6))),
+    "erfc": DoubleFunction(
+        torch.erfc,
+        lambda x: mpmath.erfc(x) if abs(x) < 100 else 1 - mpmath.sign(x),  # mpmath overflows
+        intervals=((-1, 1), (0.5, 0.7), (-6, 6), (0.7, 27.5)),
+    ),
     "sin": DoubleFunction(torch.sin, mpmath.sin, **_ANGLE),
     "cos": DoubleFunction(torch.cos, mpmath.cos, **_ANGLE),
     "tan": DoubleFunction(torch.tan, mpmath.tan, **_ANGLE),

@@ -24,7 +24,9 @@ def test_error(name, isa, no_grad, compiled_only):
 
 
 @ISAS
-@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {"cosh", "acos", "acosh", "sigmoid"}))
+@pytest.mark.parametrize(
+    "name", sorted({*FUNCTIONS} - {"cosh", "acos", "acosh", "erfc", "sigmoid"})
+)
 def test_zeros_keep_their_sign(name, isa, no_grad, compiled_only):
     found = weft.compile(FUNCTIONS[name].torch, isa=isa)(torch.tensor([0.0, -0.0]).double())
     expected = FUNCTIONS[name].torch(torch.tensor([0.0, -0.0]).double())

@@ -18,7 +18,7 @@ UNARY = [
     *(torch.abs, torch.neg, torch.sign, torch.ceil, torch.floor, torch.round, torch.trunc),
     *(torch.exp, torch.expm1, torch.log, torch.log1p, torch.sqrt, torch.rsqrt, torch.sin),
     *(torch.cos, torch.tan, torch.asin, torch.acos, torch.atan, torch.sinh, torch.cosh),
-    *(torch.asinh, torch.acosh, torch.atanh, torch.tanh, torch.sigmoid, torch.erf),
+    *(torch.asinh, torch.acosh, torch.atanh, torch.tanh, torch.sigmoid, torch.erf, torch.erfc),
     *(torch.reciprocal, torch.square, torch.isnan),
     *(torch.isinf, torch.isfinite, torch.logical_not, torch.log2, torch.log10, torch.exp2),
     *(F.relu, F.relu6, F.gelu, F.silu, F.hardswish, F.hardsigmoid, F.hardtanh, F.leaky_relu),

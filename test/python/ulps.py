@@ -18,6 +18,7 @@ FUNCTIONS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], float]] = {
     "log1p": (torch.log1p, 2.0),
     "tanh": (torch.tanh, 2.0),
     "erf": (torch.erf, 2.0),
+    "erfc": (torch.erfc, 2.0),
     "sin": (torch.sin, 1.0),
     "cos": (torch.cos, 1.0),
     "tan": (torch.tan, 3.0),

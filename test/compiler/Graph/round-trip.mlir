@@ -10,6 +10,7 @@
 // CHECK: weft.tanh
 // CHECK: weft.sigmoid
 // CHECK: weft.erf
+// CHECK: weft.erfc
 // CHECK: weft.not
 func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
   %0 = weft.neg %x : tensor<4xf32>
@@ -42,6 +43,7 @@ func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
   %21 = weft.tanh %x : tensor<4xf32>
   %22 = weft.sigmoid %x : tensor<4xf32>
   %23 = weft.erf %x : tensor<4xf32>
+  %31 = weft.erfc %x : tensor<4xf32>
   %24 = weft.not %c : tensor<4xi1>
   return
 }

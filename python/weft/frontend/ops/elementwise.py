@@ -19,9 +19,14 @@ _FLOAT_UNARY = {
     for name in (
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt"),
         *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
-        *("asinh", "acosh", "atanh", "sigmoid", "erf"),
+        *("asinh", "acosh", "atanh", "sigmoid", "erf", "erfc"),
     )
-} | {"special_erf": "erf", "special_expit": "sigmoid", "special_expm1": "expm1"}
+} | {
+    "special_erf": "erf",
+    "special_erfc": "erfc",
+    "special_expit": "sigmoid",
+    "special_expm1": "expm1",
+}
 
 
 def _float_unary(op: str):
