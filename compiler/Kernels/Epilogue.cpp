@@ -150,7 +150,7 @@ void weft::storeRoots(KernelFunction &kernel, PointEmitter &point, ArrayRef<Epil
 bool weft::isTranscendental(linalg::GenericOp generic) {
   return llvm::any_of(*generic.getBody(), [](Operation &op) {
     return isa<math::MathDialect>(op.getDialect()) &&
-           !isa<math::AbsFOp, math::SqrtOp, math::FloorOp>(op);
+           !isa<math::AbsFOp, math::SqrtOp, math::RsqrtOp, math::FloorOp>(op);
   });
 }
 

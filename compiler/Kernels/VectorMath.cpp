@@ -9,6 +9,7 @@
 #include "compiler/Kernels/DoubleExponentials.h"
 #include "compiler/Kernels/DoubleLogarithms.h"
 #include "compiler/Kernels/DoublePower.h"
+#include "compiler/Kernels/DoubleRoots.h"
 #include "compiler/Kernels/VectorAngles.h"
 #include "compiler/Kernels/VectorExponentials.h"
 #include "compiler/Kernels/VectorLogarithms.h"
@@ -156,6 +157,8 @@ static Value expand(Operation *op) {
   auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
   if (!type)
     return {};
+  if (isa<math::RsqrtOp>(op) && type.getElementType().isF64())
+    return DoubleRoots(ImplicitLocOpBuilder(op->getLoc(), op), type).rsqrt(op->getOperand(0));
   if (type.getElementType().isF64())
     return expandFunction<DoubleExponentials, DoubleLogarithms, DoubleAngles, DoublePower>(op,
                                                                                            type);

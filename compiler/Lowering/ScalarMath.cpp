@@ -133,8 +133,12 @@ static Value emitSign(OpBuilder &b, Location loc, Value x, bool isUnsigned) {
   return arith::MaxSIOp::create(b, loc, clamped, constant(b, loc, type, -1));
 }
 
-static Value reciprocal(OpBuilder &b, Location loc, Value x) {
-  return arith::DivFOp::create(b, loc, constant(b, loc, x.getType(), 1), x);
+/// Of f64 an op of its own, for vector code to keep what the root and the quotient lose.
+static Value emitRsqrt(OpBuilder &b, Location loc, Value x) {
+  if (x.getType().isF64())
+    return math::RsqrtOp::create(b, loc, x);
+  Value one = constant(b, loc, x.getType(), 1);
+  return arith::DivFOp::create(b, loc, one, math::SqrtOp::create(b, loc, x));
 }
 
 /// With t = exp(-|x|): 1 / (1 + t), or t / (1 + t) left of zero, where 1 / (1 + exp(-x))
@@ -296,7 +300,7 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
       .Case([&](AbsOp) { return noSign ? x[0] : byType<math::AbsFOp, math::AbsIOp>(b, loc, x); })
       .Case([&](SignOp) { return emitSign(b, loc, x[0], noSign); })
       .Case([&](NotOp) { return emitNot(b, loc, x[0]); })
-      .Case([&](RsqrtOp) { return reciprocal(b, loc, math::SqrtOp::create(b, loc, x[0])); })
+      .Case([&](RsqrtOp) { return emitRsqrt(b, loc, x[0]); })
       .Case([&](SigmoidOp) { return emitSigmoid(b, loc, x[0]); })
       .Case([&](AddOp) -> Value {
         return isBool ? arith::OrIOp::create(b, loc, x).getResult()

@@ -80,6 +80,9 @@ FUNCTIONS: dict[str, DoubleFunction] = {
     "asin": DoubleFunction(torch.asin, mpmath.asin, **_RATIO),
     "acos": DoubleFunction(torch.acos, mpmath.acos, **_RATIO),
     "atan": DoubleFunction(torch.atan, mpmath.atan, around=(0.41421356, 1.0, 2.41421356)),
+    "rsqrt": DoubleFunction(
+        torch.rsqrt, lambda x: 1 / mpmath.sqrt(x), intervals=((1, 4),), exponents=(-1074, 1024)
+    ),
     # Made of several: their roundings add up.
     "sigmoid": DoubleFunction(
         torch.sigmoid, lambda x: 1 / (1 + mpmath.exp(-x)), 2.0, ((-1, 1), (-40, 40), (-745, -700))
@@ -126,7 +129,9 @@ def samples(name: str) -> tuple[torch.Tensor, list]:
 def _value(exact: Callable, x: float):
     try:
         value = exact(mpmath.mpf(x))
-    except (ValueError, ZeroDivisionError):
+    except ZeroDivisionError:
+        return mpmath.mpf(math.copysign(math.inf, x))  # of a pole at zero
+    except ValueError:
         return mpmath.nan
     return value if isinstance(value, mpmath.mpf) else mpmath.nan
 
