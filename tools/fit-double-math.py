@@ -127,6 +127,15 @@ FITS = [
         lambda r: abs(r**2 / mpmath.expm1(r)),  # expm1 is made of it, too
     ),
     Fit(
+        "exp2Tail",
+        "2^x = 1 + ln(2) x + x^2 p(x)",
+        11,
+        -0.5001,  # rounding to the nearest n is not exact
+        0.5001,
+        lambda x: (mpmath.expm1(x * mpmath.log(2)) - x * mpmath.log(2)) / x**2,
+        lambda x: x**2 / 2**x,
+    ),
+    Fit(
         "sinhTail",
         "sinh(x) = x + x^3 p(x^2)",
         7,

@@ -5,25 +5,30 @@
 using namespace mlir;
 using namespace weft;
 
-Value DoubleExponentials::exp2(Pair x) {
+DoubleExponentials::Exponent DoubleExponentials::split(Value x) {
   // Beyond these bounds the results are infinity and zero, by the scaling, as in exp.
   constexpr double most = 1025, least = -2046;
   Value shift = constant(format.integerShift + 2 * format.exponentBias);
-  Value bounded = atLeast(atMost(x.high, most), least), shifted = add(bounded, shift);
+  Value bounded = atLeast(atMost(x, most), least), shifted = add(bounded, shift);
   // Exact, and zero of whole numbers.
-  Value fraction = sub(bounded, sub(shifted, shift));
-  Pair r = multiple(fraction, double_math::ln2, double_math::restOfLn2);
-  if (x.low) {
-    // That of a product with an infinity is none.
-    Value isInside = equal(bounded, x.high);
-    Value low = select(isInside, x.low, constant(0.0));
-    r = normalized({r.high, fma(low, constant(double_math::ln2), r.low)});
-  }
-  Value power = add(constant(1.0), add(r.high, restOfPower(r)));
-  return scaledTwice(power, bitsOf(shifted));
+  return {bitsOf(shifted), sub(bounded, sub(shifted, shift)), equal(bounded, x)};
 }
 
-Value DoubleExponentials::exp2(Value x) { return exp2(Pair{x, Value()}); }
+Value DoubleExponentials::exp2(Value x) {
+  auto [biased, fraction, isInside] = split(x);
+  Value rest = mul(mul(fraction, fraction), polynomial(double_math::exp2Tail, fraction));
+  Value power = add(constant(1.0), fma(fraction, constant(double_math::ln2), rest));
+  return scaledTwice(power, biased);
+}
+
+Value DoubleExponentials::exp2(Pair x) {
+  auto [biased, fraction, isInside] = split(x.high);
+  // That of a product with an infinity is none.
+  Value low = select(isInside, x.low, constant(0.0));
+  Pair r = multiple(fraction, double_math::ln2, double_math::restOfLn2);
+  r = normalized({r.high, fma(low, constant(double_math::ln2), r.low)});
+  return scaledTwice(add(constant(1.0), add(r.high, restOfPower(r))), biased);
+}
 
 Value DoubleExponentials::expm1(Value x) {
   Value clamped = atLeast(atMost(x, format.expOverflows), -40.0);

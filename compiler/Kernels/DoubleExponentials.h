@@ -23,6 +23,13 @@ public:
   Value exp2(Pair x);
 
 private:
+  /// x = n + fraction, |fraction| <= 1/2.
+  struct Exponent {
+    Value biased; ///< an integer whose low bits are n + 2 bias
+    Value fraction;
+    Value isInside; ///< whether x is within the bounds of its powers
+  };
+  Exponent split(Value x);
   /// exp(|x|) = 2^n power, and 2^(-2 n) / power, for a sum that is multiplied with 2^(n - 1); the
   /// low bits of `biased` are n - 1 + 2 bias.
   struct Opposite {
