@@ -8,10 +8,18 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
 
+from weft.frontend.asking import ask, lays_out_otherwise
 from weft.frontend.autocast import bodies
+from weft.frontend.fallback import flatten_results
 from weft.frontend.graph import Graph
-from weft.frontend.inplace import mutates
+from weft.frontend.inplace import (
+    argument_given,
+    arguments_returned,
+    mutates,
+    writes_statistics,
+)
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Unsupported
 from weft.frontend.strides import same_geometry, share_elements, shows_twice, storage_of
@@ -38,27 +46,66 @@ def _refuse_writes(program: ExportedProgram) -> None:
 
 def _refuse_write(node: torch.fx.Node, inputs: set[int]) -> None:
     """inputs: the storages of the program's."""
-    for argument, given in zip(node.target._schema.arguments, node.args):
-        written = argument.alias_info is not None and argument.alias_info.is_write
-        if not written or not isinstance(given, torch.fx.Node):
+    if writes_statistics(node):
+        raise Unsupported(f"{node.target} writes running statistics, too", location_of(node))
+    returned = arguments_returned(node.target)
+    for number, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
             continue
-        value, reason = given.meta["val"], None
-        if torch.Tag.inplace_view in node.target.tags:
-            if storage_of(value) in inputs and not same_geometry(value, node.meta["val"]):
-                # The caller's tensor would have to be given another shape.
-                reason = f"{node.target} of an input"
-        elif shows_twice(value):
-            reason = "a write to a tensor that shows an element twice"
-        elif torch.Tag.nondeterministic_seeded in node.target.tags and not value.is_contiguous():
-            reason = "random numbers drawn in another order"
-        elif any(map(_leaves_gaps, _views_behind(given))):
-            # What lies between the windows would be zeros.
-            reason = "a write to windows of a tensor"
-        elif any(_overlap(value, other.meta["val"]) for other in node.all_input_nodes):
-            # PyTorch refuses it, or the result depends on the order of its loops.
-            reason = "a write to elements that the op reads elsewhere"
-        if reason is not None:
-            raise Unsupported(reason, location_of(node))
+        for given in flatten_results(argument_given(node, number)):
+            if not isinstance(given, torch.fx.Node):
+                continue
+            reason = _unfaithful_write(node, given, inputs)
+            if reason is None and argument.kwarg_only:
+                results = flatten_results(node.meta["val"])
+                made = results[returned.index(number)] if number in returned else None
+                reason = _unfaithful_out(node, given, made)
+            if reason is not None:
+                raise Unsupported(reason, location_of(node))
+
+
+def _unfaithful_write(node: torch.fx.Node, given: torch.fx.Node, inputs: set[int]) -> str | None:
+    """given: the argument that is written."""
+    value = given.meta["val"]
+    if torch.Tag.inplace_view in node.target.tags:
+        if storage_of(value) in inputs and not same_geometry(value, node.meta["val"]):
+            # The caller's tensor would have to be given another shape.
+            return f"{node.target} of an input"
+    elif shows_twice(value):
+        return "a write to a tensor that shows an element twice"
+    elif torch.Tag.nondeterministic_seeded in node.target.tags and not value.is_contiguous():
+        return "random numbers drawn in another order"
+    elif any(map(_leaves_gaps, _views_behind(given))):
+        # What lies between the windows would be zeros.
+        return "a write to windows of a tensor"
+    elif any(_overlap(value, other.meta["val"]) for other in node.all_input_nodes):
+        # PyTorch refuses it, or the result depends on the order of its loops.
+        return "a write to elements that the op reads elsewhere"
+    return None
+
+
+def _unfaithful_out(
+    node: torch.fx.Node, given: torch.fx.Node, made: torch.Tensor | None
+) -> str | None:
+    """made: what the call gives for the argument `given`, None where its schema does not say."""
+    if torch.Tag.nondeterministic_seeded in node.target.tags:
+        return f"random numbers drawn into out= of {node.target}"
+    if torch.Tag.pointwise not in node.target.tags and _reads(node, given):
+        return f"{node.target} may read what it writes"
+    if why := ask(node).refusal:
+        return f"PyTorch refuses {node.target}: {why}"
+    is_kept = made is not None and same_geometry(given.meta["val"], made)
+    if not is_kept or lays_out_otherwise(node):
+        return f"{node.target} may give its out= another shape"
+    return None
+
+
+def _reads(node: torch.fx.Node, given: torch.fx.Node) -> bool:
+    """Whether a call has another argument in the memory of `given`."""
+    leaves = pytree.tree_leaves((node.args, node.kwargs))
+    nodes = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+    storage = storage_of(given.meta["val"])
+    return sum(storage_of(each.meta["val"]) == storage for each in nodes) > 1
 
 
 def _refuse_dropped_errors(program: ExportedProgram) -> None:

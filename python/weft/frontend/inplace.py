@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from typing import Any
 
 import torch
 
 from weft.frontend.fallback import flatten_results
 from weft.frontend.strides import storage_of
 
-_NORMS = (torch.ops.aten.batch_norm.default, torch.ops.aten.instance_norm.default)
+_NORMS = ("aten::batch_norm", "aten::instance_norm", "aten::native_batch_norm")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -35,6 +36,26 @@ def out_of_place(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
     return functional if names[0] == names[1] else None
 
 
+@functools.lru_cache(maxsize=1024)
+def arguments_returned(op: torch._ops.OpOverload) -> tuple[int | None, ...]:
+    """For each result of `op`, the number of the argument that it writes and gives back."""
+    numbers = {
+        alias: number
+        for number, argument in enumerate(op._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+        for alias in argument.alias_info.before_set
+    }
+    sets = (each.alias_info.before_set if each.alias_info else () for each in op._schema.returns)
+    return tuple(next((numbers.get(alias) for alias in each), None) for each in sets)
+
+
+def argument_given(node: torch.fx.Node, number: int) -> Any:
+    """What a call gives for an argument of its op's schema, None where it leaves that out."""
+    if number < len(node.args):
+        return node.args[number]
+    return node.kwargs.get(node.target._schema.arguments[number].name)
+
+
 def mutates_beyond(graph: torch.fx.Graph) -> bool:
     """Whether `graph` writes anything else than intermediate results that no other tensor
     shares the memory of, so that out-of-place forms do not suffice."""
@@ -49,10 +70,7 @@ def mutates_beyond(graph: torch.fx.Graph) -> bool:
 def mutates(node: torch.fx.Node) -> bool:
     """Whether a call writes its arguments."""
     if isinstance(node.target, torch._ops.OpOverload):
-        # Their schemas do not say that they write running statistics when training.
-        if node.target in _NORMS:
-            return bool(node.args[3] is not None and node.args[5])
-        return node.target._schema.is_mutable
+        return node.target._schema.is_mutable or writes_statistics(node)
     if not isinstance(node.target, torch._ops.HigherOrderOperator):
         return False
     bodies = (
@@ -61,6 +79,12 @@ def mutates(node: torch.fx.Node) -> bool:
         if isinstance(a, torch.fx.Node) and a.op == "get_attr"
     )
     return any(mutates(inner) for body in bodies if body for inner in body.graph.nodes)
+
+
+def writes_statistics(node: torch.fx.Node) -> bool:
+    """Whether a call writes running statistics, which schemas do not say: one that is training."""
+    is_norm = node.target._schema.name in _NORMS
+    return is_norm and argument_given(node, 3) is not None and bool(argument_given(node, 5))
 
 
 def _by_storage(graph: torch.fx.Graph) -> dict[int, list[torch.fx.Node]]:

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from weft.frontend.fallback import flatten_results
+from weft.frontend.inplace import argument_given, arguments_returned
 from weft.frontend.lowered import Unsupported
 from weft.frontend.strides import is_static, storage_of
 
@@ -47,10 +48,20 @@ class Twins:
         if not _shown_by(node):
             return self._from_fake(node.meta["val"])
         if node.target._schema.is_mutable and torch.Tag.inplace_view not in node.target.tags:
-            return self.of(node.args[0])
+            return self._written(node)
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self.of)
         with torch.no_grad():
             return node.target(*args, **kwargs)
+
+    def _written(self, node: torch.fx.Node) -> Any:
+        """The arguments that a call writes and gives back."""
+        numbers = arguments_returned(node.target)
+        values = flatten_results(node.meta["val"])
+        twins = tuple(
+            self._from_fake(value) if number is None else self.of(argument_given(node, number))
+            for number, value in zip(numbers, values, strict=True)
+        )
+        return twins[0] if isinstance(node.meta["val"], torch.Tensor) else twins
 
     def _from_fake(self, value: Any) -> Any:
         return pytree.tree_map_only(torch.Tensor, self._lying, value)
