@@ -9,12 +9,13 @@ RUN := $(BIN)/python
 say = @echo "weft: $(strip $(1))"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-ops overhead chart test-bench docs build
+.PHONY: help demo test opinfo bench bench-ops overhead chart test-bench docs build
 .PHONY: lint lint-code format tidy debug tsan clean
 
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
 	@echo "make test    build, then every test and lint"
+	@echo "make opinfo  judge every op by PyTorch's own samples, about an hour (OPINFO_ARGS=...)"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
 	@echo "make bench-ops  single ops and small compositions beside PyTorch (OPS_ARGS=...)"
 	@echo "make overhead  the time of an empty call, compile times, memory"
@@ -104,6 +105,11 @@ test: build
 	  || failed="$$failed ctest"; \
 	test -z "$$failed" || echo "weft: failed before the Python tests:$$failed"; \
 	echo "weft: Python tests"; $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS) && test -z "$$failed"
+
+# Goes on behind what build/opinfo/records.jsonl holds of this build.
+opinfo: build
+	$(call say,judging every op by the samples of PyTorch's op_db)
+	@PYTHONPATH=test $(RUN) -m opinfo $(OPINFO_ARGS)
 
 lint: .venv/stamp lint-code
 

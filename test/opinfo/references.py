@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values better than an op's own: in float64 for float32 and bfloat16, by numpy's long double or
+mpmath for float64, where there is a function for the op."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import BinaryUfuncInfo, UnaryUfuncInfo
+
+from opinfo.calls import Call, Ran, copies, run
+from opinfo.longdouble import exact_of
+from opinfo.samples import ops
+
+_SMALLER = (torch.float32, torch.bfloat16, torch.float16)
+# Ops whose values depend on the element type itself: float64 is no better than eager.
+_OF_THE_TYPE = frozenset(("nextafter", "nan_to_num", "frexp"))
+
+
+def reference_of(op: str, call: Call, eager: Ran) -> list[torch.Tensor | None]:
+    """In float64, for each of eager's leaves; None where there is no better value."""
+    leaves = eager.leaves
+    none: list[torch.Tensor | None] = [None] * len(leaves)
+    kinds = {x.dtype for x in leaves if isinstance(x, torch.Tensor)}
+    if op in _OF_THE_TYPE:
+        return none
+    if torch.float64 in kinds:
+        return [exact_of(op, call), *none[1:]]
+    double = call.mapped(call.label, _in_double)
+    found = run(double.on, copies(double.tensors))
+    if found.error is not None or len(found.leaves) != len(leaves):
+        return none  # the op has no float64 kernel
+    return [x.double() if _is_real(x) else None for x in found.leaves]
+
+
+def _is_real(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and not leaf.is_complex()
+
+
+def _in_double(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.double() if leaf.dtype in _SMALLER else leaf
+    return torch.float64 if leaf in _SMALLER else leaf
+
+
+def is_pointwise(op: str) -> bool:
+    """Whether each element of the result comes from one of each argument."""
+    return op in _pointwise()
+
+
+@lru_cache
+def _pointwise() -> frozenset[str]:
+    kinds = (UnaryUfuncInfo, BinaryUfuncInfo)
+    return frozenset(name for name, op in ops().items() if isinstance(op, kinds))
