@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sorting and what is made of it. Sorts are stable, whether torch asks for it or not."""
+"""Sorting and what is made of it. Sorts are stable, so that the places of equal elements are
+PyTorch's only where its own sort is stable, too."""
 
 from __future__ import annotations
 
@@ -9,26 +10,36 @@ import torch
 
 from weft.frontend.dtypes import is_float
 from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
 from weft.frontend.table import Site, dim_of, lowers
+
+# std::sort leaves equal elements of so few in their order.
+_FEW = 16
+# PyTorch selects from rows that are so many times longer by a heap, whose order is that of sorting.
+_HEAP_FACTOR = 64
 
 
 @lowers("sort.default")
 def sort(site: Site, x: Value, dim=-1, descending=False):
-    return _sort(site, x, dim, descending)
+    return stable_sort(site, x, dim=dim, descending=descending)
 
 
 @lowers("sort.stable")
 def stable_sort(site: Site, x: Value, *, stable=None, dim=-1, descending=False):
+    if not stable and _size(x, dim) > _FEW:
+        _only_values(site)
     return _sort(site, x, dim, descending)
 
 
 @lowers("argsort.default")
 def argsort(site: Site, x: Value, dim=-1, descending=False):
-    return _sort(site, x, dim, descending)[1]
+    return stable_argsort(site, x, stable=False, dim=dim, descending=descending)
 
 
 @lowers("argsort.stable")
 def stable_argsort(site: Site, x: Value, *, stable, dim=-1, descending=False):
+    if not stable and _size(x, dim) > _FEW:
+        raise Decline(_UNSTABLE)
     return _sort(site, x, dim, descending)[1]
 
 
@@ -39,20 +50,39 @@ def msort(site: Site, x: Value):
 
 @lowers("topk.default")
 def topk(site: Site, x: Value, k, dim=-1, largest=True, sorted=True):
+    size = _size(x, dim)
+    by_heap = k * _HEAP_FACTOR <= size
+    if size > 1 and not sorted and not by_heap:
+        raise Decline("the order in which PyTorch's selection leaves elements")
+    if size > 1 and not (k == 1 and by_heap):
+        _only_values(site)
     return _sort(site, x, dim, largest, k)
 
 
 @lowers("kthvalue.default")
 def kthvalue(site: Site, x: Value, k, dim=-1, keepdim=False):
+    if _size(x, dim) > 1:
+        _only_values(site)
     return _nth(site, x, k, dim)
+
+
+_UNSTABLE = "the places of equal elements, which PyTorch's kernel orders in its own way"
+
+
+def _only_values(site: Site) -> None:
+    if 1 in site.used:
+        raise Decline(_UNSTABLE)
+
+
+def _size(x: Value, dim: int) -> int:
+    return x.shape[dim_of(dim, x.rank)] if x.rank else 1
 
 
 @lowers("median.dim")
 def median(site: Site, x: Value, dim, keepdim=False):
     """The lower of two; NaN, at the first one, if there is any."""
     b = site.builder
-    size = x.shape[dim_of(dim, x.rank)] if x.rank else 1
-    value, index = _nth(site, x, (size + 1) // 2, dim)
+    value, index = _nth(site, x, (_size(x, dim) + 1) // 2, dim)
     if not is_float(x.dtype) or not x.rank:
         return value, index
     dim = dim_of(dim, x.rank)
