@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     console = Console()
     chosen = _chosen(options)
-    choice = Choice(options.seed, options.variations_share)
+    choice = Choice(options.seed, options.variations_share, options.most)
     records = Records(options.output / "records.jsonl")
     if options.fresh:
         records.clear()
@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--part", default="1/1", help="k/n: the k-th of n parts of the entries")
     parser.add_argument("--share", type=float, default=1.0, help="of the entries, chosen by seed")
+    parser.add_argument("--most", type=int, help="samples of an entry, spread evenly over them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a single step")

@@ -4,6 +4,8 @@ mpmath for float64, where there is a function for the op."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -29,10 +31,21 @@ def reference_of(op: str, call: Call, eager: Ran) -> list[torch.Tensor | None]:
     if torch.float64 in kinds:
         return [exact_of(op, call), *none[1:]]
     double = call.mapped(call.label, _in_double)
-    found = run(double.on, copies(double.tensors))
+    with _floats_of_integers_in_double():
+        found = run(double.on, copies(double.tensors))
     if found.error is not None or len(found.leaves) != len(leaves):
         return none  # the op has no float64 kernel
     return [x.double() if _is_real(x) else None for x in found.leaves]
+
+
+@contextlib.contextmanager
+def _floats_of_integers_in_double() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _is_real(leaf: Any) -> bool:

@@ -58,3 +58,8 @@ def test_integers_beside_half_precision(dtype):
     x = torch.tensor([1.0, 2048.0, torch.inf, 0.5]).to(dtype)
     n = torch.tensor([2049, 2049, 2**53 + 1, 257])
     check(lambda x, n: (x * n, x + n, x == n, x < n, torch.maximum(x, n), n / x), x, n)
+
+
+def test_running_sums_wrap():
+    x = torch.randint(0, 256, (3, 70), dtype=torch.uint8)
+    check(lambda x: (x.cumsum(1, dtype=torch.uint8), x.cumprod(0, dtype=torch.uint8)), x)

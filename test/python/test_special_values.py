@@ -133,3 +133,12 @@ def test_powers_of_all_halves(dtype, exponent):
         got = compiled(x)
         same = (got == want) & (got.signbit() == want.signbit()) | got.isnan() & want.isnan()
         assert same[normal].all()
+
+
+def test_a_range_downwards_begins_with_a_zero_of_its_start():
+    def function(x):
+        return x + 0, torch.arange(0.0, -8.0, -4.0), torch.arange(0, -8.0, -4)
+
+    _, *found = weft.compile(function)(torch.ones(1))
+    for range_ in found:
+        assert torch.equal(range_.signbit(), torch.tensor([False, True]))

@@ -122,3 +122,12 @@ def test_places_of_the_largest(dtype, memory_format):
                 torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
     assert not compiled.eager_reasons
     assert not latest(compiled).lowered.fallbacks
+
+
+def test_unpooled_lies_as_its_argument():
+    def function(x):
+        return F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+
+    x = torch.randn(2, 3, 8, 6)
+    check([function, lambda x: function(x[0])], x)
+    check(function, x.to(memory_format=torch.channels_last))

@@ -80,6 +80,9 @@ def lower(
     views = _views(program, _inputs(program))
     outputs = _outputs(functional, walk.builder, values, views)
     graph.prune()
+    if not graph.nodes and all(target.kind == "constant" for target in outputs):
+        # Nothing to gain; and what is no tensor may be of another type in tracing, as torch.Size.
+        raise Unsupported("it computes no tensor")
     return Lowered(
         graph=graph.to_json(),
         inputs=tuple(sources[id(entry.value)] for entry in graph.inputs),

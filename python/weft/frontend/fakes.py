@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Shapes of results where torch refuses tensors without values, though not others, or runs
-recurrent nets cell by cell to find them."""
+recurrent nets cell by cell to find them; and strides where torch's own are not the kernel's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 import torch
+import torch._prims_common
 from torch._decomp import meta_table
 from torch._subclasses.fake_impls import op_implementations_dict
 
@@ -79,7 +80,21 @@ def _recurrent(
     return output.transpose(0, 1) if batch_first else output, *last
 
 
+def _max_unpool2d(
+    mode, op, x: torch.Tensor, indices: torch.Tensor, output_size: Sequence[int]
+) -> torch.Tensor:
+    """As its argument lies, channels last or not; torch's own is row-major."""
+    torch._check(x.dim() in (3, 4) and len(output_size) == 2 and x.shape == indices.shape)
+    torch._check(indices.dtype == torch.int64)
+    torch._check(all(x.shape[1:]))
+    shape = (*x.shape[:-2], *output_size)
+    if x.dim() == 3:
+        return x.new_empty(shape)
+    return x.new_empty(shape).contiguous(memory_format=torch._prims_common.suggest_memory_format(x))
+
+
 _FAKES = {
+    torch.ops.aten.max_unpool2d.default: _max_unpool2d,
     torch.ops.aten._grouped_mm.default: _grouped_mm,
     torch.ops.aten.lstm.input: _recurrent,
     torch.ops.aten.gru.input: _recurrent,

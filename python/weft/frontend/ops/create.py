@@ -72,7 +72,7 @@ def _arange(site: Site, start, step) -> Value:
     numbers = b.convert(numbers, dtype)
     if step != 1:
         numbers = b.scalar("mul", numbers, step)
-    if start != 0:
+    if start != 0 or not whole:  # 0 makes a zero of -0.0
         numbers = b.scalar("add", numbers, start)
     return site.finish(numbers)
 

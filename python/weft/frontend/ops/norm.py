@@ -114,6 +114,8 @@ def _by_own_statistics(site: Site, x: Value, weight, bias, eps):
 
 def _apply(site: Site, x, mean, variance, weight, bias, eps: float) -> Value:
     operands = _common(site, x, mean, variance, weight, bias)
+    if x.rank < 2:
+        raise Decline(f"{site.target} of a vector")
     if any(y is not None and y.shape != (x.shape[1],) for y in operands[1:]):
         raise Decline("batch_norm whose parameters are not one number for each channel")
     return site.finish(site.builder.batch_norm(*operands, eps))

@@ -154,6 +154,8 @@ def cumulative(site: Site, x: Value, dim, dtype=None):
     x = accumulated(site, x)
     if not x.rank:
         return site.finish(x)
+    if x.dtype == torch.uint8:  # the dialect accumulates signed integers
+        x = site.builder.convert(x, torch.int32)
     return site.finish(site.builder.cumulative(kind, x, dim_of(dim, x.rank)))
 
 
