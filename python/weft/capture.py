@@ -27,6 +27,7 @@ import torch.utils._pytree as pytree
 from weft import frontend
 from weft.composites import composites_written_out
 from weft.difference import Values, values_of
+from weft.frontend.asking import strides_in_eager
 from weft.frontend.fakes import fakes_completed
 from weft.generators import Draws
 from weft.isolated import call_isolated
@@ -265,10 +266,11 @@ def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] |
         for node, spec in zip(output.args[0], kinds, strict=True)
         if spec.kind == torch.export.graph_signature.OutputKind.USER_OUTPUT
     ]
-    values = [node.meta.get("val") if isinstance(node, torch.fx.Node) else None for node in user]
     return tuple(
-        tuple(map(int, value.stride())) if isinstance(value, torch.Tensor) else None
-        for value in values
+        strides_in_eager(node)
+        if isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), torch.Tensor)
+        else None
+        for node in user
     )
 
 

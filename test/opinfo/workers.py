@@ -91,6 +91,8 @@ class _Worker:
             while self.task is not None and self.pipe.poll():
                 message = self.pipe.recv()
                 self._heard = time.monotonic()
+                if isinstance(message, Exception):
+                    raise RuntimeError(f"{self.task.entry} cannot be judged") from message
                 if message is None:
                     done, self.task = self.task, None
                     yield done
@@ -154,8 +156,12 @@ def _work(pipe: Connection, folder: str, choice: Choice) -> None:
         if given is None:
             return
         entry, known, alone = given
-        for message in judge(entry, choice, known, alone):
-            pipe.send(message)
+        try:
+            for message in judge(entry, choice, known, alone):
+                pipe.send(message)
+        except Exception as error:  # of the judge: what calls raise is caught where they are made
+            pipe.send(error)
+            raise
         pipe.send(None)
         _empty(folder)
 

@@ -188,7 +188,7 @@ def test_searches(size, dtype):
         lambda s, x: torch.searchsorted(s, x, side="right", out_int32=True),
         lambda s, x: torch.searchsorted(s[0], x, right=True),
         lambda s, x: torch.searchsorted(s[0], 5),
-        lambda s, x: torch.searchsorted(s.flip(1), x, sorter=s.flip(1).argsort(1, stable=True)),
+        lambda s, x: torch.searchsorted(s.flip(1), x, sorter=s.flip(1).argsort(dim=1, stable=True)),
         lambda s, x: torch.bucketize(x, s[1]),
         lambda s, x: torch.bucketize(x[0, 9], s[1], right=True),
         lambda s, x: torch.bucketize(x, s[1, :0]),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import operator
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -100,6 +101,21 @@ def lays_out_otherwise(node: torch.fx.Node) -> torch._ops.OpOverload | None:
     return node.target
 
 
+def strides_in_eager(node: torch.fx.Node) -> tuple[int, ...]:
+    """Of the tensor that `node` gives: those of its fake, unless PyTorch's kernel is known to lay
+    out its result in another order."""
+    value, maker, number = node.meta["val"], node, 0
+    if node.target is operator.getitem:
+        maker, number = node.args
+    made = maker.target
+    if isinstance(made, torch._ops.OpOverload) and not made._schema.is_mutable:
+        orders = ask(maker).orders if _is_harmless(maker) else None
+        order = orders[number] if orders is not None and number < len(orders) else None
+        if order not in (None, _order(value)):
+            return _dense(value.shape, [value.dim() - order.index(d) for d in range(value.dim())])
+    return tuple(map(int, value.stride()))
+
+
 def _is_harmless(node: torch.fx.Node) -> bool:
     """Whether the call draws no random numbers, and its kernel believes no indices: rules are for
     ops that check them."""
@@ -107,7 +123,8 @@ def _is_harmless(node: torch.fx.Node) -> bool:
         return False
     values = flatten_results([each.meta.get("val") for each in node.all_input_nodes])
     tensors = (value for value in values if isinstance(value, torch.Tensor))
-    return str(node.target) in TABLE or all(t.dtype.is_floating_point for t in tensors)
+    is_known = str(node.target) in TABLE or torch.Tag.pointwise in node.target.tags
+    return is_known or all(t.dtype.is_floating_point for t in tensors)
 
 
 def _ask(

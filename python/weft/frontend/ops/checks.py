@@ -26,6 +26,12 @@ def binary_cross_entropy(site: Site, x: Value, target: Value, *_) -> None:
         _check_portion(site, each, message)
 
 
+@checks("pixel_shuffle.default", "pixel_unshuffle.default")
+def pixel_shuffle(site: Site, x: Value, *_) -> None:
+    if not x.size:  # PyTorch gives a tensor of the argument's shape
+        raise Unsupported(f"{site.target} of no elements", location_of(site.node))
+
+
 @checks("quantile.default", "nanquantile.default")
 def quantile(site: Site, x: Value, q: Value, *_, **__) -> None:
     _check_portion(site, q, f"RuntimeError: {site.target}: q must be between 0 and 1")

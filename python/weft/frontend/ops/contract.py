@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.ops.transposed_conv import Dim, transposed_conv
@@ -80,10 +81,11 @@ def _matmul(site: Site, x: Value, y: Value) -> Value:
 
 @lowers("addmm.default", "baddbmm.default", "addmv.default")
 def addmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
-    """As in BLAS, what is multiplied by zero is not read: NaN and infinities do not count."""
+    """As in BLAS, what is multiplied by zero is not read: NaN and infinities do not count; nor is a
+    product of nothing added, which would take the sign of zeros."""
     b = site.builder
     terms = []
-    if alpha != 0 or site.target == "aten.baddbmm.default":
+    if x.shape[-1] and (alpha != 0 or site.target == "aten.baddbmm.default"):
         terms.append((alpha, _matmul(site, x, y)))
     if beta != 0:
         terms.append((beta, site.operand(added, site.dtype)))
@@ -91,6 +93,19 @@ def addmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
     if not scaled:
         return b.constant(0, site.dtype, site.shape)
     return scaled[0] if len(scaled) == 1 else b.binary("add", *scaled)
+
+
+@lowers("addr.default")
+def addr(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
+    """The factor goes to x: its product with y may be beyond the type's range."""
+    if site.dtype == torch.bool or site.dtype != opmath(site.dtype):
+        raise Decline(f"addr of {site.dtype}")
+    b = site.builder
+    x, y = b.scalar("mul", b.convert(x, site.dtype), alpha), b.convert(y, site.dtype)
+    product = b.binary("mul", b.along(x, 0, site.shape), b.along(y, 1, site.shape))
+    if beta == 0:
+        return product
+    return b.binary("add", b.scalar("mul", site.operand(added, site.dtype), beta), product)
 
 
 @lowers("outer.default", "ger.default")

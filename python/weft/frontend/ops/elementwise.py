@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from weft.frontend.dtypes import is_float, is_integer
+from weft.frontend.dtypes import is_float, is_integer, opmath
 from weft.frontend.graph import Value
 from weft.frontend.table import Promotion, Site, lowers
 
@@ -254,8 +254,10 @@ def extremum(site: Site, x, y):
 def nan_ignoring_extremum(site: Site, x, y):
     b = site.builder
     x, y = site.promoted(x, y, kind=EXACT)
-    best = b.binary("max" if "fmax" in site.target else "min", x, y)
-    best = b.select(b.compare("ne", x, x), y, best)
+    # Of equal zeros the first, in kernels of half precision the second.
+    first, second = (x, y) if x.dtype == opmath(x.dtype) else (y, x)
+    better = b.compare("ge" if "fmax" in site.target else "le", first, second)
+    best = b.select(b.compare("ne", x, x), y, b.select(better, first, second))
     return site.finish(b.select(b.compare("ne", y, y), x, best))
 
 

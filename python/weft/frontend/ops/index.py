@@ -100,9 +100,7 @@ def gather(site: Site, x: Value, *args, sparse_grad=False, **kwargs):
         if dim is None or index.shape[:dim] != x.shape[:dim]:
             raise Decline("take_along_dim of broadcast or flattened operands")
     if not x.rank or not index.rank:
-        return b.reshape(
-            b.broadcast(b.reshape(x, [1] * max(x.rank, 1)), [max(index.size, 1)]), site.shape
-        )
+        return b.reshape(b.broadcast(b.reshape(x, [1]), [index.size]), site.shape)
     dim, size = dim_of(dim, x.rank), x.shape[dim_of(dim, x.rank)]
     low = 0 if site.target == "aten.gather.default" else -size
     check_range(

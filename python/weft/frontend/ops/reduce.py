@@ -111,16 +111,31 @@ def var(site: Site, x: Value, *args, unbiased=None, correction=None, keepdim=Fal
     b, dims = site.builder, dims_of(dim, x.rank)
     average, variance = moments(site, x, dims, 1 if correction is None else correction)
     if "_mean" in site.target:
-        # Welford's steps leave an infinite mean again by minus infinity.
-        finite = b.compare("lt", b.unary("abs", average), math.inf)
-        nan = b.constant(math.nan, average.dtype, average.shape)
-        average = b.select(finite, average, nan)
+        average = _by_steps(site, x, dims, average)
     if "std" in site.target:
         variance = b.unary("sqrt", variance)
     kept = [1 if d in dims else n for d, n in enumerate(x.shape)] if keepdim else None
     results = [v if kept is None else b.reshape(v, kept) for v in (variance, average)]
     results = [site.finish(v) for v in results]
     return tuple(results) if "_mean" in site.target else results[0]
+
+
+def _by_steps(site: Site, x: Value, dims: list[int], average: Value) -> Value:
+    """Welford's steps leave an infinite mean again by minus infinity, unless there is none left
+    behind the only infinity."""
+    b = site.builder
+    if not x.size:
+        return average
+    last = b.convert(x, average.dtype)
+    infinite = b.unary("not", b.compare("lt", b.unary("abs", last), math.inf))
+    counted = b.reduce("sum", b.convert(infinite, torch.int32), dims)
+    for dim in dims:
+        last = b.slice(last, dim, x.shape[dim] - 1, x.shape[dim])
+    last = b.reshape(last, average.shape)
+    ends = b.unary("not", b.compare("lt", b.unary("abs", last), math.inf))
+    nan = b.constant(math.nan, average.dtype, average.shape)
+    kept = b.select(b.binary("and", ends, b.compare("eq", counted, 1)), last, nan)
+    return b.select(b.compare("lt", b.unary("abs", average), math.inf), average, kept)
 
 
 def _dims_and_flags(site: Site, args: tuple) -> tuple:
@@ -144,7 +159,7 @@ def moments(site: Site, x: Value, dims: list[int], correction: float) -> tuple[V
         rest = b.reduce("sum", centred, dims)
         lacking = b.scalar("div", b.binary("mul", rest, rest), count(x, dims))
         squares = b.binary("sub", squares, lacking)
-    divisor = max(count(x, dims) - correction, 0)
+    divisor = max(count(x, dims) - correction, 0) if count(x, dims) else 0
     return b.reshape(mean_kept, squares.shape), b.scalar("div", squares, divisor)
 
 
@@ -156,7 +171,10 @@ def cumulative(site: Site, x: Value, dim, dtype=None):
         return site.finish(x)
     if x.dtype == torch.uint8:  # the dialect accumulates signed integers
         x = site.builder.convert(x, torch.int32)
-    return site.finish(site.builder.cumulative(kind, x, dim_of(dim, x.rank)))
+    result = site.builder.cumulative(kind, x, dim_of(dim, x.rank))
+    if kind == "sum" and is_float(x.dtype):  # sums begin with 0, which makes a zero of -0.0
+        result = site.builder.scalar("add", result, 0.0)
+    return site.finish(result)
 
 
 @lowers("cummax.default", "cummin.default")
@@ -214,7 +232,8 @@ def logsumexp(site: Site, x: Value, dim, keepdim=False):
 def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=None):
     b, dims = site.builder, dims_of(dim, x.rank)
     x = b.unary("abs", accumulated(site, x))
-    if order in (math.inf, -math.inf):
+    # PyTorch does not raise a single element to a power and back.
+    if order in (math.inf, -math.inf) or (order != 0 and count(x, dims) == 1):
         return site.finish(b.reduce("max" if order > 0 else "min", x, dims, keepdim))
     if order == 0:
         terms = b.convert(b.compare("ne", x, 0), x.dtype)

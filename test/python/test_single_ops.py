@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Corners of single ops that PyTorch's OpInfo samples, varied, have shown."""
+
+import math
+
+import pytest
+import torch
+from compiled_cases import check, strides
+
+import weft
+
+pytestmark = pytest.mark.usefixtures("no_grad")
+
+
+def same_bits(function, *args):
+    compiled = weft.compile(function)
+    for found, expected in zip(compiled(*args), function(*args), strict=True):
+        assert found.dtype == expected.dtype
+        assert torch.equal(found.nan_to_num(7.0), expected.nan_to_num(7.0))
+        assert torch.equal(found.isnan(), expected.isnan())
+        numbers = ~expected.isnan()
+        assert torch.equal(found.signbit()[numbers], expected.signbit()[numbers])
+    assert not compiled.eager_reasons, compiled.eager_reasons
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_signs_of_zeros(dtype):
+    x = torch.tensor([0.0, -0.0, math.nan, 1.0] * 9, dtype=dtype)
+    y = -x.flip(0)
+    same_bits(lambda x, y: (torch.fmin(x, y), torch.fmax(x, y)), x, y)
+    same_bits(lambda x: (x[:2].cumsum(0), x[1:2].cumsum(0)), x)
+    added, left, right = torch.full((4,), -0.0, dtype=dtype), x[:0].view(3, 0), x[:0].view(0, 4)
+    same_bits(lambda a, x, y: (torch.addmm(a, x, y), torch.addmm(a, x, y, beta=0.5)),
+              added, left, right)  # fmt: skip
+
+
+def test_what_overflows_on_the_way():
+    x = torch.tensor([3e38, -3e38, 1.0])
+    y = torch.tensor([2.0, 0.5])
+    check(lambda a, x, y: torch.addr(a, x, y, beta=0.5, alpha=0.25), torch.zeros(()), x, y)
+    same_bits(lambda x: (torch.linalg.vector_norm(x[:1]), x[:, None].norm(dim=1)), x)
+
+
+def test_variance_of_nothing():
+    same_bits(lambda x: (x.var(0, correction=-1), *torch.std_mean(x, 0)), torch.ones(0, 3))
+
+
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_mean_of_infinities_by_steps(place):
+    x = torch.randn(5, 5, 3)
+    x[:, place] = -math.inf
+    x[1, 4] = math.inf
+    check(lambda x: torch.var_mean(x, 1)[1], x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_strides_beside_a_number(dtype):
+    """Fakes forget the order of the only tensor with dims."""
+    x, y = torch.arange(1, 16).view(3, 5).t().to(dtype), torch.tensor(2, dtype=dtype)
+    for function in (torch.copysign, torch.floor_divide):
+        found = weft.compile(function)(x, y)
+        assert strides(found) == strides(function(x, y))
+
+
+def test_elements_gathered_from_a_number():
+    places = torch.zeros(0, dtype=torch.long)
+    check(lambda x: torch.gather(x, 0, places.to(x.device)), torch.tensor(1.0))
+
+
+def test_shuffle_of_no_pixels():
+    function = torch.nn.functional.pixel_unshuffle
+    x = torch.ones(0, 1, 6, 6)
+    assert weft.compile(function)(x, 3).shape == function(x, 3).shape
