@@ -71,3 +71,20 @@ def test_shuffle_of_no_pixels():
     function = torch.nn.functional.pixel_unshuffle
     x = torch.ones(0, 1, 6, 6)
     assert weft.compile(function)(x, 3).shape == function(x, 3).shape
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: torch.native_group_norm(x, None, None, 1, 3, 4, 1, 0.5), torch.ones(1, 4, 3).mT),
+        (
+            lambda x: torch.native_batch_norm(x, None, None, None, None, True, 0.0, 1e-5),
+            torch.ones(0, 3),
+        ),
+    ],
+    ids=["strides", "no-elements"],
+)
+def test_norms_that_pytorch_refuses(function, x):
+    for call in (function, weft.compile(function)):
+        with pytest.raises(RuntimeError, match="to be true, but got false|at least one element"):
+            call(x)

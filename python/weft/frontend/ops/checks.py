@@ -32,6 +32,22 @@ def pixel_shuffle(site: Site, x: Value, *_) -> None:
         raise Unsupported(f"{site.target} of no elements", location_of(site.node))
 
 
+@checks("native_group_norm.default")
+def native_group_norm(site: Site, x: Value, *_) -> None:
+    if not site.lying.is_contiguous():
+        raise Unsupported(f"PyTorch refuses {site.target} of such strides", location_of(site.node))
+
+
+@checks(
+    *("native_batch_norm.default", "_native_batch_norm_legit.default"),
+    *("_native_batch_norm_legit.no_stats", "_native_batch_norm_legit_functional.default"),
+    "_batch_norm_with_update_functional.default",
+)
+def native_batch_norm(site: Site, x: Value, *_) -> None:
+    if not x.size:
+        raise Unsupported(f"PyTorch refuses {site.target} of no elements", location_of(site.node))
+
+
 @checks("quantile.default", "nanquantile.default")
 def quantile(site: Site, x: Value, q: Value, *_, **__) -> None:
     _check_portion(site, q, f"RuntimeError: {site.target}: q must be between 0 and 1")
