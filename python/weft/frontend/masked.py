@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from weft.frontend.dtypes import is_float, opmath
 from weft.frontend.graph import Graph, Value
 from weft.frontend.lowered import Decline
 from weft.frontend.strides import is_static
@@ -132,13 +133,15 @@ def total(site: Site, x: Masked, dim: Any = None, keepdim: bool = False, *, dtyp
 
 @_masked("mean.default")
 def average(site: Site, x: Masked, *, dtype: Any = None):
-    if x.value.dtype not in (torch.float32, torch.float64) or dtype is not None:
+    """Added up and divided in the type that torch computes in, rounded once."""
+    if not is_float(x.value.dtype) or dtype is not None:
         raise Decline(f"a mean of chosen {x.value.dtype}")
     b = site.builder
     rows = b.reduce("sum", b.convert(x.mask, torch.int64), [0])
     elements = b.scalar("mul", rows, x.value.size // max(x.mask.size, 1))
-    whole = b.reduce("sum", _counted(site, x), list(range(x.value.rank)))
-    return b.binary("div", whole, b.convert(elements, whole.dtype))
+    wide = b.convert(_counted(site, x), opmath(x.value.dtype))
+    whole = b.reduce("sum", wide, list(range(wide.rank)))
+    return site.finish(b.binary("div", whole, b.convert(elements, whole.dtype)))
 
 
 @_masked("index_put.default")
