@@ -70,13 +70,10 @@ class Writer:
         return self.runs[0].names[name]
 
     def is_exact(self, name: str) -> bool:
-        value, *others = (run.names[name] for run in self.runs)
+        value = self.value(name)
         if not value.is_floating_point():
             return True
-        numbers = value.double()
-        if not all(same(numbers, other).all() for other in others):
-            return False
-        return bool(is_short(numbers).all())
+        return self._exact_operand(name) and bool(is_short(value.double()).all())
 
     def pick(
         self, draw: Draw, fits: Callable[[torch.Tensor], bool], exact: bool = False

@@ -18,10 +18,9 @@ from weft.frontend.dtypes import is_float, opmath
 from weft.frontend.graph import Graph, Value
 from weft.frontend.lowered import Decline
 from weft.frontend.strides import is_static
-from weft.frontend.table import TABLE, Site
+from weft.frontend.table import TABLE, Rule, Site, entering
 
-MaskedRule = Callable[..., Any]
-_RULES: dict[str, MaskedRule] = {}
+_RULES: dict[str, Rule] = {}
 
 # Rules whose results are functions of the operands' elements at the same place.
 _EACH_ELEMENT = (
@@ -46,16 +45,8 @@ class Masked:
     place: Value
 
 
-def _masked(*targets: str) -> Callable[[MaskedRule], MaskedRule]:
-    def enter(rule: MaskedRule) -> MaskedRule:
-        _RULES.update({f"aten.{target}": rule for target in targets})
-        return rule
-
-    return enter
-
-
-def has_masked(arguments: Any) -> bool:
-    return any(isinstance(leaf, Masked) for leaf in pytree.tree_leaves(arguments))
+def _masked(*targets: str) -> Callable[[Rule], Rule]:
+    return entering(_RULES, targets)
 
 
 def gives_masked(op: torch._ops.OpOverload, result: Any) -> bool:
@@ -79,7 +70,7 @@ def lower_masked(
 
 @_masked("index.Tensor")
 def chosen(site: Site, x: Any, indices: Sequence[Any]):
-    """x[mask], or x[:, mask] as rows of another order: only leading masks stay in place."""
+    """x[mask]: the mask's dims are the first of x."""
     (mask,) = indices if len(indices) == 1 else (None,)
     if not isinstance(x, Value) or not isinstance(mask, Value) or mask.dtype != torch.bool:
         raise Decline("elements chosen by more than a leading mask")
@@ -113,7 +104,7 @@ def _each_element(site: Site, *args: Any, **kwargs: Any):
     return replace(first, value=value)
 
 
-_RULES.update({f"aten.{target}": _each_element for target in _EACH_ELEMENT})
+_masked(*_EACH_ELEMENT)(_each_element)
 
 
 def _counted(site: Site, x: Masked) -> Value:

@@ -18,12 +18,11 @@ from torch.utils import _pytree as pytree
 from weft.frontend.builder import Builder
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
-from weft.frontend.table import TABLE, Site
+from weft.frontend.table import TABLE, Rule, Site, entering
 
 REAL_OF = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 
-PairRule = Callable[..., Any]
-_RULES: dict[str, PairRule] = {}
+_RULES: dict[str, Rule] = {}
 
 # Rules for reals that serve both parts.
 _EACH_PART = (
@@ -49,21 +48,13 @@ class Pair:
     imag: Value
 
 
-def _pairs(*targets: str) -> Callable[[PairRule], PairRule]:
-    def enter(rule: PairRule) -> PairRule:
-        _RULES.update({f"aten.{target}": rule for target in targets})
-        return rule
-
-    return enter
+def _pairs(*targets: str) -> Callable[[Rule], Rule]:
+    return entering(_RULES, targets)
 
 
 def shown_real(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor as graphs know it: complex numbers along a last dim of two."""
     return torch.view_as_real(tensor) if tensor.dtype in REAL_OF else tensor
-
-
-def has_pairs(arguments: Any) -> bool:
-    return any(isinstance(leaf, Pair) for leaf in pytree.tree_leaves(arguments))
 
 
 def lower_pairs(
@@ -115,7 +106,7 @@ def _each_part(site: Site, *args: Any, **kwargs: Any) -> Any:
     return Pair(real, imag)
 
 
-_RULES.update({f"aten.{target}": _each_part for target in _EACH_PART})
+_pairs(*_EACH_PART)(_each_part)
 
 
 # --- parts ---
@@ -228,16 +219,14 @@ def exp(site: Site, x: Pair):
     return Pair(*(b.binary("mul", size, b.unary(f, x.imag)) for f in ("cos", "sin")))
 
 
+def _as_pair(b: Builder, x: Pair | Value) -> Pair:
+    return x if isinstance(x, Pair) else Pair(x, b.constant(0, x.dtype, x.shape))
+
+
 @_pairs("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default")
 def matmul(site: Site, x: Any, y: Any):
-    rule = TABLE[site.target]
-
-    def of(part: Any) -> Pair:
-        if isinstance(part, Pair):
-            return part
-        return Pair(part, site.builder.constant(0, part.dtype, part.shape))
-
-    return _product(site.builder, of(x), of(y), lambda one, other: rule(site, one, other))
+    b, rule = site.builder, TABLE[site.target]
+    return _product(b, _as_pair(b, x), _as_pair(b, y), lambda one, other: rule(site, one, other))
 
 
 @_pairs("where.self")
@@ -248,11 +237,7 @@ def where(site: Site, condition: Value, x: Any, y: Any):
 
 @_pairs("cat.default", "concat.default", "stack.default")
 def joined(site: Site, tensors: Sequence[Any], dim: int = 0):
-    b = site.builder
-    pairs = [
-        each if isinstance(each, Pair) else Pair(each, b.constant(0, each.dtype, each.shape))
-        for each in tensors
-    ]
+    pairs = [_as_pair(site.builder, each) for each in tensors]
     rule = TABLE[site.target]
     return Pair(rule(site, [p.real for p in pairs], dim), rule(site, [p.imag for p in pairs], dim))
 
@@ -281,6 +266,6 @@ def full(site: Site, _: Any, number: Any, **__: Any):
 @_pairs("to.dtype", "to.dtype_layout", "_to_copy.default", "to.device")
 def to(site: Site, x: Any, *_: Any, **__: Any):
     """From reals or between complex types; to reals PyTorch warns of what is discarded."""
-    if not any(each.is_complex for each in (site.node.meta["val"].dtype,)):
+    if not site.node.meta["val"].is_complex():
         raise Decline("a conversion that discards an imaginary part")
     return _operand(site, x)

@@ -32,16 +32,18 @@ def lowers(*targets: str) -> Callable[[Rule], Rule]:
     """Enters a rule for overloads such as "add.Tensor", of namespace aten, or with another
     namespace ahead."""
 
-    return _entering(TABLE, targets)
+    return entering(TABLE, targets)
 
 
 def checks(*targets: str) -> Callable[[Rule], Rule]:
     """Enters what asserts the values that an overload takes, where it is lowered by a rule or a
     decomposition that does not."""
-    return _entering(CHECKS, targets)
+    return entering(CHECKS, targets)
 
 
-def _entering(table: dict[str, Rule], targets: Sequence[str]) -> Callable[[Rule], Rule]:
+def entering(table: dict[str, Rule], targets: Sequence[str]) -> Callable[[Rule], Rule]:
+    """A decorator that enters a rule into a table under overloads' names, each once."""
+
     def enter(rule: Rule) -> Rule:
         for target in targets:
             name = target if target.count(".") == 2 else f"aten.{target}"

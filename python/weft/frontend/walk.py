@@ -31,8 +31,8 @@ from weft.frontend.graph import EFFECTS, Graph, Value
 from weft.frontend.inplace import out_of_place
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Decline, Fallback, Refused, Unsupported
-from weft.frontend.masked import gives_masked, has_masked, lower_masked
-from weft.frontend.pairs import REAL_OF, Pair, has_pairs, join, lower_pairs, split
+from weft.frontend.masked import Masked, gives_masked, lower_masked
+from weft.frontend.pairs import REAL_OF, Pair, join, lower_pairs, split
 from weft.frontend.strides import storage_of
 from weft.frontend.table import CHECKS, TABLE, Site
 
@@ -149,7 +149,7 @@ class Walk:
                 return self._region(name, args)
             raise Unsupported(f"{name} is no tensor op", self.graph.location)
         op = out_of_place(node.target) or node.target
-        if has_masked((args, kwargs)) or gives_masked(op, node.meta["val"]):
+        if _holds(Masked, args, kwargs) or gives_masked(op, node.meta["val"]):
             site = Site(
                 self.builder, str(op), node, [node.meta["val"]], frozenset({0}), self._inputs
             )
@@ -222,7 +222,7 @@ class Walk:
         return results
 
     def _native(self, op, site: Site, args, kwargs, depth: int) -> tuple[Any, ...]:
-        if has_pairs((args, kwargs)) or any(each.dtype.is_complex for each in site.results):
+        if _holds(Pair, args, kwargs) or any(each.dtype.is_complex for each in site.results):
             return lower_pairs(op, site, args, kwargs)
         if any(result.dtype not in NAMES for result in site.results):
             raise Decline(f"results of {[str(result.dtype) for result in site.results]}")
@@ -311,6 +311,10 @@ class Walk:
             split(self.builder, value) if result.dtype in REAL_OF else value
             for value, result in zip(values, site.results)
         )
+
+
+def _holds(kind: type, args: Any, kwargs: Any) -> bool:
+    return any(isinstance(leaf, kind) for leaf in pytree.tree_leaves((args, kwargs)))
 
 
 def _like(results: Any, values: Iterator[Any]) -> Any:
