@@ -11,32 +11,13 @@ Tchebichef", 1934). Coefficients are rounded last; the error that is printed inc
 Needs mpmath. Deterministic; takes a few seconds.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import mpmath
+from fitting import Fit, scaled_erfc, square
 from mpmath import mpf
 
 DIGITS = 60
 NODES = 600
 ROUNDS = 12
-
-Function = Callable[[mpf], mpf]
-
-
-@dataclass
-class Fit:
-    """One polynomial: what it stands for, `target(x)`, with `weight(x)` turning its absolute
-    error into the relative error of the function that is computed from it."""
-
-    name: str
-    formula: str
-    terms: int
-    low: float
-    high: float
-    target: Function
-    weight: Function
-    variable: Function = lambda x: x
 
 
 def nodes(low: float, high: float) -> list[mpf]:
@@ -95,18 +76,8 @@ def fit(problem: Fit) -> tuple[list[float], mpf]:
     weights = [problem.weight(x) for x in grid]
     targets = [problem.target(x) for x in grid]
     variables = [problem.variable(x) for x in grid]
-    rounded = list(map(float, exchange(variables, targets, weights, problem.terms)))
+    rounded = list(map(problem.number, exchange(variables, targets, weights, problem.terms)))
     return rounded, max(map(abs, errors_of(rounded, variables, targets, weights)))
-
-
-def square(x: mpf) -> mpf:
-    return x * x
-
-
-def scaled_erfc(y: mpf) -> mpf:
-    """Nearly constant (M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
-    (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", 1981)."""
-    return (1 + 2 * y) * mpmath.exp(y * y) * mpmath.erfc(y)
 
 
 with mpmath.workdps(DIGITS):

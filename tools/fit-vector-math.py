@@ -13,10 +13,10 @@ Needs numpy and mpmath. Deterministic; takes a few seconds.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import mpmath
 import numpy as np
+from fitting import Fit, identity, scaled_erfc, square
 
 Function = Callable[[np.ndarray], np.ndarray]
 NODES = 1500
@@ -31,22 +31,6 @@ def reference(function: Callable) -> Function:
             return np.array([float(function(mpmath.mpf(v))) for v in x])
 
     return evaluate
-
-
-@dataclass
-class Fit:
-    """One polynomial: what it stands for, `target(x)`, with `weight(x)` turning its absolute
-    error into the relative error of the function that is computed from it."""
-
-    name: str
-    formula: str
-    terms: int
-    low: float
-    high: float
-    target: Callable
-    weight: Callable
-    variable: Function
-    number: type = np.float32
 
 
 def lawson(basis: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -82,20 +66,6 @@ def fit(problem: Fit) -> tuple[list[np.floating], float]:
     return rounded, float(error)
 
 
-def identity(x: np.ndarray) -> np.ndarray:
-    return x
-
-
-def square(x: np.ndarray) -> np.ndarray:
-    return x * x
-
-
-def scaled_erfc(y: mpmath.mpf) -> mpmath.mpf:
-    """Nearly constant (M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
-    (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", 1981)."""
-    return (1 + 2 * y) * mpmath.exp(y * y) * mpmath.erfc(y)
-
-
 HALF_LN2 = float(mpmath.log(2) / 2) * 1.001  # rounding to the nearest n is not exact
 QUARTER_PI = float(mpmath.pi / 4) * 1.01
 ROOT2 = float(mpmath.sqrt(2))
@@ -119,6 +89,7 @@ FITS = [
         lambda r: (mpmath.exp(r) - 1 - r) / r**2,
         lambda r: r**2 / mpmath.exp(r),
         identity,
+        np.float32,
     ),
     Fit(
         "exp2Tail",
@@ -129,6 +100,7 @@ FITS = [
         lambda x: (2**x - 1) / x,
         lambda x: abs(x) / 2**x,
         identity,
+        np.float32,
     ),
     Fit(
         "exp2ShortTail",
@@ -139,6 +111,7 @@ FITS = [
         lambda x: (2**x - 1) / x,
         lambda x: abs(x) / 2**x,
         identity,
+        np.float32,
     ),
     Fit(
         "expm1Tail",
@@ -149,6 +122,7 @@ FITS = [
         lambda r: (mpmath.exp(r) - 1 - r) / r**2,
         lambda r: abs(r**2 / mpmath.expm1(r)),
         identity,
+        np.float32,
     ),
     Fit(
         "halfExpm1Tail",
@@ -159,6 +133,7 @@ FITS = [
         lambda r: (mpmath.expm1(2 * r) / 2 - r) / r**2,
         lambda r: abs(2 * r**2 / mpmath.expm1(2 * r)),
         identity,
+        np.float32,
     ),
     Fit(
         "logTail",
@@ -169,6 +144,7 @@ FITS = [
         lambda f: (mpmath.log(1 + f) - f) / f**2,
         lambda f: abs(f**2 / mpmath.log(1 + f)),
         identity,
+        np.float32,
     ),
     Fit(
         "logShortTail",
@@ -179,6 +155,7 @@ FITS = [
         lambda f: (mpmath.log(1 + f) - f) / f**2,
         lambda f: abs(f**2 / mpmath.log(1 + f)),
         identity,
+        np.float32,
     ),
     Fit(
         "log2ShortTail",
@@ -189,6 +166,7 @@ FITS = [
         lambda f: (mpmath.log(1 + f) - f) / f**2 / mpmath.log(2),
         lambda f: abs(f**2 / mpmath.log(1 + f) * mpmath.log(2)),
         identity,
+        np.float32,
     ),
     Fit(
         "tanhTail",
@@ -199,6 +177,7 @@ FITS = [
         lambda x: (mpmath.tanh(x) - x) / x**3,
         lambda x: x**3 / mpmath.tanh(x),
         square,
+        np.float32,
     ),
     Fit(
         "erfNear",
@@ -209,6 +188,7 @@ FITS = [
         lambda x: (mpmath.erf(x) - x) / x,
         lambda x: x / mpmath.erf(x),
         square,
+        np.float32,
     ),
     Fit(
         "erfFar",
@@ -220,6 +200,7 @@ FITS = [
         # d erf = erfc * d log(erfc)
         lambda x: x * mpmath.erfc(x) / mpmath.erf(x),
         identity,
+        np.float32,
     ),
     Fit(
         "erfcFar",
@@ -230,6 +211,7 @@ FITS = [
         lambda x: scaled_erfc(4 * (1 + x) / (1 - x)) - 1.25,
         lambda x: 1 / scaled_erfc(4 * (1 + x) / (1 - x)),
         identity,
+        np.float32,
     ),
     Fit(
         "bellSlope",
@@ -241,6 +223,7 @@ FITS = [
         # d 2^q = 2^q ln(2) dq; relative to 1 - erf(0)
         lambda x: x * mpmath.erfc(x) * mpmath.log(2),
         identity,
+        np.float32,
     ),
     Fit(
         "sinTail",
@@ -251,6 +234,7 @@ FITS = [
         lambda x: (mpmath.sin(x) - x) / x**3,
         lambda x: x**3 / mpmath.sin(x),
         square,
+        np.float32,
     ),
     Fit(
         "cosTail",
@@ -261,6 +245,7 @@ FITS = [
         lambda x: (mpmath.cos(x) - 1 + x**2 / 2) / x**4,
         lambda x: x**4 / mpmath.cos(x),
         square,
+        np.float32,
     ),
     Fit(
         "sinhTail",
@@ -271,6 +256,7 @@ FITS = [
         lambda x: (mpmath.sinh(x) - x) / x**3,
         lambda x: x**3 / mpmath.sinh(x),
         square,
+        np.float32,
     ),
     Fit(
         "asinTail",
@@ -281,6 +267,7 @@ FITS = [
         lambda x: (mpmath.asin(x) - x) / x**3,
         lambda x: x**3 / mpmath.asin(x),
         square,
+        np.float32,
     ),
     Fit(
         "atanTail",
@@ -291,6 +278,7 @@ FITS = [
         lambda x: (mpmath.atan(x) - x) / x**3,
         lambda x: x**3 / mpmath.atan(x),
         square,
+        np.float32,
     ),
     Fit(
         "log2OfRatio",
@@ -333,6 +321,7 @@ def piece(number: int) -> Fit:
         lambda t: mpmath.erfc((number + t) / float(PIECES_PER_UNIT)),
         lambda t: mpmath.mpf(1),
         identity,
+        np.float32,
     )
 
 
