@@ -15,10 +15,9 @@ from torch.utils._pytree import tree_leaves
 
 import weft
 from benchmarks.ops.case import Op
+from weft.benchmark.systems import breaks_of_first_calls
 from weft.errors import WeftWarning
 
-# One that is compared with PyTorch's, after what sets up what later ones find.
-_MOST_CALLS_BEFORE_HIT = 3
 # Of calls in a row: short enough to lie between two interruptions now and then.
 _ROUND_SECONDS = 2e-4
 _LEAST_ROUNDS = 20
@@ -78,11 +77,9 @@ def _settle(compiled: Callable[..., object], args: tuple[torch.Tensor, ...]) -> 
     """Calls until a program answers. Returns what PyTorch runs, or why it runs the call."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeftWarning)
-        for _ in range(_MOST_CALLS_BEFORE_HIT):
-            compiled(*args)
-    stats = weft.stats(compiled)
-    if not stats["hits"]:
-        return "; ".join(stats["breaks"])
+        breaks = breaks_of_first_calls(compiled, lambda: compiled(*args))
+    if breaks:
+        return "; ".join(breaks)
     kernels = weft.profile(compiled, *args, repeats=1).kernels
     return ", ".join(kernel.kernel for kernel in kernels if kernel.kind == "torch") or None
 

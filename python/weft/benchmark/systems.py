@@ -81,6 +81,15 @@ def weft_bf16(case: Case, threads: int) -> Prepared:
     return _weft(case, threads, "bf16")
 
 
+def breaks_of_first_calls(compiled: Callable[..., Any], call: Callable[[], Any]) -> list[str]:
+    """Makes `call`, one of `compiled`, until a program answers. Why none does, if none does."""
+    for _ in range(_MOST_CALLS_BEFORE_HIT):
+        call()
+        if stats(compiled)["hits"]:
+            return []
+    return stats(compiled)["breaks"]
+
+
 def _weft(case: Case, threads: int, precision: str) -> Prepared:
     set_num_threads(threads)
     if case.program is None:
@@ -88,12 +97,9 @@ def _weft(case: Case, threads: int, precision: str) -> Prepared:
     else:
         compiled = from_exported_program(case.program, precision=precision)
     call = functools.partial(compiled, *case.args, **case.kwargs)
-    for _ in range(_MOST_CALLS_BEFORE_HIT):
-        call()
-        if stats(compiled)["hits"]:
-            break
-    else:
-        raise RuntimeError(f"run by PyTorch: {', '.join(stats(compiled)['breaks'])}")
+    breaks = breaks_of_first_calls(compiled, call)
+    if breaks:
+        raise RuntimeError(f"run by PyTorch: {', '.join(breaks)}")
     settings = f"weft {WEFT_VERSION}, {precision}, inference_mode"
     return Prepared(call, settings, report=compiled.report)
 
