@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAGIC 0x54464557u /* "WEFT" */
-#define WEFT_ABI_VERSION 1u
+#define WEFT_ABI_VERSION 2u
 #define WEFT_ARTIFACT_SYMBOL "weft_artifact"
 
 /* What an entry returns; positive values number the failed `weft.assert` from 1. */
@@ -61,10 +61,14 @@ struct WeftContext {
   void (*mark)(WeftContext *context, int32_t index);
   /* The team's verdict of an assert or fallback, written by thread 0, read after a barrier. */
   int32_t status;
-  void *host; /* the caller's own */
+  int32_t stage; /* which stage of the entry to run */
+  void *host;    /* the caller's own */
 };
 
-/* Every thread of the team calls the entry with one context and its own number. */
+/* Every thread of the team calls the entry with one context and its own number, once for each
+ * stage. Stages of even numbers are the team's; those of odd ones call fallbacks and are thread
+ * 0's alone (threads == 1), so that the team's threads are free for what these start. A status
+ * that is not WEFT_OK ends the call. */
 typedef int32_t (*WeftEntryFunction)(WeftContext *context, int32_t thread, int32_t threads);
 
 typedef struct WeftEntry {
@@ -73,6 +77,8 @@ typedef struct WeftEntry {
   uint64_t arena_bytes;
   int32_t max_threads; /* a larger team would only wait */
   int32_t num_tensors;
+  int32_t first_stage; /* 1 where nothing precedes a fallback */
+  int32_t end_stage;   /* one more than the last */
 } WeftEntry;
 
 typedef struct WeftArtifact {

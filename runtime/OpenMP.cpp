@@ -9,8 +9,7 @@ std::optional<OpenMP> OpenMP::find(void *library) {
   if (findSymbol(library, "GOMP_parallel", found.parallel) &&
       findSymbol(library, "omp_get_max_threads", found.maxThreads) &&
       findSymbol(library, "omp_get_num_threads", found.numThreads) &&
-      findSymbol(library, "omp_get_thread_num", found.threadNumber) &&
-      findSymbol(library, "omp_pause_resource_all", found.pause))
+      findSymbol(library, "omp_get_thread_num", found.threadNumber))
     return found;
   return std::nullopt;
 }

@@ -10,12 +10,9 @@ namespace weft::rt {
 /// GNU's interface, which LLVM's and Intel's libraries export as well.
 struct OpenMP {
   void (*parallel)(void (*body)(void *), void *data, unsigned threads, unsigned flags);
-  int (*maxThreads)();    ///< of the next parallel region of the calling thread
-  int (*numThreads)();    ///< of the region under way
-  int (*threadNumber)();  ///< in it; that of the thread which opened it is 0
-  int (*pause)(int kind); ///< ends the calling thread's others, which the next region starts anew
-
-  static constexpr int softly = 1; ///< a kind of pause, which keeps settings
+  int (*maxThreads)();   ///< of the next parallel region of the calling thread
+  int (*numThreads)();   ///< of the region under way
+  int (*threadNumber)(); ///< in it; that of the thread which opened it is 0
 
   /// From `library`, as dlopen gives it, or what it is linked with; nothing where one is missing.
   static std::optional<OpenMP> find(void *library);

@@ -25,20 +25,16 @@ struct Program::Call {
   WeftEntryFunction function = nullptr;
   ThreadTeam *team = nullptr;
   Host *host = nullptr;
-  bool stopsOthers = false; ///< that work for fallbacks
   std::exception_ptr hostFailure;
   Profile *profile = nullptr;
   std::chrono::steady_clock::time_point lastMark;
-  int32_t verdict = WEFT_OK; ///< what thread 0 returned
 
   static Call &of(WeftContext *context) { return *static_cast<Call *>(context->host); }
 
   /// A ThreadTeam::Task.
   static void share(void *data, int32_t thread, int32_t threads) {
     Call &call = *static_cast<Call *>(data);
-    int32_t status = call.function(&call.context, thread, threads);
-    if (thread == 0)
-      call.verdict = status;
+    call.function(&call.context, thread, threads);
   }
 
   static void barrier(WeftContext *context, int32_t) { of(context).team->barrier(); }
@@ -56,8 +52,6 @@ struct Program::Call {
     Call &call = of(context);
     try {
       call.host->fallback(index, {inputs, size_t(numInputs)}, {outputs, size_t(numOutputs)});
-      if (call.stopsOthers)
-        ThreadTeam::stopOthers();
       return WEFT_OK;
     } catch (...) {
       call.hostFailure = std::current_exception();
@@ -148,23 +142,6 @@ ThreadTeam::Patience patienceFor(const EntrySpec &spec) {
   return ThreadTeam::Patience(nanoseconds / 10);
 }
 
-/// Whether an operation of PyTorch is long enough to be divided among threads, which it is not
-/// on a thread of a team.
-bool callsThreads(const EntrySpec &spec, const Manifest &manifest) {
-  constexpr int64_t grainSize = 32768; // elements, as ATen has it
-  auto isLong = [&](const CallSpec &call) {
-    if (!call.fallback)
-      return false;
-    const FallbackSpec &fallback = manifest.fallbacks.at(size_t(*call.fallback));
-    int64_t elements = 0;
-    for (const std::vector<TensorSpec> *tensors : {&fallback.inputs, &fallback.outputs})
-      for (const TensorSpec &tensor : *tensors)
-        elements += tensor.numElements();
-    return elements >= grainSize;
-  };
-  return std::ranges::any_of(spec.calls, isLong);
-}
-
 const WeftEntry &mainOf(const Artifact &artifact) {
   if (const WeftEntry *entry = artifact.entry("main"))
     return *entry;
@@ -196,8 +173,7 @@ int32_t findArgument(const Artifact &artifact, const EntrySpec &spec, const std:
 Program::Entry::Entry(const Artifact &artifact, const WeftEntry &code,
                       std::vector<int32_t> selection)
     : code(code), spec(specOf(artifact, code.name)), selection(std::move(selection)),
-      callsOthers(callsThreads(spec, artifact.manifest())), patience(patienceFor(spec)),
-      arenas(callBytes(code)) {}
+      patience(patienceFor(spec)), arenas(callBytes(code)) {}
 
 Program::Program(std::shared_ptr<const Artifact> artifact)
     : code(std::move(artifact)),
@@ -316,23 +292,29 @@ void Program::execute(Entry &entry, std::span<const WeftTensor> arguments,
                   .fallback = Call::fallback,
                   .mark = profile ? Call::mark : nullptr,
                   .status = WEFT_OK,
+                  .stage = 0,
                   .host = &call};
   call.function = entry.code.function;
   call.team = &ThreadTeam::process();
   call.host = host;
   int32_t threads = std::min(getNumThreads(), entry.code.max_threads);
-  call.stopsOthers = entry.callsOthers && threads > 1;
   call.profile = profile;
   if (profile) {
     profile->seconds.assign(spec.calls.size(), 0.0);
     call.lastMark = std::chrono::steady_clock::now();
   }
-  call.team->run(threads, Call::share, &call, entry.patience, entry.callsOthers);
+  int32_t &stage = call.context.stage, &status = call.context.status;
+  for (stage = entry.code.first_stage; stage < entry.code.end_stage && status == WEFT_OK; ++stage) {
+    if (stage % 2 == 0)
+      call.team->run(threads, Call::share, &call, entry.patience);
+    else
+      Call::share(&call, 0, 1);
+  }
 
   if (call.hostFailure)
     std::rethrow_exception(call.hostFailure);
-  if (call.verdict > 0)
-    throw AssertError(spec.asserts.at(size_t(call.verdict - 1)));
+  if (status > 0)
+    throw AssertError(spec.asserts.at(size_t(status - 1)));
 }
 
 } // namespace weft::rt

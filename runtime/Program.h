@@ -58,7 +58,6 @@ private:
     const WeftEntry &code;
     const EntrySpec &spec;
     std::vector<int32_t> selection; ///< for each argument, its number in @main
-    bool callsOthers;               ///< fallbacks with threads of their own
     ThreadTeam::Patience patience;
     ArenaPool arenas;
   };

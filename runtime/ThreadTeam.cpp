@@ -73,9 +73,10 @@ private:
 
 /// Who sleeps has to be woken, which takes from 50 microseconds to milliseconds on a virtual
 /// processor: more than most kernels take. Within a call the others are at work, and are waited
-/// for awake, unless threads of another library need the processor; an idle process must leave
-/// it soon.
-constexpr std::chrono::microseconds withinCall{5000}, besideOthers{50}, betweenCalls{1000};
+/// for awake; an idle process must leave it soon.
+constexpr std::chrono::microseconds withinCall{5000}, betweenCalls{1000};
+/// Behind it, who waits for a worker offers it the processor.
+constexpr std::chrono::microseconds besideOthers{50};
 
 } // namespace
 
@@ -119,11 +120,6 @@ void ThreadTeam::shareThreads(const OpenMP &library) {
   sharedLibrary.store(new OpenMP(library), std::memory_order_release);
 }
 
-void ThreadTeam::stopOthers() {
-  if (const OpenMP *library = sharedLibrary.load(std::memory_order_acquire))
-    library->pause(OpenMP::softly);
-}
-
 ThreadTeam::~ThreadTeam() {
   closing = true;
   jobs.increment();
@@ -131,24 +127,19 @@ ThreadTeam::~ThreadTeam() {
     worker.join();
 }
 
-void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patience,
-                     bool callsOthers) {
+void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patience) {
   if (wanted <= 1 || busy.exchange(true, std::memory_order_acquire))
     return newTask(newData, 0, 1);
   task = newTask;
   data = newData;
-  waiting = callsOthers ? besideOthers : withinCall;
   if (processors == 0)
     processors = availableProcessors();
   oversubscribed = wanted > processors;
   const OpenMP *library = sharedLibrary.load(std::memory_order_acquire);
-  if (library && !callsOthers && isWorth(*library, patience)) {
+  if (library && isWorth(*library, patience))
     runOn(*library, wanted);
-  } else {
-    if (callsOthers)
-      stopOthers();
+  else
     runOnWorkers(hire(wanted), patience);
-  }
   lastEnd = Clock::now();
   busy.store(false, std::memory_order_release);
 }
@@ -169,7 +160,7 @@ void ThreadTeam::runOnWorkers(int32_t wanted, Patience patience) {
   started.increment();
   task(data, 0, threads);
   for (uint32_t now; (now = finished.load()) - before != uint32_t(threads - 1);)
-    finished.waitWhile(now, spinning(waiting));
+    finished.waitWhile(now, spinning(withinCall));
 }
 
 /// One parallel region, of as many threads as other regions have; those beyond `wanted` go home.
@@ -240,7 +231,7 @@ std::optional<int32_t> ThreadTeam::takeSeat(uint32_t job) {
 void ThreadTeam::barrier() {
   uint32_t now = round.load();
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 < threads)
-    return round.waitWhile(now, spinning(waiting));
+    return round.waitWhile(now, spinning(withinCall));
   arrived.store(0, std::memory_order_relaxed);
   round.increment();
 }
@@ -268,7 +259,7 @@ void ThreadTeam::work() {
     if (!number)
       continue;
     // The job has this number of starts behind it: every job starts once, in order.
-    started.waitWhile(seen - 1, spinning(waiting));
+    started.waitWhile(seen - 1, spinning(withinCall));
     task(data, *number, threads);
     finished.increment();
   }

@@ -47,15 +47,9 @@ public:
   /// another caller has the team, which is never waited for, when the system gives no
   /// more, or when workers do not come within `patience`: one whose processor another
   /// program keeps (such as PyTorch's own workers, which spin for milliseconds after an
-  /// eager op) must not hold up a call that takes microseconds. `callsOthers`: the task calls
-  /// libraries with threads of their own, which want the processors of those that wait.
+  /// eager op) must not hold up a call that takes microseconds.
   /// Threads of an OpenMP library are always waited for.
-  void run(int32_t wanted, Task task, void *data, Patience patience = Patience::max(),
-           bool callsOthers = false);
-
-  /// Where threads are shared, end those that spin behind what the calling thread has called, on
-  /// processors that the team's own workers need. On thread 0.
-  static void stopOthers();
+  void run(int32_t wanted, Task task, void *data, Patience patience = Patience::max());
 
   /// Wait until every thread of the running team has come. Only inside a task that was
   /// told of more than one thread.
@@ -90,7 +84,6 @@ private:
   Task task = nullptr;
   void *data = nullptr;
   std::atomic<int32_t> threads{1};
-  Spin waiting{0};           ///< for others of the team, before sleeping
   Clock::time_point lastEnd; ///< of a call that had the team
   std::vector<std::thread> workers;
 

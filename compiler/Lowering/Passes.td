@@ -102,8 +102,9 @@ def InsertBarriers : Pass<"weft-insert-barriers", "::mlir::ModuleOp"> {
     Inserts `call @weft_barrier()` ahead of a call that reads or writes memory which an
     earlier call since the last barrier wrote, or writes what it read. Calls that thread 0
     makes alone need none between them. `@weft_verdict()` is a barrier where all threads
-    learn how the asserts and the fallback ahead of it went, so that all stop together:
-    behind each fallback, ahead of one that asserts precede, and at the end.
+    learn how the asserts and the fallback ahead of it went, so that all stop together.
+    `@weft_stage()` begins a stage of the entry (see runtime/Abi.h): ahead of a fallback,
+    with what follows that thread 0 runs alone, and ahead of the team's next kernel.
 
     ```mlir
     call @k(%x, %0, %scratch, %thread, %threads)

@@ -52,6 +52,7 @@ _Context._fields_ = [
     ("fallback", ctypes.c_void_p),
     ("mark", _Mark),
     ("status", ctypes.c_int32),
+    ("stage", ctypes.c_int32),
     ("host", ctypes.c_void_p),
 ]
 _EntryFunction = ctypes.CFUNCTYPE(
@@ -66,6 +67,8 @@ class _Entry(ctypes.Structure):
         ("arena_bytes", ctypes.c_uint64),
         ("max_threads", ctypes.c_int32),
         ("num_tensors", ctypes.c_int32),
+        ("first_stage", ctypes.c_int32),
+        ("end_stage", ctypes.c_int32),
     ]
 
 

@@ -10,8 +10,8 @@ using namespace weft;
 // The struct types below repeat Abi.h; these say when they must change.
 static_assert(sizeof(WeftTensor) == 40 && offsetof(WeftTensor, rank) == 24);
 static_assert(sizeof(WeftContext) == 64 && offsetof(WeftContext, tensors) == 8 &&
-              offsetof(WeftContext, status) == 48);
-static_assert(sizeof(WeftEntry) == 32 && offsetof(WeftEntry, arena_bytes) == 16);
+              offsetof(WeftContext, status) == 48 && offsetof(WeftContext, stage) == 52);
+static_assert(sizeof(WeftEntry) == 40 && offsetof(WeftEntry, arena_bytes) == 16);
 static_assert(sizeof(WeftArtifact) == 40 && offsetof(WeftArtifact, entries) == 16);
 
 static Type i32(MLIRContext *context) { return IntegerType::get(context, 32); }
@@ -25,11 +25,12 @@ LLVM::LLVMStructType abi::tensorType(MLIRContext *c) {
 
 LLVM::LLVMStructType abi::contextType(MLIRContext *c) {
   return LLVM::LLVMStructType::getLiteral(c, {i32(c), i32(c), pointer(c), pointer(c), pointer(c),
-                                              pointer(c), pointer(c), i32(c), pointer(c)});
+                                              pointer(c), pointer(c), i32(c), i32(c), pointer(c)});
 }
 
 LLVM::LLVMStructType abi::entryType(MLIRContext *c) {
-  return LLVM::LLVMStructType::getLiteral(c, {pointer(c), pointer(c), i64(c), i32(c), i32(c)});
+  return LLVM::LLVMStructType::getLiteral(
+      c, {pointer(c), pointer(c), i64(c), i32(c), i32(c), i32(c), i32(c)});
 }
 
 LLVM::LLVMStructType abi::artifactType(MLIRContext *c) {

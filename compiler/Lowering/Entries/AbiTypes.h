@@ -22,7 +22,7 @@ mlir::LLVM::LLVMFunctionType markFunctionType(mlir::MLIRContext *context);
 /// Positions of fields.
 namespace field {
 constexpr int32_t contextTensors = 2, contextArena = 3, contextBarrier = 4, contextFallback = 5,
-                  contextMark = 6, contextStatus = 7;
+                  contextMark = 6, contextStatus = 7, contextStage = 8;
 constexpr int32_t tensorData = 0;
 } // namespace field
 

@@ -23,7 +23,7 @@ namespace attr {
 constexpr llvm::StringLiteral entry = "weft.entry";
 constexpr llvm::StringLiteral kernel = "weft.kernel";
 /// "barrier", "verdict" (a barrier, behind which all leave if thread 0 has found a reason),
-/// "fallback", "assert", "copy"
+/// "stage" (the next stage begins), "fallback", "assert", "copy"
 constexpr llvm::StringLiteral service = "weft.service";
 constexpr llvm::StringLiteral numInputs = "weft.num_inputs";
 constexpr llvm::StringLiteral scratchBytes = "weft.scratch_bytes";
@@ -53,6 +53,7 @@ constexpr llvm::StringLiteral threads = "weft.threads";
 
 constexpr llvm::StringLiteral barrierName = "weft_barrier";
 constexpr llvm::StringLiteral verdictName = "weft_verdict";
+constexpr llvm::StringLiteral stageName = "weft_stage";
 
 /// An entry and what stands in it, looked up once.
 class EntryForm {

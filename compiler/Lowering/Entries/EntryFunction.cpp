@@ -16,17 +16,20 @@ public:
         context(module.getContext()), builder(context), loc(form.function().getLoc()),
         pointer(LLVM::LLVMPointerType::get(context)) {}
 
-  FailureOr<LLVM::LLVMFuncOp> emit();
+  FailureOr<EntryFunction> emit();
 
 private:
   void createFunction();
   void loadTensors();
-  LogicalResult emitOp(Operation *op);
+  LogicalResult emitAddress(Operation *op);
+  void beginStage();
+  void chooseStage();
   LogicalResult emitCall(func::CallOp call);
   void emitView(memref::ViewOp view);
   void emitKernelCall(func::CallOp call, func::FuncOp kernel);
   void emitBarrier();
   void emitVerdict();
+  void emitStageEnd();
   void emitFallback(func::CallOp call, func::FuncOp service);
   Value emitTensors(func::CallOp call, func::FuncOp service);
   void emitAssert(func::CallOp call);
@@ -68,26 +71,66 @@ private:
   Value contextPointer, thread, threads; ///< of the C function
   Value isFirst, wantsMark, markFunction;
   DenseMap<Value, Value> values; ///< memref to pointer, index to i64
+  SmallVector<Block *> stages;
   int32_t callNumber = 0, assertNumber = 0;
   bool verdictPending = false; ///< a fallback or assert has run since the last verdict
 };
 
 } // namespace
 
-FailureOr<LLVM::LLVMFuncOp> weft::emitEntryFunction(const EntryForm &entry,
-                                                    ArrayRef<func::FuncOp> fallbacks) {
+FailureOr<EntryFunction> weft::emitEntryFunction(const EntryForm &entry,
+                                                 ArrayRef<func::FuncOp> fallbacks) {
   return EntryFunctionEmitter(entry, fallbacks).emit();
 }
 
-FailureOr<LLVM::LLVMFuncOp> EntryFunctionEmitter::emit() {
+/// Nothing but its end: the constant that it returns, and the return.
+static bool isEmptyStage(Block *stage) {
+  return llvm::all_of(*stage, llvm::IsaPred<LLVM::ConstantOp, LLVM::ReturnOp>);
+}
+
+/// Addresses are computed ahead of all stages; they hang on the arena and the thread alone.
+FailureOr<EntryFunction> EntryFunctionEmitter::emit() {
   createFunction();
   loadTensors();
-  for (Operation &op : form.function().getBody().front()) {
+  Block &body = form.function().getBody().front();
+  for (Operation &op : body.without_terminator()) {
     loc = op.getLoc();
-    if (failed(emitOp(&op)))
+    if (!isa<func::CallOp>(op) && failed(emitAddress(&op)))
       return failure();
   }
-  return function;
+  Block *ahead = builder.getInsertionBlock();
+  beginStage();
+  for (auto call : body.getOps<func::CallOp>()) {
+    loc = call.getLoc();
+    if (failed(emitCall(call)))
+      return failure();
+  }
+  loc = body.getTerminator()->getLoc();
+  if (verdictPending)
+    return body.getTerminator()->emitOpError(
+        "expected a verdict behind the last fallback or assert");
+  LLVM::ReturnOp::create(builder, loc, integer(32, 0));
+  builder.setInsertionPointToEnd(ahead);
+  chooseStage();
+  int32_t first = stages.size() > 1 && isEmptyStage(stages.front());
+  return EntryFunction{function, first, static_cast<int32_t>(stages.size())};
+}
+
+void EntryFunctionEmitter::beginStage() {
+  stages.push_back(newBlock());
+  builder.setInsertionPointToEnd(stages.back());
+}
+
+void EntryFunctionEmitter::chooseStage() {
+  if (stages.size() == 1) {
+    LLVM::BrOp::create(builder, loc, stages.front());
+    return;
+  }
+  Value stage = loadField(abi::field::contextStage, builder.getI32Type());
+  auto numbers = llvm::to_vector(llvm::seq<int32_t>(1, stages.size()));
+  SmallVector<ValueRange> operands(numbers.size());
+  LLVM::SwitchOp::create(builder, loc, stage, stages.front(), ValueRange(), numbers,
+                         ArrayRef(stages).drop_front(), operands);
 }
 
 void EntryFunctionEmitter::createFunction() {
@@ -123,7 +166,7 @@ void EntryFunctionEmitter::loadTensors() {
   }
 }
 
-LogicalResult EntryFunctionEmitter::emitOp(Operation *op) {
+LogicalResult EntryFunctionEmitter::emitAddress(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](arith::ConstantIndexOp constant) {
         values[constant] = integer(64, constant.value());
@@ -140,13 +183,6 @@ LogicalResult EntryFunctionEmitter::emitOp(Operation *op) {
       })
       .Case([&](UnrealizedConversionCastOp bytes) {
         values[bytes.getResult(0)] = values.lookup(bytes.getOperand(0));
-        return success();
-      })
-      .Case([&](func::CallOp call) { return emitCall(call); })
-      .Case([&](func::ReturnOp) -> LogicalResult {
-        if (verdictPending)
-          return op->emitOpError("expected a verdict behind the last fallback or assert");
-        LLVM::ReturnOp::create(builder, loc, integer(32, 0));
         return success();
       })
       .Default(
@@ -166,6 +202,8 @@ LogicalResult EntryFunctionEmitter::emitCall(func::CallOp call) {
     emitBarrier();
   else if (service == "verdict")
     emitVerdict();
+  else if (service == "stage")
+    emitStageEnd();
   else if (service == "fallback")
     emitFallback(call, callee);
   else if (service == "assert")
@@ -213,6 +251,13 @@ void EntryFunctionEmitter::emitVerdict() {
   builder.setInsertionPointToEnd(leave);
   LLVM::ReturnOp::create(builder, loc, status);
   builder.setInsertionPointToEnd(goOn);
+}
+
+/// The caller looks at the status between stages.
+void EntryFunctionEmitter::emitStageEnd() {
+  verdictPending = false;
+  LLVM::ReturnOp::create(builder, loc, integer(32, 0));
+  beginStage();
 }
 
 void EntryFunctionEmitter::emitFallback(func::CallOp call, func::FuncOp service) {

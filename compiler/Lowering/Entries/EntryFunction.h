@@ -8,10 +8,15 @@
 
 namespace weft {
 
+struct EntryFunction {
+  mlir::LLVM::LLVMFuncOp function;
+  int32_t firstStage, endStage; ///< as WeftEntry has them
+};
+
 /// Creates `i32 @weft_entry_NAME(context, thread, threads)` beside the entry. Kernels are
 /// called by name with bare pointers; `fallbacks` gives the fallbacks their numbers.
-mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
-emitEntryFunction(const EntryForm &entry, llvm::ArrayRef<mlir::func::FuncOp> fallbacks);
+mlir::FailureOr<EntryFunction> emitEntryFunction(const EntryForm &entry,
+                                                 llvm::ArrayRef<mlir::func::FuncOp> fallbacks);
 
 } // namespace weft
 

@@ -120,10 +120,12 @@ static func::FuncOp declareService(ModuleOp module, SymbolTable &symbols, String
 }
 
 /// What follows an assert computes nothing that anybody sees if it fails, and no index leads
-/// out of a tensor: one verdict serves all asserts, ahead of a fallback and at the end.
+/// out of a tensor: one verdict serves all asserts, ahead of a fallback and at the end. Between
+/// stages the caller waits for all threads and looks for a verdict.
 void InsertBarriers::insertBarriers(func::FuncOp entry, SymbolTable &symbols) {
   SmallVector<Access> pending; // since the last barrier
   bool isOpen = false;         // an assert or fallback has run since the last verdict
+  bool isAlone = false;        // thread 0, in the stage under way
   auto insert = [&](Operation *before, StringRef name, StringRef service) {
     OpBuilder builder(before);
     func::CallOp::create(builder, before->getLoc(),
@@ -135,8 +137,14 @@ void InsertBarriers::insertBarriers(func::FuncOp entry, SymbolTable &symbols) {
     insert(before, verdictName, "verdict");
     isOpen = false;
     // The next one must not be written before all threads have read it.
-    pending.push_back({/*serial=*/false, {statusRange()}, {}});
+    pending.push_back({/*serial=*/isAlone, {statusRange()}, {}});
   };
+  auto beginStage = [&](Operation *before) {
+    insert(before, stageName, "stage");
+    isOpen = false;
+    isAlone = !isAlone;
+  };
+  bool isBehindFallback = false;
   for (func::CallOp call : llvm::make_early_inc_range(entry.getOps<func::CallOp>())) {
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
     StringRef service = serviceOf(callee);
@@ -144,18 +152,20 @@ void InsertBarriers::insertBarriers(func::FuncOp entry, SymbolTable &symbols) {
       pending.clear();
       continue;
     }
-    if (service == "fallback" && isOpen)
+    bool isFallback = service == "fallback";
+    if (isAlone ? !isSerial(callee) : isFallback)
+      beginStage(call);
+    else if (isBehindFallback || (isFallback && isOpen))
       decide(call);
+    isBehindFallback = isFallback;
     Access access = accessOf(call, callee);
-    bool givesVerdict = service == "fallback" || service == "assert";
+    bool givesVerdict = isFallback || service == "assert";
     if (givesVerdict)
       access.writes.push_back(statusRange());
     if (llvm::any_of(pending, [&](const Access &earlier) { return mustWait(earlier, access); }))
       insert(call, barrierName, "barrier");
     pending.push_back(std::move(access));
     isOpen |= givesVerdict;
-    if (service == "fallback")
-      decide(call->getNextNode());
   }
   if (isOpen)
     decide(entry.getBody().front().getTerminator());

@@ -100,7 +100,7 @@ namespace {
 /// What the table of entries says about one.
 struct EntryRow {
   std::string name;
-  LLVM::LLVMFuncOp function;
+  EntryFunction code;
   int64_t arenaBytes, maxThreads, numTensors;
 };
 
@@ -118,10 +118,10 @@ FailureOr<EntryRow> LowerEntries::lower(func::FuncOp entry, ArrayRef<func::FuncO
   if (!arena || !most)
     return entry.emitOpError("expected an entry with a memory plan");
   EntryForm form(entry);
-  FailureOr<LLVM::LLVMFuncOp> function = emitEntryFunction(form, fallbacks);
-  if (failed(function))
+  FailureOr<EntryFunction> code = emitEntryFunction(form, fallbacks);
+  if (failed(code))
     return failure();
-  return EntryRow{entry.getName().str(), *function, arena.getInt(), most.getInt(),
+  return EntryRow{entry.getName().str(), *code, arena.getInt(), most.getInt(),
                   static_cast<int64_t>(form.tensors().size())};
 }
 
@@ -143,12 +143,14 @@ void LowerEntries::createTables(ArrayRef<EntryRow> rows, StringRef manifest) {
       builder, loc, tableType, LLVM::Linkage::Internal, "weft_entries", [&](OpBuilder &body) {
         Value table = LLVM::UndefOp::create(body, loc, tableType);
         for (auto [index, row] : llvm::enumerate(rows)) {
-          auto function = row.function;
+          auto function = row.code.function;
           Value value = makeStruct(
               body, loc, rowType,
               {address(body, "weft_name_" + row.name), address(body, function.getName()),
                constant(body, loc, 64, row.arenaBytes), constant(body, loc, 32, row.maxThreads),
-               constant(body, loc, 32, row.numTensors)});
+               constant(body, loc, 32, row.numTensors),
+               constant(body, loc, 32, row.code.firstStage),
+               constant(body, loc, 32, row.code.endStage)});
           table = LLVM::InsertValueOp::create(body, loc, table, value, index);
         }
         return table;

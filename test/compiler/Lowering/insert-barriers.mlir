@@ -108,14 +108,14 @@ func.func @asserts(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, %a
 }
 
 // A fallback does not run where an assert ahead of it has failed, and what it did is known
-// before anything else runs. Everybody has read a verdict before the next one is written.
+// before anything else runs: between stages the caller looks at the status, within one thread 0.
 // CHECK-LABEL: func.func @fallbacks(
 // CHECK: call @weft_assert
-// CHECK-NEXT: call @weft_verdict
-// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @weft_stage
 // CHECK-NEXT: call @weft_fallback
 // CHECK-NEXT: call @weft_verdict
-// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @weft_fallback
+// CHECK-NEXT: call @weft_verdict
 // CHECK-NEXT: call @weft_assert
 // CHECK-NEXT: call @weft_verdict
 // CHECK-NEXT: return
@@ -123,7 +123,37 @@ func.func @fallbacks(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, 
     attributes {weft.entry, weft.arena_bytes = 0 : i64} {
   call @weft_assert(%ok) : (memref<1xi8>) -> ()
   call @weft_fallback(%x, %r) : (memref<16xf32>, memref<16xf32>) -> ()
+  call @weft_fallback(%x, %r) : (memref<16xf32>, memref<16xf32>) -> ()
   call @weft_assert(%ok) : (memref<1xi8>) -> ()
+  return
+}
+
+// Thread 0 goes on alone with what it runs alone; the team's next kernel is another stage.
+// CHECK-LABEL: func.func @stages(
+// CHECK: call @k
+// CHECK-NEXT: call @weft_stage
+// CHECK-NEXT: call @weft_fallback
+// CHECK-NEXT: call @weft_verdict
+// CHECK-NEXT: call @s
+// CHECK-NEXT: call @weft_stage
+// CHECK-NEXT: call @k
+// CHECK-NEXT: call @weft_stage
+// CHECK-NEXT: call @weft_fallback
+// CHECK-NEXT: call @weft_stage
+// CHECK-NEXT: call @k
+// CHECK-NEXT: return
+func.func @stages(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<192xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 192 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %a = memref.view %arena[%c0][] : memref<192xi8> to memref<16xf32>
+  %s = memref.view %arena[%c64][] : memref<192xi8> to memref<64xi8>
+  call @k(%x, %a, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @weft_fallback(%a, %r) : (memref<16xf32>, memref<16xf32>) -> ()
+  call @s(%r, %a, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @k(%a, %r, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+  call @weft_fallback(%r, %a) : (memref<16xf32>, memref<16xf32>) -> ()
+  call @k(%a, %r, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
   return
 }
 

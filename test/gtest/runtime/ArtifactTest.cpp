@@ -131,7 +131,7 @@ TEST_F(ArtifactTest, survivesConcurrentCalls) {
 }
 
 TEST_F(ArtifactTest, refusesWhatItCannotRun) {
-  EXPECT_TRUE(contains(errorOf(sealed("weft_fixture_version")), "expected ABI 1, found 99"));
+  EXPECT_TRUE(contains(errorOf(sealed("weft_fixture_version")), "expected ABI 2, found 99"));
   EXPECT_TRUE(contains(errorOf(sealed("weft_fixture_cpu")), "this one lacks made-up"));
   EXPECT_TRUE(contains(errorOf(folder / "absent.so"), "cannot be read"));
   std::ofstream(folder / "text.so") << "hello";

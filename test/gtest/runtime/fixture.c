@@ -38,7 +38,7 @@ static const char manifest[] =
     "\"flops\":6,\"bytes\":48,\"serial\":false,\"schedule\":{}}],\"asserts\":[\"x is negative\"]}},"
     "\"fallbacks\":[]}";
 
-static const WeftEntry entries[] = {{"main", run, 64, 8, 2}};
+static const WeftEntry entries[] = {{"main", run, 64, 8, 2, 0, 1}};
 
 __attribute__((visibility("default")))
 const WeftArtifact weft_artifact = {WEFT_ABI_MAGIC, FIXTURE_VERSION, sizeof(WeftArtifact), 1,
