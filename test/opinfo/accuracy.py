@@ -19,7 +19,7 @@ import torch
 
 from opinfo.calls import Call, Ran, copies, run
 from opinfo.references import is_pointwise, reference_of
-from opinfo.unspecified import ZEROS_OF_ANY_SIGN
+from opinfo.unspecified import INFINITE, OVERFLOWING, ZEROS_OF_ANY_SIGN
 
 _MOST_OF_EAGER = 1.5
 _MOST_ULPS = 2.0
@@ -69,6 +69,8 @@ class Accuracy:
         if not is_pointwise(self._op) and self._is_finite():
             # What sums that overflow become depends on their order.
             agrees |= ~x.isfinite() & ~y.isfinite()
+        if self._op in (OVERFLOWING if self._is_finite() else INFINITE):
+            agrees |= ~x.isfinite() | ~y.isfinite()
         if bool((special & ~agrees).any()):
             wrong = special & ~agrees
             return f"{_shown(want, got, wrong)}, exactly {_first(z, wrong):.9g}"

@@ -253,6 +253,19 @@ def test_embedding_bag(mode, dtype):
     )
 
 
+def test_largest_of_bags_with_nan():
+    """Only a bag whose first row has NaN keeps it."""
+    rows = [[1.0, 2.0], [float("nan"), 3.0], [5.0, float("nan")], [float("-inf"), 1.0]]
+    index, offsets = torch.tensor([0, 1, 2, 1, 0, 3, 1, 3]), torch.tensor([0, 3, 3, 5])
+    check(
+        [
+            lambda w, i, o: F.embedding_bag(i, w, o, mode="max"),
+            lambda w, i, o: F.embedding_bag(i, w, o, mode="max", padding_idx=1),
+        ],
+        *(torch.tensor(rows), index, offsets),
+    )
+
+
 def test_weighted_bags_and_wrong_indices():
     def function(w, i, o, scale):
         return F.embedding_bag(i, w, o, mode="sum", per_sample_weights=scale)

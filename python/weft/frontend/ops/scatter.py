@@ -324,8 +324,16 @@ def embedding_bag(
     if mode == 1:
         mean = b.binary("div", collect(0, found, "sum"), b.scalar("max", count, 1))
         return mean, None, None, None
+    # PyTorch takes the first row of a bag and then what is larger, which no NaN is.
+    places = b.iota(torch.int64, [length], 0)
+    none = b.constant(length, torch.int64, [bags + 1])
+    firsts = b.gather(b.scatter(none, places, [bag], [0], "min"), [bag], [0])
+    is_later = b.along(b.compare("ne", firsts, places), 0, found.shape)
+    least = b.constant(float("-inf"), dtype, found.shape)
+    is_unseen = b.binary("and", is_later, b.compare("ne", found, found))
+    largest = collect(float("-inf"), b.select(is_unseen, least, found), "max")
     empty, zero = b.compare("eq", count, 0), b.constant(0, dtype, count.shape)
-    return b.select(empty, zero, collect(float("-inf"), found, "max")), None, None, None
+    return b.select(empty, zero, largest), None, None, None
 
 
 def _bags(site: Site, offsets: Value, length: int) -> Value:
