@@ -23,6 +23,7 @@ CASES = {
     "var": (lambda x: x.var(0), T(0, 3)),
     "norm": (lambda x: x.norm(dim=0), T(0, 3)),
     "lin": (lambda x: F.linear(x, torch.ones(4, 0), torch.ones(4)), T(3, 0)),
+    "lin -0": (lambda x: F.linear(x, torch.ones(4, 0), -torch.zeros(4)), T(3, 0)),
     "conv": (lambda x: F.conv2d(x, torch.ones(4, 0, 3, 3), torch.ones(4)), T(2, 0, 5, 5)),
     "conv0": (lambda x: F.conv2d(x, torch.ones(4, 3, 3, 3), torch.ones(4)), T(0, 3, 5, 5)),
     "cat": (lambda x: torch.cat([x, torch.ones(3, 2)]), T(0, 2)),

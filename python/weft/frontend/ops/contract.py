@@ -53,6 +53,8 @@ _TRANSPOSED_CONVOLUTION = partial(_convolve, True)
 def linear(site: Site, x: Value, weight: Value, bias: Value | None = None):
     ask_torch(torch.nn.functional.linear, x, weight, bias)
     b = site.builder
+    if bias is not None and not x.shape[-1] and x.rank in (2, 3):
+        return b.broadcast(bias, site.shape)  # as addmm has it
     product = b.dot(x, weight, ([x.rank - 1], [weight.rank - 1]))
     if bias is None:
         return product
