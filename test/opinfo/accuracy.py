@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 
 from opinfo.calls import Call, Ran, copies, run
-from opinfo.references import is_pointwise, reference_of
+from opinfo.references import is_pointwise, real, reference_of
 from opinfo.unspecified import INFINITE, OVERFLOWING, ZEROS_OF_ANY_SIGN
 
 _MOST_OF_EAGER = 1.5
@@ -54,7 +54,8 @@ class Accuracy:
 
     def difference(self, number: int, want: torch.Tensor, got: torch.Tensor) -> str | None:
         """What is wrong with `got`, if anything is. number: among the result's leaves and the
-        arguments; want: eager's."""
+        arguments; want: eager's. Complex numbers are judged as pairs."""
+        want, got = real(want), real(got)
         if want.numel() == 0 or _equal(want, got):
             return None
         if not want.dtype.is_floating_point:
@@ -144,7 +145,7 @@ class Accuracy:
             eager = run(call.on, copies(call.tensors))
             if eager.error is not None or len(eager.leaves) != len(self._eager.leaves):
                 continue
-            value = eager.leaves[number]
+            value = real(eager.leaves[number])
             if value.shape != want.shape or value.dtype != want.dtype:
                 continue
             better = reference_of(self._op, call, eager)[number]

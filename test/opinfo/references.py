@@ -25,7 +25,7 @@ def reference_of(op: str, call: Call, eager: Ran) -> list[torch.Tensor | None]:
     """In float64, for each of eager's leaves; None where there is no better value."""
     leaves = eager.leaves
     none: list[torch.Tensor | None] = [None] * len(leaves)
-    kinds = {x.dtype for x in leaves if isinstance(x, torch.Tensor)}
+    kinds = {real(x).dtype for x in leaves if isinstance(x, torch.Tensor)}
     if op in _OF_THE_TYPE:
         return none
     if torch.float64 in kinds:
@@ -35,7 +35,7 @@ def reference_of(op: str, call: Call, eager: Ran) -> list[torch.Tensor | None]:
         found = run(double.on, copies(double.tensors))
     if found.error is not None or len(found.leaves) != len(leaves):
         return none  # the op has no float64 kernel
-    return [x.double() if _is_real(x) else None for x in found.leaves]
+    return [real(x).double() if x.layout == torch.strided else None for x in found.leaves]
 
 
 @contextlib.contextmanager
@@ -48,8 +48,9 @@ def _floats_of_integers_in_double() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _is_real(leaf: Any) -> bool:
-    return isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and not leaf.is_complex()
+def real(x: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs."""
+    return torch.view_as_real(x.detach().resolve_conj()) if x.is_complex() else x
 
 
 def _in_double(leaf: Any) -> Any:
