@@ -26,13 +26,34 @@ class Room:
 
 
 MLIR = ("mlir", "llvm")
+
+
+def _kernels(*folders: str) -> Room:
+    """A folder of compiler/Kernels, which uses these others and may use what stands above all."""
+    folders = tuple(f"compiler/Kernels/{folder}" for folder in folders)
+    headers = ("compiler/Kernels/Kernels.h",)
+    return Room((*folders, "compiler/Graph", "compiler/Target"), headers, MLIR)
+
+
+# From what all use to what nothing uses. docs/decisions/0001-kernels-know-composites.md
+KERNELS = {
+    "compiler/Kernels/VectorMath": _kernels(),
+    "compiler/Kernels/Index": _kernels(),
+    "compiler/Kernels/Emission": _kernels("Index", "VectorMath"),
+    "compiler/Kernels/X86": _kernels("Emission", "Index"),
+    "compiler/Kernels/Contraction": _kernels("Emission", "Index", "X86"),
+    "compiler/Kernels/DotProduct": _kernels("Contraction", "Emission", "Index", "X86"),
+    "compiler/Kernels/Nest": _kernels("Emission", "Index", "VectorMath"),
+    "compiler/Kernels/Ordering": _kernels("Emission", "Index", "Nest"),
+    "compiler/Kernels/Attention": _kernels("Emission", "Index", "VectorMath"),
+}
 ROOMS = {
+    **KERNELS,
     "compiler/Graph": Room(libraries=MLIR),
     "compiler/Target": Room(libraries=MLIR),
     "compiler/Transforms": Room(rooms=("compiler/Graph", "compiler/Target"), libraries=MLIR),
     "compiler/Autodiff": Room(rooms=("compiler/Graph", "compiler/Target"), libraries=MLIR),
-    # docs/decisions/0001-kernels-know-composites.md
-    "compiler/Kernels": Room(rooms=("compiler/Graph", "compiler/Target"), libraries=MLIR),
+    "compiler/Kernels": Room((*KERNELS, "compiler/Graph", "compiler/Target"), libraries=MLIR),
     "compiler/Lowering": Room(
         rooms=("compiler/Graph", "compiler/Kernels", "compiler/Target"),
         headers=("runtime/Abi.h",),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fit the polynomials of compiler/Kernels/DoubleMathTables.h and print them.
+"""Fit the polynomials of compiler/Kernels/VectorMath/DoubleMathTables.h and print them.
 
 As in fit-vector-math.py every function is `function(x) = fixed(x) + factor(x) * p(variable(x))`,
 and p minimises the largest error relative to `scale(x)`. float64 has too many digits for a fit in

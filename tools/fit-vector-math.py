@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fit the polynomials of compiler/Kernels/VectorMathTables.h and print them.
+"""Fit the polynomials of compiler/Kernels/VectorMath/VectorMathTables.h and print them.
 
 Every function is written as `function(x) = fixed(x) + factor(x) * polynomial(variable(x))`;
 the polynomial minimises the largest error relative to `scale(x)`, on Chebyshev nodes of the

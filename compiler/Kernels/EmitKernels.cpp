@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Chooses the emitter of a kernel, after checking that emitters can follow its ops.
 #include "compiler/Graph/Graph.h"
-#include "compiler/Kernels/Emitters.h"
+#include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Kernels.h"
-#include "compiler/Kernels/VectorMath.h"
+#include "compiler/Kernels/VectorMath/VectorMath.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

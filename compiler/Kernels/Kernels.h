@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_KERNELS_H
 #define WEFT_COMPILER_KERNELS_KERNELS_H
 
-#include "compiler/Kernels/ScheduleOverride.h"
+#include "compiler/Kernels/Emission/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"

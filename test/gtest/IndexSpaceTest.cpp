@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Simplified index expressions are the same numbers, with divisions gone where ranges say so.
-#include "compiler/Kernels/IndexSpace.h"
+#include "compiler/Kernels/Index/IndexSpace.h"
 #include "mlir/IR/MLIRContext.h"
 #include <gtest/gtest.h>
 #include <random>

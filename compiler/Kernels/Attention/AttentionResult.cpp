@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Attention/AttentionResult.h"
+#include "compiler/Kernels/Emission/Prefetch.h"
+#include "compiler/Kernels/Emission/SteppedLoop.h"
+#include "compiler/Kernels/Emission/StoredIndex.h"
+#include "compiler/Kernels/Emission/Transposition.h"
+
+using namespace mlir;
+using namespace weft;
+
+AttentionResult::AttentionResult(KernelFunction &kernel, PointEmitter &point, AttentionOp op)
+    : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), point(point), op(op) {
+  auto queryType = cast<RankedTensorType>(op.getQuery().getType());
+  queries = queryType.getDimSize(queryType.getRank() - 2);
+}
+
+LogicalResult AttentionResult::match(const Index &index, const Dims &ofIndex) {
+  dims = ofIndex;
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  resultIndex = physicalIndex(type, index, point.space);
+  auto found = epilogueRoots(kernel, storedResult(op.getResult()), resultIndex, point.space);
+  if (failed(found) || found->size() != kernel.roots.size())
+    return failure();
+  roots = *found;
+  return success();
+}
+
+bool AttentionResult::isOfQueries(AffineExpr expr) const {
+  return llvm::any_of(dims.parts, [&](AffineExpr dim) {
+    return isa<AffineDimExpr>(dim) && expr.isFunctionOfDim(dimOf(dim));
+  });
+}
+
+void AttentionResult::fetch(int64_t rows) {
+  const Lanes &lanes = point.getLanes();
+  for (const EpilogueRoot &root : roots) {
+    const Buffer &buffer = kernel.rootBuffers[root.number];
+    AffineExpr position = point.space.linearize(root.index, buffer.shape);
+    std::optional<int64_t> rowStride = point.space.coefficientOf(position, dimOf(dims.feature));
+    if (!rowStride || point.space.coefficientOf(position, lane()) != 1)
+      continue;
+    Value first = point.indexValue(position);
+    for (int64_t row = 0; row < rows; ++row)
+      emitRunPrefetch(builder, loc, buffer.flat, add(first, row * *rowStride),
+                      lanes.groups * lanes.width, CacheLevel::First, Access::Write);
+  }
+}
+
+void AttentionResult::store(LaneRows &output, ArrayRef<Value> sums) {
+  auto type = cast<VectorType>(sums.front().getType());
+  auto splat = [&](double value) { return emitSplat(builder, loc, type, value); };
+  SmallVector<Value> factors;
+  for (Value sum : sums) {
+    Value factor = arith::DivFOp::create(builder, loc, splat(1.0), sum);
+    // Zeros divided by a sum of nothing are NaN.
+    if (!op.getHiddenScore()) {
+      Value empty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, sum, splat(0.0));
+      factor = arith::SelectOp::create(builder, loc, empty, splat(0.0), factor);
+    }
+    factors.push_back(factor);
+  }
+  bool transposed = llvm::all_of(roots, [&](const EpilogueRoot &root) {
+    AffineExpr position = point.space.linearize(root.index, kernel.rootBuffers[root.number].shape);
+    return point.space.coefficientOf(position, dimOf(dims.feature)) == 1;
+  });
+  int64_t groups = sums.size(), width = type.getDimSize(0);
+  int64_t features = point.space.extent(dimOf(dims.feature));
+  emitSteps(builder, loc, constant(features), features, transposed ? width : 1, {},
+            [&](Value first, int64_t count, Carried) {
+              point.setDim(dimOf(dims.feature), first);
+              auto vectorAt = [&](int64_t group) -> Value {
+                Value vector = output.load(point.indexValue(dims.feature), group);
+                return arith::MulFOp::create(builder, loc, vector, factors[group]);
+              };
+              if (!transposed) {
+                Emitted result{{}, false};
+                for (int64_t group = 0; group < groups; ++group)
+                  result.parts.push_back(vectorAt(group));
+                storeRoots(result);
+                return SmallVector<Value>();
+              }
+              for (int64_t group = 0; group < groups; ++group) {
+                point.setDim(lane(), constant(group * width));
+                emitSquare(
+                    point, lane(), dimOf(dims.feature), first, count, width, width,
+                    [&] { return vectorAt(group); }, [&](const Emitted &row) { storeRoots(row); });
+              }
+              return SmallVector<Value>();
+            });
+}
+
+/// Lanes behind the last query have no place of their own where dims have been merged.
+void AttentionResult::storeRoots(const Emitted &result) {
+  Value product = op.getResult(), stored = storedResult(product);
+  point.forget();
+  point.setOverride(
+      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+        bool here = tensor == product || tensor == stored;
+        return here ? std::optional<Emitted>(result) : std::nullopt;
+      });
+  for (const EpilogueRoot &root : roots) {
+    const Buffer &buffer = kernel.rootBuffers[root.number];
+    auto value = [&] { return point.emitAt(kernel.roots[root.number], root.index); };
+    bool exact = point.space.rangeOf(dims.token).second < queries;
+    // What is left in lanes that nobody stores may be denormal, and slow to compute with.
+    bool hasPlace = llvm::all_of(root.index, [&](AffineExpr expr) {
+      return !isOfQueries(expr) || llvm::is_contained(resultIndex, expr);
+    });
+    if (exact || hasPlace)
+      point.store(buffer, root.index, value());
+    else
+      point.storeWithin(dims.token, queries, buffer, root.index, value);
+  }
+  point.setOverride(nullptr);
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Attention/KeyRuns.h"
+#include "compiler/Kernels/Emission/KernelFunction.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+SmallVector<Value> weft::onSeeing(const KeyRun &run, int64_t groups, Carried carried,
+                                  llvm::function_ref<SmallVector<Value>(Carried)> body) {
+  SmallVector<Value> all(carried), seeing;
+  auto sees = [&](int64_t i) { return i % groups >= run.firstGroup; };
+  for (auto [i, value] : llvm::enumerate(all))
+    if (sees(i))
+      seeing.push_back(value);
+  SmallVector<Value> next = body(seeing);
+  auto from = next.begin();
+  for (auto [i, value] : llvm::enumerate(all))
+    if (sees(i))
+      value = *from++;
+  return all;
+}
+
+KeyRuns::KeyRuns(OpBuilder &builder, Location loc, const AttentionSchedule &schedule,
+                 int64_t groups, int64_t queries, int64_t keys, Value firstQuery)
+    : IndexArithmetic(builder, loc), schedule(schedule), groups(groups), queries(queries),
+      keys(keys), firstQuery(firstQuery) {
+  seenByAll = constant(keys);
+  tileCount = constant(llvm::divideCeil(keys, schedule.keyTile));
+  if (!firstQuery)
+    return;
+  seenByAll = least(firstQuery, seenByAll);
+  tileCount = arith::CeilDivUIOp::create(builder, loc, seenByAll, constant(schedule.keyTile));
+}
+
+SmallVector<Value> KeyRuns::ofTiles(Value low, Value high, Carried carried, RunBody body) {
+  Value size = constant(schedule.keyTile);
+  return emitLoop(builder, loc, low, high, 1, carried, [&](Value tile, ValueRange now) {
+    KeyRun run{tile, constant(0), size, {}};
+    if (firstQuery || keys % schedule.keyTile != 0) {
+      run.count = least(subtract(seenByAll, times(tile, schedule.keyTile)), size);
+    }
+    run.slot = times(subtract(tile, low), schedule.keyTile);
+    return body(run, SmallVector<Value>(now));
+  });
+}
+
+SmallVector<Value> KeyRuns::ofDiagonal(Value slot, Carried carried, RunBody body) {
+  SmallVector<Value> now(carried);
+  bool mayEnd = int64_t(llvm::alignTo(queries, schedule.lanes())) > keys;
+  for (int64_t group = 0; group < groups; ++group) {
+    int64_t offset = group * schedule.width;
+    Value token = add(firstQuery, offset);
+    Value width = constant(schedule.width);
+    KeyRun run{dividedBy(token, schedule.keyTile),
+               remainderOf(token, schedule.keyTile),
+               width,
+               add(slot, offset),
+               group,
+               /*diagonal=*/true};
+    if (mayEnd) {
+      Value end = arith::MaxUIOp::create(builder, loc, token, constant(keys));
+      Value left = subtract(end, token);
+      run.count = least(left, width);
+    }
+    now = body(run, now);
+  }
+  return now;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Contraction/ContractionGrid.h"
+#include "compiler/Kernels/Contraction/ContractionSchedule.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace weft;
+
+/// The share of two threads' time that has to be spent working for a split to be as good as any.
+static constexpr double balanced = 0.95;
+
+ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t rows, int64_t groups,
+                                    int64_t width) {
+  ContractionGrid grid;
+  grid.batches = problem.batches;
+  grid.rowCount = problem.rowCount;
+  grid.rowTiles = llvm::divideCeil(problem.rowCount, rows);
+  grid.outerRows = problem.outerRows;
+  grid.vectors = llvm::divideCeil(problem.laneCount, width);
+  grid.paddedVectors = grid.vectors - llvm::divideCeil(problem.lastLanes, width);
+  grid.groups = groups;
+  grid.laneBlocks = llvm::divideCeil(grid.vectors, groups);
+  grid.outerPanels = problem.outerPanels;
+  grid.rowPieces = grid.rows();
+  return grid;
+}
+
+int64_t ContractionGrid::tallest() const { return llvm::divideCeil(rowCount, rowTiles); }
+
+int64_t ContractionGrid::piecesOf(Split split) const {
+  switch (split) {
+  case Batches:
+    return batches;
+  case Rows:
+    return rowPieces;
+  case Panels:
+    return panels();
+  case Blocks:
+    return panels() / panelsOfBlock * rowPieces;
+  }
+  llvm_unreachable("a split is one of three loops");
+}
+
+int64_t ContractionGrid::vectorsOf(int64_t panels) const {
+  int64_t before = panels / laneBlocks * vectors + std::min(panels % laneBlocks * groups, vectors);
+  return std::min(before, outerPanels * vectors - paddedVectors);
+}
+
+double ContractionGrid::balance(Split split) const {
+  int64_t pieces = piecesOf(split), first = pieces / 2;
+  if (pieces < 2)
+    return 0.5;
+  if (split != Panels)
+    return double(pieces) / double(2 * (pieces - first));
+  int64_t all = vectorsOf(pieces), ofFirst = vectorsOf(first);
+  return double(all) / double(2 * std::max(ofFirst, all - ofFirst));
+}
+
+void ContractionGrid::chooseSplit(const ContractionProblem &problem,
+                                  const ContractionSchedule &schedule, int64_t l2Bytes) {
+  // Each thread goes on with what lies in its own caches where all divide the outermost dim of
+  // tensors.
+  bool fetchesRows = schedule.prefetch || schedule.strip;
+  if (!problem.rowsOutermost && fetchesRows && !schedule.matrixUnit && hasBlocks(schedule.panels)) {
+    split = Blocks;
+    panelsOfBlock = schedule.panels;
+    return;
+  }
+  bool keepsOwnRows = keepsRows(problem, schedule, l2Bytes);
+  // Vectors that are more than the rows are read by one thread each, unless enough rows need them.
+  bool longerVectors = problem.vectorBytes > problem.scalarBytes && balance(Panels) >= balanced;
+  bool dividesPanels = schedule.matrixUnit || (longerVectors && !keepsOwnRows);
+  if (dividesPanels && batches == 1 && panels() >= 2 * schedule.panels) {
+    split = Panels;
+    return;
+  }
+  split = Rows;
+  if (!keepsOwnRows)
+    splitEvenly();
+  if (!schedule.strip)
+    evenRows();
+}
+
+bool ContractionGrid::keepsRows(const ContractionProblem &problem,
+                                const ContractionSchedule &schedule, int64_t l2Bytes) const {
+  // What the second-level cache holds costs little to read twice, and tiles may be made even.
+  bool isNear = problem.vectorBytes <= l2Bytes;
+  int64_t enoughRows = isNear ? 16 : 96;
+  bool isEven = balance(Rows) >= balanced || (isNear && canBeEven() && !schedule.strip);
+  return problem.rowsOutermost && batches == 1 && rowCount * outerRows >= enoughRows && isEven;
+}
+
+void ContractionGrid::splitEvenly() {
+  // Rows unless another choice is better: a contraction without batch dims has one batch,
+  // and its loop, which the threads would share, does not exist.
+  for (Split choice : {Batches, Rows, Panels})
+    if (balance(choice) > balance(split) + 0.02)
+      split = choice;
+}
+
+void ContractionGrid::evenRows() {
+  constexpr double worthTile = 0.97;
+  if (balance(split) < worthTile && canBeEven()) {
+    split = Rows;
+    ++rowTiles;
+    rowPieces = rows();
+  }
+}
+
+bool ContractionGrid::hasBlocks(int64_t ofBlock) const {
+  bool panelsAreAlike = vectors % groups == 0 && paddedVectors == 0;
+  return batches == 1 && panelsAreAlike && panels() >= 2 * ofBlock && panels() % ofBlock == 0;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Contraction/ContractionProblem.h"
+#include "compiler/Kernels/Contraction/ContractionRoles.h"
+#include "compiler/Kernels/Contraction/PairedPanels.h"
+#include "compiler/Kernels/Contraction/PanelPrefetch.h"
+#include "compiler/Kernels/Contraction/ScalarStrip.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// What is read of an operand: strides may leave most of its memory out.
+static int64_t bytesOf(const ContractionOperand &operand, const IndexSpace &space) {
+  auto type = cast<RankedTensorType>(operand.memory.getType());
+  int64_t reads = 1;
+  for (unsigned dim : llvm::seq(space.size()))
+    if (operand.position.isFunctionOfDim(dim))
+      reads *= space.extent(dim);
+  return std::min(reads, type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+}
+
+/// The longest way in the result from one of the `dims` to the next.
+static int64_t longestStride(ArrayRef<unsigned> dims, const ContractionShape &shape,
+                             const IndexSpace &space) {
+  int64_t longest = 0;
+  for (unsigned dim : dims)
+    if (space.extent(dim) > 1)
+      longest = std::max(longest, space.coefficientOf(shape.resultPosition, dim).value_or(0));
+  return longest;
+}
+
+/// Whether vectors of one step lie side by side, but each step where processors, which ask for what
+/// lies behind in a page, do not look ahead.
+static bool areVectorsStrided(const ContractionRoles &roles, const ContractionShape &shape,
+                              const IndexSpace &space) {
+  constexpr int64_t farApart = 1024;
+  if (roles.lanesPerScalar > 0 || !roles.outerPanels.empty() || !roles.batch.empty() ||
+      shape.reduced.size() != 1)
+    return false;
+  unsigned bits = getElementTypeOrSelf(roles.vectors.memory.getType()).getIntOrFloatBitWidth();
+  auto stride = space.coefficientOf(roles.vectors.position, shape.reduced.front());
+  return stride && *stride * bits / 8 >= farApart;
+}
+
+ContractionProblem ContractionProblem::of(const ContractionShape &shape,
+                                          const ContractionRoles &roles, const IndexSpace &space,
+                                          Type element) {
+  ContractionProblem problem;
+  problem.elementBits = element.getIntOrFloatBitWidth();
+  Type scalarType = getElementTypeOrSelf(roles.scalars.memory.getType());
+  int64_t scalarBytes = scalarType.getIntOrFloatBitWidth() / 8;
+  problem.batches = space.count(roles.batch);
+  problem.rowCount = roles.row ? space.extent(*roles.row) : 1;
+  problem.outerRows = space.count(roles.outerRows);
+  problem.rowStrideBytes = roles.rowStride(space) * scalarBytes;
+  problem.laneCount = space.extent(roles.lane);
+  problem.lanewise = roles.lanesPerScalar > 0;
+  problem.outerPanels = space.count(roles.outerPanels);
+  bool isPadded = shape.padded && shape.padded->lane == roles.lane;
+  problem.lastLanes = isPadded ? shape.padded->inLast : problem.laneCount;
+  for (unsigned dim : shape.reduced)
+    problem.reduced.push_back(space.extent(dim));
+  problem.scalarBytes = bytesOf(roles.scalars, space);
+  problem.vectorBytes = bytesOf(roles.vectors, space);
+  SmallVector<unsigned> panelDims = roles.outerPanels;
+  panelDims.push_back(roles.lane);
+  problem.rowsOutermost =
+      longestStride(roles.rowDims(), shape, space) > longestStride(panelDims, shape, space);
+  problem.scalarsContiguous = roles.outerRows.empty() && shape.reduced.size() == 1 &&
+                              space.coefficientOf(roles.scalars.position, shape.reduced[0]) == 1;
+  bool contiguous = !shape.reduced.empty() &&
+                    space.coefficientOf(roles.scalars.position, shape.reduced.back()) == 1;
+  bool rowsContiguous =
+      roles.rowStride(space) == 1 && roles.outerRows.empty() && shape.reduced.size() == 1;
+  Type vectorType = getElementTypeOrSelf(roles.vectors.memory.getType());
+  if (!problem.lanewise && roles.row && (contiguous || rowsContiguous) && element.isF32() &&
+      vectorType == scalarType)
+    problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
+  problem.vectorsStrided = areVectorsStrided(roles, shape, space);
+  problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
+  bool paired = PairedPanels::suits(roles, shape, space, element);
+  problem.pairs = paired && contiguous;
+  problem.stridedPairs = paired && !contiguous && ScalarStrip::suitsPairs(roles, shape, space);
+  problem.panelsFetched = PanelPrefetch::suits(roles, shape.reduced, space);
+  return problem;
+}

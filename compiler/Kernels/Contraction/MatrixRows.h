@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How rows of a contraction become registers of the matrix unit: what its emitter and the two
+// ways of splitting share.
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_MATRIXROWS_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_MATRIXROWS_H
+
+#include "compiler/Kernels/Contraction/MatrixContraction.h"
+
+namespace weft {
+
+/// Splits rows `from`, `from` + 1, ... of a stage, counted through its unit steps, in as many
+/// pieces. All lie in one unit step.
+class MatrixContraction::RowSplitter {
+public:
+  RowSplitter(MatrixContraction &of, const Stage &stage, mlir::Value from);
+  virtual ~RowSplitter() = default;
+
+  virtual void split(int64_t piece) = 0;
+  void finish() { of.storeWatch(watch, of.rowWatch, of.parityOf(rowBlock)); }
+
+protected:
+  FloatParts splitWatched(mlir::Value numbers) { return of.splitWatched(numbers, watch); }
+  /// The parts' words of a row, counted from the first.
+  void store(mlir::Value words, int64_t row, int64_t part);
+
+  MatrixContraction &of;
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  mlir::Value rowBlock, memory;
+  llvm::SmallVector<mlir::Value, 2> watch;
+  mlir::Value rowInBlock, innerStart, offset;
+
+private:
+  mlir::Value target;
+};
+
+} // namespace weft
+
+#endif

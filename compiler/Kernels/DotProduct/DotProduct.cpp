@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contractions of few rows, bound by memory: both operands are contiguous along the
+// reduction, so vectors run along it. A block of weight rows is read once, in chunks that
+// stay in the first-level cache while the rows of the other operand go by; every product keeps
+// vectors of partial sums, folded at the end of a chunk. What comes next is fetched meanwhile.
+#include "compiler/Kernels/Contraction/SideBySide.h"
+#include "compiler/Kernels/DotProduct/DotOperands.h"
+#include "compiler/Kernels/DotProduct/HorizontalSums.h"
+#include "compiler/Kernels/Emission/Emitters.h"
+#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Index/IndexArithmetic.h"
+#include "compiler/Kernels/X86/PairProduct.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+class DotProduct : private IndexArithmetic {
+public:
+  DotProduct(KernelFunction &kernel, linalg::GenericOp generic)
+      : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
+        space(generic.getContext()), point(kernel.pointEmitter(space)) {}
+
+  LogicalResult match();
+  void emit(bool serial);
+  int64_t flops() const { return dot.shape.flops(space); }
+  ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+  bool storesOnce() const { return space.extent(dot.column) % columns == 0; }
+  SmallVector<ScheduleEntry> getSchedule() const {
+    return {{"columns", columns},         {"rows", rows},   {"lanes", width},
+            {"chains", chains},           {"chunk", chunk}, {"paired", paired},
+            {"steps_ahead", stepsAhead()}};
+  }
+
+private:
+  /// A part of the innermost reduction.
+  struct Chunk {
+    Value start;
+    int64_t size;
+    bool isFirst, isLast;
+  };
+
+  void chooseTile();
+  void chooseChunk();
+  void emitChunks();
+  void emitRows(const Chunk &part);
+  void emitTile(int64_t tileRows, const Chunk &part);
+  SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t tileRows, const Chunk &part,
+                                   ArrayRef<Value> now);
+  void emitStep(int64_t tileRows, MutableArrayRef<Value> sums);
+  bool fetchesColumns() const;
+  int64_t stepsAhead() const;
+  void emitFetch();
+  void finishRow(Value sums, const Chunk &part);
+  Type elementType() { return getElementTypeOrSelf(generic.getResultTypes().front()); }
+
+  KernelFunction &kernel;
+  linalg::GenericOp generic;
+  IndexSpace space;
+  PointEmitter point;
+  DotOperands dot;
+  SmallVector<EpilogueRoot> roots;
+  int64_t columns = 8, rows = 1, width = 16;
+  bool paired = false;    ///< of bf16: an instruction sums the products of two steps in a lane
+  int64_t stepWidth = 16; ///< steps of one vector of an operand
+  int64_t chunk = 1;      ///< steps of the innermost reduction for which a block of columns is kept
+  Value partials;     ///< scratch, [row][column]: sums over the chunks so far, where there are some
+  int64_t chains = 1; ///< partial sums of each result: short ones round less, and run at once
+};
+
+} // namespace
+
+static bool isHalf(const ContractionOperand &operand) {
+  return getElementTypeOrSelf(operand.memory.getType()).isBF16();
+}
+
+LogicalResult DotProduct::match() {
+  FailureOr<DotOperands> matched = DotOperands::match(generic, space);
+  if (failed(matched))
+    return failure();
+  dot = *matched;
+
+  auto found = epilogueRoots(kernel, generic->getResult(0), dot.shape.resultIndex, space);
+  if (failed(found))
+    return failure();
+  roots = *found;
+  width = kernel.target.lanes(elementType().getIntOrFloatBitWidth());
+  paired =
+      kernel.target.hasBFloat16 && elementType().isF32() && isHalf(dot.rows) && isHalf(dot.columns);
+  stepWidth = paired ? 2 * width : width;
+  chooseTile();
+  chooseChunk();
+  constexpr int64_t mostChains = 8;
+  int64_t sums = rows * columns, registers = kernel.target.vectorRegisters - rows - 1;
+  int64_t vectors = chunk / stepWidth;
+  chains = std::max<int64_t>(1, std::min({mostChains, registers / sums, vectors}));
+  return success();
+}
+
+/// The tile in registers of least cost: its multiply-adds or its loads, whichever are more,
+/// and a little for each load. What is left of the rows makes a smaller tile.
+void DotProduct::chooseTile() {
+  int64_t columnCount = space.extent(dot.column), rowCount = dot.row ? space.extent(*dot.row) : 1;
+  auto tileCost = [&](int64_t tileRows, int64_t tileColumns) {
+    int64_t loads = tileRows + tileColumns;
+    return double(std::max(tileRows * tileColumns, loads)) + 0.1 * double(loads);
+  };
+  double bestCost = std::numeric_limits<double>::max();
+  for (int64_t wide = std::min<int64_t>(8, columnCount); wide >= 1; --wide) {
+    // Besides the sums, registers hold a vector of each row and one of a column.
+    int64_t tall = (kernel.target.vectorRegisters - 1) / (wide + 1);
+    tall = std::min(tall, rowCount);
+    int64_t rest = rowCount % tall;
+    double cost = double(rowCount / tall) * tileCost(tall, wide);
+    cost += rest ? tileCost(rest, wide) : 0;
+    cost *= double(llvm::divideCeil(columnCount, wide));
+    if (cost < bestCost) {
+      bestCost = cost;
+      rows = tall;
+      columns = wide;
+    }
+  }
+}
+
+/// Steps of the sum for which a block of columns stays in half of the first-level cache while
+/// the rows go by; all where there are no more rows than one tile has.
+void DotProduct::chooseChunk() {
+  int64_t extent = space.extent(dot.depth);
+  chunk = extent;
+  if (!dot.row || space.extent(*dot.row) <= rows || dot.shape.reduced.size() > 1)
+    return;
+  Type element = getElementTypeOrSelf(dot.columns.memory.getType());
+  int64_t bytes = extent * columns * (element.getIntOrFloatBitWidth() / 8);
+  int64_t parts = llvm::divideCeil(bytes, kernel.target.l1Bytes / 2);
+  chunk = std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, parts), stepWidth));
+}
+
+void DotProduct::emit(bool serial) {
+  int64_t columnCount = space.extent(dot.column);
+  int64_t blocks = llvm::divideCeil(columnCount, columns);
+  if (chunk < space.extent(dot.depth))
+    partials = kernel.scratch(elementType(), space.extent(*dot.row) * columns);
+  constexpr int64_t enoughFlops = 200'000; // of a byte or two each, if there is one row
+  int64_t total = space.count(dot.outer) * blocks;
+  int64_t fewest = KernelFunction::piecesOf(total, flops(), enoughFlops);
+  kernel.forEachPiece(total, fewest, serial, [&](Value number) {
+    Value block = remainderOf(number, blocks), rest = dividedBy(number, blocks);
+    setFlat(point, dot.outer, rest);
+    // The last block moves back over the one before: its columns are computed twice alike.
+    Value first = times(block, columns);
+    first = least(first, constant(columnCount - columns));
+    point.setDim(dot.column, first);
+    emitChunks();
+  });
+}
+
+void DotProduct::emitChunks() {
+  int64_t extent = space.extent(dot.depth), last = (extent - 1) / chunk * chunk;
+  if (last == 0)
+    return emitRows({constant(0), extent, /*isFirst=*/true, /*isLast=*/true});
+  emitRows({constant(0), chunk, /*isFirst=*/true, /*isLast=*/false});
+  emitLoop(builder, loc, chunk, last, chunk, {}, [&](Value start, ValueRange) {
+    emitRows({start, chunk, /*isFirst=*/false, /*isLast=*/false});
+    return SmallVector<Value>();
+  });
+  emitRows({constant(last), extent - last, /*isFirst=*/false, /*isLast=*/true});
+}
+
+void DotProduct::emitRows(const Chunk &part) {
+  if (!dot.row)
+    return emitTile(1, part);
+  int64_t rowCount = space.extent(*dot.row), whole = rowCount / rows * rows;
+  emitLoop(builder, loc, 0, whole, rows, {}, [&](Value variable, ValueRange) {
+    point.setDim(*dot.row, variable);
+    emitTile(rows, part);
+    return SmallVector<Value>();
+  });
+  if (whole < rowCount) {
+    point.setDim(*dot.row, constant(whole));
+    emitTile(rowCount - whole, part);
+  }
+}
+
+/// The first of several tiles would wait for their columns.
+bool DotProduct::fetchesColumns() const {
+  return dot.row && space.extent(*dot.row) > rows && dot.shape.reduced.size() == 1 &&
+         dot.fetchesColumns(space, kernel.target);
+}
+
+/// How far a single tile fetches along its columns; 0 where caches hold these. Processors ask for
+/// what comes next by themselves, but for too few lines at once to fill the way from memory.
+int64_t DotProduct::stepsAhead() const {
+  constexpr int64_t bytesAhead = 1536;
+  bool isOneTile = !dot.row || space.extent(*dot.row) <= rows;
+  if (!isOneTile || dot.shape.reduced.size() != 1 || !kernel.hasColdWeights())
+    return 0;
+  unsigned bits = getElementTypeOrSelf(dot.columns.memory.getType()).getIntOrFloatBitWidth();
+  return std::min<int64_t>(bytesAhead * 8 / bits, space.extent(dot.depth));
+}
+
+void DotProduct::emitFetch() {
+  if (int64_t steps = stepsAhead())
+    return dot.emitFetchAhead(point, columns, steps);
+  if (!fetchesColumns())
+    return;
+  Value tile = dividedBy(point.dimValue(*dot.row), rows);
+  dot.emitFetch(point, columns, tile, llvm::divideCeil(space.extent(*dot.row), rows),
+                CacheLevel::First);
+}
+
+/// sums[i * columns + j] += row i * column j, for the lanes of the point.
+void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
+  auto type = VectorType::get({stepWidth}, paired ? builder.getBF16Type() : elementType());
+  int64_t columnStride = dot.columnStride(space);
+  int64_t rowStride = dot.rowStride(space);
+  auto loadAt = [&](const ContractionOperand &operand, Value base, int64_t offset) {
+    Value address = base;
+    if (offset != 0)
+      address = add(base, constant(offset));
+    return loadVector(builder, loc, type, point.getBuffer(operand.memory)->flat, address,
+                      point.validMask(0));
+  };
+  Value rowBase = point.indexValue(dot.rows.position),
+        columnBase = point.indexValue(dot.columns.position);
+  SmallVector<Value> rowVectors;
+  for (int64_t i = 0; i < tileRows; ++i)
+    rowVectors.push_back(loadAt(dot.rows, rowBase, i * rowStride));
+  for (int64_t j = 0; j < columns; ++j) {
+    Value vector = loadAt(dot.columns, columnBase, j * columnStride);
+    for (int64_t i = 0; i < tileRows; ++i) {
+      Value &sum = sums[i * columns + j];
+      sum = paired ? addPairProducts(builder, loc, sum, vector, rowVectors[i])
+                   : vector::FMAOp::create(builder, loc, vector, rowVectors[i], sum).getResult();
+    }
+  }
+}
+
+/// The partial sums of a tile, `chains` of them for each result, one behind the other.
+SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t tileRows,
+                                             const Chunk &part, ArrayRef<Value> now) {
+  if (dims.size() > 1)
+    return emitLoop(builder, loc, 0, space.extent(dims.front()), 1, now,
+                    [&](Value variable, ValueRange carried) {
+                      point.setDim(dims.front(), variable);
+                      return emitReduction(dims.drop_front(), tileRows, part,
+                                           SmallVector<Value>(carried));
+                    });
+  int64_t tileSize = tileRows * columns;
+  int64_t whole = part.size / stepWidth * stepWidth;
+  int64_t together = whole / (stepWidth * chains) * (stepWidth * chains);
+  auto at = [&](Value variable, int64_t offset) {
+    Value step = add(part.start, variable);
+    point.setDim(dot.depth, add(step, constant(offset)));
+  };
+  point.setLanes({static_cast<int64_t>(dot.depth), stepWidth, 1, stepWidth});
+  auto steps = [&](int64_t low, int64_t high, int64_t count, ArrayRef<Value> sums) {
+    return emitLoop(builder, loc, low, high, stepWidth * count, sums,
+                    [&](Value variable, ValueRange carried) {
+                      SmallVector<Value> sums(carried);
+                      for (int64_t chain = 0; chain < count; ++chain) {
+                        at(variable, chain * stepWidth);
+                        emitFetch();
+                        emitStep(tileRows, MutableArrayRef(sums).slice(chain * tileSize, tileSize));
+                      }
+                      return sums;
+                    });
+  };
+  SmallVector<Value> sums = steps(0, together, chains, now);
+  if (together < whole)
+    sums = steps(together, whole, 1, sums);
+  if (whole < part.size) {
+    point.setLanes({static_cast<int64_t>(dot.depth), stepWidth, 1, part.size - whole});
+    at(constant(whole), 0);
+    emitStep(tileRows, MutableArrayRef(sums).take_front(tileSize));
+  }
+  return sums;
+}
+
+void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
+  auto type = VectorType::get({width}, elementType());
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  int64_t tileSize = tileRows * columns;
+  SmallVector<Value> sums =
+      emitReduction(dot.shape.reduced, tileRows, part, SmallVector<Value>(chains * tileSize, zero));
+  for (int64_t stride = 1; stride < chains; stride *= 2)
+    for (int64_t chain = 0; chain + stride < chains; chain += 2 * stride)
+      for (int64_t i = 0; i < tileSize; ++i) {
+        Value &sum = sums[chain * tileSize + i];
+        sum = arith::AddFOp::create(builder, loc, sum, sums[(chain + stride) * tileSize + i]);
+      }
+
+  Value firstRow = dot.row ? point.dimValue(*dot.row) : Value();
+  for (int64_t i = 0; i < tileRows; ++i) {
+    if (dot.row)
+      point.setDim(*dot.row, add(firstRow, constant(i)));
+    finishRow(horizontalSums(builder, loc, ArrayRef(sums).slice(i * columns, columns)), part);
+  }
+  if (dot.row)
+    point.setDim(*dot.row, firstRow);
+  point.setLanes(Lanes());
+}
+
+/// The sums of one row over one chunk join those of the chunks before; behind the last, the
+/// short vector goes through the epilogue.
+void DotProduct::finishRow(Value sums, const Chunk &part) {
+  if (partials) {
+    Value number = point.dimValue(*dot.row);
+    Value address = times(number, columns);
+    if (!part.isFirst) {
+      Value before =
+          vector::LoadOp::create(builder, loc, cast<VectorType>(sums.getType()), partials, address);
+      sums = arith::AddFOp::create(builder, loc, before, sums);
+    }
+    if (!part.isLast) {
+      vector::StoreOp::create(builder, loc, sums, partials, address);
+      return;
+    }
+  }
+  point.setLanes({static_cast<int64_t>(dot.column), columns, 1, columns});
+  storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), {{sums}, false});
+}
+
+LogicalResult weft::emitDotProduct(KernelFunction &kernel) {
+  return emitSideBySide<DotProduct>(kernel, /*smallFlops=*/300'000);
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Grouped products: threads divide the columns of the result, which all groups have alike, however
+// the data divides the rows. Rows of a group come to lie in vector lanes, a block of them at a
+// time; the group's matrix is broadcast scalar by scalar where it lies, as in contractions. Sums
+// of a block wait in scratch while the chunks of the reduction go by, and then go where they
+// belong through registers, a square at a time.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/Emission/BlockedSums.h"
+#include "compiler/Kernels/Emission/Emitters.h"
+#include "compiler/Kernels/Emission/LaneRows.h"
+#include "compiler/Kernels/Emission/SteppedLoop.h"
+#include "compiler/Kernels/Emission/StoredIndex.h"
+#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Index/IndexArithmetic.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+class GroupedDot : private IndexArithmetic {
+public:
+  GroupedDot(KernelFunction &kernel, GroupedDotOp op);
+
+  LogicalResult match();
+  void emit();
+
+private:
+  /// Columns of the result that are computed together: whole tiles and whole squares.
+  static constexpr int64_t pieceColumns = 48, piecesOfSlab = 8;
+
+  struct Block {
+    Value first, count; ///< rows of the result
+    int64_t vectors;    ///< that hold them
+  };
+
+  Value columnOf(Value piece);
+  Value endOf(Value group);
+  void emitSlab(Value piece, Value pieceEnd);
+  void emitBlocks(Value low, Value high, Value piece, Value pieceEnd);
+  void emitBlock(const Block &block, Value piece, Value pieceEnd);
+  void forEachPiece(Value piece, Value pieceEnd,
+                    llvm::function_ref<void(Value piece, Value slabColumn)> body);
+  void copyRows(const Block &block, Value start, int64_t steps);
+  void emitChunk(const Block &block, Value start, int64_t steps, Value piece, Value pieceEnd);
+  void emitTile(const Block &block, int64_t steps, Value column, Value slabColumn);
+  void storeSums(const Block &block, Value piece, Value slabColumn);
+  void storeZeros(Value piece, Value pieceEnd);
+
+  /// Rows of a matrix in a tile beside `vectors` of lanes; divides the columns of a piece.
+  int64_t tileRows(int64_t vectors) const { return wideTiles && vectors < mostVectors ? 12 : 6; }
+  void set(AffineExpr dim, Value value) { point.setDim(dimOf(dim), value); }
+  unsigned dimOf(AffineExpr dim) const { return cast<AffineDimExpr>(dim).getPosition(); }
+
+  KernelFunction &kernel;
+  GroupedDotOp op;
+  IndexSpace space;
+  PointEmitter point;
+
+  VectorType type;
+  int64_t width, mostVectors;
+  bool wideTiles;                       ///< registers for twelve rows of two vectors
+  int64_t rows, columns, depth, groups; ///< of the whole product
+  int64_t chunk;                        ///< steps
+  AffineExpr group, row, column, start, step, lane;
+  std::optional<TileOperand> matrices;
+  std::optional<LaneRows> panel, sums; ///< a row for each step, for each column of the slab
+  Value square;
+};
+
+} // namespace
+
+GroupedDot::GroupedDot(KernelFunction &kernel, GroupedDotOp op)
+    : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op), space(op.getContext()),
+      point(kernel.pointEmitter(space)) {
+  width = kernel.target.lanes(32);
+  type = VectorType::get({width}, builder.getF32Type());
+  wideTiles = kernel.target.vectorRegisters >= 32;
+  mostVectors = wideTiles ? 4 : 2;
+  ArrayRef<int64_t> shape = tensorType(op.getWeights()).getShape();
+  rows = tensorType(op.getRows()).getDimSize(0);
+  groups = shape[0];
+  columns = shape[1];
+  depth = shape[2];
+  chunk = std::min(depth, 2 * longestChain);
+}
+
+LogicalResult GroupedDot::match() {
+  if (columns < pieceColumns)
+    return failure();
+  for (auto [dim, extent] : {std::pair(&group, groups),
+                             {&row, rows},
+                             {&column, columns},
+                             {&start, depth},
+                             {&step, chunk},
+                             {&lane, mostVectors * width}})
+    *dim = space.addDim(extent);
+  matrices = storedOperand(point, op.getWeights(), {group, column, start + step});
+  return success(matrices && space.coefficientOf(matrices->position, dimOf(column)) &&
+                 space.coefficientOf(matrices->position, dimOf(step)));
+}
+
+void GroupedDot::emit() {
+  panel.emplace(kernel, loc, type, mostVectors, chunk);
+  sums.emplace(kernel, loc, type, mostVectors, piecesOfSlab * pieceColumns);
+  square = kernel.stackTile(builder.getF32Type(), width * width);
+  int64_t pieces = llvm::divideCeil(columns, pieceColumns), flops = 2 * rows * columns * depth;
+  bool serial = kernel.isSerial(flops < 400'000);
+  kernel.forEachPart(pieces, std::min<int64_t>(piecesOfSlab, llvm::divideCeil(pieces, 2)), serial,
+                     [&](Value low, Value high) {
+                       storeZeros(low, high);
+                       emitLoop(builder, loc, low, high, piecesOfSlab, {},
+                                [&](Value first, ValueRange) {
+                                  emitSlab(first, least(add(first, piecesOfSlab), high));
+                                  return SmallVector<Value>();
+                                });
+                     });
+  kernel.setWork(flops, serial);
+  kernel.setSchedule({{"rows", tileRows(mostVectors)},
+                      {"groups", mostVectors},
+                      {"lanes", width},
+                      {"chunk", chunk}});
+}
+
+/// The first column of a piece; the last one ends with the columns.
+Value GroupedDot::columnOf(Value number) {
+  return least(times(number, pieceColumns), constant(columns - pieceColumns));
+}
+
+/// Of the rows of a group, within those that there are.
+Value GroupedDot::endOf(Value number) {
+  set(group, number);
+  point.forget();
+  Value end = point.emitAt(op.getEnds(), {group}).parts.front();
+  end = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), end);
+  end = arith::MaxSIOp::create(builder, loc, end, constant(0));
+  return arith::MinSIOp::create(builder, loc, end, constant(rows));
+}
+
+void GroupedDot::storeZeros(Value low, Value high) {
+  Value zero = emitSplat(builder, loc, type, 0.0);
+  Value result = kernel.rootBuffers.front().flat;
+  emitLoop(builder, loc, endOf(constant(groups - 1)), constant(rows), 1, {},
+           [&](Value number, ValueRange) {
+             forEachPiece(low, high, [&](Value which, Value) {
+               Value first = add(times(number, columns), columnOf(which));
+               for (int64_t i = 0; i < pieceColumns; i += width)
+                 vector::StoreOp::create(builder, loc, zero, result, add(first, i));
+             });
+             return SmallVector<Value>();
+           });
+}
+
+void GroupedDot::forEachPiece(Value low, Value high, llvm::function_ref<void(Value, Value)> body) {
+  emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
+    body(number, times(subtract(number, low), pieceColumns));
+    return SmallVector<Value>();
+  });
+}
+
+void GroupedDot::emitSlab(Value low, Value high) {
+  emitLoop(builder, loc, constant(0), constant(groups), 1, {constant(0)},
+           [&](Value number, ValueRange begin) {
+             Value end = endOf(number);
+             emitBlocks(begin.front(), end, low, high);
+             return SmallVector<Value>{end};
+           });
+}
+
+/// Rows [first, end) of the group of the point.
+void GroupedDot::emitBlocks(Value first, Value end, Value low, Value high) {
+  emitLoop(builder, loc, first, end, mostVectors * width, {}, [&](Value begin, ValueRange) {
+    Value count = least(subtract(end, begin), constant(mostVectors * width));
+    auto byVectors = [&](auto &self, int64_t vectors) -> void {
+      if (vectors == mostVectors)
+        return emitBlock({begin, count, vectors}, low, high);
+      emitIf(
+          builder, loc, is(arith::CmpIPredicate::ule, count, constant(vectors * width)),
+          [&] { emitBlock({begin, count, vectors}, low, high); }, [&] { self(self, 2 * vectors); });
+    };
+    byVectors(byVectors, 1);
+    return SmallVector<Value>();
+  });
+}
+
+void GroupedDot::emitBlock(const Block &block, Value low, Value high) {
+  Value zero = emitSplat(builder, loc, type, 0.0);
+  emitLoop(builder, loc, constant(0), times(subtract(high, low), pieceColumns), 1, {},
+           [&](Value slabColumn, ValueRange) {
+             for (int64_t i = 0; i < block.vectors; ++i)
+               sums->store(zero, slabColumn, i);
+             return SmallVector<Value>();
+           });
+  emitSteps(builder, loc, constant(depth), depth, chunk, {},
+            [&](Value first, int64_t steps, Carried) {
+              emitChunk(block, first, steps, low, high);
+              return SmallVector<Value>();
+            });
+  forEachPiece(low, high,
+               [&](Value number, Value slabColumn) { storeSums(block, number, slabColumn); });
+}
+
+void GroupedDot::emitChunk(const Block &block, Value first, int64_t steps, Value low, Value high) {
+  copyRows(block, first, steps);
+  set(start, first);
+  forEachPiece(low, high, [&](Value number, Value slabColumn) {
+    Value firstColumn = columnOf(number);
+    emitSteps(builder, loc, constant(pieceColumns), pieceColumns, tileRows(block.vectors), {},
+              [&](Value offset, int64_t, Carried) {
+                emitTile(block, steps, add(firstColumn, offset), add(slabColumn, offset));
+                return SmallVector<Value>();
+              });
+  });
+}
+
+/// Lanes behind the block's rows hold others, or the last row again.
+void GroupedDot::copyRows(const Block &block, Value first, int64_t steps) {
+  set(start, first);
+  for (int64_t vector = 0; vector < block.vectors; ++vector) {
+    SmallVector<Value> numbers;
+    for (int64_t i = 0; i < width; ++i)
+      numbers.push_back(least(add(block.first, vector * width + i), constant(rows - 1)));
+    emitSteps(builder, loc, constant(steps), steps, width, {},
+              [&](Value offset, int64_t valid, Carried) {
+                set(step, offset);
+                point.setLanes({int64_t(dimOf(step)), width, 1, valid});
+                SmallVector<Value> vectors;
+                for (Value number : numbers) {
+                  set(row, number);
+                  point.forget();
+                  Emitted ofRow = point.emitAt(op.getRows(), {row, start + step});
+                  vectors.push_back(point.asVectors(ofRow).front());
+                }
+                point.setLanes(Lanes());
+                vectors = transposeVectors(builder, loc, vectors);
+                for (int64_t i = 0; i < valid; ++i)
+                  panel->store(vectors[i], add(offset, i), vector);
+                return SmallVector<Value>();
+              });
+  }
+}
+
+void GroupedDot::emitTile(const Block &block, int64_t steps, Value firstColumn, Value slabColumn) {
+  int64_t tile = tileRows(block.vectors);
+  set(column, firstColumn);
+  set(lane, constant(0));
+  point.setLanes({int64_t(dimOf(lane)), width, block.vectors, block.vectors * width});
+  int64_t stride = *space.coefficientOf(matrices->position, dimOf(column));
+  TileOperand lanes = panel->at(step, lane);
+  SmallVector<Value> zeros(tile * block.vectors, emitSplat(builder, loc, type, 0.0));
+  SmallVector<Value> products = emitSteps(
+      builder, loc, constant(steps), steps, 4, zeros, [&](Value first, int64_t count, Carried now) {
+        SmallVector<Value> next(now);
+        for (int64_t i = 0; i < count; ++i) {
+          set(step, add(first, i));
+          next = emitTileStep(point, *matrices, stride, lanes, tile, next);
+        }
+        return next;
+      });
+  point.setLanes(Lanes());
+  for (int64_t i = 0; i < tile; ++i)
+    for (int64_t vector = 0; vector < block.vectors; ++vector) {
+      Value before = sums->load(add(slabColumn, i), vector);
+      Value product = products[i * block.vectors + vector];
+      sums->store(arith::AddFOp::create(builder, loc, before, product), add(slabColumn, i), vector);
+    }
+}
+
+void GroupedDot::storeSums(const Block &block, Value number, Value slabColumn) {
+  Value result = kernel.rootBuffers.front().flat, firstColumn = columnOf(number);
+  for (int64_t vector = 0; vector < block.vectors; ++vector) {
+    Value firstRow = add(block.first, vector * width);
+    Value left = arith::SubIOp::create(builder, loc, add(block.first, block.count), firstRow);
+    Value some = arith::MaxSIOp::create(builder, loc, left, constant(0));
+    Value valid = least(some, constant(width));
+    emitLoop(builder, loc, 0, pieceColumns, width, {}, [&](Value offset, ValueRange) {
+      SmallVector<Value> vectors;
+      for (int64_t i = 0; i < width; ++i)
+        vectors.push_back(sums->load(add(add(slabColumn, offset), i), vector));
+      for (auto [i, ofRow] : llvm::enumerate(transposeVectors(builder, loc, vectors)))
+        vector::StoreOp::create(builder, loc, ofRow, square, constant(i * width));
+      emitLoop(builder, loc, constant(0), valid, 1, {}, [&](Value i, ValueRange) {
+        Value ofRow = vector::LoadOp::create(builder, loc, type, square, times(i, width));
+        Value to = add(times(add(firstRow, i), columns), add(firstColumn, offset));
+        vector::StoreOp::create(builder, loc, ofRow, result, to);
+        return SmallVector<Value>();
+      });
+      return SmallVector<Value>();
+    });
+  }
+}
+
+LogicalResult weft::emitGroupedDot(KernelFunction &kernel) {
+  auto op = onlyOp<GroupedDotOp>(kernel);
+  if (!op || kernel.roots.size() != 1 || kernel.roots.front() != op.getResult())
+    return failure();
+  GroupedDot product(kernel, op);
+  if (failed(product.match()))
+    return failure();
+  product.emit();
+  return success();
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Dot products of few rows by many columns, both contiguous along the sum. Vectors hold a segment
+// of each of several rows, so that a tile of registers takes all rows beside a few columns, and
+// few lanes are left to be added up at its end: the rows' segments are copied side by side once,
+// a column's are broadcast where they lie. Sums of a block of columns wait in scratch while the
+// chunks of the sum go by, and go through the epilogue row by row.
+#include "compiler/Kernels/Contraction/SideBySide.h"
+#include "compiler/Kernels/DotProduct/DotOperands.h"
+#include "compiler/Kernels/DotProduct/HorizontalSums.h"
+#include "compiler/Kernels/DotProduct/SegmentedDotSchedule.h"
+#include "compiler/Kernels/Emission/Emitters.h"
+#include "compiler/Kernels/Emission/SteppedLoop.h"
+#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Index/IndexArithmetic.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+class SegmentedDot : private IndexArithmetic {
+public:
+  SegmentedDot(KernelFunction &kernel, linalg::GenericOp generic)
+      : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
+        space(generic.getContext()), point(kernel.pointEmitter(space)) {}
+
+  LogicalResult match();
+  void emit(bool serial);
+  int64_t flops() const { return dot.shape.flops(space); }
+  ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+  bool storesOnce() const { return space.extent(dot.column) % schedule.block == 0; }
+  SmallVector<ScheduleEntry> getSchedule() const {
+    return {{"rows", schedule.groups * schedule.rowsOfVector()},
+            {"columns", schedule.columns},
+            {"segment", schedule.segment},
+            {"lanes", schedule.width},
+            {"chunk", schedule.chunk},
+            {"block", schedule.block}};
+  }
+
+private:
+  /// Steps of the sum, from `start` on.
+  struct Chunk {
+    Value start;
+    int64_t size;
+    bool isFirst;
+  };
+  /// Vectors of rows in registers, with the last row's if it is alone, and the columns beside them.
+  struct Tile {
+    Value number, firstColumn, inBlock;
+    int64_t groups;
+    bool hasLast;
+  };
+
+  void copyRows();
+  void copyGroup(Value number);
+  void emitBlock(Value firstColumn);
+  void emitChunk(Value firstColumn, const Chunk &chunk);
+  void emitTile(const Tile &tile, const Chunk &chunk);
+  void emitStep(const Tile &tile, Value step, int64_t steps, MutableArrayRef<Value> products);
+  void emitLast(Value step, int64_t steps, MutableArrayRef<Value> products);
+  Value loadSegment(Value address, int64_t valid);
+  void addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value> products);
+  void addSum(Value place, const Chunk &chunk, Value sum);
+  void storeRows(Value firstColumn);
+
+  int64_t rowCount() const { return space.extent(*dot.row); }
+  bool lastIsAlone() const { return schedule.lastIsAlone(rowCount()); }
+  int64_t groupCount() const { return schedule.groupsOf(rowCount()); }
+  int64_t tileCount() const {
+    return llvm::divideCeil(groupCount() + lastIsAlone(), schedule.groups);
+  }
+  int64_t alignedDepth() const { return llvm::alignTo(space.extent(dot.depth), schedule.width); }
+  /// Elements between the vectors of two segments, and between tiles, of the copied rows.
+  int64_t segmentPitch() const { return schedule.groups * schedule.width; }
+  int64_t tilePitch() const { return alignedDepth() / schedule.segment * segmentPitch(); }
+  int64_t sumsPitch() const { return llvm::alignTo(schedule.block, schedule.width); }
+
+  KernelFunction &kernel;
+  linalg::GenericOp generic;
+  IndexSpace space;
+  PointEmitter point;
+  DotOperands dot;
+  SmallVector<EpilogueRoot> roots;
+  SegmentedDotSchedule schedule;
+  VectorType type;
+  Value rows; ///< scratch, [tile][segment of the sum][group][row][step]
+  Value sums; ///< scratch, [row][column of the block]
+};
+
+} // namespace
+
+LogicalResult SegmentedDot::match() {
+  // Fewer wait for memory, which vectors along the sum alone read in longer runs.
+  constexpr int64_t fewestRows = 10, fewestColumns = 16;
+  FailureOr<DotOperands> matched = DotOperands::match(generic, space);
+  if (failed(matched))
+    return failure();
+  dot = *matched;
+  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+  auto isOf = [&](const ContractionOperand &operand) {
+    return getElementTypeOrSelf(operand.memory.getType()) == element;
+  };
+  if (dot.shape.reduced.size() != 1 || !dot.outer.empty() || !dot.row || !isOf(dot.rows) ||
+      !isOf(dot.columns) || rowCount() < fewestRows || space.extent(dot.column) < fewestColumns)
+    return failure();
+  auto found = epilogueRoots(kernel, generic->getResult(0), dot.shape.resultIndex, space);
+  if (failed(found))
+    return failure();
+  roots = *found;
+  unsigned bits = element.getIntOrFloatBitWidth();
+  schedule = SegmentedDotSchedule::choose(
+      {rowCount(), space.extent(dot.column), space.extent(dot.depth), bits}, kernel.target);
+  type = VectorType::get({schedule.width}, element);
+  int64_t bytes = tileCount() * tilePitch() * bits / 8;
+  return success(schedule.segment < schedule.width && bytes <= kernel.target.l2Bytes / 2);
+}
+
+void SegmentedDot::emit(bool serial) {
+  constexpr int64_t enoughFlops = 200'000;
+  int64_t columns = space.extent(dot.column);
+  int64_t blocks = llvm::divideCeil(columns, schedule.block);
+  rows = kernel.scratch(type.getElementType(), tileCount() * tilePitch());
+  sums = kernel.scratch(type.getElementType(),
+                        tileCount() * schedule.groups * schedule.rowsOfVector() * sumsPitch());
+  // Every thread needs them, before it knows its part.
+  if (serial)
+    emitIf(builder, loc, is(arith::CmpIPredicate::eq, kernel.thread, constant(0)),
+           [&] { copyRows(); });
+  else
+    copyRows();
+  kernel.forEachPiece(blocks, KernelFunction::piecesOf(blocks, flops(), enoughFlops), serial,
+                      [&](Value number) {
+                        // The last block moves back over the one before: its columns are
+                        // computed twice alike.
+                        Value first = times(number, schedule.block);
+                        emitBlock(least(first, constant(columns - schedule.block)));
+                      });
+}
+
+void SegmentedDot::copyRows() {
+  emitLoop(builder, loc, 0, groupCount(), 1, {}, [&](Value number, ValueRange) {
+    copyGroup(number);
+    return SmallVector<Value>();
+  });
+}
+
+/// Behind the last row comes the last row again, behind the last step zeros.
+void SegmentedDot::copyGroup(Value number) {
+  int64_t rowsOfVector = schedule.rowsOfVector(), depth = space.extent(dot.depth);
+  SmallVector<Value> numbers;
+  for (int64_t i : llvm::seq(rowsOfVector))
+    numbers.push_back(least(add(times(number, rowsOfVector), i), constant(rowCount() - 1)));
+  Value to = add(times(dividedBy(number, schedule.groups), tilePitch()),
+                 times(remainderOf(number, schedule.groups), schedule.width));
+  emitSteps(builder, loc, constant(depth), depth, schedule.width, {},
+            [&](Value first, int64_t valid, Carried) {
+              point.setDim(dot.depth, first);
+              point.setLanes({int64_t(dot.depth), schedule.width, 1, valid});
+              SmallVector<Value> vectors;
+              for (Value row : numbers) {
+                point.setDim(*dot.row, row);
+                vectors.push_back(
+                    loadVector(builder, loc, type, point.getBuffer(dot.rows.memory)->flat,
+                               point.indexValue(dot.rows.position), point.validMask(0)));
+              }
+              point.setLanes(Lanes());
+              Value place = add(to, times(first, segmentPitch() / schedule.segment));
+              for (auto [i, part] : llvm::enumerate(transposeVectors(builder, loc, vectors)))
+                vector::StoreOp::create(builder, loc, part, rows,
+                                        add(place, int64_t(i) * segmentPitch()));
+              return SmallVector<Value>();
+            });
+}
+
+void SegmentedDot::emitBlock(Value firstColumn) {
+  int64_t depth = space.extent(dot.depth), size = schedule.chunk;
+  int64_t whole = depth / size * size;
+  emitChunk(firstColumn, {constant(0), std::min(size, depth), /*isFirst=*/true});
+  emitLoop(builder, loc, size, whole, size, {}, [&](Value start, ValueRange) {
+    emitChunk(firstColumn, {start, size, /*isFirst=*/false});
+    return SmallVector<Value>();
+  });
+  if (whole > 0 && whole < depth)
+    emitChunk(firstColumn, {constant(whole), depth - whole, /*isFirst=*/false});
+  storeRows(firstColumn);
+}
+
+void SegmentedDot::emitChunk(Value firstColumn, const Chunk &chunk) {
+  int64_t whole = groupCount() / schedule.groups, rest = groupCount() % schedule.groups;
+  emitLoop(builder, loc, 0, schedule.block, schedule.columns, {}, [&](Value inBlock, ValueRange) {
+    Value column = add(firstColumn, inBlock);
+    emitLoop(builder, loc, 0, whole, 1, {}, [&](Value number, ValueRange) {
+      emitTile({number, column, inBlock, schedule.groups, /*hasLast=*/false}, chunk);
+      return SmallVector<Value>();
+    });
+    if (rest || lastIsAlone())
+      emitTile({constant(whole), column, inBlock, rest, lastIsAlone()}, chunk);
+    return SmallVector<Value>();
+  });
+}
+
+void SegmentedDot::emitTile(const Tile &tile, const Chunk &chunk) {
+  SmallVector<Value> zeros((tile.groups + tile.hasLast) * schedule.columns,
+                           emitSplat(builder, loc, type, 0.0));
+  point.setDim(dot.column, tile.firstColumn);
+  SmallVector<Value> products =
+      emitSteps(builder, loc, constant(chunk.size), chunk.size, schedule.width, zeros,
+                [&](Value offset, int64_t steps, Carried now) {
+                  SmallVector<Value> next(now);
+                  emitStep(tile, add(chunk.start, offset), steps, next);
+                  return next;
+                });
+  addSums(tile, chunk, products);
+}
+
+/// sums[group][column] += vector of the group * segment of the column, for `steps` steps of the sum
+/// from `step` on, at most a vector; behind these the sums of the last row.
+void SegmentedDot::emitStep(const Tile &tile, Value step, int64_t steps,
+                            MutableArrayRef<Value> products) {
+  point.setDim(dot.depth, step);
+  Value from = point.indexValue(dot.columns.position);
+  Value place =
+      add(times(tile.number, tilePitch()), times(step, segmentPitch() / schedule.segment));
+  if (dot.fetchesColumns(space, kernel.target))
+    dot.emitFetch(point, schedule.columns, tile.number, tileCount(), CacheLevel::Second);
+  if (tile.hasLast)
+    emitLast(step, steps, products.drop_front(tile.groups * schedule.columns));
+  for (int64_t done = 0; tile.groups > 0 && done < steps; done += schedule.segment) {
+    SmallVector<Value> vectors;
+    for (int64_t group : llvm::seq(tile.groups))
+      vectors.push_back(vector::LoadOp::create(
+          builder, loc, type, rows,
+          add(place, done / schedule.segment * segmentPitch() + group * schedule.width)));
+    for (int64_t column : llvm::seq(schedule.columns)) {
+      Value segment = loadSegment(add(from, column * dot.columnStride(space) + done),
+                                  std::min(schedule.segment, steps - done));
+      for (int64_t group : llvm::seq(tile.groups)) {
+        Value &sum = products[group * schedule.columns + column];
+        sum = vector::FMAOp::create(builder, loc, segment, vectors[group], sum);
+      }
+    }
+  }
+}
+
+/// sums[column] += the last row * the column, for the steps of a vector.
+void SegmentedDot::emitLast(Value step, int64_t steps, MutableArrayRef<Value> products) {
+  point.setDim(dot.depth, step);
+  point.setDim(*dot.row, constant(rowCount() - 1));
+  Value mask = maskOfFirst(builder, loc, steps, schedule.width);
+  auto load = [&](const ContractionOperand &operand, Value address) {
+    return loadVector(builder, loc, type, point.getBuffer(operand.memory)->flat, address, mask);
+  };
+  Value row = load(dot.rows, point.indexValue(dot.rows.position));
+  Value from = point.indexValue(dot.columns.position);
+  for (auto [column, sum] : llvm::enumerate(products))
+    sum = vector::FMAOp::create(
+        builder, loc, load(dot.columns, add(from, int64_t(column) * dot.columnStride(space))), row,
+        sum);
+}
+
+/// The segment at `address`, of which `valid` steps are there, beside every row.
+Value SegmentedDot::loadSegment(Value address, int64_t valid) {
+  Value memory = point.getBuffer(dot.columns.memory)->flat;
+  auto narrow = VectorType::get({schedule.segment}, type.getElementType());
+  Value mask = maskOfFirst(builder, loc, valid, schedule.segment);
+  Value segment = loadVector(builder, loc, narrow, memory, address, mask);
+  SmallVector<int64_t> lanes;
+  for (int64_t lane : llvm::seq(schedule.width))
+    lanes.push_back(lane % schedule.segment);
+  return vector::ShuffleOp::create(builder, loc, segment, segment, lanes);
+}
+
+/// The rows' sums join those of the chunks before. Those behind the last row are nobody's.
+void SegmentedDot::addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value> products) {
+  int64_t rowsOfTile = schedule.groups * schedule.rowsOfVector();
+  Value first = add(times(tile.number, rowsOfTile * sumsPitch()), tile.inBlock);
+  for (int64_t group : llvm::seq(tile.groups)) {
+    auto ofGroup = products.slice(group * schedule.columns, schedule.columns);
+    SmallVector<Value> ofRows = segmentSums(builder, loc, ofGroup, schedule.segment);
+    for (auto [i, sum] : llvm::enumerate(ofRows)) {
+      int64_t row = group * schedule.rowsOfVector() + int64_t(i);
+      addSum(add(first, row * sumsPitch()), chunk, sum);
+    }
+  }
+  if (tile.hasLast)
+    addSum(add(tile.inBlock, (rowCount() - 1) * sumsPitch()), chunk,
+           horizontalSums(builder, loc, products.take_back(schedule.columns)));
+}
+
+void SegmentedDot::addSum(Value place, const Chunk &chunk, Value sum) {
+  if (!chunk.isFirst) {
+    Value before =
+        vector::LoadOp::create(builder, loc, cast<VectorType>(sum.getType()), sums, place);
+    sum = arith::AddFOp::create(builder, loc, before, sum);
+  }
+  vector::StoreOp::create(builder, loc, sum, sums, place);
+}
+
+void SegmentedDot::storeRows(Value firstColumn) {
+  int64_t vectors = sumsPitch() / schedule.width;
+  point.setDim(dot.column, firstColumn);
+  emitLoop(builder, loc, 0, rowCount(), 1, {}, [&](Value row, ValueRange) {
+    point.setDim(*dot.row, row);
+    point.forget();
+    point.setLanes({int64_t(dot.column), schedule.width, vectors, schedule.block});
+    Emitted ofRow{{}, false};
+    for (int64_t i : llvm::seq(vectors))
+      ofRow.parts.push_back(vector::LoadOp::create(
+          builder, loc, type, sums, add(times(row, sumsPitch()), i * schedule.width)));
+    storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), ofRow);
+    point.setLanes(Lanes());
+    return SmallVector<Value>();
+  });
+}
+
+LogicalResult weft::emitSegmentedDot(KernelFunction &kernel) {
+  return emitSideBySide<SegmentedDot>(kernel, /*smallFlops=*/300'000);
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/DotProduct/SegmentedDotSchedule.h"
+#include "compiler/Kernels/Emission/BlockedSums.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace weft;
+
+int64_t SegmentedDotSchedule::groupsOf(int64_t rows) const {
+  return llvm::divideCeil(rows - lastIsAlone(rows), rowsOfVector());
+}
+
+/// Time of a step of a register tile, in units of a multiply-add: as many of them as loads at a
+/// time, of which at least eight are under way, and six while the second-level cache gives a
+/// vector; and a little for each load. `last`: vectors of the last row for a step, a part of one.
+static double tileCost(int64_t groups, double last, int64_t columns, bool rowsInL1) {
+  constexpr double underWay = 8, ofL2 = 6;
+  double sums = (double(groups) + last) * double(columns);
+  double loads = double(groups + (groups ? columns : 0)) + last * double(columns + 1);
+  double waits = rowsInL1 ? 0 : ofL2 * (double(groups) + last);
+  return std::max({sums, loads, groups ? underWay : last * underWay, waits}) + 0.2 * loads;
+}
+
+/// Of folding a tile's vectors of one group, and of adding what they hold to the sums of rows.
+static double sumsCost(const SegmentedDotSchedule &schedule) {
+  constexpr double ofFold = 3, ofRow = 4;
+  int64_t vectors = schedule.columns;
+  double cost = 0;
+  for (int64_t count = schedule.segment; count > 1; count /= 2) {
+    vectors = llvm::divideCeil(vectors, 2);
+    cost += ofFold * double(vectors);
+  }
+  return cost + double(schedule.rowsOfVector()) * (double(vectors) + ofRow);
+}
+
+/// Columns that two threads compute: as many blocks each, with those that are computed twice.
+static int64_t computedColumns(int64_t columns, int64_t block) {
+  return llvm::alignTo(llvm::divideCeil(columns, block), 2) * block;
+}
+
+static double costOf(const SegmentedDotSchedule &schedule, const SegmentedDotProblem &problem,
+                     const TargetInfo &target) {
+  int64_t groups = schedule.groupsOf(problem.rows);
+  bool lastIsAlone = schedule.lastIsAlone(problem.rows);
+  int64_t whole = groups / schedule.groups, rest = groups % schedule.groups;
+  bool rowsInL1 = problem.rows * problem.depth * problem.elementBits / 8 <= target.l1Bytes / 2;
+  double step = double(whole) * tileCost(schedule.groups, 0, schedule.columns, rowsInL1);
+  double last = lastIsAlone ? double(schedule.segment) / double(schedule.width) : 0;
+  if (rest || lastIsAlone)
+    step += tileCost(rest, last, schedule.columns, rowsInL1);
+  double steps = double(llvm::divideCeil(problem.depth, schedule.segment)) * step;
+  double sums = double(llvm::divideCeil(problem.depth, schedule.chunk) * (groups + lastIsAlone));
+  int64_t strips = computedColumns(problem.columns, schedule.block) / schedule.columns;
+  return (steps + sums * sumsCost(schedule)) * double(strips);
+}
+
+/// The columns of a block for which the fewest are computed, the largest block of these.
+static int64_t chooseBlock(int64_t columns, int64_t ofTile) {
+  constexpr int64_t fewest = 24, most = 64;
+  int64_t best = 0, leastWork = 0;
+  for (int64_t block = most / ofTile * ofTile; block > 0; block -= ofTile) {
+    int64_t work = computedColumns(columns, block);
+    if (block <= columns && (best == 0 || (block >= fewest && work < leastWork))) {
+      best = block;
+      leastWork = work;
+    }
+  }
+  return best;
+}
+
+/// Each step of a segment is a chain of sums of its own. Where several tiles read the columns,
+/// these stay in half of the first-level cache.
+int64_t SegmentedDotSchedule::longestChunk(const SegmentedDotProblem &problem,
+                                           const TargetInfo &target) const {
+  int64_t steps = 2 * longestChain * segment;
+  if (problem.rows <= groups * rowsOfVector())
+    return steps;
+  return std::min<int64_t>(steps, target.l1Bytes / 2 / (columns * problem.elementBits / 8));
+}
+
+SegmentedDotSchedule SegmentedDotSchedule::choose(const SegmentedDotProblem &problem,
+                                                  const TargetInfo &target) {
+  // Measured on 17 and 33 rows: they wait for more than this model knows.
+  constexpr double ofWholeVectors = 1.05;
+  SegmentedDotSchedule best;
+  double bestCost = 0;
+  int64_t width = target.lanes(problem.elementBits);
+  int64_t mostColumns = std::min<int64_t>({width, 12, problem.columns});
+  for (int64_t segment = width; segment > 1; segment /= 2)
+    for (int64_t columns = mostColumns; columns > 0; --columns) {
+      SegmentedDotSchedule tried{width, segment};
+      tried.columns = columns;
+      // Besides the sums, registers hold the vectors of rows and one of a column.
+      int64_t tall = (target.vectorRegisters - 1) / (columns + 1);
+      tried.groups = std::min<int64_t>(tall, llvm::divideCeil(problem.rows, tried.rowsOfVector()));
+      tried.block = chooseBlock(problem.columns, columns);
+      int64_t longest = tried.longestChunk(problem, target);
+      int64_t parts = llvm::divideCeil(problem.depth, std::max(longest, width));
+      tried.chunk = llvm::alignTo(llvm::divideCeil(problem.depth, parts), width);
+      double cost = costOf(tried, problem, target);
+      if (segment == width)
+        cost *= ofWholeVectors;
+      if (bestCost == 0 || cost < bestCost) {
+        best = tried;
+        bestCost = cost;
+      }
+    }
+  return best;
+}

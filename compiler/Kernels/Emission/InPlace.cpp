@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Emission/InPlace.h"
+#include "compiler/Kernels/Emission/Demand.h"
+#include "compiler/Kernels/Kernels.h"
+
+using namespace mlir;
+using namespace weft;
+
+static bool anyOf(ArrayRef<Access> accesses, Value argument) {
+  return llvm::any_of(accesses, [&](const Access &access) { return access.tensor == argument; });
+}
+
+namespace {
+/// What a root needs at the point that stands for all of its points.
+struct RootDemand {
+  IndexSpace space;
+  unsigned rootDims;   ///< the first of the space
+  AffineExpr position; ///< of the point, row-major
+  Demand demand;
+
+  explicit RootDemand(Value root);
+  bool readsInReductions(Value argument) const;
+  /// Whether the reductions that read `argument` read the row of the point: all that differs from
+  /// it in the dims that no reduction is wanted for.
+  bool reducesOwnRow(Value argument) const;
+  bool reads(Value argument) const {
+    return anyOf(demand.accesses, argument) || readsInReductions(argument);
+  }
+  /// Whether all reads of `argument` are at the point's own position, but for those of its row
+  /// where these come first.
+  bool readsInPlace(Value argument, bool reducesRowsFirst) const;
+
+private:
+  bool isOwnRow(const ReductionDemand &reduction, const Access &access) const;
+};
+} // namespace
+
+RootDemand::RootDemand(Value root) : space(root.getContext()) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(root.getType()).getShape();
+  Index index;
+  for (int64_t size : shape)
+    index.push_back(size == 1 ? space.constant(0) : space.addDim(size));
+  rootDims = space.size();
+  position = space.linearize(index, shape);
+  demand = demandOf(root, index, space);
+}
+
+bool RootDemand::readsInReductions(Value argument) const {
+  return llvm::any_of(demand.reductions, [&](const ReductionDemand &reduction) {
+    return anyOf(reduction.accesses, argument);
+  });
+}
+
+/// Each of the row's dims has a reduced one in its place.
+bool RootDemand::isOwnRow(const ReductionDemand &reduction, const Access &access) const {
+  SmallVector<unsigned> left(reduction.reducedDims);
+  AffineExpr read = position;
+  for (unsigned dim : llvm::seq(rootDims)) {
+    if (demand.reducesFor(dim))
+      continue;
+    auto *found = llvm::find_if(left, [&](unsigned reduced) {
+      return space.extent(reduced) == space.extent(dim) && access.position &&
+             space.coefficientOf(*access.position, reduced) == space.coefficientOf(position, dim);
+    });
+    if (found == left.end())
+      return false;
+    MLIRContext *context = position.getContext();
+    read = read.replace(getAffineDimExpr(dim, context), getAffineDimExpr(*found, context));
+    left.erase(found);
+  }
+  return left.empty() && access.position == space.simplify(read);
+}
+
+bool RootDemand::reducesOwnRow(Value argument) const {
+  return llvm::all_of(demand.reductions, [&](const ReductionDemand &reduction) {
+    return llvm::all_of(reduction.accesses, [&](const Access &access) {
+      return access.tensor != argument || isOwnRow(reduction, access);
+    });
+  });
+}
+
+bool RootDemand::readsInPlace(Value argument, bool reducesRowsFirst) const {
+  bool readsAhead = readsInReductions(argument) && !(reducesRowsFirst && reducesOwnRow(argument));
+  return !readsAhead && anyOf(demand.accesses, argument) &&
+         llvm::all_of(demand.accesses, [&](const Access &access) {
+           return access.tensor != argument || access.position == position;
+         });
+}
+
+void weft::markInPlace(KernelFunction &kernel, bool reducesRowsFirst) {
+  SmallVector<RootDemand, 0> demands;
+  for (Value root : kernel.roots) {
+    demands.emplace_back(root);
+    const Demand &demand = demands.back().demand;
+    if (!demand.complete || !demand.scans.empty())
+      return;
+  }
+  for (auto [number, root] : llvm::enumerate(kernel.roots)) {
+    SmallVector<int64_t> places;
+    for (BlockArgument argument : kernel.source.getArguments()) {
+      auto readElsewhere = [&](const auto &other) {
+        return other.index() != number && other.value().reads(argument);
+      };
+      if (argument.getType() == root.getType() &&
+          demands[number].readsInPlace(argument, reducesRowsFirst) &&
+          llvm::none_of(llvm::enumerate(demands), readElsewhere))
+        places.push_back(argument.getArgNumber());
+    }
+    if (!places.empty())
+      kernel.emitted.setArgAttr(kernel.source.getNumArguments() + number, inPlaceAttr,
+                                kernel.builder.getDenseI64ArrayAttr(places));
+  }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Emission/KernelFunction.h"
+#include "compiler/Kernels/Emission/PartsOfShare.h"
+#include "compiler/Kernels/Kernels.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace weft;
+
+static MemRefType memrefOf(Type tensor) {
+  auto type = cast<RankedTensorType>(tensor);
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+/// Counters of claimed parts: of each set, one for each thread, on a line of its own.
+static MemRefType claimsType(MLIRContext *context, int64_t sets) {
+  constexpr int64_t wordsOfLine = 8;
+  return MemRefType::get({sets, claimants, wordsOfLine}, IntegerType::get(context, 64));
+}
+
+static Buffer flatten(OpBuilder &builder, Location loc, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  auto flatType = MemRefType::get({type.getNumElements()}, type.getElementType());
+  Value flat = memref;
+  if (type != flatType)
+    flat = memref::ReinterpretCastOp::create(builder, loc, flatType, memref, /*offset=*/0,
+                                             ArrayRef<int64_t>{type.getNumElements()},
+                                             ArrayRef<int64_t>{1});
+  return {flat, llvm::to_vector(type.getShape())};
+}
+
+KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
+                               const ScheduleOverride &given)
+    : source(source), target(target), given(given), builder(source), loc(source.getLoc()) {
+  SmallVector<Type> types;
+  for (Type type : source.getArgumentTypes())
+    types.push_back(memrefOf(type));
+  for (Type type : source.getResultTypes())
+    types.push_back(memrefOf(type));
+  // The sizes of scratch and claims are known when emission is over.
+  types.push_back(MemRefType::get({0}, builder.getI8Type()));
+  types.push_back(claimsType(builder.getContext(), 0));
+  types.append(2, builder.getIndexType());
+  emitted = func::FuncOp::create(builder, loc, source.getName(), builder.getFunctionType(types, {}),
+                                 ArrayRef<NamedAttribute>{});
+  emitted.setPrivate();
+  emitted->setAttr("weft.kernel", source->getAttr("weft.kernel"));
+
+  Block *entry = emitted.addEntryBlock();
+  builder.setInsertionPointToStart(entry);
+  unsigned inputs = source.getNumArguments();
+  for (unsigned i = 0; i < inputs; ++i)
+    argumentBuffers.push_back(flatten(builder, loc, entry->getArgument(i)));
+  for (unsigned i = 0; i < source.getNumResults(); ++i)
+    rootBuffers.push_back(flatten(builder, loc, entry->getArgument(inputs + i)));
+  unsigned last = entry->getNumArguments();
+  scratchArgument = entry->getArgument(last - 4);
+  claimsArgument = entry->getArgument(last - 3);
+  thread = entry->getArgument(last - 2);
+  threads = entry->getArgument(last - 1);
+  roots = llvm::to_vector(source.getBody().front().getTerminator()->getOperands());
+}
+
+PointEmitter KernelFunction::pointEmitter(IndexSpace &space) {
+  PointEmitter emitter(builder, space,
+                       [this](DenseElementsAttr elements) { return table(elements); });
+  emitter.loc = loc;
+  emitter.reportTo(unfollowed);
+  for (auto [argument, buffer] : llvm::zip_equal(source.getArguments(), argumentBuffers))
+    emitter.setBuffer(argument, buffer);
+  return emitter;
+}
+
+void KernelFunction::moveToStart() {
+  builder.setInsertionPointAfterValue(rootBuffers.empty() ? scratchArgument
+                                                          : rootBuffers.back().flat);
+}
+
+Value KernelFunction::stackTile(Type element, int64_t elements) {
+  OpBuilder::InsertionGuard guard(builder);
+  moveToStart();
+  return memref::AllocaOp::create(builder, loc, MemRefType::get({elements}, element),
+                                  builder.getI64IntegerAttr(64));
+}
+
+Value KernelFunction::scratch(Type element, int64_t elements) {
+  int64_t bytes =
+      llvm::alignTo(llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) * elements, 64);
+  OpBuilder::InsertionGuard guard(builder);
+  moveToStart();
+  Value offset = arith::ConstantIndexOp::create(builder, loc, scratchBytes);
+  scratchBytes += bytes;
+  return memref::ViewOp::create(builder, loc, MemRefType::get({elements}, element), scratchArgument,
+                                offset, ValueRange());
+}
+
+Buffer KernelFunction::table(DenseElementsAttr elements) {
+  Value &flat = tables[elements];
+  if (!flat) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(emitted);
+    auto type = MemRefType::get({elements.getNumElements()}, elements.getElementType());
+    std::string name = (source.getName() + "_table_" + Twine(tables.size() - 1)).str();
+    auto values = elements.reshape(RankedTensorType::get(type.getShape(), type.getElementType()));
+    memref::GlobalOp::create(builder, loc, name, builder.getStringAttr("private"), type, values,
+                             /*constant=*/true, builder.getI64IntegerAttr(64));
+    moveToStart();
+    flat = memref::GetGlobalOp::create(builder, loc, type, name);
+  }
+  return {flat, llvm::to_vector(elements.getType().getShape())};
+}
+
+bool KernelFunction::isSerial(bool isSmall) const {
+  return isSmall && !source->hasAttr(readsSharesAttr);
+}
+
+bool KernelFunction::hasColdWeights() const { return source->hasAttr(coldWeightsAttr); }
+
+std::pair<Value, Value> KernelFunction::share(int64_t total, bool serial) {
+  Value count = arith::ConstantIndexOp::create(builder, loc, total);
+  if (serial) {
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value first = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, zero);
+    return {zero, arith::SelectOp::create(builder, loc, first, count, zero)};
+  }
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value next = arith::AddIOp::create(builder, loc, thread, one);
+  Value low = border(count, thread);
+  return {low, border(count, next)};
+}
+
+Value KernelFunction::border(Value total, Value number) {
+  Value scaled = arith::MulIOp::create(builder, loc, total, number);
+  return arith::DivUIOp::create(builder, loc, scaled, threads);
+}
+
+int64_t KernelFunction::piecesOf(int64_t total, int64_t work, int64_t enough) {
+  double part = double(enough) / double(std::max<int64_t>(work, 1));
+  return std::max<int64_t>(1, int64_t(std::ceil(double(total) * std::min(part, 1.0))));
+}
+
+void KernelFunction::forEachPart(int64_t total, int64_t least, bool serial,
+                                 llvm::function_ref<void(Value, Value)> body) {
+  constexpr int64_t fewestParts = 4;
+  if (serial || least == 0 || total < fewestParts * least) {
+    auto [low, high] = share(total, serial);
+    body(low, high);
+    return;
+  }
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  int64_t set = claimSets++;
+  emitLoop(builder, loc, zero, threads, 1, {}, [&](Value turn, ValueRange) {
+    Value owner = arith::AddIOp::create(builder, loc, thread, turn);
+    owner = arith::RemUIOp::create(builder, loc, owner, threads);
+    emitClaims(total, least, owner, set, body);
+    return SmallVector<Value>();
+  });
+}
+
+void KernelFunction::forEachPiece(int64_t total, int64_t least, bool serial,
+                                  llvm::function_ref<void(Value)> body) {
+  forEachPart(total, least, serial, [&](Value low, Value high) {
+    emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
+      body(number);
+      return SmallVector<Value>();
+    });
+  });
+}
+
+/// Parts of `owner`'s share, until there are none. Every thread is told so once: the last one
+/// leaves zero to the next call.
+void KernelFunction::emitClaims(int64_t total, int64_t least, Value owner, int64_t set,
+                                llvm::function_ref<void(Value, Value)> body) {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value count = arith::ConstantIndexOp::create(builder, loc, total);
+  Value next = arith::AddIOp::create(builder, loc, owner, one);
+  PartsOfShare share(builder, loc, border(count, owner), border(count, next), least, threads);
+  Value parts = share.count();
+  Value indices[] = {arith::ConstantIndexOp::create(builder, loc, set), owner, zero};
+  Value single = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(1));
+  auto claim = [&](OpBuilder &, Location, ValueRange) {
+    Value number = memref::AtomicRMWOp::create(builder, loc, arith::AtomicRMWKind::addi, single,
+                                               claimsArgument, indices);
+    number = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), number);
+    Value isLeft = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, number, parts);
+    scf::ConditionOp::create(builder, loc, isLeft, number);
+  };
+  auto work = [&](OpBuilder &, Location, ValueRange numbers) {
+    Value number = numbers.front();
+    Value low = share.begin(number);
+    body(low, share.begin(arith::AddIOp::create(builder, loc, number, one)));
+    scf::YieldOp::create(builder, loc);
+  };
+  auto loop = scf::WhileOp::create(builder, loc, builder.getIndexType(), ValueRange(), claim, work);
+  Value told = arith::SubIOp::create(builder, loc, loop.getResult(0), parts);
+  told = arith::AddIOp::create(builder, loc, told, one);
+  Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, told, threads);
+  emitIf(builder, loc, isLast, [&] {
+    Value none = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(0));
+    memref::StoreOp::create(builder, loc, none, claimsArgument, indices);
+  });
+}
+
+void KernelFunction::setSchedule(ArrayRef<ScheduleEntry> schedule) {
+  SmallVector<NamedAttribute> entries;
+  for (auto [name, value] : schedule)
+    entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
+  emitted->setAttr("weft.schedule", builder.getDictionaryAttr(entries));
+}
+
+void KernelFunction::setWork(int64_t flops, bool serial) {
+  int64_t bytes = 0;
+  auto count = [&](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    bytes += tensor.getNumElements() * llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+  };
+  llvm::for_each(source.getArgumentTypes(), count);
+  llvm::for_each(source.getResultTypes(), count);
+  emitted->setAttr("weft.flops", builder.getI64IntegerAttr(flops));
+  emitted->setAttr("weft.bytes", builder.getI64IntegerAttr(bytes));
+  if (serial)
+    emitted->setAttr("weft.serial", builder.getUnitAttr());
+}
+
+void KernelFunction::replaceSource() {
+  builder.setInsertionPointToEnd(&emitted.getBody().front());
+  func::ReturnOp::create(builder, loc);
+  auto type = MemRefType::get({scratchBytes}, builder.getI8Type());
+  scratchArgument.setType(type);
+  if (claimSets > 0) {
+    claimsArgument.setType(claimsType(builder.getContext(), claimSets));
+    emitted->setAttr("weft.claims", builder.getI64IntegerAttr(claimSets));
+  } else {
+    (void)emitted.eraseArgument(cast<BlockArgument>(claimsArgument).getArgNumber());
+  }
+  emitted.setFunctionType(builder.getFunctionType(emitted.getBody().getArgumentTypes(), {}));
+  emitted->setAttr("weft.scratch_bytes", builder.getI64IntegerAttr(scratchBytes));
+  source.erase();
+}
+
+void KernelFunction::discard() {
+  for (auto [elements, flat] : tables) {
+    auto use = flat.getDefiningOp<memref::GetGlobalOp>();
+    SymbolTable::lookupNearestSymbolFrom(emitted, use.getNameAttr())->erase();
+  }
+  emitted.erase();
+}
+
+SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, Value low, Value high,
+                                  int64_t step, ValueRange carried, LoopBody body) {
+  Value stride = arith::ConstantIndexOp::create(builder, loc, step);
+  auto loop = scf::ForOp::create(builder, loc, low, high, stride, carried,
+                                 [](OpBuilder &, Location, Value, ValueRange) {});
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!loop.getBody()->empty() && isa<scf::YieldOp>(loop.getBody()->back()))
+    loop.getBody()->back().erase();
+  builder.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(builder, loc, next);
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, int64_t low, int64_t high,
+                                  int64_t step, ValueRange carried, LoopBody body) {
+  Value first = arith::ConstantIndexOp::create(builder, loc, low);
+  if (high - low <= step)
+    return high > low ? body(first, carried) : llvm::to_vector(carried);
+  Value last = arith::ConstantIndexOp::create(builder, loc, high);
+  return emitLoop(builder, loc, first, last, step, carried, body);
+}
+
+void weft::setFlat(PointEmitter &point, ArrayRef<unsigned> dims, Value number) {
+  OpBuilder &builder = point.builder;
+  for (size_t i = dims.size(); i-- > 1;) {
+    int64_t extent = point.space.extent(dims[i]);
+    auto size = [&] { return arith::ConstantIndexOp::create(builder, point.loc, extent); };
+    point.setDim(dims[i], arith::RemUIOp::create(builder, point.loc, number, size()));
+    number = arith::DivUIOp::create(builder, point.loc, number, size());
+  }
+  if (!dims.empty())
+    point.setDim(dims.front(), number);
+}
+
+SmallVector<Value> weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims, ValueRange carried,
+                                   llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+  if (dims.empty())
+    return body(carried);
+  int64_t extent = point.space.extent(dims.front());
+  return emitLoop(point.builder, point.loc, 0, extent, 1, carried,
+                  [&](Value variable, ValueRange now) {
+                    point.setDim(dims.front(), variable);
+                    return emitLoops(point, dims.drop_front(), now, body);
+                  });
+}
+
+void weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims,
+                     llvm::function_ref<void()> body) {
+  emitLoops(point, dims, {}, [&](ValueRange) {
+    body();
+    return SmallVector<Value>();
+  });
+}
+
+Value weft::emitSplat(OpBuilder &builder, Location loc, VectorType type, double value) {
+  Attribute element = builder.getFloatAttr(type.getElementType(), value);
+  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, element));
+}
+
+void weft::emitIf(OpBuilder &builder, Location loc, Value condition,
+                  llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/bool(otherwise));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  then();
+  if (!otherwise)
+    return;
+  builder.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Scratch memory in rows of a few whole vectors each.
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_LANEROWS_H
+#define WEFT_COMPILER_KERNELS_EMISSION_LANEROWS_H
+
+#include "compiler/Kernels/Emission/KernelFunction.h"
+#include "compiler/Kernels/Emission/RegisterTile.h"
+#include "compiler/Kernels/Index/IndexArithmetic.h"
+
+namespace weft {
+
+class LaneRows : private IndexArithmetic {
+public:
+  LaneRows(KernelFunction &kernel, mlir::Location loc, mlir::VectorType type, int64_t groups,
+           int64_t rows);
+
+  mlir::Value load(mlir::Value row, int64_t group);
+  void store(mlir::Value vector, mlir::Value row, int64_t group);
+
+  /// The element in lane `lane` of row `row`, for register tiles.
+  TileOperand at(mlir::AffineExpr row, mlir::AffineExpr lane) const;
+
+private:
+  int64_t lanes() const { return groups * type.getDimSize(0); }
+  mlir::Value addressOf(mlir::Value row, int64_t group);
+
+  mlir::VectorType type;
+  int64_t groups;
+  mlir::Value buffer;
+};
+
+} // namespace weft
+
+#endif

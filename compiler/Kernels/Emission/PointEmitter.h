@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Emits the value of a tensor at one point of a loop nest, on demand: producers are
+// followed through linalg and tensor ops to what lies in memory, so fusion through
+// transposes, broadcasts, reshapes, slices and pads is index arithmetic.
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_POINTEMITTER_H
+#define WEFT_COMPILER_KERNELS_EMISSION_POINTEMITTER_H
+
+#include "compiler/Kernels/Index/IndexSpace.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include <functional>
+#include <map>
+
+namespace weft {
+
+/// A value at one point: a scalar that all lanes share, or one vector per lane group.
+struct Emitted {
+  llvm::SmallVector<mlir::Value, 4> parts;
+  bool uniform = true;
+};
+
+/// How a point is spread over vector lanes: `groups` vectors of `width` lanes along loop
+/// variable `dim`, of which the first `valid` lanes count.
+struct Lanes {
+  int64_t dim = -1;
+  int64_t width = 1;
+  int64_t groups = 1;
+  int64_t valid = 1;
+  bool wholeVectors = false; ///< the first lane is known to be a multiple of the width
+  bool isScalar() const { return dim < 0; }
+};
+
+/// 0 <= expr < size.
+struct Bound {
+  mlir::AffineExpr expr;
+  int64_t size;
+};
+
+/// Row-major memory behind a tensor.
+struct Buffer {
+  mlir::Value flat; ///< rank-1 memref
+  llvm::SmallVector<int64_t> shape;
+};
+
+class PointEmitter {
+public:
+  /// Gives a tensor's value at an index, instead of its defining op. Null result: ask the op.
+  /// The value may be wider than the tensor's elements if all that read it widen them.
+  using Override = std::function<std::optional<Emitted>(PointEmitter &, mlir::Value,
+                                                        llvm::ArrayRef<mlir::AffineExpr>)>;
+
+  /// Puts the elements of a constant into read-only memory.
+  using Tabulate = std::function<Buffer(mlir::DenseElementsAttr)>;
+
+  PointEmitter(mlir::OpBuilder &builder, IndexSpace &space, Tabulate tabulate)
+      : builder(builder), space(space), tabulate(std::move(tabulate)) {}
+
+  /// The loop variable `dim` has the value `value` here (of a lane dim: its first lane's).
+  void setDim(unsigned dim, mlir::Value value);
+  mlir::Value dimValue(unsigned dim) const { return dimValues[dim]; }
+  void setLanes(Lanes lanes);
+  const Lanes &getLanes() const { return lanes; }
+  void setBuffer(mlir::Value tensor, Buffer buffer) { buffers[tensor] = std::move(buffer); }
+  const Buffer *getBuffer(mlir::Value tensor) const;
+  void setOverride(Override hook) { overrideHook = std::move(hook); }
+
+  /// Forget what was emitted so far: it does not dominate what comes next.
+  void forget() { memo.clear(); }
+
+  Emitted emitAt(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
+  Emitted load(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index);
+  /// Where `within` holds; of lanes that share an element, the first is the one within.
+  void store(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index, const Emitted &value,
+             llvm::ArrayRef<Bound> within = {});
+  /// Store what `value` returns, but only where 0 <= expr < size.
+  void storeWithin(mlir::AffineExpr expr, int64_t size, const Buffer &buffer,
+                   llvm::ArrayRef<mlir::AffineExpr> index, llvm::function_ref<Emitted()> value);
+
+  /// The ops of a generic's body with these block arguments; returns what it yields.
+  llvm::SmallVector<Emitted> emitBody(mlir::linalg::GenericOp generic,
+                                      llvm::ArrayRef<mlir::AffineExpr> iteration,
+                                      llvm::ArrayRef<Emitted> arguments);
+
+  /// `expr` as an SSA index; a lane dim stands for its first lane.
+  mlir::Value indexValue(mlir::AffineExpr expr);
+  /// One vector of `value` for every lane group.
+  llvm::SmallVector<mlir::Value, 4> asVectors(const Emitted &value);
+  /// The constant mask of group's valid lanes, or null when all are.
+  mlir::Value validMask(int64_t group);
+
+  /// Something was wanted that no emitter follows; what was emitted must be thrown away.
+  bool hasFailed() const { return *failed; }
+  /// Report failures of this emitter where `flag` lies.
+  void reportTo(bool &flag) { failed = &flag; }
+
+  mlir::OpBuilder &builder;
+  IndexSpace &space;
+  mlir::Location loc = builder.getUnknownLoc();
+
+private:
+  struct Guard {
+    mlir::AffineExpr expr;
+    int64_t low, high; ///< low <= expr < high
+  };
+  using MemoKey = std::pair<void *, llvm::SmallVector<void *, 4>>;
+
+  Emitted emitProducer(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
+  Emitted emitGeneric(mlir::linalg::GenericOp generic, mlir::OpResult result,
+                      llvm::ArrayRef<mlir::AffineExpr> index);
+  Emitted emitPad(mlir::tensor::PadOp pad, llvm::ArrayRef<mlir::AffineExpr> index);
+  Emitted emitInsertSlice(mlir::tensor::InsertSliceOp insert,
+                          llvm::ArrayRef<mlir::AffineExpr> index);
+  Emitted emitConstant(mlir::Operation *constant, llvm::ArrayRef<mlir::AffineExpr> index);
+  Emitted emitExtract(mlir::tensor::ExtractOp extract, llvm::ArrayRef<Emitted> operands,
+                      llvm::ArrayRef<std::optional<mlir::AffineExpr>> exprs);
+  Emitted emitIndex(mlir::AffineExpr expr);
+  Emitted emitScalarOp(mlir::Operation &op, llvm::ArrayRef<Emitted> operands);
+  void underGuards(llvm::ArrayRef<Guard> conditions, llvm::function_ref<void()> emit);
+  Emitted guarded(llvm::ArrayRef<Guard> conditions, llvm::function_ref<Emitted()> inside,
+                  llvm::function_ref<Emitted()> outside);
+  /// Adds 0 <= expr < size, unless it holds anyway; false where it never holds.
+  bool addGuard(mlir::AffineExpr expr, int64_t size, llvm::SmallVectorImpl<Guard> &conditions);
+  Emitted conditionOf(const Guard &guard);
+  bool dependsOnLanes(mlir::AffineExpr expr) const;
+
+  /// Loads at `position` in pieces that are shuffled; nothing where lanes do not lie so.
+  std::optional<Emitted> loadWindows(const Buffer &buffer, mlir::AffineExpr position);
+  /// Emit lane by lane: `each` runs with the lanes switched to one scalar.
+  Emitted emitPerLane(llvm::function_ref<mlir::Value()> each);
+  /// The conjunction of the guards in force: a scalar part and one mask per group, null if none.
+  mlir::Value scalarGuard();
+  mlir::Value laneMask(int64_t group);
+  /// Guards that keep `index` inside `shape` where its range does not already.
+  llvm::SmallVector<Guard> boundsOf(llvm::ArrayRef<mlir::AffineExpr> index,
+                                    llvm::ArrayRef<int64_t> shape);
+
+  /// Record that `tensor` cannot be followed; its value is a placeholder.
+  Emitted fail(mlir::Value tensor);
+  Emitted zeroOf(mlir::Value tensor);
+
+  Tabulate tabulate;
+  bool ownFlag = false;
+  bool *failed = &ownFlag;
+  llvm::SmallVector<mlir::Value> dimValues;
+  Lanes lanes;
+  llvm::DenseMap<mlir::Value, Buffer> buffers;
+  Override overrideHook;
+  llvm::SmallVector<Guard> guards;
+  std::map<MemoKey, Emitted> memo;
+};
+
+/// The iteration point of `generic` at which its result number `result` has `index`:
+/// fails for results whose map is not a permutation of all parallel dims.
+llvm::FailureOr<Index> iterationAt(mlir::linalg::GenericOp generic, unsigned result,
+                                   llvm::ArrayRef<mlir::AffineExpr> index, const IndexSpace &space);
+
+/// Operand `operand` of `generic` at iteration point `iteration`.
+Index operandIndex(mlir::linalg::GenericOp generic, mlir::OpOperand &operand,
+                   llvm::ArrayRef<mlir::AffineExpr> iteration, const IndexSpace &space);
+
+/// The index in the source of a reshape, slice or cast of one tensor, or nothing if
+/// `tensor` is not defined by such a view.
+std::optional<std::pair<mlir::Value, Index>>
+throughView(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index, const IndexSpace &space);
+
+bool isReduction(mlir::linalg::GenericOp generic);
+
+} // namespace weft
+
+#endif

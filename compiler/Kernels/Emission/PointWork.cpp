@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Emission/PointWork.h"
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/Emission/Epilogue.h"
+
+using namespace mlir;
+using namespace weft;
+
+/// Of an argument that is only read in slices, these.
+static int64_t elementsRead(Value value) {
+  int64_t all = tensorType(value).getNumElements(), read = 0;
+  for (Operation *user : value.getUsers()) {
+    if (isa<tensor::ExtractSliceOp>(user))
+      read += tensorType(user->getResult(0)).getNumElements();
+    else if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(user))
+      read += elementsRead(user->getResult(0));
+    else
+      return all;
+  }
+  return std::min(read, all);
+}
+
+PointWork::PointWork(const KernelFunction &kernel) {
+  // Dividing work has a price: a barrier, and the caches of two cores.
+  constexpr int64_t smallWork = 64 << 10;
+  for (Value root : kernel.roots)
+    elements += tensorType(root).getNumElements();
+  func::FuncOp source = kernel.source;
+  for (BlockArgument argument : source.getArguments())
+    elements = std::max(elements, std::min(elementsRead(argument), smallWork));
+  // Measured on cells of LSTMs.
+  constexpr int64_t elementsOfFunction = 6;
+  source.walk([&](linalg::GenericOp generic) {
+    if (isTranscendental(generic))
+      elements += elementsOfFunction * ShapedType::getNumElements(generic.getStaticLoopRanges());
+  });
+  serial = kernel.isSerial(elements < smallWork / 4);
+}
+
+int64_t PointWork::leastPieces(int64_t cells) const {
+  constexpr int64_t enoughElements = 16 << 10;
+  return KernelFunction::piecesOf(cells, elements, enoughElements);
+}

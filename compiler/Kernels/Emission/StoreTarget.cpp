@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Emission/StoreTarget.h"
+#include "compiler/Graph/Graph.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace weft;
+
+Index StoreTarget::rootIndex(ArrayRef<AffineExpr> index) const {
+  Index result;
+  for (auto [expr, start] : llvm::zip_equal(index, offset))
+    result.push_back(start == 0 ? expr : expr + start);
+  return result;
+}
+
+/// The parts of a root that slices of its own rank make up, one behind the other, in memory
+/// that nobody wrote before; nothing where it is something else.
+static SmallVector<StoreTarget> partsOf(Value root, unsigned number) {
+  auto type = cast<RankedTensorType>(root.getType());
+  SmallVector<StoreTarget> parts;
+  int64_t elements = 0;
+  while (auto insert = root.getDefiningOp<tensor::InsertSliceOp>()) {
+    if (insert.getDroppedDims().any() || !insert.hasUnitStride())
+      return {};
+    elements += insert.getSourceType().getNumElements();
+    parts.push_back({insert.getSource(), number, llvm::to_vector(insert.getStaticOffsets())});
+    root = insert.getDest();
+  }
+  // As many elements as the whole: the slices of a concatenation do not overlap.
+  if (!root.getDefiningOp<tensor::EmptyOp>() || elements != type.getNumElements())
+    return {};
+  return parts;
+}
+
+/// A part may be a concatenation itself.
+static void addTargets(const StoreTarget &target, SmallVectorImpl<StoreTarget> &targets) {
+  SmallVector<StoreTarget> parts = partsOf(target.tensor, target.root);
+  for (StoreTarget &part : parts) {
+    for (auto [start, offset] : llvm::zip_equal(part.offset, target.offset))
+      start += offset;
+    addTargets(part, targets);
+  }
+  if (parts.empty())
+    targets.push_back(target);
+}
+
+bool weft::storesBorders(const KernelFunction &kernel, tensor::PadOp pad) {
+  // Shorter rows cost less with their ends, under masks, than the ends cost alone.
+  constexpr int64_t longRow = 128;
+  bool endsRows = pad.getStaticLow().back() + pad.getStaticHigh().back() > 0;
+  if (!endsRows || pad.getSourceType().getShape().back() >= longRow)
+    return true;
+  // What is reduced or scanned reads no element that is padded.
+  func::FuncOp source = kernel.source;
+  WalkResult found = source.walk([](Operation *op) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    bool stays = isa<CumulativeOp>(op) || (generic && isReduction(generic));
+    return stays ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
+SmallVector<StoreTarget> weft::storeTargets(const KernelFunction &kernel) {
+  SmallVector<StoreTarget> targets;
+  for (auto [number, root] : llvm::enumerate(kernel.roots)) {
+    if (auto pad = root.getDefiningOp<tensor::PadOp>(); pad && storesBorders(kernel, pad)) {
+      targets.push_back({pad.getSource(), unsigned(number), llvm::to_vector(pad.getStaticLow())});
+      continue;
+    }
+    SmallVector<int64_t> start(cast<RankedTensorType>(root.getType()).getRank(), 0);
+    addTargets({root, unsigned(number), start}, targets);
+  }
+  return targets;
+}
+
+/// Of memory with `strides`: from `begin` on, runs of `length` elements, one at each point of
+/// the leading dims between their borders.
+namespace {
+struct Border {
+  int64_t begin, length;
+  SmallVector<int64_t> extents, strides;
+};
+} // namespace
+
+/// Those of the outer dims first, each over all of the dims inside.
+static SmallVector<Border> bordersOf(tensor::PadOp pad) {
+  ArrayRef<int64_t> shape = pad.getResultType().getShape(), inner = pad.getSourceType().getShape();
+  SmallVector<int64_t> strides = computeStrides(shape);
+  SmallVector<Border> borders;
+  int64_t start = 0; // of what lies between the borders of the outer dims
+  for (int64_t dim = 0; dim < int64_t(shape.size()); ++dim) {
+    auto add = [&](int64_t first, int64_t count) {
+      if (count > 0)
+        borders.push_back({start + first * strides[dim], count * strides[dim],
+                           llvm::to_vector(inner.take_front(dim)),
+                           llvm::to_vector(ArrayRef(strides).take_front(dim))});
+    };
+    int64_t low = pad.getStaticLow()[dim], high = pad.getStaticHigh()[dim];
+    add(0, low);
+    add(low + inner[dim], high);
+    start += low * strides[dim];
+  }
+  return borders;
+}
+
+/// `length` times `value` from `start` on.
+static void emitRun(KernelFunction &kernel, Value memory, Value value, Value start,
+                    int64_t length) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  int64_t width = kernel.target.lanes(std::max(8u, value.getType().getIntOrFloatBitWidth()));
+  int64_t whole = length / width * width;
+  auto store = [&](Value offset, int64_t lanes) {
+    auto type = VectorType::get({lanes}, value.getType());
+    Value values = vector::BroadcastOp::create(builder, loc, type, value);
+    Value address = arith::AddIOp::create(builder, loc, start, offset);
+    vector::StoreOp::create(builder, loc, values, memory, address);
+  };
+  emitLoop(builder, loc, 0, whole, width, {}, [&](Value offset, ValueRange) {
+    store(offset, width);
+    return SmallVector<Value>();
+  });
+  if (whole < length)
+    store(arith::ConstantIndexOp::create(builder, loc, whole), length - whole);
+}
+
+static void emitBorder(KernelFunction &kernel, Value memory, Value value, const Border &border,
+                       bool serial) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  auto constant = [&](int64_t number) {
+    return arith::ConstantIndexOp::create(builder, loc, number);
+  };
+  auto [low, high] = kernel.share(computeProduct(border.extents), serial);
+  emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
+    Value start = constant(border.begin);
+    for (auto [extent, stride] : llvm::reverse(llvm::zip_equal(border.extents, border.strides))) {
+      Value at = arith::RemUIOp::create(builder, loc, number, constant(extent));
+      number = arith::DivUIOp::create(builder, loc, number, constant(extent));
+      at = arith::MulIOp::create(builder, loc, at, constant(stride));
+      start = arith::AddIOp::create(builder, loc, start, at);
+    }
+    emitRun(kernel, memory, value, start, border.length);
+    return SmallVector<Value>();
+  });
+}
+
+void weft::emitBorders(KernelFunction &kernel, bool serial,
+                       llvm::function_ref<bool(tensor::PadOp)> stores) {
+  for (auto [root, buffer] : llvm::zip_equal(kernel.roots, kernel.rootBuffers)) {
+    auto pad = root.getDefiningOp<tensor::PadOp>();
+    if (!pad || !stores(pad) || pad.getResultType().getNumElements() == 0)
+      continue;
+    Operation *constant = pad.getConstantPaddingValue().getDefiningOp();
+    Value value = kernel.builder.clone(*constant)->getResult(0);
+    for (const Border &border : bordersOf(pad))
+      emitBorder(kernel, buffer.flat, value, border, serial);
+  }
+}

@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Elementwise, row and window kernels: a grid of cells shared among the threads; in every
+// cell first the reductions, each in its own loops, then the loops that store the roots.
+// Vectors run along a grid dim when memory is contiguous there (every lane reduces for
+// itself), otherwise along the reduced dims.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/Emission/ConcatParts.h"
+#include "compiler/Kernels/Emission/DividedDim.h"
+#include "compiler/Kernels/Emission/Emitters.h"
+#include "compiler/Kernels/Emission/InPlace.h"
+#include "compiler/Kernels/Emission/PointWork.h"
+#include "compiler/Kernels/Emission/StoreTarget.h"
+#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Nest/LaneScans.h"
+#include "compiler/Kernels/Nest/Reductions.h"
+#include "compiler/Kernels/Nest/Scans.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+/// A target stored in the nest of another, and where it lies in terms of that nest's dims.
+struct NestRoot {
+  const StoreTarget *target;
+  Index index;
+};
+
+class Nest {
+public:
+  Nest(KernelFunction &kernel, ArrayRef<StoreTarget> targets, unsigned leader)
+      : kernel(kernel), targets(targets), leader(leader), space(kernel.emitted.getContext()),
+        point(kernel.pointEmitter(space)) {}
+
+  /// Plan the loops for the leading target; others may join.
+  void plan(MutableArrayRef<bool> done);
+  void emit(const PointWork &work);
+  int64_t flops() const;
+
+private:
+  void planDims();
+  unsigned planRootDims(Value root);
+  void chooseLaneDim();
+  void chooseTurned();
+  void planGrid();
+  void growCell(int64_t elements, SmallVector<unsigned> &dims);
+  void adopt(MutableArrayRef<bool> done);
+  bool onGrid(const NestRoot &root) const;
+  void store(const NestRoot &root, const Emitted &value);
+  Index indexOf(const NestRoot &root) const;
+
+  void emitCell(Value block, int64_t extent);
+  void emitReductions();
+  void emitStores(bool gridOnly);
+  void emitRowLoops(ArrayRef<unsigned> dims);
+  void emitPoints(Value base, int64_t extent);
+  void emitTransposed(Value base, int64_t extent);
+  void emitTurned(Value base, int64_t extent, int64_t count);
+  std::optional<Emitted> findTurned(Value tensor, ArrayRef<AffineExpr> index) const;
+
+  KernelFunction &kernel;
+  ArrayRef<StoreTarget> targets;
+  unsigned leader;
+  IndexSpace space;
+  PointEmitter point;
+  Demand demand;
+  SmallVector<NestRoot> roots;
+  SmallVector<unsigned> gridDims;
+  SmallVector<unsigned> cellDims;  ///< grid dims that one cell goes through
+  SmallVector<unsigned> rowDims;   ///< looped over behind the reductions
+  std::optional<unsigned> laneDim; ///< vectors along this dim
+  std::optional<unsigned> loadDim; ///< what is stored along laneDim is contiguous along this
+  SmallVector<Access> turned; ///< the reads that alone are contiguous along loadDim, if some are
+  SmallVector<SmallVector<Value>> squares; ///< of these, when vectors run along laneDim
+  int64_t squareRow = 0;                   ///< at the point
+  std::optional<ScanDims> scanDims;        ///< of scans with a line in each lane
+  std::optional<LaneScans> laneScans;
+  bool vertical = false; ///< the lane dim is a grid dim
+  int64_t width = 1;
+  int64_t laneBlock = 1; ///< values of the lane dim in one cell
+  int64_t laneBlocks = 1;
+  SmallVector<int64_t> laneBounds; ///< of parts of the lane dim with loops of their own
+  AffineExpr lanePart;             ///< the lane dim in the part at hand, or null: no parts
+  SmallVector<int64_t> gridShape;
+  SmallVector<Buffer> lines; ///< of the scans, in scratch
+  ReducedValues reduced;
+  SmallVector<std::optional<KeptRow>, 0> keptRows; ///< of the reductions
+  size_t filledRows = 0;                           ///< of those, so far
+};
+
+} // namespace
+
+/// Point work in a cell worth the grid's index arithmetic.
+constexpr int64_t cellElements = 4096;
+
+/// Whether nothing that a kernel reads, computes or stores takes more than a byte.
+static bool computesInBytes(const KernelFunction &kernel) {
+  auto isByte = [](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return element.isIntOrFloat() && element.getIntOrFloatBitWidth() <= 8;
+  };
+  func::FuncOp source = kernel.source;
+  bool found = llvm::all_of(source.getArgumentTypes(), isByte);
+  source.walk([&](Operation *op) { found &= llvm::all_of(op->getResultTypes(), isByte); });
+  return found;
+}
+
+void Nest::plan(MutableArrayRef<bool> done) {
+  Type element = tensorType(targets[leader].tensor).getElementType();
+  // Narrower elements are widened by most kernels; and masks of bytes are instructions of AVX-512.
+  constexpr int64_t maskedBytes = 64;
+  bool inBytes = kernel.target.vectorBytes == maskedBytes && computesInBytes(kernel);
+  unsigned narrowest = inBytes ? 8 : 32;
+  width = kernel.target.lanes(std::max(narrowest, element.getIntOrFloatBitWidth()));
+  planDims();
+  chooseLaneDim();
+  planGrid();
+  adopt(done);
+}
+
+/// Gives the dims of the leader's `root` loops, several where one is divided: along the rest of it
+/// a reduction would be computed again and again, and elements be read one by one. Returns how many
+/// there are.
+unsigned Nest::planRootDims(Value root) {
+  struct Part {
+    unsigned dim;
+    int64_t size;
+  };
+  SmallVector<Part> parts;
+  for (auto [dim, size] : llvm::enumerate(tensorType(root).getShape()))
+    if (size != 1)
+      parts.push_back({unsigned(dim), size});
+  while (true) {
+    space = IndexSpace(kernel.emitted.getContext());
+    Index index(tensorType(root).getRank(), space.constant(0));
+    for (auto [dim, size] : parts)
+      index[dim] = space.simplify(index[dim] * size + space.addDim(size));
+    demand = demandOf(root, index, space);
+    auto divided = dividedDim(demand, space, parts.size(), width);
+    if (!divided) {
+      roots.push_back({&targets[leader], index});
+      return parts.size();
+    }
+    auto [part, divisor] = *divided;
+    parts[part].size /= divisor;
+    parts.insert(parts.begin() + part + 1, {parts[part].dim, divisor});
+  }
+}
+
+void Nest::planDims() {
+  const StoreTarget &target = targets[leader];
+  Value root = target.tensor;
+  ArrayRef<int64_t> shape = tensorType(root).getShape();
+  ArrayRef<int64_t> rootShape = tensorType(kernel.roots[target.root]).getShape();
+  int64_t total = ShapedType::getNumElements(shape);
+  // A pointwise kernel over memory in one order is one long loop, unless it would divide the number
+  // of every element to know its index.
+  if (shape.size() > 1) {
+    IndexSpace flat(kernel.emitted.getContext());
+    Index index = flat.delinearize(flat.addDim(total), shape);
+    Demand flatDemand = demandOf(root, index, flat);
+    AffineExpr stored = flat.linearize(target.rootIndex(index), rootShape);
+    if (flatDemand.reductions.empty() && flatDemand.scans.empty() && !flatDemand.readsIndex &&
+        stridedAccesses(flatDemand.accesses, 0, flat) == 0 && flat.coefficientOf(stored, 0) == 1) {
+      space = flat;
+      roots.push_back({&target, index});
+      demand = std::move(flatDemand);
+      gridDims = {0};
+      return;
+    }
+  }
+  unsigned rootDims = planRootDims(root);
+  llvm::SmallBitVector grid(rootDims);
+  if (demand.reductions.empty())
+    grid.set();
+  for (unsigned dim = 0; dim < rootDims; ++dim)
+    if (demand.reducesFor(dim))
+      grid.set(dim);
+  // A scanned line belongs to one cell.
+  for (const ScanDemand &scan : demand.scans)
+    for (unsigned dim = 0; dim < rootDims; ++dim)
+      if (scan.line().isFunctionOfDim(dim))
+        grid.reset(dim);
+  for (unsigned dim = 0; dim < rootDims; ++dim)
+    (grid[dim] ? gridDims : rowDims).push_back(dim);
+}
+
+void Nest::chooseLaneDim() {
+  const NestRoot &root = roots.front();
+  AffineExpr stored = space.linearize(root.target->rootIndex(root.index),
+                                      tensorType(kernel.roots[root.target->root]).getShape());
+  scanDims = chooseScanDims(demand, gridDims, rowDims, stored, space, width);
+  if (scanDims) {
+    laneDim = scanDims->lane;
+    vertical = true;
+    return;
+  }
+  if (demand.scans.empty() && !gridDims.empty() &&
+      (rowDims.empty() || gridDims.back() > rowDims.back())) {
+    // The innermost dim of the result is on the grid. Reductions along contiguous memory
+    // are the reason to leave its store scalar.
+    unsigned dim = gridDims.back();
+    int64_t strided = 0, rows = 0;
+    for (const ReductionDemand &reduction : demand.reductions) {
+      strided += stridedAccesses(reduction.accesses, dim, space);
+      int64_t least = reduction.accesses.size();
+      for (unsigned reducedDim : reduction.reducedDims)
+        if (space.extent(reducedDim) >= width)
+          least = std::min(least, stridedAccesses(reduction.accesses, reducedDim, space));
+      rows += least;
+    }
+    vertical = demand.reductions.empty() || strided <= rows;
+    if (vertical)
+      laneDim = dim;
+  }
+  if (!vertical && !rowDims.empty())
+    laneDim = rowDims.back();
+  if (!vertical || !demand.reductions.empty() || roots.size() > 1)
+    return;
+  // Squares of vectors are loaded along one dim and stored along another.
+  int64_t least = stridedAccesses(demand.accesses, *laneDim, space);
+  for (unsigned dim : gridDims) {
+    int64_t strided = stridedAccesses(demand.accesses, dim, space);
+    if (dim == *laneDim || strided >= least || space.extent(dim) < width / 2 ||
+        space.extent(*laneDim) < width / 2)
+      continue;
+    loadDim = dim;
+    least = strided;
+  }
+  if (least > 0)
+    chooseTurned();
+}
+
+/// Where some of what is read is contiguous along the lanes and all else along another dim, squares
+/// of the latter alone are turned.
+void Nest::chooseTurned() {
+  for (unsigned dim : gridDims) {
+    if (dim == *laneDim || space.extent(dim) < width / 2 || space.extent(*laneDim) < width / 2)
+      continue;
+    SmallVector<Access> found;
+    llvm::copy_if(demand.accesses, std::back_inserter(found), [&](const Access &access) {
+      return stridedAccesses(access, *laneDim, space) > 0;
+    });
+    if (!llvm::all_of(found, [&](const Access &access) {
+          return access.position && space.coefficientOf(*access.position, dim) == 1;
+        }))
+      continue;
+    loadDim = dim;
+    turned = std::move(found);
+    return;
+  }
+}
+
+void Nest::planGrid() {
+  if (vertical) {
+    llvm::erase(gridDims, *laneDim);
+    int64_t extent = space.extent(*laneDim);
+    if (scanDims) {
+      laneBlock = std::min(extent, scanDims->squares ? width : maxLaneGroups * width);
+    } else if (loadDim) {
+      llvm::erase(gridDims, *loadDim);
+      laneBlock = std::min(extent, width);
+    } else if (demand.reductions.empty()) {
+      // Whole lines go into one cell until it is worth its index arithmetic.
+      laneBlock = std::min(extent, cellElements);
+      if (laneBlock == extent) {
+        laneBounds = concatBounds(demand, *laneDim, space);
+        growCell(laneBlock, rowDims);
+      }
+    } else {
+      laneBlock = std::min(extent, maxLaneGroups * width);
+    }
+    laneBlocks = llvm::divideCeil(extent, laneBlock);
+  }
+  // So do small reductions, as those of a window.
+  if (!demand.reductions.empty() && demand.scans.empty()) {
+    int64_t elements = space.count(rowDims);
+    for (const ReductionDemand &reduction : demand.reductions)
+      elements = std::max(elements, space.count(reduction.reducedDims));
+    growCell(laneBlock * elements, cellDims);
+  }
+  for (unsigned dim : gridDims)
+    gridShape.push_back(space.extent(dim));
+  gridShape.push_back(laneBlocks);
+}
+
+/// Moves the inner grid dims to `dims` until a cell, of `elements` so far, is worth its index
+/// arithmetic.
+void Nest::growCell(int64_t elements, SmallVector<unsigned> &dims) {
+  while (!gridDims.empty() && elements * space.extent(gridDims.back()) <= cellElements) {
+    elements *= space.extent(gridDims.back());
+    dims.insert(dims.begin(), gridDims.pop_back_val());
+  }
+}
+
+bool Nest::onGrid(const NestRoot &root) const {
+  for (AffineExpr expr : root.index)
+    for (unsigned dim : rowDims)
+      if (expr.isFunctionOfDim(dim))
+        return false;
+  return true;
+}
+
+/// Roots that this nest computes anyway are stored by it.
+void Nest::adopt(MutableArrayRef<bool> done) {
+  done[leader] = true;
+  if (loadDim)
+    return;
+  for (unsigned number = 0; number < done.size(); ++number) {
+    if (done[number])
+      continue;
+    Value root = targets[number].tensor;
+    for (const auto &[tensor, index] : demand.visited) {
+      if (tensor != root)
+        continue;
+      // Every element exactly once: distinct dims that cover the shape, and all grid dims.
+      llvm::SmallBitVector used(space.size());
+      bool covers = true;
+      for (auto [expr, size] : llvm::zip_equal(index, tensorType(root).getShape())) {
+        if (size == 1) {
+          // Under a concatenation it is read at 0 only where a loop stands there.
+          covers = covers && isa<AffineConstantExpr>(expr);
+          continue;
+        }
+        auto dim = dyn_cast<AffineDimExpr>(expr);
+        covers =
+            covers && dim && !used[dim.getPosition()] && space.extent(dim.getPosition()) == size;
+        if (covers)
+          used.set(dim.getPosition());
+      }
+      for (unsigned dim : llvm::concat<unsigned>(gridDims, cellDims))
+        covers = covers && used[dim];
+      if (vertical)
+        covers = covers && used[*laneDim];
+      NestRoot candidate{&targets[number], index};
+      bool ofReduction = false;
+      for (const ReductionDemand &reduction : demand.reductions)
+        for (unsigned dim : reduction.reducedDims)
+          ofReduction |= used[dim];
+      if (!covers || ofReduction)
+        continue;
+      bool allRows = llvm::all_of(rowDims, [&](unsigned dim) { return used[dim]; });
+      if (!allRows && !onGrid(candidate))
+        continue;
+      roots.push_back(candidate);
+      done[number] = true;
+      break;
+    }
+  }
+}
+
+int64_t Nest::flops() const {
+  int64_t cells = ShapedType::getNumElements(gridShape) * laneBlock * space.count(cellDims);
+  return demand.flops(space, cells, tensorType(targets[leader].tensor).getNumElements());
+}
+
+void Nest::emitReductions() {
+  filledRows = 0;
+  for (auto [reduction, row] : llvm::zip_equal(demand.reductions, keptRows)) {
+    reduced.add(reduction, emitReduction(point, reduction, width, row ? &*row : nullptr));
+    ++filledRows;
+  }
+}
+
+void Nest::emitStores(bool gridOnly) {
+  for (const NestRoot &root : roots)
+    if (onGrid(root) == gridOnly)
+      store(root, point.emitAt(root.target->tensor, indexOf(root)));
+}
+
+Index Nest::indexOf(const NestRoot &root) const {
+  if (!lanePart)
+    return root.index;
+  AffineExpr lane = getAffineDimExpr(*laneDim, lanePart.getContext());
+  return llvm::map_to_vector<4>(
+      root.index, [&](AffineExpr expr) { return space.simplify(expr.replace(lane, lanePart)); });
+}
+
+void Nest::store(const NestRoot &root, const Emitted &value) {
+  point.store(kernel.rootBuffers[root.target->root], root.target->rootIndex(indexOf(root)), value);
+}
+
+void Nest::emitRowLoops(ArrayRef<unsigned> dims) {
+  if (dims.empty()) {
+    emitStores(/*gridOnly=*/false);
+    return;
+  }
+  unsigned dim = dims.front();
+  if (!vertical && dim == *laneDim) {
+    Value zero = arith::ConstantIndexOp::create(kernel.builder, kernel.loc, 0);
+    emitLaneLoop(point, dim, zero, space.extent(dim), width, {}, [&](Value, ValueRange) {
+      emitRowLoops(dims.drop_front());
+      return SmallVector<Value>();
+    });
+    point.setLanes(Lanes());
+    return;
+  }
+  emitLoop(kernel.builder, kernel.loc, 0, space.extent(dim), 1, {},
+           [&](Value variable, ValueRange) {
+             point.setDim(dim, variable);
+             point.forget();
+             emitRowLoops(dims.drop_front());
+             return SmallVector<Value>();
+           });
+  point.forget();
+}
+
+void Nest::emitCell(Value block, int64_t extent) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  reduced.clear();
+  point.forget();
+  auto body = [&] {
+    reduced.clear();
+    point.forget();
+    emitReductions();
+    emitStores(/*gridOnly=*/true);
+    if (!rowDims.empty())
+      emitRowLoops(rowDims);
+  };
+  if (!vertical) {
+    point.setLanes(Lanes());
+    for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
+      emitScan(point, scan, line);
+    emitLoops(point, cellDims, body);
+    return;
+  }
+  Value size = arith::ConstantIndexOp::create(builder, loc, laneBlocks == 1 ? 0 : laneBlock);
+  Value base = arith::MulIOp::create(builder, loc, block, size);
+  if (loadDim) {
+    emitTransposed(base, extent);
+    return;
+  }
+  if (laneScans) {
+    laneScans->emit(base, extent);
+    return;
+  }
+  if (demand.reductions.empty()) {
+    // The lanes are the innermost loop.
+    emitLoops(point, rowDims, [&] { emitPoints(base, extent); });
+    return;
+  }
+  emitLoops(point, cellDims, [&] {
+    emitLaneLoop(point, *laneDim, base, extent, width, {}, [&](Value, ValueRange) {
+      body();
+      return SmallVector<Value>();
+    });
+  });
+}
+
+/// The points of one line. Each part of a concatenation has a loop of its own: in one for all,
+/// every vector would be loaded from every operand, under masks, and chosen.
+void Nest::emitPoints(Value base, int64_t extent) {
+  auto loop = [&](unsigned dim, Value from, int64_t size) {
+    emitLaneLoop(point, dim, from, size, width, {}, [&](Value, ValueRange) {
+      emitStores(/*gridOnly=*/false);
+      emitStores(/*gridOnly=*/true);
+      return SmallVector<Value>();
+    });
+  };
+  if (laneBounds.size() <= 2)
+    return loop(*laneDim, base, extent);
+  Value zero = arith::ConstantIndexOp::create(kernel.builder, kernel.loc, 0);
+  for (auto [begin, end] : llvm::zip(laneBounds, ArrayRef(laneBounds).drop_front())) {
+    AffineExpr inPart = space.addDim(end - begin);
+    lanePart = inPart + begin;
+    loop(cast<AffineDimExpr>(inPart).getPosition(), zero, end - begin);
+  }
+  lanePart = {};
+}
+
+void Nest::emitTransposed(Value base, int64_t extent) {
+  const NestRoot &root = roots.front();
+  int64_t rows = space.extent(*loadDim), whole = rows / width * width;
+  auto squareAt = [&](Value variable, int64_t count) {
+    point.setDim(*loadDim, variable);
+    if (!turned.empty())
+      emitTurned(base, extent, count);
+    else
+      emitSquare(
+          point, *loadDim, *laneDim, base, extent, count, width,
+          [&] { return point.asVectors(point.emitAt(root.target->tensor, root.index)).front(); },
+          [&](const Emitted &value) { store(root, value); });
+    return SmallVector<Value>();
+  };
+  emitLoop(kernel.builder, kernel.loc, 0, whole, width, {},
+           [&](Value variable, ValueRange) { return squareAt(variable, width); });
+  if (whole < rows)
+    squareAt(arith::ConstantIndexOp::create(kernel.builder, kernel.loc, whole), rows - whole);
+}
+
+/// One square, of `count` rows.
+void Nest::emitTurned(Value base, int64_t extent, int64_t count) {
+  squares.clear();
+  for (const Access &access : turned) {
+    const Buffer &memory = *point.getBuffer(access.tensor);
+    Buffer flat{memory.flat, {computeProduct(memory.shape)}};
+    SmallVector<Value> rows;
+    emitSquare(
+        point, *loadDim, *laneDim, base, extent, count, width,
+        [&] { return point.asVectors(point.load(flat, *access.position)).front(); },
+        [&](const Emitted &value) { rows.push_back(value.parts.front()); });
+    squares.push_back(std::move(rows));
+  }
+  Value first = point.dimValue(*loadDim);
+  point.setDim(*laneDim, base);
+  point.setLanes({static_cast<int64_t>(*laneDim), width, 1, extent});
+  for (squareRow = 0; squareRow < count; ++squareRow) {
+    Value step = arith::ConstantIndexOp::create(kernel.builder, kernel.loc, squareRow);
+    point.setDim(*loadDim, arith::AddIOp::create(kernel.builder, kernel.loc, first, step));
+    point.forget();
+    emitStores(/*gridOnly=*/false);
+    emitStores(/*gridOnly=*/true);
+  }
+  squares.clear();
+  point.setLanes(Lanes());
+}
+
+/// What is read of `tensor` at `index`, if a square holds it.
+std::optional<Emitted> Nest::findTurned(Value tensor, ArrayRef<AffineExpr> index) const {
+  for (auto [access, rows] : llvm::zip(turned, squares))
+    if (access.tensor == tensor &&
+        access.position == space.linearize(index, tensorType(tensor).getShape()))
+      return Emitted{{rows[squareRow]}, false};
+  return std::nullopt;
+}
+
+void Nest::emit(const PointWork &work) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  auto storeRoots = [&] {
+    emitStores(/*gridOnly=*/false);
+    emitStores(/*gridOnly=*/true);
+  };
+  if (scanDims)
+    laneScans.emplace(point, demand.scans, *scanDims, width, storeRoots);
+  for (const ScanDemand &scan : demand.scans) {
+    if (scanDims)
+      break;
+    int64_t extent = space.extent(scan.along);
+    Type element = getElementTypeOrSelf(CumulativeOp(scan.op).getType());
+    lines.push_back({kernel.scratch(element, extent), {extent}});
+  }
+  // Where each lane reduces for itself, a row would be one of vectors.
+  for (size_t i = 0; i < demand.reductions.size(); ++i)
+    keptRows.push_back(vertical ? std::nullopt : KeptRow::choose(kernel, demand, keptRows, space));
+  point.setOverride(
+      [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
+        if (laneScans)
+          return laneScans->find(tensor);
+        if (std::optional<Emitted> found = findTurned(tensor, index))
+          return found;
+        for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
+          if (scan.op->getResult(0) == tensor)
+            return point.load(line, index[scan.dim]);
+        for (const std::optional<KeptRow> &row : ArrayRef(keptRows).take_front(filledRows))
+          if (std::optional<Emitted> found = row ? row->find(point, tensor, index) : std::nullopt)
+            return found;
+        return reduced.find(tensor, index);
+      });
+
+  int64_t cells = ShapedType::getNumElements(gridShape);
+  kernel.forEachPiece(cells, work.leastPieces(cells), work.serial, [&](Value cell) {
+    // Cell number to grid dims and lane block, innermost first.
+    Value rest = cell;
+    SmallVector<Value> position(gridShape.size());
+    for (int64_t i = gridShape.size() - 1; i > 0; --i) {
+      Value size = arith::ConstantIndexOp::create(builder, loc, gridShape[i]);
+      position[i] = arith::RemUIOp::create(builder, loc, rest, size);
+      rest = arith::DivUIOp::create(builder, loc, rest, size);
+    }
+    position[0] = rest;
+    for (auto [i, dim] : llvm::enumerate(gridDims))
+      point.setDim(dim, position[i]);
+    Value block = position.back();
+    int64_t tail = vertical ? space.extent(*laneDim) % laneBlock : 0;
+    if (tail == 0 || laneBlocks == 1) {
+      emitCell(block, laneBlock);
+      return;
+    }
+    Value last = arith::ConstantIndexOp::create(builder, loc, laneBlocks - 1);
+    Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, block, last);
+    emitIf(
+        builder, loc, isLast, [&] { emitCell(block, tail); }, [&] { emitCell(block, laneBlock); });
+  });
+}
+
+LogicalResult weft::emitNest(KernelFunction &kernel) {
+  PointWork work(kernel);
+  SmallVector<StoreTarget> targets = storeTargets(kernel);
+  SmallVector<bool> done(targets.size(), false);
+  int64_t flops = 0;
+  // Later roots stand on earlier ones: the last leads.
+  for (int64_t leader = done.size() - 1; leader >= 0; --leader) {
+    if (done[leader])
+      continue;
+    if (tensorType(targets[leader].tensor).getNumElements() == 0) {
+      done[leader] = true;
+      continue;
+    }
+    Nest nest(kernel, targets, leader);
+    nest.plan(done);
+    nest.emit(work);
+    flops += nest.flops();
+  }
+  emitBorders(kernel, work.serial, [&](auto pad) { return storesBorders(kernel, pad); });
+  // Another nest, or what is stored around a part, would store rows that this one reduces.
+  bool isOneNest = targets.size() == 1 && targets.front().tensor == kernel.roots.front();
+  markInPlace(kernel, /*reducesRowsFirst=*/isOneNest);
+  kernel.setWork(flops, work.serial);
+  kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
+  return success();
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rows that are read feature by feature and stored token by token: norms and softmaxes that lead
+// into blocks of tokens. The rows of as many tokens as a vector has lanes are computed one after
+// the other into scratch, from where they go through registers a square at a time.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/Emission/Emitters.h"
+#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Nest/TransposedRows.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+class RowsToLanes : public TransposedRows {
+public:
+  using TransposedRows::TransposedRows;
+
+  /// Fails unless rows are reduced that are read as vectors along the features.
+  LogicalResult match();
+  void emit(const PointWork &work);
+
+private:
+  std::optional<unsigned> findFeature() const;
+  void emitRow(Value number);
+  int64_t rowLength() const { return llvm::alignTo(space.extent(feature), width); }
+
+  SmallVector<unsigned> cells; ///< dims but `lane` and `feature`
+  VectorType type;
+  Value rows; ///< scratch, [lane][feature]
+};
+} // namespace
+
+LogicalResult RowsToLanes::match() {
+  RankedTensorType tensor = tensorType(target.tensor);
+  ArrayRef<int64_t> shape = tensor.getShape();
+  if (!isRows() || shape.back() % width != 0)
+    return failure();
+  type = VectorType::get({width}, tensor.getElementType());
+  for (int64_t extent : shape.drop_back())
+    index.push_back(extent == 1 ? space.constant(0) : space.addDim(extent));
+  AffineExpr part = space.addDim(shape.back() / width), inPart = loopOver(width, lane);
+  index.push_back(space.simplify(part * width + inPart));
+  demand = demandOf(target.tensor, index, space);
+  std::optional<unsigned> found = findFeature();
+  if (demand.reductions.empty() || !demand.scans.empty() || !found)
+    return failure();
+  feature = *found;
+  for (unsigned dim = 0; dim < lane; ++dim)
+    if (dim != feature)
+      cells.push_back(dim);
+  points = space.count(cells) * width;
+  // Scratch stays in the second-level cache.
+  int64_t bytes = width * rowLength() * tensor.getElementTypeBitWidth() / 8;
+  return success(stridedAlongFeatures() < stridedAlongTokens() &&
+                 bytes <= kernel.target.l2Bytes / 2);
+}
+
+/// The dim that no reduction depends on, if that is one alone.
+std::optional<unsigned> RowsToLanes::findFeature() const {
+  std::optional<unsigned> found;
+  for (unsigned dim = 0; dim < lane; ++dim) {
+    if (demand.reducesFor(dim) || space.extent(dim) == 1)
+      continue;
+    if (found)
+      return std::nullopt;
+    found = dim;
+  }
+  return found && space.extent(*found) >= width / 2 ? found : std::nullopt;
+}
+
+void RowsToLanes::emit(const PointWork &work) {
+  rows = kernel.scratch(type.getElementType(), width * rowLength());
+  int64_t count = space.count(cells);
+  kernel.forEachPiece(count, work.leastPieces(count), work.serial, [&](Value number) {
+    setFlat(point, cells, number);
+    emitLoop(builder, loc, 0, width, 1, {}, [&](Value row, ValueRange) {
+      emitRow(row);
+      return SmallVector<Value>();
+    });
+    Value firstRow = constant(0);
+    forEachVector([&](Value first, int64_t features) {
+      point.setDim(feature, first);
+      emitSquare(
+          point, feature, lane, firstRow, /*columns=*/width, /*rows=*/features, width,
+          [&] {
+            Value place = add(times(point.dimValue(lane), rowLength()), point.dimValue(feature));
+            return vector::LoadOp::create(builder, loc, type, rows, place);
+          },
+          [&](const Emitted &ofTokens) { store(ofTokens); });
+    });
+  });
+}
+
+void RowsToLanes::emitRow(Value number) {
+  point.setDim(lane, number);
+  point.setLanes(Lanes());
+  emitReductions();
+  Value start = times(number, rowLength());
+  emitLaneLoop(point, feature, constant(0), space.extent(feature), width, {},
+               [&](Value first, ValueRange) {
+                 point.forget();
+                 Emitted value = point.emitAt(target.tensor, index);
+                 for (auto [group, vector] : llvm::enumerate(point.asVectors(value))) {
+                   Value place = add(add(start, first), int64_t(group) * width);
+                   vector::StoreOp::create(builder, loc, vector, rows, place);
+                 }
+                 return SmallVector<Value>();
+               });
+  point.setLanes(Lanes());
+}
+
+LogicalResult weft::emitRowsToLanes(KernelFunction &kernel) {
+  return emitTransposed<RowsToLanes>(kernel);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Kernels/Nest/TransposedRows.h"
+#include "compiler/Graph/Constraints.h"
+
+using namespace mlir;
+using namespace weft;
+
+TransposedRows::TransposedRows(KernelFunction &kernel, const StoreTarget &target)
+    : IndexArithmetic(kernel.builder, kernel.loc), kernel(kernel), target(target),
+      space(kernel.emitted.getContext()), point(kernel.pointEmitter(space)),
+      width(kernel.target.lanes(32)) {
+  point.setOverride([this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> at) {
+    return reduced.find(tensor, at);
+  });
+}
+
+AffineExpr TransposedRows::loopOver(int64_t extent, unsigned &dim) {
+  AffineExpr variable = space.addDim(extent);
+  dim = cast<AffineDimExpr>(variable).getPosition();
+  return variable;
+}
+
+bool TransposedRows::isRows() const {
+  RankedTensorType type = tensorType(target.tensor);
+  return type.getRank() >= 2 && type.getNumElements() > 0 && type.getElementType().isF32();
+}
+
+int64_t TransposedRows::stridedAlongTokens() const {
+  int64_t strided = stridedAccesses(demand.accesses, lane, space);
+  for (const ReductionDemand &reduction : demand.reductions)
+    strided += stridedAccesses(reduction.accesses, lane, space);
+  return strided;
+}
+
+int64_t TransposedRows::stridedAlongFeatures() const {
+  int64_t strided = stridedAccesses(demand.accesses, feature, space);
+  for (const ReductionDemand &reduction : demand.reductions)
+    strided += reduction.leastStrided(space);
+  return strided;
+}
+
+int64_t TransposedRows::flops() const {
+  return demand.flops(space, points, tensorType(target.tensor).getNumElements());
+}
+
+void TransposedRows::emitReductions() {
+  reduced.clear();
+  point.forget();
+  for (const ReductionDemand &reduction : demand.reductions)
+    reduced.add(reduction, emitReduction(point, reduction, width));
+}
+
+void TransposedRows::forEachVector(llvm::function_ref<void(Value first, int64_t count)> body) {
+  int64_t features = space.extent(feature), whole = features / width * width;
+  emitLoop(builder, loc, 0, whole, width, {}, [&](Value first, ValueRange) {
+    body(first, width);
+    return SmallVector<Value>();
+  });
+  if (whole < features)
+    body(constant(whole), features - whole);
+}
+
+void TransposedRows::store(const Emitted &value) {
+  point.store(kernel.rootBuffers[target.root], target.rootIndex(index), value);
+}

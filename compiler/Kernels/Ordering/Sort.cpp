@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sort: rows are shared among the threads, and each is put in order by itself, by one of three
+// stable methods on integer keys (SortKey.h), which move with their positions as one integer.
+// A short list of the best is kept sorted by insertion, while vectors skip the elements that
+// are worse than its last. Where the list would be long, what is not worse than a limit is
+// gathered instead; when the space is full, it is sorted, the best stay, and their last is the
+// new limit: no order of the row costs more than a few sorted elements for each one. Anything
+// longer is sorted by the keys' bytes, least significant first (radix sort).
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/Graph.h"
+#include "compiler/Kernels/Emission/Emitters.h"
+#include "compiler/Kernels/Index/IndexArithmetic.h"
+#include "compiler/Kernels/Nest/Reductions.h"
+#include "compiler/Kernels/Ordering/SortKey.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+enum class Method { List, Candidates, Bytes };
+
+class Sort : private IndexArithmetic {
+public:
+  Sort(KernelFunction &kernel, SortOp op)
+      : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
+        space(op.getContext()), point(kernel.pointEmitter(space)) {}
+
+  void emit(bool serial);
+
+private:
+  void planRow();
+  void emitRow(ArrayRef<unsigned> rest, Value row);
+  void setRow(Value row);
+
+  /// In order, those of the elements from `first` on that are better than a limit.
+  void forBetter(int64_t first, llvm::function_ref<Value()> limit,
+                 llvm::function_ref<void(Value base, int64_t lanes)> take);
+
+  void keepBest();
+  void insert(Value entry, Value filled);
+  void insertBetter(Value entry);
+  void whereAny(Value mask, llvm::function_ref<void()> body);
+
+  void gatherCandidates();
+
+  void sortBytes(Value filled, bool ofRow = false);
+  void sortByte(int64_t byte, Value filled, bool ofRow);
+  void setEntry(Value at) { store(entryOf(keyAt(at), at), entries, at); }
+
+  void storeResults();
+
+  Value keyAt(Value position);
+  Value load(Value buffer, Value at) { return memref::LoadOp::create(builder, loc, buffer, at); }
+  void store(Value value, Value buffer, Value at) {
+    memref::StoreOp::create(builder, loc, value, buffer, at);
+  }
+  Value number(Type type, int64_t value) {
+    return arith::ConstantIntOp::create(builder, loc, type, value);
+  }
+  /// A key ahead of its position, and the two of them.
+  Value entryOf(Value key, Value position);
+  Value keyOf(Value entry);
+  Value positionOf(Value entry);
+  Value less(Value lhs, Value rhs) { return is(arith::CmpIPredicate::ult, lhs, rhs); }
+
+  KernelFunction &kernel;
+  SortOp op;
+  IndexSpace space;
+  PointEmitter point;
+
+  int64_t size = 0, count = 0, width = 1;
+  Method method = Method::Bytes;
+  int64_t capacity = 0; ///< of candidates, before they are sorted
+  SmallVector<int64_t> rowShape;
+  SmallVector<unsigned> rowDims;
+  unsigned along = 0, place = 0; ///< loop variables over the dim: of the operand, of the results
+  Index operandIndex, resultIndex;
+  Type keyType, entryType;
+  Value entries;      ///< in order, when a row is done
+  Value otherEntries; ///< what the next byte is sorted into
+  Value counters;
+  Value seen;          ///< keys of one vector
+  Value filled, limit; ///< of the candidates: how many, and the key to be better than
+};
+
+} // namespace
+
+constexpr int64_t positionBits = 32;
+constexpr int64_t byteValues = 256;
+
+static Method chooseMethod(int64_t count, int64_t size, int64_t bytes) {
+  // A row that gets better and better is inserted as a whole.
+  constexpr int64_t longestList = 128, shortList = 32;
+  // Sorting by an even number of bytes ends where it began.
+  if (count > shortList && size >= 16 * count && bytes % 2 == 0)
+    return Method::Candidates;
+  if (count > longestList)
+    return Method::Bytes;
+  // Random rows: element i is among the best so far with probability count / i.
+  double moves = 0.5 * count * count * (1 + std::log(double(size) / std::max<int64_t>(count, 1)));
+  constexpr double passes = 5, setUp = 800; // in moves: for an element, and for a row
+  return moves < passes * size + setUp ? Method::List : Method::Bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+void Sort::planRow() {
+  RankedTensorType type = tensorType(op.getOperand());
+  int64_t dim = op.getDim();
+  size = type.getDimSize(dim);
+  count = op.getCount();
+  width = kernel.target.lanes(std::max(32u, type.getElementTypeBitWidth()));
+  for (auto [number, extent] : llvm::enumerate(type.getShape())) {
+    if (static_cast<int64_t>(number) == dim) {
+      operandIndex.push_back(space.addDim(size));
+      along = space.size() - 1;
+      resultIndex.push_back(space.addDim(count));
+      place = space.size() - 1;
+      continue;
+    }
+    AffineExpr expr = extent == 1 ? space.constant(0) : space.addDim(extent);
+    if (extent != 1) {
+      rowDims.push_back(space.size() - 1);
+      rowShape.push_back(extent);
+    }
+    operandIndex.push_back(expr);
+    resultIndex.push_back(expr);
+  }
+  int64_t bits = type.getElementTypeBitWidth();
+  keyType = builder.getIntegerType(bits);
+  entryType = builder.getIntegerType(bits + positionBits <= 64 ? 64 : 128);
+  method = chooseMethod(count, size, bits / 8);
+  int64_t space = size;
+  if (method == Method::List)
+    space = count;
+  if (method == Method::Candidates) {
+    capacity = std::max<int64_t>(4 * count, 512);
+    // The last blocks may go beyond it.
+    space = capacity + 2 * maxLaneGroups * width;
+    filled = kernel.scratch(builder.getI64Type(), 1);
+    limit = kernel.scratch(keyType, 1);
+  }
+  entries = kernel.scratch(entryType, space);
+  if (method != Method::Bytes)
+    seen = kernel.scratch(keyType, width);
+  if (method == Method::List)
+    return;
+  otherEntries = kernel.scratch(entryType, space);
+  counters = kernel.scratch(builder.getI32Type(), byteValues);
+}
+
+void Sort::setRow(Value row) {
+  for (int64_t i = rowDims.size() - 1; i >= 0; --i) {
+    Value extent = constant(rowShape[i]);
+    point.setDim(rowDims[i], i ? arith::RemUIOp::create(builder, loc, row, extent) : row);
+    row = arith::DivUIOp::create(builder, loc, row, extent);
+  }
+}
+
+void Sort::emit(bool serial) {
+  planRow();
+  auto [low, high] = kernel.share(ShapedType::getNumElements(rowShape), serial);
+  emitLoop(builder, loc, low, high, 1, {}, [&](Value row, ValueRange) {
+    setRow(row);
+    switch (method) {
+    case Method::List:
+      keepBest();
+      break;
+    case Method::Candidates:
+      gatherCandidates();
+      break;
+    case Method::Bytes:
+      sortBytes(constant(size), /*ofRow=*/true);
+    }
+    storeResults();
+    return SmallVector<Value>();
+  });
+}
+
+Value Sort::entryOf(Value key, Value position) {
+  Value high = arith::ExtUIOp::create(builder, loc, entryType, key);
+  high = arith::ShLIOp::create(builder, loc, high, number(entryType, positionBits));
+  Value low = arith::IndexCastUIOp::create(builder, loc, entryType, position);
+  return arith::OrIOp::create(builder, loc, high, low);
+}
+
+Value Sort::keyOf(Value entry) {
+  Value high = arith::ShRUIOp::create(builder, loc, entry, number(entryType, positionBits));
+  return arith::TruncIOp::create(builder, loc, keyType, high);
+}
+
+Value Sort::positionOf(Value entry) {
+  Value low = arith::TruncIOp::create(builder, loc, builder.getI32Type(), entry);
+  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), low);
+}
+
+Value Sort::keyAt(Value position) {
+  point.setDim(along, position);
+  point.forget();
+  Value element = point.emitAt(op.getOperand(), operandIndex).parts.front();
+  return sortKey(builder, loc, element, op.getDescending());
+}
+
+void Sort::storeResults() {
+  emitLoop(builder, loc, 0, count, 1, {}, [&](Value at, ValueRange) {
+    Value position = positionOf(load(entries, at));
+    point.setDim(along, position);
+    point.setDim(place, at);
+    point.forget();
+    for (auto [root, buffer] : llvm::zip_equal(kernel.roots, kernel.rootBuffers)) {
+      if (root == op.getValues()) {
+        point.store(buffer, resultIndex, point.emitAt(op.getOperand(), operandIndex));
+        continue;
+      }
+      Value index = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), position);
+      point.store(buffer, resultIndex, {{index}, true});
+    }
+    return SmallVector<Value>();
+  });
+  point.forget();
+}
+
+//===----------------------------------------------------------------------===//
+// A list of the best
+//===----------------------------------------------------------------------===//
+
+/// Move what is greater than `entry` among the first `filled` elements of the list up by one,
+/// and put `entry` in the gap.
+void Sort::insert(Value entry, Value filled) {
+  Value zero = constant(0), one = constant(1);
+  auto before = [&](OpBuilder &, Location, ValueRange gap) {
+    // The list's first element stands in for the one ahead of it.
+    Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, gap[0], zero);
+    Value below = arith::SelectOp::create(builder, loc, inside,
+                                          arith::SubIOp::create(builder, loc, gap[0], one), zero);
+    Value greater = less(entry, load(entries, below));
+    Value moves = arith::AndIOp::create(builder, loc, inside, greater);
+    scf::ConditionOp::create(builder, loc, moves, gap);
+  };
+  auto after = [&](OpBuilder &, Location, ValueRange gap) {
+    Value below = arith::SubIOp::create(builder, loc, gap[0], one);
+    store(load(entries, below), entries, gap[0]);
+    scf::YieldOp::create(builder, loc, below);
+  };
+  auto loop = scf::WhileOp::create(builder, loc, TypeRange(builder.getIndexType()),
+                                   ValueRange(filled), before, after);
+  store(entry, entries, loop.getResult(0));
+}
+
+void Sort::whereAny(Value mask, llvm::function_ref<void()> body) {
+  Value any = vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR, mask);
+  emitIf(builder, loc, any, body);
+}
+
+void Sort::keepBest() {
+  if (count == 0)
+    return;
+  emitLoop(builder, loc, 0, count, 1, {}, [&](Value position, ValueRange) {
+    insert(entryOf(keyAt(position), position), position);
+    return SmallVector<Value>();
+  });
+  if (count == size)
+    return;
+  auto worst = [&] { return keyOf(load(entries, constant(count - 1))); };
+  forBetter(count, worst, [&](Value base, int64_t lanes) {
+    emitLoop(builder, loc, 0, lanes, 1, {}, [&](Value lane, ValueRange) {
+      insertBetter(entryOf(load(seen, lane), add(base, lane)));
+      return SmallVector<Value>();
+    });
+  });
+}
+
+/// `take` gets vectors that hold some: their keys lie in `seen`, for the elements from `base`.
+/// `limit` is asked once for each block of vectors.
+void Sort::forBetter(int64_t first, llvm::function_ref<Value()> limit,
+                     llvm::function_ref<void(Value base, int64_t lanes)> take) {
+  Value start = constant(first);
+  emitLaneLoop(point, along, start, size - first, width, {}, [&](Value offset, ValueRange) {
+    Value key = limit(), any;
+    SmallVector<Value, 4> elements = point.asVectors(point.emitAt(op.getOperand(), operandIndex));
+    SmallVector<Value> found, better;
+    for (auto [group, element] : llvm::enumerate(elements)) {
+      found.push_back(sortKey(builder, loc, element, op.getDescending()));
+      Value limits = vector::BroadcastOp::create(builder, loc, found.back().getType(), key);
+      better.push_back(less(found.back(), limits));
+      if (Value mask = point.validMask(group))
+        better.back() = arith::AndIOp::create(builder, loc, better.back(), mask);
+      any = any ? arith::OrIOp::create(builder, loc, any, better.back()) : better.back();
+    }
+    Lanes spread = point.getLanes();
+    whereAny(any, [&] {
+      point.setLanes(Lanes());
+      for (auto [group, mask] : llvm::enumerate(better))
+        whereAny(mask, [&, group = static_cast<int64_t>(group)] {
+          vector::StoreOp::create(builder, loc, found[group], seen, constant(0));
+          int64_t begin = group * width, end = std::min(begin + width, spread.valid);
+          take(add(add(start, offset), constant(begin)), end - begin);
+        });
+    });
+    return SmallVector<Value>();
+  });
+  point.setLanes(Lanes());
+}
+
+/// `entry`, if it is better than the list's last, in its place.
+void Sort::insertBetter(Value entry) {
+  Value last = constant(count - 1);
+  emitIf(builder, loc, less(entry, load(entries, last)), [&] { insert(entry, last); });
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+void Sort::gatherCandidates() {
+  Value zero = constant(0), last = constant(count - 1), most = constant(capacity);
+  auto numberFilled = [&] {
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), load(filled, zero))
+        .getResult();
+  };
+  auto setNumber = [&](Value value) {
+    store(arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value), filled, zero);
+  };
+  emitLoop(builder, loc, 0, capacity, 1, {}, [&](Value at, ValueRange) {
+    setEntry(at);
+    return SmallVector<Value>();
+  });
+  setNumber(most);
+  // A later element of the greatest key is not better than any of the first.
+  store(number(keyType, -1), limit, zero);
+  auto refined = [&] {
+    Value isFull = is(arith::CmpIPredicate::uge, numberFilled(), most);
+    emitIf(builder, loc, isFull, [&] {
+      sortBytes(numberFilled());
+      setNumber(constant(count));
+      store(keyOf(load(entries, last)), limit, zero);
+    });
+  };
+  auto limitOfBlock = [&] {
+    // What is left over behind the whole blocks has room.
+    if (point.getLanes().valid == maxLaneGroups * width)
+      refined();
+    return load(limit, zero);
+  };
+  forBetter(capacity, limitOfBlock, [&](Value base, int64_t lanes) {
+    Value bound = load(limit, zero);
+    auto end = emitLoop(builder, loc, 0, lanes, 1, numberFilled(), [&](Value lane, ValueRange at) {
+      Value key = load(seen, lane);
+      store(entryOf(key, add(base, lane)), entries, at.front());
+      Value taken =
+          arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), less(key, bound));
+      return SmallVector<Value>{add(at.front(), taken)};
+    });
+    setNumber(end.front());
+  });
+  sortBytes(numberFilled());
+}
+
+//===----------------------------------------------------------------------===//
+// Byte by byte
+//===----------------------------------------------------------------------===//
+
+/// `ofRow`: the entries are the row's elements, still to be made.
+void Sort::sortBytes(Value filled, bool ofRow) {
+  for (int64_t byte = 0; byte < keyType.getIntOrFloatBitWidth() / 8; ++byte) {
+    sortByte(byte, filled, ofRow && byte == 0);
+    std::swap(entries, otherEntries);
+  }
+}
+
+/// Count the values of one byte, add them up to where each value starts, and deal the
+/// elements out, in order.
+void Sort::sortByte(int64_t byte, Value filled, bool ofRow) {
+  Value zero = number(builder.getI32Type(), 0), one = number(builder.getI32Type(), 1);
+  Value start = constant(0);
+  auto counterOf = [&](Value from) -> Value {
+    Value shifted =
+        arith::ShRUIOp::create(builder, loc, from, number(entryType, positionBits + 8 * byte));
+    Value digit = arith::TruncIOp::create(builder, loc, builder.getI8Type(), shifted);
+    return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), digit);
+  };
+  emitLoop(builder, loc, 0, byteValues, 1, {}, [&](Value value, ValueRange) {
+    store(zero, counters, value);
+    return SmallVector<Value>();
+  });
+  emitLoop(builder, loc, start, filled, 1, {}, [&](Value at, ValueRange) {
+    if (ofRow)
+      setEntry(at);
+    Value counter = counterOf(load(entries, at));
+    store(add(load(counters, counter), one), counters, counter);
+    return SmallVector<Value>();
+  });
+  emitLoop(builder, loc, 0, byteValues, 1, zero, [&](Value value, ValueRange start) {
+    Value next = add(start.front(), load(counters, value));
+    store(start.front(), counters, value);
+    return SmallVector<Value>{next};
+  });
+  emitLoop(builder, loc, start, filled, 1, {}, [&](Value at, ValueRange) {
+    Value from = load(entries, at), counter = counterOf(from), to = load(counters, counter);
+    store(add(to, one), counters, counter);
+    store(from, otherEntries,
+          arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), to));
+    return SmallVector<Value>();
+  });
+}
+
+LogicalResult weft::emitSort(KernelFunction &kernel) {
+  auto op = onlyOp<SortOp>(kernel);
+  if (!op || llvm::any_of(kernel.roots, [&](Value root) { return root.getDefiningOp() != op; }))
+    return failure();
+  if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
+    return failure();
+  // Dividing work has a price: a barrier, and the caches of two cores.
+  constexpr int64_t smallWork = 4 << 10;
+  int64_t elements = tensorType(op.getOperand()).getNumElements();
+  bool serial = elements < smallWork;
+  if (tensorType(op.getValues()).getNumElements() != 0)
+    Sort(kernel, op).emit(serial);
+  kernel.setWork(elements, serial);
+  kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
+  return success();
+}

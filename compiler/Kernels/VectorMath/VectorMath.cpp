@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Expands elementary functions of f32 and f64 vectors. Each reduces its argument to a short
+// interval, evaluates a polynomial there (VectorMathTables.h, DoubleMathTables.h) and undoes the
+// reduction, for all lanes alike: branches become selects. The reductions are those of W. J. Cody
+// and W. Waite, "Software Manual for the Elementary Functions", 1980.
+#include "compiler/Kernels/VectorMath/VectorMath.h"
+#include "compiler/Kernels/VectorMath/Avx512Math.h"
+#include "compiler/Kernels/VectorMath/DoubleAngles.h"
+#include "compiler/Kernels/VectorMath/DoubleExponentials.h"
+#include "compiler/Kernels/VectorMath/DoubleLogarithms.h"
+#include "compiler/Kernels/VectorMath/DoublePower.h"
+#include "compiler/Kernels/VectorMath/DoubleRoots.h"
+#include "compiler/Kernels/VectorMath/VectorAngles.h"
+#include "compiler/Kernels/VectorMath/VectorExponentials.h"
+#include "compiler/Kernels/VectorMath/VectorLogarithms.h"
+#include "compiler/Kernels/VectorMath/VectorPower.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <array>
+#include <limits>
+
+using namespace mlir;
+using namespace weft;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+namespace {
+class VectorRemainder : private VectorArithmetic {
+public:
+  VectorRemainder(ImplicitLocOpBuilder builder, VectorType type)
+      : VectorArithmetic(builder, type) {}
+
+  /// x - trunc(x / y) y, which is what `function` of the library computes.
+  Value of(Value x, Value y, Operation *function);
+};
+} // namespace
+
+Value VectorRemainder::of(Value x, Value y, Operation *function) {
+  Value quotient = truncate(div(x, y));
+  // Of longer quotients the last digits are lost; those of zeros and infinities are none.
+  Value isShort = both(less(absolute(quotient), constant(format.longestQuotient)),
+                       less(absolute(y), constant(infinity)));
+  return branch(isShort, function, [&] {
+    // Exact, as is all that follows. Division may have rounded up to the next whole number.
+    Value rest = fma(negate(quotient), y, x);
+    Value isBeyond = less(mul(withSignOf(constant(1.0f), x), rest), constant(0.0f));
+    Value back = add(rest, withSignOf(y, x));
+    return withSignOf(select(isBeyond, back, rest), x);
+  });
+}
+
+/// The number that all lanes of a constant are, or nothing.
+static std::optional<double> numberIn(Value value) {
+  if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
+    value = broadcast.getSource();
+  APFloat number(0.0);
+  return matchPattern(value, m_ConstantFloat(&number)) ? std::optional(number.convertToDouble())
+                                                       : std::nullopt;
+}
+
+/// The operands of a commutative op in both orders.
+template <typename OpT> static std::array<std::pair<Value, Value>, 2> eitherWay(OpT op) {
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  return {std::pair(lhs, rhs), std::pair(rhs, lhs)};
+}
+
+/// What one is added to, if `sum` adds it to an OpT.
+template <typename OpT> static OpT addedToOne(arith::AddFOp sum) {
+  for (auto [one, other] : eitherWay(sum))
+    if (auto op = other.getDefiningOp<OpT>(); op && numberIn(one) == 1.0)
+      return op;
+  return {};
+}
+
+/// 1 + erf(y) and 1 + tanh(y), the factors of a gelu, which are cheaper than erf and tanh alone;
+/// unless the latter is needed besides, as where gradients are.
+static Value expandSum(arith::AddFOp sum, VectorExponentials &exponentials) {
+  if (auto erf = addedToOne<math::ErfOp>(sum))
+    return exponentials.onePlusErf(erf.getOperand());
+  if (auto tanh = addedToOne<math::TanhOp>(sum); tanh && tanh->hasOneUse())
+    return exponentials.onePlusTanh(tanh.getOperand());
+  return {};
+}
+
+/// `value` as a product of another and a number.
+static std::pair<Value, double> asMultiple(Value value) {
+  if (auto quotient = value.getDefiningOp<arith::DivFOp>())
+    if (std::optional<double> divisor = numberIn(quotient.getRhs()))
+      return {quotient.getLhs(), 1 / *divisor};
+  if (auto product = value.getDefiningOp<arith::MulFOp>())
+    for (auto [other, factor] : eitherWay(product))
+      if (std::optional<double> number = numberIn(factor))
+        return {other, *number};
+  return {value, 1.0};
+}
+
+/// y (1 + erf(r y)), r > 0, as in a gelu; null where lanes do not pick. Of ratios far from one,
+/// what else they are multiplied with would leave the floats.
+static Value expandProduct(arith::MulFOp product, VectorExponentials &exponentials) {
+  for (auto [factor, other] : eitherWay(product)) {
+    auto sum = other.getDefiningOp<arith::AddFOp>();
+    auto erf = sum && sum->hasOneUse() ? addedToOne<math::ErfOp>(sum) : math::ErfOp();
+    if (!erf)
+      continue;
+    auto [x, outside] = asMultiple(factor);
+    auto [y, inside] = asMultiple(erf.getOperand());
+    double ratio = inside / outside;
+    if (x == y && outside > 0 && ratio > 0x1p-20 && ratio < 0x1p20)
+      return exponentials.timesOnePlusErf(factor, ratio);
+  }
+  return {};
+}
+
+/// Those of functions that f32 and f64 have in common, as their classes' members.
+template <typename ExponentialsT, typename LogarithmsT, typename AnglesT, typename PowerT>
+static Value expandFunction(Operation *op, VectorType type) {
+  ImplicitLocOpBuilder builder(op->getLoc(), op);
+  ExponentialsT exponentials(builder, type);
+  LogarithmsT logarithms(builder, type);
+  AnglesT angles(builder, type);
+  PowerT powers(builder, type);
+  auto argument = [&](unsigned number = 0) { return op->getOperand(number); };
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::ExpOp) { return exponentials.exp(argument()); })
+      .Case([&](math::Exp2Op) { return exponentials.exp2(argument()); })
+      .Case([&](math::ExpM1Op) { return exponentials.expm1(argument()); })
+      .Case([&](math::SinhOp) { return exponentials.sinh(argument()); })
+      .Case([&](math::CoshOp) { return exponentials.cosh(argument()); })
+      .Case([&](math::TanhOp) { return exponentials.tanh(argument()); })
+      .Case([&](math::ErfOp) { return exponentials.erf(argument()); })
+      .Case([&](math::ErfcOp) { return exponentials.erfc(argument()); })
+      .Case([&](math::LogOp) { return logarithms.log(argument()); })
+      .Case([&](math::Log2Op) { return logarithms.log2(argument()); })
+      .Case([&](math::Log10Op) { return logarithms.log10(argument()); })
+      .Case([&](math::Log1pOp) { return logarithms.log1p(argument()); })
+      .Case([&](math::AsinhOp) { return logarithms.asinh(argument()); })
+      .Case([&](math::AcoshOp) { return logarithms.acosh(argument()); })
+      .Case([&](math::AtanhOp) { return logarithms.atanh(argument()); })
+      .Case([&](math::SinOp) { return angles.sine(argument(), /*quarters=*/0, op); })
+      .Case([&](math::CosOp) { return angles.sine(argument(), /*quarters=*/1, op); })
+      .Case([&](math::TanOp) { return angles.tan(argument(), op); })
+      .Case([&](math::AsinOp) { return angles.asin(argument()); })
+      .Case([&](math::AcosOp) { return angles.acos(argument()); })
+      .Case([&](math::AtanOp) { return angles.atan(argument()); })
+      .Case([&](math::Atan2Op) { return angles.atan2(argument(0), argument(1)); })
+      .Case([&](math::PowFOp) { return powers.pow(argument(0), argument(1)); })
+      .Case([&](arith::RemFOp) {
+        return VectorRemainder(builder, type).of(argument(0), argument(1), op);
+      })
+      .Default(Value());
+}
+
+/// The value of `op` in vector arithmetic, or null when it is not one of ours.
+static Value expand(Operation *op) {
+  auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
+  if (!type)
+    return {};
+  if (isa<math::RsqrtOp>(op) && type.getElementType().isF64())
+    return DoubleRoots(ImplicitLocOpBuilder(op->getLoc(), op), type).rsqrt(op->getOperand(0));
+  if (type.getElementType().isF64())
+    return expandFunction<DoubleExponentials, DoubleLogarithms, DoubleAngles, DoublePower>(op,
+                                                                                           type);
+  if (!type.getElementType().isF32())
+    return {};
+  VectorExponentials exponentials(ImplicitLocOpBuilder(op->getLoc(), op), type);
+  if (auto sum = dyn_cast<arith::AddFOp>(op))
+    return expandSum(sum, exponentials);
+  if (auto product = dyn_cast<arith::MulFOp>(op))
+    return expandProduct(product, exponentials);
+  return expandFunction<VectorExponentials, VectorLogarithms, VectorAngles, VectorPower>(op, type);
+}
+
+/// Of f64, as the only lane of a vector: its value is that of any other lane.
+static Value expandScalar(Operation *op) {
+  if (op->getNumResults() != 1 || !op->getResult(0).getType().isF64() ||
+      !(isa<math::MathDialect>(op->getDialect()) || isa<arith::RemFOp>(op)))
+    return {};
+  OpBuilder builder(op);
+  auto type = VectorType::get({1}, builder.getF64Type());
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, vector::BroadcastOp::create(builder, op->getLoc(), type, operand));
+  Operation *lane = builder.clone(*op, mapping);
+  lane->getResult(0).setType(type);
+  Value value = expand(lane);
+  if (value)
+    value = vector::ExtractOp::create(builder, op->getLoc(), value, 0);
+  lane->erase();
+  return value;
+}
+
+void weft::expandVectorMath(func::FuncOp kernel) {
+  SmallVector<Operation *> ops;
+  kernel.walk([&](Operation *op) { ops.push_back(op); });
+  // Backwards: a sum is met ahead of the erf that it may make needless.
+  for (Operation *op : llvm::reverse(ops)) {
+    if (isOpTriviallyDead(op)) {
+      op->erase();
+      continue;
+    }
+    Value expanded = expandForAvx512(op);
+    if (!expanded)
+      expanded = expand(op);
+    if (!expanded)
+      expanded = expandScalar(op);
+    if (expanded) {
+      op->getResult(0).replaceAllUsesWith(expanded);
+      op->erase();
+    }
+  }
+}
+
+Value weft::emitPowerOfTwo(OpBuilder &builder, Location loc, Value x) {
+  VectorExponentials code(ImplicitLocOpBuilder(loc, builder), cast<VectorType>(x.getType()));
+  return code.powerOfTwo(x);
+}
