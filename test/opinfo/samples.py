@@ -98,7 +98,8 @@ def calls_of(entry: Entry, choice: Choice) -> list[Call]:
             calls = list(_with_out(calls))
     if entry.kind == "varied":
         choose = random.Random(f"{choice.seed} {entry}")
-        calls = [each for call in calls for each in varied(call, dtype, choose, choice.variations)]
+        share = choice.variations
+        calls = [each for call in calls for each in varied(entry.op, call, dtype, choose, share)]
     step = 1 if choice.most is None else max(1, -(-len(calls) // choice.most))
     return calls[::step]
 

@@ -16,6 +16,7 @@ UNSPECIFIED: dict[str, str] = {
 }
 
 _REGISTERS = "of two zeros, eager's vector code gives another than its code for the rest of a row"
+_ORDER = "the zeros of products and sums have the sign that the order of operations gives them"
 _EQUAL = "of two zeros either is the larger: eager's kernels of one function give different ones"
 
 ZEROS_OF_ANY_SIGN: dict[str, str] = {
@@ -34,22 +35,51 @@ ZEROS_OF_ANY_SIGN: dict[str, str] = {
     "nn.functional.softshrink": _REGISTERS,
     **{f"nn.functional.max_pool{n}d": _EQUAL for n in (1, 2, 3)},
     **{f"nn.functional.adaptive_max_pool{n}d": _EQUAL for n in (1, 2, 3)},
+    **{f"masked.{kind}": _REGISTERS for kind in ("amax", "amin")},
     **{f"scatter_reduce.{kind}": _EQUAL for kind in ("amax", "amin")},
+    **{f"{kind}.reduction_with_dim": _EQUAL for kind in ("max", "min")},
+    **{f"index_reduce.{kind}": _EQUAL for kind in ("amax", "amin")},
+    **dict.fromkeys(("msort", "sort", "topk", "kthvalue"), _EQUAL),
     "nn.functional.embedding_bag": _EQUAL,
+    "nn.functional.interpolate.bicubic": _ORDER,
+    "nn.functional.interpolate.bilinear": _ORDER,
+    "nn.functional.nll_loss": _ORDER,
 }
 
-# Values of finite arguments, where eager's are none.
-OVERFLOWING: dict[str, str] = {
-    "nn.functional.scaled_dot_product_attention": (
-        "rows whose scores overflow are NaN or 0 by which of eager's kernels runs"
-    ),
+_META = (
+    "torch's meta kernel tells other strides than its own kernel's, so that the first call keeps "
+    "the program away"
+)
+
+STRIDES: dict[str, str] = {
+    "_batch_norm_with_update": _META,
+    "_native_batch_norm_legit": _META,
+    "native_batch_norm": _META,
+    "nn.functional.nll_loss": _META,
+    "slice_scatter": _META,
 }
 
-# Values where arguments are infinite.
-INFINITE: dict[str, str] = {
-    f"nn.functional.conv_transpose{n}d": (
-        "an infinite weight times a border's zeros is NaN in eager's convolutions, too, but not in "
-        "those that it computes through products of matrices"
-    )
-    for n in (1, 2, 3)
+_UNCHECKED = "reads beyond the end of weights that are too short for the channels"
+_OTHER_ROWS = "selects in rows without a stride otherwise: other places of equal elements"
+
+# Variations that are not judged.
+VARIATIONS: dict[tuple[str, str], str] = {
+    **{
+        (op, variation): _UNCHECKED
+        for op in ("_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm")
+        for variation in ("batch of one", "size 0")
+    },
+    **{(op, "expanded"): _OTHER_ROWS for op in ("kthvalue", "median", "nanmedian", "topk")},
+}
+
+# Values where arguments are NaN or infinite.
+NOT_FINITE: dict[str, str] = {
+    "cdist": "the largest of distances and NaN is NaN or not by the place of the element in a row",
+    **{
+        f"nn.functional.conv_transpose{n}d": (
+            "an infinite weight times a border's zeros is NaN in eager's convolutions, too, but "
+            "not in those that it computes through products of matrices"
+        )
+        for n in (1, 2, 3)
+    },
 }

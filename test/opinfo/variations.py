@@ -9,14 +9,17 @@ from typing import Any
 
 import torch
 
+from opinfo import unspecified
 from opinfo.calls import Call
 
 
-def varied(call: Call, dtype: torch.dtype, choose: random.Random, share: float) -> Iterator[Call]:
+def varied(
+    op: str, call: Call, dtype: torch.dtype, choose: random.Random, share: float
+) -> Iterator[Call]:
     """A random share of the call's variations. dtype: of the tensors that get special values;
     those of other types are indices and masks."""
     for name, vary in VARIATIONS.items():
-        if choose.random() >= share:
+        if choose.random() >= share or (op, name) in unspecified.VARIATIONS:
             continue
         if vary in _OF_VALUES:
             values = vary(dtype)

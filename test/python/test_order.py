@@ -130,8 +130,9 @@ def test_order_statistics(dtype):
             lambda x: x.kthvalue(3, 1, keepdim=True).values,
             lambda x: x.kthvalue(101).values,
             lambda x: x.median(),
-            lambda x: x.median(1),
-            lambda x: x.median(2, keepdim=True),
+            lambda x: x.median(1).values,
+            lambda x: x.median(2, keepdim=True).values,
+            lambda x: x.nanmedian(1).values,
             lambda x: x[0, 0, 0].median(),
             lambda x: x.median(0).values + x[0],
         ],
@@ -142,7 +143,8 @@ def test_order_statistics(dtype):
 def test_median_of_nan():
     x = torch.randn(4, 9)
     x[1, 3] = x[1, 5] = x[2, 8] = math.nan
-    check([lambda x: x.median(1), lambda x: x.median(0), lambda x: x.median()], x)
+    check([lambda x: x.median(1)[0], lambda x: x.median(0)[0], lambda x: x.median()], x)
+    check([lambda x: x.median(1), lambda x: x.nanmedian(1)], x, native=False)
 
 
 def test_threads_make_no_difference():
@@ -225,6 +227,7 @@ def test_places_of_equal_elements():
     functions = [
         *(lambda x: x.kthvalue(7), lambda x: x.kthvalue(30, 0), lambda x: x.sort()),
         *(lambda x: x.argsort(0), lambda x: x.topk(5), lambda x: x[:, :9].topk(1, 0)),
+        *(lambda x: x.median(1), lambda x: x.float().nanmedian(0)),
         lambda x: x.topk(60, sorted=False).values,
     ]
     for function in functions:

@@ -83,6 +83,12 @@ def test_distances(rows):
     )
 
 
+def test_counts_of_differences_with_nan():
+    """torch.cdist with p = 0: a difference that is NaN counts as NaN."""
+    x = torch.tensor([[1.0, math.nan, 3.0], [math.inf, 2.0, 3.0], [1.0, 2.5, 3.0]])
+    check([lambda x: torch.cdist(x, x, 0.0)], x)
+
+
 def test_a_window_longer_than_its_operand_needs_no_memory(no_grad):
     """A pooler whose kernel is the number of channels, as EfficientNet has."""
     compiled = weft.compile(torch.nn.AvgPool2d(1280, ceil_mode=True))

@@ -32,7 +32,7 @@ def cdist(site: Site, x: Value, y: Value, p=2.0, compute_mode=None):
     apart = b.unary("abs", b.binary("sub", left, right))
     last = [n + 2]
     if p == 0:
-        return b.reduce("sum", b.convert(b.compare("ne", apart, 0), site.dtype), last)
+        return b.reduce("sum", b.scalar("min", b.unary("ceil", apart), 1), last)
     if p == 1:
         return b.reduce("sum", apart, last)
     if p == math.inf:

@@ -82,6 +82,8 @@ def _size(x: Value, dim: int) -> int:
 def median(site: Site, x: Value, dim, keepdim=False):
     """The lower of two; NaN, at the first one, if there is any."""
     b = site.builder
+    if _size(x, dim) > 1:
+        _only_values(site)
     value, index = _nth(site, x, (_size(x, dim) + 1) // 2, dim)
     if not is_float(x.dtype) or not x.rank:
         return value, index
@@ -113,6 +115,8 @@ def nanmedian(site: Site, x: Value, dim, keepdim=False):
         return median(site, x, dim, keepdim)
     b = site.builder
     dim = dim_of(dim, x.rank)
+    if x.shape[dim] > 1:
+        _only_values(site)
     values, indices = _sort(site, x, dim, False)
     numbers = b.convert(b.compare("eq", x, x), torch.int64)
     last = b.scalar("sub", b.reduce("sum", numbers, [dim], keep=True), 1)
