@@ -96,7 +96,7 @@ private:
   KernelFunction &kernel;
   AttentionOp op;
   IndexSpace space;
-  PointEmitter point;
+  ElementEmitter point;
 
   Type element;
   VectorType vectorType;
@@ -113,9 +113,9 @@ private:
   AttentionResult result;
   std::optional<AttentionMask> mask;
   std::optional<SoftmaxPowers> powers;
-  bool rawScores = false;         ///< scores in scratch are not scaled yet
-  std::optional<LaneRows> scores; ///< a row per slot
-  std::optional<LaneRows> output; ///< a row per value feature
+  bool rawScores = false;           ///< scores in scratch are not scaled yet
+  std::optional<RowScratch> scores; ///< a row per slot
+  std::optional<RowScratch> output; ///< a row per value feature
 };
 
 } // namespace
@@ -198,7 +198,7 @@ LogicalResult Attention::match() {
 
 void Attention::emit() {
   int64_t lanes = schedule.lanes();
-  auto rows = [&](std::optional<LaneRows> &scratch, int64_t count) {
+  auto rows = [&](std::optional<RowScratch> &scratch, int64_t count) {
     scratch.emplace(kernel, loc, vectorType, schedule.groups, count);
   };
   rows(scores, slots());

@@ -2,9 +2,9 @@
 // Masks lie with the keys side by side: vectors of keys are read, and transposed in registers
 // unless all queries share them.
 #include "compiler/Kernels/Attention/AttentionMask.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
-#include "compiler/Kernels/Emission/Transposition.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -13,7 +13,7 @@ using namespace weft;
 
 /// Whether the lanes of `point` all have the same value of `tensor`: what is emitted to find
 /// out is thrown away.
-static bool isUniform(PointEmitter &point, Value tensor, ArrayRef<AffineExpr> index) {
+static bool isUniform(ElementEmitter &point, Value tensor, ArrayRef<AffineExpr> index) {
   OpBuilder::InsertionGuard guard(point.builder);
   Block scrap;
   point.builder.setInsertionPointToStart(&scrap);
@@ -23,7 +23,7 @@ static bool isUniform(PointEmitter &point, Value tensor, ArrayRef<AffineExpr> in
   return uniform;
 }
 
-AttentionMask::AttentionMask(AttentionOp op, PointEmitter &point, ArrayRef<AffineExpr> scoreIndex,
+AttentionMask::AttentionMask(AttentionOp op, ElementEmitter &point, ArrayRef<AffineExpr> scoreIndex,
                              unsigned query, unsigned key)
     : point(point), query(query), key(key) {
   if (!op.getMask())

@@ -14,7 +14,7 @@ class AttentionMask {
 public:
   /// `index` is that of the scores, (batch..., query, key); the loop variables `query` and
   /// `key` stand in it. `point` is at a block of queries, with the queries in its lanes.
-  AttentionMask(AttentionOp op, PointEmitter &point, llvm::ArrayRef<mlir::AffineExpr> index,
+  AttentionMask(AttentionOp op, ElementEmitter &point, llvm::ArrayRef<mlir::AffineExpr> index,
                 unsigned query, unsigned key);
 
   bool exists() const { return static_cast<bool>(mask); }
@@ -37,7 +37,7 @@ private:
   mlir::Value address(mlir::Value slot, mlir::Value lane);
 
   mlir::Value mask;
-  PointEmitter &point;
+  ElementEmitter &point;
   llvm::SmallVector<mlir::AffineExpr> index;
   unsigned query, key;
   bool boolean = false;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Attention/AttentionQueries.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
-#include "compiler/Kernels/Emission/Transposition.h"
 
 using namespace mlir;
 using namespace weft;
 
 static unsigned dimOf(AffineExpr dim) { return cast<AffineDimExpr>(dim).getPosition(); }
 
-AttentionQueries::AttentionQueries(KernelFunction &kernel, PointEmitter &point, AttentionOp op)
+AttentionQueries::AttentionQueries(KernelFunction &kernel, ElementEmitter &point, AttentionOp op)
     : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), point(point),
       queries(op.getQuery()) {}
 

@@ -5,13 +5,13 @@
 #define WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONQUERIES_H
 
 #include "compiler/Graph/Graph.h"
-#include "compiler/Kernels/Emission/LaneRows.h"
+#include "compiler/Kernels/Emission/RowScratch.h"
 
 namespace weft {
 
 class AttentionQueries : private IndexArithmetic {
 public:
-  AttentionQueries(KernelFunction &kernel, PointEmitter &point, AttentionOp op);
+  AttentionQueries(KernelFunction &kernel, ElementEmitter &point, AttentionOp op);
 
   /// `index` is that of a query, (batch..., token, feature); the loop variables `lane` and
   /// `feature` stand in it.
@@ -32,12 +32,12 @@ private:
   bool liesAlong(mlir::AffineExpr dim) const;
 
   KernelFunction &kernel;
-  PointEmitter &point;
+  ElementEmitter &point;
   mlir::Value queries;
   llvm::SmallVector<mlir::AffineExpr> index;
   mlir::AffineExpr lane, feature;
   std::optional<TileOperand> stored;
-  std::optional<LaneRows> packed;
+  std::optional<RowScratch> packed;
 };
 
 } // namespace weft

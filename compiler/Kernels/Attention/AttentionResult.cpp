@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Attention/AttentionResult.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
-#include "compiler/Kernels/Emission/Transposition.h"
 
 using namespace mlir;
 using namespace weft;
 
-AttentionResult::AttentionResult(KernelFunction &kernel, PointEmitter &point, AttentionOp op)
+AttentionResult::AttentionResult(KernelFunction &kernel, ElementEmitter &point, AttentionOp op)
     : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), point(point), op(op) {
   auto queryType = cast<RankedTensorType>(op.getQuery().getType());
   queries = queryType.getDimSize(queryType.getRank() - 2);
@@ -46,7 +46,7 @@ void AttentionResult::fetch(int64_t rows) {
   }
 }
 
-void AttentionResult::store(LaneRows &output, ArrayRef<Value> sums) {
+void AttentionResult::store(RowScratch &output, ArrayRef<Value> sums) {
   auto type = cast<VectorType>(sums.front().getType());
   auto splat = [&](double value) { return emitSplat(builder, loc, type, value); };
   SmallVector<Value> factors;
@@ -94,7 +94,7 @@ void AttentionResult::storeRoots(const Emitted &result) {
   Value product = op.getResult(), stored = storedResult(product);
   point.forget();
   point.setOverride(
-      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+      [&](ElementEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
         bool here = tensor == product || tensor == stored;
         return here ? std::optional<Emitted>(result) : std::nullopt;
       });

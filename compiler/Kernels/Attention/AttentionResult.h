@@ -6,7 +6,7 @@
 
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
-#include "compiler/Kernels/Emission/LaneRows.h"
+#include "compiler/Kernels/Emission/RowScratch.h"
 
 namespace weft {
 
@@ -18,7 +18,7 @@ public:
     mlir::AffineExpr feature;
   };
 
-  AttentionResult(KernelFunction &kernel, PointEmitter &point, AttentionOp op);
+  AttentionResult(KernelFunction &kernel, ElementEmitter &point, AttentionOp op);
 
   /// Finds what is stored where the result has `index`; fails where that is not elementwise, or
   /// not all that the kernel stores.
@@ -30,7 +30,7 @@ public:
 
   /// `output`: features in rows, queries in lanes. The point has the lanes of queries; `sums`
   /// has one vector for each group of them.
-  void store(LaneRows &output, llvm::ArrayRef<mlir::Value> sums);
+  void store(RowScratch &output, llvm::ArrayRef<mlir::Value> sums);
 
 private:
   void storeRoots(const Emitted &result);
@@ -41,7 +41,7 @@ private:
   }
 
   KernelFunction &kernel;
-  PointEmitter &point;
+  ElementEmitter &point;
   AttentionOp op;
   int64_t queries;
   Dims dims;

@@ -105,7 +105,7 @@ private:
   KernelFunction &kernel;
   linalg::GenericOp generic;
   IndexSpace space;
-  PointEmitter point;
+  ElementEmitter point;
   ContractionShape shape;
   ContractionSchedule schedule;
   ContractionResult result;

@@ -22,7 +22,7 @@ struct Chunk {
 class ContractionResult : private IndexArithmetic {
 public:
   /// `point` is where sums are stored, along its dim `row` if there is one.
-  ContractionResult(KernelFunction &kernel, PointEmitter &point, mlir::linalg::GenericOp generic,
+  ContractionResult(KernelFunction &kernel, ElementEmitter &point, mlir::linalg::GenericOp generic,
                     const ContractionSchedule &schedule)
       : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), point(point),
         generic(generic), schedule(schedule) {}
@@ -55,7 +55,7 @@ private:
   void setRow(mlir::Value number);
 
   KernelFunction &kernel;
-  PointEmitter &point;
+  ElementEmitter &point;
   mlir::linalg::GenericOp generic;
   const ContractionSchedule &schedule;
   std::optional<unsigned> row;

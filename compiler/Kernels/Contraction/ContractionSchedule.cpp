@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
 #include "compiler/Kernels/Contraction/ContractionGrid.h"
-#include "compiler/Kernels/Emission/BlockedSums.h"
+#include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 

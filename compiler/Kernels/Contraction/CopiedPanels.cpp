@@ -11,7 +11,7 @@ static Type elementOf(const ContractionOperand &operand) {
   return getElementTypeOrSelf(operand.memory.getType());
 }
 
-CopiedPanels::CopiedPanels(KernelFunction &kernel, PointEmitter &point, Location loc,
+CopiedPanels::CopiedPanels(KernelFunction &kernel, ElementEmitter &point, Location loc,
                            const ContractionRoles &roles, unsigned depth,
                            const ContractionSchedule &schedule)
     : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), depth(depth),

@@ -15,7 +15,7 @@ namespace weft {
 class CopiedPanels : private IndexArithmetic {
 public:
   /// Reserves scratch for two panels. `depth`: the reduced dim.
-  CopiedPanels(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+  CopiedPanels(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                const ContractionRoles &roles, unsigned depth, const ContractionSchedule &schedule);
 
   /// The point stands at the panel, with its lanes, that is number `number` of all that this thread
@@ -35,7 +35,7 @@ public:
 private:
   void copyStep(mlir::Value to);
 
-  PointEmitter &point;
+  ElementEmitter &point;
   const ContractionRoles &roles;
   unsigned depth;
   int64_t groups, lanes, stepsAtOnce;

@@ -28,7 +28,7 @@ static int64_t evenStage(int64_t steps, int64_t longest) {
   return llvm::divideCeil(steps, llvm::divideCeil(steps, longest));
 }
 
-MatrixContraction::MatrixContraction(KernelFunction &kernel, PointEmitter &point, Location loc,
+MatrixContraction::MatrixContraction(KernelFunction &kernel, ElementEmitter &point, Location loc,
                                      const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                                      int64_t panels, int64_t longestChunk)
     : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), reduced(reduced),

@@ -35,7 +35,7 @@ public:
 
   /// Reserves scratch for `panels` panels and chunks of up to `longestChunk` steps of the
   /// innermost dim of `reduced`, and configures the unit.
-  MatrixContraction(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+  MatrixContraction(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                     const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced, int64_t panels,
                     int64_t longestChunk);
   void release() { unit.release(); }
@@ -96,7 +96,7 @@ private:
   void storeWatch(llvm::ArrayRef<mlir::Value> state, mlir::Value memory, mlir::Value slot);
   Watch beginWatch();
 
-  PointEmitter &point;
+  ElementEmitter &point;
   const ContractionRoles &roles;
   llvm::ArrayRef<unsigned> reduced;
   int64_t rowCount;

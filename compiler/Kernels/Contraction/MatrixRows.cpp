@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Contraction/MatrixRows.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
-#include "compiler/Kernels/Emission/Transposition.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

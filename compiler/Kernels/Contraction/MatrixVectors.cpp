@@ -2,7 +2,7 @@
 // The vectors' operand of a contraction on the matrix unit: a panel's parts in scratch memory.
 #include "compiler/Kernels/Contraction/MatrixContraction.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -13,7 +13,7 @@ namespace weft {
 class NextPanel : private IndexArithmetic {
 public:
   /// `depth`: the reduced dim. Of a panel of `lanes`, `steps` at a time.
-  NextPanel(PointEmitter &point, const ContractionRoles &roles, unsigned depth, int64_t lanes,
+  NextPanel(ElementEmitter &point, const ContractionRoles &roles, unsigned depth, int64_t lanes,
             int64_t steps)
       : IndexArithmetic(point.builder, point.loc), point(point), roles(roles), depth(depth),
         lanes(lanes), steps(steps) {}
@@ -43,7 +43,7 @@ public:
   }
 
 private:
-  PointEmitter &point;
+  ElementEmitter &point;
   const ContractionRoles &roles;
   unsigned depth;
   int64_t lanes, steps;

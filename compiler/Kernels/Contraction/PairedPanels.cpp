@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Contraction/PairedPanels.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/X86/PairProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -22,7 +22,7 @@ bool PairedPanels::suits(const ContractionRoles &roles, const ContractionShape &
          roles.lanesPerScalar == 0 && !shape.reduced.empty() && rows >= fewestRows;
 }
 
-PairedPanels::PairedPanels(KernelFunction &kernel, PointEmitter &point, Location loc,
+PairedPanels::PairedPanels(KernelFunction &kernel, ElementEmitter &point, Location loc,
                            const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                            const ContractionSchedule &schedule)
     : IndexArithmetic(kernel.builder, loc), point(point), vectors(roles.vectors), reduced(reduced),

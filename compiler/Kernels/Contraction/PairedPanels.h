@@ -23,7 +23,7 @@ public:
                     const IndexSpace &space, mlir::Type element);
 
   /// Reserves the scratch. `schedule.paired` is set.
-  PairedPanels(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+  PairedPanels(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
                const ContractionSchedule &schedule);
 
@@ -45,7 +45,7 @@ private:
   void copyStep(bool isOddLast);
   mlir::Value broadcastPair(mlir::Value source, mlir::Value address, bool isOddLast);
 
-  PointEmitter &point;
+  ElementEmitter &point;
   const ContractionOperand &vectors;
   llvm::SmallVector<unsigned> reduced; ///< dims of the space, outermost first
   int64_t width;                       ///< lanes of one vector

@@ -24,7 +24,7 @@ public:
                                int64_t steps, int64_t turns, int64_t l2Bytes);
 
   /// `reduced`: the dims of a chunk.
-  PanelPrefetch(PointEmitter &point, const ContractionRoles &roles,
+  PanelPrefetch(ElementEmitter &point, const ContractionRoles &roles,
                 llvm::ArrayRef<unsigned> reduced, int64_t lines)
       : IndexArithmetic(point.builder, point.loc), point(point), roles(roles), reduced(reduced),
         lines(lines) {}
@@ -42,7 +42,7 @@ private:
 
   int64_t lineElements() const;
 
-  PointEmitter &point;
+  ElementEmitter &point;
   const ContractionRoles &roles;
   llvm::ArrayRef<unsigned> reduced;
   int64_t lines;

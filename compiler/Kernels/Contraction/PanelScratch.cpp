@@ -4,7 +4,7 @@
 using namespace mlir;
 using namespace weft;
 
-PanelScratch::PanelScratch(KernelFunction &kernel, PointEmitter &point, Location loc,
+PanelScratch::PanelScratch(KernelFunction &kernel, ElementEmitter &point, Location loc,
                            ArrayRef<unsigned> reduced, int64_t panels, int64_t lanes, Type element,
                            int64_t steps)
     : IndexArithmetic(kernel.builder, loc), point(point), lanes(lanes), size(steps * lanes) {

@@ -12,7 +12,7 @@ namespace weft {
 class PanelScratch : private IndexArithmetic {
 public:
   /// Reserves it. `reduced`: the dims of a chunk, outermost first. Chunks are of `steps` steps.
-  PanelScratch(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+  PanelScratch(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                llvm::ArrayRef<unsigned> reduced, int64_t panels, int64_t lanes, mlir::Type element,
                int64_t steps);
 
@@ -25,7 +25,7 @@ public:
   mlir::AffineExpr position; ///< of the point's step in the panel that was entered
 
 private:
-  PointEmitter &point;
+  ElementEmitter &point;
   int64_t lanes;  ///< of a panel
   int64_t size;   ///< elements of a panel
   unsigned start; ///< dim of the space: where step 0 of the panel would lie

@@ -25,7 +25,7 @@ bool ScalarStrip::suits(const ContractionRoles &roles, const ContractionShape &s
   return step * int64_t(element.getIntOrFloatBitWidth() / 8) >= farBytes;
 }
 
-ScalarStrip::ScalarStrip(KernelFunction &kernel, PointEmitter &point, Location loc,
+ScalarStrip::ScalarStrip(KernelFunction &kernel, ElementEmitter &point, Location loc,
                          const ContractionRoles &roles, const ContractionSchedule &schedule,
                          unsigned step)
     : IndexArithmetic(kernel.builder, loc), point(point), scalars(roles.scalars), row(*roles.row),

@@ -26,7 +26,7 @@ public:
                          const IndexSpace &space);
 
   /// Reserves the scratch. `step` is the reduced dim; `schedule.strip` is not 0.
-  ScalarStrip(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+  ScalarStrip(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
               const ContractionRoles &roles, const ContractionSchedule &schedule, unsigned step);
 
   /// What is copied after a strip's last part, which ends at step `partsEnd`.
@@ -59,7 +59,7 @@ private:
   /// One vector of scalars, from the point's row on; anything behind the last row.
   mlir::Value loadRows(mlir::VectorType type, mlir::Value zero);
 
-  PointEmitter &point;
+  ElementEmitter &point;
   const ContractionOperand &scalars;
   unsigned row, step; ///< dims of the space
   int64_t rowCount, size, tileRows, width, stepsAtOnce;

@@ -3,8 +3,8 @@
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_SIDEBYSIDE_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_SIDEBYSIDE_H
 
+#include "compiler/Kernels/Emission/BufferReuse.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
-#include "compiler/Kernels/Emission/InPlace.h"
 #include "compiler/Kernels/Emission/StoreTarget.h"
 
 namespace weft {

@@ -12,7 +12,7 @@ namespace weft {
 class StridedPrefetch : private IndexArithmetic {
 public:
   /// `depth`: the reduced dim.
-  StridedPrefetch(PointEmitter &point, const ContractionRoles &roles, unsigned depth,
+  StridedPrefetch(ElementEmitter &point, const ContractionRoles &roles, unsigned depth,
                   const ContractionSchedule &schedule)
       : IndexArithmetic(point.builder, point.loc), point(point), roles(roles),
         lanes(schedule.groups * schedule.width), steps(schedule.stridedPrefetch),
@@ -25,7 +25,7 @@ public:
   void emit();
 
 private:
-  PointEmitter &point;
+  ElementEmitter &point;
   const ContractionRoles &roles;
   int64_t lanes, steps;
   NextPanel next;

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace weft;
 
-TileSums::TileSums(KernelFunction &kernel, PointEmitter &point, Location loc,
+TileSums::TileSums(KernelFunction &kernel, ElementEmitter &point, Location loc,
                    const ContractionRoles &roles, ArrayRef<unsigned> reduced,
                    const ContractionSchedule &schedule, Type element, Value blocks)
     : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), reduced(reduced),

@@ -28,7 +28,7 @@ class TileSums : private IndexArithmetic {
 public:
   /// `reduced`: the dims of a chunk, outermost first. `blocks`: memory for a tile of partial
   /// sums, where long sums go in blocks.
-  TileSums(KernelFunction &kernel, PointEmitter &point, mlir::Location loc,
+  TileSums(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
            const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
            const ContractionSchedule &schedule, mlir::Type element, mlir::Value blocks);
 
@@ -75,7 +75,7 @@ private:
   void emitFetch(const Ahead &ahead);
   void emitVectorFetch();
 
-  PointEmitter &point;
+  ElementEmitter &point;
   const ContractionRoles &roles;
   llvm::SmallVector<unsigned> reduced;
   const ContractionSchedule &schedule;

@@ -9,7 +9,7 @@
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "compiler/Kernels/Emission/StoreTarget.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -68,7 +68,7 @@ private:
   KernelFunction &kernel;
   WinogradConvOp op;
   IndexSpace space;
-  PointEmitter point;
+  ElementEmitter point;
   SmallVector<EpilogueRoot> roots;
 
   int64_t channels, outputs, tileRows, tileColumns, tiles;

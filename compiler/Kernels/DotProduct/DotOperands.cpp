@@ -45,18 +45,18 @@ bool DotOperands::fetchesColumns(const IndexSpace &space, const TargetInfo &targ
   return space.extent(column) * space.extent(depth) * bytes > target.l2Bytes / 2;
 }
 
-static Value constantOf(PointEmitter &point, int64_t value) {
+static Value constantOf(ElementEmitter &point, int64_t value) {
   return arith::ConstantIndexOp::create(point.builder, point.loc, value);
 }
 
-Value DotOperands::nextColumn(PointEmitter &point, int64_t count) const {
+Value DotOperands::nextColumn(ElementEmitter &point, int64_t count) const {
   Value next = arith::AddIOp::create(point.builder, point.loc, point.dimValue(column),
                                      constantOf(point, count));
   Value last = constantOf(point, point.space.extent(column) - count);
   return arith::MinUIOp::create(point.builder, point.loc, next, last);
 }
 
-void DotOperands::emitFetch(PointEmitter &point, int64_t count, Value tile, int64_t tiles,
+void DotOperands::emitFetch(ElementEmitter &point, int64_t count, Value tile, int64_t tiles,
                             CacheLevel level) const {
   Value current = point.dimValue(column);
   point.setDim(column, nextColumn(point, count));
@@ -66,7 +66,7 @@ void DotOperands::emitFetch(PointEmitter &point, int64_t count, Value tile, int6
   point.setDim(column, current);
 }
 
-void DotOperands::emitFetchAhead(PointEmitter &point, int64_t count, int64_t steps) const {
+void DotOperands::emitFetchAhead(ElementEmitter &point, int64_t count, int64_t steps) const {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
   Value currentColumn = point.dimValue(column), currentStep = point.dimValue(depth);

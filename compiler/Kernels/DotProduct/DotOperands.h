@@ -4,7 +4,7 @@
 #define WEFT_COMPILER_KERNELS_DOTPRODUCT_DOTOPERANDS_H
 
 #include "compiler/Kernels/Contraction/ContractionShape.h"
-#include "compiler/Kernels/Emission/PointEmitter.h"
+#include "compiler/Kernels/Emission/ElementEmitter.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 
 namespace weft {
@@ -32,16 +32,16 @@ struct DotOperands {
 
   /// The share that a tile, number `tile` of `tiles` of rows, takes in prefetching the `count`
   /// columns behind those of `point`, at its step.
-  void emitFetch(PointEmitter &point, int64_t count, mlir::Value tile, int64_t tiles,
+  void emitFetch(ElementEmitter &point, int64_t count, mlir::Value tile, int64_t tiles,
                  CacheLevel level) const;
 
   /// Prefetches the `count` columns of `point` where they are `steps` steps of the sum further;
   /// those behind them, from their start on, where they end before.
-  void emitFetchAhead(PointEmitter &point, int64_t count, int64_t steps) const;
+  void emitFetchAhead(ElementEmitter &point, int64_t count, int64_t steps) const;
 
 private:
   /// The first of the `count` columns behind those of `point`, or of the last.
-  mlir::Value nextColumn(PointEmitter &point, int64_t count) const;
+  mlir::Value nextColumn(ElementEmitter &point, int64_t count) const;
 };
 
 } // namespace weft

@@ -7,7 +7,7 @@
 #include "compiler/Kernels/DotProduct/DotOperands.h"
 #include "compiler/Kernels/DotProduct/HorizontalSums.h"
 #include "compiler/Kernels/Emission/Emitters.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/X86/PairProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,7 +61,7 @@ private:
   KernelFunction &kernel;
   linalg::GenericOp generic;
   IndexSpace space;
-  PointEmitter point;
+  ElementEmitter point;
   DotOperands dot;
   SmallVector<EpilogueRoot> roots;
   int64_t columns = 8, rows = 1, width = 16;

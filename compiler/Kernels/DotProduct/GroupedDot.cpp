@@ -5,12 +5,12 @@
 // of a block wait in scratch while the chunks of the reduction go by, and then go where they
 // belong through registers, a square at a time.
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Kernels/Emission/BlockedSums.h"
+#include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "compiler/Kernels/Emission/Emitters.h"
-#include "compiler/Kernels/Emission/LaneRows.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
+#include "compiler/Kernels/Emission/RowScratch.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
-#include "compiler/Kernels/Emission/Transposition.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -57,7 +57,7 @@ private:
   KernelFunction &kernel;
   GroupedDotOp op;
   IndexSpace space;
-  PointEmitter point;
+  ElementEmitter point;
 
   VectorType type;
   int64_t width, mostVectors;
@@ -66,7 +66,7 @@ private:
   int64_t chunk;                        ///< steps
   AffineExpr group, row, column, start, step, lane;
   std::optional<TileOperand> matrices;
-  std::optional<LaneRows> panel, sums; ///< a row for each step, for each column of the slab
+  std::optional<RowScratch> panel, sums; ///< a row for each step, for each column of the slab
   Value square;
 };
 

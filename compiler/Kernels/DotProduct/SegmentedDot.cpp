@@ -9,9 +9,9 @@
 #include "compiler/Kernels/DotProduct/HorizontalSums.h"
 #include "compiler/Kernels/DotProduct/SegmentedDotSchedule.h"
 #include "compiler/Kernels/Emission/Emitters.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
-#include "compiler/Kernels/Emission/Transposition.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -84,7 +84,7 @@ private:
   KernelFunction &kernel;
   linalg::GenericOp generic;
   IndexSpace space;
-  PointEmitter point;
+  ElementEmitter point;
   DotOperands dot;
   SmallVector<EpilogueRoot> roots;
   SegmentedDotSchedule schedule;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/DotProduct/SegmentedDotSchedule.h"
-#include "compiler/Kernels/Emission/BlockedSums.h"
+#include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace weft;

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// Anything that PointEmitter can follow.
+/// Anything that ElementEmitter can follow.
 llvm::LogicalResult emitNest(KernelFunction &kernel);
 
 /// Rows stored feature by feature, of what lies token by token. Fails on all others.

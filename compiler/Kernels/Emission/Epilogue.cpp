@@ -135,10 +135,10 @@ SmallVector<Value, 2> weft::unroundedForms(KernelFunction &kernel, Value product
   return forms;
 }
 
-void weft::storeRoots(KernelFunction &kernel, PointEmitter &point, ArrayRef<EpilogueRoot> roots,
+void weft::storeRoots(KernelFunction &kernel, ElementEmitter &point, ArrayRef<EpilogueRoot> roots,
                       ArrayRef<Value> products, const Emitted &sums) {
   point.setOverride(
-      [&](PointEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
+      [&](ElementEmitter &, Value tensor, ArrayRef<AffineExpr>) -> std::optional<Emitted> {
         return llvm::is_contained(products, tensor) ? std::optional<Emitted>(sums) : std::nullopt;
       });
   for (const EpilogueRoot &root : roots)

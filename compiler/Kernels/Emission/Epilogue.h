@@ -26,7 +26,7 @@ epilogueRoots(KernelFunction &kernel, mlir::Value value, const Index &index, Ind
 llvm::SmallVector<mlir::Value, 2> unroundedForms(KernelFunction &kernel, mlir::Value product);
 
 /// Stores `roots` of `kernel` at the point, where each of `products` has the value `sums`.
-void storeRoots(KernelFunction &kernel, PointEmitter &point, llvm::ArrayRef<EpilogueRoot> roots,
+void storeRoots(KernelFunction &kernel, ElementEmitter &point, llvm::ArrayRef<EpilogueRoot> roots,
                 llvm::ArrayRef<mlir::Value> products, const Emitted &sums);
 
 /// Whether the body of `generic` calls functions of many instructions.

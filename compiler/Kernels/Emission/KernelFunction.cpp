@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Emission/KernelFunction.h"
-#include "compiler/Kernels/Emission/PartsOfShare.h"
+#include "compiler/Kernels/Emission/WorkChunks.h"
 #include "compiler/Kernels/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -65,9 +65,9 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
   roots = llvm::to_vector(source.getBody().front().getTerminator()->getOperands());
 }
 
-PointEmitter KernelFunction::pointEmitter(IndexSpace &space) {
-  PointEmitter emitter(builder, space,
-                       [this](DenseElementsAttr elements) { return table(elements); });
+ElementEmitter KernelFunction::pointEmitter(IndexSpace &space) {
+  ElementEmitter emitter(builder, space,
+                         [this](DenseElementsAttr elements) { return table(elements); });
   emitter.loc = loc;
   emitter.reportTo(unfollowed);
   for (auto [argument, buffer] : llvm::zip_equal(source.getArguments(), argumentBuffers))
@@ -179,7 +179,7 @@ void KernelFunction::emitClaims(int64_t total, int64_t least, Value owner, int64
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value count = arith::ConstantIndexOp::create(builder, loc, total);
   Value next = arith::AddIOp::create(builder, loc, owner, one);
-  PartsOfShare share(builder, loc, border(count, owner), border(count, next), least, threads);
+  WorkChunks share(builder, loc, border(count, owner), border(count, next), least, threads);
   Value parts = share.count();
   Value indices[] = {arith::ConstantIndexOp::create(builder, loc, set), owner, zero};
   Value single = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(1));
@@ -275,7 +275,7 @@ SmallVector<Value> weft::emitLoop(OpBuilder &builder, Location loc, int64_t low,
   return emitLoop(builder, loc, first, last, step, carried, body);
 }
 
-void weft::setFlat(PointEmitter &point, ArrayRef<unsigned> dims, Value number) {
+void weft::setFlat(ElementEmitter &point, ArrayRef<unsigned> dims, Value number) {
   OpBuilder &builder = point.builder;
   for (size_t i = dims.size(); i-- > 1;) {
     int64_t extent = point.space.extent(dims[i]);
@@ -287,7 +287,8 @@ void weft::setFlat(PointEmitter &point, ArrayRef<unsigned> dims, Value number) {
     point.setDim(dims.front(), number);
 }
 
-SmallVector<Value> weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims, ValueRange carried,
+SmallVector<Value> weft::emitLoops(ElementEmitter &point, ArrayRef<unsigned> dims,
+                                   ValueRange carried,
                                    llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
   if (dims.empty())
     return body(carried);
@@ -299,7 +300,7 @@ SmallVector<Value> weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims,
                   });
 }
 
-void weft::emitLoops(PointEmitter &point, ArrayRef<unsigned> dims,
+void weft::emitLoops(ElementEmitter &point, ArrayRef<unsigned> dims,
                      llvm::function_ref<void()> body) {
   emitLoops(point, dims, {}, [&](ValueRange) {
     body();

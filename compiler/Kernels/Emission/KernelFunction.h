@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_KERNELFUNCTION_H
 #define WEFT_COMPILER_KERNELS_EMISSION_KERNELFUNCTION_H
 
-#include "compiler/Kernels/Emission/PointEmitter.h"
+#include "compiler/Kernels/Emission/ElementEmitter.h"
 #include "compiler/Kernels/Emission/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -62,7 +62,7 @@ struct KernelFunction {
   static int64_t piecesOf(int64_t total, int64_t work, int64_t enough);
 
   /// A point emitter that knows the kernel's arguments.
-  PointEmitter pointEmitter(IndexSpace &space);
+  ElementEmitter pointEmitter(IndexSpace &space);
 
   mlir::func::FuncOp source, emitted;
   const TargetInfo &target;
@@ -107,13 +107,14 @@ llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location
                                         LoopBody body);
 
 /// Sets `dims` of the point's space, outermost first, from their joint row-major number.
-void setFlat(PointEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::Value number);
+void setFlat(ElementEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::Value number);
 
 /// Loops over `dims` of the point's space, outermost first; the body is at each of their values.
-void emitLoops(PointEmitter &point, llvm::ArrayRef<unsigned> dims, llvm::function_ref<void()> body);
+void emitLoops(ElementEmitter &point, llvm::ArrayRef<unsigned> dims,
+               llvm::function_ref<void()> body);
 /// The same with carried values.
 llvm::SmallVector<mlir::Value>
-emitLoops(PointEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::ValueRange carried,
+emitLoops(ElementEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::ValueRange carried,
           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
 
 /// The constant vector of a floating-point `value` in all lanes.

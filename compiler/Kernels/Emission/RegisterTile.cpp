@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Emission/RegisterTile.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace weft;
 
 /// The scalars of one vector of lanes, each in the lanes that share it.
-static Value loadSpread(PointEmitter &point, const TileOperand &scalars, VectorType type,
+static Value loadSpread(ElementEmitter &point, const TileOperand &scalars, VectorType type,
                         Value address, int64_t group) {
   OpBuilder &builder = point.builder;
   const Lanes &lanes = point.getLanes();
@@ -24,7 +24,7 @@ static Value loadSpread(PointEmitter &point, const TileOperand &scalars, VectorT
   return vector::ShuffleOp::create(builder, point.loc, loaded, loaded, places);
 }
 
-SmallVector<Value> weft::emitTileStep(PointEmitter &point, const TileOperand &scalars,
+SmallVector<Value> weft::emitTileStep(ElementEmitter &point, const TileOperand &scalars,
                                       int64_t rowStride, const TileOperand &vectors, int64_t rows,
                                       ArrayRef<Value> accumulators) {
   OpBuilder &builder = point.builder;

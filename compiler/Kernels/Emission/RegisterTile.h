@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_REGISTERTILE_H
 #define WEFT_COMPILER_KERNELS_EMISSION_REGISTERTILE_H
 
-#include "compiler/Kernels/Emission/PointEmitter.h"
+#include "compiler/Kernels/Emission/ElementEmitter.h"
 
 namespace weft {
 
@@ -18,7 +18,7 @@ struct TileOperand {
 
 /// One step of the reduction at the emitter's point: accumulators[i][j] += scalar i * vector j.
 /// Scalar i lies `rowStride` elements after scalar i - 1; vector j holds the emitter's lanes.
-llvm::SmallVector<mlir::Value> emitTileStep(PointEmitter &point, const TileOperand &scalars,
+llvm::SmallVector<mlir::Value> emitTileStep(ElementEmitter &point, const TileOperand &scalars,
                                             int64_t rowStride, const TileOperand &vectors,
                                             int64_t rows, llvm::ArrayRef<mlir::Value> accumulators);
 

@@ -27,7 +27,7 @@ std::pair<Value, Index> weft::storedAt(Value tensor, ArrayRef<AffineExpr> index,
   return {tensor, physical};
 }
 
-std::optional<TileOperand> weft::storedOperand(PointEmitter &point, Value tensor,
+std::optional<TileOperand> weft::storedOperand(ElementEmitter &point, Value tensor,
                                                ArrayRef<AffineExpr> logical) {
   auto [stored, index] = storedAt(tensor, logical, point.space);
   while (auto view = throughView(stored, index, point.space))

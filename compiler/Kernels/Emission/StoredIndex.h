@@ -19,7 +19,7 @@ std::pair<mlir::Value, Index> storedAt(mlir::Value tensor, llvm::ArrayRef<mlir::
 
 /// The memory behind `tensor`, an operand of a graph op, and the position in it of the element
 /// `index`, in dims of the point's space; nothing where it does not lie in memory.
-std::optional<TileOperand> storedOperand(PointEmitter &point, mlir::Value tensor,
+std::optional<TileOperand> storedOperand(ElementEmitter &point, mlir::Value tensor,
                                          llvm::ArrayRef<mlir::AffineExpr> index);
 
 /// The stored tensor that `result` of a graph op becomes, or itself.

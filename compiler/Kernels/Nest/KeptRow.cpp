@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace weft;
 
-std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const Demand &demand,
+std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const AccessAnalysis &demand,
                                        ArrayRef<std::optional<KeptRow>> before,
                                        const IndexSpace &space) {
   // Short rows stay in registers, and long ones would drive what else there is from the caches.
@@ -56,11 +56,11 @@ std::optional<AffineExpr> KeptRow::placeOf(ArrayRef<AffineExpr> at, const IndexS
   return isWithin ? place : std::nullopt;
 }
 
-void KeptRow::fill(PointEmitter &point, const Emitted &value) const {
+void KeptRow::fill(ElementEmitter &point, const Emitted &value) const {
   point.store(row, variable, value);
 }
 
-std::optional<Emitted> KeptRow::find(PointEmitter &point, Value wanted,
+std::optional<Emitted> KeptRow::find(ElementEmitter &point, Value wanted,
                                      ArrayRef<AffineExpr> at) const {
   if (wanted != tensor)
     return std::nullopt;

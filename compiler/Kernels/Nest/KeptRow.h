@@ -4,7 +4,7 @@
 #ifndef WEFT_COMPILER_KERNELS_NEST_KEPTROW_H
 #define WEFT_COMPILER_KERNELS_NEST_KEPTROW_H
 
-#include "compiler/Kernels/Emission/Demand.h"
+#include "compiler/Kernels/Emission/AccessAnalysis.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
 
 namespace weft {
@@ -14,15 +14,15 @@ class KeptRow {
 public:
   /// Of an operand of `demand`'s reduction behind those that `before` belongs to, if any is worth
   /// it.
-  static std::optional<KeptRow> choose(KernelFunction &kernel, const Demand &demand,
+  static std::optional<KeptRow> choose(KernelFunction &kernel, const AccessAnalysis &demand,
                                        llvm::ArrayRef<std::optional<KeptRow>> before,
                                        const IndexSpace &space);
 
   bool isOf(mlir::OpOperand &operand) const { return operand.getOperandNumber() == number; }
   /// Keeps the tensor's value at the reduction's point.
-  void fill(PointEmitter &point, const Emitted &value) const;
+  void fill(ElementEmitter &point, const Emitted &value) const;
   /// Its value at `index`, once the row has been filled; nothing for other tensors and rows.
-  std::optional<Emitted> find(PointEmitter &point, mlir::Value wanted,
+  std::optional<Emitted> find(ElementEmitter &point, mlir::Value wanted,
                               llvm::ArrayRef<mlir::AffineExpr> at) const;
 
 private:

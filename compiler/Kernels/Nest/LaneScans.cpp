@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Nest/LaneScans.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
-#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Nest/Reductions.h"
 #include "compiler/Kernels/Nest/Scans.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,7 +15,8 @@ static bool isContiguousAlong(unsigned dim, ArrayRef<Access> accesses, AffineExp
   return stridedAccesses(accesses, dim, space) == 0 && space.coefficientOf(stored, dim) == 1;
 }
 
-std::optional<ScanDims> weft::chooseScanDims(const Demand &demand, ArrayRef<unsigned> gridDims,
+std::optional<ScanDims> weft::chooseScanDims(const AccessAnalysis &demand,
+                                             ArrayRef<unsigned> gridDims,
                                              ArrayRef<unsigned> rowDims, AffineExpr stored,
                                              const IndexSpace &space, int64_t width) {
   if (demand.scans.empty() || !demand.reductions.empty() || rowDims.size() != 1)
@@ -42,8 +43,8 @@ std::optional<ScanDims> weft::chooseScanDims(const Demand &demand, ArrayRef<unsi
   return squares;
 }
 
-LaneScans::LaneScans(PointEmitter &point, ArrayRef<ScanDemand> scans, ScanDims dims, int64_t width,
-                     llvm::function_ref<void()> store)
+LaneScans::LaneScans(ElementEmitter &point, ArrayRef<ScanDemand> scans, ScanDims dims,
+                     int64_t width, llvm::function_ref<void()> store)
     : point(point), scans(scans), dims(dims), width(width), store(store) {
   // Operands are wanted where the result is.
   for (ScanDemand &scan : this->scans)

@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_NEST_LANESCANS_H
 #define WEFT_COMPILER_KERNELS_NEST_LANESCANS_H
 
-#include "compiler/Kernels/Emission/Demand.h"
+#include "compiler/Kernels/Emission/AccessAnalysis.h"
 
 namespace weft {
 
@@ -16,14 +16,15 @@ struct ScanDims {
 
 /// The dims of a nest whose scans all run along `row`, the only dim looped over inside a cell, or
 /// nothing where vectors would read and write element by element.
-std::optional<ScanDims> chooseScanDims(const Demand &demand, llvm::ArrayRef<unsigned> gridDims,
+std::optional<ScanDims> chooseScanDims(const AccessAnalysis &demand,
+                                       llvm::ArrayRef<unsigned> gridDims,
                                        llvm::ArrayRef<unsigned> rowDims, mlir::AffineExpr stored,
                                        const IndexSpace &space, int64_t width);
 
 class LaneScans {
 public:
   /// store: stores what is computed at the emitter's point.
-  LaneScans(PointEmitter &point, llvm::ArrayRef<ScanDemand> scans, ScanDims dims, int64_t width,
+  LaneScans(ElementEmitter &point, llvm::ArrayRef<ScanDemand> scans, ScanDims dims, int64_t width,
             llvm::function_ref<void()> store);
 
   /// The lines `base` to `base` + `extent`.
@@ -44,7 +45,7 @@ private:
   mlir::Value combine(CumulativeOp op, mlir::Value carried, mlir::Value value);
   mlir::Value rounded(CumulativeOp op, mlir::Value carried);
 
-  PointEmitter &point;
+  ElementEmitter &point;
   llvm::SmallVector<ScanDemand, 0> scans;
   ScanDims dims;
   int64_t width;

@@ -5,7 +5,7 @@
 // time.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Emitters.h"
-#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Nest/TransposedRows.h"
 #include "llvm/Support/MathExtras.h"
 #include <utility>
@@ -20,7 +20,7 @@ public:
 
   /// Fails unless more is read as vectors along the tokens than along the features.
   LogicalResult match();
-  void emit(const PointWork &work);
+  void emit(const WorkEstimate &work);
 
 private:
   int64_t tokenBlock() const;
@@ -42,7 +42,7 @@ int64_t LanesToRows::tokenBlock() const {
   for (int64_t size : tensorType(target.tensor).getShape())
     all.push_back(whole.addDim(size));
   unsigned token = all.size() - 2;
-  Demand ofAll = demandOf(target.tensor, all, whole);
+  AccessAnalysis ofAll = demandOf(target.tensor, all, whole);
   int64_t least = 0;
   auto visit = [&](ArrayRef<Access> accesses) {
     for (const Access &access : accesses)
@@ -93,7 +93,7 @@ void LanesToRows::moveToInner() {
     (demand.reducesFor(dim) ? outer : inner).push_back(dim);
 }
 
-void LanesToRows::emit(const PointWork &work) {
+void LanesToRows::emit(const WorkEstimate &work) {
   int64_t ofTokens = llvm::divideCeil(tokens, width), tail = tokens % width;
   int64_t cells = space.count(outer) * ofTokens;
   kernel.forEachPiece(cells, work.leastPieces(cells), work.serial, [&](Value number) {

@@ -4,13 +4,13 @@
 // Vectors run along a grid dim when memory is contiguous there (every lane reduces for
 // itself), otherwise along the reduced dims.
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Kernels/Emission/ConcatParts.h"
-#include "compiler/Kernels/Emission/DividedDim.h"
+#include "compiler/Kernels/Emission/BufferReuse.h"
+#include "compiler/Kernels/Emission/ConcatRegions.h"
 #include "compiler/Kernels/Emission/Emitters.h"
-#include "compiler/Kernels/Emission/InPlace.h"
-#include "compiler/Kernels/Emission/PointWork.h"
+#include "compiler/Kernels/Emission/ParallelDim.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/StoreTarget.h"
-#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Emission/WorkEstimate.h"
 #include "compiler/Kernels/Nest/LaneScans.h"
 #include "compiler/Kernels/Nest/Reductions.h"
 #include "compiler/Kernels/Nest/Scans.h"
@@ -37,7 +37,7 @@ public:
 
   /// Plan the loops for the leading target; others may join.
   void plan(MutableArrayRef<bool> done);
-  void emit(const PointWork &work);
+  void emit(const WorkEstimate &work);
   int64_t flops() const;
 
 private:
@@ -65,8 +65,8 @@ private:
   ArrayRef<StoreTarget> targets;
   unsigned leader;
   IndexSpace space;
-  PointEmitter point;
-  Demand demand;
+  ElementEmitter point;
+  AccessAnalysis demand;
   SmallVector<NestRoot> roots;
   SmallVector<unsigned> gridDims;
   SmallVector<unsigned> cellDims;  ///< grid dims that one cell goes through
@@ -161,7 +161,7 @@ void Nest::planDims() {
   if (shape.size() > 1) {
     IndexSpace flat(kernel.emitted.getContext());
     Index index = flat.delinearize(flat.addDim(total), shape);
-    Demand flatDemand = demandOf(root, index, flat);
+    AccessAnalysis flatDemand = demandOf(root, index, flat);
     AffineExpr stored = flat.linearize(target.rootIndex(index), rootShape);
     if (flatDemand.reductions.empty() && flatDemand.scans.empty() && !flatDemand.readsIndex &&
         stridedAccesses(flatDemand.accesses, 0, flat) == 0 && flat.coefficientOf(stored, 0) == 1) {
@@ -528,7 +528,7 @@ std::optional<Emitted> Nest::findTurned(Value tensor, ArrayRef<AffineExpr> index
   return std::nullopt;
 }
 
-void Nest::emit(const PointWork &work) {
+void Nest::emit(const WorkEstimate &work) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   auto storeRoots = [&] {
@@ -548,7 +548,7 @@ void Nest::emit(const PointWork &work) {
   for (size_t i = 0; i < demand.reductions.size(); ++i)
     keptRows.push_back(vertical ? std::nullopt : KeptRow::choose(kernel, demand, keptRows, space));
   point.setOverride(
-      [this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
+      [this](ElementEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
         if (laneScans)
           return laneScans->find(tensor);
         if (std::optional<Emitted> found = findTurned(tensor, index))
@@ -589,7 +589,7 @@ void Nest::emit(const PointWork &work) {
 }
 
 LogicalResult weft::emitNest(KernelFunction &kernel) {
-  PointWork work(kernel);
+  WorkEstimate work(kernel);
   SmallVector<StoreTarget> targets = storeTargets(kernel);
   SmallVector<bool> done(targets.size(), false);
   int64_t flops = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Nest/Reductions.h"
-#include "compiler/Kernels/Emission/BlockedSums.h"
+#include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -31,8 +31,9 @@ static bool isMultipleOf(Value number, int64_t unit) {
   return product && (isMultipleOf(product.getLhs(), unit) || isMultipleOf(product.getRhs(), unit));
 }
 
-SmallVector<Value> weft::emitLaneLoop(PointEmitter &point, unsigned dim, Value base, int64_t extent,
-                                      int64_t width, ArrayRef<Value> carried, LoopBody body) {
+SmallVector<Value> weft::emitLaneLoop(ElementEmitter &point, unsigned dim, Value base,
+                                      int64_t extent, int64_t width, ArrayRef<Value> carried,
+                                      LoopBody body) {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
   int64_t block = maxLaneGroups * width;
@@ -66,7 +67,7 @@ namespace {
 /// The loops of one reduction. Accumulators are a flat list: per result, per lane group.
 class ReductionLoops {
 public:
-  ReductionLoops(PointEmitter &point, const ReductionDemand &reduction, int64_t width,
+  ReductionLoops(ElementEmitter &point, const ReductionDemand &reduction, int64_t width,
                  const KeptRow *kept)
       : point(point), reduction(reduction), width(width), kept(kept), generic(reduction.generic),
         iteration(reduction.iteration), kind(combiningKind()) {}
@@ -89,7 +90,7 @@ private:
   SmallVector<Emitted> step(ArrayRef<Emitted> accumulators);
   SmallVector<Emitted> initialValues();
 
-  PointEmitter &point;
+  ElementEmitter &point;
   const ReductionDemand &reduction;
   int64_t width;
   const KeptRow *kept;
@@ -355,7 +356,7 @@ SmallVector<Emitted> ReductionLoops::emit() {
   return dim && identity ? emitHorizontally(*dim, identity) : emitWithCurrentLanes();
 }
 
-SmallVector<Emitted> weft::emitReduction(PointEmitter &point, const ReductionDemand &reduction,
+SmallVector<Emitted> weft::emitReduction(ElementEmitter &point, const ReductionDemand &reduction,
                                          int64_t width, const KeptRow *kept) {
   return ReductionLoops(point, reduction, width, kept).emit();
 }

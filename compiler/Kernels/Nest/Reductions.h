@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_NEST_REDUCTIONS_H
 #define WEFT_COMPILER_KERNELS_NEST_REDUCTIONS_H
 
-#include "compiler/Kernels/Emission/Demand.h"
+#include "compiler/Kernels/Emission/AccessAnalysis.h"
 #include "compiler/Kernels/Nest/KeptRow.h"
 
 namespace weft {
@@ -14,14 +14,14 @@ constexpr int64_t maxLaneGroups = 4;
 /// Loop over `extent` values of `dim` from `base`, which become the emitter's lanes: blocks
 /// of maxLaneGroups vectors, then what is left over, masked. `body` gets the carried
 /// values, as many per carried result as the block has groups.
-llvm::SmallVector<mlir::Value> emitLaneLoop(PointEmitter &point, unsigned dim, mlir::Value base,
+llvm::SmallVector<mlir::Value> emitLaneLoop(ElementEmitter &point, unsigned dim, mlir::Value base,
                                             int64_t extent, int64_t width,
                                             llvm::ArrayRef<mlir::Value> carried, LoopBody body);
 
 /// The values of all results of `reduction` at its index. With lanes set on the emitter
 /// every lane reduces for itself; otherwise the lanes go along one of the reduced dims. Fills
 /// `kept`, unless null, on the way.
-llvm::SmallVector<Emitted> emitReduction(PointEmitter &point, const ReductionDemand &reduction,
+llvm::SmallVector<Emitted> emitReduction(ElementEmitter &point, const ReductionDemand &reduction,
                                          int64_t width, const KeptRow *kept = nullptr);
 
 /// What reductions have come to, by their results and where these are wanted.

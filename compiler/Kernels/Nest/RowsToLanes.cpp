@@ -4,7 +4,7 @@
 // the other into scratch, from where they go through registers a square at a time.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Emitters.h"
-#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Nest/TransposedRows.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -19,7 +19,7 @@ public:
 
   /// Fails unless rows are reduced that are read as vectors along the features.
   LogicalResult match();
-  void emit(const PointWork &work);
+  void emit(const WorkEstimate &work);
 
 private:
   std::optional<unsigned> findFeature() const;
@@ -70,7 +70,7 @@ std::optional<unsigned> RowsToLanes::findFeature() const {
   return found && space.extent(*found) >= width / 2 ? found : std::nullopt;
 }
 
-void RowsToLanes::emit(const PointWork &work) {
+void RowsToLanes::emit(const WorkEstimate &work) {
   rows = kernel.scratch(type.getElementType(), width * rowLength());
   int64_t count = space.count(cells);
   kernel.forEachPiece(count, work.leastPieces(count), work.serial, [&](Value number) {

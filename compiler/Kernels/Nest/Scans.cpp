@@ -24,7 +24,7 @@ Value weft::combineRunning(OpBuilder &builder, Location loc, CumulativeOp op, Va
                                     isExtreme ? flags : arith::FastMathFlagsAttr());
 }
 
-void weft::emitScan(PointEmitter &point, const ScanDemand &scan, const Buffer &line) {
+void weft::emitScan(ElementEmitter &point, const ScanDemand &scan, const Buffer &line) {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
   CumulativeOp op = scan.op;

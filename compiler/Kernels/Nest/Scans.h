@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_NEST_SCANS_H
 #define WEFT_COMPILER_KERNELS_NEST_SCANS_H
 
-#include "compiler/Kernels/Emission/Demand.h"
+#include "compiler/Kernels/Emission/AccessAnalysis.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
 
 namespace weft {
@@ -18,7 +18,7 @@ mlir::Value combineRunning(mlir::OpBuilder &builder, mlir::Location loc, Cumulat
 
 /// Compute the line of `scan` through the emitter's point into `line`, a scratch buffer of
 /// one element for each index along the scanned dim.
-void emitScan(PointEmitter &point, const ScanDemand &scan, const Buffer &line);
+void emitScan(ElementEmitter &point, const ScanDemand &scan, const Buffer &line);
 
 } // namespace weft
 

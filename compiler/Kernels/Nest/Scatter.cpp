@@ -65,7 +65,7 @@ private:
   KernelFunction &kernel;
   ScatterOp op;
   IndexSpace space;
-  PointEmitter point;
+  ElementEmitter point;
 
   SmallVector<Axis> axes;
   Index loops;       ///< over the updates, one per dim of the indices

@@ -9,7 +9,7 @@ TransposedRows::TransposedRows(KernelFunction &kernel, const StoreTarget &target
     : IndexArithmetic(kernel.builder, kernel.loc), kernel(kernel), target(target),
       space(kernel.emitted.getContext()), point(kernel.pointEmitter(space)),
       width(kernel.target.lanes(32)) {
-  point.setOverride([this](PointEmitter &, Value tensor, ArrayRef<AffineExpr> at) {
+  point.setOverride([this](ElementEmitter &, Value tensor, ArrayRef<AffineExpr> at) {
     return reduced.find(tensor, at);
   });
 }

@@ -4,8 +4,8 @@
 #ifndef WEFT_COMPILER_KERNELS_NEST_TRANSPOSEDROWS_H
 #define WEFT_COMPILER_KERNELS_NEST_TRANSPOSEDROWS_H
 
-#include "compiler/Kernels/Emission/PointWork.h"
 #include "compiler/Kernels/Emission/StoreTarget.h"
+#include "compiler/Kernels/Emission/WorkEstimate.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/Nest/Reductions.h"
 
@@ -31,8 +31,8 @@ protected:
   KernelFunction &kernel;
   const StoreTarget &target;
   IndexSpace space;
-  PointEmitter point;
-  Demand demand;
+  ElementEmitter point;
+  AccessAnalysis demand;
   Index index;
   int64_t width;
   int64_t points = 0; ///< rows
@@ -51,7 +51,7 @@ template <typename EmitterT> llvm::LogicalResult emitTransposed(KernelFunction &
   EmitterT emitter(kernel, targets.front());
   if (llvm::failed(emitter.match()))
     return llvm::failure();
-  PointWork work(kernel);
+  WorkEstimate work(kernel);
   emitter.emit(work);
   emitBorders(kernel, work.serial);
   kernel.setWork(emitter.flops(), work.serial);

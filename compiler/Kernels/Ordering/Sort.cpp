@@ -72,7 +72,7 @@ private:
   KernelFunction &kernel;
   SortOp op;
   IndexSpace space;
-  PointEmitter point;
+  ElementEmitter point;
 
   int64_t size = 0, count = 0, width = 1;
   Method method = Method::Bytes;

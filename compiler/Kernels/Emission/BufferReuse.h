@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Results that may take the memory of an argument which nobody reads afterwards: what is stored
 // is in the caches then, and memory is used again.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_INPLACE_H
-#define WEFT_COMPILER_KERNELS_EMISSION_INPLACE_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_BUFFERREUSE_H
+#define WEFT_COMPILER_KERNELS_EMISSION_BUFFERREUSE_H
 
 #include "compiler/Kernels/Emission/KernelFunction.h"
 

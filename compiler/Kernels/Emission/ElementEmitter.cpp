@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Demand-driven emission: following producers, bodies of generics, guards. Memory accesses
-// are in PointMemory.cpp.
-#include "compiler/Kernels/Emission/PointEmitter.h"
+// are in ElementMemory.cpp.
+#include "compiler/Kernels/Emission/ElementEmitter.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -94,27 +94,27 @@ std::optional<std::pair<Value, Index>> weft::throughView(Value tensor, ArrayRef<
 // State
 //===----------------------------------------------------------------------===//
 
-void PointEmitter::setDim(unsigned dim, Value value) {
+void ElementEmitter::setDim(unsigned dim, Value value) {
   if (dimValues.size() <= dim)
     dimValues.resize(dim + 1);
   dimValues[dim] = value;
 }
 
-void PointEmitter::setLanes(Lanes newLanes) {
+void ElementEmitter::setLanes(Lanes newLanes) {
   lanes = newLanes;
   forget();
 }
 
-const Buffer *PointEmitter::getBuffer(Value tensor) const {
+const Buffer *ElementEmitter::getBuffer(Value tensor) const {
   auto found = buffers.find(tensor);
   return found == buffers.end() ? nullptr : &found->second;
 }
 
-bool PointEmitter::dependsOnLanes(AffineExpr expr) const {
+bool ElementEmitter::dependsOnLanes(AffineExpr expr) const {
   return !lanes.isScalar() && expr.isFunctionOfDim(lanes.dim);
 }
 
-Value PointEmitter::indexValue(AffineExpr expr) {
+Value ElementEmitter::indexValue(AffineExpr expr) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return arith::ConstantIndexOp::create(builder, loc, constant.getValue());
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
@@ -133,7 +133,7 @@ Value PointEmitter::indexValue(AffineExpr expr) {
   return affine::AffineApplyOp::create(builder, loc, map, operands);
 }
 
-SmallVector<Value, 4> PointEmitter::asVectors(const Emitted &value) {
+SmallVector<Value, 4> ElementEmitter::asVectors(const Emitted &value) {
   if (!value.uniform)
     return value.parts;
   Value scalar = value.parts.front();
@@ -146,7 +146,7 @@ SmallVector<Value, 4> PointEmitter::asVectors(const Emitted &value) {
 // Producers
 //===----------------------------------------------------------------------===//
 
-Emitted PointEmitter::emitAt(Value tensor, ArrayRef<AffineExpr> index) {
+Emitted ElementEmitter::emitAt(Value tensor, ArrayRef<AffineExpr> index) {
   MemoKey key{tensor.getAsOpaquePointer(), {}};
   for (AffineExpr expr : index)
     key.second.push_back(const_cast<void *>(expr.getAsOpaquePointer()));
@@ -157,7 +157,7 @@ Emitted PointEmitter::emitAt(Value tensor, ArrayRef<AffineExpr> index) {
   return value;
 }
 
-Emitted PointEmitter::emitProducer(Value tensor, ArrayRef<AffineExpr> index) {
+Emitted ElementEmitter::emitProducer(Value tensor, ArrayRef<AffineExpr> index) {
   if (overrideHook)
     if (std::optional<Emitted> value = overrideHook(*this, tensor, index))
       return *value;
@@ -187,18 +187,18 @@ Emitted PointEmitter::emitProducer(Value tensor, ArrayRef<AffineExpr> index) {
   return fail(tensor);
 }
 
-Emitted PointEmitter::zeroOf(Value tensor) {
+Emitted ElementEmitter::zeroOf(Value tensor) {
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
   return {{arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element))}, true};
 }
 
-Emitted PointEmitter::fail(Value tensor) {
+Emitted ElementEmitter::fail(Value tensor) {
   *failed = true;
   return zeroOf(tensor);
 }
 
-Emitted PointEmitter::emitGeneric(linalg::GenericOp generic, OpResult result,
-                                  ArrayRef<AffineExpr> index) {
+Emitted ElementEmitter::emitGeneric(linalg::GenericOp generic, OpResult result,
+                                    ArrayRef<AffineExpr> index) {
   // Reductions are computed ahead of the points that use them, and found by the override.
   FailureOr<Index> found = iterationAt(generic, result.getResultNumber(), index, space);
   if (isReduction(generic) || mlir::failed(found))
@@ -217,7 +217,7 @@ Emitted PointEmitter::emitGeneric(linalg::GenericOp generic, OpResult result,
   return emitBody(generic, iteration, arguments)[result.getResultNumber()];
 }
 
-Emitted PointEmitter::emitIndex(AffineExpr expr) {
+Emitted ElementEmitter::emitIndex(AffineExpr expr) {
   if (!dependsOnLanes(expr))
     return {{indexValue(expr)}, true};
   std::optional<int64_t> step = space.coefficientOf(expr, lanes.dim);
@@ -241,7 +241,7 @@ Emitted PointEmitter::emitIndex(AffineExpr expr) {
   return value;
 }
 
-Emitted PointEmitter::emitScalarOp(Operation &op, ArrayRef<Emitted> operands) {
+Emitted ElementEmitter::emitScalarOp(Operation &op, ArrayRef<Emitted> operands) {
   // An override may give a value that was not rounded to its tensor's type.
   if (isa<arith::ExtFOp>(op) &&
       getElementTypeOrSelf(operands.front().parts.front().getType()) == op.getResult(0).getType())
@@ -271,9 +271,9 @@ Emitted PointEmitter::emitScalarOp(Operation &op, ArrayRef<Emitted> operands) {
   return result;
 }
 
-SmallVector<Emitted> PointEmitter::emitBody(linalg::GenericOp generic,
-                                            ArrayRef<AffineExpr> iteration,
-                                            ArrayRef<Emitted> arguments) {
+SmallVector<Emitted> ElementEmitter::emitBody(linalg::GenericOp generic,
+                                              ArrayRef<AffineExpr> iteration,
+                                              ArrayRef<Emitted> arguments) {
   Location outer = loc;
   Block &body = *generic.getBody();
   llvm::DenseMap<Value, Emitted> values;
@@ -324,7 +324,7 @@ SmallVector<Emitted> PointEmitter::emitBody(linalg::GenericOp generic,
 // Producers with several regions
 //===----------------------------------------------------------------------===//
 
-void PointEmitter::underGuards(ArrayRef<Guard> conditions, llvm::function_ref<void()> emit) {
+void ElementEmitter::underGuards(ArrayRef<Guard> conditions, llvm::function_ref<void()> emit) {
   // What was emitted ahead of them may be read under fewer masks.
   std::map<MemoKey, Emitted> before;
   std::swap(before, memo);
@@ -334,8 +334,8 @@ void PointEmitter::underGuards(ArrayRef<Guard> conditions, llvm::function_ref<vo
   std::swap(before, memo);
 }
 
-Emitted PointEmitter::guarded(ArrayRef<Guard> conditions, llvm::function_ref<Emitted()> inside,
-                              llvm::function_ref<Emitted()> outside) {
+Emitted ElementEmitter::guarded(ArrayRef<Guard> conditions, llvm::function_ref<Emitted()> inside,
+                                llvm::function_ref<Emitted()> outside) {
   if (conditions.empty())
     return inside();
   Emitted in;
@@ -355,14 +355,14 @@ Emitted PointEmitter::guarded(ArrayRef<Guard> conditions, llvm::function_ref<Emi
   return in;
 }
 
-bool PointEmitter::addGuard(AffineExpr expr, int64_t size, SmallVectorImpl<Guard> &conditions) {
+bool ElementEmitter::addGuard(AffineExpr expr, int64_t size, SmallVectorImpl<Guard> &conditions) {
   auto [low, high] = space.rangeOf(expr);
   if (low < 0 || high >= size)
     conditions.push_back({expr, 0, size});
   return high >= 0 && low < size;
 }
 
-Emitted PointEmitter::emitPad(tensor::PadOp pad, ArrayRef<AffineExpr> index) {
+Emitted ElementEmitter::emitPad(tensor::PadOp pad, ArrayRef<AffineExpr> index) {
   ArrayRef<int64_t> shape = pad.getSourceType().getShape();
   Index source;
   SmallVector<Guard> conditions;
@@ -381,7 +381,7 @@ Emitted PointEmitter::emitPad(tensor::PadOp pad, ArrayRef<AffineExpr> index) {
   return guarded(conditions, [&] { return emitAt(pad.getSource(), source); }, padding);
 }
 
-Emitted PointEmitter::emitInsertSlice(tensor::InsertSliceOp insert, ArrayRef<AffineExpr> index) {
+Emitted ElementEmitter::emitInsertSlice(tensor::InsertSliceOp insert, ArrayRef<AffineExpr> index) {
   llvm::SmallBitVector dropped = insert.getDroppedDims();
   ArrayRef<int64_t> shape = insert.getSourceType().getShape();
   Index source;
@@ -400,7 +400,7 @@ Emitted PointEmitter::emitInsertSlice(tensor::InsertSliceOp insert, ArrayRef<Aff
   return guarded(conditions, [&] { return emitAt(insert.getSource(), source); }, behind);
 }
 
-Emitted PointEmitter::emitConstant(Operation *constant, ArrayRef<AffineExpr> index) {
+Emitted ElementEmitter::emitConstant(Operation *constant, ArrayRef<AffineExpr> index) {
   auto elements = cast<DenseElementsAttr>(cast<arith::ConstantOp>(constant).getValue());
   auto scalar = [&](Attribute value) {
     return Emitted{{arith::ConstantOp::create(builder, loc, cast<TypedAttr>(value))}, true};
@@ -430,8 +430,8 @@ Emitted PointEmitter::emitConstant(Operation *constant, ArrayRef<AffineExpr> ind
   return chosen;
 }
 
-Emitted PointEmitter::emitExtract(tensor::ExtractOp extract, ArrayRef<Emitted> operands,
-                                  ArrayRef<std::optional<AffineExpr>> exprs) {
+Emitted ElementEmitter::emitExtract(tensor::ExtractOp extract, ArrayRef<Emitted> operands,
+                                    ArrayRef<std::optional<AffineExpr>> exprs) {
   ArrayRef<int64_t> shape = extract.getTensor().getType().getShape();
   // An index that was computed becomes a loop variable of its own.
   auto indexWith = [&](llvm::function_ref<Value(const Emitted &)> scalarOf) {
@@ -467,7 +467,7 @@ Emitted PointEmitter::emitExtract(tensor::ExtractOp extract, ArrayRef<Emitted> o
   });
 }
 
-Emitted PointEmitter::emitPerLane(llvm::function_ref<Value()> each) {
+Emitted ElementEmitter::emitPerLane(llvm::function_ref<Value()> each) {
   Lanes spread = lanes;
   Value first = dimValues[spread.dim];
   lanes = Lanes();

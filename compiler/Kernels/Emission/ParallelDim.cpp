@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/DividedDim.h"
+#include "compiler/Kernels/Emission/ParallelDim.h"
 
 using namespace mlir;
 using namespace weft;
 
-static DividedDim dividedBy(AffineExpr index, const IndexSpace &space, unsigned dims) {
-  DividedDim found;
+static ParallelDim dividedBy(AffineExpr index, const IndexSpace &space, unsigned dims) {
+  ParallelDim found;
   index.walk([&](AffineExpr expr) {
     bool divides =
         expr.getKind() == AffineExprKind::FloorDiv || expr.getKind() == AffineExprKind::Mod;
@@ -21,19 +21,19 @@ static DividedDim dividedBy(AffineExpr index, const IndexSpace &space, unsigned 
   return found;
 }
 
-DividedDim weft::dividedDim(const Demand &demand, const IndexSpace &space, unsigned dims,
-                            int64_t width) {
+ParallelDim weft::dividedDim(const AccessAnalysis &demand, const IndexSpace &space, unsigned dims,
+                             int64_t width) {
   for (const ReductionDemand &reduction : demand.reductions)
     for (AffineExpr expr : reduction.index)
-      if (DividedDim found = dividedBy(expr, space, dims))
+      if (ParallelDim found = dividedBy(expr, space, dims))
         return found;
   for (const ScanDemand &scan : demand.scans)
     for (AffineExpr expr : scan.index)
-      if (DividedDim found = dividedBy(expr, space, dims))
+      if (ParallelDim found = dividedBy(expr, space, dims))
         return found;
   for (const Access &access : demand.accesses)
     if (access.position)
-      if (DividedDim found = dividedBy(*access.position, space, dims);
+      if (ParallelDim found = dividedBy(*access.position, space, dims);
           found && found->second >= width)
         return found;
   return std::nullopt;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/ConcatParts.h"
+#include "compiler/Kernels/Emission/ConcatRegions.h"
 
 using namespace mlir;
 using namespace weft;
 
-SmallVector<int64_t> weft::concatBounds(const Demand &demand, unsigned dim,
+SmallVector<int64_t> weft::concatBounds(const AccessAnalysis &demand, unsigned dim,
                                         const IndexSpace &space) {
   int64_t extent = space.extent(dim);
   SmallVector<int64_t> bounds{0, extent};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_TRANSPOSITION_H
-#define WEFT_COMPILER_KERNELS_EMISSION_TRANSPOSITION_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_REGISTERTRANSPOSE_H
+#define WEFT_COMPILER_KERNELS_EMISSION_REGISTERTRANSPOSE_H
 
-#include "compiler/Kernels/Emission/PointEmitter.h"
+#include "compiler/Kernels/Emission/ElementEmitter.h"
 
 namespace weft {
 
@@ -16,7 +16,7 @@ llvm::SmallVector<mlir::Value> transposeVectors(mlir::OpBuilder &builder, mlir::
 /// `loadDim`, at as many values of `storeDim` from `base` on, are vectors along `storeDim` when
 /// `store` gets them, `rows` of them, at as many values of `loadDim` from the point's on. The point
 /// is at each; it has no lanes afterwards.
-void emitSquare(PointEmitter &point, unsigned loadDim, unsigned storeDim, mlir::Value base,
+void emitSquare(ElementEmitter &point, unsigned loadDim, unsigned storeDim, mlir::Value base,
                 int64_t columns, int64_t rows, int64_t width,
                 llvm::function_ref<mlir::Value()> value,
                 llvm::function_ref<void(const Emitted &)> store);

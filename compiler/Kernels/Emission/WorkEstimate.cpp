@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/PointWork.h"
+#include "compiler/Kernels/Emission/WorkEstimate.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
 
@@ -20,7 +20,7 @@ static int64_t elementsRead(Value value) {
   return std::min(read, all);
 }
 
-PointWork::PointWork(const KernelFunction &kernel) {
+WorkEstimate::WorkEstimate(const KernelFunction &kernel) {
   // Dividing work has a price: a barrier, and the caches of two cores.
   constexpr int64_t smallWork = 64 << 10;
   for (Value root : kernel.roots)
@@ -37,7 +37,7 @@ PointWork::PointWork(const KernelFunction &kernel) {
   serial = kernel.isSerial(elements < smallWork / 4);
 }
 
-int64_t PointWork::leastPieces(int64_t cells) const {
+int64_t WorkEstimate::leastPieces(int64_t cells) const {
   constexpr int64_t enoughElements = 16 << 10;
   return KernelFunction::piecesOf(cells, elements, enoughElements);
 }

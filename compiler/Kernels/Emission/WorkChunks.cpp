@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/PartsOfShare.h"
+#include "compiler/Kernels/Emission/WorkChunks.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace weft;
 
-PartsOfShare::PartsOfShare(OpBuilder &builder, Location loc, Value first, Value end, int64_t unit,
-                           Value threads)
+WorkChunks::WorkChunks(OpBuilder &builder, Location loc, Value first, Value end, int64_t unit,
+                       Value threads)
     : IndexArithmetic(builder, loc), unit(unit), first(first), size(subtract(end, first)) {
   units = arith::CeilDivUIOp::create(builder, loc, size, constant(unit));
   parts = chooseCount(threads);
 }
 
 /// As many as leave half a unit for the last, which is rounded up.
-Value PartsOfShare::chooseCount(Value threads) {
+Value WorkChunks::chooseCount(Value threads) {
   constexpr int64_t most = 8;
   Type wide = builder.getI64Type();
   Value root = arith::IndexCastOp::create(builder, loc, wide, times(units, 2));
@@ -26,7 +26,7 @@ Value PartsOfShare::chooseCount(Value threads) {
 }
 
 /// Of U units in K parts, U n (2K - n) / K^2 lie before part n.
-Value PartsOfShare::begin(Value number) {
+Value WorkChunks::begin(Value number) {
   Value left = subtract(parts, number);
   Value scaled = times(times(number, add(parts, left)), units);
   Value before = arith::DivUIOp::create(builder, loc, scaled, times(parts, parts));

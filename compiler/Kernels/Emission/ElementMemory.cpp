@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loads and stores of PointEmitter: contiguous lanes are vectors, lanes that share an
+// Loads and stores of ElementEmitter: contiguous lanes are vectors, lanes that share an
 // element are one scalar, others go one by one; guards become masks.
 #include "compiler/Kernels/Emission/KernelFunction.h"
-#include "compiler/Kernels/Emission/LaneWindows.h"
-#include "compiler/Kernels/Emission/WideLoad.h"
+#include "compiler/Kernels/Emission/ShuffledLoads.h"
+#include "compiler/Kernels/Emission/WideningLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace weft;
 
-Emitted PointEmitter::conditionOf(const Guard &guard) {
+Emitted ElementEmitter::conditionOf(const Guard &guard) {
   auto compare = [&](arith::CmpIPredicate predicate, const Emitted &value, int64_t bound) {
     Emitted result{{}, value.uniform};
     Value limit = arith::ConstantIndexOp::create(builder, loc, bound);
@@ -40,7 +40,7 @@ Emitted PointEmitter::conditionOf(const Guard &guard) {
   return {{arith::ConstantIntOp::create(builder, loc, 1, 1)}, true};
 }
 
-Value PointEmitter::scalarGuard() {
+Value ElementEmitter::scalarGuard() {
   Value all;
   for (const Guard &guard : guards) {
     if (dependsOnLanes(guard.expr))
@@ -51,11 +51,11 @@ Value PointEmitter::scalarGuard() {
   return all;
 }
 
-Value PointEmitter::validMask(int64_t group) {
+Value ElementEmitter::validMask(int64_t group) {
   return maskOfFirst(builder, loc, lanes.valid - group * lanes.width, lanes.width);
 }
 
-Value PointEmitter::laneMask(int64_t group) {
+Value ElementEmitter::laneMask(int64_t group) {
   Value mask = validMask(group);
   auto conjoin = [&](Value condition) {
     mask = mask ? arith::AndIOp::create(builder, loc, mask, condition).getResult() : condition;
@@ -70,8 +70,8 @@ Value PointEmitter::laneMask(int64_t group) {
   return mask;
 }
 
-SmallVector<PointEmitter::Guard> PointEmitter::boundsOf(ArrayRef<AffineExpr> index,
-                                                        ArrayRef<int64_t> shape) {
+SmallVector<ElementEmitter::Guard> ElementEmitter::boundsOf(ArrayRef<AffineExpr> index,
+                                                            ArrayRef<int64_t> shape) {
   SmallVector<Guard> bounds;
   for (auto [expr, size] : llvm::zip_equal(index, shape)) {
     auto [low, high] = space.rangeOf(expr);
@@ -92,7 +92,7 @@ static std::optional<int64_t> laneStride(const IndexSpace &space, const Lanes &l
   return space.coefficientOf(position, lanes.dim);
 }
 
-Emitted PointEmitter::load(const Buffer &buffer, ArrayRef<AffineExpr> index) {
+Emitted ElementEmitter::load(const Buffer &buffer, ArrayRef<AffineExpr> index) {
   SmallVector<Guard> bounds = boundsOf(index, buffer.shape);
   size_t outerGuards = guards.size();
   guards.append(bounds.begin(), bounds.end());
@@ -129,16 +129,16 @@ Emitted PointEmitter::load(const Buffer &buffer, ArrayRef<AffineExpr> index) {
   return result;
 }
 
-std::optional<Emitted> PointEmitter::loadWindows(const Buffer &buffer, AffineExpr position) {
+std::optional<Emitted> ElementEmitter::loadWindows(const Buffer &buffer, AffineExpr position) {
   if (!guards.empty())
     return std::nullopt;
   AffineExpr lane = getAffineDimExpr(lanes.dim, builder.getContext());
   Emitted result{{}, false};
-  std::optional<LaneWindows> windows;
+  std::optional<ShuffledLoads> windows;
   for (int64_t group = 0; group < lanes.groups; ++group) {
     int64_t count = std::min(lanes.valid - group * lanes.width, lanes.width);
     if (group == 0 || count < lanes.width)
-      windows = LaneWindows::of(space, lanes, count, position);
+      windows = ShuffledLoads::of(space, lanes, count, position);
     if (!windows)
       return std::nullopt;
     Value address = indexValue(position.replace(lane, lane + group * lanes.width));
@@ -147,8 +147,8 @@ std::optional<Emitted> PointEmitter::loadWindows(const Buffer &buffer, AffineExp
   return result;
 }
 
-void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const Emitted &value,
-                         ArrayRef<Bound> within) {
+void ElementEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const Emitted &value,
+                           ArrayRef<Bound> within) {
   size_t outerGuards = guards.size();
   llvm::append_range(guards, boundsOf(index, buffer.shape));
   for (const Bound &bound : within)
@@ -195,7 +195,7 @@ void PointEmitter::store(const Buffer &buffer, ArrayRef<AffineExpr> index, const
   guards.truncate(outerGuards);
 }
 
-void PointEmitter::storeWithin(AffineExpr expr, int64_t size, const Buffer &buffer,
-                               ArrayRef<AffineExpr> index, llvm::function_ref<Emitted()> value) {
+void ElementEmitter::storeWithin(AffineExpr expr, int64_t size, const Buffer &buffer,
+                                 ArrayRef<AffineExpr> index, llvm::function_ref<Emitted()> value) {
   underGuards({{expr, 0, size}}, [&] { store(buffer, index, value()); });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/BlockedSums.h"
+#include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -7,9 +7,9 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
-class BlockedSums {
+class BlockedSummation {
 public:
-  BlockedSums(OpBuilder &builder, Location loc, int64_t block, SumTerms terms)
+  BlockedSummation(OpBuilder &builder, Location loc, int64_t block, SumTerms terms)
       : builder(builder), loc(loc), block(block), terms(terms) {}
 
   SmallVector<Value> emit(Value base, int64_t extent, ArrayRef<Value> sums);
@@ -24,7 +24,7 @@ private:
 };
 } // namespace
 
-SmallVector<Value> BlockedSums::emit(Value base, int64_t extent, ArrayRef<Value> sums) {
+SmallVector<Value> BlockedSummation::emit(Value base, int64_t extent, ArrayRef<Value> sums) {
   if (extent <= block)
     return terms(base, extent, sums);
   int64_t size = block;
@@ -42,7 +42,7 @@ SmallVector<Value> BlockedSums::emit(Value base, int64_t extent, ArrayRef<Value>
 }
 
 /// The same, but the new terms are summed before they are added to `sums`.
-SmallVector<Value> BlockedSums::emitApart(Value base, int64_t extent, ArrayRef<Value> sums) {
+SmallVector<Value> BlockedSummation::emitApart(Value base, int64_t extent, ArrayRef<Value> sums) {
   SmallVector<Value> all;
   for (Value sum : sums)
     all.push_back(arith::ConstantOp::create(builder, loc,
@@ -56,5 +56,5 @@ SmallVector<Value> BlockedSums::emitApart(Value base, int64_t extent, ArrayRef<V
 SmallVector<Value> weft::emitSumsInBlocks(OpBuilder &builder, Location loc, int64_t extent,
                                           int64_t block, ArrayRef<Value> sums, SumTerms terms) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  return BlockedSums(builder, loc, block, terms).emit(zero, extent, sums);
+  return BlockedSummation(builder, loc, block, terms).emit(zero, extent, sums);
 }

@@ -2,8 +2,8 @@
 // Emits the value of a tensor at one point of a loop nest, on demand: producers are
 // followed through linalg and tensor ops to what lies in memory, so fusion through
 // transposes, broadcasts, reshapes, slices and pads is index arithmetic.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_POINTEMITTER_H
-#define WEFT_COMPILER_KERNELS_EMISSION_POINTEMITTER_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_ELEMENTEMITTER_H
+#define WEFT_COMPILER_KERNELS_EMISSION_ELEMENTEMITTER_H
 
 #include "compiler/Kernels/Index/IndexSpace.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -43,17 +43,17 @@ struct Buffer {
   llvm::SmallVector<int64_t> shape;
 };
 
-class PointEmitter {
+class ElementEmitter {
 public:
   /// Gives a tensor's value at an index, instead of its defining op. Null result: ask the op.
   /// The value may be wider than the tensor's elements if all that read it widen them.
-  using Override = std::function<std::optional<Emitted>(PointEmitter &, mlir::Value,
+  using Override = std::function<std::optional<Emitted>(ElementEmitter &, mlir::Value,
                                                         llvm::ArrayRef<mlir::AffineExpr>)>;
 
   /// Puts the elements of a constant into read-only memory.
   using Tabulate = std::function<Buffer(mlir::DenseElementsAttr)>;
 
-  PointEmitter(mlir::OpBuilder &builder, IndexSpace &space, Tabulate tabulate)
+  ElementEmitter(mlir::OpBuilder &builder, IndexSpace &space, Tabulate tabulate)
       : builder(builder), space(space), tabulate(std::move(tabulate)) {}
 
   /// The loop variable `dim` has the value `value` here (of a lane dim: its first lane's).

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a point of a tensor needs: the memory it reads and the reductions it stands on,
-// found symbolically, ahead of emission, with the index arithmetic of PointEmitter.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_DEMAND_H
-#define WEFT_COMPILER_KERNELS_EMISSION_DEMAND_H
+// found symbolically, ahead of emission, with the index arithmetic of ElementEmitter.
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_ACCESSANALYSIS_H
+#define WEFT_COMPILER_KERNELS_EMISSION_ACCESSANALYSIS_H
 
 #include "compiler/Graph/Graph.h"
-#include "compiler/Kernels/Emission/PointEmitter.h"
+#include "compiler/Kernels/Emission/ElementEmitter.h"
 
 namespace weft {
 
@@ -42,7 +42,7 @@ struct ScanDemand {
   mlir::AffineExpr line() const { return index[dim]; }
 };
 
-struct Demand {
+struct AccessAnalysis {
   llvm::SmallVector<ScanDemand, 0> scans;
   llvm::SmallVector<ReductionDemand, 0> reductions; ///< what one needs comes ahead of it
   llvm::SmallVector<Access> accesses;               ///< outside the reductions
@@ -64,7 +64,8 @@ struct Demand {
 int64_t stridedAccesses(llvm::ArrayRef<Access> accesses, unsigned dim, const IndexSpace &space);
 
 /// The demand of `tensor` at `index`; reduced dims are added to `space`.
-Demand demandOf(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index, IndexSpace &space);
+AccessAnalysis demandOf(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index,
+                        IndexSpace &space);
 
 } // namespace weft
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/Transposition.h"
+#include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -28,7 +28,7 @@ SmallVector<Value> weft::transposeVectors(OpBuilder &builder, Location loc, Arra
   return square;
 }
 
-void weft::emitSquare(PointEmitter &point, unsigned loadDim, unsigned storeDim, Value base,
+void weft::emitSquare(ElementEmitter &point, unsigned loadDim, unsigned storeDim, Value base,
                       int64_t columns, int64_t rows, int64_t width,
                       llvm::function_ref<Value()> value,
                       llvm::function_ref<void(const Emitted &)> store) {

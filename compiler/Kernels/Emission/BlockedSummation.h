@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Long sums in blocks, blocks of blocks, and so on: the error of a sum grows with the additions
 // one behind the other.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_BLOCKEDSUMS_H
-#define WEFT_COMPILER_KERNELS_EMISSION_BLOCKEDSUMS_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_BLOCKEDSUMMATION_H
+#define WEFT_COMPILER_KERNELS_EMISSION_BLOCKEDSUMMATION_H
 
 #include "mlir/IR/Builders.h"
 

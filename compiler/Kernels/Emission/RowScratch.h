@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Scratch memory in rows of a few whole vectors each.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_LANEROWS_H
-#define WEFT_COMPILER_KERNELS_EMISSION_LANEROWS_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_ROWSCRATCH_H
+#define WEFT_COMPILER_KERNELS_EMISSION_ROWSCRATCH_H
 
 #include "compiler/Kernels/Emission/KernelFunction.h"
 #include "compiler/Kernels/Emission/RegisterTile.h"
@@ -9,10 +9,10 @@
 
 namespace weft {
 
-class LaneRows : private IndexArithmetic {
+class RowScratch : private IndexArithmetic {
 public:
-  LaneRows(KernelFunction &kernel, mlir::Location loc, mlir::VectorType type, int64_t groups,
-           int64_t rows);
+  RowScratch(KernelFunction &kernel, mlir::Location loc, mlir::VectorType type, int64_t groups,
+             int64_t rows);
 
   mlir::Value load(mlir::Value row, int64_t group);
   void store(mlir::Value vector, mlir::Value row, int64_t group);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Loads for contractions: half precision is widened to the accumulators' type on the way
 // into registers.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_WIDELOAD_H
-#define WEFT_COMPILER_KERNELS_EMISSION_WIDELOAD_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_WIDENINGLOAD_H
+#define WEFT_COMPILER_KERNELS_EMISSION_WIDENINGLOAD_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How much a kernel without contractions has to do, and whether to divide that.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_POINTWORK_H
-#define WEFT_COMPILER_KERNELS_EMISSION_POINTWORK_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_WORKESTIMATE_H
+#define WEFT_COMPILER_KERNELS_EMISSION_WORKESTIMATE_H
 
 #include "compiler/Kernels/Emission/KernelFunction.h"
 
 namespace weft {
 
-struct PointWork {
-  explicit PointWork(const KernelFunction &kernel);
+struct WorkEstimate {
+  explicit WorkEstimate(const KernelFunction &kernel);
 
   /// Of `cells` equal ones, as many as are worth claiming.
   int64_t leastPieces(int64_t cells) const;

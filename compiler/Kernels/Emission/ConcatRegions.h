@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Concatenations along a dim that a loop runs over.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_CONCATPARTS_H
-#define WEFT_COMPILER_KERNELS_EMISSION_CONCATPARTS_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_CONCATREGIONS_H
+#define WEFT_COMPILER_KERNELS_EMISSION_CONCATREGIONS_H
 
-#include "compiler/Kernels/Emission/Demand.h"
+#include "compiler/Kernels/Emission/AccessAnalysis.h"
 
 namespace weft {
 
 /// Where operands of concatenations begin and end along `dim`, ascending, with 0 and the extent
 /// of `dim`: between two of them, every element comes from the same operands.
-llvm::SmallVector<int64_t> concatBounds(const Demand &demand, unsigned dim,
+llvm::SmallVector<int64_t> concatBounds(const AccessAnalysis &demand, unsigned dim,
                                         const IndexSpace &space);
 
 } // namespace weft

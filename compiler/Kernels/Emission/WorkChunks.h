@@ -4,18 +4,18 @@
 // come to their end together.
 // Source: Tzen and Ni, "Trapezoid self-scheduling: a practical scheduling scheme for parallel
 // compilers", IEEE Transactions on Parallel and Distributed Systems 4(1), 1993.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_PARTSOFSHARE_H
-#define WEFT_COMPILER_KERNELS_EMISSION_PARTSOFSHARE_H
+#ifndef WEFT_COMPILER_KERNELS_EMISSION_WORKCHUNKS_H
+#define WEFT_COMPILER_KERNELS_EMISSION_WORKCHUNKS_H
 
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 
 namespace weft {
 
-class PartsOfShare : private IndexArithmetic {
+class WorkChunks : private IndexArithmetic {
 public:
   /// Of the pieces [first, end), in units of `unit`. Alone, of one thread, it is one part.
-  PartsOfShare(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value first, mlir::Value end,
-               int64_t unit, mlir::Value threads);
+  WorkChunks(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value first, mlir::Value end,
+             int64_t unit, mlir::Value threads);
 
   /// How many there are; none of a share without pieces.
   mlir::Value count() const { return parts; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/Demand.h"
+#include "compiler/Kernels/Emission/AccessAnalysis.h"
 
 using namespace mlir;
 using namespace weft;
@@ -8,7 +8,7 @@ namespace {
 /// Fills one list of accesses, each value at each index once, however many paths lead to it.
 class Visitor {
 public:
-  Visitor(IndexSpace &space, Demand &demand, SmallVector<Access> &accesses)
+  Visitor(IndexSpace &space, AccessAnalysis &demand, SmallVector<Access> &accesses)
       : space(space), demand(demand), accesses(accesses) {}
 
   void visit(Value tensor, ArrayRef<AffineExpr> index) {
@@ -107,13 +107,13 @@ private:
   }
 
   IndexSpace &space;
-  Demand &demand;
+  AccessAnalysis &demand;
   SmallVector<Access> &accesses;
   llvm::DenseMap<Value, SmallVector<Index, 1>> seen;
 };
 } // namespace
 
-int64_t Demand::flops(const IndexSpace &space, int64_t points, int64_t elements) const {
+int64_t AccessAnalysis::flops(const IndexSpace &space, int64_t points, int64_t elements) const {
   int64_t total = scalarOps * elements;
   for (const ReductionDemand &reduction : reductions) {
     int64_t ops = linalg::GenericOp(reduction.generic).getBody()->getOperations().size() - 1;
@@ -126,7 +126,7 @@ bool ReductionDemand::isWantedFor(unsigned dim) const {
   return llvm::any_of(index, [&](AffineExpr expr) { return expr.isFunctionOfDim(dim); });
 }
 
-bool Demand::reducesFor(unsigned dim) const {
+bool AccessAnalysis::reducesFor(unsigned dim) const {
   return llvm::any_of(reductions,
                       [&](const ReductionDemand &reduction) { return reduction.isWantedFor(dim); });
 }
@@ -152,15 +152,15 @@ int64_t weft::stridedAccesses(ArrayRef<Access> accesses, unsigned dim, const Ind
   return strided;
 }
 
-const ReductionDemand *Demand::find(Value tensor, ArrayRef<AffineExpr> index) const {
+const ReductionDemand *AccessAnalysis::find(Value tensor, ArrayRef<AffineExpr> index) const {
   for (const ReductionDemand &reduction : reductions)
     if (reduction.generic == tensor.getDefiningOp() && ArrayRef(reduction.index) == index)
       return &reduction;
   return nullptr;
 }
 
-Demand weft::demandOf(Value tensor, ArrayRef<AffineExpr> index, IndexSpace &space) {
-  Demand demand;
+AccessAnalysis weft::demandOf(Value tensor, ArrayRef<AffineExpr> index, IndexSpace &space) {
+  AccessAnalysis demand;
   Visitor(space, demand, demand.accesses).visit(tensor, index);
   return demand;
 }

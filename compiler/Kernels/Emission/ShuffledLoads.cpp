@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/LaneWindows.h"
+#include "compiler/Kernels/Emission/ShuffledLoads.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -26,15 +26,15 @@ static std::optional<SmallVector<int64_t>> laneOffsets(const IndexSpace &space, 
   return offsets;
 }
 
-std::optional<LaneWindows> LaneWindows::of(const IndexSpace &space, const Lanes &lanes,
-                                           int64_t count, AffineExpr position) {
+std::optional<ShuffledLoads> ShuffledLoads::of(const IndexSpace &space, const Lanes &lanes,
+                                               int64_t count, AffineExpr position) {
   constexpr int64_t most = 4;
   auto offsets = laneOffsets(space, lanes, count, position);
   if (!offsets)
     return std::nullopt;
   SmallVector<int64_t> sorted(*offsets);
   llvm::sort(sorted);
-  LaneWindows windows;
+  ShuffledLoads windows;
   int64_t last = sorted.back();
   windows.size = llvm::bit_floor<uint64_t>(std::min(lanes.width, last - sorted.front() + 1));
   for (int64_t offset : sorted)
@@ -50,7 +50,7 @@ std::optional<LaneWindows> LaneWindows::of(const IndexSpace &space, const Lanes 
   return windows;
 }
 
-Value LaneWindows::load(OpBuilder &builder, Location loc, Value memory, Value address) const {
+Value ShuffledLoads::load(OpBuilder &builder, Location loc, Value memory, Value address) const {
   Type element = cast<MemRefType>(memory.getType()).getElementType();
   auto at = [&](int64_t start) -> Value {
     Value offset = arith::ConstantIndexOp::create(builder, loc, start);

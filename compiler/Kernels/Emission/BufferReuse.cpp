@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/InPlace.h"
-#include "compiler/Kernels/Emission/Demand.h"
+#include "compiler/Kernels/Emission/BufferReuse.h"
+#include "compiler/Kernels/Emission/AccessAnalysis.h"
 #include "compiler/Kernels/Kernels.h"
 
 using namespace mlir;
@@ -16,7 +16,7 @@ struct RootDemand {
   IndexSpace space;
   unsigned rootDims;   ///< the first of the space
   AffineExpr position; ///< of the point, row-major
-  Demand demand;
+  AccessAnalysis demand;
 
   explicit RootDemand(Value root);
   bool readsInReductions(Value argument) const;
@@ -91,7 +91,7 @@ void weft::markInPlace(KernelFunction &kernel, bool reducesRowsFirst) {
   SmallVector<RootDemand, 0> demands;
   for (Value root : kernel.roots) {
     demands.emplace_back(root);
-    const Demand &demand = demands.back().demand;
+    const AccessAnalysis &demand = demands.back().demand;
     if (!demand.complete || !demand.scans.empty())
       return;
   }
