@@ -6,13 +6,13 @@
 // where it runs through narrow groups, a vector of scalars is spread over the lanes.
 // Loops: blocks of vector panels that stay in L2, chunks of the reduction, rows of the
 // broadcast operand, panels of the block, the tile.
+#include "compiler/Kernels/Contraction/AmxContraction.h"
 #include "compiler/Kernels/Contraction/ContractionGrid.h"
 #include "compiler/Kernels/Contraction/ContractionResult.h"
 #include "compiler/Kernels/Contraction/ContractionRoles.h"
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
-#include "compiler/Kernels/Contraction/MatrixContraction.h"
-#include "compiler/Kernels/Contraction/SideBySide.h"
-#include "compiler/Kernels/Contraction/TileSums.h"
+#include "compiler/Kernels/Contraction/SiblingContractions.h"
+#include "compiler/Kernels/Contraction/TileAccumulation.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -80,11 +80,11 @@ private:
   void emitPanelBlocks(Value low, Value high);
   void emitBlock(Block block);
   void emitChunk(const Block &block);
-  void enterCopy(const Block &block, CopiedPanels &copies);
+  void enterCopy(const Block &block, PackedBPanel &copies);
   void copyVectors(Value panel, Value panelEnd, const Chunk &chunk);
   void emitMatrixBlock(const Block &block);
   void emitRows(const Block &block);
-  void emitStrips(const Block &block, ScalarStrip &strip);
+  void emitStrips(const Block &block, PackedAPanel &strip);
   void forEachPartOfStrip(const Chunk &chunk, llvm::function_ref<void(const Chunk &)> body);
   void emitRow(Value rowNumber, const Block &block, const Chunk &part);
   Value firstRowOf(Value rowTile);
@@ -115,8 +115,8 @@ private:
   ContractionGrid grid;
   bool streamsVectors = false; ///< as the second-level cache does not keep them
   Value low, high;             ///< the part of the split that is being computed
-  std::optional<TileSums> tileSums;
-  std::optional<MatrixContraction> matrix;
+  std::optional<TileAccumulation> tileSums;
+  std::optional<AmxContraction> matrix;
   Value tile; ///< of partial sums, or for tileEpilogue
 };
 
@@ -157,7 +157,7 @@ LogicalResult Contraction::chooseSchedule() {
     lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, widthOf(ofTail)));
   grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width);
   if (schedule.matrixUnit)
-    grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, MatrixContraction::blockRows);
+    grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, AmxContraction::blockRows);
   grid.chooseSplit(problem, schedule, kernel.target.l2Bytes);
   if (!schedule.strip)
     schedule.rows = grid.tallest();
@@ -287,7 +287,7 @@ void Contraction::emitBlock(Block block) {
 void Contraction::emitChunk(const Block &block) {
   if (tileSums->copiesVectors())
     copyVectors(block.panel, block.panelEnd, block.chunk);
-  if (CopiedPanels *copies = tileSums->getCopies())
+  if (PackedBPanel *copies = tileSums->getCopies())
     enterCopy(block, *copies);
   if (matrix)
     emitMatrixBlock(block);
@@ -296,7 +296,7 @@ void Contraction::emitChunk(const Block &block) {
 }
 
 /// What the turns of rows of the block before have left of this one's copy is copied now.
-void Contraction::enterCopy(const Block &block, CopiedPanels &copies) {
+void Contraction::enterCopy(const Block &block, PackedBPanel &copies) {
   const Chunk &chunk = block.chunk;
   int64_t chunks = space.extent(shape.reduced.front()) / chunk.size;
   Value number = add(times(block.panel, chunks), dividedBy(chunk.start, chunk.size));
@@ -389,7 +389,7 @@ void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) 
 }
 
 void Contraction::emitRows(const Block &block) {
-  if (ScalarStrip *strip = tileSums->getStrip()) {
+  if (PackedAPanel *strip = tileSums->getStrip()) {
     emitStrips(block, *strip);
     return;
   }
@@ -400,7 +400,7 @@ void Contraction::emitRows(const Block &block) {
 }
 
 /// All parts of the chunk before the next strip: partial sums of few rows stay in the caches.
-void Contraction::emitStrips(const Block &block, ScalarStrip &strip) {
+void Contraction::emitStrips(const Block &block, PackedAPanel &strip) {
   int64_t rowsOfStrip = schedule.strip / schedule.rows;
   Value begin = dividedBy(block.rowsLow, rowsOfStrip);
   Value end = dividedBy(add(block.rowsHigh, rowsOfStrip - 1), rowsOfStrip);
@@ -412,8 +412,8 @@ void Contraction::emitStrips(const Block &block, ScalarStrip &strip) {
     auto ifLast = [&](Value yes, Value no) -> Value {
       return arith::SelectOp::create(builder, loc, isLast, yes, no);
     };
-    ScalarStrip::Next next{ifLast(begin, following), ifLast(nextChunk, block.chunk.start),
-                           chunkEnd};
+    PackedAPanel::Next next{ifLast(begin, following), ifLast(nextChunk, block.chunk.start),
+                            chunkEnd};
     Value first = times(number, rowsOfStrip);
     Value low = arith::MaxUIOp::create(builder, loc, first, block.rowsLow);
     Value high = least(add(first, rowsOfStrip), block.rowsHigh);
@@ -527,5 +527,5 @@ void Contraction::emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, cons
 }
 
 LogicalResult weft::emitContraction(KernelFunction &kernel) {
-  return emitSideBySide<Contraction>(kernel, /*smallFlops=*/400'000);
+  return emitSiblingContractions<Contraction>(kernel, /*smallFlops=*/400'000);
 }

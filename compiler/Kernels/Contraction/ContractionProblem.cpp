@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Contraction/ContractionProblem.h"
 #include "compiler/Kernels/Contraction/ContractionRoles.h"
-#include "compiler/Kernels/Contraction/PairedPanels.h"
+#include "compiler/Kernels/Contraction/PackedAPanel.h"
 #include "compiler/Kernels/Contraction/PanelPrefetch.h"
-#include "compiler/Kernels/Contraction/ScalarStrip.h"
+#include "compiler/Kernels/Contraction/VnniPanels.h"
 
 using namespace mlir;
 using namespace weft;
@@ -76,10 +76,10 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
       vectorType == scalarType)
     problem.matrixParts = scalarType.isF32() ? 3 : scalarType.isBF16() ? 1 : 0;
   problem.vectorsStrided = areVectorsStrided(roles, shape, space);
-  problem.scalarsStrided = ScalarStrip::suits(roles, shape, space, element);
-  bool paired = PairedPanels::suits(roles, shape, space, element);
+  problem.scalarsStrided = PackedAPanel::suits(roles, shape, space, element);
+  bool paired = VnniPanels::suits(roles, shape, space, element);
   problem.pairs = paired && contiguous;
-  problem.stridedPairs = paired && !contiguous && ScalarStrip::suitsPairs(roles, shape, space);
+  problem.stridedPairs = paired && !contiguous && PackedAPanel::suitsPairs(roles, shape, space);
   problem.panelsFetched = PanelPrefetch::suits(roles, shape.reduced, space);
   return problem;
 }

@@ -5,7 +5,7 @@
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_STRIDEDPREFETCH_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_STRIDEDPREFETCH_H
 
-#include "compiler/Kernels/Contraction/NextPanel.h"
+#include "compiler/Kernels/Contraction/PanelAhead.h"
 
 namespace weft {
 
@@ -19,7 +19,7 @@ public:
         next(point, roles, depth, lanes, steps) {}
 
   /// What comes next.
-  NextPanel &nextPanel() { return next; }
+  PanelAhead &nextPanel() { return next; }
 
   /// Fetches what belongs to the point's step.
   void emit();
@@ -28,7 +28,7 @@ private:
   ElementEmitter &point;
   const ContractionRoles &roles;
   int64_t lanes, steps;
-  NextPanel next;
+  PanelAhead next;
 };
 
 } // namespace weft

@@ -3,7 +3,7 @@
 // reduction, so vectors run along it. A block of weight rows is read once, in chunks that
 // stay in the first-level cache while the rows of the other operand go by; every product keeps
 // vectors of partial sums, folded at the end of a chunk. What comes next is fetched meanwhile.
-#include "compiler/Kernels/Contraction/SideBySide.h"
+#include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/DotOperands.h"
 #include "compiler/Kernels/DotProduct/HorizontalSums.h"
 #include "compiler/Kernels/Emission/Emitters.h"
@@ -325,5 +325,5 @@ void DotProduct::finishRow(Value sums, const Chunk &part) {
 }
 
 LogicalResult weft::emitDotProduct(KernelFunction &kernel) {
-  return emitSideBySide<DotProduct>(kernel, /*smallFlops=*/300'000);
+  return emitSiblingContractions<DotProduct>(kernel, /*smallFlops=*/300'000);
 }

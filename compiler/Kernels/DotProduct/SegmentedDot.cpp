@@ -4,7 +4,7 @@
 // few lanes are left to be added up at its end: the rows' segments are copied side by side once,
 // a column's are broadcast where they lie. Sums of a block of columns wait in scratch while the
 // chunks of the sum go by, and go through the epilogue row by row.
-#include "compiler/Kernels/Contraction/SideBySide.h"
+#include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/DotOperands.h"
 #include "compiler/Kernels/DotProduct/HorizontalSums.h"
 #include "compiler/Kernels/DotProduct/SegmentedDotSchedule.h"
@@ -320,5 +320,5 @@ void SegmentedDot::storeRows(Value firstColumn) {
 }
 
 LogicalResult weft::emitSegmentedDot(KernelFunction &kernel) {
-  return emitSideBySide<SegmentedDot>(kernel, /*smallFlops=*/300'000);
+  return emitSiblingContractions<SegmentedDot>(kernel, /*smallFlops=*/300'000);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A kernel may hold several contractions side by side (Q, K and V): each root stands on one.
-#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_SIDEBYSIDE_H
-#define WEFT_COMPILER_KERNELS_CONTRACTION_SIDEBYSIDE_H
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_SIBLINGCONTRACTIONS_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_SIBLINGCONTRACTIONS_H
 
 #include "compiler/Kernels/Emission/BufferReuse.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
@@ -16,7 +16,7 @@ namespace weft {
 /// 0, unless it is divided already: a barrier and cold caches would cost more than the other cores
 /// give.
 template <typename Emitter>
-llvm::LogicalResult emitSideBySide(KernelFunction &kernel, int64_t smallFlops) {
+llvm::LogicalResult emitSiblingContractions(KernelFunction &kernel, int64_t smallFlops) {
   llvm::SmallVector<std::unique_ptr<Emitter>> emitters;
   llvm::SmallVector<bool> covered(kernel.roots.size(), false);
   int64_t flops = 0;

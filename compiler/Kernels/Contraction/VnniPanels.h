@@ -4,18 +4,18 @@
 // a block of panels are interleaved once, in this thread's scratch, for all rows that go by.
 // The scalars of two steps are neighbours, 32 bits that are broadcast: where they lie, or from a
 // strip where they lie apart.
-#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PAIREDPANELS_H
-#define WEFT_COMPILER_KERNELS_CONTRACTION_PAIREDPANELS_H
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_VNNIPANELS_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_VNNIPANELS_H
 
 #include "compiler/Kernels/Contraction/ContractionRoles.h"
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
-#include "compiler/Kernels/Contraction/PanelScratch.h"
+#include "compiler/Kernels/Contraction/PanelBuffer.h"
 #include "compiler/Kernels/Emission/RegisterTile.h"
 
 namespace weft {
 
 /// Scratch whose steps go in pairs: [pair of steps][lane][step of the pair].
-class PairedPanels : private IndexArithmetic {
+class VnniPanels : private IndexArithmetic {
 public:
   /// Whether both operands are bf16, summed in `element`, f32, and enough rows go by to be worth
   /// the copy.
@@ -23,9 +23,9 @@ public:
                     const IndexSpace &space, mlir::Type element);
 
   /// Reserves the scratch. `schedule.paired` is set.
-  PairedPanels(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
-               const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
-               const ContractionSchedule &schedule);
+  VnniPanels(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
+             const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
+             const ContractionSchedule &schedule);
 
   /// The point stands at panel `number` of the block, with the panel's lanes: interleaves its
   /// vectors for the steps of a chunk. An odd last step is paired with zeros.
@@ -50,7 +50,7 @@ private:
   llvm::SmallVector<unsigned> reduced; ///< dims of the space, outermost first
   int64_t width;                       ///< lanes of one vector
   mlir::Type half;
-  PanelScratch scratch;
+  PanelBuffer scratch;
 };
 
 } // namespace weft

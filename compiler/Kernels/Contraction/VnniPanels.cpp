@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Contraction/PairedPanels.h"
+#include "compiler/Kernels/Contraction/VnniPanels.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/X86/PairProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace weft;
 
-bool PairedPanels::suits(const ContractionRoles &roles, const ContractionShape &shape,
-                         const IndexSpace &space, Type element) {
+bool VnniPanels::suits(const ContractionRoles &roles, const ContractionShape &shape,
+                       const IndexSpace &space, Type element) {
   constexpr int64_t fewestRows = 4;
   int64_t rows = space.count(roles.scalars.free);
   auto isHalf = [](const ContractionOperand &operand) {
@@ -22,15 +22,15 @@ bool PairedPanels::suits(const ContractionRoles &roles, const ContractionShape &
          roles.lanesPerScalar == 0 && !shape.reduced.empty() && rows >= fewestRows;
 }
 
-PairedPanels::PairedPanels(KernelFunction &kernel, ElementEmitter &point, Location loc,
-                           const ContractionRoles &roles, ArrayRef<unsigned> reduced,
-                           const ContractionSchedule &schedule)
+VnniPanels::VnniPanels(KernelFunction &kernel, ElementEmitter &point, Location loc,
+                       const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                       const ContractionSchedule &schedule)
     : IndexArithmetic(kernel.builder, loc), point(point), vectors(roles.vectors), reduced(reduced),
       width(schedule.width), half(builder.getBF16Type()),
       scratch(kernel, point, loc, reduced, schedule.panels, schedule.groups * schedule.width, half,
               llvm::alignTo<2>(schedule.chunk)) {}
 
-void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
+void VnniPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
   enter(number, chunkStart);
   auto at = [&](Value variable) { point.setDim(reduced.back(), add(chunkStart, variable)); };
   int64_t even = chunkSize / 2 * 2;
@@ -47,7 +47,7 @@ void PairedPanels::emitCopy(Value number, Value chunkStart, int64_t chunkSize) {
   });
 }
 
-void PairedPanels::copyStep(bool isOddLast) {
+void VnniPanels::copyStep(bool isOddLast) {
   auto type = VectorType::get({width}, half);
   Value source = point.getBuffer(vectors.memory)->flat;
   Value from = point.indexValue(vectors.position), to = point.indexValue(scratch.position);
@@ -65,7 +65,7 @@ void PairedPanels::copyStep(bool isOddLast) {
 }
 
 /// The scalars of two steps in every lane; zero for the second behind an odd last.
-Value PairedPanels::broadcastPair(Value source, Value address, bool isOddLast) {
+Value VnniPanels::broadcastPair(Value source, Value address, bool isOddLast) {
   Type word = builder.getI32Type();
   Value bits;
   if (isOddLast) {
@@ -81,9 +81,9 @@ Value PairedPanels::broadcastPair(Value source, Value address, bool isOddLast) {
   return vector::BitCastOp::create(builder, loc, VectorType::get({2 * width}, half), all);
 }
 
-SmallVector<Value> PairedPanels::emitSteps(const TileOperand &scalars, int64_t rowStride,
-                                           int64_t rows, bool isOddLast,
-                                           ArrayRef<Value> accumulators) {
+SmallVector<Value> VnniPanels::emitSteps(const TileOperand &scalars, int64_t rowStride,
+                                         int64_t rows, bool isOddLast,
+                                         ArrayRef<Value> accumulators) {
   int64_t groups = point.getLanes().groups;
   auto type = VectorType::get({2 * width}, half);
   Value vectorBase = point.indexValue(scratch.position);

@@ -2,8 +2,8 @@
 // The scalars of a few tiles of a contraction, side by side in this thread's scratch. Where
 // the steps of a sum lie far apart each is a page and a cache line of its own; copied once,
 // every panel that goes by reads them from the first-level cache.
-#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_SCALARSTRIP_H
-#define WEFT_COMPILER_KERNELS_CONTRACTION_SCALARSTRIP_H
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PACKEDAPANEL_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_PACKEDAPANEL_H
 
 #include "compiler/Kernels/Contraction/ContractionRoles.h"
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
@@ -14,7 +14,7 @@ namespace weft {
 
 /// Scratch of [step of the chunk][row of the strip], or where steps are summed two at a time of
 /// [pair of steps][row of the strip][step of the pair].
-class ScalarStrip : private IndexArithmetic {
+class PackedAPanel : private IndexArithmetic {
 public:
   /// Whether the rows of the scalars lie side by side and the steps of their only reduced
   /// dim far apart, so that a strip is a copy of vectors of `element`.
@@ -26,8 +26,8 @@ public:
                          const IndexSpace &space);
 
   /// Reserves the scratch. `step` is the reduced dim; `schedule.strip` is not 0.
-  ScalarStrip(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
-              const ContractionRoles &roles, const ContractionSchedule &schedule, unsigned step);
+  PackedAPanel(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
+               const ContractionRoles &roles, const ContractionSchedule &schedule, unsigned step);
 
   /// What is copied after a strip's last part, which ends at step `partsEnd`.
   struct Next {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How rows of a contraction become registers of the matrix unit: what its emitter and the two
 // ways of splitting share.
-#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_MATRIXROWS_H
-#define WEFT_COMPILER_KERNELS_CONTRACTION_MATRIXROWS_H
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_AMXTILELOADS_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_AMXTILELOADS_H
 
-#include "compiler/Kernels/Contraction/MatrixContraction.h"
+#include "compiler/Kernels/Contraction/AmxContraction.h"
 
 namespace weft {
 
 /// Splits rows `from`, `from` + 1, ... of a stage, counted through its unit steps, in as many
 /// pieces. All lie in one unit step.
-class MatrixContraction::RowSplitter {
+class AmxContraction::RowSplitter {
 public:
-  RowSplitter(MatrixContraction &of, const Stage &stage, mlir::Value from);
+  RowSplitter(AmxContraction &of, const Stage &stage, mlir::Value from);
   virtual ~RowSplitter() = default;
 
   virtual void split(int64_t piece) = 0;
@@ -23,7 +23,7 @@ protected:
   /// The parts' words of a row, counted from the first.
   void store(mlir::Value words, int64_t row, int64_t part);
 
-  MatrixContraction &of;
+  AmxContraction &of;
   mlir::OpBuilder &builder;
   mlir::Location loc;
   mlir::Value rowBlock, memory;

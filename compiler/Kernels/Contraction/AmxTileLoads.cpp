@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Contraction/MatrixRows.h"
+#include "compiler/Kernels/Contraction/AmxTileLoads.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace weft;
 
 /// Where a row begins.
-Value MatrixContraction::rowStart(Value row) {
+Value AmxContraction::rowStart(Value row) {
   block.surroundings->atRow(row);
   for (unsigned dim : reduced)
     point.setDim(dim, constant(0));
@@ -20,12 +20,12 @@ Value MatrixContraction::rowStart(Value row) {
 }
 
 /// From one row to the next.
-int64_t MatrixContraction::rowStride() const {
+int64_t AmxContraction::rowStride() const {
   return *point.space.coefficientOf(roles.scalars.position, *roles.row);
 }
 
 /// Where each row of a block begins. Those behind the last are the last: nobody stores them.
-void MatrixContraction::findRows(Value rowBlock) {
+void AmxContraction::findRows(Value rowBlock) {
   if (transposes || readsInPlace)
     return;
   Value first = times(rowBlock, blockRows), start = times(parityOf(rowBlock), blockRows);
@@ -37,7 +37,7 @@ void MatrixContraction::findRows(Value rowBlock) {
 }
 
 /// From the start of a row to a unit step of it.
-Value MatrixContraction::rowOffsetOf(Value unitStep, Value &innerStart) {
+Value AmxContraction::rowOffsetOf(Value unitStep, Value &innerStart) {
   innerStart = splitOuterSteps(unitStep);
   Value offset = add(chunkStart, innerStart);
   for (unsigned dim : reduced.drop_back()) {
@@ -47,7 +47,7 @@ Value MatrixContraction::rowOffsetOf(Value unitStep, Value &innerStart) {
   return offset;
 }
 
-MatrixContraction::RowSplitter::RowSplitter(MatrixContraction &of, const Stage &stage, Value from)
+AmxContraction::RowSplitter::RowSplitter(AmxContraction &of, const Stage &stage, Value from)
     : of(of), builder(of.builder), loc(of.loc), rowBlock(stage.rowBlock),
       memory(of.point.getBuffer(of.roles.scalars.memory)->flat),
       watch(of.loadWatch(of.rowWatch, of.parityOf(rowBlock))) {
@@ -62,16 +62,16 @@ MatrixContraction::RowSplitter::RowSplitter(MatrixContraction &of, const Stage &
   target = of.add(of.times(target, registerWords), of.times(rowInHalf, lanesOfVector));
 }
 
-void MatrixContraction::RowSplitter::store(Value words, int64_t row, int64_t part) {
+void AmxContraction::RowSplitter::store(Value words, int64_t row, int64_t part) {
   int64_t place = row / MatrixUnit::rows * registerWords + row % MatrixUnit::rows * lanesOfVector;
   vector::StoreOp::create(builder, loc, words, of.rowParts,
                           of.add(target, place + part * 2 * registerWords));
 }
 
 /// Rows whose steps lie side by side: a piece is a row.
-class MatrixContraction::ContiguousSplitter : public RowSplitter {
+class AmxContraction::ContiguousSplitter : public RowSplitter {
 public:
-  ContiguousSplitter(MatrixContraction &of, const Stage &stage, Value from)
+  ContiguousSplitter(AmxContraction &of, const Stage &stage, Value from)
       : RowSplitter(of, stage, from),
         firstStart(of.add(of.times(of.parityOf(rowBlock), blockRows), rowInBlock)),
         lineSteps(of.splits() ? lanesOfVector : unitSteps) {
@@ -126,11 +126,11 @@ private:
 
 /// Rows that lie side by side, their steps far apart. 16 rows of a unit step take two turns:
 /// pairs of steps go into a square of words, then its columns are stored.
-class MatrixContraction::TransposingSplitter : public RowSplitter {
+class AmxContraction::TransposingSplitter : public RowSplitter {
 public:
   enum Turn { Fill, Transpose };
 
-  TransposingSplitter(MatrixContraction &of, const Stage &stage, Value from, Turn turn)
+  TransposingSplitter(AmxContraction &of, const Stage &stage, Value from, Turn turn)
       : RowSplitter(
             of, stage,
             arith::AndIOp::create(of.builder, of.loc, from, of.constant(~(MatrixUnit::rows - 1)))),
@@ -216,9 +216,9 @@ private:
 };
 
 /// Rows that the unit reads where they lie are only fetched.
-class MatrixContraction::RowFetcher : public RowSplitter {
+class AmxContraction::RowFetcher : public RowSplitter {
 public:
-  RowFetcher(MatrixContraction &of, const Stage &stage, Value from)
+  RowFetcher(AmxContraction &of, const Stage &stage, Value from)
       : RowSplitter(of, stage, from),
         start(of.add(of.rowStart(of.add(of.times(rowBlock, blockRows), rowInBlock)), offset)) {}
 
@@ -231,8 +231,8 @@ private:
 };
 
 /// Emits `body` with who splits rows from number `from` on.
-void MatrixContraction::withSplitter(const Stage &stage, Value from,
-                                     llvm::function_ref<void(RowSplitter &)> body) {
+void AmxContraction::withSplitter(const Stage &stage, Value from,
+                                  llvm::function_ref<void(RowSplitter &)> body) {
   if (readsInPlace) {
     RowFetcher fetcher(*this, stage, from);
     body(fetcher);
@@ -254,7 +254,7 @@ void MatrixContraction::withSplitter(const Stage &stage, Value from,
 }
 
 /// The rows of a stage from number `from` on, if it has them.
-void MatrixContraction::splitStage(const Stage &stage, Value from) {
+void AmxContraction::splitStage(const Stage &stage, Value from) {
   Value end = times(unitStepsOf(stage.number), blockRows);
   emitLoop(builder, loc, from, end, pieceRows, {}, [&](Value first, ValueRange) {
     withSplitter(stage, first, [&](RowSplitter &splitter) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Contraction/TileSums.h"
+#include "compiler/Kernels/Contraction/TileAccumulation.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -10,9 +10,9 @@
 using namespace mlir;
 using namespace weft;
 
-TileSums::TileSums(KernelFunction &kernel, ElementEmitter &point, Location loc,
-                   const ContractionRoles &roles, ArrayRef<unsigned> reduced,
-                   const ContractionSchedule &schedule, Type element, Value blocks)
+TileAccumulation::TileAccumulation(KernelFunction &kernel, ElementEmitter &point, Location loc,
+                                   const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                                   const ContractionSchedule &schedule, Type element, Value blocks)
     : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), reduced(reduced),
       schedule(schedule), element(element), blocks(blocks) {
   if (schedule.strip)
@@ -27,19 +27,19 @@ TileSums::TileSums(KernelFunction &kernel, ElementEmitter &point, Location loc,
     stridedPrefetch.emplace(point, roles, reduced.back(), schedule);
 }
 
-void TileSums::copyVectors(Value panel, Value start, int64_t size) {
+void TileAccumulation::copyVectors(Value panel, Value start, int64_t size) {
   pairs->emitCopy(panel, start, size);
 }
 
-void TileSums::enterPanel(Value panel, Value start) {
+void TileAccumulation::enterPanel(Value panel, Value start) {
   if (pairs)
     pairs->enter(panel, start);
 }
 
-SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int64_t size,
-                                  const Ahead &ahead) {
+SmallVector<Value> TileAccumulation::emit(int64_t rows, int64_t groups, Value start, int64_t size,
+                                          const Ahead &ahead) {
   if (ahead.step) {
-    NextPanel &next = copies ? copies->nextPanel() : stridedPrefetch->nextPanel();
+    PanelAhead &next = copies ? copies->nextPanel() : stridedPrefetch->nextPanel();
     next.startTile(ahead.turn, start, size, ahead.step, ahead.panelsBetween);
   } else if (ahead.turn) {
     panelPrefetch->startTile(ahead.turn, start, size, ahead.panelsBetween);
@@ -56,8 +56,8 @@ SmallVector<Value> TileSums::emit(int64_t rows, int64_t groups, Value start, int
 
 /// Sums segment by segment. Before each of them a share of the sums goes to its total in memory,
 /// in turn: all at once, the multiply-adds would wait for so many stores.
-SmallVector<Value> TileSums::emitSegments(int64_t rows, Value start, int64_t size,
-                                          ArrayRef<Value> zeros, const Ahead &ahead) {
+SmallVector<Value> TileAccumulation::emitSegments(int64_t rows, Value start, int64_t size,
+                                                  ArrayRef<Value> zeros, const Ahead &ahead) {
   ArrayRef<unsigned> dims = ArrayRef(reduced).drop_front(blockDims().size());
   // Carried: how many segments there were, and what of their sums is in no total yet.
   SmallVector<Value> carried{constant(0)};
@@ -84,19 +84,19 @@ SmallVector<Value> TileSums::emitSegments(int64_t rows, Value start, int64_t siz
 }
 
 /// The dims that start a new segment with each of their steps.
-ArrayRef<unsigned> TileSums::blockDims() const {
+ArrayRef<unsigned> TileAccumulation::blockDims() const {
   int64_t count = schedule.blockDims - schedule.outerChunks;
   return ArrayRef(reduced).take_front(std::max<int64_t>(count, 0));
 }
 
-Value TileSums::loadTotal(int64_t i) {
+Value TileAccumulation::loadTotal(int64_t i) {
   return vector::LoadOp::create(builder, loc, vectorType(), blocks, constant(i * schedule.width));
 }
 
 /// Puts by share number `turn` of the sums, which is one of [begin, end), before segment `number`.
 /// Returns what is in no total then.
-SmallVector<Value> TileSums::emitTurn(Value turn, int64_t begin, int64_t end, Value number,
-                                      ValueRange sums) {
+SmallVector<Value> TileAccumulation::emitTurn(Value turn, int64_t begin, int64_t end, Value number,
+                                              ValueRange sums) {
   if (end - begin == 1)
     return emitPutBy(begin, number, sums);
   int64_t middle = (begin + end) / 2;
@@ -112,7 +112,7 @@ SmallVector<Value> TileSums::emitTurn(Value turn, int64_t begin, int64_t end, Va
 
 /// The sums of share number `share` go to their totals, which have nothing yet in the first round,
 /// and begin anew.
-SmallVector<Value> TileSums::emitPutBy(int64_t share, Value number, ValueRange sums) {
+SmallVector<Value> TileAccumulation::emitPutBy(int64_t share, Value number, ValueRange sums) {
   int64_t turns = schedule.turns, count = sums.size();
   int64_t begin = share * count / turns, end = (share + 1) * count / turns;
   auto store = [&](bool isFirst) {
@@ -132,9 +132,10 @@ SmallVector<Value> TileSums::emitPutBy(int64_t share, Value number, ValueRange s
   return left;
 }
 
-SmallVector<Value> TileSums::emitReduction(ArrayRef<unsigned> dims, int64_t rows, Value start,
-                                           int64_t size, ArrayRef<Value> accumulators,
-                                           const Ahead &ahead) {
+SmallVector<Value> TileAccumulation::emitReduction(ArrayRef<unsigned> dims, int64_t rows,
+                                                   Value start, int64_t size,
+                                                   ArrayRef<Value> accumulators,
+                                                   const Ahead &ahead) {
   if (dims.empty())
     return emitStep(rows, /*isOddLast=*/false, accumulators);
   unsigned dim = dims.front();
@@ -162,8 +163,8 @@ SmallVector<Value> TileSums::emitReduction(ArrayRef<unsigned> dims, int64_t rows
 }
 
 /// Steps of the innermost dim.
-SmallVector<Value> TileSums::emitSteps(int64_t rows, Value start, int64_t size,
-                                       ArrayRef<Value> accumulators) {
+SmallVector<Value> TileAccumulation::emitSteps(int64_t rows, Value start, int64_t size,
+                                               ArrayRef<Value> accumulators) {
   unsigned dim = reduced.back();
   int64_t together = schedule.paired ? 2 : 1;
   int64_t whole = size / together * together;
@@ -184,7 +185,8 @@ SmallVector<Value> TileSums::emitSteps(int64_t rows, Value start, int64_t size,
   return emitStep(rows, /*isOddLast=*/true, sums);
 }
 
-SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Value> accumulators) {
+SmallVector<Value> TileAccumulation::emitStep(int64_t rows, bool isOddLast,
+                                              ArrayRef<Value> accumulators) {
   if (schedule.stepsAhead)
     emitVectorFetch();
   TileOperand scalars{point.getBuffer(roles.scalars.memory)->flat, roles.scalars.position,
@@ -203,7 +205,7 @@ SmallVector<Value> TileSums::emitStep(int64_t rows, bool isOddLast, ArrayRef<Val
 }
 
 /// The vectors of a later step, or of the last.
-void TileSums::emitVectorFetch() {
+void TileAccumulation::emitVectorFetch() {
   unsigned dim = reduced.front();
   Value current = point.dimValue(dim);
   Value last = constant(point.space.extent(dim) - 1);
@@ -215,7 +217,7 @@ void TileSums::emitVectorFetch() {
 }
 
 /// What comes after this tile arrives while it computes.
-void TileSums::emitFetch(const Ahead &ahead) {
+void TileAccumulation::emitFetch(const Ahead &ahead) {
   if (copies)
     copies->emitAhead();
   else if (ahead.step)

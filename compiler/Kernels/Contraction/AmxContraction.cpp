@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Contraction/MatrixRows.h"
+#include "compiler/Kernels/Contraction/AmxTileLoads.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -9,18 +9,18 @@
 using namespace mlir;
 using namespace weft;
 
-static constexpr int64_t sumsOfPanel = MatrixContraction::blockRows * MatrixContraction::blockLanes;
-static constexpr int64_t sumsStride = MatrixContraction::blockLanes * 4;
+static constexpr int64_t sumsOfPanel = AmxContraction::blockRows * AmxContraction::blockLanes;
+static constexpr int64_t sumsStride = AmxContraction::blockLanes * 4;
 static constexpr int64_t bfloatBytes = 2;
 
 /// Words from the start of a panel's unit step. In the order in which products take them: the
 /// processor fetches ahead what is read upwards.
-int64_t MatrixContraction::vectorPartOffset(int64_t part, int64_t group) const {
+int64_t AmxContraction::vectorPartOffset(int64_t part, int64_t group) const {
   return ((parts - 1 - part) * 2 + group) * registerWords;
 }
 
 /// Words of one unit step: two registers for each part.
-int64_t MatrixContraction::stepWords() const { return parts * 2 * registerWords; }
+int64_t AmxContraction::stepWords() const { return parts * 2 * registerWords; }
 
 /// The length of stages that are about alike, at most `longest`: a short one would leave no time to
 /// make a long one ready.
@@ -28,9 +28,9 @@ static int64_t evenStage(int64_t steps, int64_t longest) {
   return llvm::divideCeil(steps, llvm::divideCeil(steps, longest));
 }
 
-MatrixContraction::MatrixContraction(KernelFunction &kernel, ElementEmitter &point, Location loc,
-                                     const ContractionRoles &roles, ArrayRef<unsigned> reduced,
-                                     int64_t panels, int64_t longestChunk)
+AmxContraction::AmxContraction(KernelFunction &kernel, ElementEmitter &point, Location loc,
+                               const ContractionRoles &roles, ArrayRef<unsigned> reduced,
+                               int64_t panels, int64_t longestChunk)
     : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), reduced(reduced),
       rowCount(point.space.count(roles.outerRows) * point.space.extent(*roles.row)),
       transposes(point.space.coefficientOf(roles.scalars.position, reduced.back()) != 1),
@@ -66,15 +66,13 @@ MatrixContraction::MatrixContraction(KernelFunction &kernel, ElementEmitter &poi
   unit.configure(kernel.stackTile(word, lanesOfVector));
 }
 
-Value MatrixContraction::parityOf(Value rowBlock) {
+Value AmxContraction::parityOf(Value rowBlock) {
   return arith::AndIOp::create(builder, loc, rowBlock, constant(1));
 }
 
-MatrixContraction::Watch MatrixContraction::beginWatch() {
-  return splits() ? nonzeros.begin() : Watch();
-}
+AmxContraction::Watch AmxContraction::beginWatch() { return splits() ? nonzeros.begin() : Watch(); }
 
-MatrixContraction::Watch MatrixContraction::loadWatch(Value memory, Value slot) {
+AmxContraction::Watch AmxContraction::loadWatch(Value memory, Value slot) {
   Watch state;
   for (int64_t i : llvm::seq(splits() ? 2 : 0))
     state.push_back(vector::LoadOp::create(builder, loc, words, memory,
@@ -82,26 +80,26 @@ MatrixContraction::Watch MatrixContraction::loadWatch(Value memory, Value slot) 
   return state;
 }
 
-void MatrixContraction::storeWatch(ArrayRef<Value> state, Value memory, Value slot) {
+void AmxContraction::storeWatch(ArrayRef<Value> state, Value memory, Value slot) {
   for (auto [i, each] : llvm::enumerate(state))
     vector::StoreOp::create(builder, loc, each, memory,
                             add(times(slot, watchWords), int64_t(i) * lanesOfVector));
 }
 
-FloatParts MatrixContraction::splitWatched(Value numbers, MutableArrayRef<Value> state) {
+FloatParts AmxContraction::splitWatched(Value numbers, MutableArrayRef<Value> state) {
   if (splits())
     nonzeros.see(state, numbers);
   return splitFloat(builder, loc, numbers);
 }
 
-Value MatrixContraction::unitStepsOf(Value stage) {
+Value AmxContraction::unitStepsOf(Value stage) {
   if (chunkSteps % stageSteps == 0)
     return constant(stageSteps);
   Value left = subtract(constant(chunkSteps), times(stage, stageSteps));
   return least(left, constant(stageSteps));
 }
 
-MatrixContraction::Stage MatrixContraction::following(const Stage &stage) {
+AmxContraction::Stage AmxContraction::following(const Stage &stage) {
   Value next = add(stage.number, 1);
   Value over = is(arith::CmpIPredicate::eq, next, constant(stages));
   Value number = arith::SelectOp::create(builder, loc, over, constant(0), next);
@@ -113,7 +111,7 @@ MatrixContraction::Stage MatrixContraction::following(const Stage &stage) {
 
 /// The point's outer reduced dims from the number of a unit step; the start of the step along
 /// the innermost one, counted from the chunk's.
-Value MatrixContraction::splitOuterSteps(Value unitStep) {
+Value AmxContraction::splitOuterSteps(Value unitStep) {
   Value outer = unitStep, inner = unitStep;
   if (reduced.size() > 1) {
     outer = dividedBy(unitStep, innerSteps);
@@ -128,8 +126,8 @@ Value MatrixContraction::splitOuterSteps(Value unitStep) {
 
 /// One unit step of a block: six products of parts for each pair of registers. `besides` gets the
 /// number of a product, and of how many, for what can be done on units that would be idle.
-void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes,
-                                     llvm::function_ref<void(int64_t, int64_t)> besides) {
+void AmxContraction::multiplyStep(Value rowBytes, Value vectorBytes,
+                                  llvm::function_ref<void(int64_t, int64_t)> besides) {
   constexpr int firstRows = 4, firstVectors = 6;
   Value rowAddress =
       unit.addressOf(readsInPlace ? point.getBuffer(roles.scalars.memory)->flat : rowParts);
@@ -178,8 +176,8 @@ void MatrixContraction::multiplyStep(Value rowBytes, Value vectorBytes,
 }
 
 /// Meanwhile splits rows of the next stage from number `from` on.
-void MatrixContraction::multiplyWhileSplitting(Value rowBytes, Value vectorBytes, const Stage &next,
-                                               Value from) {
+void AmxContraction::multiplyWhileSplitting(Value rowBytes, Value vectorBytes, const Stage &next,
+                                            Value from) {
   withSplitter(next, from, [&](RowSplitter &rows) {
     multiplyStep(rowBytes, vectorBytes, [&](int64_t product, int64_t count) {
       for (int64_t row : llvm::seq(pieceRows * product / count, pieceRows * (product + 1) / count))
@@ -190,7 +188,7 @@ void MatrixContraction::multiplyWhileSplitting(Value rowBytes, Value vectorBytes
 }
 
 /// All panels of one stage; meanwhile the rows of the next are split.
-void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Value hasNext) {
+void AmxContraction::multiplyStage(const Stage &stage, const Stage &next, Value hasNext) {
   int64_t stepBytes = stepWords() * 4;
   Value steps = unitStepsOf(stage.number);
   Value nextRows = times(unitStepsOf(next.number), blockRows);
@@ -228,7 +226,7 @@ void MatrixContraction::multiplyStage(const Stage &stage, const Stage &next, Val
 }
 
 /// The first stage's sums begin those of the block, which the others join.
-void MatrixContraction::storeSums(Value number, Value stage) {
+void AmxContraction::storeSums(Value number, Value stage) {
   auto store = [&](Value memory, Value bytes) {
     Value address = unit.addressOf(memory);
     for (int half : llvm::seq(2))
@@ -260,7 +258,7 @@ void MatrixContraction::storeSums(Value number, Value stage) {
 /// all that is not zero is large enough. Else they do not show in sums of at least 2^-40 as long as
 /// nothing multiplied them by more than 2^14. Sums of infinities, of NaN and of what overflows on
 /// its way are not finite.
-Value MatrixContraction::isExact(Value number, const Watch &ofRows) {
+Value AmxContraction::isExact(Value number, const Watch &ofRows) {
   constexpr int smallestResult = -80, showingResult = -40, largestInput = 14, finite = 128;
   Value panelStart = times(number, sumsOfPanel);
   SmallVector<Value> begin;
@@ -298,7 +296,7 @@ Value MatrixContraction::isExact(Value number, const Watch &ofRows) {
 
 /// Stores a block's sums, or has the vector units compute what the unit does not treat as
 /// float32. bfloat16 is what the unit is made for.
-void MatrixContraction::finish(Value rowBlock) {
+void AmxContraction::finish(Value rowBlock) {
   const Surroundings &surroundings = *block.surroundings;
   Value firstRow = times(rowBlock, blockRows);
   Value left = subtract(constant(rowCount), firstRow);
@@ -331,7 +329,7 @@ void MatrixContraction::finish(Value rowBlock) {
   });
 }
 
-void MatrixContraction::multiplyBlock() {
+void AmxContraction::multiplyBlock() {
   Value zero = constant(0);
   findRows(block.low);
   storeWatch(beginWatch(), rowWatch, parityOf(block.low));
@@ -353,8 +351,8 @@ void MatrixContraction::multiplyBlock() {
   });
 }
 
-void MatrixContraction::emit(Value panel, Value panelEnd, Value low, Value high, Value chunkStart,
-                             int64_t chunkSize, const Surroundings &surroundings) {
+void AmxContraction::emit(Value panel, Value panelEnd, Value low, Value high, Value chunkStart,
+                          int64_t chunkSize, const Surroundings &surroundings) {
   this->chunkStart = chunkStart;
   this->chunkSize = chunkSize;
   innerSteps = llvm::divideCeil(chunkSize, unitSteps);

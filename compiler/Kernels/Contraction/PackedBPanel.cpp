@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Contraction/CopiedPanels.h"
+#include "compiler/Kernels/Contraction/PackedBPanel.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/Sequence.h"
@@ -11,7 +11,7 @@ static Type elementOf(const ContractionOperand &operand) {
   return getElementTypeOrSelf(operand.memory.getType());
 }
 
-CopiedPanels::CopiedPanels(KernelFunction &kernel, ElementEmitter &point, Location loc,
+PackedBPanel::PackedBPanel(KernelFunction &kernel, ElementEmitter &point, Location loc,
                            const ContractionRoles &roles, unsigned depth,
                            const ContractionSchedule &schedule)
     : IndexArithmetic(kernel.builder, loc), point(point), roles(roles), depth(depth),
@@ -22,7 +22,7 @@ CopiedPanels::CopiedPanels(KernelFunction &kernel, ElementEmitter &point, Locati
               schedule.chunk),
       next(point, roles, depth, lanes, stepsAtOnce) {}
 
-void CopiedPanels::enter(Value number, Value chunkStart, int64_t chunkSize, Value turns,
+void PackedBPanel::enter(Value number, Value chunkStart, int64_t chunkSize, Value turns,
                          Value isFirst) {
   Value half = remainderOf(number, 2);
   scratch.enter(half, chunkStart);
@@ -37,7 +37,7 @@ void CopiedPanels::enter(Value number, Value chunkStart, int64_t chunkSize, Valu
 }
 
 /// The vectors at the point's step.
-void CopiedPanels::copyStep(Value to) {
+void PackedBPanel::copyStep(Value to) {
   Value source = point.getBuffer(roles.vectors.memory)->flat;
   Value from = point.indexValue(roles.vectors.position);
   for (int64_t group : llvm::seq(groups)) {
@@ -47,7 +47,7 @@ void CopiedPanels::copyStep(Value to) {
   }
 }
 
-void CopiedPanels::emitAhead() {
+void PackedBPanel::emitAhead() {
   constexpr int64_t fetchesAhead = 2;
   next.visit([&](Value first) {
     // The first of many turns copy all.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Contraction/ScalarStrip.h"
+#include "compiler/Kernels/Contraction/PackedAPanel.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -9,14 +9,14 @@
 using namespace mlir;
 using namespace weft;
 
-bool ScalarStrip::suitsPairs(const ContractionRoles &roles, const ContractionShape &shape,
-                             const IndexSpace &space) {
+bool PackedAPanel::suitsPairs(const ContractionRoles &roles, const ContractionShape &shape,
+                              const IndexSpace &space) {
   return roles.row && roles.outerRows.empty() && shape.reduced.size() == 1 &&
          space.coefficientOf(roles.scalars.position, *roles.row) == 1 && roles.lanesPerScalar == 0;
 }
 
-bool ScalarStrip::suits(const ContractionRoles &roles, const ContractionShape &shape,
-                        const IndexSpace &space, Type element) {
+bool PackedAPanel::suits(const ContractionRoles &roles, const ContractionShape &shape,
+                         const IndexSpace &space, Type element) {
   constexpr int64_t farBytes = 1024;
   const ContractionOperand &scalars = roles.scalars;
   if (!suitsPairs(roles, shape, space) || getElementTypeOrSelf(scalars.memory.getType()) != element)
@@ -25,9 +25,9 @@ bool ScalarStrip::suits(const ContractionRoles &roles, const ContractionShape &s
   return step * int64_t(element.getIntOrFloatBitWidth() / 8) >= farBytes;
 }
 
-ScalarStrip::ScalarStrip(KernelFunction &kernel, ElementEmitter &point, Location loc,
-                         const ContractionRoles &roles, const ContractionSchedule &schedule,
-                         unsigned step)
+PackedAPanel::PackedAPanel(KernelFunction &kernel, ElementEmitter &point, Location loc,
+                           const ContractionRoles &roles, const ContractionSchedule &schedule,
+                           unsigned step)
     : IndexArithmetic(kernel.builder, loc), point(point), scalars(roles.scalars), row(*roles.row),
       step(step), rowCount(point.space.extent(row)), size(schedule.strip), tileRows(schedule.rows),
       width(schedule.width), stepsAtOnce(schedule.paired ? 2 : 1), lineRows(schedule.stripLine),
@@ -35,7 +35,7 @@ ScalarStrip::ScalarStrip(KernelFunction &kernel, ElementEmitter &point, Location
                             llvm::alignTo(schedule.stripSteps, stepsAtOnce) * size)),
       firstRow(cast<AffineDimExpr>(point.space.addDim(size * stepsAtOnce)).getPosition()) {}
 
-void ScalarStrip::emitCopy(Value strip, Value start, int64_t steps, const Next &next) {
+void PackedAPanel::emitCopy(Value strip, Value start, int64_t steps, const Next &next) {
   this->start = start;
   this->steps = steps;
   Value first = times(strip, size);
@@ -58,14 +58,14 @@ void ScalarStrip::emitCopy(Value strip, Value start, int64_t steps, const Next &
   nextStart = arith::SelectOp::create(builder, loc, isLast, next.start, end);
 }
 
-void ScalarStrip::enterRow(Value tileRow) {
+void PackedAPanel::enterRow(Value tileRow) {
   this->tileRow = tileRow;
   // The strip holds its own steps, the point counts those of the whole sum.
   Value ahead = times(tileRow, tileRows * stepsAtOnce);
   point.setDim(firstRow, subtract(ahead, times(start, size)));
 }
 
-void ScalarStrip::enterTile(Value tile, int64_t tilesOfRow) {
+void PackedAPanel::enterTile(Value tile, int64_t tilesOfRow) {
   // More often than every other turn of the unrolled steps, registers run out.
   constexpr int64_t longest = ContractionSchedule::stepsPerFetch, shortest = 8;
   // A tile's share are steps of one line, of which so many tiles fetch the whole of it.
@@ -87,7 +87,7 @@ void ScalarStrip::enterTile(Value tile, int64_t tilesOfRow) {
 
 /// The strip's rows, from `start` on, at the point's step, or at it and the next; the odd last
 /// is paired with zeros.
-void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
+void PackedAPanel::copyStep(Value start, Value target, bool isOddLast) {
   auto type = VectorType::get({width}, getElementTypeOrSelf(scalars.memory.getType()));
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   Value first = point.dimValue(step);
@@ -104,7 +104,7 @@ void ScalarStrip::copyStep(Value start, Value target, bool isOddLast) {
   }
 }
 
-void ScalarStrip::emitPrefetch() {
+void PackedAPanel::emitPrefetch() {
   Value currentRow = point.dimValue(row);
   Value current = point.dimValue(step);
   Value before = times(dividedBy(subtract(current, start), interval), linesAtOnce);
@@ -119,12 +119,12 @@ void ScalarStrip::emitPrefetch() {
   point.setDim(step, current);
 }
 
-TileOperand ScalarStrip::operand() const {
+TileOperand PackedAPanel::operand() const {
   MLIRContext *context = builder.getContext();
   return {memory, getAffineDimExpr(step, context) * size + getAffineDimExpr(firstRow, context)};
 }
 
-Value ScalarStrip::loadRows(VectorType type, Value zero) {
+Value PackedAPanel::loadRows(VectorType type, Value zero) {
   Value source = point.getBuffer(scalars.memory)->flat;
   if (rowCount % width == 0) {
     if (rowCount % size != 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The panel of vectors that a thread reads next, where the steps of a sum lie apart: while rows go
 // by the panel before it, each turn of rows takes a share of its steps, one after the other.
-#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_NEXTPANEL_H
-#define WEFT_COMPILER_KERNELS_CONTRACTION_NEXTPANEL_H
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PANELAHEAD_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_PANELAHEAD_H
 
 #include "compiler/Kernels/Contraction/ContractionRoles.h"
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
@@ -10,11 +10,11 @@
 
 namespace weft {
 
-class NextPanel : private IndexArithmetic {
+class PanelAhead : private IndexArithmetic {
 public:
   /// `depth`: the reduced dim. Of a panel of `lanes`, `steps` at a time.
-  NextPanel(ElementEmitter &point, const ContractionRoles &roles, unsigned depth, int64_t lanes,
-            int64_t steps)
+  PanelAhead(ElementEmitter &point, const ContractionRoles &roles, unsigned depth, int64_t lanes,
+             int64_t steps)
       : IndexArithmetic(point.builder, point.loc), point(point), roles(roles), depth(depth),
         lanes(lanes), steps(steps) {}
 

@@ -3,19 +3,19 @@
 // short runs of many pages, which crowd into few sets of the caches, for all the rows that go by.
 // Each panel is copied once, in this thread's scratch, and as a line takes long to come, while the
 // rows go by the panel before it: each turn of rows copies a share.
-#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_COPIEDPANELS_H
-#define WEFT_COMPILER_KERNELS_CONTRACTION_COPIEDPANELS_H
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PACKEDBPANEL_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_PACKEDBPANEL_H
 
-#include "compiler/Kernels/Contraction/NextPanel.h"
-#include "compiler/Kernels/Contraction/PanelScratch.h"
+#include "compiler/Kernels/Contraction/PanelAhead.h"
+#include "compiler/Kernels/Contraction/PanelBuffer.h"
 #include "compiler/Kernels/Emission/RegisterTile.h"
 
 namespace weft {
 
-class CopiedPanels : private IndexArithmetic {
+class PackedBPanel : private IndexArithmetic {
 public:
   /// Reserves scratch for two panels. `depth`: the reduced dim.
-  CopiedPanels(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
+  PackedBPanel(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                const ContractionRoles &roles, unsigned depth, const ContractionSchedule &schedule);
 
   /// The point stands at the panel, with its lanes, that is number `number` of all that this thread
@@ -25,7 +25,7 @@ public:
              mlir::Value isFirst);
 
   /// What comes next.
-  NextPanel &nextPanel() { return next; }
+  PanelAhead &nextPanel() { return next; }
 
   /// Copies of it what belongs to the point's step, and fetches what is copied two visits later.
   void emitAhead();
@@ -40,9 +40,9 @@ private:
   unsigned depth;
   int64_t groups, lanes, stepsAtOnce;
   mlir::VectorType type;
-  PanelScratch scratch;
+  PanelBuffer scratch;
   mlir::Value other; ///< element of the scratch where the next panel begins
-  NextPanel next;
+  PanelAhead next;
 };
 
 } // namespace weft

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The sums of one register tile of a contraction, over the steps of a chunk.
-#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_TILESUMS_H
-#define WEFT_COMPILER_KERNELS_CONTRACTION_TILESUMS_H
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_TILEACCUMULATION_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_TILEACCUMULATION_H
 
 #include "compiler/Kernels/Contraction/ContractionRoles.h"
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
-#include "compiler/Kernels/Contraction/CopiedPanels.h"
-#include "compiler/Kernels/Contraction/PairedPanels.h"
+#include "compiler/Kernels/Contraction/PackedAPanel.h"
+#include "compiler/Kernels/Contraction/PackedBPanel.h"
 #include "compiler/Kernels/Contraction/PanelPrefetch.h"
-#include "compiler/Kernels/Contraction/ScalarStrip.h"
 #include "compiler/Kernels/Contraction/StridedPrefetch.h"
+#include "compiler/Kernels/Contraction/VnniPanels.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 
 namespace weft {
@@ -24,13 +24,13 @@ struct Ahead {
   mlir::Value step;          ///< of the next panel, where the steps of one lie apart
 };
 
-class TileSums : private IndexArithmetic {
+class TileAccumulation : private IndexArithmetic {
 public:
   /// `reduced`: the dims of a chunk, outermost first. `blocks`: memory for a tile of partial
   /// sums, where long sums go in blocks.
-  TileSums(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
-           const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
-           const ContractionSchedule &schedule, mlir::Type element, mlir::Value blocks);
+  TileAccumulation(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
+                   const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
+                   const ContractionSchedule &schedule, mlir::Type element, mlir::Value blocks);
 
   /// The sums [row][group] of the tile at the point, whose lanes are set, over the steps of the
   /// innermost dim from `start` on, and all of the others.
@@ -38,10 +38,10 @@ public:
                                       const Ahead &ahead);
 
   /// The copied scalars, if they are not read where they lie.
-  ScalarStrip *getStrip() { return strip ? &*strip : nullptr; }
+  PackedAPanel *getStrip() { return strip ? &*strip : nullptr; }
 
   /// The copied vectors, if they are not read where they lie, nor in pairs.
-  CopiedPanels *getCopies() { return copies ? &*copies : nullptr; }
+  PackedBPanel *getCopies() { return copies ? &*copies : nullptr; }
 
   /// Whether the vectors of a block of panels are copied before its rows.
   bool copiesVectors() const { return pairs.has_value(); }
@@ -81,9 +81,9 @@ private:
   const ContractionSchedule &schedule;
   mlir::Type element;
   mlir::Value blocks; ///< the totals of a tile's sums
-  std::optional<ScalarStrip> strip;
-  std::optional<PairedPanels> pairs;
-  std::optional<CopiedPanels> copies;
+  std::optional<PackedAPanel> strip;
+  std::optional<VnniPanels> pairs;
+  std::optional<PackedBPanel> copies;
   std::optional<PanelPrefetch> panelPrefetch;
   std::optional<StridedPrefetch> stridedPrefetch;
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Contraction/PanelScratch.h"
+#include "compiler/Kernels/Contraction/PanelBuffer.h"
 
 using namespace mlir;
 using namespace weft;
 
-PanelScratch::PanelScratch(KernelFunction &kernel, ElementEmitter &point, Location loc,
-                           ArrayRef<unsigned> reduced, int64_t panels, int64_t lanes, Type element,
-                           int64_t steps)
+PanelBuffer::PanelBuffer(KernelFunction &kernel, ElementEmitter &point, Location loc,
+                         ArrayRef<unsigned> reduced, int64_t panels, int64_t lanes, Type element,
+                         int64_t steps)
     : IndexArithmetic(kernel.builder, loc), point(point), lanes(lanes), size(steps * lanes) {
   MLIRContext *context = builder.getContext();
   position = getAffineDimExpr(reduced.back(), context) * lanes;
@@ -20,7 +20,7 @@ PanelScratch::PanelScratch(KernelFunction &kernel, ElementEmitter &point, Locati
   position = position + first;
 }
 
-void PanelScratch::enter(Value number, Value chunkStart) {
+void PanelBuffer::enter(Value number, Value chunkStart) {
   // The scratch holds the chunk's steps, the point counts those of the whole sum.
   Value panel = times(number, size);
   Value before = times(chunkStart, lanes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The vectors' operand of a contraction on the matrix unit: a panel's parts in scratch memory.
-#include "compiler/Kernels/Contraction/MatrixContraction.h"
+#include "compiler/Kernels/Contraction/AmxContraction.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace weft;
 
-void MatrixContraction::splitVectors() {
+void AmxContraction::splitVectors() {
   emitLoop(builder, loc, constant(0), block.count, 1, {}, [&](Value number, ValueRange) {
     block.surroundings->atPanel(add(block.panel, number), [&] { splitPanel(number); });
     return SmallVector<Value>();
@@ -19,7 +19,7 @@ void MatrixContraction::splitVectors() {
 }
 
 /// The parts of the point's panel: for each group of lanes, two steps side by side.
-void MatrixContraction::splitPanel(Value number) {
+void AmxContraction::splitPanel(Value number) {
   AffineExpr position = roles.vectors.position;
   Value memory = point.getBuffer(roles.vectors.memory)->flat;
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(operand));

@@ -4,8 +4,8 @@
 // (docs/decisions/0014-float32-on-the-matrix-unit.md). The vectors' parts of a block of
 // panels stay in the second-level cache; those of the rows are made from where the rows lie
 // while the unit works on the rows before.
-#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_MATRIXCONTRACTION_H
-#define WEFT_COMPILER_KERNELS_CONTRACTION_MATRIXCONTRACTION_H
+#ifndef WEFT_COMPILER_KERNELS_CONTRACTION_AMXCONTRACTION_H
+#define WEFT_COMPILER_KERNELS_CONTRACTION_AMXCONTRACTION_H
 
 #include "compiler/Kernels/Contraction/ContractionRoles.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
@@ -14,7 +14,7 @@
 
 namespace weft {
 
-class MatrixContraction : private IndexArithmetic {
+class AmxContraction : private IndexArithmetic {
 public:
   static constexpr int64_t blockRows = 32, blockLanes = 32;
   /// Steps of a sum that one product of the unit takes.
@@ -35,9 +35,9 @@ public:
 
   /// Reserves scratch for `panels` panels and chunks of up to `longestChunk` steps of the
   /// innermost dim of `reduced`, and configures the unit.
-  MatrixContraction(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
-                    const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced, int64_t panels,
-                    int64_t longestChunk);
+  AmxContraction(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
+                 const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced, int64_t panels,
+                 int64_t longestChunk);
   void release() { unit.release(); }
 
   /// Panels [panel, panelEnd) of blocks of rows [low, high), for `chunkSize` steps of the

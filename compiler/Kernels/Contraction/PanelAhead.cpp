@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Contraction/NextPanel.h"
+#include "compiler/Kernels/Contraction/PanelAhead.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
 
-void NextPanel::startTile(Value turn, Value start, int64_t size, Value nextStart,
-                          int64_t panelsAhead) {
+void PanelAhead::startTile(Value turn, Value start, int64_t size, Value nextStart,
+                           int64_t panelsAhead) {
   begin = start;
   next = nextStart;
   share = times(turn, stepsOfTurn(size));
@@ -15,7 +15,7 @@ void NextPanel::startTile(Value turn, Value start, int64_t size, Value nextStart
   lane = least(add(point.dimValue(roles.lane), panelsAhead * lanes), constant(lastLane));
 }
 
-void NextPanel::visit(llvm::function_ref<void(Value)> body) {
+void PanelAhead::visit(llvm::function_ref<void(Value)> body) {
   Value currentStep = point.dimValue(depth), currentLane = point.dimValue(roles.lane);
   Value visits = dividedBy(subtract(currentStep, begin), ContractionSchedule::stepsPerFetch);
   point.setDim(roles.lane, lane);
@@ -24,7 +24,7 @@ void NextPanel::visit(llvm::function_ref<void(Value)> body) {
   point.setDim(depth, currentStep);
 }
 
-Value NextPanel::moveTo(Value step) {
+Value PanelAhead::moveTo(Value step) {
   Value there = least(step, constant(last));
   point.setDim(depth, add(next, there));
   return there;
