@@ -36,13 +36,13 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
   if (kind == "attention")
     emitters = {emitAttention};
   else if (kind == "grouped_dot")
-    emitters = {emitGroupedDot};
+    emitters = {emitGroupedMatmul};
   else if (kind == "scatter")
     emitters = {emitScatter};
   else if (kind == "sort")
     emitters = {emitSort};
   else if (kind == "contraction")
-    emitters = {emitWinograd, emitContraction, emitSegmentedDot, emitDotProduct, emitNest};
+    emitters = {emitWinograd, emitContraction, emitSkinnyMatmul, emitRowDot, emitNest};
   else
     emitters = {emitLanesToRows, emitRowsToLanes, emitNest};
   for (auto emit : emitters) {

@@ -25,16 +25,16 @@ llvm::LogicalResult emitContraction(KernelFunction &kernel);
 
 /// Few rows of those whose operands are both contiguous along the reduction. Fails where vectors of
 /// one row each cost no more.
-llvm::LogicalResult emitSegmentedDot(KernelFunction &kernel);
+llvm::LogicalResult emitSkinnyMatmul(KernelFunction &kernel);
 
 /// Contractions whose operands are both contiguous along the reduction.
-llvm::LogicalResult emitDotProduct(KernelFunction &kernel);
+llvm::LogicalResult emitRowDot(KernelFunction &kernel);
 
 /// One weft.attention.
 llvm::LogicalResult emitAttention(KernelFunction &kernel);
 
 /// One weft.grouped_dot.
-llvm::LogicalResult emitGroupedDot(KernelFunction &kernel);
+llvm::LogicalResult emitGroupedMatmul(KernelFunction &kernel);
 
 /// One weft.scatter.
 llvm::LogicalResult emitScatter(KernelFunction &kernel);

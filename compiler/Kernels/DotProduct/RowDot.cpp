@@ -5,7 +5,7 @@
 // vectors of partial sums, folded at the end of a chunk. What comes next is fetched meanwhile.
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/DotOperands.h"
-#include "compiler/Kernels/DotProduct/HorizontalSums.h"
+#include "compiler/Kernels/DotProduct/HorizontalReduction.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
@@ -19,9 +19,9 @@ using namespace weft;
 
 namespace {
 
-class DotProduct : private IndexArithmetic {
+class RowDot : private IndexArithmetic {
 public:
-  DotProduct(KernelFunction &kernel, linalg::GenericOp generic)
+  RowDot(KernelFunction &kernel, linalg::GenericOp generic)
       : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
         space(generic.getContext()), point(kernel.pointEmitter(space)) {}
 
@@ -78,7 +78,7 @@ static bool isHalf(const ContractionOperand &operand) {
   return getElementTypeOrSelf(operand.memory.getType()).isBF16();
 }
 
-LogicalResult DotProduct::match() {
+LogicalResult RowDot::match() {
   FailureOr<DotOperands> matched = DotOperands::match(generic, space);
   if (failed(matched))
     return failure();
@@ -103,7 +103,7 @@ LogicalResult DotProduct::match() {
 
 /// The tile in registers of least cost: its multiply-adds or its loads, whichever are more,
 /// and a little for each load. What is left of the rows makes a smaller tile.
-void DotProduct::chooseTile() {
+void RowDot::chooseTile() {
   int64_t columnCount = space.extent(dot.column), rowCount = dot.row ? space.extent(*dot.row) : 1;
   auto tileCost = [&](int64_t tileRows, int64_t tileColumns) {
     int64_t loads = tileRows + tileColumns;
@@ -128,7 +128,7 @@ void DotProduct::chooseTile() {
 
 /// Steps of the sum for which a block of columns stays in half of the first-level cache while
 /// the rows go by; all where there are no more rows than one tile has.
-void DotProduct::chooseChunk() {
+void RowDot::chooseChunk() {
   int64_t extent = space.extent(dot.depth);
   chunk = extent;
   if (!dot.row || space.extent(*dot.row) <= rows || dot.shape.reduced.size() > 1)
@@ -139,7 +139,7 @@ void DotProduct::chooseChunk() {
   chunk = std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, parts), stepWidth));
 }
 
-void DotProduct::emit(bool serial) {
+void RowDot::emit(bool serial) {
   int64_t columnCount = space.extent(dot.column);
   int64_t blocks = llvm::divideCeil(columnCount, columns);
   if (chunk < space.extent(dot.depth))
@@ -158,7 +158,7 @@ void DotProduct::emit(bool serial) {
   });
 }
 
-void DotProduct::emitChunks() {
+void RowDot::emitChunks() {
   int64_t extent = space.extent(dot.depth), last = (extent - 1) / chunk * chunk;
   if (last == 0)
     return emitRows({constant(0), extent, /*isFirst=*/true, /*isLast=*/true});
@@ -170,7 +170,7 @@ void DotProduct::emitChunks() {
   emitRows({constant(last), extent - last, /*isFirst=*/false, /*isLast=*/true});
 }
 
-void DotProduct::emitRows(const Chunk &part) {
+void RowDot::emitRows(const Chunk &part) {
   if (!dot.row)
     return emitTile(1, part);
   int64_t rowCount = space.extent(*dot.row), whole = rowCount / rows * rows;
@@ -186,14 +186,14 @@ void DotProduct::emitRows(const Chunk &part) {
 }
 
 /// The first of several tiles would wait for their columns.
-bool DotProduct::fetchesColumns() const {
+bool RowDot::fetchesColumns() const {
   return dot.row && space.extent(*dot.row) > rows && dot.shape.reduced.size() == 1 &&
          dot.fetchesColumns(space, kernel.target);
 }
 
 /// How far a single tile fetches along its columns; 0 where caches hold these. Processors ask for
 /// what comes next by themselves, but for too few lines at once to fill the way from memory.
-int64_t DotProduct::stepsAhead() const {
+int64_t RowDot::stepsAhead() const {
   constexpr int64_t bytesAhead = 1536;
   bool isOneTile = !dot.row || space.extent(*dot.row) <= rows;
   if (!isOneTile || dot.shape.reduced.size() != 1 || !kernel.hasColdWeights())
@@ -202,7 +202,7 @@ int64_t DotProduct::stepsAhead() const {
   return std::min<int64_t>(bytesAhead * 8 / bits, space.extent(dot.depth));
 }
 
-void DotProduct::emitFetch() {
+void RowDot::emitFetch() {
   if (int64_t steps = stepsAhead())
     return dot.emitFetchAhead(point, columns, steps);
   if (!fetchesColumns())
@@ -213,7 +213,7 @@ void DotProduct::emitFetch() {
 }
 
 /// sums[i * columns + j] += row i * column j, for the lanes of the point.
-void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
+void RowDot::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
   auto type = VectorType::get({stepWidth}, paired ? builder.getBF16Type() : elementType());
   int64_t columnStride = dot.columnStride(space);
   int64_t rowStride = dot.rowStride(space);
@@ -240,8 +240,8 @@ void DotProduct::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
 }
 
 /// The partial sums of a tile, `chains` of them for each result, one behind the other.
-SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t tileRows,
-                                             const Chunk &part, ArrayRef<Value> now) {
+SmallVector<Value> RowDot::emitReduction(ArrayRef<unsigned> dims, int64_t tileRows,
+                                         const Chunk &part, ArrayRef<Value> now) {
   if (dims.size() > 1)
     return emitLoop(builder, loc, 0, space.extent(dims.front()), 1, now,
                     [&](Value variable, ValueRange carried) {
@@ -280,7 +280,7 @@ SmallVector<Value> DotProduct::emitReduction(ArrayRef<unsigned> dims, int64_t ti
   return sums;
 }
 
-void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
+void RowDot::emitTile(int64_t tileRows, const Chunk &part) {
   auto type = VectorType::get({width}, elementType());
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   int64_t tileSize = tileRows * columns;
@@ -306,7 +306,7 @@ void DotProduct::emitTile(int64_t tileRows, const Chunk &part) {
 
 /// The sums of one row over one chunk join those of the chunks before; behind the last, the
 /// short vector goes through the epilogue.
-void DotProduct::finishRow(Value sums, const Chunk &part) {
+void RowDot::finishRow(Value sums, const Chunk &part) {
   if (partials) {
     Value number = point.dimValue(*dot.row);
     Value address = times(number, columns);
@@ -324,6 +324,6 @@ void DotProduct::finishRow(Value sums, const Chunk &part) {
   storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), {{sums}, false});
 }
 
-LogicalResult weft::emitDotProduct(KernelFunction &kernel) {
-  return emitSiblingContractions<DotProduct>(kernel, /*smallFlops=*/300'000);
+LogicalResult weft::emitRowDot(KernelFunction &kernel) {
+  return emitSiblingContractions<RowDot>(kernel, /*smallFlops=*/300'000);
 }

@@ -6,8 +6,8 @@
 // chunks of the sum go by, and go through the epilogue row by row.
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/DotOperands.h"
-#include "compiler/Kernels/DotProduct/HorizontalSums.h"
-#include "compiler/Kernels/DotProduct/SegmentedDotSchedule.h"
+#include "compiler/Kernels/DotProduct/HorizontalReduction.h"
+#include "compiler/Kernels/DotProduct/SkinnyMatmulSchedule.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
@@ -23,9 +23,9 @@ using namespace weft;
 
 namespace {
 
-class SegmentedDot : private IndexArithmetic {
+class SkinnyMatmul : private IndexArithmetic {
 public:
-  SegmentedDot(KernelFunction &kernel, linalg::GenericOp generic)
+  SkinnyMatmul(KernelFunction &kernel, linalg::GenericOp generic)
       : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
         space(generic.getContext()), point(kernel.pointEmitter(space)) {}
 
@@ -87,7 +87,7 @@ private:
   ElementEmitter point;
   DotOperands dot;
   SmallVector<EpilogueRoot> roots;
-  SegmentedDotSchedule schedule;
+  SkinnyMatmulSchedule schedule;
   VectorType type;
   Value rows; ///< scratch, [tile][segment of the sum][group][row][step]
   Value sums; ///< scratch, [row][column of the block]
@@ -95,7 +95,7 @@ private:
 
 } // namespace
 
-LogicalResult SegmentedDot::match() {
+LogicalResult SkinnyMatmul::match() {
   // Fewer wait for memory, which vectors along the sum alone read in longer runs.
   constexpr int64_t fewestRows = 10, fewestColumns = 16;
   FailureOr<DotOperands> matched = DotOperands::match(generic, space);
@@ -114,14 +114,14 @@ LogicalResult SegmentedDot::match() {
     return failure();
   roots = *found;
   unsigned bits = element.getIntOrFloatBitWidth();
-  schedule = SegmentedDotSchedule::choose(
+  schedule = SkinnyMatmulSchedule::choose(
       {rowCount(), space.extent(dot.column), space.extent(dot.depth), bits}, kernel.target);
   type = VectorType::get({schedule.width}, element);
   int64_t bytes = tileCount() * tilePitch() * bits / 8;
   return success(schedule.segment < schedule.width && bytes <= kernel.target.l2Bytes / 2);
 }
 
-void SegmentedDot::emit(bool serial) {
+void SkinnyMatmul::emit(bool serial) {
   constexpr int64_t enoughFlops = 200'000;
   int64_t columns = space.extent(dot.column);
   int64_t blocks = llvm::divideCeil(columns, schedule.block);
@@ -143,7 +143,7 @@ void SegmentedDot::emit(bool serial) {
                       });
 }
 
-void SegmentedDot::copyRows() {
+void SkinnyMatmul::copyRows() {
   emitLoop(builder, loc, 0, groupCount(), 1, {}, [&](Value number, ValueRange) {
     copyGroup(number);
     return SmallVector<Value>();
@@ -151,7 +151,7 @@ void SegmentedDot::copyRows() {
 }
 
 /// Behind the last row comes the last row again, behind the last step zeros.
-void SegmentedDot::copyGroup(Value number) {
+void SkinnyMatmul::copyGroup(Value number) {
   int64_t rowsOfVector = schedule.rowsOfVector(), depth = space.extent(dot.depth);
   SmallVector<Value> numbers;
   for (int64_t i : llvm::seq(rowsOfVector))
@@ -178,7 +178,7 @@ void SegmentedDot::copyGroup(Value number) {
             });
 }
 
-void SegmentedDot::emitBlock(Value firstColumn) {
+void SkinnyMatmul::emitBlock(Value firstColumn) {
   int64_t depth = space.extent(dot.depth), size = schedule.chunk;
   int64_t whole = depth / size * size;
   emitChunk(firstColumn, {constant(0), std::min(size, depth), /*isFirst=*/true});
@@ -191,7 +191,7 @@ void SegmentedDot::emitBlock(Value firstColumn) {
   storeRows(firstColumn);
 }
 
-void SegmentedDot::emitChunk(Value firstColumn, const Chunk &chunk) {
+void SkinnyMatmul::emitChunk(Value firstColumn, const Chunk &chunk) {
   int64_t whole = groupCount() / schedule.groups, rest = groupCount() % schedule.groups;
   emitLoop(builder, loc, 0, schedule.block, schedule.columns, {}, [&](Value inBlock, ValueRange) {
     Value column = add(firstColumn, inBlock);
@@ -205,7 +205,7 @@ void SegmentedDot::emitChunk(Value firstColumn, const Chunk &chunk) {
   });
 }
 
-void SegmentedDot::emitTile(const Tile &tile, const Chunk &chunk) {
+void SkinnyMatmul::emitTile(const Tile &tile, const Chunk &chunk) {
   SmallVector<Value> zeros((tile.groups + tile.hasLast) * schedule.columns,
                            emitSplat(builder, loc, type, 0.0));
   point.setDim(dot.column, tile.firstColumn);
@@ -221,7 +221,7 @@ void SegmentedDot::emitTile(const Tile &tile, const Chunk &chunk) {
 
 /// sums[group][column] += vector of the group * segment of the column, for `steps` steps of the sum
 /// from `step` on, at most a vector; behind these the sums of the last row.
-void SegmentedDot::emitStep(const Tile &tile, Value step, int64_t steps,
+void SkinnyMatmul::emitStep(const Tile &tile, Value step, int64_t steps,
                             MutableArrayRef<Value> products) {
   point.setDim(dot.depth, step);
   Value from = point.indexValue(dot.columns.position);
@@ -249,7 +249,7 @@ void SegmentedDot::emitStep(const Tile &tile, Value step, int64_t steps,
 }
 
 /// sums[column] += the last row * the column, for the steps of a vector.
-void SegmentedDot::emitLast(Value step, int64_t steps, MutableArrayRef<Value> products) {
+void SkinnyMatmul::emitLast(Value step, int64_t steps, MutableArrayRef<Value> products) {
   point.setDim(dot.depth, step);
   point.setDim(*dot.row, constant(rowCount() - 1));
   Value mask = maskOfFirst(builder, loc, steps, schedule.width);
@@ -265,7 +265,7 @@ void SegmentedDot::emitLast(Value step, int64_t steps, MutableArrayRef<Value> pr
 }
 
 /// The segment at `address`, of which `valid` steps are there, beside every row.
-Value SegmentedDot::loadSegment(Value address, int64_t valid) {
+Value SkinnyMatmul::loadSegment(Value address, int64_t valid) {
   Value memory = point.getBuffer(dot.columns.memory)->flat;
   auto narrow = VectorType::get({schedule.segment}, type.getElementType());
   Value mask = maskOfFirst(builder, loc, valid, schedule.segment);
@@ -277,7 +277,7 @@ Value SegmentedDot::loadSegment(Value address, int64_t valid) {
 }
 
 /// The rows' sums join those of the chunks before. Those behind the last row are nobody's.
-void SegmentedDot::addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value> products) {
+void SkinnyMatmul::addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value> products) {
   int64_t rowsOfTile = schedule.groups * schedule.rowsOfVector();
   Value first = add(times(tile.number, rowsOfTile * sumsPitch()), tile.inBlock);
   for (int64_t group : llvm::seq(tile.groups)) {
@@ -293,7 +293,7 @@ void SegmentedDot::addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value>
            horizontalSums(builder, loc, products.take_back(schedule.columns)));
 }
 
-void SegmentedDot::addSum(Value place, const Chunk &chunk, Value sum) {
+void SkinnyMatmul::addSum(Value place, const Chunk &chunk, Value sum) {
   if (!chunk.isFirst) {
     Value before =
         vector::LoadOp::create(builder, loc, cast<VectorType>(sum.getType()), sums, place);
@@ -302,7 +302,7 @@ void SegmentedDot::addSum(Value place, const Chunk &chunk, Value sum) {
   vector::StoreOp::create(builder, loc, sum, sums, place);
 }
 
-void SegmentedDot::storeRows(Value firstColumn) {
+void SkinnyMatmul::storeRows(Value firstColumn) {
   int64_t vectors = sumsPitch() / schedule.width;
   point.setDim(dot.column, firstColumn);
   emitLoop(builder, loc, 0, rowCount(), 1, {}, [&](Value row, ValueRange) {
@@ -319,6 +319,6 @@ void SegmentedDot::storeRows(Value firstColumn) {
   });
 }
 
-LogicalResult weft::emitSegmentedDot(KernelFunction &kernel) {
-  return emitSiblingContractions<SegmentedDot>(kernel, /*smallFlops=*/300'000);
+LogicalResult weft::emitSkinnyMatmul(KernelFunction &kernel) {
+  return emitSiblingContractions<SkinnyMatmul>(kernel, /*smallFlops=*/300'000);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/DotProduct/SegmentedDotSchedule.h"
+#include "compiler/Kernels/DotProduct/SkinnyMatmulSchedule.h"
 #include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace weft;
 
-int64_t SegmentedDotSchedule::groupsOf(int64_t rows) const {
+int64_t SkinnyMatmulSchedule::groupsOf(int64_t rows) const {
   return llvm::divideCeil(rows - lastIsAlone(rows), rowsOfVector());
 }
 
@@ -21,7 +21,7 @@ static double tileCost(int64_t groups, double last, int64_t columns, bool rowsIn
 }
 
 /// Of folding a tile's vectors of one group, and of adding what they hold to the sums of rows.
-static double sumsCost(const SegmentedDotSchedule &schedule) {
+static double sumsCost(const SkinnyMatmulSchedule &schedule) {
   constexpr double ofFold = 3, ofRow = 4;
   int64_t vectors = schedule.columns;
   double cost = 0;
@@ -37,7 +37,7 @@ static int64_t computedColumns(int64_t columns, int64_t block) {
   return llvm::alignTo(llvm::divideCeil(columns, block), 2) * block;
 }
 
-static double costOf(const SegmentedDotSchedule &schedule, const SegmentedDotProblem &problem,
+static double costOf(const SkinnyMatmulSchedule &schedule, const SkinnyMatmulProblem &problem,
                      const TargetInfo &target) {
   int64_t groups = schedule.groupsOf(problem.rows);
   bool lastIsAlone = schedule.lastIsAlone(problem.rows);
@@ -69,7 +69,7 @@ static int64_t chooseBlock(int64_t columns, int64_t ofTile) {
 
 /// Each step of a segment is a chain of sums of its own. Where several tiles read the columns,
 /// these stay in half of the first-level cache.
-int64_t SegmentedDotSchedule::longestChunk(const SegmentedDotProblem &problem,
+int64_t SkinnyMatmulSchedule::longestChunk(const SkinnyMatmulProblem &problem,
                                            const TargetInfo &target) const {
   int64_t steps = 2 * longestChain * segment;
   if (problem.rows <= groups * rowsOfVector())
@@ -77,17 +77,17 @@ int64_t SegmentedDotSchedule::longestChunk(const SegmentedDotProblem &problem,
   return std::min<int64_t>(steps, target.l1Bytes / 2 / (columns * problem.elementBits / 8));
 }
 
-SegmentedDotSchedule SegmentedDotSchedule::choose(const SegmentedDotProblem &problem,
+SkinnyMatmulSchedule SkinnyMatmulSchedule::choose(const SkinnyMatmulProblem &problem,
                                                   const TargetInfo &target) {
   // Measured on 17 and 33 rows: they wait for more than this model knows.
   constexpr double ofWholeVectors = 1.05;
-  SegmentedDotSchedule best;
+  SkinnyMatmulSchedule best;
   double bestCost = 0;
   int64_t width = target.lanes(problem.elementBits);
   int64_t mostColumns = std::min<int64_t>({width, 12, problem.columns});
   for (int64_t segment = width; segment > 1; segment /= 2)
     for (int64_t columns = mostColumns; columns > 0; --columns) {
-      SegmentedDotSchedule tried{width, segment};
+      SkinnyMatmulSchedule tried{width, segment};
       tried.columns = columns;
       // Besides the sums, registers hold the vectors of rows and one of a column.
       int64_t tall = (target.vectorRegisters - 1) / (columns + 1);

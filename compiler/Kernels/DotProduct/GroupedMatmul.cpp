@@ -20,9 +20,9 @@ using namespace weft;
 
 namespace {
 
-class GroupedDot : private IndexArithmetic {
+class GroupedMatmul : private IndexArithmetic {
 public:
-  GroupedDot(KernelFunction &kernel, GroupedDotOp op);
+  GroupedMatmul(KernelFunction &kernel, GroupedDotOp op);
 
   LogicalResult match();
   void emit();
@@ -72,7 +72,7 @@ private:
 
 } // namespace
 
-GroupedDot::GroupedDot(KernelFunction &kernel, GroupedDotOp op)
+GroupedMatmul::GroupedMatmul(KernelFunction &kernel, GroupedDotOp op)
     : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op), space(op.getContext()),
       point(kernel.pointEmitter(space)) {
   width = kernel.target.lanes(32);
@@ -87,7 +87,7 @@ GroupedDot::GroupedDot(KernelFunction &kernel, GroupedDotOp op)
   chunk = std::min(depth, 2 * longestChain);
 }
 
-LogicalResult GroupedDot::match() {
+LogicalResult GroupedMatmul::match() {
   if (columns < pieceColumns)
     return failure();
   for (auto [dim, extent] : {std::pair(&group, groups),
@@ -102,7 +102,7 @@ LogicalResult GroupedDot::match() {
                  space.coefficientOf(matrices->position, dimOf(step)));
 }
 
-void GroupedDot::emit() {
+void GroupedMatmul::emit() {
   panel.emplace(kernel, loc, type, mostVectors, chunk);
   sums.emplace(kernel, loc, type, mostVectors, piecesOfSlab * pieceColumns);
   square = kernel.stackTile(builder.getF32Type(), width * width);
@@ -125,12 +125,12 @@ void GroupedDot::emit() {
 }
 
 /// The first column of a piece; the last one ends with the columns.
-Value GroupedDot::columnOf(Value number) {
+Value GroupedMatmul::columnOf(Value number) {
   return least(times(number, pieceColumns), constant(columns - pieceColumns));
 }
 
 /// Of the rows of a group, within those that there are.
-Value GroupedDot::endOf(Value number) {
+Value GroupedMatmul::endOf(Value number) {
   set(group, number);
   point.forget();
   Value end = point.emitAt(op.getEnds(), {group}).parts.front();
@@ -139,7 +139,7 @@ Value GroupedDot::endOf(Value number) {
   return arith::MinSIOp::create(builder, loc, end, constant(rows));
 }
 
-void GroupedDot::storeZeros(Value low, Value high) {
+void GroupedMatmul::storeZeros(Value low, Value high) {
   Value zero = emitSplat(builder, loc, type, 0.0);
   Value result = kernel.rootBuffers.front().flat;
   emitLoop(builder, loc, endOf(constant(groups - 1)), constant(rows), 1, {},
@@ -153,14 +153,15 @@ void GroupedDot::storeZeros(Value low, Value high) {
            });
 }
 
-void GroupedDot::forEachPiece(Value low, Value high, llvm::function_ref<void(Value, Value)> body) {
+void GroupedMatmul::forEachPiece(Value low, Value high,
+                                 llvm::function_ref<void(Value, Value)> body) {
   emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
     body(number, times(subtract(number, low), pieceColumns));
     return SmallVector<Value>();
   });
 }
 
-void GroupedDot::emitSlab(Value low, Value high) {
+void GroupedMatmul::emitSlab(Value low, Value high) {
   emitLoop(builder, loc, constant(0), constant(groups), 1, {constant(0)},
            [&](Value number, ValueRange begin) {
              Value end = endOf(number);
@@ -170,7 +171,7 @@ void GroupedDot::emitSlab(Value low, Value high) {
 }
 
 /// Rows [first, end) of the group of the point.
-void GroupedDot::emitBlocks(Value first, Value end, Value low, Value high) {
+void GroupedMatmul::emitBlocks(Value first, Value end, Value low, Value high) {
   emitLoop(builder, loc, first, end, mostVectors * width, {}, [&](Value begin, ValueRange) {
     Value count = least(subtract(end, begin), constant(mostVectors * width));
     auto byVectors = [&](auto &self, int64_t vectors) -> void {
@@ -185,7 +186,7 @@ void GroupedDot::emitBlocks(Value first, Value end, Value low, Value high) {
   });
 }
 
-void GroupedDot::emitBlock(const Block &block, Value low, Value high) {
+void GroupedMatmul::emitBlock(const Block &block, Value low, Value high) {
   Value zero = emitSplat(builder, loc, type, 0.0);
   emitLoop(builder, loc, constant(0), times(subtract(high, low), pieceColumns), 1, {},
            [&](Value slabColumn, ValueRange) {
@@ -202,7 +203,8 @@ void GroupedDot::emitBlock(const Block &block, Value low, Value high) {
                [&](Value number, Value slabColumn) { storeSums(block, number, slabColumn); });
 }
 
-void GroupedDot::emitChunk(const Block &block, Value first, int64_t steps, Value low, Value high) {
+void GroupedMatmul::emitChunk(const Block &block, Value first, int64_t steps, Value low,
+                              Value high) {
   copyRows(block, first, steps);
   set(start, first);
   forEachPiece(low, high, [&](Value number, Value slabColumn) {
@@ -216,7 +218,7 @@ void GroupedDot::emitChunk(const Block &block, Value first, int64_t steps, Value
 }
 
 /// Lanes behind the block's rows hold others, or the last row again.
-void GroupedDot::copyRows(const Block &block, Value first, int64_t steps) {
+void GroupedMatmul::copyRows(const Block &block, Value first, int64_t steps) {
   set(start, first);
   for (int64_t vector = 0; vector < block.vectors; ++vector) {
     SmallVector<Value> numbers;
@@ -242,7 +244,8 @@ void GroupedDot::copyRows(const Block &block, Value first, int64_t steps) {
   }
 }
 
-void GroupedDot::emitTile(const Block &block, int64_t steps, Value firstColumn, Value slabColumn) {
+void GroupedMatmul::emitTile(const Block &block, int64_t steps, Value firstColumn,
+                             Value slabColumn) {
   int64_t tile = tileRows(block.vectors);
   set(column, firstColumn);
   set(lane, constant(0));
@@ -268,7 +271,7 @@ void GroupedDot::emitTile(const Block &block, int64_t steps, Value firstColumn, 
     }
 }
 
-void GroupedDot::storeSums(const Block &block, Value number, Value slabColumn) {
+void GroupedMatmul::storeSums(const Block &block, Value number, Value slabColumn) {
   Value result = kernel.rootBuffers.front().flat, firstColumn = columnOf(number);
   for (int64_t vector = 0; vector < block.vectors; ++vector) {
     Value firstRow = add(block.first, vector * width);
@@ -292,11 +295,11 @@ void GroupedDot::storeSums(const Block &block, Value number, Value slabColumn) {
   }
 }
 
-LogicalResult weft::emitGroupedDot(KernelFunction &kernel) {
+LogicalResult weft::emitGroupedMatmul(KernelFunction &kernel) {
   auto op = onlyOp<GroupedDotOp>(kernel);
   if (!op || kernel.roots.size() != 1 || kernel.roots.front() != op.getResult())
     return failure();
-  GroupedDot product(kernel, op);
+  GroupedMatmul product(kernel, op);
   if (failed(product.match()))
     return failure();
   product.emit();
