@@ -51,7 +51,7 @@ void AmxContraction::splitPanel(Value number) {
       Value target = add(stepStart, times(pair, lanesOfVector));
       for (int64_t group : llvm::seq(2)) {
         Value a = load(chunkAddress, even, group), b = load(chunkAddress, add(even, 1), group);
-        FloatParts lower = splitWatched(a, watch), upper = splitWatched(b, watch);
+        Bf16Split lower = splitWatched(a, watch), upper = splitWatched(b, watch);
         for (int64_t part : llvm::seq(parts))
           vector::StoreOp::create(builder, loc, pairLanes(builder, loc, lower[part], upper[part]),
                                   vectorParts, add(target, vectorPartOffset(part, group)));

@@ -86,7 +86,7 @@ void AmxContraction::storeWatch(ArrayRef<Value> state, Value memory, Value slot)
                             add(times(slot, watchWords), int64_t(i) * lanesOfVector));
 }
 
-FloatParts AmxContraction::splitWatched(Value numbers, MutableArrayRef<Value> state) {
+Bf16Split AmxContraction::splitWatched(Value numbers, MutableArrayRef<Value> state) {
   if (splits())
     nonzeros.see(state, numbers);
   return splitFloat(builder, loc, numbers);
@@ -133,13 +133,13 @@ void AmxContraction::multiplyStep(Value rowBytes, Value vectorBytes,
       unit.addressOf(readsInPlace ? point.getBuffer(roles.scalars.memory)->flat : rowParts);
   Value vectorAddress = unit.addressOf(vectorParts);
   auto loadRows = [&](int half, int64_t part) {
-    int64_t stride = readsInPlace ? rowStride() * bfloatBytes : MatrixUnit::rowBytes;
-    int64_t offset = (part * 2 + half) * MatrixUnit::rows * stride;
+    int64_t stride = readsInPlace ? rowStride() * bfloatBytes : AmxTile::rowBytes;
+    int64_t offset = (part * 2 + half) * AmxTile::rows * stride;
     unit.load(firstRows + half, rowAddress, add(rowBytes, offset), stride);
   };
   auto loadVectors = [&](int group, int64_t part) {
     int64_t offset = vectorPartOffset(part, group) * 4;
-    unit.load(firstVectors + group, vectorAddress, add(vectorBytes, offset), MatrixUnit::rowBytes);
+    unit.load(firstVectors + group, vectorAddress, add(vectorBytes, offset), AmxTile::rowBytes);
   };
   auto multiply = [&](int half, int group) {
     unit.multiply(2 * half + group, firstRows + half, firstVectors + group);
@@ -232,7 +232,7 @@ void AmxContraction::storeSums(Value number, Value stage) {
     for (int half : llvm::seq(2))
       for (int group : llvm::seq(2))
         unit.store(2 * half + group, address,
-                   add(bytes, half * MatrixUnit::rows * sumsStride + group * MatrixUnit::rowBytes),
+                   add(bytes, half * AmxTile::rows * sumsStride + group * AmxTile::rowBytes),
                    sumsStride);
   };
   Value panelStart = times(number, sumsOfPanel);

@@ -9,8 +9,8 @@
 
 #include "compiler/Kernels/Contraction/ContractionRoles.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
-#include "compiler/Kernels/X86/FloatParts.h"
-#include "compiler/Kernels/X86/MatrixUnit.h"
+#include "compiler/Kernels/X86/AmxTile.h"
+#include "compiler/Kernels/X86/Bf16Split.h"
 
 namespace weft {
 
@@ -46,7 +46,7 @@ public:
             mlir::Value chunkStart, int64_t chunkSize, const Surroundings &surroundings);
 
 private:
-  static constexpr int64_t lanesOfVector = 16, registerWords = MatrixUnit::registerBytes / 4;
+  static constexpr int64_t lanesOfVector = 16, registerWords = AmxTile::registerBytes / 4;
   /// Each of the two turns of 16 rows that are transposed counts as so many.
   static constexpr int64_t transposedRows = 8;
 
@@ -76,7 +76,7 @@ private:
   void multiplyWhileSplitting(mlir::Value rowBytes, mlir::Value vectorBytes, const Stage &next,
                               mlir::Value from);
   void storeSums(mlir::Value number, mlir::Value stage);
-  FloatParts splitWatched(mlir::Value numbers, llvm::MutableArrayRef<mlir::Value> state);
+  Bf16Split splitWatched(mlir::Value numbers, llvm::MutableArrayRef<mlir::Value> state);
   mlir::Value isExact(mlir::Value number, const Watch &ofRows);
   void finish(mlir::Value rowBlock);
   void multiplyBlock();
@@ -108,7 +108,7 @@ private:
   /// errors grow with what is summed at once, and the parts of so many rows fit the first-level
   /// cache beside a panel's.
   int64_t stageSteps;
-  MatrixUnit unit;
+  AmxTile unit;
   MagnitudeWatch nonzeros, allNumbers;
   mlir::VectorType operand, floats, words;
   mlir::Value vectorParts; ///< [panel][unit step][part][group of lanes][register]

@@ -63,7 +63,7 @@ AmxContraction::RowSplitter::RowSplitter(AmxContraction &of, const Stage &stage,
 }
 
 void AmxContraction::RowSplitter::store(Value words, int64_t row, int64_t part) {
-  int64_t place = row / MatrixUnit::rows * registerWords + row % MatrixUnit::rows * lanesOfVector;
+  int64_t place = row / AmxTile::rows * registerWords + row % AmxTile::rows * lanesOfVector;
   vector::StoreOp::create(builder, loc, words, of.rowParts,
                           of.add(target, place + part * 2 * registerWords));
 }
@@ -100,7 +100,7 @@ public:
       store(vector::BitCastOp::create(builder, loc, of.words, numbers), row, 0);
       return;
     }
-    std::array<FloatParts, 2> split;
+    std::array<Bf16Split, 2> split;
     for (int64_t i : llvm::seq(2))
       split[i] = splitWatched(
           loadVector(builder, loc, of.operand, memory, of.add(start, i * lanesOfVector), masks[i]));
@@ -133,19 +133,19 @@ public:
   TransposingSplitter(AmxContraction &of, const Stage &stage, Value from, Turn turn)
       : RowSplitter(
             of, stage,
-            arith::AndIOp::create(of.builder, of.loc, from, of.constant(~(MatrixUnit::rows - 1)))),
+            arith::AndIOp::create(of.builder, of.loc, from, of.constant(~(AmxTile::rows - 1)))),
         turn(turn) {
     if (turn == Transpose)
       return;
     Value row = of.add(of.times(rowBlock, blockRows), rowInBlock);
     // A block's second half may begin behind the last row: its sums are not stored.
-    if (of.rowCount % MatrixUnit::rows != 0) {
+    if (of.rowCount % AmxTile::rows != 0) {
       Value left = arith::SubIOp::create(builder, loc, of.constant(of.rowCount), row);
       left = arith::MaxSIOp::create(builder, loc, left, of.constant(0));
       mask = vector::CreateMaskOp::create(builder, loc, of.words.cloneWith({}, builder.getI1Type()),
                                           left);
     } else if (of.rowCount % blockRows != 0) {
-      row = of.least(row, of.constant(of.rowCount - MatrixUnit::rows));
+      row = of.least(row, of.constant(of.rowCount - AmxTile::rows));
     }
     start = addressOf(row, of.constant(0));
     // Every step is a page and a cache line of its own: nobody else fetches them in time.
@@ -173,8 +173,8 @@ private:
   }
 
   void fill(int64_t pair) {
-    FloatParts lower = splitWatched(loadStep(2 * pair)),
-               upper = splitWatched(loadStep(2 * pair + 1));
+    Bf16Split lower = splitWatched(loadStep(2 * pair)),
+              upper = splitWatched(loadStep(2 * pair + 1));
     for (int64_t part : llvm::seq(of.parts))
       vector::StoreOp::create(builder, loc, pairLanes(builder, loc, lower[part], upper[part]),
                               of.squares, squareRow(part, pair));
@@ -182,7 +182,7 @@ private:
 
   void transpose(int64_t part) {
     SmallVector<Value> square;
-    for (int64_t row : llvm::seq(MatrixUnit::rows))
+    for (int64_t row : llvm::seq(AmxTile::rows))
       square.push_back(
           vector::LoadOp::create(builder, loc, of.words, of.squares, squareRow(part, row)));
     for (auto [row, words] : llvm::enumerate(transposeVectors(builder, loc, square)))

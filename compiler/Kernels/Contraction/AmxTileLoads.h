@@ -19,7 +19,7 @@ public:
   void finish() { of.storeWatch(watch, of.rowWatch, of.parityOf(rowBlock)); }
 
 protected:
-  FloatParts splitWatched(mlir::Value numbers) { return of.splitWatched(numbers, watch); }
+  Bf16Split splitWatched(mlir::Value numbers) { return of.splitWatched(numbers, watch); }
   /// The parts' words of a row, counted from the first.
   void store(mlir::Value words, int64_t row, int64_t part);
 

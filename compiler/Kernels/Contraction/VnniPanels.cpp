@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Contraction/VnniPanels.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
-#include "compiler/Kernels/X86/PairProduct.h"
+#include "compiler/Kernels/X86/Bf16DotProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

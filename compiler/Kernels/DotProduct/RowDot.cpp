@@ -9,7 +9,7 @@
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
-#include "compiler/Kernels/X86/PairProduct.h"
+#include "compiler/Kernels/X86/Bf16DotProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"

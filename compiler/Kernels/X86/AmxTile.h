@@ -2,18 +2,18 @@
 // The instructions of AMX, x86's matrix unit: eight registers of 16 rows of 64 bytes, and
 // products of bfloat16 pairs summed in float32. Registers are named by number: what lives in
 // which is the emitter's decision, as a spill would cost more than the product saves.
-#ifndef WEFT_COMPILER_KERNELS_X86_MATRIXUNIT_H
-#define WEFT_COMPILER_KERNELS_X86_MATRIXUNIT_H
+#ifndef WEFT_COMPILER_KERNELS_X86_AMXTILE_H
+#define WEFT_COMPILER_KERNELS_X86_AMXTILE_H
 
 #include "mlir/IR/Builders.h"
 
 namespace weft {
 
-class MatrixUnit {
+class AmxTile {
 public:
   static constexpr int64_t rows = 16, rowBytes = 64, registerBytes = rows * rowBytes;
 
-  MatrixUnit(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+  AmxTile(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
 
   /// All registers whole; `memory` is a memref of 16 i32, which is overwritten.
   void configure(mlir::Value memory);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The instruction that sums bfloat16 products two at a time.
-#ifndef WEFT_COMPILER_KERNELS_X86_PAIRPRODUCT_H
-#define WEFT_COMPILER_KERNELS_X86_PAIRPRODUCT_H
+#ifndef WEFT_COMPILER_KERNELS_X86_BF16DOTPRODUCT_H
+#define WEFT_COMPILER_KERNELS_X86_BF16DOTPRODUCT_H
 
 #include "mlir/IR/Builders.h"
 

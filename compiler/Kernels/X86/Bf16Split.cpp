@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/X86/FloatParts.h"
+#include "compiler/Kernels/X86/Bf16Split.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/Sequence.h"
@@ -26,7 +26,7 @@ static Value magnitudeOf(OpBuilder &builder, Location loc, Value vector) {
   return arith::AndIOp::create(builder, loc, bits, splatOf(builder, loc, words, 0x7fffffff));
 }
 
-static FloatParts partOfBFloat(OpBuilder &builder, Location loc, Value vector) {
+static Bf16Split partOfBFloat(OpBuilder &builder, Location loc, Value vector) {
   VectorType words = wordsLike(vector);
   auto halves = words.cloneWith({}, builder.getI16Type());
   Value bits = arith::BitcastOp::create(builder, loc, halves, vector);
@@ -34,7 +34,7 @@ static FloatParts partOfBFloat(OpBuilder &builder, Location loc, Value vector) {
   return {arith::ShLIOp::create(builder, loc, wide, splatOf(builder, loc, words, 16))};
 }
 
-FloatParts weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
+Bf16Split weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
   if (getElementTypeOrSelf(vector.getType()).isBF16())
     return partOfBFloat(builder, loc, vector);
   VectorType words = wordsLike(vector);
@@ -46,7 +46,7 @@ FloatParts weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
   vector = arith::SelectOp::create(builder, loc, isSplit, vector, zero);
   // To the nearest: the products left out would else all have the sign of the whole.
   Value half = splatOf(builder, loc, words, 0x8000), upper = splatOf(builder, loc, words, ~0xffffu);
-  FloatParts parts;
+  Bf16Split parts;
   for ([[maybe_unused]] size_t i : llvm::seq(2)) {
     Value bits = arith::BitcastOp::create(builder, loc, words, vector);
     Value rounded = arith::AddIOp::create(builder, loc, bits, half);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/X86/MatrixUnit.h"
+#include "compiler/Kernels/X86/AmxTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -8,30 +8,30 @@
 using namespace mlir;
 using namespace weft;
 
-void MatrixUnit::call(StringRef name, ValueRange operands) {
+void AmxTile::call(StringRef name, ValueRange operands) {
   LLVM::CallIntrinsicOp::create(builder, loc, builder.getStringAttr(name), operands);
 }
 
-Value MatrixUnit::number(int value) {
+Value AmxTile::number(int value) {
   return arith::ConstantOp::create(builder, loc, builder.getI8IntegerAttr(value));
 }
 
-Value MatrixUnit::strideValue(int64_t bytes) {
+Value AmxTile::strideValue(int64_t bytes) {
   return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(bytes));
 }
 
-Value MatrixUnit::addressOf(Value memory) {
+Value AmxTile::addressOf(Value memory) {
   return memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, memory);
 }
 
-Value MatrixUnit::pointer(Value address, Value bytes) {
+Value AmxTile::pointer(Value address, Value bytes) {
   Value sum = arith::AddIOp::create(builder, loc, address, bytes);
   Value word = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), sum);
   auto type = LLVM::LLVMPointerType::get(builder.getContext());
   return LLVM::IntToPtrOp::create(builder, loc, type, word);
 }
 
-void MatrixUnit::configure(Value memory) {
+void AmxTile::configure(Value memory) {
   // Palette 1; the bytes of a row, 16 bits for each register; the rows, 8 bits for each.
   SmallVector<int32_t> words(16, 0);
   words[0] = 1;
@@ -44,18 +44,18 @@ void MatrixUnit::configure(Value memory) {
   call("llvm.x86.ldtilecfg", pointer(addressOf(memory), start));
 }
 
-void MatrixUnit::release() { call("llvm.x86.tilerelease", {}); }
+void AmxTile::release() { call("llvm.x86.tilerelease", {}); }
 
-void MatrixUnit::zero(int target) { call("llvm.x86.tilezero", number(target)); }
+void AmxTile::zero(int target) { call("llvm.x86.tilezero", number(target)); }
 
-void MatrixUnit::load(int target, Value address, Value bytes, int64_t stride) {
+void AmxTile::load(int target, Value address, Value bytes, int64_t stride) {
   call("llvm.x86.tileloadd64", {number(target), pointer(address, bytes), strideValue(stride)});
 }
 
-void MatrixUnit::store(int source, Value address, Value bytes, int64_t stride) {
+void AmxTile::store(int source, Value address, Value bytes, int64_t stride) {
   call("llvm.x86.tilestored64", {number(source), pointer(address, bytes), strideValue(stride)});
 }
 
-void MatrixUnit::multiply(int sums, int a, int b) {
+void AmxTile::multiply(int sums, int a, int b) {
   call("llvm.x86.tdpbf16ps", {number(sums), number(a), number(b)});
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A float32 as the exact sum of three bfloat16: 24 significant bits are three times eight.
-#ifndef WEFT_COMPILER_KERNELS_X86_FLOATPARTS_H
-#define WEFT_COMPILER_KERNELS_X86_FLOATPARTS_H
+#ifndef WEFT_COMPILER_KERNELS_X86_BF16SPLIT_H
+#define WEFT_COMPILER_KERNELS_X86_BF16SPLIT_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -14,8 +14,8 @@ constexpr int smallestSplitExponent = -100;
 
 /// From the largest to the smallest; vectors of i32 with a bfloat16 in the upper half of each
 /// lane. Exact for finite numbers of at least 2^-100, and for 0. A bfloat16 is its only part.
-using FloatParts = llvm::SmallVector<mlir::Value, 3>;
-FloatParts splitFloat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector);
+using Bf16Split = llvm::SmallVector<mlir::Value, 3>;
+Bf16Split splitFloat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector);
 
 /// The bfloat16 of two vectors side by side in each lane.
 mlir::Value pairLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lower,
