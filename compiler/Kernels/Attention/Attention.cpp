@@ -7,11 +7,11 @@
 // the end. Keys and values are broadcast scalar by scalar where they lie, so no layout needs a
 // transposed copy.
 #include "compiler/Kernels/Attention/AttentionMask.h"
-#include "compiler/Kernels/Attention/AttentionQueries.h"
-#include "compiler/Kernels/Attention/AttentionResult.h"
+#include "compiler/Kernels/Attention/AttentionOutput.h"
 #include "compiler/Kernels/Attention/AttentionSchedule.h"
-#include "compiler/Kernels/Attention/KeyRuns.h"
-#include "compiler/Kernels/Attention/SoftmaxPowers.h"
+#include "compiler/Kernels/Attention/CausalKeyRanges.h"
+#include "compiler/Kernels/Attention/QueryPacking.h"
+#include "compiler/Kernels/Attention/SoftmaxExponentials.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTile.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
@@ -108,11 +108,11 @@ private:
   AffineExpr lane, slot, feature, valueFeature;
   int64_t queryBlocks = 1; ///< of one batch
   int64_t groups = 1;      ///< vectors of queries of the block that is being emitted
-  AttentionQueries queryVectors;
+  QueryPacking queryVectors;
   std::optional<TileOperand> key, value;
-  AttentionResult result;
+  AttentionOutput result;
   std::optional<AttentionMask> mask;
-  std::optional<SoftmaxPowers> powers;
+  std::optional<SoftmaxExponentials> powers;
   bool rawScores = false;           ///< scores in scratch are not scaled yet
   std::optional<RowScratch> scores; ///< a row per slot
   std::optional<RowScratch> output; ///< a row per value feature
@@ -192,7 +192,7 @@ LogicalResult Attention::match() {
   else
     powers.emplace(builder, loc, vectorType);
 
-  AttentionResult::Dims dims{queries.token, {queries.tile, queries.inner, lane}, valueFeature};
+  AttentionOutput::Dims dims{queries.token, {queries.tile, queries.inner, lane}, valueFeature};
   return result.match(at(queries.token, valueFeature), dims);
 }
 
@@ -287,8 +287,8 @@ SmallVector<Value> Attention::emitSoftmax() {
   SmallVector<Value> state(groups, splat(-std::numeric_limits<double>::infinity()));
   state.append(groups, splat(0.0));
   bool causal = op.getCausal();
-  KeyRuns keyRuns(builder, loc, schedule, groups, problem.queries, problem.keys,
-                  causal ? valueOf(queries.token) : Value());
+  CausalKeyRanges keyRuns(builder, loc, schedule, groups, problem.queries, problem.keys,
+                          causal ? valueOf(queries.token) : Value());
   Value zero = constant(0);
   if (!schedule.online)
     return emitKeyBlock(state, /*rescale=*/false, [&](ArrayRef<Value> carried, RunBody body) {

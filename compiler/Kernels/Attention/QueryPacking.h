@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The queries of an attention in vector lanes: read where they lie, if they lie so, else from a
 // copy, a row for each feature.
-#ifndef WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONQUERIES_H
-#define WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONQUERIES_H
+#ifndef WEFT_COMPILER_KERNELS_ATTENTION_QUERYPACKING_H
+#define WEFT_COMPILER_KERNELS_ATTENTION_QUERYPACKING_H
 
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/RowScratch.h"
 
 namespace weft {
 
-class AttentionQueries : private IndexArithmetic {
+class QueryPacking : private IndexArithmetic {
 public:
-  AttentionQueries(KernelFunction &kernel, ElementEmitter &point, AttentionOp op);
+  QueryPacking(KernelFunction &kernel, ElementEmitter &point, AttentionOp op);
 
   /// `index` is that of a query, (batch..., token, feature); the loop variables `lane` and
   /// `feature` stand in it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // An attention's output on its way from scratch into the roots of its kernel: divided by the
 // sums of exponentials, through squares of registers where features lie beside one another.
-#ifndef WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONRESULT_H
-#define WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONRESULT_H
+#ifndef WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONOUTPUT_H
+#define WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONOUTPUT_H
 
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-class AttentionResult : private IndexArithmetic {
+class AttentionOutput : private IndexArithmetic {
 public:
   struct Dims {
     mlir::AffineExpr token;                    ///< number of a query
@@ -18,7 +18,7 @@ public:
     mlir::AffineExpr feature;
   };
 
-  AttentionResult(KernelFunction &kernel, ElementEmitter &point, AttentionOp op);
+  AttentionOutput(KernelFunction &kernel, ElementEmitter &point, AttentionOp op);
 
   /// Finds what is stored where the result has `index`; fails where that is not elementwise, or
   /// not all that the kernel stores.

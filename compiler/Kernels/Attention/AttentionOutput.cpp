@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Attention/AttentionResult.h"
+#include "compiler/Kernels/Attention/AttentionOutput.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
@@ -8,13 +8,13 @@
 using namespace mlir;
 using namespace weft;
 
-AttentionResult::AttentionResult(KernelFunction &kernel, ElementEmitter &point, AttentionOp op)
+AttentionOutput::AttentionOutput(KernelFunction &kernel, ElementEmitter &point, AttentionOp op)
     : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), point(point), op(op) {
   auto queryType = cast<RankedTensorType>(op.getQuery().getType());
   queries = queryType.getDimSize(queryType.getRank() - 2);
 }
 
-LogicalResult AttentionResult::match(const Index &index, const Dims &ofIndex) {
+LogicalResult AttentionOutput::match(const Index &index, const Dims &ofIndex) {
   dims = ofIndex;
   auto type = cast<RankedTensorType>(op.getResult().getType());
   resultIndex = physicalIndex(type, index, point.space);
@@ -25,13 +25,13 @@ LogicalResult AttentionResult::match(const Index &index, const Dims &ofIndex) {
   return success();
 }
 
-bool AttentionResult::isOfQueries(AffineExpr expr) const {
+bool AttentionOutput::isOfQueries(AffineExpr expr) const {
   return llvm::any_of(dims.parts, [&](AffineExpr dim) {
     return isa<AffineDimExpr>(dim) && expr.isFunctionOfDim(dimOf(dim));
   });
 }
 
-void AttentionResult::fetch(int64_t rows) {
+void AttentionOutput::fetch(int64_t rows) {
   const Lanes &lanes = point.getLanes();
   for (const EpilogueRoot &root : roots) {
     const Buffer &buffer = kernel.rootBuffers[root.number];
@@ -46,7 +46,7 @@ void AttentionResult::fetch(int64_t rows) {
   }
 }
 
-void AttentionResult::store(RowScratch &output, ArrayRef<Value> sums) {
+void AttentionOutput::store(RowScratch &output, ArrayRef<Value> sums) {
   auto type = cast<VectorType>(sums.front().getType());
   auto splat = [&](double value) { return emitSplat(builder, loc, type, value); };
   SmallVector<Value> factors;
@@ -90,7 +90,7 @@ void AttentionResult::store(RowScratch &output, ArrayRef<Value> sums) {
 }
 
 /// Lanes behind the last query have no place of their own where dims have been merged.
-void AttentionResult::storeRoots(const Emitted &result) {
+void AttentionOutput::storeRoots(const Emitted &result) {
   Value product = op.getResult(), stored = storedResult(product);
   point.forget();
   point.setOverride(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Attention/SoftmaxPowers.h"
+#include "compiler/Kernels/Attention/SoftmaxExponentials.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
 #include "compiler/Kernels/VectorMath/VectorMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,34 +10,34 @@
 using namespace mlir;
 using namespace weft;
 
-Value SoftmaxPowers::splat(double value) { return emitSplat(builder, loc, type, value); }
+Value SoftmaxExponentials::splat(double value) { return emitSplat(builder, loc, type, value); }
 
-Value SoftmaxPowers::isHidden(Value maximum) {
+Value SoftmaxExponentials::isHidden(Value maximum) {
   Value lowest = splat(-std::numeric_limits<double>::infinity());
   return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, maximum, lowest);
 }
 
-Value SoftmaxPowers::shiftOf(Value maximum) {
+Value SoftmaxExponentials::shiftOf(Value maximum) {
   Value none = isHidden(maximum);
   Value shift = arith::SelectOp::create(builder, loc, none, splat(0.0), maximum);
   return isRaw ? arith::MulFOp::create(builder, loc, shift, splat(-unit)).getResult() : shift;
 }
 
-Value SoftmaxPowers::of(Value score, Value shift) {
+Value SoftmaxExponentials::of(Value score, Value shift) {
   if (!isRaw)
     return ofDifference(arith::SubFOp::create(builder, loc, score, shift));
   return emitPowerOfTwo(builder, loc,
                         vector::FMAOp::create(builder, loc, score, splat(unit), shift));
 }
 
-Value SoftmaxPowers::ofDifference(Value difference) {
+Value SoftmaxExponentials::ofDifference(Value difference) {
   if (type.getElementType().isF64())
     return math::ExpOp::create(builder, loc, difference);
   Value inTwos = arith::MulFOp::create(builder, loc, difference, splat(std::numbers::log2e));
   return emitPowerOfTwo(builder, loc, inTwos);
 }
 
-Value SoftmaxPowers::scaleBetween(Value maximum, Value shift) {
+Value SoftmaxExponentials::scaleBetween(Value maximum, Value shift) {
   // From the shifts, rounded as they were in the powers: those would not fit together
   // otherwise where scores are large.
   Value earlier = shiftOf(maximum);

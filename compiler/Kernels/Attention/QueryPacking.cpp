@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Attention/AttentionQueries.h"
+#include "compiler/Kernels/Attention/QueryPacking.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
@@ -9,12 +9,12 @@ using namespace weft;
 
 static unsigned dimOf(AffineExpr dim) { return cast<AffineDimExpr>(dim).getPosition(); }
 
-AttentionQueries::AttentionQueries(KernelFunction &kernel, ElementEmitter &point, AttentionOp op)
+QueryPacking::QueryPacking(KernelFunction &kernel, ElementEmitter &point, AttentionOp op)
     : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), point(point),
       queries(op.getQuery()) {}
 
-LogicalResult AttentionQueries::match(ArrayRef<AffineExpr> ofQuery, AffineExpr laneDim,
-                                      AffineExpr featureDim) {
+LogicalResult QueryPacking::match(ArrayRef<AffineExpr> ofQuery, AffineExpr laneDim,
+                                  AffineExpr featureDim) {
   index = llvm::to_vector(ofQuery);
   lane = laneDim;
   feature = featureDim;
@@ -22,16 +22,16 @@ LogicalResult AttentionQueries::match(ArrayRef<AffineExpr> ofQuery, AffineExpr l
   return success(stored.has_value());
 }
 
-bool AttentionQueries::liesAlong(AffineExpr dim) const {
+bool QueryPacking::liesAlong(AffineExpr dim) const {
   return point.space.coefficientOf(stored->position, dimOf(dim)) == 1;
 }
 
-void AttentionQueries::reserve(VectorType type, int64_t groups, bool whole) {
+void QueryPacking::reserve(VectorType type, int64_t groups, bool whole) {
   if (!whole || !liesAlong(lane))
     packed.emplace(kernel, loc, type, groups, point.space.extent(dimOf(feature)));
 }
 
-void AttentionQueries::pack() {
+void QueryPacking::pack() {
   if (!packed)
     return;
   auto [source, sourceIndex] = storedAt(queries, index, point.space);
@@ -41,7 +41,7 @@ void AttentionQueries::pack() {
     packRows(source, sourceIndex);
 }
 
-void AttentionQueries::packRows(Value source, ArrayRef<AffineExpr> sourceIndex) {
+void QueryPacking::packRows(Value source, ArrayRef<AffineExpr> sourceIndex) {
   int64_t features = point.space.extent(dimOf(feature));
   emitLoop(builder, loc, 0, features, 1, {}, [&](Value row, ValueRange) {
     point.setDim(dimOf(feature), row);
@@ -54,7 +54,7 @@ void AttentionQueries::packRows(Value source, ArrayRef<AffineExpr> sourceIndex) 
 }
 
 /// A square goes from features beside one another to queries beside one another in registers.
-void AttentionQueries::packSquares(Value source, ArrayRef<AffineExpr> sourceIndex) {
+void QueryPacking::packSquares(Value source, ArrayRef<AffineExpr> sourceIndex) {
   Lanes lanes = point.getLanes();
   auto column = [&] { return point.asVectors(point.emitAt(source, sourceIndex)).front(); };
   auto squares = [&](Value first, int64_t count, ArrayRef<Value>) {

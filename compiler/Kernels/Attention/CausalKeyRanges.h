@@ -4,8 +4,8 @@
 // Of a causal attention, the keys ahead of the block of queries are seen by all of it. The
 // others come in runs of one vector: run i is seen by vector i in part, which alone needs
 // comparing, by those behind it in full, and is not computed for those ahead of it.
-#ifndef WEFT_COMPILER_KERNELS_ATTENTION_KEYRUNS_H
-#define WEFT_COMPILER_KERNELS_ATTENTION_KEYRUNS_H
+#ifndef WEFT_COMPILER_KERNELS_ATTENTION_CAUSALKEYRANGES_H
+#define WEFT_COMPILER_KERNELS_ATTENTION_CAUSALKEYRANGES_H
 
 #include "compiler/Kernels/Attention/AttentionSchedule.h"
 #include "compiler/Kernels/Emission/SteppedLoop.h"
@@ -32,12 +32,12 @@ llvm::SmallVector<mlir::Value>
 onSeeing(const KeyRun &run, int64_t groups, Carried carried,
          llvm::function_ref<llvm::SmallVector<mlir::Value>(Carried)> body);
 
-class KeyRuns : private IndexArithmetic {
+class CausalKeyRanges : private IndexArithmetic {
 public:
   /// For a block of `groups` vectors of queries. `firstQuery` is the number of the first, null
   /// unless the attention is causal; `queries` of them in all attend to `keys` keys.
-  KeyRuns(mlir::OpBuilder &builder, mlir::Location loc, const AttentionSchedule &schedule,
-          int64_t groups, int64_t queries, int64_t keys, mlir::Value firstQuery);
+  CausalKeyRanges(mlir::OpBuilder &builder, mlir::Location loc, const AttentionSchedule &schedule,
+                  int64_t groups, int64_t queries, int64_t keys, mlir::Value firstQuery);
 
   /// How many tiles hold keys that all queries of the block see, and the end of those keys.
   mlir::Value tiles() const { return tileCount; }

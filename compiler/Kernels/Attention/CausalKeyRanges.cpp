@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Attention/KeyRuns.h"
+#include "compiler/Kernels/Attention/CausalKeyRanges.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -22,8 +22,9 @@ SmallVector<Value> weft::onSeeing(const KeyRun &run, int64_t groups, Carried car
   return all;
 }
 
-KeyRuns::KeyRuns(OpBuilder &builder, Location loc, const AttentionSchedule &schedule,
-                 int64_t groups, int64_t queries, int64_t keys, Value firstQuery)
+CausalKeyRanges::CausalKeyRanges(OpBuilder &builder, Location loc,
+                                 const AttentionSchedule &schedule, int64_t groups, int64_t queries,
+                                 int64_t keys, Value firstQuery)
     : IndexArithmetic(builder, loc), schedule(schedule), groups(groups), queries(queries),
       keys(keys), firstQuery(firstQuery) {
   seenByAll = constant(keys);
@@ -34,7 +35,7 @@ KeyRuns::KeyRuns(OpBuilder &builder, Location loc, const AttentionSchedule &sche
   tileCount = arith::CeilDivUIOp::create(builder, loc, seenByAll, constant(schedule.keyTile));
 }
 
-SmallVector<Value> KeyRuns::ofTiles(Value low, Value high, Carried carried, RunBody body) {
+SmallVector<Value> CausalKeyRanges::ofTiles(Value low, Value high, Carried carried, RunBody body) {
   Value size = constant(schedule.keyTile);
   return emitLoop(builder, loc, low, high, 1, carried, [&](Value tile, ValueRange now) {
     KeyRun run{tile, constant(0), size, {}};
@@ -46,7 +47,7 @@ SmallVector<Value> KeyRuns::ofTiles(Value low, Value high, Carried carried, RunB
   });
 }
 
-SmallVector<Value> KeyRuns::ofDiagonal(Value slot, Carried carried, RunBody body) {
+SmallVector<Value> CausalKeyRanges::ofDiagonal(Value slot, Carried carried, RunBody body) {
   SmallVector<Value> now(carried);
   bool mayEnd = int64_t(llvm::alignTo(queries, schedule.lanes())) > keys;
   for (int64_t group = 0; group < groups; ++group) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The exponentials of a softmax, exp(score - maximum), for vectors of scores.
-#ifndef WEFT_COMPILER_KERNELS_ATTENTION_SOFTMAXPOWERS_H
-#define WEFT_COMPILER_KERNELS_ATTENTION_SOFTMAXPOWERS_H
+#ifndef WEFT_COMPILER_KERNELS_ATTENTION_SOFTMAXEXPONENTIALS_H
+#define WEFT_COMPILER_KERNELS_ATTENTION_SOFTMAXEXPONENTIALS_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -9,13 +9,14 @@
 
 namespace weft {
 
-class SoftmaxPowers {
+class SoftmaxExponentials {
 public:
   /// Of scores that are scaled already.
-  SoftmaxPowers(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type)
+  SoftmaxExponentials(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type)
       : builder(builder), loc(loc), type(type) {}
   /// Of f32 scores that `scale` > 0 still has to multiply.
-  SoftmaxPowers(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type, double scale)
+  SoftmaxExponentials(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type,
+                      double scale)
       : builder(builder), loc(loc), type(type), isRaw(true), unit(scale * std::numbers::log2e) {}
 
   /// What `of` wants to be given for a maximum. That of queries which see no key is -inf: their
