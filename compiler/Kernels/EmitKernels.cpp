@@ -42,9 +42,9 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
   else if (kind == "sort")
     emitters = {emitSort};
   else if (kind == "contraction")
-    emitters = {emitWinograd, emitContraction, emitSkinnyMatmul, emitRowDot, emitNest};
+    emitters = {emitWinograd, emitContraction, emitSkinnyMatmul, emitRowDot, emitLoopNest};
   else
-    emitters = {emitLanesToRows, emitRowsToLanes, emitNest};
+    emitters = {emitTokenBlocksToRows, emitRowsToTokenBlocks, emitLoopNest};
   for (auto emit : emitters) {
     KernelFunction kernel(source, target, given);
     if (failed(emit(kernel)) || kernel.unfollowed) {

@@ -9,13 +9,13 @@
 namespace weft {
 
 /// Anything that ElementEmitter can follow.
-llvm::LogicalResult emitNest(KernelFunction &kernel);
+llvm::LogicalResult emitLoopNest(KernelFunction &kernel);
 
 /// Rows stored feature by feature, of what lies token by token. Fails on all others.
-llvm::LogicalResult emitLanesToRows(KernelFunction &kernel);
+llvm::LogicalResult emitTokenBlocksToRows(KernelFunction &kernel);
 
 /// Rows read feature by feature, reduced, and stored token by token. Fails on all others.
-llvm::LogicalResult emitRowsToLanes(KernelFunction &kernel);
+llvm::LogicalResult emitRowsToTokenBlocks(KernelFunction &kernel);
 
 /// One weft.winograd_conv with its epilogue.
 llvm::LogicalResult emitWinograd(KernelFunction &kernel);

@@ -68,7 +68,7 @@ namespace {
 class ReductionLoops {
 public:
   ReductionLoops(ElementEmitter &point, const ReductionDemand &reduction, int64_t width,
-                 const KeptRow *kept)
+                 const CachedRow *kept)
       : point(point), reduction(reduction), width(width), kept(kept), generic(reduction.generic),
         iteration(reduction.iteration), kind(combiningKind()) {}
 
@@ -93,7 +93,7 @@ private:
   ElementEmitter &point;
   const ReductionDemand &reduction;
   int64_t width;
-  const KeptRow *kept;
+  const CachedRow *kept;
   linalg::GenericOp generic;
   Index iteration;                           ///< with constants for the dims of unrolled loops
   std::optional<vector::CombiningKind> kind; ///< of a reduction by one op
@@ -357,6 +357,6 @@ SmallVector<Emitted> ReductionLoops::emit() {
 }
 
 SmallVector<Emitted> weft::emitReduction(ElementEmitter &point, const ReductionDemand &reduction,
-                                         int64_t width, const KeptRow *kept) {
+                                         int64_t width, const CachedRow *kept) {
   return ReductionLoops(point, reduction, width, kept).emit();
 }

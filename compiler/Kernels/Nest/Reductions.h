@@ -4,7 +4,7 @@
 #define WEFT_COMPILER_KERNELS_NEST_REDUCTIONS_H
 
 #include "compiler/Kernels/Emission/AccessAnalysis.h"
-#include "compiler/Kernels/Nest/KeptRow.h"
+#include "compiler/Kernels/Nest/CachedRow.h"
 
 namespace weft {
 
@@ -22,7 +22,7 @@ llvm::SmallVector<mlir::Value> emitLaneLoop(ElementEmitter &point, unsigned dim,
 /// every lane reduces for itself; otherwise the lanes go along one of the reduced dims. Fills
 /// `kept`, unless null, on the way.
 llvm::SmallVector<Emitted> emitReduction(ElementEmitter &point, const ReductionDemand &reduction,
-                                         int64_t width, const KeptRow *kept = nullptr);
+                                         int64_t width, const CachedRow *kept = nullptr);
 
 /// What reductions have come to, by their results and where these are wanted.
 class ReducedValues {

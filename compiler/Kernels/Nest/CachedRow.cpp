@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Nest/KeptRow.h"
+#include "compiler/Kernels/Nest/CachedRow.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
 
 using namespace mlir;
 using namespace weft;
 
-std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const AccessAnalysis &demand,
-                                       ArrayRef<std::optional<KeptRow>> before,
-                                       const IndexSpace &space) {
+std::optional<CachedRow> CachedRow::choose(KernelFunction &kernel, const AccessAnalysis &demand,
+                                           ArrayRef<std::optional<CachedRow>> before,
+                                           const IndexSpace &space) {
   // Short rows stay in registers, and long ones would drive what else there is from the caches.
   constexpr int64_t shortest = 32;
   const ReductionDemand &reduction = demand.reductions[before.size()];
@@ -21,7 +21,7 @@ std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const AccessAnaly
     if (!producer || !isTranscendental(producer) || !generic.payloadUsesValueFromOperand(operand) ||
         extent * element.getIntOrFloatBitWidth() / 8 > kernel.target.l2Bytes / 4)
       continue;
-    KeptRow kept;
+    CachedRow kept;
     kept.number = operand->getOperandNumber();
     kept.tensor = operand->get();
     kept.index = operandIndex(generic, *operand, reduction.iteration, space);
@@ -30,7 +30,7 @@ std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const AccessAnaly
       return visit.first == kept.tensor && visit.second != kept.index &&
              kept.placeOf(visit.second, space);
     });
-    bool isKeptAlready = llvm::any_of(before, [&](const std::optional<KeptRow> &row) {
+    bool isKeptAlready = llvm::any_of(before, [&](const std::optional<CachedRow> &row) {
       return row && row->tensor == kept.tensor && row->placeOf(kept.index, space);
     });
     if (!isWantedElsewhere || isKeptAlready)
@@ -41,7 +41,8 @@ std::optional<KeptRow> KeptRow::choose(KernelFunction &kernel, const AccessAnaly
   return std::nullopt;
 }
 
-std::optional<AffineExpr> KeptRow::placeOf(ArrayRef<AffineExpr> at, const IndexSpace &space) const {
+std::optional<AffineExpr> CachedRow::placeOf(ArrayRef<AffineExpr> at,
+                                             const IndexSpace &space) const {
   std::optional<AffineExpr> place;
   for (auto [kept, wanted] : llvm::zip_equal(index, at)) {
     if (kept == variable && !place)
@@ -56,12 +57,12 @@ std::optional<AffineExpr> KeptRow::placeOf(ArrayRef<AffineExpr> at, const IndexS
   return isWithin ? place : std::nullopt;
 }
 
-void KeptRow::fill(ElementEmitter &point, const Emitted &value) const {
+void CachedRow::fill(ElementEmitter &point, const Emitted &value) const {
   point.store(row, variable, value);
 }
 
-std::optional<Emitted> KeptRow::find(ElementEmitter &point, Value wanted,
-                                     ArrayRef<AffineExpr> at) const {
+std::optional<Emitted> CachedRow::find(ElementEmitter &point, Value wanted,
+                                       ArrayRef<AffineExpr> at) const {
   if (wanted != tensor)
     return std::nullopt;
   std::optional<AffineExpr> place = placeOf(at, point.space);

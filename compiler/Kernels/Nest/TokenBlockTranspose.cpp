@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Nest/TransposedRows.h"
+#include "compiler/Kernels/Nest/TokenBlockTranspose.h"
 #include "compiler/Graph/Constraints.h"
 
 using namespace mlir;
 using namespace weft;
 
-TransposedRows::TransposedRows(KernelFunction &kernel, const StoreTarget &target)
+TokenBlockTranspose::TokenBlockTranspose(KernelFunction &kernel, const StoreTarget &target)
     : IndexArithmetic(kernel.builder, kernel.loc), kernel(kernel), target(target),
       space(kernel.emitted.getContext()), point(kernel.pointEmitter(space)),
       width(kernel.target.lanes(32)) {
@@ -14,43 +14,43 @@ TransposedRows::TransposedRows(KernelFunction &kernel, const StoreTarget &target
   });
 }
 
-AffineExpr TransposedRows::loopOver(int64_t extent, unsigned &dim) {
+AffineExpr TokenBlockTranspose::loopOver(int64_t extent, unsigned &dim) {
   AffineExpr variable = space.addDim(extent);
   dim = cast<AffineDimExpr>(variable).getPosition();
   return variable;
 }
 
-bool TransposedRows::isRows() const {
+bool TokenBlockTranspose::isRows() const {
   RankedTensorType type = tensorType(target.tensor);
   return type.getRank() >= 2 && type.getNumElements() > 0 && type.getElementType().isF32();
 }
 
-int64_t TransposedRows::stridedAlongTokens() const {
+int64_t TokenBlockTranspose::stridedAlongTokens() const {
   int64_t strided = stridedAccesses(demand.accesses, lane, space);
   for (const ReductionDemand &reduction : demand.reductions)
     strided += stridedAccesses(reduction.accesses, lane, space);
   return strided;
 }
 
-int64_t TransposedRows::stridedAlongFeatures() const {
+int64_t TokenBlockTranspose::stridedAlongFeatures() const {
   int64_t strided = stridedAccesses(demand.accesses, feature, space);
   for (const ReductionDemand &reduction : demand.reductions)
     strided += reduction.leastStrided(space);
   return strided;
 }
 
-int64_t TransposedRows::flops() const {
+int64_t TokenBlockTranspose::flops() const {
   return demand.flops(space, points, tensorType(target.tensor).getNumElements());
 }
 
-void TransposedRows::emitReductions() {
+void TokenBlockTranspose::emitReductions() {
   reduced.clear();
   point.forget();
   for (const ReductionDemand &reduction : demand.reductions)
     reduced.add(reduction, emitReduction(point, reduction, width));
 }
 
-void TransposedRows::forEachVector(llvm::function_ref<void(Value first, int64_t count)> body) {
+void TokenBlockTranspose::forEachVector(llvm::function_ref<void(Value first, int64_t count)> body) {
   int64_t features = space.extent(feature), whole = features / width * width;
   emitLoop(builder, loc, 0, whole, width, {}, [&](Value first, ValueRange) {
     body(first, width);
@@ -60,6 +60,6 @@ void TransposedRows::forEachVector(llvm::function_ref<void(Value first, int64_t 
     body(constant(whole), features - whole);
 }
 
-void TransposedRows::store(const Emitted &value) {
+void TokenBlockTranspose::store(const Emitted &value) {
   point.store(kernel.rootBuffers[target.root], target.rootIndex(index), value);
 }

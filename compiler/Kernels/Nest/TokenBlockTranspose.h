@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What kernels have in common that hold rows of features on one side and blocks of tokens on the
 // other: one target in float32, in squares of as many tokens as a vector has lanes.
-#ifndef WEFT_COMPILER_KERNELS_NEST_TRANSPOSEDROWS_H
-#define WEFT_COMPILER_KERNELS_NEST_TRANSPOSEDROWS_H
+#ifndef WEFT_COMPILER_KERNELS_NEST_TOKENBLOCKTRANSPOSE_H
+#define WEFT_COMPILER_KERNELS_NEST_TOKENBLOCKTRANSPOSE_H
 
 #include "compiler/Kernels/Emission/StoreTarget.h"
 #include "compiler/Kernels/Emission/WorkEstimate.h"
@@ -11,10 +11,10 @@
 
 namespace weft {
 
-class TransposedRows : protected IndexArithmetic {
+class TokenBlockTranspose : protected IndexArithmetic {
 public:
-  TransposedRows(KernelFunction &kernel, const StoreTarget &target);
-  TransposedRows(const TransposedRows &) = delete;
+  TokenBlockTranspose(KernelFunction &kernel, const StoreTarget &target);
+  TokenBlockTranspose(const TokenBlockTranspose &) = delete;
   int64_t flops() const;
 
 protected:

@@ -29,9 +29,9 @@ struct NestRoot {
   Index index;
 };
 
-class Nest {
+class LoopNest {
 public:
-  Nest(KernelFunction &kernel, ArrayRef<StoreTarget> targets, unsigned leader)
+  LoopNest(KernelFunction &kernel, ArrayRef<StoreTarget> targets, unsigned leader)
       : kernel(kernel), targets(targets), leader(leader), space(kernel.emitted.getContext()),
         point(kernel.pointEmitter(space)) {}
 
@@ -87,8 +87,8 @@ private:
   SmallVector<int64_t> gridShape;
   SmallVector<Buffer> lines; ///< of the scans, in scratch
   ReducedValues reduced;
-  SmallVector<std::optional<KeptRow>, 0> keptRows; ///< of the reductions
-  size_t filledRows = 0;                           ///< of those, so far
+  SmallVector<std::optional<CachedRow>, 0> keptRows; ///< of the reductions
+  size_t filledRows = 0;                             ///< of those, so far
 };
 
 } // namespace
@@ -108,7 +108,7 @@ static bool computesInBytes(const KernelFunction &kernel) {
   return found;
 }
 
-void Nest::plan(MutableArrayRef<bool> done) {
+void LoopNest::plan(MutableArrayRef<bool> done) {
   Type element = tensorType(targets[leader].tensor).getElementType();
   // Narrower elements are widened by most kernels; and masks of bytes are instructions of AVX-512.
   constexpr int64_t maskedBytes = 64;
@@ -124,7 +124,7 @@ void Nest::plan(MutableArrayRef<bool> done) {
 /// Gives the dims of the leader's `root` loops, several where one is divided: along the rest of it
 /// a reduction would be computed again and again, and elements be read one by one. Returns how many
 /// there are.
-unsigned Nest::planRootDims(Value root) {
+unsigned LoopNest::planRootDims(Value root) {
   struct Part {
     unsigned dim;
     int64_t size;
@@ -150,7 +150,7 @@ unsigned Nest::planRootDims(Value root) {
   }
 }
 
-void Nest::planDims() {
+void LoopNest::planDims() {
   const StoreTarget &target = targets[leader];
   Value root = target.tensor;
   ArrayRef<int64_t> shape = tensorType(root).getShape();
@@ -188,7 +188,7 @@ void Nest::planDims() {
     (grid[dim] ? gridDims : rowDims).push_back(dim);
 }
 
-void Nest::chooseLaneDim() {
+void LoopNest::chooseLaneDim() {
   const NestRoot &root = roots.front();
   AffineExpr stored = space.linearize(root.target->rootIndex(root.index),
                                       tensorType(kernel.roots[root.target->root]).getShape());
@@ -236,7 +236,7 @@ void Nest::chooseLaneDim() {
 
 /// Where some of what is read is contiguous along the lanes and all else along another dim, squares
 /// of the latter alone are turned.
-void Nest::chooseTurned() {
+void LoopNest::chooseTurned() {
   for (unsigned dim : gridDims) {
     if (dim == *laneDim || space.extent(dim) < width / 2 || space.extent(*laneDim) < width / 2)
       continue;
@@ -254,7 +254,7 @@ void Nest::chooseTurned() {
   }
 }
 
-void Nest::planGrid() {
+void LoopNest::planGrid() {
   if (vertical) {
     llvm::erase(gridDims, *laneDim);
     int64_t extent = space.extent(*laneDim);
@@ -289,14 +289,14 @@ void Nest::planGrid() {
 
 /// Moves the inner grid dims to `dims` until a cell, of `elements` so far, is worth its index
 /// arithmetic.
-void Nest::growCell(int64_t elements, SmallVector<unsigned> &dims) {
+void LoopNest::growCell(int64_t elements, SmallVector<unsigned> &dims) {
   while (!gridDims.empty() && elements * space.extent(gridDims.back()) <= cellElements) {
     elements *= space.extent(gridDims.back());
     dims.insert(dims.begin(), gridDims.pop_back_val());
   }
 }
 
-bool Nest::onGrid(const NestRoot &root) const {
+bool LoopNest::onGrid(const NestRoot &root) const {
   for (AffineExpr expr : root.index)
     for (unsigned dim : rowDims)
       if (expr.isFunctionOfDim(dim))
@@ -305,7 +305,7 @@ bool Nest::onGrid(const NestRoot &root) const {
 }
 
 /// Roots that this nest computes anyway are stored by it.
-void Nest::adopt(MutableArrayRef<bool> done) {
+void LoopNest::adopt(MutableArrayRef<bool> done) {
   done[leader] = true;
   if (loadDim)
     return;
@@ -352,12 +352,12 @@ void Nest::adopt(MutableArrayRef<bool> done) {
   }
 }
 
-int64_t Nest::flops() const {
+int64_t LoopNest::flops() const {
   int64_t cells = ShapedType::getNumElements(gridShape) * laneBlock * space.count(cellDims);
   return demand.flops(space, cells, tensorType(targets[leader].tensor).getNumElements());
 }
 
-void Nest::emitReductions() {
+void LoopNest::emitReductions() {
   filledRows = 0;
   for (auto [reduction, row] : llvm::zip_equal(demand.reductions, keptRows)) {
     reduced.add(reduction, emitReduction(point, reduction, width, row ? &*row : nullptr));
@@ -365,13 +365,13 @@ void Nest::emitReductions() {
   }
 }
 
-void Nest::emitStores(bool gridOnly) {
+void LoopNest::emitStores(bool gridOnly) {
   for (const NestRoot &root : roots)
     if (onGrid(root) == gridOnly)
       store(root, point.emitAt(root.target->tensor, indexOf(root)));
 }
 
-Index Nest::indexOf(const NestRoot &root) const {
+Index LoopNest::indexOf(const NestRoot &root) const {
   if (!lanePart)
     return root.index;
   AffineExpr lane = getAffineDimExpr(*laneDim, lanePart.getContext());
@@ -379,11 +379,11 @@ Index Nest::indexOf(const NestRoot &root) const {
       root.index, [&](AffineExpr expr) { return space.simplify(expr.replace(lane, lanePart)); });
 }
 
-void Nest::store(const NestRoot &root, const Emitted &value) {
+void LoopNest::store(const NestRoot &root, const Emitted &value) {
   point.store(kernel.rootBuffers[root.target->root], root.target->rootIndex(indexOf(root)), value);
 }
 
-void Nest::emitRowLoops(ArrayRef<unsigned> dims) {
+void LoopNest::emitRowLoops(ArrayRef<unsigned> dims) {
   if (dims.empty()) {
     emitStores(/*gridOnly=*/false);
     return;
@@ -408,7 +408,7 @@ void Nest::emitRowLoops(ArrayRef<unsigned> dims) {
   point.forget();
 }
 
-void Nest::emitCell(Value block, int64_t extent) {
+void LoopNest::emitCell(Value block, int64_t extent) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   reduced.clear();
@@ -453,7 +453,7 @@ void Nest::emitCell(Value block, int64_t extent) {
 
 /// The points of one line. Each part of a concatenation has a loop of its own: in one for all,
 /// every vector would be loaded from every operand, under masks, and chosen.
-void Nest::emitPoints(Value base, int64_t extent) {
+void LoopNest::emitPoints(Value base, int64_t extent) {
   auto loop = [&](unsigned dim, Value from, int64_t size) {
     emitLaneLoop(point, dim, from, size, width, {}, [&](Value, ValueRange) {
       emitStores(/*gridOnly=*/false);
@@ -472,7 +472,7 @@ void Nest::emitPoints(Value base, int64_t extent) {
   lanePart = {};
 }
 
-void Nest::emitTransposed(Value base, int64_t extent) {
+void LoopNest::emitTransposed(Value base, int64_t extent) {
   const NestRoot &root = roots.front();
   int64_t rows = space.extent(*loadDim), whole = rows / width * width;
   auto squareAt = [&](Value variable, int64_t count) {
@@ -493,7 +493,7 @@ void Nest::emitTransposed(Value base, int64_t extent) {
 }
 
 /// One square, of `count` rows.
-void Nest::emitTurned(Value base, int64_t extent, int64_t count) {
+void LoopNest::emitTurned(Value base, int64_t extent, int64_t count) {
   squares.clear();
   for (const Access &access : turned) {
     const Buffer &memory = *point.getBuffer(access.tensor);
@@ -520,7 +520,7 @@ void Nest::emitTurned(Value base, int64_t extent, int64_t count) {
 }
 
 /// What is read of `tensor` at `index`, if a square holds it.
-std::optional<Emitted> Nest::findTurned(Value tensor, ArrayRef<AffineExpr> index) const {
+std::optional<Emitted> LoopNest::findTurned(Value tensor, ArrayRef<AffineExpr> index) const {
   for (auto [access, rows] : llvm::zip(turned, squares))
     if (access.tensor == tensor &&
         access.position == space.linearize(index, tensorType(tensor).getShape()))
@@ -528,7 +528,7 @@ std::optional<Emitted> Nest::findTurned(Value tensor, ArrayRef<AffineExpr> index
   return std::nullopt;
 }
 
-void Nest::emit(const WorkEstimate &work) {
+void LoopNest::emit(const WorkEstimate &work) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   auto storeRoots = [&] {
@@ -546,7 +546,8 @@ void Nest::emit(const WorkEstimate &work) {
   }
   // Where each lane reduces for itself, a row would be one of vectors.
   for (size_t i = 0; i < demand.reductions.size(); ++i)
-    keptRows.push_back(vertical ? std::nullopt : KeptRow::choose(kernel, demand, keptRows, space));
+    keptRows.push_back(vertical ? std::nullopt
+                                : CachedRow::choose(kernel, demand, keptRows, space));
   point.setOverride(
       [this](ElementEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
         if (laneScans)
@@ -556,7 +557,7 @@ void Nest::emit(const WorkEstimate &work) {
         for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
           if (scan.op->getResult(0) == tensor)
             return point.load(line, index[scan.dim]);
-        for (const std::optional<KeptRow> &row : ArrayRef(keptRows).take_front(filledRows))
+        for (const std::optional<CachedRow> &row : ArrayRef(keptRows).take_front(filledRows))
           if (std::optional<Emitted> found = row ? row->find(point, tensor, index) : std::nullopt)
             return found;
         return reduced.find(tensor, index);
@@ -588,7 +589,7 @@ void Nest::emit(const WorkEstimate &work) {
   });
 }
 
-LogicalResult weft::emitNest(KernelFunction &kernel) {
+LogicalResult weft::emitLoopNest(KernelFunction &kernel) {
   WorkEstimate work(kernel);
   SmallVector<StoreTarget> targets = storeTargets(kernel);
   SmallVector<bool> done(targets.size(), false);
@@ -601,7 +602,7 @@ LogicalResult weft::emitNest(KernelFunction &kernel) {
       done[leader] = true;
       continue;
     }
-    Nest nest(kernel, targets, leader);
+    LoopNest nest(kernel, targets, leader);
     nest.plan(done);
     nest.emit(work);
     flops += nest.flops();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a reduction reads and others want as well, kept in scratch where computing it again costs
 // more than memory: the exponentials of a softmax, which its sum and then its result want.
-#ifndef WEFT_COMPILER_KERNELS_NEST_KEPTROW_H
-#define WEFT_COMPILER_KERNELS_NEST_KEPTROW_H
+#ifndef WEFT_COMPILER_KERNELS_NEST_CACHEDROW_H
+#define WEFT_COMPILER_KERNELS_NEST_CACHEDROW_H
 
 #include "compiler/Kernels/Emission/AccessAnalysis.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
@@ -10,13 +10,13 @@
 namespace weft {
 
 /// One tensor along the only dim of a reduction.
-class KeptRow {
+class CachedRow {
 public:
   /// Of an operand of `demand`'s reduction behind those that `before` belongs to, if any is worth
   /// it.
-  static std::optional<KeptRow> choose(KernelFunction &kernel, const AccessAnalysis &demand,
-                                       llvm::ArrayRef<std::optional<KeptRow>> before,
-                                       const IndexSpace &space);
+  static std::optional<CachedRow> choose(KernelFunction &kernel, const AccessAnalysis &demand,
+                                         llvm::ArrayRef<std::optional<CachedRow>> before,
+                                         const IndexSpace &space);
 
   bool isOf(mlir::OpOperand &operand) const { return operand.getOperandNumber() == number; }
   /// Keeps the tensor's value at the reduction's point.

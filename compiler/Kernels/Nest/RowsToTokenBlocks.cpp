@@ -5,7 +5,7 @@
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
-#include "compiler/Kernels/Nest/TransposedRows.h"
+#include "compiler/Kernels/Nest/TokenBlockTranspose.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -13,9 +13,9 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
-class RowsToLanes : public TransposedRows {
+class RowsToTokenBlocks : public TokenBlockTranspose {
 public:
-  using TransposedRows::TransposedRows;
+  using TokenBlockTranspose::TokenBlockTranspose;
 
   /// Fails unless rows are reduced that are read as vectors along the features.
   LogicalResult match();
@@ -32,7 +32,7 @@ private:
 };
 } // namespace
 
-LogicalResult RowsToLanes::match() {
+LogicalResult RowsToTokenBlocks::match() {
   RankedTensorType tensor = tensorType(target.tensor);
   ArrayRef<int64_t> shape = tensor.getShape();
   if (!isRows() || shape.back() % width != 0)
@@ -58,7 +58,7 @@ LogicalResult RowsToLanes::match() {
 }
 
 /// The dim that no reduction depends on, if that is one alone.
-std::optional<unsigned> RowsToLanes::findFeature() const {
+std::optional<unsigned> RowsToTokenBlocks::findFeature() const {
   std::optional<unsigned> found;
   for (unsigned dim = 0; dim < lane; ++dim) {
     if (demand.reducesFor(dim) || space.extent(dim) == 1)
@@ -70,7 +70,7 @@ std::optional<unsigned> RowsToLanes::findFeature() const {
   return found && space.extent(*found) >= width / 2 ? found : std::nullopt;
 }
 
-void RowsToLanes::emit(const WorkEstimate &work) {
+void RowsToTokenBlocks::emit(const WorkEstimate &work) {
   rows = kernel.scratch(type.getElementType(), width * rowLength());
   int64_t count = space.count(cells);
   kernel.forEachPiece(count, work.leastPieces(count), work.serial, [&](Value number) {
@@ -93,7 +93,7 @@ void RowsToLanes::emit(const WorkEstimate &work) {
   });
 }
 
-void RowsToLanes::emitRow(Value number) {
+void RowsToTokenBlocks::emitRow(Value number) {
   point.setDim(lane, number);
   point.setLanes(Lanes());
   emitReductions();
@@ -111,6 +111,6 @@ void RowsToLanes::emitRow(Value number) {
   point.setLanes(Lanes());
 }
 
-LogicalResult weft::emitRowsToLanes(KernelFunction &kernel) {
-  return emitTransposed<RowsToLanes>(kernel);
+LogicalResult weft::emitRowsToTokenBlocks(KernelFunction &kernel) {
+  return emitTransposed<RowsToTokenBlocks>(kernel);
 }

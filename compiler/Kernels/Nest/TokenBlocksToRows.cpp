@@ -6,7 +6,7 @@
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
-#include "compiler/Kernels/Nest/TransposedRows.h"
+#include "compiler/Kernels/Nest/TokenBlockTranspose.h"
 #include "llvm/Support/MathExtras.h"
 #include <utility>
 
@@ -14,9 +14,9 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
-class LanesToRows : public TransposedRows {
+class TokenBlocksToRows : public TokenBlockTranspose {
 public:
-  using TransposedRows::TransposedRows;
+  using TokenBlockTranspose::TokenBlockTranspose;
 
   /// Fails unless more is read as vectors along the tokens than along the features.
   LogicalResult match();
@@ -36,7 +36,7 @@ private:
 
 /// The smallest of the blocks in which the tokens of what is read lie, in whole vectors, or 0
 /// where they lie in no blocks.
-int64_t LanesToRows::tokenBlock() const {
+int64_t TokenBlocksToRows::tokenBlock() const {
   IndexSpace whole(kernel.emitted.getContext());
   Index all;
   for (int64_t size : tensorType(target.tensor).getShape())
@@ -62,7 +62,7 @@ int64_t LanesToRows::tokenBlock() const {
   return least;
 }
 
-LogicalResult LanesToRows::match() {
+LogicalResult TokenBlocksToRows::match() {
   RankedTensorType type = tensorType(target.tensor);
   int64_t rank = type.getRank();
   if (!isRows() || type.getDimSize(rank - 2) < width / 2 || type.getDimSize(rank - 1) < width / 2)
@@ -88,12 +88,12 @@ LogicalResult LanesToRows::match() {
 
 /// Features may be divided among several dims, as in blocks of channels: on the grid, all would
 /// reduce the same tokens again.
-void LanesToRows::moveToInner() {
+void TokenBlocksToRows::moveToInner() {
   for (unsigned dim : std::exchange(outer, {}))
     (demand.reducesFor(dim) ? outer : inner).push_back(dim);
 }
 
-void LanesToRows::emit(const WorkEstimate &work) {
+void TokenBlocksToRows::emit(const WorkEstimate &work) {
   int64_t ofTokens = llvm::divideCeil(tokens, width), tail = tokens % width;
   int64_t cells = space.count(outer) * ofTokens;
   kernel.forEachPiece(cells, work.leastPieces(cells), work.serial, [&](Value number) {
@@ -108,7 +108,7 @@ void LanesToRows::emit(const WorkEstimate &work) {
   });
 }
 
-void LanesToRows::emitCell(int64_t valid) {
+void TokenBlocksToRows::emitCell(int64_t valid) {
   point.setDim(lane, constant(0));
   point.setLanes({static_cast<int64_t>(lane), width, 1, valid});
   emitReductions();
@@ -123,6 +123,6 @@ void LanesToRows::emitCell(int64_t valid) {
   point.setLanes(Lanes());
 }
 
-LogicalResult weft::emitLanesToRows(KernelFunction &kernel) {
-  return emitTransposed<LanesToRows>(kernel);
+LogicalResult weft::emitTokenBlocksToRows(KernelFunction &kernel) {
+  return emitTransposed<TokenBlocksToRows>(kernel);
 }
