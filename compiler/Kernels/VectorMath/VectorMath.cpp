@@ -5,15 +5,15 @@
 // and W. Waite, "Software Manual for the Elementary Functions", 1980.
 #include "compiler/Kernels/VectorMath/VectorMath.h"
 #include "compiler/Kernels/VectorMath/Avx512Math.h"
-#include "compiler/Kernels/VectorMath/DoubleAngles.h"
 #include "compiler/Kernels/VectorMath/DoubleExponentials.h"
 #include "compiler/Kernels/VectorMath/DoubleLogarithms.h"
 #include "compiler/Kernels/VectorMath/DoublePower.h"
 #include "compiler/Kernels/VectorMath/DoubleRoots.h"
-#include "compiler/Kernels/VectorMath/VectorAngles.h"
+#include "compiler/Kernels/VectorMath/DoubleTrigonometry.h"
 #include "compiler/Kernels/VectorMath/VectorExponentials.h"
 #include "compiler/Kernels/VectorMath/VectorLogarithms.h"
 #include "compiler/Kernels/VectorMath/VectorPower.h"
+#include "compiler/Kernels/VectorMath/VectorTrigonometry.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -160,8 +160,8 @@ static Value expand(Operation *op) {
   if (isa<math::RsqrtOp>(op) && type.getElementType().isF64())
     return DoubleRoots(ImplicitLocOpBuilder(op->getLoc(), op), type).rsqrt(op->getOperand(0));
   if (type.getElementType().isF64())
-    return expandFunction<DoubleExponentials, DoubleLogarithms, DoubleAngles, DoublePower>(op,
-                                                                                           type);
+    return expandFunction<DoubleExponentials, DoubleLogarithms, DoubleTrigonometry, DoublePower>(
+        op, type);
   if (!type.getElementType().isF32())
     return {};
   VectorExponentials exponentials(ImplicitLocOpBuilder(op->getLoc(), op), type);
@@ -169,7 +169,8 @@ static Value expand(Operation *op) {
     return expandSum(sum, exponentials);
   if (auto product = dyn_cast<arith::MulFOp>(op))
     return expandProduct(product, exponentials);
-  return expandFunction<VectorExponentials, VectorLogarithms, VectorAngles, VectorPower>(op, type);
+  return expandFunction<VectorExponentials, VectorLogarithms, VectorTrigonometry, VectorPower>(
+      op, type);
 }
 
 /// Of f64, as the only lane of a vector: its value is that of any other lane.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Functions between angles and ratios, of f64 vectors, whose sums and quotients must keep more than
-// one number holds, to be within one ULP; sine and cosine are those of VectorAngles.
-#ifndef WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLEANGLES_H
-#define WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLEANGLES_H
+// one number holds, to be within one ULP; sine and cosine are those of VectorTrigonometry.
+#ifndef WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLETRIGONOMETRY_H
+#define WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLETRIGONOMETRY_H
 
-#include "compiler/Kernels/VectorMath/VectorAngles.h"
+#include "compiler/Kernels/VectorMath/VectorTrigonometry.h"
 
 namespace weft {
 
-class DoubleAngles : public VectorAngles {
+class DoubleTrigonometry : public VectorTrigonometry {
 public:
-  using VectorAngles::VectorAngles;
+  using VectorTrigonometry::VectorTrigonometry;
 
   Value tan(Value x, mlir::Operation *function);
   Value asin(Value x);

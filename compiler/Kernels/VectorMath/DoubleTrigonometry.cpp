@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/VectorMath/DoubleAngles.h"
+#include "compiler/Kernels/VectorMath/DoubleTrigonometry.h"
 #include "compiler/Kernels/VectorMath/DoubleMathTables.h"
 
 using namespace mlir;
 using namespace weft;
 
-Value DoubleAngles::tan(Value x, Operation *function) {
+Value DoubleTrigonometry::tan(Value x, Operation *function) {
   return branch(less(absolute(x), constant(format.longestAngle)), function, [&] {
     // Zeros keep their sign.
     return select(equal(x, constant(0.0)), x, tanOfShort(x));
   });
 }
 
-Value DoubleAngles::tanOfShort(Value x) {
+Value DoubleTrigonometry::tanOfShort(Value x) {
   Turn turn = reduce(x);
   Pair cosine = normalized(longCosine(turn));
   // The low part times the cosine, nearly, which a quotient shows.
@@ -24,13 +24,13 @@ Value DoubleAngles::tanOfShort(Value x) {
   return collapse(quotient(select(isOdd, negative, sine), select(isOdd, sine, cosine)));
 }
 
-VectorArithmetic::Pair DoubleAngles::angleLess(int32_t eighths, Pair x) {
+VectorArithmetic::Pair DoubleTrigonometry::angleLess(int32_t eighths, Pair x) {
   double part = eighths * 0.5;
   auto [high, low] = fastSum(constant(part * format.halfPiHigh), negate(x.high));
   return {high, add(low, sub(constant(part * format.halfPiMiddle), x.low))};
 }
 
-DoubleAngles::Halved DoubleAngles::halvedAsin(Value x) {
+DoubleTrigonometry::Halved DoubleTrigonometry::halvedAsin(Value x) {
   Value magnitude = absolute(x), isNear = less(magnitude, constant(0.5));
   // The square is exact where x is not near, and NaN beyond one.
   Value rest = mul(constant(0.5), sub(constant(1.0), magnitude));
@@ -41,13 +41,13 @@ DoubleAngles::Halved DoubleAngles::halvedAsin(Value x) {
           {argument.high, fma(cube, polynomial(double_math::asinTail, squared), argument.low)}};
 }
 
-Value DoubleAngles::asin(Value x) {
+Value DoubleTrigonometry::asin(Value x) {
   auto [isNear, angle] = halvedAsin(x);
   Pair twice = {add(angle.high, angle.high), add(angle.low, angle.low)};
   return withSignOf(collapse(select(isNear, angle, angleLess(/*eighths=*/2, twice))), x);
 }
 
-Value DoubleAngles::acos(Value x) {
+Value DoubleTrigonometry::acos(Value x) {
   auto [isNear, angle] = halvedAsin(x);
   Pair twice = {add(angle.high, angle.high), add(angle.low, angle.low)};
   Pair signedAngle = {withSignOf(angle.high, x),
@@ -56,7 +56,7 @@ Value DoubleAngles::acos(Value x) {
   return collapse(select(isNear, angleLess(/*eighths=*/2, signedAngle), far));
 }
 
-VectorArithmetic::Pair DoubleAngles::atanOfRatio(Value rise, Value run) {
+VectorArithmetic::Pair DoubleTrigonometry::atanOfRatio(Value rise, Value run) {
   // Of more than tan(pi / 8), what the angle is more than pi / 4.
   constexpr double eighthTurn = 0x1.a827999fcef32p-2;
   Value isSteep = less(mul(run, constant(eighthTurn)), rise), zero = constant(0.0);
@@ -72,7 +72,7 @@ VectorArithmetic::Pair DoubleAngles::atanOfRatio(Value rise, Value run) {
   return {high, add(low, add(tail, restOfBase))};
 }
 
-Value DoubleAngles::atan(Value x) {
+Value DoubleTrigonometry::atan(Value x) {
   // From the bound on the angle is pi / 2.
   Value magnitude = atMost(absolute(x), 0x1p60), one = constant(1.0);
   Value isSteep = less(one, magnitude);
@@ -80,7 +80,7 @@ Value DoubleAngles::atan(Value x) {
   return withSignOf(collapse(select(isSteep, angleLess(/*eighths=*/2, angle), angle)), x);
 }
 
-Value DoubleAngles::atan2(Value y, Value x) {
+Value DoubleTrigonometry::atan2(Value y, Value x) {
   Value rise = absolute(y), run = absolute(x), zero = constant(0.0), one = constant(1.0);
   Value isSteep = less(run, rise);
   Value larger = select(isSteep, rise, run), smaller = select(isSteep, run, rise);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/VectorMath/VectorAngles.h"
+#include "compiler/Kernels/VectorMath/VectorTrigonometry.h"
 #include "compiler/Kernels/VectorMath/DoubleMathTables.h"
 #include "compiler/Kernels/VectorMath/VectorMathTables.h"
 
 using namespace mlir;
 using namespace weft;
 
-VectorAngles::Turn VectorAngles::reduce(Value x) {
+VectorTrigonometry::Turn VectorTrigonometry::reduce(Value x) {
   Value shift = constant(format.integerShift);
   Value shifted = fma(x, constant(format.twoOverPi), shift);
   Value n = sub(shifted, shift); // exact
@@ -19,13 +19,13 @@ VectorAngles::Turn VectorAngles::reduce(Value x) {
   return {bitsOf(shifted), {r, low}, mul(r, r)};
 }
 
-VectorArithmetic::Pair VectorAngles::longSine(const Turn &turn) {
+VectorArithmetic::Pair VectorTrigonometry::longSine(const Turn &turn) {
   auto [r, low] = turn.rest;
   Value tail = polynomial(vector_math::sinTail, double_math::sinTail, turn.squared);
   return {r, fma(mul(turn.squared, r), tail, low)};
 }
 
-VectorArithmetic::Pair VectorAngles::longCosine(const Turn &turn) {
+VectorArithmetic::Pair VectorTrigonometry::longCosine(const Turn &turn) {
   auto [r, low] = turn.rest;
   Value one = constant(1.0f), half = mul(turn.squared, constant(0.5f));
   Value nearly = sub(one, half), rest = sub(sub(one, nearly), half);
@@ -34,11 +34,11 @@ VectorArithmetic::Pair VectorAngles::longCosine(const Turn &turn) {
   return {nearly, fma(turn.squared, tail, fma(low, negate(r), rest))};
 }
 
-Value VectorAngles::isOdd(Value number) {
+Value VectorTrigonometry::isOdd(Value number) {
   return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, both(number, integer(1)), integer(0));
 }
 
-Value VectorAngles::sineOfShort(Value x, int32_t quarters) {
+Value VectorTrigonometry::sineOfShort(Value x, int32_t quarters) {
   Turn turn = reduce(x);
   Value turned = addInt(turn.number, integer(quarters));
   Value sine = collapse(longSine(turn)), cosine = collapse(longCosine(turn));
@@ -47,7 +47,7 @@ Value VectorAngles::sineOfShort(Value x, int32_t quarters) {
   return fromBits(arith::XOrIOp::create(b, bitsOf(value), sign));
 }
 
-Value VectorAngles::sine(Value x, int32_t quarters, Operation *function) {
+Value VectorTrigonometry::sine(Value x, int32_t quarters, Operation *function) {
   // Infinities and NaN are not short either.
   return branch(less(absolute(x), constant(format.longestAngle)), function, [&] {
     Value value = sineOfShort(x, quarters);
@@ -56,30 +56,30 @@ Value VectorAngles::sine(Value x, int32_t quarters, Operation *function) {
   });
 }
 
-Value VectorAngles::tan(Value x, Operation *function) {
+Value VectorTrigonometry::tan(Value x, Operation *function) {
   return branch(less(absolute(x), constant(format.longestAngle)), function, [&] {
     Value quotient = div(sineOfShort(x, /*quarters=*/0), sineOfShort(x, /*quarters=*/1));
     return select(equal(x, constant(0.0f)), x, quotient);
   });
 }
 
-Value VectorAngles::angleLess(int32_t quarters, Value x, Value low) {
+Value VectorTrigonometry::angleLess(int32_t quarters, Value x, Value low) {
   Value high = sub(constant(quarters * format.halfPiHigh), x);
   return add(high, sub(constant(quarters * format.halfPiMiddle), low));
 }
 
-Value VectorAngles::restOfAsin(Value x, Value squared) {
+Value VectorTrigonometry::restOfAsin(Value x, Value squared) {
   return mul(mul(squared, x), polynomial(vector_math::asinTail, squared));
 }
 
-std::pair<Value, Value> VectorAngles::acosOfLarge(Value x) {
+std::pair<Value, Value> VectorTrigonometry::acosOfLarge(Value x) {
   // Exact, and NaN beyond one.
   Value squared = mul(constant(0.5f), sub(constant(1.0f), x));
   Value root = math::SqrtOp::create(b, squared), rest = restOfAsin(root, squared);
   return {add(root, root), add(rest, rest)};
 }
 
-Value VectorAngles::asin(Value x) {
+Value VectorTrigonometry::asin(Value x) {
   Value magnitude = absolute(x);
   Value near = add(magnitude, restOfAsin(magnitude, mul(magnitude, magnitude)));
   auto [high, low] = acosOfLarge(magnitude);
@@ -87,7 +87,7 @@ Value VectorAngles::asin(Value x) {
   return withSignOf(select(isNear, near, angleLess(/*quarters=*/1, high, low)), x);
 }
 
-Value VectorAngles::acos(Value x) {
+Value VectorTrigonometry::acos(Value x) {
   Value magnitude = absolute(x);
   Value near = angleLess(/*quarters=*/1, x, restOfAsin(x, mul(x, x)));
   auto [high, low] = acosOfLarge(magnitude);
@@ -96,16 +96,16 @@ Value VectorAngles::acos(Value x) {
   return select(less(magnitude, constant(0.5f)), near, far);
 }
 
-Value VectorAngles::atanOfRatio(Value x) { return oddPolynomial(vector_math::atanTail, x); }
+Value VectorTrigonometry::atanOfRatio(Value x) { return oddPolynomial(vector_math::atanTail, x); }
 
-Value VectorAngles::atan(Value x) {
+Value VectorTrigonometry::atan(Value x) {
   Value magnitude = absolute(x), zero = constant(0.0f), one = constant(1.0f);
   Value isSteep = less(one, magnitude);
   Value angle = atanOfRatio(select(isSteep, div(one, magnitude), magnitude));
   return withSignOf(select(isSteep, angleLess(/*quarters=*/1, angle, zero), angle), x);
 }
 
-Value VectorAngles::atan2(Value y, Value x) {
+Value VectorTrigonometry::atan2(Value y, Value x) {
   Value zero = constant(0.0f), rise = absolute(y), run = absolute(x);
   Value isSteep = less(run, rise);
   Value ratio = div(select(isSteep, run, rise), select(isSteep, rise, run));

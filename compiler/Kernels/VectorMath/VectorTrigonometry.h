@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Functions between angles and ratios, of f32 vectors; sine and cosine of f64 vectors.
-#ifndef WEFT_COMPILER_KERNELS_VECTORMATH_VECTORANGLES_H
-#define WEFT_COMPILER_KERNELS_VECTORMATH_VECTORANGLES_H
+#ifndef WEFT_COMPILER_KERNELS_VECTORMATH_VECTORTRIGONOMETRY_H
+#define WEFT_COMPILER_KERNELS_VECTORMATH_VECTORTRIGONOMETRY_H
 
 #include "compiler/Kernels/VectorMath/VectorArithmetic.h"
 
 namespace weft {
 
-class VectorAngles : protected VectorArithmetic {
+class VectorTrigonometry : protected VectorArithmetic {
 public:
-  VectorAngles(mlir::ImplicitLocOpBuilder builder, mlir::VectorType type)
+  VectorTrigonometry(mlir::ImplicitLocOpBuilder builder, mlir::VectorType type)
       : VectorArithmetic(builder, type) {}
 
   /// The sine of x + `quarters` * pi / 2, which is what `function` of the library computes.
