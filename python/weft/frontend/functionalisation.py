@@ -92,6 +92,9 @@ def _unfaithful_out(
         return f"random numbers drawn into out= of {node.target}"
     if torch.Tag.pointwise not in node.target.tags and _reads(node, given):
         return f"{node.target} may read what it writes"
+    if not torch._C._dispatch_has_kernel_for_dispatch_key(node.target.name(), "Meta"):
+        # Torch then loses the write of some, and mixes up the results of others.
+        return f"torch has no rule for the out= of {node.target}"
     if why := ask(node).refusal:
         return f"PyTorch refuses {node.target}: {why}"
     is_kept = made is not None and same_geometry(given.meta["val"], made)
