@@ -34,8 +34,8 @@ class Attention : private IndexArithmetic {
 public:
   Attention(KernelFunction &kernel, AttentionOp op)
       : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
-        space(op.getContext()), point(kernel.pointEmitter(space)), queryVectors(kernel, point, op),
-        result(kernel, point, op) {}
+        space(op.getContext()), point(kernel.elementEmitter(space)),
+        queryVectors(kernel, point, op), result(kernel, point, op) {}
 
   LogicalResult match();
   void emit();

@@ -38,7 +38,7 @@ class Contraction : private IndexArithmetic {
 public:
   Contraction(KernelFunction &kernel, linalg::GenericOp generic)
       : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
-        space(generic.getContext()), point(kernel.pointEmitter(space)),
+        space(generic.getContext()), point(kernel.elementEmitter(space)),
         result(kernel, point, generic, schedule) {}
 
   LogicalResult match();

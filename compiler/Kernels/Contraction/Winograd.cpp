@@ -25,7 +25,7 @@ class Winograd : private IndexArithmetic {
 public:
   Winograd(KernelFunction &kernel, WinogradConvOp op)
       : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
-        space(op.getContext()), point(kernel.pointEmitter(space)) {}
+        space(op.getContext()), point(kernel.elementEmitter(space)) {}
 
   LogicalResult match();
   void emit();

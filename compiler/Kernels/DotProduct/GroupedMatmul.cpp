@@ -74,7 +74,7 @@ private:
 
 GroupedMatmul::GroupedMatmul(KernelFunction &kernel, GroupedDotOp op)
     : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op), space(op.getContext()),
-      point(kernel.pointEmitter(space)) {
+      point(kernel.elementEmitter(space)) {
   width = kernel.target.lanes(32);
   type = VectorType::get({width}, builder.getF32Type());
   wideTiles = kernel.target.vectorRegisters >= 32;

@@ -23,7 +23,7 @@ class RowDot : private IndexArithmetic {
 public:
   RowDot(KernelFunction &kernel, linalg::GenericOp generic)
       : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
-        space(generic.getContext()), point(kernel.pointEmitter(space)) {}
+        space(generic.getContext()), point(kernel.elementEmitter(space)) {}
 
   LogicalResult match();
   void emit(bool serial);

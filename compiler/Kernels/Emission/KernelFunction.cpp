@@ -65,7 +65,7 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
   roots = llvm::to_vector(source.getBody().front().getTerminator()->getOperands());
 }
 
-ElementEmitter KernelFunction::pointEmitter(IndexSpace &space) {
+ElementEmitter KernelFunction::elementEmitter(IndexSpace &space) {
   ElementEmitter emitter(builder, space,
                          [this](DenseElementsAttr elements) { return table(elements); });
   emitter.loc = loc;

@@ -62,7 +62,7 @@ struct KernelFunction {
   static int64_t piecesOf(int64_t total, int64_t work, int64_t enough);
 
   /// A point emitter that knows the kernel's arguments.
-  ElementEmitter pointEmitter(IndexSpace &space);
+  ElementEmitter elementEmitter(IndexSpace &space);
 
   mlir::func::FuncOp source, emitted;
   const TargetInfo &target;

@@ -14,6 +14,7 @@
 #include "compiler/Kernels/Nest/LaneScans.h"
 #include "compiler/Kernels/Nest/Reductions.h"
 #include "compiler/Kernels/Nest/Scans.h"
+#include "compiler/Kernels/Nest/TransposedLoads.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -33,7 +34,7 @@ class LoopNest {
 public:
   LoopNest(KernelFunction &kernel, ArrayRef<StoreTarget> targets, unsigned leader)
       : kernel(kernel), targets(targets), leader(leader), space(kernel.emitted.getContext()),
-        point(kernel.pointEmitter(space)) {}
+        point(kernel.elementEmitter(space)) {}
 
   /// Plan the loops for the leading target; others may join.
   void plan(MutableArrayRef<bool> done);
@@ -44,7 +45,7 @@ private:
   void planDims();
   unsigned planRootDims(Value root);
   void chooseLaneDim();
-  void chooseTurned();
+  void chooseTransposedLoads();
   void planGrid();
   void growCell(int64_t elements, SmallVector<unsigned> &dims);
   void adopt(MutableArrayRef<bool> done);
@@ -58,8 +59,6 @@ private:
   void emitRowLoops(ArrayRef<unsigned> dims);
   void emitPoints(Value base, int64_t extent);
   void emitTransposed(Value base, int64_t extent);
-  void emitTurned(Value base, int64_t extent, int64_t count);
-  std::optional<Emitted> findTurned(Value tensor, ArrayRef<AffineExpr> index) const;
 
   KernelFunction &kernel;
   ArrayRef<StoreTarget> targets;
@@ -73,10 +72,8 @@ private:
   SmallVector<unsigned> rowDims;   ///< looped over behind the reductions
   std::optional<unsigned> laneDim; ///< vectors along this dim
   std::optional<unsigned> loadDim; ///< what is stored along laneDim is contiguous along this
-  SmallVector<Access> turned; ///< the reads that alone are contiguous along loadDim, if some are
-  SmallVector<SmallVector<Value>> squares; ///< of these, when vectors run along laneDim
-  int64_t squareRow = 0;                   ///< at the point
-  std::optional<ScanDims> scanDims;        ///< of scans with a line in each lane
+  std::optional<TransposedLoads> transposedLoads; ///< the reads that alone are so, if some are
+  std::optional<ScanDims> scanDims;               ///< of scans with a line in each lane
   std::optional<LaneScans> laneScans;
   bool vertical = false; ///< the lane dim is a grid dim
   int64_t width = 1;
@@ -231,12 +228,11 @@ void LoopNest::chooseLaneDim() {
     least = strided;
   }
   if (least > 0)
-    chooseTurned();
+    chooseTransposedLoads();
 }
 
-/// Where some of what is read is contiguous along the lanes and all else along another dim, squares
-/// of the latter alone are turned.
-void LoopNest::chooseTurned() {
+/// Where some of what is read is contiguous along the lanes and all else along another dim.
+void LoopNest::chooseTransposedLoads() {
   for (unsigned dim : gridDims) {
     if (dim == *laneDim || space.extent(dim) < width / 2 || space.extent(*laneDim) < width / 2)
       continue;
@@ -249,7 +245,7 @@ void LoopNest::chooseTurned() {
         }))
       continue;
     loadDim = dim;
-    turned = std::move(found);
+    transposedLoads.emplace(kernel, point, space, dim, *laneDim, width, std::move(found));
     return;
   }
 }
@@ -477,8 +473,11 @@ void LoopNest::emitTransposed(Value base, int64_t extent) {
   int64_t rows = space.extent(*loadDim), whole = rows / width * width;
   auto squareAt = [&](Value variable, int64_t count) {
     point.setDim(*loadDim, variable);
-    if (!turned.empty())
-      emitTurned(base, extent, count);
+    if (transposedLoads)
+      transposedLoads->emitSquare(base, extent, count, [&] {
+        emitStores(/*gridOnly=*/false);
+        emitStores(/*gridOnly=*/true);
+      });
     else
       emitSquare(
           point, *loadDim, *laneDim, base, extent, count, width,
@@ -490,42 +489,6 @@ void LoopNest::emitTransposed(Value base, int64_t extent) {
            [&](Value variable, ValueRange) { return squareAt(variable, width); });
   if (whole < rows)
     squareAt(arith::ConstantIndexOp::create(kernel.builder, kernel.loc, whole), rows - whole);
-}
-
-/// One square, of `count` rows.
-void LoopNest::emitTurned(Value base, int64_t extent, int64_t count) {
-  squares.clear();
-  for (const Access &access : turned) {
-    const Buffer &memory = *point.getBuffer(access.tensor);
-    Buffer flat{memory.flat, {computeProduct(memory.shape)}};
-    SmallVector<Value> rows;
-    emitSquare(
-        point, *loadDim, *laneDim, base, extent, count, width,
-        [&] { return point.asVectors(point.load(flat, *access.position)).front(); },
-        [&](const Emitted &value) { rows.push_back(value.parts.front()); });
-    squares.push_back(std::move(rows));
-  }
-  Value first = point.dimValue(*loadDim);
-  point.setDim(*laneDim, base);
-  point.setLanes({static_cast<int64_t>(*laneDim), width, 1, extent});
-  for (squareRow = 0; squareRow < count; ++squareRow) {
-    Value step = arith::ConstantIndexOp::create(kernel.builder, kernel.loc, squareRow);
-    point.setDim(*loadDim, arith::AddIOp::create(kernel.builder, kernel.loc, first, step));
-    point.forget();
-    emitStores(/*gridOnly=*/false);
-    emitStores(/*gridOnly=*/true);
-  }
-  squares.clear();
-  point.setLanes(Lanes());
-}
-
-/// What is read of `tensor` at `index`, if a square holds it.
-std::optional<Emitted> LoopNest::findTurned(Value tensor, ArrayRef<AffineExpr> index) const {
-  for (auto [access, rows] : llvm::zip(turned, squares))
-    if (access.tensor == tensor &&
-        access.position == space.linearize(index, tensorType(tensor).getShape()))
-      return Emitted{{rows[squareRow]}, false};
-  return std::nullopt;
 }
 
 void LoopNest::emit(const WorkEstimate &work) {
@@ -552,8 +515,9 @@ void LoopNest::emit(const WorkEstimate &work) {
       [this](ElementEmitter &, Value tensor, ArrayRef<AffineExpr> index) -> std::optional<Emitted> {
         if (laneScans)
           return laneScans->find(tensor);
-        if (std::optional<Emitted> found = findTurned(tensor, index))
-          return found;
+        if (transposedLoads)
+          if (std::optional<Emitted> found = transposedLoads->find(tensor, index))
+            return found;
         for (auto [scan, line] : llvm::zip_equal(demand.scans, lines))
           if (scan.op->getResult(0) == tensor)
             return point.load(line, index[scan.dim]);

@@ -32,7 +32,7 @@ class Scatter : private IndexArithmetic {
 public:
   Scatter(KernelFunction &kernel, ScatterOp op)
       : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
-        space(op.getContext()), point(kernel.pointEmitter(space)) {}
+        space(op.getContext()), point(kernel.elementEmitter(space)) {}
 
   void plan();
   /// Whether one thread is as fast as several.

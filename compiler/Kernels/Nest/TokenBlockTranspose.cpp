@@ -7,7 +7,7 @@ using namespace weft;
 
 TokenBlockTranspose::TokenBlockTranspose(KernelFunction &kernel, const StoreTarget &target)
     : IndexArithmetic(kernel.builder, kernel.loc), kernel(kernel), target(target),
-      space(kernel.emitted.getContext()), point(kernel.pointEmitter(space)),
+      space(kernel.emitted.getContext()), point(kernel.elementEmitter(space)),
       width(kernel.target.lanes(32)) {
   point.setOverride([this](ElementEmitter &, Value tensor, ArrayRef<AffineExpr> at) {
     return reduced.find(tensor, at);

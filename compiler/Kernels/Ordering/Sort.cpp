@@ -29,7 +29,7 @@ class Sort : private IndexArithmetic {
 public:
   Sort(KernelFunction &kernel, SortOp op)
       : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
-        space(op.getContext()), point(kernel.pointEmitter(space)) {}
+        space(op.getContext()), point(kernel.elementEmitter(space)) {}
 
   void emit(bool serial);
 
