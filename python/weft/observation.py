@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 from weft.modes import RELAYS as _RELAYS
+from weft.references import is_watched_import
 from weft.signature import Declined
 
 # What each call may find otherwise, by module.
@@ -60,6 +61,7 @@ class Observer:
     def __init__(self) -> None:
         self.reason: str | None = None
         self._listens = False
+        self._watched: set[tuple[int, str]] = set()
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
@@ -83,6 +85,7 @@ class Observer:
 
     def install(self, names: Iterable[tuple[dict[str, Any], str]]) -> None:
         """names: (namespace, name) pairs that the user's code may call without a module's help."""
+        self._watched = {(id(namespace), name) for namespace, name in names}
         replaced = dict(self._readers()) | dict(self._builtins()) | self._dates()
         for original, replacement in replaced.items():
             _replace(original, replacement)
@@ -146,12 +149,14 @@ class Observer:
 
     def _importing(self, original: Callable) -> Callable:
         def importing(name: str, *args: Any) -> types.ModuleType:
+            names, level = (*args, *(None, None, (), 0)[len(args) :])[2:]
             # Functions in C import in the name of whoever calls them, with a list of no names.
-            by_c = len(args) > 2 and isinstance(args[2], list)
+            by_c = isinstance(names, list)
             caller = sys._getframe(1)
             # torch's `is_compiling` asks ours.
             by_us = name.partition(".")[0] == __package__
-            if not (by_c or by_us or _is_of_library(caller)):
+            is_watched = is_watched_import(name, names or (), level, self._watched)
+            if not (by_c or by_us or is_watched or _is_of_library(caller)):
                 self.note(f"imports {name}", caller)
             return original(name, *args)
 

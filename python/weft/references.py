@@ -15,7 +15,7 @@ import os
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,8 @@ from weft.signature import PLAIN, Same
 # Modules whose functions and constants do not change under a program.
 _STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__main__"}
 _ENVIRONMENT = (("environ",), ("getenv",))
+# Through these, code reaches what no name tells.
+_OF_THE_PROCESS = frozenset({"builtins", "importlib", "os", "posix", "sys"})
 _LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
 INSTALLED = (*_LIBRARIES, sysconfig.get_path("stdlib"), "<frozen ")
 
@@ -128,6 +130,8 @@ class _Search:
             if not library:
                 self.found.attributes.update(code.co_names)
             self.globals(function, code, library)
+            if not library:
+                self.imports(code)
 
     def reached(self, value: Any, name: str, library: bool) -> None:
         """A value that a function names. Tensors and modules of a library are as any."""
@@ -182,6 +186,18 @@ class _Search:
                 if isinstance(value, types.ModuleType) and not is_stable(value):
                     self.everything_of(value)
 
+    def imports(self, code: types.CodeType) -> None:
+        """What `from module import name` within a function finds."""
+        for module_name, names in _imports(code):
+            self.found.names.append((sys.modules, module_name))
+            module = sys.modules.get(module_name)
+            if module is None or is_stable(module):
+                continue
+            for name in names:
+                self.found.names.append((vars(module), name))
+                if name in vars(module):
+                    self.reached(vars(module)[name], f"{name!r} of {module_name}", library=False)
+
     def everything_of(self, module: types.ModuleType) -> None:
         """Of a module that code has in hand: `getattr(settings, name)` may read any name."""
         for name, value in vars(module).items():
@@ -203,6 +219,20 @@ def is_stable(value: Any) -> bool:
         and module.partition(".")[0] in _STABLE
         or (getattr(builtins, getattr(value, "__name__", ""), None) is value)
     )
+
+
+def is_watched_import(
+    name: str, names: Iterable[str], level: int, watched: Container[tuple[int, str]]
+) -> bool:
+    """Whether `import name`, or `from name import names`, gives what it gave when references were
+    found. watched: the ids of namespaces with names in them."""
+    module = sys.modules.get(name)
+    if level or module is None or name.partition(".")[0] in _OF_THE_PROCESS:
+        return False
+    if is_stable(module):
+        return True
+    found = vars(module)
+    return bool(names) and all(each in found and (id(found), each) in watched for each in names)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -238,3 +268,18 @@ def _global_paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
     if path:
         paths.append(tuple(path))
     return tuple(paths)
+
+
+@functools.lru_cache(maxsize=4096)
+def _imports(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Modules, by absolute names, with the names that are imported from each."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    constants: list[Any] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_CONST":
+            constants.append(instruction.argval)
+        elif instruction.opname == "IMPORT_NAME":
+            level, names = constants[-2:]
+            if level == 0:
+                found.append((instruction.argval, names or ()))
+    return tuple(found)

@@ -8,8 +8,10 @@ import itertools
 import logging
 import os
 import queue
+import sys
 import threading
 import time
+import types
 import uuid
 from datetime import date
 from unittest import mock
@@ -46,6 +48,7 @@ def unwatched():
         "clock": (lambda x: x * (time.perf_counter() > 0), None),
         "date": (lambda x: x * datetime.datetime.now().year, None),
         "imported date": (lambda x: x * date.today().year, None),
+        "operating system": (from_os, None),
         "file system": (lambda x: x * os.path.exists("/nowhere"), None),
         "entropy": (lambda x: x * (uuid.uuid4().int > 0), None),
         "thread": (lambda x: x * (threading.get_ident() > 0), None),
@@ -54,6 +57,43 @@ def unwatched():
         "queue in C": (lambda x: x * SIMPLE.qsize(), lambda: SIMPLE.put(1)),
         "data": (reseated, None),
     }
+
+
+def from_os(x):
+    from os import environ
+
+    return x * len(environ.get("WEFT_NOWHERE", "one"))
+
+
+def test_imports_within_a_call_are_watched(monkeypatch):
+    settings = types.ModuleType("weft_test_settings")
+    settings.SCALE, settings.scaled = 2.0, lambda x: x * settings.SCALE
+    monkeypatch.setitem(sys.modules, settings.__name__, settings)
+
+    def imports(x):
+        import math
+
+        import torch.nn.functional as F
+        from weft_test_settings import SCALE, scaled
+
+        return F.relu(scaled(x)) + math.sqrt(SCALE)
+
+    def changed():
+        yield
+        settings.SCALE = 4.0
+        yield
+        settings.scaled = torch.neg
+        yield
+        other = types.ModuleType(settings.__name__)
+        other.SCALE, other.scaled = 9.0, torch.sin
+        monkeypatch.setitem(sys.modules, settings.__name__, other)
+        yield
+
+    compiled, x = weft.compile(imports), torch.randn(5)
+    for graphs, _ in enumerate(changed(), start=1):
+        for _ in range(3):
+            torch.testing.assert_close(compiled(x), imports(x))
+        assert (compiled.stats()["graphs"], compiled.stats()["breaks"]) == (graphs, [])
 
 
 def reseated(x):
