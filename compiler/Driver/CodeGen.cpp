@@ -5,6 +5,7 @@
 // straight line of calls that grows with the program: level 0 does them in a thirtieth of the
 // time, and what their code takes does not count beside the kernels.
 #include "compiler/Driver/CodeGen.h"
+#include "compiler/Driver/IntegerBFloat16.h"
 #include "compiler/Driver/OneLaneStores.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Threading.h"
@@ -77,6 +78,7 @@ static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
 
   llvm::FunctionPassManager pm;
   pm.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  pm.addPass(IntegerBFloat16Pass());
   pm.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   pm.addPass(llvm::SimplifyCFGPass());
   pm.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
