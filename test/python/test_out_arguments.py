@@ -50,6 +50,12 @@ def _zeros(dtypes, shape):
             lambda: torch.empty((), dtype=torch.int64),
             "no rule for the out=",
         ),
+        # PyTorch's own kernel takes it for contiguous.
+        (
+            lambda x, out: torch.narrow_copy(x, 0, 0, 2, out=out),
+            lambda: torch.empty(2, 10)[:, ::2],
+            "not contiguous",
+        ),
         # PyTorch makes it a matrix on the way, which has no room for gaps.
         (
             lambda x, out: torch.nn.functional.linear(x[0], x, x[:, 0], out=out),

@@ -81,6 +81,8 @@ def _unfaithful_write(node: torch.fx.Node, given: torch.fx.Node, inputs: set[int
     elif any(_overlap(value, other.meta["val"]) for other in node.all_input_nodes):
         # PyTorch refuses it, or the result depends on the order of its loops.
         return "a write to elements that the op reads elsewhere"
+    elif why := ask(node).refusal:
+        return f"PyTorch refuses {node.target}: {why}"
     return None
 
 
@@ -95,8 +97,9 @@ def _unfaithful_out(
     if not torch._C._dispatch_has_kernel_for_dispatch_key(node.target.name(), "Meta"):
         # Torch then loses the write of some, and mixes up the results of others.
         return f"torch has no rule for the out= of {node.target}"
-    if why := ask(node).refusal:
-        return f"PyTorch refuses {node.target}: {why}"
+    if torch.Tag.pointwise not in node.target.tags and not given.meta["val"].is_contiguous():
+        # Kernels of PyTorch write to some as if they were contiguous.
+        return f"{node.target} into an out= that is not contiguous"
     is_kept = made is not None and same_geometry(given.meta["val"], made)
     if not is_kept or lays_out_otherwise(node):
         return f"{node.target} may give its out= another shape"

@@ -266,6 +266,14 @@ def atan2(site: Site, y, x):
     return site.finish(site.builder.binary("atan2", *site.promoted(y, x, kind=INT_TO_FLOAT)))
 
 
+@lowers("signbit.default")
+def signbit(site: Site, x: Value):
+    b = site.builder
+    if is_float(x.dtype):
+        x = b.binary("copysign", b.constant(1, x.dtype, x.shape), x)
+    return b.compare("lt", b.convert(x, torch.int8) if x.dtype == torch.bool else x, 0)
+
+
 @lowers("copysign.Tensor", "copysign.Scalar")
 def copysign(site: Site, x, y):
     return site.finish(site.builder.binary("copysign", *site.promoted(x, y, kind=INT_TO_FLOAT)))
