@@ -25,21 +25,21 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import frontend
+from weft.compile_probes import Hearing, answers_as_in_eager
 from weft.composites import composites_written_out
 from weft.difference import Values, values_of
 from weft.frontend.asking import strides_in_eager
 from weft.frontend.fakes import fakes_completed
-from weft.generators import Draws
+from weft.input_names import input_namer
 from weft.isolated import call_isolated
-from weft.known import KnownValues
-from weft.made import existing_objects, returns_objects, stand_in
-from weft.modes import Hearing, answers_as_in_eager
-from weft.naming import input_namer
 from weft.observation import Observer
 from weft.outputs import Structure
-from weft.references import References, find_references
+from weft.python_random import Draws
+from weft.reachability import References, find_references
+from weft.returned_objects import existing_objects, returns_objects, stand_in
 from weft.signature import Declined, HasEffects, Heard, Signature, register_dataclasses
 from weft.state import Snapshot, snapshot
+from weft.traced_constants import KnownValues
 
 # What tracing imports on the way is imported by the parent, lest every child do it again: these
 # ahead of the first trace, and after each what else was needed.

@@ -28,7 +28,7 @@ from weft.first_call import FirstCall
 from weft.kernels import kernel_calls
 from weft.profiling import Profile
 from weft.programs import Found, Programs
-from weft.references import INSTALLED
+from weft.reachability import INSTALLED
 from weft.reporting import render
 from weft.signature import Declined, NeedsGradient
 

@@ -25,8 +25,8 @@ from typing import Any
 
 import torch
 
-from weft.modes import RELAYS as _RELAYS
-from weft.references import is_watched_import
+from weft.compile_probes import RELAYS as _RELAYS
+from weft.reachability import is_watched_import
 from weft.signature import Declined
 
 # What each call may find otherwise, by module.

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch.utils._pytree as pytree
 
-from weft.made import Made, make
+from weft.returned_objects import Made, make
 
 # Outputs.h
 RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE = range(8)

@@ -15,7 +15,7 @@ import torch
 from weft import _core, config, errors, frontend
 from weft.builds import Options
 from weft.capture import Given, Tracing
-from weft.references import References
+from weft.reachability import References
 from weft.signature import Declined, HasEffects, Heard, NeedsGradient, Signature, describe
 from weft.specialize import Specialized, declined, specialize
 from weft.state import Snapshot, snapshot

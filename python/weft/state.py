@@ -29,11 +29,11 @@ import torch
 from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy
 
-from weft import generators
+from weft import python_random
 from weft._core import Callable as CompiledCallable
 from weft._core import Guards
 from weft.names import Bindings
-from weft.references import References, is_library, is_stable
+from weft.reachability import References, is_library, is_stable
 from weft.signature import PLAIN, Declined, Same, check_tensor
 
 _HOOKS = (
@@ -261,7 +261,7 @@ class _Walk:
             return (kind, value.hex())
         if kind in PLAIN:
             return (kind, value)
-        if isinstance(value, generators.KINDS):
+        if isinstance(value, python_random.KINDS):
             self.result.generators.append(value)
             return self.same(value)
         if isinstance(value, torch.nn.Module):

@@ -16,7 +16,7 @@ import torch
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 from torch.nn.modules import module as torch_module
 
-from weft.references import is_stable
+from weft.reachability import is_stable
 
 
 def user_class(kind: type) -> type:

@@ -18,8 +18,8 @@ import torch
 from weft import interpreter
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
-from weft.generators import GLOBAL, same_states, state_of
 from weft.isolated import call_isolated
+from weft.python_random import GLOBAL, same_states, state_of
 from weft.signature import PLAIN, Declined, Signature, own_attributes
 from weft.specialize import Specialized
 from weft.state import Snapshot

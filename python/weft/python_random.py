@@ -16,7 +16,7 @@ import numpy
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from weft.modes import called_by_torch
+from weft.compile_probes import called_by_torch
 
 KINDS = (
     *(random.Random, torch.Generator),

@@ -87,12 +87,12 @@ def called_by_torch(depth: int = 2) -> bool:
 
 
 def _is_compiling() -> bool:
-    from weft.modes import torch_asks
+    from weft.compile_probes import torch_asks
 
     return _is_compiling_flag and torch_asks()  # noqa: F821
 
 
 def _is_exporting() -> bool:
-    from weft.modes import torch_asks
+    from weft.compile_probes import torch_asks
 
     return _is_exporting_flag and torch_asks()  # noqa: F821
