@@ -3,7 +3,7 @@
 // its scores then never go to memory.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Transforms/AttentionScores.h"
+#include "compiler/Transforms/AttentionMatcher.h"
 #include "compiler/Transforms/Passes.h"
 #include <cmath>
 
@@ -108,7 +108,7 @@ bool FormAttention::form(SoftmaxOp softmax) {
       static_cast<int64_t>(softmax.getDim()) != rank - 1)
     return false;
   DotGeneralOp sum = weightedSum(softmax.getResult());
-  auto scores = AttentionScores::behind(softmax.getOperand());
+  auto scores = AttentionMatcher::behind(softmax.getOperand());
   if (!sum || !scores)
     return false;
   DotGeneralOp product = scores->product();

@@ -9,7 +9,7 @@
 #include "compiler/Transforms/KernelGrouping.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
-#include "compiler/Transforms/GroupOrder.h"
+#include "compiler/Transforms/DynamicTopologicalOrder.h"
 #include "compiler/Transforms/KernelDomain.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
@@ -46,7 +46,7 @@ private:
   const FusionGraph &graph;
   std::vector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> groupOf;
-  GroupOrder order;
+  DynamicTopologicalOrder order;
 };
 
 } // namespace

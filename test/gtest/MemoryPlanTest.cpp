@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Lowering/Entries/KeepHalves.h"
+#include "compiler/Lowering/Entries/ThreadLocalPlacement.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -70,7 +70,7 @@ TEST(MemoryPlan, AnyLifetimes) {
 
 /// Where the wide buffer was, each thread has one half: so has each of the narrow one that follows,
 /// if their middles lie together.
-TEST(KeepHalves, OfWidthsThatFollowEachOther) {
+TEST(ThreadLocalPlacement, OfWidthsThatFollowEachOther) {
   constexpr int64_t unit = 64 * 1024;
   llvm::SmallVector<Lifetime> buffers{{unit, 0, 9}, {4 * unit, 1, 2}, {unit, 3, 4}};
   MemoryPlan plan{{4 * unit, 0, 0}, 5 * unit};
@@ -80,7 +80,7 @@ TEST(KeepHalves, OfWidthsThatFollowEachOther) {
 }
 
 /// The last buffer is in the way of the second: the first goes where the second is.
-TEST(KeepHalves, BesideWhatIsThere) {
+TEST(ThreadLocalPlacement, BesideWhatIsThere) {
   constexpr int64_t unit = 64 * 1024;
   llvm::SmallVector<Lifetime> buffers{{4 * unit, 0, 1}, {4 * unit, 2, 4}, {unit, 3, 4}};
   MemoryPlan plan{{0, unit, 0}, 6 * unit};

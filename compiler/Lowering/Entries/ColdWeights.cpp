@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Lowering/Entries/ColdWeights.h"
 #include "compiler/Graph/Graph.h"
-#include "compiler/Lowering/Entries/EntryForm.h"
-#include "compiler/Lowering/Entries/SharesRead.h"
+#include "compiler/Lowering/Entries/CrossThreadReads.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -31,7 +31,7 @@ static int64_t bytesRead(func::FuncOp entry, const SymbolTable &symbols) {
 llvm::StringSet<> weft::findKernelsOfColdWeights(ModuleOp module, int64_t cacheBytes) {
   llvm::StringSet<> kernels;
   SymbolTable symbols(module);
-  for (func::FuncOp entry : EntryForm::find(module))
+  for (func::FuncOp entry : EntryIR::find(module))
     if (bytesRead(entry, symbols) > cacheBytes)
       for (func::CallOp call : entry.getOps<func::CallOp>())
         kernels.insert(call.getCallee());

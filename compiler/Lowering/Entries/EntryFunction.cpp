@@ -11,7 +11,7 @@ namespace {
 
 class EntryFunctionEmitter {
 public:
-  EntryFunctionEmitter(const EntryForm &form, ArrayRef<func::FuncOp> fallbacks)
+  EntryFunctionEmitter(const EntryIR &form, ArrayRef<func::FuncOp> fallbacks)
       : form(form), module(form.function()->getParentOfType<ModuleOp>()), fallbacks(fallbacks),
         context(module.getContext()), builder(context), loc(form.function().getLoc()),
         pointer(LLVM::LLVMPointerType::get(context)) {}
@@ -59,7 +59,7 @@ private:
   /// The address of a constant array.
   Value dimensions(ArrayRef<int64_t> values);
 
-  const EntryForm &form;
+  const EntryIR &form;
   ModuleOp module;
   ArrayRef<func::FuncOp> fallbacks;
   MLIRContext *context;
@@ -78,7 +78,7 @@ private:
 
 } // namespace
 
-FailureOr<EntryFunction> weft::emitEntryFunction(const EntryForm &entry,
+FailureOr<EntryFunction> weft::emitEntryFunction(const EntryIR &entry,
                                                  ArrayRef<func::FuncOp> fallbacks) {
   return EntryFunctionEmitter(entry, fallbacks).emit();
 }

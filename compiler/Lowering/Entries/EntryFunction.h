@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_LOWERING_ENTRIES_ENTRYFUNCTION_H
 #define WEFT_COMPILER_LOWERING_ENTRIES_ENTRYFUNCTION_H
 
-#include "compiler/Lowering/Entries/EntryForm.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace weft {
@@ -15,7 +15,7 @@ struct EntryFunction {
 
 /// Creates `i32 @weft_entry_NAME(context, thread, threads)` beside the entry. Kernels are
 /// called by name with bare pointers; `fallbacks` gives the fallbacks their numbers.
-mlir::FailureOr<EntryFunction> emitEntryFunction(const EntryForm &entry,
+mlir::FailureOr<EntryFunction> emitEntryFunction(const EntryIR &entry,
                                                  llvm::ArrayRef<mlir::func::FuncOp> fallbacks);
 
 } // namespace weft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // weft-insert-barriers: the team waits where one call needs what another thread did.
 // In straight-line code, waiting as late as possible takes the fewest barriers.
-#include "compiler/Lowering/Entries/EntryForm.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Passes.h"
 
 using namespace mlir;
@@ -38,7 +38,7 @@ struct Access {
 struct InsertBarriers : weft::impl::InsertBarriersBase<InsertBarriers> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    for (func::FuncOp entry : EntryForm::find(getOperation()))
+    for (func::FuncOp entry : EntryIR::find(getOperation()))
       insertBarriers(entry, symbols);
   }
 

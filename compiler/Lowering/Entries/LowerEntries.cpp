@@ -2,8 +2,8 @@
 // weft-lower-entries: entries become C functions, the module gets its tables, and kernels
 // leave for modules of their own.
 #include "compiler/Lowering/Entries/AbiTypes.h"
-#include "compiler/Lowering/Entries/EntryForm.h"
 #include "compiler/Lowering/Entries/EntryFunction.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Entries/ManifestWriter.h"
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -117,7 +117,7 @@ FailureOr<EntryRow> LowerEntries::lower(func::FuncOp entry, ArrayRef<func::FuncO
   auto most = entry->getAttrOfType<IntegerAttr>(attr::maxThreads);
   if (!arena || !most)
     return entry.emitOpError("expected an entry with a memory plan");
-  EntryForm form(entry);
+  EntryIR form(entry);
   FailureOr<EntryFunction> code = emitEntryFunction(form, fallbacks);
   if (failed(code))
     return failure();
@@ -169,7 +169,7 @@ void LowerEntries::createTables(ArrayRef<EntryRow> rows, StringRef manifest) {
 
 void LowerEntries::runOnOperation() {
   ModuleOp module = getOperation();
-  SmallVector<func::FuncOp> entries = EntryForm::find(module);
+  SmallVector<func::FuncOp> entries = EntryIR::find(module);
   if (entries.empty())
     return;
   std::string manifest = writeManifest(module);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // weft-lower-to-loops: emits every kernel and turns the entries from functions on tensors
-// into straight lines of calls on memrefs (see EntryForm.h). One pass, because between the
+// into straight lines of calls on memrefs (see EntryIR.h). One pass, because between the
 // two steps no call matches its callee.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Entries/ColdWeights.h"
-#include "compiler/Lowering/Entries/EntryForm.h"
-#include "compiler/Lowering/Entries/SharesRead.h"
+#include "compiler/Lowering/Entries/CrossThreadReads.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include <optional>
@@ -48,7 +48,7 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
   auto kernels = llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
     return function->hasAttr(attr::kernel);
   });
-  SharesRead shares(module);
+  CrossThreadReads shares(module);
   llvm::StringSet<> cold = findKernelsOfColdWeights(module, target.l3Bytes);
   for (func::FuncOp kernel : kernels) {
     if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<MemRefType>))
@@ -449,7 +449,7 @@ void LowerToLoops::runOnOperation() {
   if (failed(emitKernels(module, *target, given)))
     return signalPassFailure();
   SymbolTable symbols(module);
-  for (func::FuncOp entry : EntryForm::find(module))
+  for (func::FuncOp entry : EntryIR::find(module))
     if (failed(EntryRewriter(entry, symbols, team).run()))
       return signalPassFailure();
   recordTarget(module, *target, team);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Lowering/Entries/ManifestWriter.h"
 #include "compiler/Lowering/Entries/AbiTypes.h"
-#include "compiler/Lowering/Entries/EntryForm.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
 #include "runtime/Abi.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Config/llvm-config.h"
@@ -91,7 +91,7 @@ static json::Object writeTensor(TypeAttr type) {
                       {"strides", json::Array(info.strides)}};
 }
 
-static json::Value writeAlias(const EntryForm &form, BlockArgument result) {
+static json::Value writeAlias(const EntryIR &form, BlockArgument result) {
   if (auto argument = form.argumentAttr<IntegerAttr>(result, attr::aliasArgument))
     return json::Object{{"argument", argument.getInt()}};
   if (auto other = form.argumentAttr<IntegerAttr>(result, attr::aliasResult))
@@ -120,7 +120,7 @@ static json::Object writeFallbackCall(func::CallOp call, func::FuncOp service, s
 // Manifest
 //===----------------------------------------------------------------------===//
 
-static json::Object writeEntry(const EntryForm &form, ArrayRef<func::FuncOp> fallbacks) {
+static json::Object writeEntry(const EntryIR &form, ArrayRef<func::FuncOp> fallbacks) {
   json::Array arguments, bound, results, calls, asserts;
   for (BlockArgument tensor : form.tensors()) {
     json::Object object = writeTensor(form.argumentAttr<TypeAttr>(tensor, attr::type));
@@ -179,8 +179,8 @@ SmallVector<func::FuncOp> weft::fallbacksOf(ModuleOp module) {
 std::string weft::writeManifest(ModuleOp module) {
   SmallVector<func::FuncOp> fallbacks = fallbacksOf(module);
   json::Object entries;
-  for (func::FuncOp entry : EntryForm::find(module))
-    entries[entry.getName()] = writeEntry(EntryForm(entry), fallbacks);
+  for (func::FuncOp entry : EntryIR::find(module))
+    entries[entry.getName()] = writeEntry(EntryIR(entry), fallbacks);
   Attribute features = module->getAttr(attr::cpuFeatures);
   json::Value manifest = json::Object{{"weft", WEFT_VERSION},
                                       {"abi", WEFT_ABI_VERSION},

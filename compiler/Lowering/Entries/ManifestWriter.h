@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// The manifest of a module whose entries are in the form of EntryForm.h, with arenas.
+/// The manifest of a module whose entries are in the form of EntryIR.h, with arenas.
 std::string writeManifest(mlir::ModuleOp module);
 
 /// The declarations of a module's fallbacks: the position is the fallback's number.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // weft-plan-memory: an entry's buffers become parts of one arena.
-#include "compiler/Lowering/Entries/EntryForm.h"
-#include "compiler/Lowering/Entries/KeepHalves.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
+#include "compiler/Lowering/Entries/ThreadLocalPlacement.h"
 #include "compiler/Lowering/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -37,7 +37,7 @@ static void addUses(Value buffer, const DenseMap<Operation *, int64_t> &steps, L
 namespace {
 struct PlanMemory : weft::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
-    for (func::FuncOp entry : EntryForm::find(getOperation()))
+    for (func::FuncOp entry : EntryIR::find(getOperation()))
       if (!entry->hasAttr(attr::arenaBytes) && failed(plan(entry)))
         return signalPassFailure();
   }

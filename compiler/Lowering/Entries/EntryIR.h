@@ -8,8 +8,8 @@
 // service: a declaration with `weft.service`, (inputs..., outputs...), which thread 0 runs
 // alone. Callees say with `weft.num_inputs` how many operands they read. Every tensor
 // argument keeps its logical type in `weft.type`.
-#ifndef WEFT_COMPILER_LOWERING_ENTRIES_ENTRYFORM_H
-#define WEFT_COMPILER_LOWERING_ENTRIES_ENTRYFORM_H
+#ifndef WEFT_COMPILER_LOWERING_ENTRIES_ENTRYIR_H
+#define WEFT_COMPILER_LOWERING_ENTRIES_ENTRYIR_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -56,10 +56,10 @@ constexpr llvm::StringLiteral verdictName = "weft_verdict";
 constexpr llvm::StringLiteral stageName = "weft_stage";
 
 /// An entry and what stands in it, looked up once.
-class EntryForm {
+class EntryIR {
 public:
   /// `entry` is in memref form.
-  explicit EntryForm(mlir::func::FuncOp entry);
+  explicit EntryIR(mlir::func::FuncOp entry);
 
   mlir::func::FuncOp function() const { return entry; }
   /// The functions of the module that are entries in memref form.

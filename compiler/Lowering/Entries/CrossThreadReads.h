@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which kernels read what the threads of others have written, each its share.
-#ifndef WEFT_COMPILER_LOWERING_ENTRIES_SHARESREAD_H
-#define WEFT_COMPILER_LOWERING_ENTRIES_SHARESREAD_H
+#ifndef WEFT_COMPILER_LOWERING_ENTRIES_CROSSTHREADREADS_H
+#define WEFT_COMPILER_LOWERING_ENTRIES_CROSSTHREADREADS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -11,9 +11,9 @@
 namespace weft {
 
 /// Follows the kernels of a module while they are emitted, in the order of their calls.
-class SharesRead {
+class CrossThreadReads {
 public:
-  explicit SharesRead(mlir::ModuleOp module);
+  explicit CrossThreadReads(mlir::ModuleOp module);
 
   /// Whether all calls of `kernel` read much of what threads have divided, and leave no little
   /// results to kernels of one thread, which would have to fetch these again.

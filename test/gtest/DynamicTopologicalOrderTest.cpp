@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Merges are refused exactly where they would make a cycle, as a search of the whole graph says.
-#include "compiler/Transforms/GroupOrder.h"
+#include "compiler/Transforms/DynamicTopologicalOrder.h"
 #include <gtest/gtest.h>
 #include <random>
 #include <set>
@@ -61,7 +61,7 @@ struct Groups {
 
 } // namespace
 
-TEST(GroupOrder, refusesExactlyWhatMakesACycle) {
+TEST(DynamicTopologicalOrder, refusesExactlyWhatMakesACycle) {
   constexpr unsigned size = 24;
   std::mt19937 random(0);
   auto below = [&](unsigned end) { return unsigned(random() % end); };
@@ -71,7 +71,7 @@ TEST(GroupOrder, refusesExactlyWhatMakesACycle) {
     for (unsigned node = 1; node < size; ++node)
       for (unsigned edge = 0; edge < 2; ++edge)
         groups.consumers[below(node)].push_back(node);
-    GroupOrder order(size);
+    DynamicTopologicalOrder order(size);
     for (int attempt = 0; attempt < 60; ++attempt) {
       unsigned into = groups.groupOf[below(size)], from = groups.groupOf[below(size)];
       if (into == from)

@@ -3,8 +3,8 @@
 // buffers in halves, as they divide their outermost dims. A line that one of them overwrites
 // while it lies in the other's caches has to be fetched from there first, which takes several
 // times as long as one of its own. Knows nothing of IR.
-#ifndef WEFT_COMPILER_LOWERING_ENTRIES_KEEPHALVES_H
-#define WEFT_COMPILER_LOWERING_ENTRIES_KEEPHALVES_H
+#ifndef WEFT_COMPILER_LOWERING_ENTRIES_THREADLOCALPLACEMENT_H
+#define WEFT_COMPILER_LOWERING_ENTRIES_THREADLOCALPLACEMENT_H
 
 #include "compiler/Lowering/Entries/MemoryPlan.h"
 

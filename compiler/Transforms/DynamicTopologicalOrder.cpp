@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Transforms/GroupOrder.h"
+#include "compiler/Transforms/DynamicTopologicalOrder.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
 using namespace llvm;
 using namespace weft;
 
-GroupOrder::GroupOrder(unsigned size) : order(size), place(size) {
+DynamicTopologicalOrder::DynamicTopologicalOrder(unsigned size) : order(size), place(size) {
   std::iota(order.begin(), order.end(), 0);
   std::iota(place.begin(), place.end(), 0);
 }
 
 /// The groups that need `group`, directly or through others, and have a place before `end`.
-SmallDenseSet<unsigned> GroupOrder::findConsumers(unsigned group, unsigned end,
-                                                  ForEachConsumer forEachConsumer) const {
+SmallDenseSet<unsigned>
+DynamicTopologicalOrder::findConsumers(unsigned group, unsigned end,
+                                       ForEachConsumer forEachConsumer) const {
   SmallDenseSet<unsigned> found;
   SmallVector<unsigned> worklist{group};
   while (!worklist.empty())
@@ -24,7 +25,7 @@ SmallDenseSet<unsigned> GroupOrder::findConsumers(unsigned group, unsigned end,
   return found;
 }
 
-bool GroupOrder::merge(unsigned into, unsigned from, ForEachConsumer forEachConsumer) {
+bool DynamicTopologicalOrder::merge(unsigned into, unsigned from, ForEachConsumer forEachConsumer) {
   unsigned start = std::min(place[into], place[from]), end = std::max(place[into], place[from]);
   unsigned first = order[start], last = order[end];
   SmallDenseSet<unsigned> behind = findConsumers(first, end, forEachConsumer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Transforms/AttentionScores.h"
+#include "compiler/Transforms/AttentionMatcher.h"
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
 #include "mlir/IR/Matchers.h"
@@ -21,18 +21,18 @@ bool weft::keepsMatrices(ReshapeOp reshape) {
   return from.size() >= 2 && to.size() >= 2 && from.take_back(2) == to.take_back(2);
 }
 
-std::optional<AttentionScores> AttentionScores::behind(Value value) {
-  AttentionScores scores;
+std::optional<AttentionMatcher> AttentionMatcher::behind(Value value) {
+  AttentionMatcher scores;
   return scores.peel(value) ? std::optional(scores) : std::nullopt;
 }
 
-bool AttentionScores::peel(Value value) {
+bool AttentionMatcher::peel(Value value) {
   Operation *source = value.getDefiningOp();
   if (!source || !value.hasOneUse())
     return false;
   // One of two operands leads to the product.
   auto either = [&](Value lhs, Value rhs, auto take) {
-    AttentionScores before = *this;
+    AttentionMatcher before = *this;
     for (auto [inner, other] : {std::pair(lhs, rhs), {rhs, lhs}}) {
       if (take(inner, other))
         return true;
@@ -66,7 +66,7 @@ bool AttentionScores::peel(Value value) {
 
 /// From the softmax inwards a scale comes behind the masks: what it scales besides has no place in
 /// an attention.
-bool AttentionScores::peelScale(Value scaled, Value factor, bool divides) {
+bool AttentionMatcher::peelScale(Value scaled, Value factor, bool divides) {
   std::optional<double> by = splatFloat(factor);
   if (!by)
     return false;
@@ -74,7 +74,7 @@ bool AttentionScores::peelScale(Value scaled, Value factor, bool divides) {
   return peel(scaled);
 }
 
-bool AttentionScores::peelChoice(SelectOp select) {
+bool AttentionMatcher::peelChoice(SelectOp select) {
   for (bool keeps : {true, false}) {
     Value score = keeps ? select.getOnTrue() : select.getOnFalse();
     std::optional<double> other = splatFloat(keeps ? select.getOnFalse() : select.getOnTrue());
@@ -90,7 +90,7 @@ bool AttentionScores::peelChoice(SelectOp select) {
   return false;
 }
 
-Value AttentionScores::mask(OpBuilder &builder, Location loc, RankedTensorType type) const {
+Value AttentionMatcher::mask(OpBuilder &builder, Location loc, RankedTensorType type) const {
   ComputeBuilder b(builder, loc, type.getElementType());
   Value mask;
   for (Value summand : summands) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Lowering/Entries/SharesRead.h"
+#include "compiler/Lowering/Entries/CrossThreadReads.h"
 #include "compiler/Graph/Graph.h"
-#include "compiler/Lowering/Entries/EntryForm.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
 
 using namespace mlir;
 using namespace weft;
@@ -17,24 +17,24 @@ Value weft::ownerOf(Value tensor) {
   return tensor;
 }
 
-SharesRead::SharesRead(ModuleOp module) {
-  for (func::FuncOp entry : EntryForm::find(module))
+CrossThreadReads::CrossThreadReads(ModuleOp module) {
+  for (func::FuncOp entry : EntryIR::find(module))
     for (func::CallOp call : entry.getOps<func::CallOp>())
       calls[call.getCallee()].push_back(call);
 }
 
-bool SharesRead::by(StringRef kernel) const {
+bool CrossThreadReads::by(StringRef kernel) const {
   auto found = calls.find(kernel);
   return found != calls.end() &&
          llvm::all_of(found->second, [&](func::CallOp call) { return isReader(call); });
 }
 
-void SharesRead::add(func::FuncOp kernel) {
+void CrossThreadReads::add(func::FuncOp kernel) {
   if (!isSerial(kernel))
     divided.insert(kernel.getName());
 }
 
-bool SharesRead::isReader(func::CallOp call) const {
+bool CrossThreadReads::isReader(func::CallOp call) const {
   int64_t bytes = 0;
   for (Value operand : call.getOperands())
     if (auto maker = ownerOf(operand).getDefiningOp<func::CallOp>())

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The scores of an attention that a program writes out: a product of queries and keys, scaled and
 // masked on its way to the softmax.
-#ifndef WEFT_COMPILER_TRANSFORMS_ATTENTIONSCORES_H
-#define WEFT_COMPILER_TRANSFORMS_ATTENTIONSCORES_H
+#ifndef WEFT_COMPILER_TRANSFORMS_ATTENTIONMATCHER_H
+#define WEFT_COMPILER_TRANSFORMS_ATTENTIONMATCHER_H
 
 #include "compiler/Graph/Graph.h"
 #include <limits>
 
 namespace weft {
 
-class AttentionScores {
+class AttentionMatcher {
 public:
   /// What `value`, which only a softmax along its last dim reads, is made of; nothing if that is
   /// no scaled and masked contraction, or if somebody else reads a part.
-  static std::optional<AttentionScores> behind(mlir::Value value);
+  static std::optional<AttentionMatcher> behind(mlir::Value value);
 
   DotGeneralOp product() const { return dot; }
   double factor() const { return scale; }

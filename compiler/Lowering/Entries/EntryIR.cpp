@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Lowering/Entries/EntryForm.h"
+#include "compiler/Lowering/Entries/EntryIR.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
 
-EntryForm::EntryForm(func::FuncOp entry) : entry(entry) {
+EntryIR::EntryIR(func::FuncOp entry) : entry(entry) {
   ArrayRef<BlockArgument> all = entry.getArguments();
   threadsArgument = all.back();
   threadArgument = all.drop_back().back();
@@ -17,7 +17,7 @@ EntryForm::EntryForm(func::FuncOp entry) : entry(entry) {
   tensorArguments.assign(all.begin(), all.end());
 }
 
-SmallVector<func::FuncOp> EntryForm::find(ModuleOp module) {
+SmallVector<func::FuncOp> EntryIR::find(ModuleOp module) {
   SmallVector<func::FuncOp> found;
   for (auto function : module.getOps<func::FuncOp>())
     if (function->hasAttr(attr::entry) && !function.isExternal())

@@ -3,8 +3,8 @@
 // Kelly, "A dynamic topological sort algorithm for directed acyclic graphs" (2006): what lies
 // outside the two groups' stretch of the order is on no path between them, so that a merge
 // costs what lies between them, not the whole program.
-#ifndef WEFT_COMPILER_TRANSFORMS_GROUPORDER_H
-#define WEFT_COMPILER_TRANSFORMS_GROUPORDER_H
+#ifndef WEFT_COMPILER_TRANSFORMS_DYNAMICTOPOLOGICALORDER_H
+#define WEFT_COMPILER_TRANSFORMS_DYNAMICTOPOLOGICALORDER_H
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -12,13 +12,13 @@
 
 namespace weft {
 
-class GroupOrder {
+class DynamicTopologicalOrder {
 public:
   /// Calls the second argument with each group that reads from the first, any number of times.
   using ForEachConsumer = llvm::function_ref<void(unsigned, llvm::function_ref<void(unsigned)>)>;
 
   /// Groups 0, 1, ... `size` - 1 in this order, which is topological.
-  explicit GroupOrder(unsigned size);
+  explicit DynamicTopologicalOrder(unsigned size);
 
   /// Makes `from` part of `into`, unless that would make a cycle: false when a path leads from
   /// one to the other through a third group. `from` is empty from now on.

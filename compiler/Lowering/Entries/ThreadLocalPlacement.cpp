@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Local search: one buffer after the other goes to the best of a few places that are free all the
 // time that it lives, of which its own is one.
-#include "compiler/Lowering/Entries/KeepHalves.h"
+#include "compiler/Lowering/Entries/ThreadLocalPlacement.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
