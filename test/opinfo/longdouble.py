@@ -25,6 +25,7 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
         **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"},
         **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "hypot": "hypot"},
         **{"reciprocal": "reciprocal", "logaddexp": "logaddexp", "logaddexp2": "logaddexp2"},
+        **{"fmod": "fmod", "remainder": "remainder"},
         **{"deg2rad": "deg2rad", "rad2deg": "rad2deg", "square": "square"},
     }.items()
 }

@@ -41,6 +41,11 @@ ZEROS_OF_ANY_SIGN: dict[str, str] = {
     **{f"index_reduce.{kind}": _EQUAL for kind in ("amax", "amin")},
     **dict.fromkeys(("msort", "sort", "topk", "kthvalue"), _EQUAL),
     "nn.functional.embedding_bag": _EQUAL,
+    "_batch_norm_with_update": _ORDER,
+    "linalg.vecdot": _ORDER,
+    **{f"nn.functional.conv_transpose{n}d": _ORDER for n in (1, 2, 3)},
+    "nansum": _ORDER,
+    "tensordot": _ORDER,
     "nn.functional.interpolate.bicubic": _ORDER,
     "nn.functional.interpolate.bilinear": _ORDER,
     "nn.functional.nll_loss": _ORDER,
@@ -56,6 +61,7 @@ STRIDES: dict[str, str] = {
     "_native_batch_norm_legit": _META,
     "native_batch_norm": _META,
     "nn.functional.nll_loss": _META,
+    "normal": _META,
     "slice_scatter": _META,
 }
 

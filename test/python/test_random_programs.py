@@ -70,9 +70,9 @@ def test_random_programs(request):
         derandomize=not seconds,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    end = time.monotonic() + seconds
+    check, end = settings(check), time.monotonic() + seconds
     while True:
-        settings(check)()
+        check()
         if time.monotonic() >= end:
             break
     count = reasons.total()
