@@ -213,3 +213,18 @@ def test_a_state_that_comes_back_is_found_again():
         torch.testing.assert_close(compiled(x), model(x))
     stats = compiled.stats()
     assert stats["captures"] == 1 and stats["misses"] <= 3
+
+
+def test_layouts_of_nothing():
+    """They are eager's, also of a result that shows another one."""
+
+    def function(x):
+        zero = x == 0
+        return zero.unsqueeze(3), zero
+
+    x = torch.zeros(4).as_strided((2, 2, 0, 0), (2, 1, 1, 2))
+    compiled = weft.compile(function)
+    for _ in range(2):
+        for each, other in zip(compiled(x), function(x), strict=True):
+            assert each.stride() == other.stride()
+    assert compiled.stats()["breaks"] == []

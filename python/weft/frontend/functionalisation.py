@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
 from weft.frontend.asking import ask, lays_out_otherwise
@@ -118,8 +119,15 @@ def _refuse_dropped_errors(program: ExportedProgram) -> None:
     """Torch drops what nothing reads, and with it what it would raise."""
     live = live_nodes(program.graph, mutates)
     for node in program.graph.nodes:
-        if node.op == "call_function" and node not in live and Walk(Graph()).emits_effects(node):
+        if node.op == "call_function" and node not in live and _may_raise(node):
             raise Unsupported(f"a result of {node.target} is not read", location_of(node))
+
+
+def _may_raise(node: torch.fx.Node) -> bool:
+    try:
+        return Walk(Graph()).emits_effects(node)
+    except GuardOnDataDependentSymNode:  # nothing is known of sizes that values decide
+        return True
 
 
 def _overlap(x: torch.Tensor, y: Any) -> bool:
