@@ -74,7 +74,7 @@ def _unfaithful_write(node: torch.fx.Node, given: torch.fx.Node, inputs: set[int
             return f"{node.target} of an input"
     elif shows_twice(value):
         return "a write to a tensor that shows an element twice"
-    elif torch.Tag.nondeterministic_seeded in node.target.tags and not value.is_contiguous():
+    elif _draws(node) and not value.is_contiguous():
         return "random numbers drawn in another order"
     elif any(map(_leaves_gaps, _views_behind(given))):
         # What lies between the windows would be zeros.
@@ -82,7 +82,7 @@ def _unfaithful_write(node: torch.fx.Node, given: torch.fx.Node, inputs: set[int
     elif any(_overlap(value, other.meta["val"]) for other in node.all_input_nodes):
         # PyTorch refuses it, or the result depends on the order of its loops.
         return "a write to elements that the op reads elsewhere"
-    elif why := ask(node).refusal:
+    elif not _draws(node) and (why := ask(node).refusal):
         return f"PyTorch refuses {node.target}: {why}"
     return None
 
@@ -91,7 +91,7 @@ def _unfaithful_out(
     node: torch.fx.Node, given: torch.fx.Node, made: torch.Tensor | None
 ) -> str | None:
     """made: what the call gives for the argument `given`, None where its schema does not say."""
-    if torch.Tag.nondeterministic_seeded in node.target.tags:
+    if _draws(node):
         return f"random numbers drawn into out= of {node.target}"
     if torch.Tag.pointwise not in node.target.tags and _reads(node, given):
         return f"{node.target} may read what it writes"
@@ -105,6 +105,11 @@ def _unfaithful_out(
     if not is_kept or lays_out_otherwise(node):
         return f"{node.target} may give its out= another shape"
     return None
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    """To ask PyTorch about such a call would draw as well."""
+    return torch.Tag.nondeterministic_seeded in node.target.tags
 
 
 def _reads(node: torch.fx.Node, given: torch.fx.Node) -> bool:
