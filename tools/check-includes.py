@@ -47,7 +47,7 @@ KERNELS = {
     "compiler/Kernels/Ordering": _kernels("Emission", "Index", "Nest"),
     "compiler/Kernels/Attention": _kernels("Emission", "Index", "VectorMath"),
 }
-ROOMS = {
+ROOMS = {  # a file is of the first that fits
     **KERNELS,
     "compiler/Graph": Room(libraries=MLIR),
     "compiler/Target": Room(libraries=MLIR),

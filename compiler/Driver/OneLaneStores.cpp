@@ -53,9 +53,5 @@ PreservedAnalyses weft::OneLaneStoresPass::run(Function &function, FunctionAnaly
       changed = true;
     }
   }
-  if (!changed)
-    return PreservedAnalyses::all();
-  PreservedAnalyses preserved;
-  preserved.preserveSet<CFGAnalyses>();
-  return preserved;
+  return changed ? PreservedAnalyses::allInSet<CFGAnalyses>() : PreservedAnalyses::all();
 }

@@ -20,7 +20,7 @@ import sysconfig
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -148,17 +148,26 @@ class Observer:
         return silent
 
     def _importing(self, original: Callable) -> Callable:
-        def importing(name: str, *args: Any) -> types.ModuleType:
-            names, level = (*args, *(None, None, (), 0)[len(args) :])[2:]
+        def importing(
+            name: str,
+            globals: Any = None,
+            locals: Any = None,
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> types.ModuleType:
             # Functions in C import in the name of whoever calls them, with a list of no names.
-            by_c = isinstance(names, list)
+            by_c = isinstance(fromlist, list)
             caller = sys._getframe(1)
             # torch's `is_compiling` asks ours.
             by_us = name.partition(".")[0] == __package__
-            is_watched = is_watched_import(name, names or (), level, self._watched)
-            if not (by_c or by_us or is_watched or _is_of_library(caller)):
+            if not (
+                by_c
+                or by_us
+                or _is_of_library(caller)
+                or is_watched_import(name, fromlist or (), level, self._watched)
+            ):
                 self.note(f"imports {name}", caller)
-            return original(name, *args)
+            return original(name, globals, locals, fromlist, level)
 
         return importing
 

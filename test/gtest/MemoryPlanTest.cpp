@@ -62,7 +62,7 @@ TEST(MemoryPlan, AnyLifetimes) {
     expectDisjoint(buffers, plan);
     EXPECT_GE(plan.bytes, livenessBound(buffers));
     MemoryPlan moved = plan;
-    keepHalves(buffers, moved);
+    placeThreadLocally(buffers, moved);
     expectDisjoint(buffers, moved);
     EXPECT_EQ(moved.bytes, plan.bytes);
   }
@@ -74,7 +74,7 @@ TEST(ThreadLocalPlacement, OfWidthsThatFollowEachOther) {
   constexpr int64_t unit = 64 * 1024;
   llvm::SmallVector<Lifetime> buffers{{unit, 0, 9}, {4 * unit, 1, 2}, {unit, 3, 4}};
   MemoryPlan plan{{4 * unit, 0, 0}, 5 * unit};
-  keepHalves(buffers, plan);
+  placeThreadLocally(buffers, plan);
   expectDisjoint(buffers, plan);
   EXPECT_EQ(plan.offsets[2] + unit / 2, plan.offsets[1] + 2 * unit);
 }
@@ -84,7 +84,7 @@ TEST(ThreadLocalPlacement, BesideWhatIsThere) {
   constexpr int64_t unit = 64 * 1024;
   llvm::SmallVector<Lifetime> buffers{{4 * unit, 0, 1}, {4 * unit, 2, 4}, {unit, 3, 4}};
   MemoryPlan plan{{0, unit, 0}, 6 * unit};
-  keepHalves(buffers, plan);
+  placeThreadLocally(buffers, plan);
   expectDisjoint(buffers, plan);
   EXPECT_EQ(plan.offsets[0], unit);
   EXPECT_EQ(plan.offsets[1], unit);

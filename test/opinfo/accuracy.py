@@ -160,16 +160,15 @@ class Accuracy:
         return found
 
     def _has_extremes(self) -> bool:
-        floats = (x for x in self._call.tensors if x.dtype.is_floating_point)
-        return self._is_finite() and any(
-            bool((x.abs() > torch.finfo(x.dtype).max / 2).any())
-            for x in floats
-            if x.layout == torch.strided
-        )
+        largest = ((x.abs(), torch.finfo(x.dtype).max) for x in self._floats())
+        return self._is_finite() and any(bool((x > most / 2).any()) for x, most in largest)
 
     def _is_finite(self) -> bool:
-        floats = (x for x in self._call.tensors if x.dtype.is_floating_point)
-        return all(bool(x.isfinite().all()) for x in floats if x.layout == torch.strided)
+        return all(bool(x.isfinite().all()) for x in self._floats())
+
+    def _floats(self) -> list[torch.Tensor]:
+        tensors = (x for x in self._call.tensors if x.layout == torch.strided)
+        return [x for x in tensors if x.dtype.is_floating_point]
 
 
 def _or_eager(better: torch.Tensor | None, eager: torch.Tensor) -> torch.Tensor:

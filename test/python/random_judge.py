@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from compiled_cases import strides
 from random_programs import Program
 from random_runs import same, share_memory
 
@@ -36,18 +37,14 @@ def differences(
     return wrong
 
 
-def _telling(x: torch.Tensor) -> list[int]:
-    """The strides that tell elements apart. Those of dims of size 1 are the first call's, and that
-    may have been another program's, with the same code."""
-    return [stride for size, stride in zip(x.shape, x.stride()) if size > 1]
-
-
 def _difference(name: str, found: torch.Tensor, program: Program) -> str | None:
     eager, double, tolerance = _tolerances(program, name)
     for what in ("dtype", "shape"):
         if getattr(found, what) != getattr(eager, what):
             return f"{name}: {what} {getattr(found, what)} for {getattr(eager, what)}"
-    if eager.numel() and _telling(found) != _telling(eager):
+    # Those of dims of size 1 are the first call's, and that may have been another program's, with
+    # the same code.
+    if strides(found) != strides(eager):
         return f"{name}: strides {found.stride()} for {eager.stride()}"
     if not eager.is_floating_point():
         wrong = found != eager

@@ -25,6 +25,9 @@ private:
   void beginStage();
   void chooseStage();
   LogicalResult emitCall(func::CallOp call);
+  func::FuncOp calleeOf(func::CallOp call) {
+    return module.lookupSymbol<func::FuncOp>(call.getCallee());
+  }
   void emitView(memref::ViewOp view);
   void emitKernelCall(func::CallOp call, func::FuncOp kernel);
   void emitBarrier();
@@ -83,11 +86,6 @@ FailureOr<EntryFunction> weft::emitEntryFunction(const EntryIR &entry,
   return EntryFunctionEmitter(entry, fallbacks).emit();
 }
 
-/// Nothing but its end: the constant that it returns, and the return.
-static bool isEmptyStage(Block *stage) {
-  return llvm::all_of(*stage, llvm::IsaPred<LLVM::ConstantOp, LLVM::ReturnOp>);
-}
-
 /// Addresses are computed ahead of all stages; they hang on the arena and the thread alone.
 FailureOr<EntryFunction> EntryFunctionEmitter::emit() {
   createFunction();
@@ -100,7 +98,8 @@ FailureOr<EntryFunction> EntryFunctionEmitter::emit() {
   }
   Block *ahead = builder.getInsertionBlock();
   beginStage();
-  for (auto call : body.getOps<func::CallOp>()) {
+  auto calls = body.getOps<func::CallOp>();
+  for (func::CallOp call : calls) {
     loc = call.getLoc();
     if (failed(emitCall(call)))
       return failure();
@@ -112,7 +111,8 @@ FailureOr<EntryFunction> EntryFunctionEmitter::emit() {
   LLVM::ReturnOp::create(builder, loc, integer(32, 0));
   builder.setInsertionPointToEnd(ahead);
   chooseStage();
-  int32_t first = stages.size() > 1 && isEmptyStage(stages.front());
+  // Nothing precedes the first fallback where the entry begins with the end of a stage.
+  int32_t first = !calls.empty() && serviceOf(calleeOf(*calls.begin())) == "stage";
   return EntryFunction{function, first, static_cast<int32_t>(stages.size())};
 }
 
@@ -196,7 +196,7 @@ void EntryFunctionEmitter::emitView(memref::ViewOp view) {
 }
 
 LogicalResult EntryFunctionEmitter::emitCall(func::CallOp call) {
-  auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+  func::FuncOp callee = calleeOf(call);
   StringRef service = serviceOf(callee);
   if (service == "barrier")
     emitBarrier();

@@ -61,7 +61,7 @@ LogicalResult PlanMemory::plan(func::FuncOp entry) {
     lifetimes.push_back(lifetime);
   }
   MemoryPlan plan = planMemory(lifetimes);
-  keepHalves(lifetimes, plan);
+  placeThreadLocally(lifetimes, plan);
   int64_t bound = livenessBound(lifetimes);
   // What keeps its values shares its place with nothing.
   for (memref::AllocOp buffer : persistent) {

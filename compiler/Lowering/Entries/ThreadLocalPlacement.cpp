@@ -153,7 +153,7 @@ bool Mover::moveAll() {
   return moved;
 }
 
-void weft::keepHalves(ArrayRef<Lifetime> buffers, MemoryPlan &plan) {
+void weft::placeThreadLocally(ArrayRef<Lifetime> buffers, MemoryPlan &plan) {
   constexpr int rounds = 6;
   Mover mover(buffers, plan);
   for (int round = 0; round < rounds && mover.moveAll(); ++round)

@@ -12,7 +12,7 @@ namespace weft {
 
 /// Moves buffers, in an arena of the same size, so that as little as possible of a buffer's first
 /// half lies where the second half of another was shortly before, or the other way round.
-void keepHalves(llvm::ArrayRef<Lifetime> buffers, MemoryPlan &plan);
+void placeThreadLocally(llvm::ArrayRef<Lifetime> buffers, MemoryPlan &plan);
 
 } // namespace weft
 

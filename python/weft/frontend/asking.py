@@ -93,7 +93,7 @@ def lays_out_otherwise(node: torch.fx.Node) -> torch._ops.OpOverload | None:
     order than fake tensors say."""
     while isinstance(node.target, torch._ops.OpOverload) and _is_view(node.target):
         node = node.args[0]
-    if not isinstance(node.target, torch._ops.OpOverload) or not _is_harmless(node):
+    if not isinstance(node.target, torch._ops.OpOverload) or not is_harmless(node):
         return None
     orders = ask(node).orders
     if orders is None or orders == tuple(map(_order, flatten_results(node.meta["val"]))):
@@ -109,14 +109,14 @@ def strides_in_eager(node: torch.fx.Node) -> tuple[int, ...]:
         maker, number = node.args
     made = maker.target
     if isinstance(made, torch._ops.OpOverload) and not made._schema.is_mutable:
-        orders = ask(maker).orders if _is_harmless(maker) else None
+        orders = ask(maker).orders if is_harmless(maker) else None
         order = orders[number] if orders is not None and number < len(orders) else None
         if order not in (None, _order(value)):
             return _dense(value.shape, [value.dim() - order.index(d) for d in range(value.dim())])
     return tuple(map(int, value.stride()))
 
 
-def _is_harmless(node: torch.fx.Node) -> bool:
+def is_harmless(node: torch.fx.Node) -> bool:
     """Whether the call draws no random numbers, and its kernel believes no indices: rules are for
     ops that check them."""
     if torch.Tag.nondeterministic_seeded in node.target.tags:

@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
-from weft.frontend.asking import ask, lays_out_otherwise
+from weft.frontend.asking import ask, is_harmless, lays_out_otherwise
 from weft.frontend.autocast import bodies
 from weft.frontend.fallback import flatten_results
 from weft.frontend.graph import Graph
@@ -82,8 +82,8 @@ def _unfaithful_write(node: torch.fx.Node, given: torch.fx.Node, inputs: set[int
     elif any(_overlap(value, other.meta["val"]) for other in node.all_input_nodes):
         # PyTorch refuses it, or the result depends on the order of its loops.
         return "a write to elements that the op reads elsewhere"
-    elif not _draws(node) and (why := ask(node).refusal):
-        return f"PyTorch refuses {node.target}: {why}"
+    elif is_harmless(node):
+        return _refusal(node)
     return None
 
 
@@ -95,6 +95,8 @@ def _unfaithful_out(
         return f"random numbers drawn into out= of {node.target}"
     if torch.Tag.pointwise not in node.target.tags and _reads(node, given):
         return f"{node.target} may read what it writes"
+    if why := _refusal(node):
+        return why
     if not torch._C._dispatch_has_kernel_for_dispatch_key(node.target.name(), "Meta"):
         # Torch then loses the write of some, and mixes up the results of others.
         return f"torch has no rule for the out= of {node.target}"
@@ -108,8 +110,12 @@ def _unfaithful_out(
 
 
 def _draws(node: torch.fx.Node) -> bool:
-    """To ask PyTorch about such a call would draw as well."""
     return torch.Tag.nondeterministic_seeded in node.target.tags
+
+
+def _refusal(node: torch.fx.Node) -> str | None:
+    why = ask(node).refusal
+    return None if why is None else f"PyTorch refuses {node.target}: {why}"
 
 
 def _reads(node: torch.fx.Node, given: torch.fx.Node) -> bool:

@@ -9,7 +9,7 @@ from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.table import Site, lowers
 
-_FEWEST_COLUMNS = 48  # compiler/Kernels/DotProduct/GroupedDot.cpp
+_FEWEST_COLUMNS = 48  # compiler/Kernels/DotProduct/GroupedMatmul.cpp
 
 
 @lowers("transformers.grouped_mm_fallback.default", "_grouped_mm.default")

@@ -61,8 +61,6 @@ def topk(site: Site, x: Value, k, dim=-1, largest=True, sorted=True):
 
 @lowers("kthvalue.default")
 def kthvalue(site: Site, x: Value, k, dim=-1, keepdim=False):
-    if _size(x, dim) > 1:
-        _only_values(site)
     return _nth(site, x, k, dim)
 
 
@@ -82,8 +80,6 @@ def _size(x: Value, dim: int) -> int:
 def median(site: Site, x: Value, dim, keepdim=False):
     """The lower of two; NaN, at the first one, if there is any."""
     b = site.builder
-    if _size(x, dim) > 1:
-        _only_values(site)
     value, index = _nth(site, x, (_size(x, dim) + 1) // 2, dim)
     if not is_float(x.dtype) or not x.rank:
         return value, index
@@ -145,6 +141,8 @@ def _nth(site: Site, x: Value, k: int, dim: int) -> tuple[Value, Value]:
     if not x.rank:
         return x, b.constant(0, torch.int64)
     dim = dim_of(dim, x.rank)
+    if _size(x, dim) > 1:
+        _only_values(site)
     values, indices = _sort(site, x, dim, False, k)
     return tuple(b.reshape(b.slice(each, dim, k - 1, k), site.shape) for each in (values, indices))
 
