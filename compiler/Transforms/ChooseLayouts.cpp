@@ -498,7 +498,8 @@ void LayoutChooser::visit(Operation *op) {
       .Case<PadOp, ReduceWindowOp>(
           [&](auto view) { visitFirstOperand(op, keepUntiled(layoutOf(view.getOperand()))); })
       .Case([&](ConcatOp concat) { visitConcat(concat); })
-      .Case([](RelayoutOp) {})
+      // A constant lies as a relayout that was folded into it says.
+      .Case<ConstantOp, RelayoutOp>([](auto) {})
       .Case([&](func::ReturnOp exit) { visitReturn(exit); })
       .Default([&](Operation *) { visitRowMajor(op); });
 }

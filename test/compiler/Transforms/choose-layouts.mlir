@@ -478,3 +478,14 @@ func.func @few_scores(%q: tensor<4x16x32xf32>, %k: tensor<4x64x32xf32>, %t: tens
       : tensor<4x16x32xf32>, tensor<4x32x64xf32> -> tensor<4x16x64xf32>
   return %0, %1 : tensor<4x16x64xf32>, tensor<4x16x64xf32>
 }
+
+// A constant lies as a relayout that was folded into it says; others have it in their own order.
+// CHECK-LABEL: func.func @folded_relayout(
+// CHECK: weft.constant dense<0.000000e+00> : tensor<2x3xf16, #weft.layout<[1, 0]>>
+// CHECK: weft.constant dense<0.000000e+00> : tensor<2x3xf16>
+func.func @folded_relayout() -> (tensor<2x3xf16, #weft.layout<[1, 0]>>, tensor<1x3xf16>) attributes {weft.entry} {
+  %0 = weft.constant dense<0.0> : tensor<2x3xf16, #weft.layout<[1, 0]>>
+  %1 = weft.constant dense<0.0> : tensor<2x3xf16>
+  %2 = weft.slice %1 [0, 0] to [1, 3] by [1, 1] : tensor<2x3xf16> -> tensor<1x3xf16>
+  return %0, %2 : tensor<2x3xf16, #weft.layout<[1, 0]>>, tensor<1x3xf16>
+}
