@@ -114,12 +114,14 @@ def contractions(sizes):
             yield call("transposed product", lambda x, y: F.relu(x @ y.t()), x, y.t().contiguous())
             batch = values(3, inner, 5, dtype=dtype)
             yield call("batched", lambda x, y: y.transpose(1, 2) @ x.t(), x, batch)
+            # Small integers, whose sums are exact: the last bit of a long sum, which is its order's,
+            # would decide the integer that it is cut to.
+            whole = x.round(), y.round()
             for target in (torch.int8, torch.int16, torch.bfloat16, torch.float64, torch.bool):
                 yield call(
                     "product, then another type",
                     lambda x, y, t=target: (x @ y).abs().clamp(max=9).to(t),
-                    x,
-                    y,
+                    *whole,
                 )
         linear = torch.nn.Linear(inner, n).eval()
         yield call("linear", linear, values(other, inner))
