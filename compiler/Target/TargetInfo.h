@@ -16,6 +16,7 @@ struct TargetInfo {
   std::string features;     ///< LLVM feature string, "+avx2,+fma,-avx512f"
   int64_t vectorBytes = 16; ///< width of one vector register
   int64_t vectorRegisters = 16;
+  int64_t threads = 2;        ///< of the team that kernels are divided among
   int64_t l1Bytes = 32 << 10; ///< data cache of one core
   int64_t l2Bytes = 1 << 20;
   int64_t l3Bytes = 32 << 20;    ///< of those cores that share it

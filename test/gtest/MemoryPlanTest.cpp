@@ -62,7 +62,7 @@ TEST(MemoryPlan, AnyLifetimes) {
     expectDisjoint(buffers, plan);
     EXPECT_GE(plan.bytes, livenessBound(buffers));
     MemoryPlan moved = plan;
-    placeThreadLocally(buffers, moved);
+    placeThreadLocally(buffers, moved, /*threads=*/2);
     expectDisjoint(buffers, moved);
     EXPECT_EQ(moved.bytes, plan.bytes);
   }
@@ -74,9 +74,18 @@ TEST(ThreadLocalPlacement, OfWidthsThatFollowEachOther) {
   constexpr int64_t unit = 64 * 1024;
   llvm::SmallVector<Lifetime> buffers{{unit, 0, 9}, {4 * unit, 1, 2}, {unit, 3, 4}};
   MemoryPlan plan{{4 * unit, 0, 0}, 5 * unit};
-  placeThreadLocally(buffers, plan);
+  placeThreadLocally(buffers, plan, /*threads=*/2);
   expectDisjoint(buffers, plan);
   EXPECT_EQ(plan.offsets[2] + unit / 2, plan.offsets[1] + 2 * unit);
+}
+
+TEST(ThreadLocalPlacement, OfFourThreads) {
+  constexpr int64_t unit = 64 * 1024;
+  // Three quarters of the first buffer, as each thread has them, are where the second has its own.
+  llvm::SmallVector<Lifetime> buffers{{4 * unit, 0, 1}, {4 * unit, 2, 3}};
+  MemoryPlan plan{{0, unit}, 8 * unit};
+  placeThreadLocally(buffers, plan, /*threads=*/4);
+  EXPECT_EQ(plan.offsets[0], plan.offsets[1]);
 }
 
 /// The last buffer is in the way of the second: the first goes where the second is.
@@ -84,7 +93,7 @@ TEST(ThreadLocalPlacement, BesideWhatIsThere) {
   constexpr int64_t unit = 64 * 1024;
   llvm::SmallVector<Lifetime> buffers{{4 * unit, 0, 1}, {4 * unit, 2, 4}, {unit, 3, 4}};
   MemoryPlan plan{{0, unit, 0}, 6 * unit};
-  placeThreadLocally(buffers, plan);
+  placeThreadLocally(buffers, plan, /*threads=*/2);
   expectDisjoint(buffers, plan);
   EXPECT_EQ(plan.offsets[0], unit);
   EXPECT_EQ(plan.offsets[1], unit);

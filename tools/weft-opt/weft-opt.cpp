@@ -19,7 +19,7 @@ static cl::opt<std::string> fromStage("weft-from", cl::desc("The stage that the 
                                       cl::value_desc("stage"), cl::init("graph"));
 static cl::opt<std::string> isa("weft-isa", cl::desc("native, avx2, avx512 or amx"),
                                 cl::init("native"));
-static cl::opt<int64_t> threads("weft-threads", cl::desc("Threads to compile for"), cl::init(1));
+static cl::opt<int64_t> threads("weft-threads", cl::desc("Threads to compile for"), cl::init(2));
 static cl::opt<std::string> schedule("weft-schedule",
                                      cl::desc("Fixed numbers of contractions' schedules"));
 

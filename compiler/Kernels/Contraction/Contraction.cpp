@@ -155,7 +155,8 @@ LogicalResult Contraction::chooseSchedule() {
   int64_t ofTail = problem.lastLanes % (schedule.groups * schedule.width);
   if (!schedule.matrixUnit)
     lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, widthOf(ofTail)));
-  grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width);
+  grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width,
+                             kernel.target.threads);
   if (schedule.matrixUnit)
     grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, AmxContraction::blockRows);
   grid.chooseSplit(problem, schedule, kernel.target.l2Bytes);
@@ -163,8 +164,8 @@ LogicalResult Contraction::chooseSchedule() {
     schedule.rows = grid.tallest();
   // Interleaved panels are read once, a block at a time.
   bool readsPanels = !schedule.paired || schedule.panels == 1;
-  int64_t ofThread = grid.split == ContractionGrid::Blocks ? 2 : 1;
-  streamsVectors = problem.vectorBytes / ofThread > kernel.target.l2Bytes / 2;
+  int64_t parts = grid.split == ContractionGrid::Blocks ? kernel.target.threads : 1;
+  streamsVectors = problem.vectorBytes / parts > kernel.target.l2Bytes / 2;
   if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
       schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
     schedule.panelPrefetch = linesPerFetch();

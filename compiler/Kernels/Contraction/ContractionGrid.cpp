@@ -6,12 +6,13 @@
 
 using namespace weft;
 
-/// The share of two threads' time that has to be spent working for a split to be as good as any.
+/// The share of the threads' time that has to be spent working for a split to be as good as any.
 static constexpr double balanced = 0.95;
 
 ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t rows, int64_t groups,
-                                    int64_t width) {
+                                    int64_t width, int64_t threads) {
   ContractionGrid grid;
+  grid.threads = threads;
   grid.batches = problem.batches;
   grid.rowCount = problem.rowCount;
   grid.rowTiles = llvm::divideCeil(problem.rowCount, rows);
@@ -47,13 +48,16 @@ int64_t ContractionGrid::vectorsOf(int64_t panels) const {
 }
 
 double ContractionGrid::balance(Split split) const {
-  int64_t pieces = piecesOf(split), first = pieces / 2;
-  if (pieces < 2)
-    return 0.5;
+  int64_t pieces = piecesOf(split);
   if (split != Panels)
-    return double(pieces) / double(2 * (pieces - first));
-  int64_t all = vectorsOf(pieces), ofFirst = vectorsOf(first);
-  return double(all) / double(2 * std::max(ofFirst, all - ofFirst));
+    return double(pieces) / double(threads * llvm::divideCeil(pieces, threads));
+  // The last panel of a block may be narrower. KernelFunction::share has the same borders.
+  int64_t longest = 0;
+  for (int64_t thread = 0; thread < threads; ++thread) {
+    int64_t first = pieces * thread / threads, end = pieces * (thread + 1) / threads;
+    longest = std::max(longest, vectorsOf(end) - vectorsOf(first));
+  }
+  return double(vectorsOf(pieces)) / double(threads * longest);
 }
 
 void ContractionGrid::chooseSplit(const ContractionProblem &problem,
@@ -70,7 +74,7 @@ void ContractionGrid::chooseSplit(const ContractionProblem &problem,
   // Vectors that are more than the rows are read by one thread each, unless enough rows need them.
   bool longerVectors = problem.vectorBytes > problem.scalarBytes && balance(Panels) >= balanced;
   bool dividesPanels = schedule.matrixUnit || (longerVectors && !keepsOwnRows);
-  if (dividesPanels && batches == 1 && panels() >= 2 * schedule.panels) {
+  if (dividesPanels && batches == 1 && panels() >= threads * schedule.panels) {
     split = Panels;
     return;
   }
@@ -83,31 +87,49 @@ void ContractionGrid::chooseSplit(const ContractionProblem &problem,
 
 bool ContractionGrid::keepsRows(const ContractionProblem &problem,
                                 const ContractionSchedule &schedule, int64_t l2Bytes) const {
-  // What the second-level cache holds costs little to read twice, and tiles may be made even.
+  // What the second-level cache holds costs little for each thread to read, and tiles may be made
+  // even.
   bool isNear = problem.vectorBytes <= l2Bytes;
-  int64_t enoughRows = isNear ? 16 : 96;
-  bool isEven = balance(Rows) >= balanced || (isNear && canBeEven() && !schedule.strip);
+  int64_t enoughRows = (isNear ? 8 : 48) * threads;
+  bool isEven = balance(Rows) >= balanced || (isNear && tilesToBeEven() && !schedule.strip);
   return problem.rowsOutermost && batches == 1 && rowCount * outerRows >= enoughRows && isEven;
 }
 
 void ContractionGrid::splitEvenly() {
   // Rows unless another choice is better: a contraction without batch dims has one batch,
-  // and its loop, which the threads would share, does not exist.
+  // and its loop, which the threads would divide, does not exist.
   for (Split choice : {Batches, Rows, Panels})
     if (balance(choice) > balance(split) + 0.02)
       split = choice;
 }
 
+int64_t ContractionGrid::tilesToBeEven() const {
+  // Of a tile, in rows: its first vectors and its last stores.
+  constexpr int64_t ofTile = 2;
+  auto time = [&](int64_t more) {
+    int64_t tiles = rowTiles + more;
+    int64_t ofThread = llvm::divideCeil(tiles * outerRows, threads);
+    return ofThread * (llvm::divideCeil(rowCount, tiles) + ofTile);
+  };
+  int64_t best = 0;
+  for (int64_t more = 1; more < threads && rowTiles + more <= rowCount; ++more)
+    if ((rowTiles + more) * outerRows % threads == 0 && time(more) <= time(best))
+      best = more;
+  return best;
+}
+
 void ContractionGrid::evenRows() {
-  constexpr double worthTile = 0.97;
-  if (balance(split) < worthTile && canBeEven()) {
+  constexpr double worthTiles = 0.97;
+  if (balance(split) >= worthTiles)
+    return;
+  if (int64_t more = tilesToBeEven()) {
     split = Rows;
-    ++rowTiles;
+    rowTiles += more;
     rowPieces = rows();
   }
 }
 
 bool ContractionGrid::hasBlocks(int64_t ofBlock) const {
   bool panelsAreAlike = vectors % groups == 0 && paddedVectors == 0;
-  return batches == 1 && panelsAreAlike && panels() >= 2 * ofBlock && panels() % ofBlock == 0;
+  return batches == 1 && panelsAreAlike && panels() >= threads * ofBlock && panels() % ofBlock == 0;
 }

@@ -21,18 +21,19 @@ struct ContractionGrid {
   int64_t laneBlocks = 1, outerPanels = 1;
   int64_t rowPieces = 1;     ///< of equal work, along all rows
   int64_t panelsOfBlock = 1; ///< of which there are whole blocks, where these are divided
+  int64_t threads = 2;       ///< of the team
   Split split = Rows;
 
-  /// Tiles of at most `rows` x `groups` vectors of `width` lanes.
+  /// Tiles of at most `rows` x `groups` vectors of `width` lanes, for a team of `threads`.
   static ContractionGrid of(const ContractionProblem &problem, int64_t rows, int64_t groups,
-                            int64_t width);
+                            int64_t width, int64_t threads);
 
   int64_t rows() const { return rowTiles * outerRows; }
   int64_t panels() const { return laneBlocks * outerPanels; }
   /// The rows of a tile; some may have one less.
   int64_t tallest() const;
-  /// Turns of rows that a panel is read by in one of two threads.
-  int64_t turnsOfThread() const { return split == Rows ? rows() / 2 : rows(); }
+  /// Tiles of rows that one thread goes through with a panel.
+  int64_t turnsOfThread() const { return split == Rows ? rows() / threads : rows(); }
   /// Whether not all tiles are as tall.
   bool isUneven() const { return rowCount % rowTiles != 0; }
 
@@ -40,27 +41,27 @@ struct ContractionGrid {
   int64_t pieces() const { return piecesOf(split); }
   int64_t piecesOf(Split split) const;
 
-  /// The share of two threads' time that is spent working, along `split`.
+  /// The share of the threads' time that is spent working, along `split`: 1 where all end at once.
   double balance(Split split) const;
 
-  /// Chooses `split`: what two threads divide with little left over, and so that each goes on with
+  /// Chooses `split`: what the threads divide with little left over, and so that each goes on with
   /// what lies in its own caches. `l2Bytes`: of the second-level cache of each.
   void chooseSplit(const ContractionProblem &problem, const ContractionSchedule &schedule,
                    int64_t l2Bytes);
 
 private:
-  /// Whether each thread goes on with its own rows, even if both then read more vectors.
+  /// Whether each thread goes on with its own rows, even if all then read more vectors.
   bool keepsRows(const ContractionProblem &problem, const ContractionSchedule &schedule,
                  int64_t l2Bytes) const;
-  /// Takes the first loop that divides among two threads with little left over.
+  /// Takes the first loop that divides among the threads with little left over.
   void splitEvenly();
-  /// Whether one tile more divides the rows evenly.
-  bool canBeEven() const { return rows() % 2 == 1 && rowTiles < rowCount; }
-  /// Where `split` leaves much over: an odd number of row tiles, which may have fewer rows, gets
-  /// one more.
+  /// How many tiles more divide the rows evenly among the threads, in the least time; 0 where none
+  /// do, or where they are even.
+  int64_t tilesToBeEven() const;
+  /// Where `split` leaves much over: row tiles, which may have fewer rows, become more.
   void evenRows();
 
-  /// Whether there are two blocks of `ofBlock` panels or more of one batch, and all as large.
+  /// Whether every thread gets a block of `ofBlock` panels or more of one batch, all as large.
   bool hasBlocks(int64_t ofBlock) const;
 
   /// Vectors of the first `panels` of them.

@@ -24,7 +24,7 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
     most = std::min({most, aliased ? mostAliased : mostRows, problem.rowCount});
     double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
     for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
-      auto grid = ContractionGrid::of(problem, rows, groups, schedule.width);
+      auto grid = ContractionGrid::of(problem, rows, groups, schedule.width, target.threads);
       double height = double(grid.rowCount) / double(grid.rowTiles);
       // Time for one step of k, per useful multiply-add: as many FMAs as loads at a time.
       double fmas = height * double(groups);
@@ -47,7 +47,7 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
 /// Weights that lie side by side along the lanes, of which few rows wait: the second-level caches
 /// do not hold them, and the next step of the sum lies where processors do not look ahead. A tile
 /// takes all rows and as many vectors as registers allow, so that what it reads of a step is long,
-/// and two threads take about as many panels.
+/// and all threads take about as many panels.
 static void chooseStream(const ContractionProblem &problem, const TargetInfo &target,
                          ContractionSchedule &schedule) {
   constexpr int64_t stepsAhead = 8, mostRows = 8;
@@ -60,7 +60,7 @@ static void chooseStream(const ContractionProblem &problem, const TargetInfo &ta
   int64_t most = std::min((target.vectorRegisters - 1) / (problem.rowCount + 1), vectors);
   double bestCost = std::numeric_limits<double>::max();
   for (int64_t groups = most; groups >= (most + 1) / 2; --groups) {
-    int64_t panels = llvm::alignTo(llvm::divideCeil(vectors, groups), 2);
+    int64_t panels = llvm::alignTo(llvm::divideCeil(vectors, groups), target.threads);
     double cost = double(panels) * (double(groups) + 0.5);
     if (cost < bestCost) {
       bestCost = cost;
@@ -249,18 +249,20 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   // the threads share no cache behind it; not with tiles of two registers. Still the threads have
   // a block each.
   if (schedule.strip && schedule.groups > 2 && total > fitting)
-    fitting = std::min<int64_t>(target.l2Bytes * 4 / 5 / panelBytes, llvm::divideCeil(total, 2));
+    fitting = std::min<int64_t>(target.l2Bytes * 4 / 5 / panelBytes,
+                                llvm::divideCeil(total, target.threads));
   return evenBlocks(std::max<int64_t>(total, 1), std::max<int64_t>(fitting, 1));
 }
 
-/// Whether the matrix unit is faster for two threads, by cycles of one core as measured. It
+/// Whether the matrix unit is faster for the team, by cycles of one core as measured. It
 /// does a multiply-add of float32 in six, but operands are split first: the vectors ahead of
 /// their first use, by each thread unless they share them out, the rows besides, if there are
 /// panels enough to be busy with.
 static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              double depth, int64_t panels, int64_t total) {
-  constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95, threads = 2;
-  bool splits = problem.matrixParts > 1, sharesPanels = total >= 2 * panels;
+  constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95;
+  auto threads = double(target.threads);
+  bool splits = problem.matrixParts > 1, sharesPanels = total >= target.threads * panels;
   double unitCycles = splits ? 0.0205 : 0.005, splitCycles = splits ? 0.6 : 0.2;
   double idleCycles = splits ? 0.02 : 0.005;
   int64_t rowCount = problem.rowCount * problem.outerRows;

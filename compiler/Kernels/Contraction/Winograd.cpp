@@ -147,14 +147,16 @@ void Winograd::chooseSchedule() {
   // A line more, so that the rows of a register tile do not fall into one set of the first-level
   // cache.
   rowStride = channels + lineBytes / elementBytes;
-  // The numbers of a group of tiles fill half of the second-level cache. Threads share out the
-  // groups or, of one, the panels of outputs.
+  // The numbers of a group of tiles fill half of the second-level cache. Threads divide the
+  // groups or, of one, the panels of outputs; groups where there are too few of these.
   int64_t bytes = 16 * elementBytes * (rowStride + lanes());
   int64_t most = std::max(kernel.target.l2Bytes / 2 / bytes, rows);
   tileGroups = llvm::divideCeil(tiles, most);
-  if (tileGroups > 1)
-    tileGroups = llvm::alignTo(tileGroups, 2);
+  int64_t threads = kernel.target.threads;
+  if (tileGroups > 1 || outputs / lanes() < std::min(threads, tiles / rows))
+    tileGroups = llvm::alignTo(tileGroups, threads);
   groupTiles = std::max<int64_t>(llvm::divideCeil(tiles, tileGroups), rows);
+  tileGroups = llvm::divideCeil(tiles, groupTiles);
   steps = channels % 16 == 0 ? 16 : 8;
   summands = channels;
   for (int64_t size = mostSummands; size >= mostSummands / 2 && summands > mostSummands;

@@ -32,9 +32,9 @@ static double sumsCost(const SkinnyMatmulSchedule &schedule) {
   return cost + double(schedule.rowsOfVector()) * (double(vectors) + ofRow);
 }
 
-/// Columns that two threads compute: as many blocks each, with those that are computed twice.
-static int64_t computedColumns(int64_t columns, int64_t block) {
-  return llvm::alignTo(llvm::divideCeil(columns, block), 2) * block;
+/// Columns that the threads compute: as many blocks each, with those that are computed twice.
+static int64_t computedColumns(int64_t columns, int64_t block, int64_t threads) {
+  return llvm::alignTo(llvm::divideCeil(columns, block), threads) * block;
 }
 
 static double costOf(const SkinnyMatmulSchedule &schedule, const SkinnyMatmulProblem &problem,
@@ -49,16 +49,17 @@ static double costOf(const SkinnyMatmulSchedule &schedule, const SkinnyMatmulPro
     step += tileCost(rest, last, schedule.columns, rowsInL1);
   double steps = double(llvm::divideCeil(problem.depth, schedule.segment)) * step;
   double sums = double(llvm::divideCeil(problem.depth, schedule.chunk) * (groups + lastIsAlone));
-  int64_t strips = computedColumns(problem.columns, schedule.block) / schedule.columns;
+  int64_t strips =
+      computedColumns(problem.columns, schedule.block, target.threads) / schedule.columns;
   return (steps + sums * sumsCost(schedule)) * double(strips);
 }
 
 /// The columns of a block for which the fewest are computed, the largest block of these.
-static int64_t chooseBlock(int64_t columns, int64_t ofTile) {
+static int64_t chooseBlock(int64_t columns, int64_t ofTile, int64_t threads) {
   constexpr int64_t fewest = 24, most = 64;
   int64_t best = 0, leastWork = 0;
   for (int64_t block = most / ofTile * ofTile; block > 0; block -= ofTile) {
-    int64_t work = computedColumns(columns, block);
+    int64_t work = computedColumns(columns, block, threads);
     if (block <= columns && (best == 0 || (block >= fewest && work < leastWork))) {
       best = block;
       leastWork = work;
@@ -92,7 +93,7 @@ SkinnyMatmulSchedule SkinnyMatmulSchedule::choose(const SkinnyMatmulProblem &pro
       // Besides the sums, registers hold the vectors of rows and one of a column.
       int64_t tall = (target.vectorRegisters - 1) / (columns + 1);
       tried.groups = std::min<int64_t>(tall, llvm::divideCeil(problem.rows, tried.rowsOfVector()));
-      tried.block = chooseBlock(problem.columns, columns);
+      tried.block = chooseBlock(problem.columns, columns, target.threads);
       int64_t longest = tried.longestChunk(problem, target);
       int64_t parts = llvm::divideCeil(problem.depth, std::max(longest, width));
       tried.chunk = llvm::alignTo(llvm::divideCeil(problem.depth, parts), width);

@@ -446,6 +446,8 @@ static void recordTarget(ModuleOp module, const TargetInfo &target, int64_t thre
 void LowerToLoops::runOnOperation() {
   ModuleOp module = getOperation();
   int64_t team = threads > 0 ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency());
+  if (threads > 0)
+    target->threads = threads;
   if (failed(emitKernels(module, *target, given)))
     return signalPassFailure();
   SymbolTable symbols(module);

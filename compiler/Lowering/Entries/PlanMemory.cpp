@@ -3,6 +3,7 @@
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Entries/ThreadLocalPlacement.h"
 #include "compiler/Lowering/Passes.h"
+#include "compiler/Target/TargetInfo.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -61,7 +62,8 @@ LogicalResult PlanMemory::plan(func::FuncOp entry) {
     lifetimes.push_back(lifetime);
   }
   MemoryPlan plan = planMemory(lifetimes);
-  placeThreadLocally(lifetimes, plan);
+  auto threads = getOperation()->getAttrOfType<IntegerAttr>(attr::threads);
+  placeThreadLocally(lifetimes, plan, threads ? threads.getInt() : TargetInfo().threads);
   int64_t bound = livenessBound(lifetimes);
   // What keeps its values shares its place with nothing.
   for (memref::AllocOp buffer : persistent) {

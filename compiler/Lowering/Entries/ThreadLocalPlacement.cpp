@@ -21,7 +21,7 @@ struct Range {
 
 class Mover {
 public:
-  Mover(ArrayRef<Lifetime> buffers, MemoryPlan &plan);
+  Mover(ArrayRef<Lifetime> buffers, MemoryPlan &plan, int64_t threads);
 
   /// Whether any of them moved.
   bool moveAll();
@@ -37,9 +37,11 @@ private:
   SmallVector<Range> gapsFor(size_t index) const;
   SmallVector<int64_t> placesFor(size_t index) const;
   double costOf(size_t index, int64_t place) const;
+  int64_t stayingBytes(Range a, Range b) const;
 
   ArrayRef<Lifetime> buffers;
   MemoryPlan &plan;
+  int64_t threads;
   SmallVector<SmallVector<size_t>> alive; ///< at the same time
   SmallVector<SmallVector<Other>> near;
 };
@@ -59,8 +61,8 @@ static SmallVector<std::pair<int64_t, int64_t>> timesOf(ArrayRef<Lifetime> buffe
   });
 }
 
-Mover::Mover(ArrayRef<Lifetime> buffers, MemoryPlan &plan)
-    : buffers(buffers), plan(plan), alive(buffers.size()), near(buffers.size()) {
+Mover::Mover(ArrayRef<Lifetime> buffers, MemoryPlan &plan, int64_t threads)
+    : buffers(buffers), plan(plan), threads(threads), alive(buffers.size()), near(buffers.size()) {
   // What was there longer ago has left the caches, or others have been there since.
   constexpr int64_t farthest = 12;
   SmallVector<std::pair<int64_t, int64_t>> times = timesOf(buffers);
@@ -98,7 +100,7 @@ SmallVector<Range> Mover::gapsFor(size_t index) const {
 }
 
 /// Where buffer `index` may go: to the ends of gaps, and to the middles of what was there before
-/// or comes after, whose halves then are where its own are.
+/// or comes after, whose parts then are about where its own are.
 SmallVector<int64_t> Mover::placesFor(size_t index) const {
   int64_t bytes = buffers[index].alignedBytes();
   SmallVector<Range> gaps = gapsFor(index);
@@ -121,18 +123,27 @@ SmallVector<int64_t> Mover::placesFor(size_t index) const {
   return places;
 }
 
-/// Bytes that go from one thread to the other if buffer `index` is at `place`, less a share of
+/// Bytes that are in the same thread's part of both.
+int64_t Mover::stayingBytes(Range a, Range b) const {
+  auto part = [&](Range range, int64_t thread) {
+    return Range{range.begin + range.size() * thread / threads,
+                 range.begin + range.size() * (thread + 1) / threads};
+  };
+  int64_t bytes = 0;
+  for (int64_t thread = 0; thread < threads; ++thread)
+    bytes += part(a, thread).commonWith(part(b, thread));
+  return bytes;
+}
+
+/// Bytes that go from one thread to another if buffer `index` is at `place`, less a share of
 /// those that stay: what has just been used is in a cache.
 double Mover::costOf(size_t index, int64_t place) const {
   constexpr double worthOfStaying = 0.25;
   Range range{place, place + buffers[index].alignedBytes()};
-  int64_t middle = place + range.size() / 2;
   double cost = 0;
   for (auto [other, distance] : near[index]) {
     Range there = rangeOf(other);
-    int64_t common = range.commonWith(there), middleThere = there.begin + there.size() / 2;
-    int64_t staying = Range{range.begin, middle}.commonWith({there.begin, middleThere}) +
-                      Range{middle, range.end}.commonWith({middleThere, there.end});
+    int64_t common = range.commonWith(there), staying = stayingBytes(range, there);
     cost += ((common - staying) - worthOfStaying * staying) / double(distance * distance);
   }
   return cost;
@@ -153,9 +164,9 @@ bool Mover::moveAll() {
   return moved;
 }
 
-void weft::placeThreadLocally(ArrayRef<Lifetime> buffers, MemoryPlan &plan) {
+void weft::placeThreadLocally(ArrayRef<Lifetime> buffers, MemoryPlan &plan, int64_t threads) {
   constexpr int rounds = 6;
-  Mover mover(buffers, plan);
+  Mover mover(buffers, plan, threads);
   for (int round = 0; round < rounds && mover.moveAll(); ++round)
     ;
 }
