@@ -77,16 +77,16 @@ private:
 
 llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
   std::string isa = llvm::sys::Process::GetEnv("WEFT_ISA").value_or(options.isa);
-  llvm::Expected<TargetInfo> target = TargetInfo::host(isa);
-  if (!target)
-    return target.takeError();
   if (options.threads < 1)
     return llvm::createStringError("expected at least 1 thread, found %lld",
                                    static_cast<long long>(options.threads));
+  llvm::Expected<TargetInfo> target = TargetInfo::host(isa, options.threads);
+  if (!target)
+    return target.takeError();
   llvm::Expected<Precision> precision = parsePrecision(options.precision);
   if (!precision)
     return precision.takeError();
-  return StageSettings{std::move(*target), options.threads, options.schedule, *precision};
+  return StageSettings{std::move(*target), options.schedule, *precision};
 }
 
 } // namespace

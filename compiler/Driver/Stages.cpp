@@ -52,7 +52,7 @@ static void buildLinalg(OpPassManager &pm, const StageSettings &) {
 }
 
 static void buildLoops(OpPassManager &pm, const StageSettings &settings) {
-  pm.addPass(createLowerToLoops(settings.target, settings.threads, settings.schedule));
+  pm.addPass(createLowerToLoops(settings.target, settings.schedule));
   pm.addPass(createPlanMemory());
   pm.addPass(createInsertBarriers());
 }

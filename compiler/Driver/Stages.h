@@ -18,7 +18,6 @@ llvm::Expected<Precision> parsePrecision(llvm::StringRef name);
 /// What the passes of all stages may depend on.
 struct StageSettings {
   TargetInfo target;
-  int64_t threads = 1;  ///< the most that the artifact has scratch memory for
   std::string schedule; ///< fixed numbers of contractions' schedules: ScheduleOverride::parse
   Precision precision = Precision::Float32;
 };

@@ -2,10 +2,10 @@
 // Reads the machine this runs on: instruction sets through LLVM, caches through Linux's sysfs or,
 // where that says nothing, through the C library, unless the user gives them.
 #include "compiler/Target/TargetInfo.h"
+#include "compiler/Target/CacheTopology.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include <cstdlib>
 #include <sys/syscall.h>
@@ -90,33 +90,11 @@ Error narrow(FeatureSet &features, StringRef name) {
   return createStringError("expected isa to be one of: " + choices + "; found '" + name + "'");
 }
 
-/// The size in a sysfs file such as "48K\n".
-std::optional<int64_t> parseSize(StringRef text) {
-  text = text.trim();
-  int64_t scale = text.consume_back("K") ? 1 << 10 : text.consume_back("M") ? 1 << 20 : 1;
-  int64_t value;
-  if (text.getAsInteger(10, value) || value <= 0)
-    return std::nullopt;
-  return value * scale;
-}
-
-std::optional<int64_t> sysfsCacheBytes(StringRef level) {
-  for (int index = 0; index < 8; ++index) {
-    std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
-    auto read = [&](StringRef name) -> std::string {
-      auto file = MemoryBuffer::getFileAsStream(folder + name);
-      return file ? (*file)->getBuffer().trim().str() : "";
-    };
-    if (read("level") == level && read("type") != "Instruction")
-      return parseSize(read("size"));
-  }
-  return std::nullopt;
-}
-
 /// A level of caches, and where its size goes.
 struct CacheSize {
   int sysconfName;
-  StringRef sysfsName;
+  int64_t level;
+  bool isShared; ///< counted whole, whoever shares it
   int64_t &bytes;
 };
 
@@ -126,13 +104,16 @@ struct CacheSize {
 /// only some share a part.
 Error describeCaches(TargetInfo &info) {
   constexpr const char *variable = "WEFT_CPU_CACHES";
-  CacheSize levels[] = {{_SC_LEVEL1_DCACHE_SIZE, "1", info.l1Bytes},
-                        {_SC_LEVEL2_CACHE_SIZE, "2", info.l2Bytes},
-                        {_SC_LEVEL3_CACHE_SIZE, "3", info.l3Bytes}};
+  CacheSize levels[] = {{_SC_LEVEL1_DCACHE_SIZE, 1, false, info.l1Bytes},
+                        {_SC_LEVEL2_CACHE_SIZE, 2, false, info.l2Bytes},
+                        {_SC_LEVEL3_CACHE_SIZE, 3, true, info.l3Bytes}};
   const char *given = std::getenv(variable);
   if (!given || !*given) {
+    CacheTopology topology = CacheTopology::host();
     for (const CacheSize &level : levels)
-      if (std::optional<int64_t> bytes = sysfsCacheBytes(level.sysfsName))
+      if (std::optional<int64_t> bytes = level.isShared
+                                             ? topology.bytes(level.level)
+                                             : topology.bytesOfThread(level.level, info.threads))
         level.bytes = *bytes;
       else if (long bytes = sysconf(level.sysconfName); bytes > 0)
         level.bytes = bytes;
@@ -142,7 +123,7 @@ Error describeCaches(TargetInfo &info) {
   StringRef(given).split(texts, ',');
   bool isWrong = texts.size() < 2 || texts.size() > std::size(levels);
   for (auto [level, text] : llvm::zip(levels, texts)) {
-    std::optional<int64_t> bytes = parseSize(text);
+    std::optional<int64_t> bytes = parseCacheSize(text);
     isWrong |= !bytes;
     level.bytes = bytes.value_or(level.bytes);
   }
@@ -164,11 +145,12 @@ void describeVectors(TargetInfo &info, const FeatureSet &features) {
 
 } // namespace
 
-Expected<TargetInfo> TargetInfo::withFeatures(FeatureSet features, StringRef isa) {
+Expected<TargetInfo> TargetInfo::withFeatures(FeatureSet features, StringRef isa, int64_t threads) {
   std::erase_if(features, [](StringRef feature) { return !is_contained(usedFeatures, feature); });
   if (Error error = narrow(features, isa))
     return error;
   TargetInfo info;
+  info.threads = threads;
   info.triple = sys::getProcessTriple();
   info.features = join(map_range(features, [](const std::string &f) { return "+" + f; }), ",");
   describeVectors(info, features);
@@ -178,22 +160,22 @@ Expected<TargetInfo> TargetInfo::withFeatures(FeatureSet features, StringRef isa
   return info;
 }
 
-Expected<TargetInfo> TargetInfo::host(StringRef isa) {
+Expected<TargetInfo> TargetInfo::host(StringRef isa, int64_t threads) {
   FeatureSet features = hostFeatures();
   if (features.count("amx-tile") && !systemAllowsMatrixUnit()) {
     if (isa == matrixIsa)
       return createStringError("isa 'amx': the system does not let this process use the unit");
     removePrefixed(features, {"amx"});
   }
-  return withFeatures(std::move(features), isa);
+  return withFeatures(std::move(features), isa, threads);
 }
 
-Expected<TargetInfo> TargetInfo::supposed(StringRef isa) {
+Expected<TargetInfo> TargetInfo::supposed(StringRef isa, int64_t threads) {
   const Isa *known = find_if(isas, [&](const Isa &each) { return each.name == isa; });
   if (known == std::end(isas))
-    return host(isa);
+    return host(isa, threads);
   FeatureSet features = hostFeatures();
   for (StringRef feature : known->required)
     features.insert(feature.str());
-  return withFeatures(std::move(features), isa);
+  return withFeatures(std::move(features), isa, threads);
 }

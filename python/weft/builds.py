@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -119,6 +120,7 @@ def cache_key(graph: bytes, options: Options) -> str:
         LLVM_VERSION,
         _compiler_identity(),
         _cpu_flags(),
+        _caches(),
         settings,
         asdict(options),
     ]
@@ -145,6 +147,19 @@ def _cpu_flags() -> str:
             if line.startswith("flags"):
                 return " ".join(sorted(line.partition(":")[2].split()))
     return ""
+
+
+@lru_cache
+def _caches() -> list[list[str]]:
+    """Those of the processors that this process may run on, each with who shares it."""
+    folder = Path("/sys/devices/system/cpu")
+    facts = ("level", "type", "size", "shared_cpu_list")
+    found = []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        for cache in sorted((folder / f"cpu{cpu}" / "cache").glob("index*")):
+            with contextlib.suppress(OSError):  # containers hide some
+                found.append([str(cpu), *((cache / fact).read_text().strip() for fact in facts)])
+    return found
 
 
 def _warn(message: str) -> None:

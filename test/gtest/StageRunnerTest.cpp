@@ -31,7 +31,7 @@ protected:
   }
 
   StageRunner runner() {
-    return StageRunner({llvm::cantFail(TargetInfo::host("native")), 1, ""}, seconds);
+    return StageRunner({llvm::cantFail(TargetInfo::host("native")), ""}, seconds);
   }
 
   mlir::MLIRContext context;

@@ -19,7 +19,8 @@ static cl::opt<std::string> fromStage("weft-from", cl::desc("The stage that the 
                                       cl::value_desc("stage"), cl::init("graph"));
 static cl::opt<std::string> isa("weft-isa", cl::desc("native, avx2, avx512 or amx"),
                                 cl::init("native"));
-static cl::opt<int64_t> threads("weft-threads", cl::desc("Threads to compile for"), cl::init(2));
+static cl::opt<int64_t> threads("weft-threads", cl::desc("Threads to compile for"),
+                                cl::init(weft::TargetInfo::defaultThreads));
 static cl::opt<std::string> schedule("weft-schedule",
                                      cl::desc("Fixed numbers of contractions' schedules"));
 
@@ -29,7 +30,7 @@ static cl::opt<std::string> precision("weft-precision",
 
 static llvm::LogicalResult addStages(mlir::PassManager &pm) {
   llvm::ExitOnError exitOnError("weft-opt: ");
-  weft::StageSettings settings{exitOnError(weft::TargetInfo::supposed(isa)), threads, schedule,
+  weft::StageSettings settings{exitOnError(weft::TargetInfo::supposed(isa, threads)), schedule,
                                exitOnError(weft::parsePrecision(precision))};
   for (const weft::Stage &stage : exitOnError(weft::stagesBetween(fromStage, toStage)))
     stage.build(pm, settings);

@@ -10,7 +10,6 @@
 #include "compiler/Lowering/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include <optional>
-#include <thread>
 
 using namespace mlir;
 using namespace weft;
@@ -402,8 +401,7 @@ namespace {
 struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
   LowerToLoops() = default;
   LowerToLoops(LowerToLoopsOptions options) : LowerToLoopsBase(std::move(options)) {}
-  LowerToLoops(TargetInfo target, int64_t threads, StringRef schedule) : target(std::move(target)) {
-    this->threads = threads;
+  LowerToLoops(TargetInfo target, StringRef schedule) : target(std::move(target)) {
     this->schedule = schedule.str();
   }
   LowerToLoops(const LowerToLoops &other)
@@ -416,7 +414,7 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
     given = *parsed;
     if (target)
       return success();
-    llvm::Expected<TargetInfo> supposed = TargetInfo::supposed(isa);
+    llvm::Expected<TargetInfo> supposed = TargetInfo::supposed(isa, threads);
     if (!supposed)
       return emitError(UnknownLoc::get(context), llvm::toString(supposed.takeError()));
     target = *supposed;
@@ -432,7 +430,7 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
 } // namespace
 
 /// What the manifest says about the machine that this was compiled for.
-static void recordTarget(ModuleOp module, const TargetInfo &target, int64_t threads) {
+static void recordTarget(ModuleOp module, const TargetInfo &target) {
   Builder builder(module.getContext());
   SmallVector<StringRef> features, present;
   StringRef(target.features).split(features, ',', -1, /*KeepEmpty=*/false);
@@ -440,24 +438,20 @@ static void recordTarget(ModuleOp module, const TargetInfo &target, int64_t thre
     if (feature.consume_front("+"))
       present.push_back(feature);
   module->setAttr(attr::cpuFeatures, builder.getStrArrayAttr(present));
-  module->setAttr(attr::threads, builder.getI64IntegerAttr(threads));
+  module->setAttr(attr::threads, builder.getI64IntegerAttr(target.threads));
 }
 
 void LowerToLoops::runOnOperation() {
   ModuleOp module = getOperation();
-  int64_t team = threads > 0 ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency());
-  if (threads > 0)
-    target->threads = threads;
   if (failed(emitKernels(module, *target, given)))
     return signalPassFailure();
   SymbolTable symbols(module);
   for (func::FuncOp entry : EntryIR::find(module))
-    if (failed(EntryRewriter(entry, symbols, team).run()))
+    if (failed(EntryRewriter(entry, symbols, target->threads).run()))
       return signalPassFailure();
-  recordTarget(module, *target, team);
+  recordTarget(module, *target);
 }
 
-std::unique_ptr<Pass> weft::createLowerToLoops(TargetInfo target, int64_t threads,
-                                               StringRef schedule) {
-  return std::make_unique<LowerToLoops>(std::move(target), threads, schedule);
+std::unique_ptr<Pass> weft::createLowerToLoops(TargetInfo target, StringRef schedule) {
+  return std::make_unique<LowerToLoops>(std::move(target), schedule);
 }

@@ -63,7 +63,7 @@ LogicalResult PlanMemory::plan(func::FuncOp entry) {
   }
   MemoryPlan plan = planMemory(lifetimes);
   auto threads = getOperation()->getAttrOfType<IntegerAttr>(attr::threads);
-  placeThreadLocally(lifetimes, plan, threads ? threads.getInt() : TargetInfo().threads);
+  placeThreadLocally(lifetimes, plan, threads ? threads.getInt() : TargetInfo::defaultThreads);
   int64_t bound = livenessBound(lifetimes);
   // What keeps its values shares its place with nothing.
   for (memref::AllocOp buffer : persistent) {
