@@ -114,7 +114,7 @@ def contractions(sizes):
             yield call("transposed product", lambda x, y: F.relu(x @ y.t()), x, y.t().contiguous())
             batch = values(3, inner, 5, dtype=dtype)
             yield call("batched", lambda x, y: y.transpose(1, 2) @ x.t(), x, batch)
-            # Small integers, whose sums are exact: the last bit of a long sum, which is its order's,
+            # Small integers, whose sums are exact: a sum's last bit, which is that of its order,
             # would decide the integer that it is cut to.
             whole = x.round(), y.round()
             for target in (torch.int8, torch.int16, torch.bfloat16, torch.float64, torch.bool):
