@@ -3,6 +3,7 @@
 // knows a single op by name.
 #include "compiler/Driver/GraphImport.h"
 #include "compiler/Driver/JsonAttributes.h"
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Verifier.h"
@@ -169,13 +170,13 @@ LogicalResult GraphImporter::createEntry(const json::Object &graph) {
       return failure();
     types.push_back(*type);
     attributes.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("weft.name", builder.getStringAttr(*input->getString("name"))),
-         builder.getNamedAttr("weft.kind", builder.getStringAttr(*input->getString("kind")))}));
+        {builder.getNamedAttr(attr::name, builder.getStringAttr(*input->getString("name"))),
+         builder.getNamedAttr(attr::kind, builder.getStringAttr(*input->getString("kind")))}));
   }
 
   builder.setInsertionPointToStart(module->getBody());
   entry = func::FuncOp::create(builder, loc, *name, builder.getFunctionType(types, {}));
-  entry->setAttr("weft.entry", builder.getUnitAttr());
+  entry->setAttr(attr::entry, builder.getUnitAttr());
   entry.setAllArgAttrs(attributes);
   builder.setInsertionPointToStart(entry.addEntryBlock());
   for (BlockArgument argument : entry.getArguments()) {

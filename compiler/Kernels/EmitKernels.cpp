@@ -31,7 +31,7 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
                                const ScheduleOverride &given) {
   if (failed(checkKernel(source)))
     return failure();
-  StringRef kind = source->getAttrOfType<StringAttr>("weft.kernel").getValue();
+  StringRef kind = source->getAttrOfType<StringAttr>(attr::kernel).getValue();
   SmallVector<LogicalResult (*)(KernelFunction &)> emitters;
   if (kind == "attention")
     emitters = {emitAttention};
@@ -83,7 +83,7 @@ public:
     }
     SmallVector<func::FuncOp> kernels;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr("weft.kernel"))
+      if (function->hasAttr(attr::kernel))
         kernels.push_back(function);
     for (func::FuncOp kernel : kernels)
       if (failed(emitKernel(kernel, *target, *given)))

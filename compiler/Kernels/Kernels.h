@@ -3,6 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_KERNELS_H
 #define WEFT_COMPILER_KERNELS_KERNELS_H
 
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Kernels/Emission/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -12,23 +13,6 @@ namespace weft {
 
 /// Threads that may claim parts of a kernel.
 constexpr int64_t claimants = 64;
-
-/// On a linalg.generic, [loop over blocks, loop over their lanes, size]: of blocks times lanes
-/// that the two loops go through, those from `size` on are nobody's, and need not be computed.
-constexpr llvm::StringLiteral paddedAttr = "weft.padded";
-
-/// On an emitted kernel's result, the arguments whose memory it may take if nobody reads them
-/// afterwards.
-constexpr llvm::StringLiteral inPlaceAttr = "weft.in_place";
-
-/// On a kernel, before it is emitted: it reads what the threads of others have written, each its
-/// share. However little there is to do, a thread that goes on with its own share saves the way of
-/// the others' from cache to cache.
-constexpr llvm::StringLiteral readsSharesAttr = "weft.reads_shares";
-
-/// On a kernel, before it is emitted: its weights come from memory in every call, as the caches do
-/// not hold all that its program reads.
-constexpr llvm::StringLiteral coldWeightsAttr = "weft.cold_weights";
 
 /// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by
 /// loops. Afterwards it takes its operands and then its results as row-major memrefs, a

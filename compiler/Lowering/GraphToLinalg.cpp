@@ -4,6 +4,7 @@
 // behind casts), weft.cumulative, weft.scatter, weft.sort, weft.assert and weft.torch_fallback (on
 // physical ones).
 #include "compiler/Lowering/GraphToLinalg.h"
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Lowering/Passes.h"
 #include "compiler/Lowering/ScalarMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -187,12 +188,12 @@ struct LowerToLinalg : weft::impl::LowerToLinalgBase<LowerToLinalg> {
 
 /// What callers of an entry pass: its logical types, which the signature is about to lose.
 static void recordLogicalTypes(func::FuncOp function) {
-  if (function->hasAttr("weft.kernel"))
+  if (function->hasAttr(attr::kernel))
     return;
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
-    function.setArgAttr(index, "weft.type", TypeAttr::get(type));
+    function.setArgAttr(index, attr::type, TypeAttr::get(type));
   for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
-    function.setResultAttr(index, "weft.type", TypeAttr::get(type));
+    function.setResultAttr(index, attr::type, TypeAttr::get(type));
 }
 
 static void eraseDeadOps(ModuleOp module) {

@@ -91,7 +91,7 @@ void Contraction::markPadding(Builder &builder, Operation *generic) const {
   auto loop = [&](PhysicalDim::Part part) -> int64_t {
     return llvm::find(axes, PhysicalDim{dim, part}) - axes.begin();
   };
-  generic->setAttr(paddedAttr,
+  generic->setAttr(attr::padded,
                    builder.getDenseI64ArrayAttr(
                        {loop(PhysicalDim::Block), loop(PhysicalDim::Lane), resultShape[dim]}));
 }

@@ -19,7 +19,7 @@ namespace {
 llvm::SmallDenseSet<unsigned> sharingArguments(func::FuncOp kernel) {
   llvm::SmallDenseSet<unsigned> sharing;
   for (unsigned number : llvm::seq(kernel.getNumArguments()))
-    if (auto places = kernel.getArgAttrOfType<DenseI64ArrayAttr>(number, inPlaceAttr)) {
+    if (auto places = kernel.getArgAttrOfType<DenseI64ArrayAttr>(number, attr::inPlace)) {
       sharing.insert(number);
       sharing.insert_range(places.asArrayRef());
     }
@@ -29,10 +29,10 @@ llvm::SmallDenseSet<unsigned> sharingArguments(func::FuncOp kernel) {
 struct MarkKernelArguments : weft::impl::MarkKernelArgumentsBase<MarkKernelArguments> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr("weft.kernel"))
+    if (!kernel->hasAttr(attr::kernel))
       return markAllAnalysesPreserved();
     // Other threads write what is claimed.
-    unsigned claims = kernel.getNumArguments() - (kernel->hasAttr("weft.claims") ? 3 : 0);
+    unsigned claims = kernel.getNumArguments() - (kernel->hasAttr(attr::claims) ? 3 : 0);
     llvm::SmallDenseSet<unsigned> sharing = sharingArguments(kernel);
     for (BlockArgument argument : kernel.getArguments())
       if (isa<MemRefType>(argument.getType()) && argument.getArgNumber() != claims &&

@@ -2,6 +2,7 @@
 // Walks a function once, in order: contractions choose layouts, the ops behind them keep
 // what they can, and an op that cannot work in a layout gets its operand moved. Expects
 // static shapes and one block; leaves the rule of layouts in Passes.td established.
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/ConvLayouts.h"
@@ -44,7 +45,7 @@ static bool isWeight(Value value) {
   auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
   if (!function)
     return false;
-  auto kind = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "weft.kind");
+  auto kind = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attr::kind);
   return kind && kind.getValue() != "input";
 }
 

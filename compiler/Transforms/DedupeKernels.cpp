@@ -2,6 +2,7 @@
 // The pass weft-dedupe-kernels: expects outlined kernels; leaves one function per kernel
 // that differs from the others in more than names, locations and where its operands' slices
 // begin.
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/RebaseSlices.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -66,7 +67,7 @@ static std::vector<SameKernels> groupSame(ModuleOp module) {
   std::vector<SameKernels> groups;
   llvm::DenseMap<size_t, SmallVector<size_t, 1>> known; // by hash
   for (auto kernel : module.getOps<func::FuncOp>()) {
-    if (!kernel->hasAttr("weft.kernel"))
+    if (!kernel->hasAttr(attr::kernel))
       continue;
     Rebased rebased{kernel, rebaseSlices(kernel)};
     SmallVector<size_t, 1> &candidates = known[hashOf(kernel)];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass weft-fuse-kernels: expects entries of primitive weft ops (and attention) with
 // their layouts chosen; leaves entries that only call kernels, check and fall back.
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/KernelGrouping.h"
 #include "compiler/Transforms/KernelOutlining.h"
@@ -47,7 +48,7 @@ static void reduceAssertedConditions(Block &block) {
 void FuseKernelsPass::runOnOperation() {
   SymbolTable symbols(getOperation());
   for (auto entry : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-    if (!entry->hasAttr("weft.entry"))
+    if (!entry->hasAttr(attr::entry))
       continue;
     eraseDeadOps(entry.front());
     reduceAssertedConditions(entry.front());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is worth preparing from weights alone moves from @main into the entry @bind.
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/PreparedValues.h"
@@ -131,7 +132,7 @@ static void createBind(func::FuncOp main, ArrayRef<Operation *> chains, ArrayRef
   builder.setInsertionPointAfter(main);
   auto bind = func::FuncOp::create(builder, main.getLoc(), "bind",
                                    builder.getFunctionType(inputs, results));
-  bind->setAttr("weft.entry", builder.getUnitAttr());
+  bind->setAttr(attr::entry, builder.getUnitAttr());
   bind.setAllArgAttrs(attributes);
   builder.setInsertionPointToStart(bind.addEntryBlock());
 
@@ -154,8 +155,8 @@ static LogicalResult takeAsArguments(func::FuncOp main, ArrayRef<Value> prepared
   for (auto [index, value] : llvm::enumerate(prepared)) {
     types.push_back(value.getType());
     attributes.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("weft.kind", builder.getStringAttr("bound")),
-         builder.getNamedAttr("weft.name", builder.getStringAttr("bound." + Twine(index)))}));
+        {builder.getNamedAttr(attr::kind, builder.getStringAttr("bound")),
+         builder.getNamedAttr(attr::name, builder.getStringAttr("bound." + Twine(index)))}));
     locations.push_back(value.getLoc());
   }
   SmallVector<unsigned> places(prepared.size(), first);

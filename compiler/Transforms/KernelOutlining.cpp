@@ -2,6 +2,7 @@
 // Outlines kernels: orders groups and effects, clones each group with the cheap ops that
 // it repeats into a function, and leaves a call with the locations of all of them.
 #include "compiler/Transforms/KernelOutlining.h"
+#include "compiler/Graph/AttributeNames.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
@@ -166,7 +167,7 @@ func::FuncOp Outliner::createKernel(const KernelGroup &group, const KernelBody &
                                       TypeRange(ValueRange(body.results)));
   auto kernel = func::FuncOp::create(loc, nextName(stemOf(group, graph)), type);
   kernel.setPrivate();
-  kernel->setAttr("weft.kernel", builder.getStringAttr(kindOf(group, graph)));
+  kernel->setAttr(attr::kernel, builder.getStringAttr(kindOf(group, graph)));
   symbols.insert(kernel);
 
   Block *block = kernel.addEntryBlock();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Transforms/PreparedValues.h"
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -7,7 +8,7 @@ using namespace mlir;
 using namespace weft;
 
 static bool isPreparedArgument(func::FuncOp function, unsigned number) {
-  auto kind = function.getArgAttrOfType<StringAttr>(number, "weft.kind");
+  auto kind = function.getArgAttrOfType<StringAttr>(number, attr::kind);
   return kind && kind.getValue() != "input" && kind.getValue() != "bound";
 }
 

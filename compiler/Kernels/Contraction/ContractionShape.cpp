@@ -96,7 +96,7 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   shape.resultIndex = operandIndex(generic, *generic.getDpsInitOperand(0), iteration, space);
   auto resultType = cast<RankedTensorType>(generic.getResultTypes().front());
   shape.resultPosition = space.linearize(shape.resultIndex, resultType.getShape());
-  if (auto loops = generic->getAttrOfType<DenseI64ArrayAttr>(paddedAttr))
+  if (auto loops = generic->getAttrOfType<DenseI64ArrayAttr>(attr::padded))
     if (auto lane = dyn_cast<AffineDimExpr>(iteration[loops[1]])) {
       int64_t blocks = ranges[loops[0]], lanes = ranges[loops[1]];
       int64_t inLast = loops[2] - (blocks - 1) * lanes;

@@ -107,7 +107,7 @@ void weft::markInPlace(KernelFunction &kernel, bool reducesRowsFirst) {
         places.push_back(argument.getArgNumber());
     }
     if (!places.empty())
-      kernel.emitted.setArgAttr(kernel.source.getNumArguments() + number, inPlaceAttr,
+      kernel.emitted.setArgAttr(kernel.source.getNumArguments() + number, attr::inPlace,
                                 kernel.builder.getDenseI64ArrayAttr(places));
   }
 }

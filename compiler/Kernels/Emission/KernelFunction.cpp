@@ -48,7 +48,7 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
   emitted = func::FuncOp::create(builder, loc, source.getName(), builder.getFunctionType(types, {}),
                                  ArrayRef<NamedAttribute>{});
   emitted.setPrivate();
-  emitted->setAttr("weft.kernel", source->getAttr("weft.kernel"));
+  emitted->setAttr(attr::kernel, source->getAttr(attr::kernel));
 
   Block *entry = emitted.addEntryBlock();
   builder.setInsertionPointToStart(entry);
@@ -115,10 +115,10 @@ Buffer KernelFunction::table(DenseElementsAttr elements) {
 }
 
 bool KernelFunction::isSerial(bool isSmall) const {
-  return isSmall && !source->hasAttr(readsSharesAttr);
+  return isSmall && !source->hasAttr(attr::crossThreadReads);
 }
 
-bool KernelFunction::hasColdWeights() const { return source->hasAttr(coldWeightsAttr); }
+bool KernelFunction::hasColdWeights() const { return source->hasAttr(attr::coldWeights); }
 
 std::pair<Value, Value> KernelFunction::share(int64_t total, bool serial) {
   Value count = arith::ConstantIndexOp::create(builder, loc, total);
@@ -210,7 +210,7 @@ void KernelFunction::setSchedule(ArrayRef<ScheduleEntry> schedule) {
   SmallVector<NamedAttribute> entries;
   for (auto [name, value] : schedule)
     entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
-  emitted->setAttr("weft.schedule", builder.getDictionaryAttr(entries));
+  emitted->setAttr(attr::schedule, builder.getDictionaryAttr(entries));
 }
 
 void KernelFunction::setWork(int64_t flops, bool serial) {
@@ -221,10 +221,10 @@ void KernelFunction::setWork(int64_t flops, bool serial) {
   };
   llvm::for_each(source.getArgumentTypes(), count);
   llvm::for_each(source.getResultTypes(), count);
-  emitted->setAttr("weft.flops", builder.getI64IntegerAttr(flops));
-  emitted->setAttr("weft.bytes", builder.getI64IntegerAttr(bytes));
+  emitted->setAttr(attr::flops, builder.getI64IntegerAttr(flops));
+  emitted->setAttr(attr::bytes, builder.getI64IntegerAttr(bytes));
   if (serial)
-    emitted->setAttr("weft.serial", builder.getUnitAttr());
+    emitted->setAttr(attr::serial, builder.getUnitAttr());
 }
 
 void KernelFunction::replaceSource() {
@@ -234,12 +234,12 @@ void KernelFunction::replaceSource() {
   scratchArgument.setType(type);
   if (claimSets > 0) {
     claimsArgument.setType(claimsType(builder.getContext(), claimSets));
-    emitted->setAttr("weft.claims", builder.getI64IntegerAttr(claimSets));
+    emitted->setAttr(attr::claims, builder.getI64IntegerAttr(claimSets));
   } else {
     (void)emitted.eraseArgument(cast<BlockArgument>(claimsArgument).getArgNumber());
   }
   emitted.setFunctionType(builder.getFunctionType(emitted.getBody().getArgumentTypes(), {}));
-  emitted->setAttr("weft.scratch_bytes", builder.getI64IntegerAttr(scratchBytes));
+  emitted->setAttr(attr::scratchBytes, builder.getI64IntegerAttr(scratchBytes));
   source.erase();
 }
 

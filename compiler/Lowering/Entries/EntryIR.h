@@ -11,45 +11,12 @@
 #ifndef WEFT_COMPILER_LOWERING_ENTRIES_ENTRYIR_H
 #define WEFT_COMPILER_LOWERING_ENTRIES_ENTRYIR_H
 
+#include "compiler/Graph/AttributeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace weft {
-
-/// Attribute names of the entries and their callees.
-namespace attr {
-// On functions.
-constexpr llvm::StringLiteral entry = "weft.entry";
-constexpr llvm::StringLiteral kernel = "weft.kernel";
-/// "barrier", "verdict" (a barrier, behind which all leave if thread 0 has found a reason),
-/// "stage" (the next stage begins), "fallback", "assert", "copy"
-constexpr llvm::StringLiteral service = "weft.service";
-constexpr llvm::StringLiteral numInputs = "weft.num_inputs";
-constexpr llvm::StringLiteral scratchBytes = "weft.scratch_bytes";
-constexpr llvm::StringLiteral claims = "weft.claims";         ///< sets of counters of claimed parts
-constexpr llvm::StringLiteral persistent = "weft.persistent"; ///< memory that keeps its values
-constexpr llvm::StringLiteral serial = "weft.serial";
-constexpr llvm::StringLiteral flops = "weft.flops";
-constexpr llvm::StringLiteral bytes = "weft.bytes";
-constexpr llvm::StringLiteral schedule = "weft.schedule";
-constexpr llvm::StringLiteral message = "weft.message";     ///< of an assert
-constexpr llvm::StringLiteral target = "weft.target";       ///< of a fallback
-constexpr llvm::StringLiteral arguments = "weft.arguments"; ///< of a fallback
-// On entries.
-constexpr llvm::StringLiteral arenaBytes = "weft.arena_bytes";
-constexpr llvm::StringLiteral livenessBound = "weft.liveness_bound";
-constexpr llvm::StringLiteral maxThreads = "weft.max_threads";
-// On arguments of entries and fallbacks.
-constexpr llvm::StringLiteral name = "weft.name";
-constexpr llvm::StringLiteral kind = "weft.kind"; ///< of the graph, and "bound", "result"
-constexpr llvm::StringLiteral type = "weft.type";
-constexpr llvm::StringLiteral aliasArgument = "weft.alias_argument";
-constexpr llvm::StringLiteral aliasResult = "weft.alias_result";
-// On the module.
-constexpr llvm::StringLiteral cpuFeatures = "weft.cpu_features";
-constexpr llvm::StringLiteral threads = "weft.threads";
-} // namespace attr
 
 constexpr llvm::StringLiteral barrierName = "weft_barrier";
 constexpr llvm::StringLiteral verdictName = "weft_verdict";

@@ -55,9 +55,9 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
     std::string name = kernel.getName().str();
     int64_t inputs = kernel.getNumArguments();
     if (shares.by(name))
-      kernel->setAttr(readsSharesAttr, UnitAttr::get(module.getContext()));
+      kernel->setAttr(attr::crossThreadReads, UnitAttr::get(module.getContext()));
     if (cold.contains(name))
-      kernel->setAttr(coldWeightsAttr, UnitAttr::get(module.getContext()));
+      kernel->setAttr(attr::coldWeights, UnitAttr::get(module.getContext()));
     if (kernel.isExternal())
       declareEmitted(kernel);
     else if (failed(emitKernel(kernel, target, given)))
@@ -245,7 +245,7 @@ static bool isLastReader(Operation *last, Value tensor) {
 void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel, ArrayRef<Value> taken) {
   auto call = cast<func::CallOp>(result.getOwner());
   unsigned argument = call.getNumOperands() + result.getResultNumber();
-  auto places = kernel.getArgAttrOfType<DenseI64ArrayAttr>(argument, inPlaceAttr);
+  auto places = kernel.getArgAttrOfType<DenseI64ArrayAttr>(argument, attr::inPlace);
   if (!places || buffers.contains(result))
     return;
   for (int64_t place : places.asArrayRef()) {
