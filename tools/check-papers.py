@@ -3,8 +3,9 @@
 """Checks the form of decisions and measurements, and that links between documents resolve.
 
 A decision has the four headings and fits a page; a measurement says when, where and by which
-command it was made. Links of Markdown files, and paths of documents that sources name, must lead
-to a file of the repository and a heading there. Reads the files that git knows, or those given.
+command it was made. Links of Markdown files must lead to a file of the repository and a heading
+there, and paths must exist: those of files that documents name in backticks, and those of
+documents that sources name. Reads the files that git knows, or those given.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ MOST_LINES = 60
 MOST_COLUMNS = 100
 DECISION = re.compile(r"docs/decisions/(\d{4})-[a-z0-9-]+\.md")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-PATH = re.compile(r"\bdocs/[\w./-]+\.md\b")
+DOCUMENT = re.compile(r"\bdocs/[\w./-]+\.md\b")
+FILE = re.compile(r"`((?:compiler|runtime|python|tools|test|benchmarks|docs)/[\w./-]+\.\w+)`")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 PATTERNS = ["*.md", "compiler/*", "runtime/*", "python/*", "tools/*", "benchmarks/*", "examples/*"]
 
@@ -84,10 +86,15 @@ def links(path: str, text: str) -> Iterator[str]:
 
 def violations(path: str, text: str) -> list[str]:
     """One diagnostic per rule that `path`, a file with content `text`, breaks."""
-    if not path.endswith(".md"):
-        named = [name for name in PATH.findall(text) if not Path(name).exists()]
-        return [f"{path}: expected a file, found the path {name}" for name in named]
-    found = list(links(path, text))
+    is_document = path.endswith(".md")
+    names = (FILE if is_document else DOCUMENT).findall(text)
+    found = [
+        f"{path}: expected a file, found the path {name}"
+        for name in names
+        if not Path(name).exists()
+    ]
+    if is_document:
+        found += links(path, text)
     if path.startswith("docs/decisions/"):
         found += decision(path, text)
     if path.startswith("docs/measurements/"):

@@ -82,10 +82,14 @@ def test_measurement(run_tool, change, expected):
     assert (checked.returncode, checked.stderr) == (1, f"{MEASUREMENT}: expected {expected}\n")
 
 
-def test_path_in_a_source(run_tool):
-    name = "docs/" + "decisions/0009-none.md"
-    checked = run_tool("check-papers.py", {"compiler/A.h": f"// ({name}).\n"})
-    assert (checked.returncode, checked.stderr) == (
-        1,
-        f"compiler/A.h: expected a file, found the path {name}\n",
-    )
+@pytest.mark.parametrize(
+    "file, text, name",
+    [
+        ("compiler/A.h", "// (docs/decisions/0009-none.md).", "docs/decisions/0009-none.md"),
+        ("README.md", "`runtime/None.h`, `tools/*.py`, `python/none/`", "runtime/None.h"),
+    ],
+)
+def test_path_of_no_file(run_tool, file, text, name):
+    checked = run_tool("check-papers.py", {file: text})
+    assert checked.returncode == 1
+    assert checked.stderr == f"{file}: expected a file, found the path {name}\n"
