@@ -22,7 +22,7 @@ help:
 	@echo "make chart   the README's chart from benchmarks/results (RESULTS=....json)"
 	@echo "make docs    the ops and passes, as Markdown, into build/docs; docs/overloads.md"
 	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
-	@echo "make lint    formats, includes, FileCheck directives    make format   apply the formats"
+	@echo "make lint    formats, includes, FileCheck, documents    make format   apply the formats"
 	@echo "make tidy    clang-tidy (minutes)                       make debug    ASan and UBSan build"
 	@echo "make tsan    ThreadSanitizer build, into build/tsan"
 	@echo "make clean   remove build/ and .venv/"
@@ -114,9 +114,10 @@ opinfo: build
 lint: .venv/stamp lint-code
 
 lint-code:
-	$(call say,checking includes and FileCheck directives; clang-format and ruff)
+	$(call say,checking includes, FileCheck directives and documents; clang-format and ruff)
 	@$(BIN)/python tools/check-includes.py
 	@$(BIN)/python tools/check-filecheck.py
+	@$(BIN)/python tools/check-papers.py
 	@git ls-files '*.c' '*.cpp' '*.h' | xargs clang-format-22 --dry-run --Werror
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .

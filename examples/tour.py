@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The README's tour: compiles a small network, compares, looks inside."""
+"""The tour of docs/tour.md: compiles a small network, compares, looks inside."""
 
 import torch
 

@@ -35,7 +35,7 @@ def _kernels(*folders: str) -> Room:
     return Room((*folders, "compiler/Graph", "compiler/Target"), headers, MLIR)
 
 
-# From what all use to what nothing uses. docs/decisions/0001-kernels-know-composites.md
+# From what all use to what nothing uses. docs/decisions/0001-kernels-read-the-graph-dialect.md
 KERNELS = {
     "compiler/Kernels/VectorMath": _kernels(),
     "compiler/Kernels/Index": _kernels(),

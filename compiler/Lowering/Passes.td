@@ -23,11 +23,13 @@ def LowerToLinalg : Pass<"weft-lower-to-linalg", "::mlir::ModuleOp"> {
     %0 = linalg.generic ... ins(%a, %b : tensor<2x4x4xf32>, tensor<2x4x4xf32>) ...
     ```
 
-    `weft.attention` stays, on its logical operands behind unrealized casts, for the
-    attention emitter; so do `weft.cumulative` on row-major physical tensors, `weft.assert`
-    and `weft.torch_fallback`, which gets its element types as `operand_dtypes` and
-    `result_dtypes`. Arguments and results of entries keep their logical types as
-    `weft.type`. Fails on the other composite ops, which are decomposed before.
+    `weft.attention`, `weft.grouped_dot` and `weft.winograd_conv` stay, on their logical
+    operands behind unrealized casts, for their emitters; so do `weft.cumulative`,
+    `weft.scatter` and `weft.sort` on row-major physical tensors, `weft.advance`,
+    `weft.assert` and `weft.torch_fallback`, which gets its element types as
+    `operand_dtypes` and `result_dtypes`. Arguments and results of entries keep their
+    logical types as `weft.type`. Fails on the other composite ops, which are decomposed
+    before.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];

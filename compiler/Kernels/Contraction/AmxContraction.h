@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Blocks of a contraction on the matrix unit, summed in float32. Operands are bfloat16, or
 // float32 that is split, exactly, into three bfloat16 parts; of their nine products six matter
-// (docs/decisions/0014-float32-on-the-matrix-unit.md). The vectors' parts of a block of
+// (docs/decisions/0014-float32-on-amx.md). The vectors' parts of a block of
 // panels stay in the second-level cache; those of the rows are made from where the rows lie
 // while the unit works on the rows before.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_AMXCONTRACTION_H
