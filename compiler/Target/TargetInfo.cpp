@@ -113,7 +113,7 @@ Error describeCaches(TargetInfo &info) {
     for (const CacheSize &level : levels)
       if (std::optional<int64_t> bytes = level.isShared
                                              ? topology.bytes(level.level)
-                                             : topology.bytesOfThread(level.level, info.threads))
+                                             : topology.bytesOfThread(level.level, info.team()))
         level.bytes = *bytes;
       else if (long bytes = sysconf(level.sysconfName); bytes > 0)
         level.bytes = bytes;

@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -19,7 +20,7 @@ struct TargetInfo {
   std::string features;     ///< LLVM feature string, "+avx2,+fma,-avx512f"
   int64_t vectorBytes = 16; ///< width of one vector register
   int64_t vectorRegisters = 16;
-  int64_t threads = defaultThreads; ///< of the team that kernels are divided among
+  int64_t threads = defaultThreads; ///< the most that a call runs on
   int64_t l1Bytes = 32 << 10;       ///< of data, that one thread of the team has
   int64_t l2Bytes = 1 << 20;        ///< the same
   int64_t l3Bytes = 32 << 20;       ///< that all have together which share it
@@ -27,6 +28,10 @@ struct TargetInfo {
   bool hasMatrixUnit = false;       ///< AMX with bfloat16, and the system lets this process use it
   bool splitsFloat32 = false;       ///< float32 in bfloat16 parts on the matrix unit: asked for
   bool hasBFloat16 = false; ///< rounds vectors to bfloat16, and sums products of pairs in float32
+
+  /// Threads that a schedule divides work among. Tiles, and with them the order of long sums,
+  /// follow from it: a program for one thread gives the bits of one for two.
+  int64_t team() const { return std::max<int64_t>(threads, 2); }
 
   /// Lanes of one register for elements of `bits` bits.
   int64_t lanes(unsigned bits) const { return vectorBytes * 8 / bits; }

@@ -39,7 +39,7 @@ ContractionProblem problemOf(int64_t batches, int64_t rows, int64_t lanes, int64
 ContractionGrid gridOf(const ContractionProblem &problem, const TargetInfo &target) {
   auto schedule = ContractionSchedule::choose(problem, target);
   auto grid =
-      ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width, target.threads);
+      ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width, target.team());
   grid.chooseSplit(problem, schedule, target.l2Bytes);
   return grid;
 }
@@ -89,6 +89,17 @@ TEST(ContractionGrid, TwoBatchesKeepTwoThreadsBusyAndNoMore) {
   EXPECT_GE(grid.balance(grid.split), 0.9);
 }
 
+TEST(ContractionGrid, OneThreadHasTheTilesOfTwo) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    ContractionProblem problem = problemOf(1, random() % 300 + 1, random() % 900 + 1, 512);
+    problem.vectorsStrided = round % 2;
+    ContractionGrid one = gridOf(problem, machineOf(1)), two = gridOf(problem, machineOf(2));
+    EXPECT_EQ(one.rowTiles, two.rowTiles);
+    EXPECT_EQ(one.groups, two.groups);
+  }
+}
+
 TEST(ContractionGrid, RowsBecomeEvenForTheTeam) {
   ContractionProblem problem = problemOf(1, 90, 64, 64);
   for (int64_t threads : {2, 3, 4, 6}) {
@@ -111,7 +122,7 @@ TEST(ContractionGrid, WeightsOfFewRowsGoToAllThreads) {
 
 TEST(SkinnyMatmulSchedule, BlocksForTheTeam) {
   SkinnyMatmulProblem problem{/*rows=*/17, /*columns=*/768, /*depth=*/768};
-  for (int64_t threads : {1, 2, 4, 8, 16, 32}) {
+  for (int64_t threads : {2, 4, 8, 16, 32}) {
     auto schedule = SkinnyMatmulSchedule::choose(problem, machineOf(threads));
     int64_t blocks = llvm::divideCeil(problem.columns, schedule.block);
     EXPECT_GE(double(blocks) / double(llvm::alignTo(blocks, threads)), 0.75) << threads;

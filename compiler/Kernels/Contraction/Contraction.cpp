@@ -156,7 +156,7 @@ LogicalResult Contraction::chooseSchedule() {
   if (!schedule.matrixUnit)
     lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, widthOf(ofTail)));
   grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width,
-                             kernel.target.threads);
+                             kernel.target.team());
   if (schedule.matrixUnit)
     grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, AmxContraction::blockRows);
   grid.chooseSplit(problem, schedule, kernel.target.l2Bytes);
@@ -164,7 +164,7 @@ LogicalResult Contraction::chooseSchedule() {
     schedule.rows = grid.tallest();
   // Interleaved panels are read once, a block at a time.
   bool readsPanels = !schedule.paired || schedule.panels == 1;
-  int64_t parts = grid.split == ContractionGrid::Blocks ? kernel.target.threads : 1;
+  int64_t parts = grid.split == ContractionGrid::Blocks ? kernel.target.team() : 1;
   streamsVectors = problem.vectorBytes / parts > kernel.target.l2Bytes / 2;
   if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
       schedule.chunk % ContractionSchedule::stepsPerFetch == 0)

@@ -24,7 +24,7 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
     most = std::min({most, aliased ? mostAliased : mostRows, problem.rowCount});
     double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
     for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
-      auto grid = ContractionGrid::of(problem, rows, groups, schedule.width, target.threads);
+      auto grid = ContractionGrid::of(problem, rows, groups, schedule.width, target.team());
       double height = double(grid.rowCount) / double(grid.rowTiles);
       // Time for one step of k, per useful multiply-add: as many FMAs as loads at a time.
       double fmas = height * double(groups);
@@ -60,7 +60,7 @@ static void chooseStream(const ContractionProblem &problem, const TargetInfo &ta
   int64_t most = std::min((target.vectorRegisters - 1) / (problem.rowCount + 1), vectors);
   double bestCost = std::numeric_limits<double>::max();
   for (int64_t groups = most; groups >= (most + 1) / 2; --groups) {
-    int64_t panels = llvm::alignTo(llvm::divideCeil(vectors, groups), target.threads);
+    int64_t panels = llvm::alignTo(llvm::divideCeil(vectors, groups), target.team());
     double cost = double(panels) * (double(groups) + 0.5);
     if (cost < bestCost) {
       bestCost = cost;
@@ -250,7 +250,7 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
   // a block each.
   if (schedule.strip && schedule.groups > 2 && total > fitting)
     fitting = std::min<int64_t>(target.l2Bytes * 4 / 5 / panelBytes,
-                                llvm::divideCeil(total, target.threads));
+                                llvm::divideCeil(total, target.team()));
   return evenBlocks(std::max<int64_t>(total, 1), std::max<int64_t>(fitting, 1));
 }
 
@@ -261,8 +261,8 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
 static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              double depth, int64_t panels, int64_t total) {
   constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95;
-  auto threads = double(target.threads);
-  bool splits = problem.matrixParts > 1, sharesPanels = total >= target.threads * panels;
+  auto threads = double(target.team());
+  bool splits = problem.matrixParts > 1, sharesPanels = total >= target.team() * panels;
   double unitCycles = splits ? 0.0205 : 0.005, splitCycles = splits ? 0.6 : 0.2;
   double idleCycles = splits ? 0.02 : 0.005;
   int64_t rowCount = problem.rowCount * problem.outerRows;

@@ -152,7 +152,7 @@ void Winograd::chooseSchedule() {
   int64_t bytes = 16 * elementBytes * (rowStride + lanes());
   int64_t most = std::max(kernel.target.l2Bytes / 2 / bytes, rows);
   tileGroups = llvm::divideCeil(tiles, most);
-  int64_t threads = kernel.target.threads;
+  int64_t threads = kernel.target.team();
   if (tileGroups > 1 || outputs / lanes() < std::min(threads, tiles / rows))
     tileGroups = llvm::alignTo(tileGroups, threads);
   groupTiles = std::max<int64_t>(llvm::divideCeil(tiles, tileGroups), rows);

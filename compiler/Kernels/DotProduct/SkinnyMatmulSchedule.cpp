@@ -50,7 +50,7 @@ static double costOf(const SkinnyMatmulSchedule &schedule, const SkinnyMatmulPro
   double steps = double(llvm::divideCeil(problem.depth, schedule.segment)) * step;
   double sums = double(llvm::divideCeil(problem.depth, schedule.chunk) * (groups + lastIsAlone));
   int64_t strips =
-      computedColumns(problem.columns, schedule.block, target.threads) / schedule.columns;
+      computedColumns(problem.columns, schedule.block, target.team()) / schedule.columns;
   return (steps + sums * sumsCost(schedule)) * double(strips);
 }
 
@@ -93,7 +93,7 @@ SkinnyMatmulSchedule SkinnyMatmulSchedule::choose(const SkinnyMatmulProblem &pro
       // Besides the sums, registers hold the vectors of rows and one of a column.
       int64_t tall = (target.vectorRegisters - 1) / (columns + 1);
       tried.groups = std::min<int64_t>(tall, llvm::divideCeil(problem.rows, tried.rowsOfVector()));
-      tried.block = chooseBlock(problem.columns, columns, target.threads);
+      tried.block = chooseBlock(problem.columns, columns, target.team());
       int64_t longest = tried.longestChunk(problem, target);
       int64_t parts = llvm::divideCeil(problem.depth, std::max(longest, width));
       tried.chunk = llvm::alignTo(llvm::divideCeil(problem.depth, parts), width);
