@@ -11,16 +11,15 @@
 
 namespace weft {
 
-/// Threads that may claim parts of a kernel.
+/// Upper bound on the threads that claim work chunks of one kernel.
 constexpr int64_t claimants = 64;
 
-/// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by
-/// loops. Afterwards it takes its operands and then its results as row-major memrefs, a
-/// per-thread scratch buffer, where its threads claim parts `weft.claims` sets of counters of
-/// these that are zero between calls, the thread's number and the number of threads, and
-/// carries `weft.schedule`, `weft.scratch_bytes`, `weft.flops`, `weft.bytes` and, when thread 0
-/// does everything, `weft.serial`; results may carry `weft.in_place`. An override that does not fit
-/// a contraction is an error.
+/// Replace the body of `kernel`, a private function on tensors marked `weft.kernel`, by loops. It
+/// then takes its operands and results as row-major memrefs, per-thread scratch, `weft.claims` sets
+/// of work-chunk counters (if it has such chunks; the counters are zero between calls), the thread
+/// number and the number of threads. It carries `weft.schedule`, `weft.scratch_bytes`,
+/// `weft.flops`, `weft.bytes` and, if only thread 0 computes, `weft.serial`; results may carry
+/// `weft.in_place`. An override that does not fit a contraction is an error.
 llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target,
                                const ScheduleOverride &given = {});
 

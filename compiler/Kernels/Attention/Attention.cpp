@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention, one block of queries at a time, with the queries in the vector lanes. Of a block
-// of keys: scores S[k, q] into scratch while the maxima are taken, exponentials and their sums
-// vertically, then O[e, q] += exponentials * values. Where the keys come in several blocks, the
-// sums so far and O are scaled down whenever the maximum has grown (M. Milakov and
-// N. Gimelshein, "Online normalizer calculation for softmax", 2018); O is divided by the sum at
-// the end. Keys and values are broadcast scalar by scalar where they lie, so no layout needs a
-// transposed copy.
+// Attention, by blocks of queries, with queries in vector lanes. For each block of keys: scores
+// S[k, q] to scratch with running maxima, exponentials and their sums, then O[e, q] += exponentials
+// * values. With several key blocks, sums and O are rescaled when a maximum grows (M. Milakov and
+// N. Gimelshein, "Online normalizer calculation for softmax", 2018). O is divided by the sums last.
+// Keys and values are broadcast from their original layout, so none needs a transposed copy.
 #include "compiler/Kernels/Attention/AttentionMask.h"
 #include "compiler/Kernels/Attention/AttentionOutput.h"
 #include "compiler/Kernels/Attention/AttentionSchedule.h"
@@ -25,7 +23,8 @@ using namespace weft;
 
 namespace {
 
-/// A sequence of tokens as one or two loop variables: its tile, and the place in the tile.
+/// A sequence of tokens as one or two loop variables: the tile of tokens and the position within
+/// it.
 struct Sequence {
   AffineExpr tile, inner, token;
 };
@@ -41,7 +40,7 @@ public:
   void emit();
 
 private:
-  /// An index of these last two dims in this grid cell's batch.
+  /// The full index in this grid cell's batch, from its last two dims.
   Index at(AffineExpr token, AffineExpr last) const {
     Index index(batch);
     index.append({token, last});
@@ -65,7 +64,7 @@ private:
 
   /// The point is at key `offset` of `run`, with the queries that see it in the lanes.
   void setKey(const KeyRun &run, Value offset);
-  /// The tail of `total`, an extent that is known, comes last.
+  /// Loop with a peeled tail over `total`, a constant extent.
   SmallVector<Value>
   steps(int64_t total, int64_t step, ArrayRef<Value> carried,
         llvm::function_ref<SmallVector<Value>(Value, int64_t, ArrayRef<Value>)> body) {
@@ -107,13 +106,13 @@ private:
   Sequence queries, keys;
   AffineExpr lane, slot, feature, valueFeature;
   int64_t queryBlocks = 1; ///< of one batch
-  int64_t groups = 1;      ///< vectors of queries of the block that is being emitted
+  int64_t groups = 1;      ///< vectors of queries in the current block
   QueryPacking queryVectors;
   std::optional<TileOperand> key, value;
   AttentionOutput result;
   std::optional<AttentionMask> mask;
   std::optional<SoftmaxExponentials> powers;
-  bool rawScores = false;           ///< scores in scratch are not scaled yet
+  bool rawScores = false;           ///< scores in scratch are unscaled
   std::optional<RowScratch> scores; ///< a row per slot
   std::optional<RowScratch> output; ///< a row per value feature
 };
@@ -126,7 +125,7 @@ bool Attention::isLinear(AffineExpr expr, ArrayRef<AffineExpr> dims) const {
   });
 }
 
-/// How many tokens lie beside one another in a block of the layout, or 0 without blocks.
+/// Number of contiguous tokens in a block of the layout, or 0 if it is not blocked.
 static int64_t tokenTile(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   LayoutAttr layout = layoutOf(type);
@@ -176,7 +175,7 @@ LogicalResult Attention::match() {
   valueFeature = space.addDim(problem.valueFeatures);
 
   key = storedOperand(point, op.getKey(), at(keys.token, feature));
-  // Values may be tiled otherwise than keys; positions must stay linear in the key's dims.
+  // Values may have another layout than keys; positions must be linear in the key's dims.
   value = storedOperand(point, op.getValue(), at(keys.token, valueFeature));
   if (failed(queryVectors.match(at(queries.token, feature), lane, feature)) || !key || !value ||
       !isLinear(key->position, {keys.tile, keys.inner, feature}) ||
@@ -223,12 +222,12 @@ void Attention::emit() {
                       {"online", schedule.online}});
 }
 
-/// Rows of scores in scratch: those of one block of keys, or of all keys.
+/// Rows of scores in scratch: the keys of one block; if causal, at least those of the diagonal.
 int64_t Attention::slots() {
   return op.getCausal() ? std::max(schedule.keyBlock(), schedule.lanes()) : schedule.keyBlock();
 }
 
-/// Moves the point to a block of queries, whose number is returned.
+/// Moves the point to the block of queries of cell `number`; returns the number of the block.
 Value Attention::setCell(Value number) {
   auto split = [&](int64_t size) {
     Value rest = remainderOf(number, size);
@@ -238,8 +237,8 @@ Value Attention::setCell(Value number) {
   Value block = split(queryBlocks);
   for (unsigned dim : llvm::reverse(batchDims))
     point.setDim(dim, split(space.extent(dim)));
-  // The later a causal block, the more keys it sees: early and late ones take turns, so that
-  // threads with as many blocks have about as much to do.
+  // Later causal blocks see more keys: alternate early and late blocks, to balance contiguous
+  // partitions.
   if (op.getCausal()) {
     Value half = dividedBy(block, 2);
     Value odd = remainderOf(block, 2);
@@ -253,7 +252,7 @@ Value Attention::setCell(Value number) {
   return block;
 }
 
-/// The last block may have queries in a few of its vectors only.
+/// The last block may have fewer vectors of queries.
 void Attention::emitQueryBlock(Value number) {
   int64_t inLast =
       llvm::divideCeil(problem.queries - (queryBlocks - 1) * schedule.lanes(), schedule.width);
@@ -282,7 +281,7 @@ void Attention::emitVectors(int64_t count) {
   result.store(*output, ArrayRef(state).drop_front(groups));
 }
 
-/// Maxima and sums over all keys; the output so far is in scratch.
+/// Returns the maxima and sums over all keys; leaves the unnormalized output in scratch.
 SmallVector<Value> Attention::emitSoftmax() {
   SmallVector<Value> state(groups, splat(-std::numeric_limits<double>::infinity()));
   state.append(groups, splat(0.0));
@@ -398,7 +397,7 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
       if (run.diagonal && group == 0)
         score = hideLater(score, add(offset, i));
       scores->store(score, row, run.firstGroup + group);
-      // NaN is left out; its exponential brings it into the sum.
+      // The comparison skips NaN; its exponential makes the sum NaN.
       Value larger =
           arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, score, next[group]);
       next[group] = arith::SelectOp::create(builder, loc, larger, score, next[group]);
@@ -407,13 +406,13 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
   return next;
 }
 
-/// The score where `ofMask` is zero, elsewhere that instead of it, though it be NaN.
+/// The score if `ofMask` is zero, otherwise `ofMask`, even if the score is NaN.
 Value Attention::replaceHidden(Value score, Value ofMask) {
   Value kept = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, ofMask, splat(0.0));
   return arith::SelectOp::create(builder, loc, kept, score, ofMask);
 }
 
-/// -inf in the lanes ahead of lane number `place`.
+/// Sets lanes before lane number `place` to -inf.
 Value Attention::hideLater(Value score, Value place) {
   auto type = VectorType::get({schedule.width}, builder.getI32Type());
   SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, schedule.width));
@@ -425,7 +424,8 @@ Value Attention::hideLater(Value score, Value place) {
                                  splat(-std::numeric_limits<double>::infinity()));
 }
 
-/// Their sums are those of the block alone, so that additions to one accumulator stay few.
+/// Exponentials of one key block, and their sums: of the block alone, to keep chains of additions
+/// short.
 SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, KeyBlock runs) {
   SmallVector<Value> zeros(groups, splat(0.0));
   return runs(zeros, [&](const KeyRun &run, ArrayRef<Value> all) {
@@ -445,8 +445,8 @@ SmallVector<Value> Attention::emitExponentials(ArrayRef<Value> shifts, KeyBlock 
   });
 }
 
-/// Values weighted with the exponentials, added to the output; `factors` scale that first,
-/// which is overwritten if there are none.
+/// Adds values weighted with the exponentials to the output, after scaling it by `factors`;
+/// overwrites it if there are none.
 void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
   int64_t rowStride = *space.coefficientOf(value->position, dimOf(valueFeature));
   TileOperand weights = scores->at(slot, lane);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Masks lie with the keys side by side: vectors of keys are read, and transposed in registers
-// unless all queries share them.
+// Masks are contiguous along the keys: vectors of keys are loaded, and transposed in registers
+// unless the mask is broadcast over queries.
 #include "compiler/Kernels/Attention/AttentionMask.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/StoredIndex.h"
@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace weft;
 
-/// Whether the lanes of `point` all have the same value of `tensor`: what is emitted to find
-/// out is thrown away.
+/// Whether `tensor` has the same value in all lanes of `point`; found by emitting it into a block
+/// that is discarded.
 static bool isUniform(ElementEmitter &point, Value tensor, ArrayRef<AffineExpr> index) {
   OpBuilder::InsertionGuard guard(point.builder);
   Block scrap;
@@ -39,7 +39,7 @@ void AttentionMask::reserve(KernelFunction &kernel, VectorType vectorType, int64
                             int64_t blockLanes) {
   type = vectorType;
   lanes = blockLanes;
-  // The last vector of keys may reach behind the block.
+  // The last vector of keys may extend past the block.
   scratch =
       kernel.scratch(type.getElementType(), shared ? keys + type.getNumElements() : keys * lanes);
 }

@@ -52,7 +52,7 @@ void AttentionOutput::store(RowScratch &output, ArrayRef<Value> sums) {
   SmallVector<Value> factors;
   for (Value sum : sums) {
     Value factor = arith::DivFOp::create(builder, loc, splat(1.0), sum);
-    // Zeros divided by a sum of nothing are NaN.
+    // With no visible key, the output is zero instead of 0 / 0.
     if (!op.getHiddenScore()) {
       Value empty = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, sum, splat(0.0));
       factor = arith::SelectOp::create(builder, loc, empty, splat(0.0), factor);
@@ -89,7 +89,7 @@ void AttentionOutput::store(RowScratch &output, ArrayRef<Value> sums) {
             });
 }
 
-/// Lanes behind the last query have no place of their own where dims have been merged.
+/// Lanes past the last query have no element in the root if dims have been merged.
 void AttentionOutput::storeRoots(const Emitted &result) {
   Value product = op.getResult(), stored = storedResult(product);
   point.forget();
@@ -102,7 +102,7 @@ void AttentionOutput::storeRoots(const Emitted &result) {
     const Buffer &buffer = kernel.rootBuffers[root.number];
     auto value = [&] { return point.emitAt(kernel.roots[root.number], root.index); };
     bool exact = point.space.rangeOf(dims.token).second < queries;
-    // What is left in lanes that nobody stores may be denormal, and slow to compute with.
+    // Values in padding lanes may be denormal, which would slow the epilogue: skip them.
     bool hasPlace = llvm::all_of(root.index, [&](AffineExpr expr) {
       return !isOfQueries(expr) || llvm::is_contained(resultIndex, expr);
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// An attention's output on its way from scratch into the roots of its kernel: divided by the
-// sums of exponentials, through squares of registers where features lie beside one another.
+// Stores an attention's output from scratch to the roots of its kernel: normalized by the sums of
+// exponentials, and transposed in registers if features are contiguous.
 #ifndef WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONOUTPUT_H
 #define WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONOUTPUT_H
 
@@ -13,23 +13,23 @@ namespace weft {
 class AttentionOutput : private IndexArithmetic {
 public:
   struct Dims {
-    mlir::AffineExpr token;                    ///< number of a query
-    llvm::SmallVector<mlir::AffineExpr> parts; ///< what it is made of; the lane comes last
+    mlir::AffineExpr token;                    ///< index of a query
+    llvm::SmallVector<mlir::AffineExpr> parts; ///< loop variables of the token; the lane is last
     mlir::AffineExpr feature;
   };
 
   AttentionOutput(KernelFunction &kernel, ElementEmitter &point, AttentionOp op);
 
-  /// Finds what is stored where the result has `index`; fails where that is not elementwise, or
-  /// not all that the kernel stores.
+  /// Finds the roots that depend on the result at `index`; fails if one does not elementwise, or if
+  /// the kernel has other roots.
   llvm::LogicalResult match(const Index &index, const Dims &dims);
 
-  /// Asks for the lines of `rows` features from the point's on, which are stored all at once at
-  /// the end. The point has the lanes of queries.
+  /// Prefetches for writing the lines of `rows` features from the point's on, which are all stored
+  /// at the end. The point has the queries in its lanes.
   void fetch(int64_t rows);
 
-  /// `output`: features in rows, queries in lanes. The point has the lanes of queries; `sums`
-  /// has one vector for each group of them.
+  /// `output`: [feature][query]. The point has the queries in its lanes; `sums` has one vector per
+  /// lane group.
   void store(RowScratch &output, llvm::ArrayRef<mlir::Value> sums);
 
 private:
@@ -45,7 +45,7 @@ private:
   AttentionOp op;
   int64_t queries;
   Dims dims;
-  Index resultIndex; ///< physical, before the epilogue
+  Index resultIndex; ///< physical index of the result before the epilogue
   llvm::SmallVector<EpilogueRoot> roots;
 };
 

@@ -6,8 +6,8 @@
 using namespace weft;
 
 int64_t AttentionSchedule::rowsOf(int64_t tileGroups, const TargetInfo &target) const {
-  // Accumulators, the vectors, one broadcast; a power of two, so that tiles end where blocks
-  // of keys do, which are whole vectors.
+  // Accumulators, one row of vectors, one broadcast; a power of two, so that tiles divide key
+  // blocks, which are whole vectors.
   int64_t most = (target.vectorRegisters - 1 - tileGroups) / tileGroups;
   return std::min<int64_t>(llvm::bit_floor<uint64_t>(std::max<int64_t>(most, 1)), width);
 }
@@ -29,8 +29,7 @@ std::optional<AttentionSchedule> AttentionSchedule::choose(const AttentionProble
   constexpr int64_t wholeTile = 64;
   schedule.keyTile = problem.keyTile ? problem.keyTile : std::min(problem.keys, wholeTile);
   int64_t tiles = llvm::divideCeil(problem.keys, schedule.keyTile);
-  // Scores pass the first-level cache once between the products, where more of them would not
-  // stay; sums of more keys than this would lose accuracy.
+  // Scores stay in L1 between the two products; mostKeys limits the length of a chain of additions.
   constexpr int64_t mostKeys = 256;
   int64_t rowBytes = schedule.lanes() * problem.elementBits / 8;
   int64_t fitting = std::min(target.l1Bytes / rowBytes, mostKeys);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The plain numbers that steer the attention emitter, and how they are chosen: a function of
-// shapes and the machine alone.
+// Parameters of the attention emitter and how they are chosen, as a function of shapes and the
+// target alone.
 #ifndef WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONSCHEDULE_H
 #define WEFT_COMPILER_KERNELS_ATTENTION_ATTENTIONSCHEDULE_H
 
@@ -9,27 +9,27 @@
 
 namespace weft {
 
-/// What an attention looks like to its schedule.
+/// An attention as its schedule sees it.
 struct AttentionProblem {
   unsigned elementBits = 32;
   int64_t queries = 1, keys = 1;
   int64_t features = 1, valueFeatures = 1;
-  int64_t queryTile = 0, keyTile = 0; ///< blocks of tokens in memory, or 0 where there are none
+  int64_t queryTile = 0, keyTile = 0; ///< tokens of a block in memory, or 0 if not blocked
 };
 
 struct AttentionSchedule {
-  int64_t width = 16;   ///< queries in one vector
+  int64_t width = 16;   ///< queries of a vector
   int64_t groups = 4;   ///< vectors of a block of queries
-  int64_t rows = 4;     ///< keys of a tile of scores, features of a tile of outputs
-  int64_t keyTile = 64; ///< keys beside one another in memory, or those taken as if they were
-  int64_t keyTiles = 1; ///< of them, whose scores wait in scratch together
-  bool online = false;  ///< a running maximum and sum: the keys come in several blocks
+  int64_t rows = 4;     ///< keys of a tile of scores; features of a tile of outputs
+  int64_t keyTile = 64; ///< keys of a block in memory, or of a nominal one
+  int64_t keyTiles = 1; ///< blocks in memory per block of keys
+  bool online = false;  ///< online softmax: several blocks of keys
 
-  /// Nothing when blocks of queries in memory are no whole vectors.
+  /// Nothing if blocks of queries in memory are not whole vectors.
   static std::optional<AttentionSchedule> choose(const AttentionProblem &problem,
                                                  const TargetInfo &target);
 
-  /// Rows of a tile that is only `groups` vectors wide.
+  /// Rows of a register tile that is `groups` vectors wide.
   int64_t rowsOf(int64_t groups, const TargetInfo &target) const;
   int64_t lanes() const { return groups * width; }
   int64_t keyBlock() const { return keyTile * keyTiles; }

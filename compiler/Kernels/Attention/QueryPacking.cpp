@@ -53,7 +53,7 @@ void QueryPacking::packRows(Value source, ArrayRef<AffineExpr> sourceIndex) {
   });
 }
 
-/// A square goes from features beside one another to queries beside one another in registers.
+/// Transposes squares from contiguous features to contiguous queries, in registers.
 void QueryPacking::packSquares(Value source, ArrayRef<AffineExpr> sourceIndex) {
   Lanes lanes = point.getLanes();
   auto column = [&] { return point.asVectors(point.emitAt(source, sourceIndex)).front(); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The queries of an attention in vector lanes: read where they lie, if they lie so, else from a
-// copy, a row for each feature.
+// The queries of an attention in vector lanes: loaded from the operand if it is contiguous along
+// the queries, else from a packed copy [feature][query].
 #ifndef WEFT_COMPILER_KERNELS_ATTENTION_QUERYPACKING_H
 #define WEFT_COMPILER_KERNELS_ATTENTION_QUERYPACKING_H
 
@@ -13,17 +13,16 @@ class QueryPacking : private IndexArithmetic {
 public:
   QueryPacking(KernelFunction &kernel, ElementEmitter &point, AttentionOp op);
 
-  /// `index` is that of a query, (batch..., token, feature); the loop variables `lane` and
-  /// `feature` stand in it.
+  /// `index`: that of a query, (batch..., token, feature), with loop variables `lane` and
+  /// `feature`.
   llvm::LogicalResult match(llvm::ArrayRef<mlir::AffineExpr> index, mlir::AffineExpr lane,
                             mlir::AffineExpr feature);
-  /// Reserve scratch for blocks of `groups` vectors, where it is needed. Blocks that are not
-  /// `whole` have lanes beyond the queries in memory.
+  /// Reserves scratch for blocks of `groups` vectors, if packing is needed. Blocks that are not
+  /// `whole` have lanes past the last query.
   void reserve(mlir::VectorType type, int64_t groups, bool whole);
-  /// Fill the scratch, if there is any, with the queries in the point's lanes, which may be others
-  /// afterwards.
+  /// Packs the queries in the point's lanes, if needed; may change the point's lanes.
   void pack();
-  /// For the register tiles of a feature.
+  /// The operand of the register tiles.
   TileOperand operand() const { return packed ? packed->at(feature, lane) : *stored; }
 
 private:

@@ -38,8 +38,8 @@ Value SoftmaxExponentials::ofDifference(Value difference) {
 }
 
 Value SoftmaxExponentials::scaleBetween(Value maximum, Value shift) {
-  // From the shifts, rounded as they were in the powers: those would not fit together
-  // otherwise where scores are large.
+  // Computed from the same rounded shifts as the exponentials; exact ones would be inconsistent
+  // with them for large scores.
   Value earlier = shiftOf(maximum);
   Value scale =
       isRaw ? emitPowerOfTwo(builder, loc, arith::SubFOp::create(builder, loc, shift, earlier))

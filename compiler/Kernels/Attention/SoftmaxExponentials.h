@@ -11,20 +11,20 @@ namespace weft {
 
 class SoftmaxExponentials {
 public:
-  /// Of scores that are scaled already.
+  /// For scores that are already scaled.
   SoftmaxExponentials(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type)
       : builder(builder), loc(loc), type(type) {}
-  /// Of f32 scores that `scale` > 0 still has to multiply.
+  /// For f32 scores still to be multiplied by `scale` > 0, here fused into the exponential.
   SoftmaxExponentials(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type,
                       double scale)
       : builder(builder), loc(loc), type(type), isRaw(true), unit(scale * std::numbers::log2e) {}
 
-  /// What `of` wants to be given for a maximum. That of queries which see no key is -inf: their
-  /// powers are then zeros, not NaN.
+  /// The argument `shift` of `of` for a maximum. -inf, of queries that see no key, becomes 0, so
+  /// that their exponentials are zero, not NaN.
   mlir::Value shiftOf(mlir::Value maximum);
   /// exp(scale * (score - maximum)) for the maximum's shift.
   mlir::Value of(mlir::Value score, mlir::Value shift);
-  /// What turns powers of an earlier `maximum` into such with `shift`.
+  /// The factor that rescales exponentials with an earlier `maximum` to `shift`.
   mlir::Value scaleBetween(mlir::Value maximum, mlir::Value shift);
 
 private:
@@ -36,7 +36,7 @@ private:
   mlir::Location loc;
   mlir::VectorType type;
   bool isRaw = false;
-  double unit = 1.0; ///< of a raw score, so that a power of two is taken of it
+  double unit = 1.0; ///< factor of a raw score for the power of two: scale * log2(e)
 };
 
 } // namespace weft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The vectors' operand of a contraction on the matrix unit: a panel's parts in scratch memory.
+// Packs the B panels of an AMX contraction into scratch, split into bfloat16 parts.
 #include "compiler/Kernels/Contraction/AmxContraction.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
@@ -18,7 +18,7 @@ void AmxContraction::splitVectors() {
   });
 }
 
-/// The parts of the point's panel: for each group of lanes, two steps side by side.
+/// Packs panel `number` in VNNI layout: for each lane group, the steps of k in pairs.
 void AmxContraction::splitPanel(Value number) {
   AffineExpr position = roles.vectors.position;
   Value memory = point.getBuffer(roles.vectors.memory)->flat;
@@ -26,13 +26,13 @@ void AmxContraction::splitPanel(Value number) {
   Value last = constant(chunkSize - 1);
   int64_t stride = *point.space.coefficientOf(position, reduced.back());
   bool whole = chunkSize % unitSteps == 0;
-  /// Zeros behind the chunk's last step and where the panel has no lanes.
+  /// Zeros after the chunk's last step and in lane groups that the panel does not have.
   auto load = [&](Value chunkAddress, Value inner, int64_t group) -> Value {
     if (group >= point.getLanes().groups)
       return zero;
     Value step = whole ? inner : least(inner, last);
     Value address = add(add(chunkAddress, times(step, stride)), group * lanesOfVector);
-    // A weight comes from memory: what is split four unit steps from now.
+    // A weight streams from memory: prefetch the rows that are packed four unit steps later.
     emitPrefetch(builder, loc, memory, add(address, 4 * unitSteps * stride), CacheLevel::Second);
     Value numbers = loadVector(builder, loc, operand, memory, address, point.validMask(group));
     if (whole)

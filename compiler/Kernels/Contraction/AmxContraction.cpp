@@ -13,8 +13,8 @@ static constexpr int64_t sumsOfPanel = AmxContraction::blockRows * AmxContractio
 static constexpr int64_t sumsStride = AmxContraction::blockLanes * 4;
 static constexpr int64_t bfloatBytes = 2;
 
-/// Words from the start of a panel's unit step. In the order in which products take them: the
-/// processor fetches ahead what is read upwards.
+/// Word offset of a part's tile within a packed unit step. Tiles are stored in the order in which
+/// `products` reads them, as hardware prefetchers follow ascending addresses.
 int64_t AmxContraction::vectorPartOffset(int64_t part, int64_t group) const {
   return ((parts - 1 - part) * 2 + group) * registerWords;
 }
@@ -22,8 +22,8 @@ int64_t AmxContraction::vectorPartOffset(int64_t part, int64_t group) const {
 /// Words of one unit step: two registers for each part.
 int64_t AmxContraction::stepWords() const { return parts * 2 * registerWords; }
 
-/// The length of stages that are about alike, at most `longest`: a short one would leave no time to
-/// make a long one ready.
+/// The stage length, at most `longest`, that divides `steps` most evenly: a short stage would not
+/// give enough time to split the rows of the long one after it.
 static int64_t evenStage(int64_t steps, int64_t longest) {
   return llvm::divideCeil(steps, llvm::divideCeil(steps, longest));
 }
@@ -109,8 +109,8 @@ AmxContraction::Stage AmxContraction::following(const Stage &stage) {
   return {rowBlock, number, buffer};
 }
 
-/// The point's outer reduced dims from the number of a unit step; the start of the step along
-/// the innermost one, counted from the chunk's.
+/// Sets the point's outer reduced dims from the number of a unit step; returns the offset of the
+/// step along the innermost reduced dim, relative to the chunk.
 Value AmxContraction::splitOuterSteps(Value unitStep) {
   Value outer = unitStep, inner = unitStep;
   if (reduced.size() > 1) {
@@ -124,8 +124,9 @@ Value AmxContraction::splitOuterSteps(Value unitStep) {
   return times(inner, unitSteps);
 }
 
-/// One unit step of a block: six products of parts for each pair of registers. `besides` gets the
-/// number of a product, and of how many, for what can be done on units that would be idle.
+/// Products of one unit step: six of parts (one for bfloat16) for each of the 2x2 accumulator
+/// tiles. `besides` is called with the number of each product and their count, to interleave vector
+/// work that overlaps with AMX.
 void AmxContraction::multiplyStep(Value rowBytes, Value vectorBytes,
                                   llvm::function_ref<void(int64_t, int64_t)> besides) {
   constexpr int firstRows = 4, firstVectors = 6;
@@ -147,8 +148,8 @@ void AmxContraction::multiplyStep(Value rowBytes, Value vectorBytes,
   struct Product {
     int rows, vectors; ///< parts
   };
-  // Small ones first, and one operand kept where that is possible. A register is loaded as
-  // soon as its last product has begun.
+  // Smallest products first, and one operand is reused where possible. A tile is reloaded as soon
+  // as the last product that reads it has issued.
   static constexpr Product products[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}};
   ArrayRef<Product> wanted = ArrayRef(products).take_back(splits() ? std::size(products) : 1);
   auto count = int64_t(wanted.size());
@@ -175,7 +176,8 @@ void AmxContraction::multiplyStep(Value rowBytes, Value vectorBytes,
   }
 }
 
-/// Meanwhile splits rows of the next stage from number `from` on.
+/// Products of one unit step, interleaved with splitting rows of the next stage from number `from`
+/// on.
 void AmxContraction::multiplyWhileSplitting(Value rowBytes, Value vectorBytes, const Stage &next,
                                             Value from) {
   withSplitter(next, from, [&](RowSplitter &rows) {
@@ -187,7 +189,7 @@ void AmxContraction::multiplyWhileSplitting(Value rowBytes, Value vectorBytes, c
   });
 }
 
-/// All panels of one stage; meanwhile the rows of the next are split.
+/// All panels of one stage, overlapped with splitting the rows of the next.
 void AmxContraction::multiplyStage(const Stage &stage, const Stage &next, Value hasNext) {
   int64_t stepBytes = stepWords() * 4;
   Value steps = unitStepsOf(stage.number);
@@ -219,13 +221,13 @@ void AmxContraction::multiplyStage(const Stage &stage, const Stage &next, Value 
     storeSums(number, stage.number);
     return SmallVector<Value>();
   });
-  // What few panels had no time for.
+  // Rows that the products of too few panels could not overlap with.
   emitIf(builder, loc, hasNext, [&] {
     splitStage(next, times(arith::MulIOp::create(builder, loc, block.count, steps), pieceRows));
   });
 }
 
-/// The first stage's sums begin those of the block, which the others join.
+/// The sums of the first stage initialise the block's, those of later stages are added.
 void AmxContraction::storeSums(Value number, Value stage) {
   auto store = [&](Value memory, Value bytes) {
     Value address = unit.addressOf(memory);
@@ -253,11 +255,11 @@ void AmxContraction::storeSums(Value number, Value stage) {
   emitIf(builder, loc, isFirst, [&] { store(sums, times(panelStart, 4)); }, join);
 }
 
-/// Whether the unit has treated a panel's numbers, of a block of rows, as float32. It takes parts
-/// and products below 2^-126 for zero, and the splitting numbers below 2^-100. There are none where
-/// all that is not zero is large enough. Else they do not show in sums of at least 2^-40 as long as
-/// nothing multiplied them by more than 2^14. Sums of infinities, of NaN and of what overflows on
-/// its way are not finite.
+/// Whether a panel's sums for a block of rows are as accurate as float32. AMX flushes parts and
+/// products below 2^-126, and splitting flushes inputs below 2^-100. Either all nonzero inputs and
+/// results are large enough for nothing to be flushed, or all results are at least 2^-40 and all
+/// inputs below 2^14, so that what was flushed is below their rounding error. Results that are not
+/// finite are never trusted.
 Value AmxContraction::isExact(Value number, const Watch &ofRows) {
   constexpr int smallestResult = -80, showingResult = -40, largestInput = 14, finite = 128;
   Value panelStart = times(number, sumsOfPanel);
@@ -294,8 +296,8 @@ Value AmxContraction::isExact(Value number, const Watch &ofRows) {
   return all({good, allNumbers.below(allResults, finite)});
 }
 
-/// Stores a block's sums, or has the vector units compute what the unit does not treat as
-/// float32. bfloat16 is what the unit is made for.
+/// Stores a block's sums, or recomputes on the vector units the panels that are not exact. bfloat16
+/// needs no such check.
 void AmxContraction::finish(Value rowBlock) {
   const Surroundings &surroundings = *block.surroundings;
   Value firstRow = times(rowBlock, blockRows);

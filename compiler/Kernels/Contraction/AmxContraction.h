@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Blocks of a contraction on the matrix unit, summed in float32. Operands are bfloat16, or
-// float32 that is split, exactly, into three bfloat16 parts; of their nine products six matter
-// (docs/decisions/0014-float32-on-amx.md). The vectors' parts of a block of
-// panels stay in the second-level cache; those of the rows are made from where the rows lie
-// while the unit works on the rows before.
+// Blocks of a contraction on AMX, accumulated in float32. Operands are bfloat16, or float32 split
+// exactly into three bfloat16 parts; six of their nine products matter
+// (docs/decisions/0014-float32-on-amx.md). The packed B panels of a block stay in L2; A
+// rows are split from their original layout while AMX multiplies the rows before.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_AMXCONTRACTION_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_AMXCONTRACTION_H
 
@@ -17,37 +16,37 @@ namespace weft {
 class AmxContraction : private IndexArithmetic {
 public:
   static constexpr int64_t blockRows = 32, blockLanes = 32;
-  /// Steps of a sum that one product of the unit takes.
+  /// Reduction steps of one AMX product.
   static constexpr int64_t unitSteps = 32;
 
-  /// What the matrix unit leaves to the contraction's emitter. Rows are numbered through all
-  /// free dims of the scalars, the tile's innermost.
+  /// Callbacks into the contraction's emitter. Rows are numbered row-major through all free dims of
+  /// A, the tile's row dim innermost.
   struct Surroundings {
     /// Moves the point to a row.
     llvm::function_ref<void(mlir::Value row)> atRow;
-    /// Moves the point to a panel and emits `body`, once for each number of lanes that count.
+    /// Moves the point to a panel and emits `body` once for each possible number of valid lanes.
     llvm::function_ref<void(mlir::Value panel, llvm::function_ref<void()> body)> atPanel;
-    /// Stores the sums of the point's row, one vector for each group of lanes.
+    /// Stores the sums of the point's row, one vector per lane group.
     llvm::function_ref<void(llvm::ArrayRef<mlir::Value> sums)> storeRow;
     /// Computes and stores rows of a panel on the vector units.
     llvm::function_ref<void(mlir::Value panel, mlir::Value firstRow, mlir::Value rows)> byVectors;
   };
 
-  /// Reserves scratch for `panels` panels and chunks of up to `longestChunk` steps of the
-  /// innermost dim of `reduced`, and configures the unit.
+  /// Reserves scratch for `panels` panels and chunks of up to `longestChunk` steps of the innermost
+  /// dim of `reduced`, and configures the tiles.
   AmxContraction(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                  const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced, int64_t panels,
                  int64_t longestChunk);
   void release() { unit.release(); }
 
-  /// Panels [panel, panelEnd) of blocks of rows [low, high), for `chunkSize` steps of the
-  /// innermost reduced dim from `chunkStart` on, and all of the others.
+  /// Panels [panel, panelEnd) of row blocks [low, high), for `chunkSize` steps of the innermost
+  /// reduced dim from `chunkStart` on, and all steps of the others.
   void emit(mlir::Value panel, mlir::Value panelEnd, mlir::Value low, mlir::Value high,
             mlir::Value chunkStart, int64_t chunkSize, const Surroundings &surroundings);
 
 private:
   static constexpr int64_t lanesOfVector = 16, registerWords = AmxTile::registerBytes / 4;
-  /// Each of the two turns of 16 rows that are transposed counts as so many.
+  /// Work of each of the two passes (fill, transpose) over 16 transposed rows, counted in rows.
   static constexpr int64_t transposedRows = 8;
 
   using Watch = MagnitudeWatch::State;
@@ -57,10 +56,10 @@ private:
   int64_t stepWords() const;
   int64_t vectorPartOffset(int64_t part, int64_t group) const;
 
-  /// A group of unit steps of a block of rows, whose parts are one buffer.
+  /// A group of unit steps of a row block, whose split parts share one buffer.
   struct Stage {
-    mlir::Value rowBlock, number; ///< number: of the stage in the sum
-    mlir::Value buffer;           ///< 0 or 1
+    mlir::Value rowBlock, number; ///< number: index of the stage within the sum
+    mlir::Value buffer;           ///< 0 or 1 (double buffering)
   };
   class RowSplitter;
   class ContiguousSplitter;
@@ -91,7 +90,7 @@ private:
   mlir::Value unitStepsOf(mlir::Value stage);
 
   mlir::Value parityOf(mlir::Value rowBlock);
-  /// The state number `slot` of a watch in `memory`; of no use, and empty, for bfloat16.
+  /// The state of the watch in slot `slot` of `memory`; empty for bfloat16, which needs none.
   Watch loadWatch(mlir::Value memory, mlir::Value slot);
   void storeWatch(llvm::ArrayRef<mlir::Value> state, mlir::Value memory, mlir::Value slot);
   Watch beginWatch();
@@ -100,33 +99,32 @@ private:
   const ContractionRoles &roles;
   llvm::ArrayRef<unsigned> reduced;
   int64_t rowCount;
-  bool transposes; ///< the steps of a row do not lie side by side
+  bool transposes; ///< the steps of a row are strided
   int64_t pieceRows;
-  int64_t parts;     ///< of each number
-  bool readsInPlace; ///< the unit reads rows where they lie
-  /// Unit steps that are summed before they join the sum: as with the vector units, rounding
-  /// errors grow with what is summed at once, and the parts of so many rows fit the first-level
-  /// cache beside a panel's.
+  int64_t parts;     ///< bfloat16 parts of an element
+  bool readsInPlace; ///< A tiles are loaded directly from the operand
+  /// Unit steps accumulated in tiles before they are added to the sum: rounding errors grow with
+  /// the length of a chain, and the split rows of a stage fit L1 beside a panel's parts.
   int64_t stageSteps;
   AmxTile unit;
   MagnitudeWatch nonzeros, allNumbers;
   mlir::VectorType operand, floats, words;
-  mlir::Value vectorParts; ///< [panel][unit step][part][group of lanes][register]
-  mlir::Value rowParts;    ///< [buffer][unit step][part][half of the rows][register]
+  mlir::Value vectorParts; ///< [panel][unit step][part][lane group][tile word]
+  mlir::Value rowParts;    ///< [buffer][unit step][part][half of the rows][tile word]
   mlir::Value sums;        ///< [panel][row][lane]
   mlir::Value stageSums;   ///< [row][lane]
-  mlir::Value squares;     ///< [part][pair of steps][row], on the way to rowParts
+  mlir::Value squares;     ///< [part][pair of steps][row], transposed into rowParts
   mlir::Value panelWatch;  ///< [panel]: the watch's state
-  // Of two blocks of rows, as the next one's are split while this one's are multiplied:
-  mlir::Value rowStarts; ///< [parity of the block][row]: where the rows lie
+  // Double-buffered, as the next block's rows are split while this one's are multiplied:
+  mlir::Value rowStarts; ///< [parity of the block][row]: address of the row
   mlir::Value rowWatch;  ///< [parity of the block]: the watch's state
 
-  /// Panels [panel, panel + count) by blocks of rows [low, high).
+  /// Panels [panel, panel + count) by row blocks [low, high).
   struct Block {
     mlir::Value panel, count, low, high;
     const Surroundings *surroundings = nullptr;
   };
-  Block block; ///< at hand, and its chunk:
+  Block block; ///< being computed, and its chunk:
   mlir::Value chunkStart;
   int64_t chunkSize = 0, innerSteps = 0, chunkSteps = 0, stages = 0;
 };

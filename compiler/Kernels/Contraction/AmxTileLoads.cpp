@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// Where a row begins.
+/// Element offset of row `row` in A.
 Value AmxContraction::rowStart(Value row) {
   block.surroundings->atRow(row);
   for (unsigned dim : reduced)
@@ -19,12 +19,13 @@ Value AmxContraction::rowStart(Value row) {
   return point.indexValue(roles.scalars.position);
 }
 
-/// From one row to the next.
+/// Elements between consecutive rows of A.
 int64_t AmxContraction::rowStride() const {
   return *point.space.coefficientOf(roles.scalars.position, *roles.row);
 }
 
-/// Where each row of a block begins. Those behind the last are the last: nobody stores them.
+/// Computes the offset of each row of a block. Rows past the last one repeat it; they are not
+/// stored.
 void AmxContraction::findRows(Value rowBlock) {
   if (transposes || readsInPlace)
     return;
@@ -36,7 +37,7 @@ void AmxContraction::findRows(Value rowBlock) {
   });
 }
 
-/// From the start of a row to a unit step of it.
+/// Offset from the start of a row to unit step `unitStep`.
 Value AmxContraction::rowOffsetOf(Value unitStep, Value &innerStart) {
   innerStart = splitOuterSteps(unitStep);
   Value offset = add(chunkStart, innerStart);
@@ -68,7 +69,7 @@ void AmxContraction::RowSplitter::store(Value words, int64_t row, int64_t part) 
                           of.add(target, place + part * 2 * registerWords));
 }
 
-/// Rows whose steps lie side by side: a piece is a row.
+/// Rows that are contiguous along k: a piece is one row.
 class AmxContraction::ContiguousSplitter : public RowSplitter {
 public:
   ContiguousSplitter(AmxContraction &of, const Stage &stage, Value from)
@@ -79,7 +80,7 @@ public:
       ahead = distanceToFollowing(stage);
     if (of.chunkSize % unitSteps == 0)
       return;
-    // What lies behind the chunk does not count.
+    // Masks off the steps after the end of the chunk.
     Value left = arith::SubIOp::create(builder, loc, of.constant(of.chunkSize), innerStart);
     for (int64_t i : llvm::seq(unitSteps / lineSteps)) {
       Value here = arith::SubIOp::create(builder, loc, left, of.constant(i * lineSteps));
@@ -94,7 +95,7 @@ public:
     for (int64_t line : llvm::seq(ahead ? unitSteps / lineSteps : 0))
       emitPrefetch(builder, loc, memory, of.add(of.add(start, ahead), line * lineSteps),
                    CacheLevel::Second);
-    if (!of.splits()) { // what the unit takes
+    if (!of.splits()) { // bfloat16 rows need no split
       auto line = of.operand.cloneWith(lineSteps, of.operand.getElementType());
       Value numbers = loadVector(builder, loc, line, memory, start, masks.front());
       store(vector::BitCastOp::create(builder, loc, of.words, numbers), row, 0);
@@ -109,8 +110,8 @@ public:
   }
 
 private:
-  /// From a row's steps of this stage to what the following stage splits in its place: a weight
-  /// comes from memory, in pieces too short for the processor to fetch ahead.
+  /// Elements from this stage's steps of a row to those that the following stage splits at the same
+  /// position. A weight streams from memory, in runs too short for hardware prefetchers.
   Value distanceToFollowing(const Stage &stage) {
     Stage following = of.following(stage);
     Value blocks = arith::SubIOp::create(builder, loc, following.rowBlock, stage.rowBlock);
@@ -120,12 +121,12 @@ private:
   }
 
   Value firstStart, ahead;
-  int64_t lineSteps; ///< that fill a vector, and a line of the caches
+  int64_t lineSteps; ///< steps of a vector, which is a cache line
   std::array<Value, 2> masks;
 };
 
-/// Rows that lie side by side, their steps far apart. 16 rows of a unit step take two turns:
-/// pairs of steps go into a square of words, then its columns are stored.
+/// Rows that are contiguous across rows and strided along k. 16 rows of a unit step take two
+/// passes: fill a square of words with pairs of steps, then store its columns.
 class AmxContraction::TransposingSplitter : public RowSplitter {
 public:
   enum Turn { Fill, Transpose };
@@ -138,7 +139,7 @@ public:
     if (turn == Transpose)
       return;
     Value row = of.add(of.times(rowBlock, blockRows), rowInBlock);
-    // A block's second half may begin behind the last row: its sums are not stored.
+    // The second half of a block may begin after the last row; its sums are not stored.
     if (of.rowCount % AmxTile::rows != 0) {
       Value left = arith::SubIOp::create(builder, loc, of.constant(of.rowCount), row);
       left = arith::MaxSIOp::create(builder, loc, left, of.constant(0));
@@ -148,7 +149,8 @@ public:
       row = of.least(row, of.constant(of.rowCount - AmxTile::rows));
     }
     start = addressOf(row, of.constant(0));
-    // Every step is a page and a cache line of its own: nobody else fetches them in time.
+    // Every step is on its own page and cache line, which hardware prefetchers do not fetch in
+    // time.
     Stage ahead = of.following(stage);
     Value stages = arith::SubIOp::create(builder, loc, ahead.number, stage.number);
     Value aheadStep = of.add(innerStart, of.times(stages, of.stageSteps * unitSteps));
@@ -215,7 +217,7 @@ private:
   Value start, aheadStart, mask;
 };
 
-/// Rows that the unit reads where they lie are only fetched.
+/// Rows that AMX loads directly from the operand are only prefetched.
 class AmxContraction::RowFetcher : public RowSplitter {
 public:
   RowFetcher(AmxContraction &of, const Stage &stage, Value from)
@@ -230,7 +232,7 @@ private:
   Value start;
 };
 
-/// Emits `body` with who splits rows from number `from` on.
+/// Emits `body` with the splitter of the rows from number `from` on.
 void AmxContraction::withSplitter(const Stage &stage, Value from,
                                   llvm::function_ref<void(RowSplitter &)> body) {
   if (readsInPlace) {
@@ -253,7 +255,7 @@ void AmxContraction::withSplitter(const Stage &stage, Value from,
       [&] { take(TransposingSplitter::Fill); }, [&] { take(TransposingSplitter::Transpose); });
 }
 
-/// The rows of a stage from number `from` on, if it has them.
+/// Splits the rows of a stage from number `from` on.
 void AmxContraction::splitStage(const Stage &stage, Value from) {
   Value end = times(unitStepsOf(stage.number), blockRows);
   emitLoop(builder, loc, from, end, pieceRows, {}, [&](Value first, ValueRange) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How rows of a contraction become registers of the matrix unit: what its emitter and the two
-// ways of splitting share.
+// Splitting of A rows into AMX tiles: what AmxContraction shares with the splitters for contiguous
+// and for strided rows.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_AMXTILELOADS_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_AMXTILELOADS_H
 
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// Splits rows `from`, `from` + 1, ... of a stage, counted through its unit steps, in as many
-/// pieces. All lie in one unit step.
+/// Splits one piece of rows `from`, `from` + 1, ... of a stage; rows are numbered through its unit
+/// steps. All rows of a piece lie in one unit step.
 class AmxContraction::RowSplitter {
 public:
   RowSplitter(AmxContraction &of, const Stage &stage, mlir::Value from);
@@ -20,7 +20,7 @@ public:
 
 protected:
   Bf16Split splitWatched(mlir::Value numbers) { return of.splitWatched(numbers, watch); }
-  /// The parts' words of a row, counted from the first.
+  /// Stores a row's words of one part; `row` is relative to the piece.
   void store(mlir::Value words, int64_t row, int64_t part);
 
   AmxContraction &of;

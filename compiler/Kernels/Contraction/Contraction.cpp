@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contractions in register tiles. One operand is read as vectors along the result's
-// innermost dim, the other is broadcast scalar by scalar where it lies:
+// Contractions in register tiles. One operand (B) is read as vectors along the result's innermost
+// dim, the other (A) is broadcast element by element from its original layout:
 //   acc[i][j] += broadcast(scalars[i]) * vectors[j].
-// Where that dim is a batch dim, as in depthwise convolutions, both are read as vectors;
-// where it runs through narrow groups, a vector of scalars is spread over the lanes.
-// Loops: blocks of vector panels that stay in L2, chunks of the reduction, rows of the
-// broadcast operand, panels of the block, the tile.
+// If that dim is a batch dim, as in depthwise convolutions, both are read as vectors; if it spans
+// narrow groups, a vector of scalars is spread over the lanes. Loops, outermost first: blocks of B
+// panels that stay in L2, chunks of the reduction, rows of tiles, panels of the block, the tile.
 #include "compiler/Kernels/Contraction/AmxContraction.h"
 #include "compiler/Kernels/Contraction/ContractionGrid.h"
 #include "compiler/Kernels/Contraction/ContractionResult.h"
@@ -24,13 +23,13 @@ using namespace weft;
 
 namespace {
 
-/// Turns of rows for which vectors are worth another read from behind the second-level cache.
+/// Rows of tiles that amortize reading B from L3 or memory.
 constexpr int64_t turnsOfStream = 8;
 
-/// Panels [panel, panelEnd) and the rows that pass by them, for a chunk of the sum.
+/// Panels [panel, panelEnd), the rows of tiles that are computed with them, and a chunk of the sum.
 struct Block {
   Value panel, panelEnd, rowsLow, rowsHigh;
-  Value firstPanel{}; ///< of the thread's part
+  Value firstPanel{}; ///< of the thread's work chunk
   Chunk chunk{};
 };
 
@@ -66,7 +65,7 @@ public:
             {"matrix_unit", schedule.matrixUnit}};
   }
   ArrayRef<EpilogueRoot> getRoots() const { return result.getRoots(); }
-  /// What the matrix unit does is not looked into.
+  /// AMX is not analysed.
   bool storesOnce() const { return !result.hasSpilled() && !schedule.matrixUnit; }
 
 private:
@@ -97,7 +96,7 @@ private:
       point.setDim(*roles.row, value);
   }
   Value position(AffineExpr expr) { return point.indexValue(expr); }
-  /// Reduced dims of a chunk.
+  /// Reduced dims within a chunk.
   ArrayRef<unsigned> chunkDims() const {
     return ArrayRef(shape.reduced).drop_front(schedule.outerChunks);
   }
@@ -111,13 +110,13 @@ private:
   ContractionResult result;
 
   ContractionRoles roles;
-  int64_t lastLanes = 0; ///< whole vectors of the last block of the lane dim that hold lanes
+  int64_t lastLanes = 0; ///< computed lanes of the last lane block, in whole vectors
   ContractionGrid grid;
-  bool streamsVectors = false; ///< as the second-level cache does not keep them
-  Value low, high;             ///< the part of the split that is being computed
+  bool streamsVectors = false; ///< B does not fit L2
+  Value low, high;             ///< the work chunk of the split that is being computed
   std::optional<TileAccumulation> tileSums;
   std::optional<AmxContraction> matrix;
-  Value tile; ///< of partial sums, or for tileEpilogue
+  Value tile; ///< stack memory for partial sums, or for tileEpilogue
 };
 
 } // namespace
@@ -162,7 +161,7 @@ LogicalResult Contraction::chooseSchedule() {
   grid.chooseSplit(problem, schedule, kernel.target.l2Bytes);
   if (!schedule.strip)
     schedule.rows = grid.tallest();
-  // Interleaved panels are read once, a block at a time.
+  // VNNI packing reads B only once, a block at a time: prefetch only if a block is one panel.
   bool readsPanels = !schedule.paired || schedule.panels == 1;
   int64_t parts = grid.split == ContractionGrid::Blocks ? kernel.target.team() : 1;
   streamsVectors = problem.vectorBytes / parts > kernel.target.l2Bytes / 2;
@@ -173,7 +172,7 @@ LogicalResult Contraction::chooseSchedule() {
   return success();
 }
 
-/// Of what comes next of a panel; 0 where nothing does.
+/// Cache lines of the next panel to prefetch at a time; 0 if there is no next panel or chunk.
 int64_t Contraction::linesPerFetch() const {
   int64_t steps = schedule.chunk * space.count(chunkDims().drop_back());
   if (grid.panels() <= schedule.panels && steps == space.count(shape.reduced))
@@ -181,7 +180,7 @@ int64_t Contraction::linesPerFetch() const {
   return PanelPrefetch::linesPerFetch(roles, space, steps, turnsOfPart(), kernel.target.l2Bytes);
 }
 
-/// Turns of rows that a panel is read by while a thread goes through a part.
+/// Rows of tiles that read a panel within one work chunk.
 int64_t Contraction::turnsOfPart() const {
   bool isShort = grid.split == ContractionGrid::Rows && streamsVectors;
   return isShort ? std::min(turnsOfStream, grid.turnsOfThread()) : grid.turnsOfThread();
@@ -208,9 +207,10 @@ void Contraction::emit(bool serial) {
     matrix->release();
 }
 
-/// Pieces that a thread may claim at once. What is copied for a share is copied for all of it.
+/// Least pieces of a work chunk; 0: a thread's partition is one chunk, as packed panels are per
+/// partition.
 int64_t Contraction::leastPieces() const {
-  // A thread that is through with few long parts waits long for a slower one.
+  // Small enough that no thread waits long for a slower one at the end.
   constexpr int64_t enoughFlops = 2'000'000;
   bool sharesRows = grid.split == ContractionGrid::Rows || grid.split == ContractionGrid::Blocks;
   if (schedule.matrixUnit || schedule.copiedSteps || (schedule.paired && sharesRows))
@@ -245,7 +245,7 @@ void Contraction::emitBatch(Value first, Value end) {
   });
 }
 
-/// Pieces [low, high) of rows, block after block.
+/// Pieces [low, high): rows of tiles, numbered block after block.
 void Contraction::emitBlocks(Value low, Value high) {
   int64_t rows = grid.rowPieces;
   Value firstBlock = dividedBy(low, rows), blocksEnd = dividedBy(add(high, rows - 1), rows);
@@ -269,7 +269,7 @@ void Contraction::emitPanelBlocks(Value first, Value end) {
   });
 }
 
-/// The block's chunks, one after the other.
+/// The block's chunks of the reduction, in order.
 void Contraction::emitBlock(Block block) {
   int64_t depth = shape.reduced.empty() ? 1 : space.extent(shape.reduced.back());
   int64_t size = shape.reduced.size() == 1 ? schedule.chunk : depth;
@@ -296,7 +296,8 @@ void Contraction::emitChunk(const Block &block) {
     emitRows(block);
 }
 
-/// What the turns of rows of the block before have left of this one's copy is copied now.
+/// Packs the rest of this block's panel: what the rows of tiles of the previous one did not pack
+/// ahead.
 void Contraction::enterCopy(const Block &block, PackedBPanel &copies) {
   const Chunk &chunk = block.chunk;
   int64_t chunks = space.extent(shape.reduced.front()) / chunk.size;
@@ -336,7 +337,7 @@ void Contraction::emitMatrixBlock(const Block &block) {
     point.forget();
   };
   auto finishRow = [&](ArrayRef<Value> sums) { result.storeRow(sums, chunk); };
-  // Row by row: a block may go through several outer rows.
+  // One row at a time, as a block may span several outer rows.
   auto byVectors = [&](Value number, Value firstRow, Value rows) {
     emitLoop(builder, loc, constant(0), rows, 1, {}, [&](Value row, ValueRange) {
       Value flat = add(firstRow, row);
@@ -351,7 +352,7 @@ void Contraction::emitMatrixBlock(const Block &block) {
                {atRow, withLanes, finishRow, byVectors});
 }
 
-/// Moves the point to panel `number`; `body` is emitted for each number of lanes that count.
+/// Moves the point to panel `number`; `body` is emitted for each possible number of valid lanes.
 void Contraction::atPanel(Value number, llvm::function_ref<void(int64_t)> body) {
   int64_t blockLanes = schedule.groups * schedule.width;
   Value laneBlock = number;
@@ -400,7 +401,8 @@ void Contraction::emitRows(const Block &block) {
   });
 }
 
-/// All parts of the chunk before the next strip: partial sums of few rows stay in the caches.
+/// All parts of the chunk before the next packed A panel, so that the partial sums of its few rows
+/// stay in cache.
 void Contraction::emitStrips(const Block &block, PackedAPanel &strip) {
   int64_t rowsOfStrip = schedule.strip / schedule.rows;
   Value begin = dividedBy(block.rowsLow, rowsOfStrip);
@@ -430,7 +432,7 @@ void Contraction::emitStrips(const Block &block, PackedAPanel &strip) {
   });
 }
 
-/// The parts of a chunk that a strip holds one after the other.
+/// The parts of a chunk that are packed into the A panel one after another.
 void Contraction::forEachPartOfStrip(const Chunk &chunk,
                                      llvm::function_ref<void(const Chunk &)> body) {
   int64_t size = schedule.stripSteps, parts = chunk.size / size;
@@ -452,7 +454,7 @@ void Contraction::forEachPartOfStrip(const Chunk &chunk,
     body({last, size, /*first=*/false, /*last=*/true});
 }
 
-/// The tiles of row number `rowNumber`, for `part` of the block's chunk.
+/// The row of tiles `rowNumber`, for `part` of the block's chunk.
 void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part) {
   Value rowTile = rowNumber;
   if (!roles.outerRows.empty()) {
@@ -489,14 +491,15 @@ void Contraction::emitRow(Value rowNumber, const Block &block, const Chunk &part
   });
 }
 
-/// Tiles of a strip are whole but for the last of all; others differ by one row at most.
+/// First row of a row tile. Tiles of a packed A panel are full except for the last of all; others
+/// differ by at most one row.
 Value Contraction::firstRowOf(Value rowTile) {
   if (schedule.strip || !grid.isUneven())
     return times(rowTile, schedule.rows);
   return dividedBy(times(rowTile, grid.rowCount), grid.rowTiles);
 }
 
-/// `body` is emitted for each number of rows that tile number `rowTile` may have.
+/// `body` is emitted for each number of rows that row tile `rowTile` may have.
 void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> body) {
   int64_t rows = grid.rowTiles == 1 ? grid.rowCount : schedule.rows;
   int64_t fewer = schedule.strip ? grid.rowCount % rows : grid.isUneven() ? rows - 1 : 0;
@@ -509,8 +512,8 @@ void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> bod
   emitIf(builder, loc, isWhole, [&] { body(rows); }, [&] { body(fewer); });
 }
 
-/// Of the vectors of a tile. Processors that compute 512 bits in two halves take half the time for
-/// a vector of few lanes if it has no others, and none takes longer.
+/// Vector width for `lanes`. On processors that execute 512-bit vectors as two halves, a tile of
+/// one half-filled vector takes half the time at 256 bits, and on none does it take longer.
 int64_t Contraction::widthOf(int64_t lanes) const {
   constexpr int64_t longVector = 64;
   bool isPlain = !schedule.strip && !schedule.paired && !schedule.matrixUnit;

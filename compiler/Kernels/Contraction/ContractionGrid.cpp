@@ -6,7 +6,7 @@
 
 using namespace weft;
 
-/// The share of the threads' time that has to be spent working for a split to be as good as any.
+/// Least parallel efficiency at which a split counts as balanced.
 static constexpr double balanced = 0.95;
 
 ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t rows, int64_t groups,
@@ -51,7 +51,7 @@ double ContractionGrid::balance(Split split) const {
   int64_t pieces = piecesOf(split);
   if (split != Panels)
     return double(pieces) / double(threads * llvm::divideCeil(pieces, threads));
-  // The last panel of a block may be narrower. KernelFunction::share has the same borders.
+  // The last panel of a block may be narrower. Partitions are those of KernelFunction::share.
   int64_t longest = 0;
   for (int64_t thread = 0; thread < threads; ++thread) {
     int64_t first = pieces * thread / threads, end = pieces * (thread + 1) / threads;
@@ -62,7 +62,7 @@ double ContractionGrid::balance(Split split) const {
 
 void ContractionGrid::chooseSplit(const ContractionProblem &problem,
                                   const ContractionSchedule &schedule, int64_t l2Bytes) {
-  // Each thread goes on with what lies in its own caches where all divide the outermost dim of
+  // Each thread finds its data in its own caches if all kernels partition the outermost dim of
   // tensors.
   bool fetchesRows = schedule.prefetch || schedule.strip;
   if (!problem.rowsOutermost && fetchesRows && !schedule.matrixUnit && hasBlocks(schedule.panels)) {
@@ -71,7 +71,7 @@ void ContractionGrid::chooseSplit(const ContractionProblem &problem,
     return;
   }
   bool keepsOwnRows = keepsRows(problem, schedule, l2Bytes);
-  // Vectors that are more than the rows are read by one thread each, unless enough rows need them.
+  // If B is larger than A, each panel is read by one thread only, unless there are many rows.
   bool longerVectors = problem.vectorBytes > problem.scalarBytes && balance(Panels) >= balanced;
   bool dividesPanels = schedule.matrixUnit || (longerVectors && !keepsOwnRows);
   if (dividesPanels && batches == 1 && panels() >= threads * schedule.panels) {
@@ -87,8 +87,8 @@ void ContractionGrid::chooseSplit(const ContractionProblem &problem,
 
 bool ContractionGrid::keepsRows(const ContractionProblem &problem,
                                 const ContractionSchedule &schedule, int64_t l2Bytes) const {
-  // What the second-level cache holds costs little for each thread to read, and tiles may be made
-  // even.
+  // If B fits L2, it is cheap for each thread to read all of it, and tile heights may be evened
+  // out.
   bool isNear = problem.vectorBytes <= l2Bytes;
   int64_t enoughRows = (isNear ? 8 : 48) * threads;
   bool isEven = balance(Rows) >= balanced || (isNear && tilesToBeEven() && !schedule.strip);
@@ -96,15 +96,14 @@ bool ContractionGrid::keepsRows(const ContractionProblem &problem,
 }
 
 void ContractionGrid::splitEvenly() {
-  // Rows unless another choice is better: a contraction without batch dims has one batch,
-  // and its loop, which the threads would divide, does not exist.
+  // Prefer Rows: a contraction without batch dims has one batch, and no batch loop to parallelize.
   for (Split choice : {Batches, Rows, Panels})
     if (balance(choice) > balance(split) + 0.02)
       split = choice;
 }
 
 int64_t ContractionGrid::tilesToBeEven() const {
-  // Of a tile, in rows: its first vectors and its last stores.
+  // Overhead of a tile, in rows: its first vector loads and its last stores.
   constexpr int64_t ofTile = 2;
   auto time = [&](int64_t more) {
     int64_t tiles = rowTiles + more;

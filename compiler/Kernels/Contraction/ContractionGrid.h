@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The register tiles of a contraction, and which of its loops the threads divide.
+// The register tiles of a contraction, and which of its loops is parallel.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONGRID_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONGRID_H
 
@@ -10,17 +10,17 @@ namespace weft {
 struct ContractionSchedule;
 
 struct ContractionGrid {
-  /// Blocks: all rows of a block of panels, then those of the next.
+  /// The parallel loop. Blocks: all rows of a block of panels, then those of the next block.
   enum Split { Batches, Rows, Panels, Blocks };
 
   int64_t batches = 1;
   int64_t rowCount = 1, rowTiles = 1, outerRows = 1;
-  int64_t vectors = 1;       ///< along the lane dim
-  int64_t paddedVectors = 0; ///< of these in the last outer panel, that hold nothing
-  int64_t groups = 1;        ///< of them in a tile
+  int64_t vectors = 1;       ///< vectors along the lane dim
+  int64_t paddedVectors = 0; ///< vectors of the last outer panel that are all padding
+  int64_t groups = 1;        ///< vectors of a tile
   int64_t laneBlocks = 1, outerPanels = 1;
-  int64_t rowPieces = 1;     ///< of equal work, along all rows
-  int64_t panelsOfBlock = 1; ///< of which there are whole blocks, where these are divided
+  int64_t rowPieces = 1;     ///< equal pieces of work along all rows
+  int64_t panelsOfBlock = 1; ///< panels of a block if the split is Blocks
   int64_t threads = 2;       ///< of the team
   Split split = Rows;
 
@@ -30,41 +30,41 @@ struct ContractionGrid {
 
   int64_t rows() const { return rowTiles * outerRows; }
   int64_t panels() const { return laneBlocks * outerPanels; }
-  /// The rows of a tile; some may have one less.
+  /// Rows of the tallest tile; others may have one less.
   int64_t tallest() const;
-  /// Tiles of rows that one thread goes through with a panel.
+  /// Row tiles that one thread computes with each panel.
   int64_t turnsOfThread() const { return split == Rows ? rows() / threads : rows(); }
-  /// Whether not all tiles are as tall.
+  /// Whether the tiles differ in height.
   bool isUneven() const { return rowCount % rowTiles != 0; }
 
-  /// Equal pieces of work along `split`, but for panels of fewer vectors.
+  /// Pieces of work along `split`: equal, except that panels may have fewer vectors.
   int64_t pieces() const { return piecesOf(split); }
   int64_t piecesOf(Split split) const;
 
-  /// The share of the threads' time that is spent working, along `split`: 1 where all end at once.
+  /// Parallel efficiency along `split`: 1 if all threads finish at once.
   double balance(Split split) const;
 
-  /// Chooses `split`: what the threads divide with little left over, and so that each goes on with
-  /// what lies in its own caches. `l2Bytes`: of the second-level cache of each.
+  /// Chooses `split`: well balanced, and such that each thread finds its data in its own caches.
+  /// `l2Bytes`: L2 capacity of one core.
   void chooseSplit(const ContractionProblem &problem, const ContractionSchedule &schedule,
                    int64_t l2Bytes);
 
 private:
-  /// Whether each thread goes on with its own rows, even if all then read more vectors.
+  /// Whether each thread keeps its own rows, even if every thread then reads all of B.
   bool keepsRows(const ContractionProblem &problem, const ContractionSchedule &schedule,
                  int64_t l2Bytes) const;
-  /// Takes the first loop that divides among the threads with little left over.
+  /// Takes the first loop that is well balanced over the threads.
   void splitEvenly();
-  /// How many tiles more divide the rows evenly among the threads, in the least time; 0 where none
-  /// do, or where they are even.
+  /// How many row tiles to add so that they divide evenly among the threads, in the least time; 0
+  /// if none help.
   int64_t tilesToBeEven() const;
-  /// Where `split` leaves much over: row tiles, which may have fewer rows, become more.
+  /// If `split` is unbalanced, adds row tiles, which may then have fewer rows.
   void evenRows();
 
-  /// Whether every thread gets a block of `ofBlock` panels or more of one batch, all as large.
+  /// Whether every thread gets at least one block of `ofBlock` equal panels of a single batch.
   bool hasBlocks(int64_t ofBlock) const;
 
-  /// Vectors of the first `panels` of them.
+  /// Number of vectors in the first `panels` panels.
   int64_t vectorsOf(int64_t panels) const;
 };
 

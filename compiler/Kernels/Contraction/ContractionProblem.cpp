@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// What is read of an operand: strides may leave most of its memory out.
+/// Bytes read of an operand: with strides, less than its memory.
 static int64_t bytesOf(const ContractionOperand &operand, const IndexSpace &space) {
   auto type = cast<RankedTensorType>(operand.memory.getType());
   int64_t reads = 1;
@@ -18,7 +18,7 @@ static int64_t bytesOf(const ContractionOperand &operand, const IndexSpace &spac
   return std::min(reads, type.getNumElements()) * type.getElementTypeBitWidth() / 8;
 }
 
-/// The longest way in the result from one of the `dims` to the next.
+/// The largest stride of any of the `dims` in the result.
 static int64_t longestStride(ArrayRef<unsigned> dims, const ContractionShape &shape,
                              const IndexSpace &space) {
   int64_t longest = 0;
@@ -28,8 +28,8 @@ static int64_t longestStride(ArrayRef<unsigned> dims, const ContractionShape &sh
   return longest;
 }
 
-/// Whether vectors of one step lie side by side, but each step where processors, which ask for what
-/// lies behind in a page, do not look ahead.
+/// Whether vectors are contiguous along the lanes, with a stride between reduction steps that
+/// hardware prefetchers, which stay within a page, do not follow.
 static bool areVectorsStrided(const ContractionRoles &roles, const ContractionShape &shape,
                               const IndexSpace &space) {
   constexpr int64_t farApart = 1024;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The plain numbers of a contraction from which its schedule is chosen.
+// Parameters of a contraction from which its schedule is chosen.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONPROBLEM_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONPROBLEM_H
 
@@ -16,35 +16,35 @@ class IndexSpace;
 struct ContractionRoles;
 struct ContractionShape;
 
-/// What a contraction looks like to its schedule. Vectors are taken from one operand along
-/// its lane dim; the other operand is broadcast, row by row.
+/// A contraction as its schedule sees it. Vectors are loaded from one operand (B) along its lane
+/// dim; the other operand (A) is broadcast, row by row.
 struct ContractionProblem {
   unsigned elementBits = 32;
-  bool pairs = false;                 ///< of bf16, whose neighbouring steps may be summed at once
-  bool stridedPairs = false;          ///< of bf16, with rows side by side and steps apart
-  int64_t batches = 1;                ///< of which each has rows and vectors of its own
-  int64_t rowCount = 1;               ///< extent of the dim along which tile rows run
-  int64_t outerRows = 1;              ///< other free iterations of the broadcast operand
-  int64_t rowStrideBytes = 0;         ///< between rows of the broadcast operand
-  int64_t laneCount = 1;              ///< extent of the lane dim
-  int64_t outerPanels = 1;            ///< other free iterations of the vector operand
-  int64_t lastLanes = 1;              ///< of the last of them: its other lanes are padding
+  bool pairs = false;         ///< bf16 operands that suit a dot product of VNNI pairs
+  bool stridedPairs = false;  ///< bf16, with A contiguous across rows and strided along k
+  int64_t batches = 1;        ///< each with its own rows and panels
+  int64_t rowCount = 1;       ///< extent of the dim along which tile rows run
+  int64_t outerRows = 1;      ///< other free iterations of the broadcast operand
+  int64_t rowStrideBytes = 0; ///< between rows of A
+  int64_t laneCount = 1;      ///< extent of the lane dim
+  int64_t outerPanels = 1;    ///< other free iterations of the vector operand
+  int64_t lastLanes = 1;      ///< valid lanes of the last outer panel; its others are padding
   llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
-  int64_t scalarBytes = 0;            ///< read of the broadcast operand
-  int64_t vectorBytes = 0;            ///< read of the vector operand
-  bool rowsOutermost = false;         ///< of the result, rather than panels
-  bool scalarsContiguous = false;     ///< along its only reduced dim, with no other free dim
-  bool panelsFetched = false;         ///< panels of vectors can be fetched one ahead
-  bool lanewise = false;              ///< lanes do not all share their scalars
-  bool vectorsStrided = false;        ///< steps of the only sum are far apart, lanes side by side
-  bool coldVectors = false;           ///< no cache has kept them since the call before
-  bool scalarsStrided = false;        ///< rows lie side by side, steps of a sum a page apart
+  int64_t scalarBytes = 0;            ///< bytes read of A
+  int64_t vectorBytes = 0;            ///< bytes read of B
+  bool rowsOutermost = false;         ///< rows, not panels, are the outermost dim of the result
+  bool scalarsContiguous = false;     ///< A along its only reduced dim, without outer rows
+  bool panelsFetched = false;         ///< B is packed, so that the next panel can be prefetched
+  bool lanewise = false;              ///< not all lanes of a vector share their scalar
+  bool vectorsStrided = false;        ///< B along the only reduced dim, by a large stride
+  bool coldVectors = false;           ///< B is in no cache at the start of a call
+  bool scalarsStrided = false;        ///< A along k, by at least 1 KiB; rows are contiguous
   int64_t matrixParts =
-      0; ///< bfloat16 parts of an operand on the matrix unit; 0 where it does not fit
-  bool canSpill = false;       ///< partial sums may wait in the result between chunks
-  bool transcendental = false; ///< the epilogue holds functions of many instructions
+      0; ///< bfloat16 parts of an operand on AMX; 0 if the contraction does not suit AMX
+  bool canSpill = false;       ///< partial sums may be stored in the result between chunks
+  bool transcendental = false; ///< the epilogue calls transcendental functions
 
-  /// All but what the epilogue says. `element`: of the sums.
+  /// All fields but those that depend on the epilogue. `element`: type of the sums.
   static ContractionProblem of(const ContractionShape &shape, const ContractionRoles &roles,
                                const IndexSpace &space, mlir::Type element);
 };

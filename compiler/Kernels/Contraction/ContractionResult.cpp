@@ -98,7 +98,7 @@ void ContractionResult::emitEpilogue(Value firstRow, int64_t rows, int64_t group
   });
 }
 
-/// Stores every root at the point's row, from the sums there.
+/// Stores every root at the point's row, computed from its sums.
 void ContractionResult::storeRoots(const Emitted &sums) {
   weft::storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), sums);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where a contraction's sums go: between the chunks of a long sum they wait where a root will
-// be stored, at its end through the epilogue into every root. The epilogue runs on the
-// accumulators, or on the tile in L1 when it holds transcendental functions.
+// Stores a contraction's sums: between the chunks of a long reduction spilled to the memory of a
+// root, after the last chunk through the epilogue into every root. The epilogue runs on the
+// accumulators, or on the tile in L1 if it calls transcendental functions.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONRESULT_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONRESULT_H
 
@@ -11,35 +11,36 @@
 
 namespace weft {
 
-/// Steps of the innermost reduced dim between spills, for all steps of the others or, where the
-/// outermost is divided, one of its steps.
+/// Steps of the innermost reduced dim between spills, with all steps of the outer ones or, if the
+/// outermost is split into chunks as well, one of its steps.
 struct Chunk {
   mlir::Value start;
   int64_t size;
-  bool first, last; ///< of the sum
+  bool first, last; ///< whether it is the first or the last chunk of the sum
 };
 
 class ContractionResult : private IndexArithmetic {
 public:
-  /// `point` is where sums are stored, along its dim `row` if there is one.
+  /// `point` is the position of the sums in the result, tile rows along its dim `row` if there is
+  /// one.
   ContractionResult(KernelFunction &kernel, ElementEmitter &point, mlir::linalg::GenericOp generic,
                     const ContractionSchedule &schedule)
       : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), point(point),
         generic(generic), schedule(schedule) {}
 
-  /// Finds what is stored where the sums have `index`; fails where that is not elementwise.
+  /// Finds the roots that depend on the sums at `index`; fails if one does not elementwise.
   llvm::LogicalResult match(const Index &index, std::optional<unsigned> row);
 
   llvm::ArrayRef<EpilogueRoot> getRoots() const { return roots; }
-  /// Whether sums can wait: some root has their type.
+  /// Whether sums can be spilled: some root has their type.
   bool canSpill() const { return spillRoot != nullptr; }
-  /// Whether sums have waited in a root's memory, in what was emitted so far.
+  /// Whether sums were spilled to a root's memory in the code emitted so far.
   bool hasSpilled() const { return spilled; }
-  /// Whether a root stands on the sums through functions of many instructions.
+  /// Whether a root depends on the sums through transcendental functions.
   bool isTranscendental() const;
 
-  /// Stores a chunk's `sums` [row][group] of a tile at the point; its lanes are set. `tile` is
-  /// memory for them, for schedules with `tileEpilogue`.
+  /// Stores a chunk's `sums` [row][group] of the tile at the point, whose lanes are set. `tile` is
+  /// scratch for them, for schedules with `tileEpilogue`.
   void storeTile(int64_t rows, int64_t groups, llvm::MutableArrayRef<mlir::Value> sums,
                  const Chunk &chunk, mlir::Value tile);
   /// The same for the one row at the point.

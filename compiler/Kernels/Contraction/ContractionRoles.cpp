@@ -14,8 +14,8 @@ static std::optional<unsigned> batchLane(const ContractionShape &shape, const In
   return std::nullopt;
 }
 
-/// Let lanes run through several groups where one does not fill a vector, if one load holds
-/// the scalars of a vector.
+/// Joins groups narrower than a vector into the lane dim, if one load covers the scalars of a
+/// vector.
 static void joinNarrowGroups(ContractionRoles &roles, ContractionShape &shape,
                              const ContractionShape::Sides &sides, IndexSpace &space,
                              int64_t width) {

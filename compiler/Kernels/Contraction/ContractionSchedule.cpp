@@ -7,15 +7,15 @@
 
 using namespace weft;
 
-/// Rows and groups fill the registers: accumulators, the vectors, one broadcast.
+/// Rows and groups fill the registers: accumulators, one row of B vectors, one broadcast.
 static void chooseTile(const ContractionProblem &problem, const TargetInfo &target,
                        ContractionSchedule &schedule) {
-  // Rows a multiple of 4 KiB apart fall into one set of the first-level cache, of which each way
-  // holds as much. Vectors need some of the ways.
+  // Rows a multiple of 4 KiB apart alias in L1: they compete for the ways of one set. B needs some
+  // of the ways too.
   constexpr int64_t aliasBytes = 4096, mostRows = 14;
   int64_t mostAliased = std::clamp<int64_t>(target.l1Bytes / aliasBytes - 1, 1, 8);
   bool aliased = problem.rowCount > 1 && problem.rowStrideBytes % aliasBytes == 0;
-  // What of the set is driven out is loaded from the second level.
+  // Evicted lines of the set are reloaded from L2.
   double loadCost = aliased ? 0.1 : 0.01;
   int64_t needed = llvm::divideCeil(problem.laneCount, schedule.width);
   double bestCost = 1e30;
@@ -26,11 +26,11 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
     for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
       auto grid = ContractionGrid::of(problem, rows, groups, schedule.width, target.team());
       double height = double(grid.rowCount) / double(grid.rowTiles);
-      // Time for one step of k, per useful multiply-add: as many FMAs as loads at a time.
+      // Cycles of one step of k per useful FMA, assuming equal FMA and load throughput.
       double fmas = height * double(groups);
       double loads = problem.lanewise ? fmas + groups : height + double(groups);
       double latency = fmas < 8 ? 8.0 / fmas : 1.0;
-      // Each tile fills and empties its registers; tiles of two heights are twice the code.
+      // Prologue and epilogue of a tile; tiles of two heights double the code.
       double ofTile = 0.15 * double(most) / height;
       double uneven = grid.isUneven() ? std::min(0.005, 0.5 * height / double(grid.rowCount)) : 0;
       double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + loadCost * loads / fmas +
@@ -44,10 +44,9 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   }
 }
 
-/// Weights that lie side by side along the lanes, of which few rows wait: the second-level caches
-/// do not hold them, and the next step of the sum lies where processors do not look ahead. A tile
-/// takes all rows and as many vectors as registers allow, so that what it reads of a step is long,
-/// and all threads take about as many panels.
+/// A skinny contraction with strided row-major B that exceeds L2: hardware prefetchers do not
+/// follow from one step of k to the next. A tile takes all rows and as many vectors as registers
+/// allow, for long contiguous reads of each step, and the panels divide evenly among the threads.
 static void chooseStream(const ContractionProblem &problem, const TargetInfo &target,
                          ContractionSchedule &schedule) {
   constexpr int64_t stepsAhead = 8, mostRows = 8;
@@ -69,11 +68,10 @@ static void chooseStream(const ContractionProblem &problem, const TargetInfo &ta
   }
 }
 
-/// Scalars that lie side by side along the rows, and far apart along the sum, share lines
-/// with the rows beside them, on a page of their own for each step: whole lines are copied
-/// into a strip, which a few tiles then read from the first-level cache. Three lines hold whole
-/// tiles of six rows, beside which most vectors are in registers. Pairs of steps have to lie side
-/// by side.
+/// If A is contiguous across rows and strided along k, each step of k is on a page of its own, and
+/// tiles of neighbouring rows share cache lines: whole lines are packed into an A panel, which a
+/// few tiles then read from L1. Three lines hold whole tiles of six rows, with B mostly in
+/// registers. bfloat16 always needs packing, to form pairs of steps.
 static void chooseStrip(const ContractionProblem &problem, const TargetInfo &target,
                         ContractionSchedule &schedule) {
   constexpr int64_t lineBytes = 64, wideLines = 3;
@@ -94,9 +92,9 @@ static void chooseStrip(const ContractionProblem &problem, const TargetInfo &tar
   }
 }
 
-/// The part of at most `most` steps that divides `extent`, a multiple of `unit`, and of these the
-/// one nearest to `best`, as a ratio; nothing where parts would be so short that what waits between
-/// them costs more than the caches give.
+/// The divisor of `extent` that is a multiple of `unit`, at most `most`, and in ratio closest to
+/// `best`; nothing if parts would be so short that spilling between them costs more than caching
+/// gains.
 static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t best, int64_t unit) {
   std::optional<int64_t> chosen;
   auto distance = [&](int64_t part) { return double(std::max(part, best)) / std::min(part, best); };
@@ -109,20 +107,20 @@ static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t b
   return chosen;
 }
 
-/// As many steps as take the room of `steps` of float32, of which a tile's rows stay in the
-/// first-level cache and its vectors in the second.
+/// `steps` of float32, scaled to wider elements to take the same cache space: a tile's A rows stay
+/// in L1 and its B panel in L2.
 static int64_t stepsInRoomOf(int64_t steps, const ContractionProblem &problem) {
   return steps * 32 / std::max(32u, problem.elementBits);
 }
 
-/// The steps of a panel that stays in the second-level cache beside others.
+/// Steps of a B panel that stays in L2 beside others.
 static int64_t stepsOfCache(const ContractionProblem &problem, const TargetInfo &target) {
   constexpr int64_t ofLargeCache = 768, largeCache = 1 << 20;
   return stepsInRoomOf(target.l2Bytes < largeCache ? ofLargeCache / 2 : ofLargeCache, problem);
 }
 
-/// Whether chunks are twice as long where the second-level cache would hold two panels together.
-/// If there are many, the third level has the rows anyway, and half as many partial sums pass by.
+/// Whether chunks are twice as long, if L2 would hold two panels. With many panels A comes from L3
+/// anyway, and the partial sums are spilled half as often.
 static bool hasLongChunks(const ContractionProblem &problem, const TargetInfo &target,
                           const ContractionSchedule &schedule) {
   constexpr int64_t manyPanels = 8;
@@ -132,8 +130,9 @@ static bool hasLongChunks(const ContractionProblem &problem, const TargetInfo &t
          schedule.panelsOf(problem) >= manyPanels;
 }
 
-/// The chunk of a long reduction whose panels stay in the second-level cache, and the next chunk's
-/// beside them, unless it `isLong`. Strips take few lines of many pages for each chunk.
+/// KC: the chunk of a long reduction for which B panels stay in L2, with those of the next chunk
+/// unless it `isLong`. For packed A panels it is shorter, as each chunk reads few lines of many
+/// pages.
 static int64_t chooseChunk(const ContractionProblem &problem, const TargetInfo &target,
                            const ContractionSchedule &schedule, bool isLong) {
   constexpr int64_t ofStrips = 384;
@@ -147,12 +146,12 @@ static int64_t chooseChunk(const ContractionProblem &problem, const TargetInfo &
   return choosePart(innermost, most, best, /*unit=*/1).value_or(innermost);
 }
 
-/// The longest chain of sums. Beside bf16's own errors those of one twice as long vanish.
+/// The longest chain of additions. Twice as long for bf16, whose own rounding errors dominate.
 static int64_t mostSummands(const ContractionSchedule &schedule) {
   return schedule.paired ? 2 * longestChain : longestChain;
 }
 
-/// The part of a chunk whose strip stays in the first-level cache beside a panel.
+/// Steps of a chunk for which a packed A panel stays in L1 beside a B panel.
 static int64_t chooseStripSteps(const ContractionProblem &problem,
                                 const ContractionSchedule &schedule) {
   int64_t most = mostSummands(schedule), unit = schedule.paired ? 2 : 1;
@@ -161,7 +160,7 @@ static int64_t chooseStripSteps(const ContractionProblem &problem,
   return choosePart(schedule.chunk, most, /*best=*/most, unit).value_or(schedule.chunk);
 }
 
-/// A channel's window is unrolled whole, as the loop over it would cost as much as its steps.
+/// A depthwise window is fully unrolled: loop overhead would cost as much as its steps.
 static int64_t chooseUnroll(const ContractionProblem &problem,
                             const ContractionSchedule &schedule) {
   int64_t steps = schedule.tileSteps();
@@ -170,7 +169,7 @@ static int64_t chooseUnroll(const ContractionProblem &problem,
     return steps % 4 == 0 ? 4 : 2;
   if (problem.lanewise && steps <= longestWindow)
     return steps;
-  // Between fetches lie whole turns.
+  // The unrolled loop has to divide the steps between prefetches.
   for (int64_t unroll : {4, 3, 2})
     if (steps % unroll == 0 &&
         (!schedule.strip || ContractionSchedule::stepsPerFetch % unroll == 0))
@@ -178,26 +177,27 @@ static int64_t chooseUnroll(const ContractionProblem &problem,
   return 1;
 }
 
-/// The size of as few blocks as there may be of at most `most`, that are about alike.
+/// Block size at most `most` for the fewest blocks of nearly equal size.
 static int64_t evenBlocks(int64_t total, int64_t most) {
   return llvm::divideCeil(total, llvm::divideCeil(total, most));
 }
 
-/// Blocks of about one size, of which the last may be shorter, and how they go to the totals.
+/// Blocked summation: blocks of about equal size, the last may be shorter, and how their sums are
+/// added to the totals in memory.
 static void chooseSums(const ContractionProblem &problem, ContractionSchedule &schedule) {
   constexpr int64_t least = 64, line = 16, mostTurns = 8;
   int64_t most = mostSummands(schedule), steps = schedule.tileSteps();
-  // A block is whole steps of the unrolled loop, and whole lines where the chunk is.
+  // A block is a multiple of the unrolled loop, and of whole cache lines if the chunk is.
   int64_t unit = steps % line == 0 ? line : schedule.unroll;
   int64_t block = steps > most ? llvm::alignTo(evenBlocks(steps, most), unit) : steps;
   llvm::ArrayRef<int64_t> reduced = problem.reduced;
   schedule.blockDims = reduced.empty() ? 0 : reduced.size() - 1;
-  int64_t inside = 1; // of the outer dims that a block goes through
+  int64_t inside = 1; // steps of outer dims within a block
   while (schedule.blockDims > 0 && block * inside < least)
     inside *= reduced[--schedule.blockDims];
 
   schedule.segment = block;
-  int64_t passes = 1; // of a tile through its innermost dim
+  int64_t passes = 1; // iterations of the dims outside a block
   for (int64_t dim = schedule.outerChunks; dim < schedule.blockDims; ++dim)
     passes *= reduced[dim];
   if (passes * llvm::divideCeil(steps, block) == 1)
@@ -208,14 +208,14 @@ static void chooseSums(const ContractionProblem &problem, ContractionSchedule &s
       schedule.segment += unit;
     schedule.segment = std::min(schedule.segment, block);
   }
-  // Each share is put by once at least.
+  // Each part of the accumulators is added to the totals at least once.
   int64_t segments = passes * llvm::divideCeil(steps, schedule.segment);
   schedule.turns = std::min(most / (schedule.segment * inside), segments);
   schedule.turns = std::max<int64_t>(schedule.turns, 1);
 }
 
-/// Whether a window's rows are chunks of their own: its panel and the next, which is fetched
-/// meanwhile, do not both fit the second-level cache.
+/// Whether the rows of a convolution window become chunks: a panel and the prefetched next one do
+/// not both fit L2.
 static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &target,
                           const ContractionSchedule &schedule) {
   constexpr int64_t longestWindow = 8;
@@ -227,9 +227,9 @@ static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &t
          bytes > target.l2Bytes / 5;
 }
 
-/// Panels of vectors that stay in the second-level cache while the rows go by. Where the
-/// rows stay there as well, one: the panel comes from memory once either way. Strips are copied
-/// for each block. A long chunk has a block for itself.
+/// B panels that stay in L2 while the rows of tiles pass. If A also stays there, one: each panel
+/// then comes from memory once either way. A panels are packed again for each block. A long chunk
+/// has a block of one panel.
 static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo &target,
                             const ContractionSchedule &schedule, bool isLong) {
   if (problem.scalarBytes <= target.l2Bytes / 2 && !schedule.strip)
@@ -242,22 +242,22 @@ static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo 
       std::max<int64_t>(lanes * depth * (schedule.paired ? 2 : problem.elementBits / 8), 1);
   int64_t total = schedule.panelsOf(problem);
   int64_t fitting = target.l2Bytes / 2 / panelBytes;
-  // Two may take more than half, as the rows that pass by are then read half as often.
+  // Two panels may take more than half of L2, as A is then read half as often.
   if (fitting <= 1 && !isLong && 2 * panelBytes <= target.l2Bytes * 4 / 5)
     fitting = 2;
-  // Each block copies all strips again, which takes longer than the second-level cache loses where
-  // the threads share no cache behind it; not with tiles of two registers. Still the threads have
-  // a block each.
+  // Packing all A panels again for each block costs more than the L2 misses of larger blocks, where
+  // the threads share no L3; not with tiles of two vectors. Each thread still gets at least one
+  // block.
   if (schedule.strip && schedule.groups > 2 && total > fitting)
     fitting = std::min<int64_t>(target.l2Bytes * 4 / 5 / panelBytes,
                                 llvm::divideCeil(total, target.team()));
   return evenBlocks(std::max<int64_t>(total, 1), std::max<int64_t>(fitting, 1));
 }
 
-/// Whether the matrix unit is faster for the team, by cycles of one core as measured. It
-/// does a multiply-add of float32 in six, but operands are split first: the vectors ahead of
-/// their first use, by each thread unless they share them out, the rows besides, if there are
-/// panels enough to be busy with.
+/// Whether AMX is faster for the whole team, in measured cycles of one core. AMX takes six products
+/// for a float32 multiply-add and has to split operands first: B before its first use, redundantly
+/// in each thread unless the threads divide the panels; A overlapped with products, if there are
+/// enough panels.
 static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              double depth, int64_t panels, int64_t total) {
   constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95;
@@ -274,15 +274,14 @@ static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo
   double idle = (1 - std::min(1.0, double(panels) / 4)) * idleCycles / double(panels);
   double unit = rows * lanes * depth * (unitCycles + idle) / threads +
                 lanes * depth * splitCycles / (sharesPanels ? threads : 1);
-  // The vector units wait for panels that come from memory, the splitting hides it.
+  // The vector units stall on panels that come from memory; with AMX, splitting hides the latency.
   bool misses = !problem.panelsFetched &&
                 lanes * depth * problem.elementBits / 8 > double(target.l2Bytes) / 2;
   double vectors = vectorsCycles * useful + (misses ? missCycles * lanes * depth : 0);
   return unit < margin * vectors / threads;
 }
 
-/// Blocks of 32 rows and lanes; the vectors' parts, six bytes of an element, stay in the
-/// second-level cache.
+/// Blocks of 32 rows and lanes; the parts of the B panels, two bytes each, stay in L2.
 static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
                              ContractionSchedule &schedule) {
   constexpr int64_t blockLanes = 32, blockSteps = 32;
@@ -317,8 +316,8 @@ int64_t ContractionSchedule::panelsOf(const ContractionProblem &problem) const {
 void ContractionSchedule::chooseNextPanel(const ContractionProblem &problem,
                                           const TargetInfo &target, const ContractionGrid &grid,
                                           int64_t turnsOfPart, bool mayCopy) {
-  // Measured on layers of 16 to 1024 tokens: rows are worth a copy if they are many, if vectors
-  // come from memory, or if what a step reads of a panel is a line or two.
+  // Measured on layers of 16 to 1024 tokens: packing B pays off with many rows, if B comes from
+  // memory, or if a step of a panel is only a few cache lines.
   constexpr int64_t leastTurns = 22, leastOfCold = 4, longRun = 256;
   bool isWhole = chunk % stepsPerFetch == 0 && segment % stepsPerFetch == 0;
   if (!problem.vectorsStrided || !isWhole || matrixUnit || strip || paired || stepsAhead ||
@@ -364,7 +363,7 @@ ContractionSchedule ContractionSchedule::choose(const ContractionProblem &proble
   if (!schedule.matrixUnit)
     schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule, isLong));
 
-  // A weight larger than the second-level cache comes from memory row by row.
+  // A weight (A) larger than half of L2 comes from memory row by row.
   schedule.prefetch = !schedule.matrixUnit && problem.scalarsContiguous && problem.rowCount > 1 &&
                       schedule.chunk % stepsPerFetch == 0 &&
                       problem.scalarBytes > target.l2Bytes / 2;

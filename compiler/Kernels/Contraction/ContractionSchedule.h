@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The plain numbers that steer the contraction emitter, and how they are chosen: a
-// function of shapes and the machine alone.
+// Parameters of the contraction emitter and how they are chosen, as a function of shapes and the
+// target alone.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONSCHEDULE_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONSCHEDULE_H
 
@@ -13,49 +13,49 @@ namespace weft {
 struct ContractionGrid;
 
 struct ContractionSchedule {
-  /// Steps of the innermost reduction between two fetches of what comes next: a line of float32.
+  /// Steps of the innermost reduction between two prefetches: a cache line of float32.
   static constexpr int64_t stepsPerFetch = 16;
 
-  int64_t rows = 6;            ///< MR: scalars of the broadcast operand held by a tile
-  int64_t groups = 4;          ///< NR / lanes: vectors of the other operand
-  int64_t width = 16;          ///< lanes of one vector
+  int64_t rows = 6;            ///< MR: rows of A in a tile
+  int64_t groups = 4;          ///< NR / width: B vectors in a tile
+  int64_t width = 16;          ///< lanes of a vector
   int64_t chunk = 1;           ///< KC: iterations of the innermost reduction between spills
-  int64_t outerChunks = 0;     ///< 1 where the outermost reduced dim is divided as well, by steps
-  int64_t panels = 1;          ///< panels of vectors kept in L2 while the rows go by
-  int64_t unroll = 1;          ///< KU
-  int64_t copiedSteps = 0;     ///< of the next panel at a time, where vectors are copied
-  bool paired = false;         ///< steps of bf16 two at a time, from interleaved panels
-  int64_t segment = 1;         ///< innermost products after which sums join the totals in memory
-  int64_t turns = 1;           ///< a share of the sums each time: one sum, all so many segments
+  int64_t outerChunks = 0;     ///< 1 if each step of the outermost reduced dim is a chunk
+  int64_t panels = 1;          ///< B panels of a block, which stays in L2
+  int64_t unroll = 1;          ///< KU: unroll factor of the innermost reduction
+  int64_t copiedSteps = 0;     ///< steps of the next B panel packed at a time, or 0
+  bool paired = false;         ///< bf16 dot products of pairs of steps, from VNNI panels
+  int64_t segment = 1;         ///< innermost steps between additions to the totals in memory
+  int64_t turns = 1;           ///< accumulator parts; a segment adds one of them to the totals
   int64_t blockDims = 0;       ///< outer reduced dims that start a new segment with each step
-  bool prefetch = false;       ///< the next rows while these compute
-  int64_t panelPrefetch = 0;   ///< lines of what comes next of a panel at a fetch
-  int64_t stridedPrefetch = 0; ///< steps of the next panel at a fetch, where they lie apart
-  int64_t stepsAhead = 0;      ///< after which vectors are read that are fetched now, or 0
-  int64_t strip = 0;           ///< rows whose scalars are copied side by side first, or 0
-  int64_t stripLine = 0;       ///< those of them that share cache lines
-  int64_t stripSteps = 0;      ///< of which so many steps of the chunk at a time
-  bool matrixUnit = false;     ///< blocks on the matrix unit, and tiles for what it does not take
-  bool tileEpilogue = false;   ///< epilogue on the stored tile instead of the accumulators
+  bool prefetch = false;       ///< prefetch the next rows of A
+  int64_t panelPrefetch = 0;   ///< cache lines of the next packed panel or chunk at a prefetch
+  int64_t stridedPrefetch = 0; ///< steps of the next strided panel at a prefetch
+  int64_t stepsAhead = 0;      ///< prefetch distance within a strided panel, in steps, or 0
+  int64_t strip = 0;           ///< rows of a packed A panel, or 0
+  int64_t stripLine = 0;       ///< rows of it that share a cache line
+  int64_t stripSteps = 0;      ///< steps of a chunk in a packed A panel
+  bool matrixUnit = false;     ///< blocks on AMX, with vector tiles for inexact results
+  bool tileEpilogue = false;   ///< epilogue on the tile in memory instead of the accumulators
 
-  /// What `given` holds is taken over unchecked; the rest is chosen to go with it.
+  /// The values in `given` are taken unchecked; the rest is chosen to suit them.
   static ContractionSchedule choose(const ContractionProblem &problem, const TargetInfo &target,
                                     const ScheduleOverride &given = {});
 
-  /// Whether it is one that can be emitted, where a ScheduleOverride has fixed some of it. An error
-  /// names the bound that is broken.
+  /// Whether the schedule can be emitted, if a ScheduleOverride fixed some of it. The error names
+  /// the violated bound.
   llvm::Error verify(const ContractionProblem &problem, const TargetInfo &target) const;
 
-  /// What is done about the next panel while rows go by one, where steps lie apart: its vectors are
-  /// copied, or fetched in `turnsOfPart` turns of rows. `grid` has its split.
+  /// Chooses how strided B is brought in one panel ahead while row tiles use the current panel:
+  /// packed, or prefetched over `turnsOfPart` row tiles. `grid` has its split.
   void chooseNextPanel(const ContractionProblem &problem, const TargetInfo &target,
                        const ContractionGrid &grid, int64_t turnsOfPart, bool mayCopy);
 
-  /// All panels of the vectors.
+  /// Number of B panels.
   int64_t panelsOf(const ContractionProblem &problem) const;
-  /// Steps of the innermost reduction that a tile sums at a time.
+  /// Reduction steps of the innermost dim that a tile accumulates at a time.
   int64_t tileSteps() const { return strip ? stripSteps : chunk; }
-  /// Long sums go in blocks: rounding errors grow with the block, not with the whole.
+  /// Whether long sums are blocked: rounding errors grow with the block, not with the whole sum.
   bool sumsInBlocks() const { return blockDims > 0 || segment < tileSteps(); }
 };
 

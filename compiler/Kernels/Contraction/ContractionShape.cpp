@@ -7,14 +7,14 @@
 using namespace mlir;
 using namespace weft;
 
-/// An operand's element, widened or as it is.
+/// Whether `value` is an operand's element, possibly widened.
 static bool isElement(Value value) {
   if (auto widened = value.getDefiningOp<arith::ExtFOp>())
     value = widened.getIn();
   return isa<BlockArgument>(value);
 }
 
-/// acc + a * b, in either order, on the two operands.
+/// Whether the body is acc + a * b, in either order, on the two operands.
 static bool sumsProducts(linalg::GenericOp generic) {
   if (generic.getNumDpsInputs() != 2 || generic.getNumDpsInits() != 1)
     return false;
@@ -32,11 +32,11 @@ static bool sumsProducts(linalg::GenericOp generic) {
          accumulator.hasOneUse();
 }
 
-/// The kernel argument behind `tensor`, through views, and the position in it.
+/// The kernel argument that `tensor` is a view of, and the position of `index` in it.
 static FailureOr<std::pair<Value, AffineExpr>> argumentBehind(Value tensor, Index index,
                                                               const IndexSpace &space) {
   while (true) {
-    // Reshapes move nothing: a position ahead of them is one behind them.
+    // Reshapes keep the row-major position, so look through them.
     Value source = tensor;
     while (isa_and_present<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(source.getDefiningOp()))
       source = source.getDefiningOp()->getOperand(0);
@@ -66,7 +66,7 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   if (!element.isF32() && !element.isF64())
     return failure();
 
-  // One dim of the space for each loop of more than one iteration.
+  // One dim of the space for each loop with more than one iteration.
   SmallVector<int64_t, 4> ranges = generic.getStaticLoopRanges();
   Index iteration;
   SmallVector<Loop> loops;
@@ -120,7 +120,7 @@ FailureOr<ContractionShape> ContractionShape::match(linalg::GenericOp generic, I
   return shape;
 }
 
-/// c where a position has `dim` floordiv c or mod c in it, if that cuts the dim into whole parts.
+/// c if a position contains `dim` floordiv c or mod c, and c divides the dim's extent.
 static std::optional<int64_t> divisorOf(unsigned dim, ArrayRef<AffineExpr> positions,
                                         const IndexSpace &space) {
   std::optional<int64_t> found;
@@ -140,7 +140,7 @@ static std::optional<int64_t> divisorOf(unsigned dim, ArrayRef<AffineExpr> posit
 }
 
 void ContractionShape::split(SmallVectorImpl<Loop> &loops, IndexSpace &space) {
-  // Parts are looked at in their turn: operands may divide one loop in several ways.
+  // Visit the parts as well: operands may divide one loop by several sizes.
   for (size_t i = 0; i < loops.size();) {
     auto [dim, reduces] = loops[i];
     std::optional<int64_t> size =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a contraction looks like to the register tile: loop dims by role, and where its
-// operands lie as linear functions of them.
+// A contraction for the register tile: loop dims by role, and positions of its operands as linear
+// functions of them.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONSHAPE_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONSHAPE_H
 
@@ -11,21 +11,21 @@ namespace weft {
 struct ContractionOperand {
   mlir::Value memory; ///< a kernel argument
   mlir::AffineExpr position;
-  llvm::SmallVector<unsigned> free; ///< dims in this operand and the result alone
+  llvm::SmallVector<unsigned> free; ///< dims of this operand and the result only
 };
 
-/// Lanes of a dim in blocks, of which the last holds fewer.
+/// A blocked lane dim whose last block is padded.
 struct PaddedLanes {
-  mlir::AffineExpr block; ///< the number of the block
+  mlir::AffineExpr block; ///< index of the block
   unsigned lane;
   int64_t blocks;
-  int64_t inLast; ///< lanes of the last block that count
+  int64_t inLast; ///< valid lanes of the last block
 };
 
 struct ContractionShape {
-  /// The operands by which of them holds the innermost dim of the result.
+  /// The operands, told apart by which has the innermost dim of the result.
   struct Sides {
-    const ContractionOperand &inner; ///< holds it
+    const ContractionOperand &inner; ///< has it
     const ContractionOperand &outer;
     unsigned innermost;
   };
@@ -38,28 +38,28 @@ struct ContractionShape {
   llvm::SmallVector<unsigned> reduced;
   std::optional<PaddedLanes> padded;
 
-  /// Describe `generic`, whose loops become dims of `space`: two where an operand divides a
-  /// loop, as behind a reshape; one where all operands walk several as one. Fails unless it sums,
-  /// in f32 or f64, products of floats no wider than that, read from kernel arguments with constant
-  /// strides.
+  /// Describes `generic`, whose loops become dims of `space`: two if an operand divides a loop, as
+  /// after a reshape; one for several loops if all operands traverse them as one. Fails unless it
+  /// sums, in f32 or f64, products of floats no wider than that, read from kernel arguments with
+  /// constant strides.
   static llvm::FailureOr<ContractionShape> match(mlir::linalg::GenericOp generic,
                                                  IndexSpace &space);
 
-  /// Nothing when no operand holds the result's innermost dim alone.
+  /// Nothing unless exactly one operand has the result's innermost dim.
   std::optional<Sides> sides(const IndexSpace &space) const;
 
-  /// The batch dim that the result and the inner side walk as one with the innermost dim,
-  /// as the groups of a convolution with channels last; nothing where there is none.
+  /// The batch dim that is contiguous with the innermost dim in the result and the inner side, as
+  /// the groups of a channels-last convolution; nothing if there is none.
   std::optional<unsigned> groupsAround(const Sides &sides, const IndexSpace &space) const;
-  /// One dim in place of `groups` and the innermost dim, whose number is returned; the
-  /// position of the outer side divides it by the size of a group.
+  /// Merges `groups` and the innermost dim into one dim, whose number is returned; the position of
+  /// the outer side divides it by the size of a group.
   unsigned joinGroups(unsigned groups, const Sides &sides, IndexSpace &space);
 
-  /// Of all elements that are somebody's.
+  /// Counts valid elements only, not padding.
   int64_t flops(const IndexSpace &space) const;
 
 private:
-  /// A dim of the space that is a loop of `generic`, or a part or several of them.
+  /// A dim of the space: a loop of `generic`, a part of one, or several merged.
   struct Loop {
     unsigned dim;
     bool reduces;
@@ -67,9 +67,9 @@ private:
 
   void split(llvm::SmallVectorImpl<Loop> &loops, IndexSpace &space);
   void merge(llvm::SmallVectorImpl<Loop> &loops, IndexSpace &space);
-  /// Expressions in place of dims, everywhere.
+  /// Substitutes expressions for dims in all positions and indices.
   void replace(llvm::ArrayRef<std::pair<unsigned, mlir::AffineExpr>> to, IndexSpace &space);
-  /// One new dim of the space that counts through both dims, wherever these stand.
+  /// Replaces both dims by one new dim of the space that iterates over their product.
   mlir::AffineExpr join(unsigned outer, unsigned inner, IndexSpace &space);
 };
 

@@ -60,15 +60,16 @@ void PackedAPanel::emitCopy(Value strip, Value start, int64_t steps, const Next 
 
 void PackedAPanel::enterRow(Value tileRow) {
   this->tileRow = tileRow;
-  // The strip holds its own steps, the point counts those of the whole sum.
+  // The scratch is indexed by steps of the panel, the point by steps of the whole sum.
   Value ahead = times(tileRow, tileRows * stepsAtOnce);
   point.setDim(firstRow, subtract(ahead, times(start, size)));
 }
 
 void PackedAPanel::enterTile(Value tile, int64_t tilesOfRow) {
-  // More often than every other turn of the unrolled steps, registers run out.
+  // More often than every other iteration of the unrolled loop, registers spill.
   constexpr int64_t longest = ContractionSchedule::stepsPerFetch, shortest = 8;
-  // A tile's share are steps of one line, of which so many tiles fetch the whole of it.
+  // A tile prefetches `share` steps of one line of rows; `tilesOfLine` tiles prefetch all its
+  // steps.
   int64_t tiles = tilesOfRow * (size / tileRows), share = 0, tilesOfLine = 0;
   for (int64_t together = 1; together <= longest; together *= 2) {
     interval = std::max(longest / together, shortest);
@@ -85,8 +86,8 @@ void PackedAPanel::enterTile(Value tile, int64_t tilesOfRow) {
   fetchedStep = add(nextStart, least(firstOfShare, constant(steps - share)));
 }
 
-/// The strip's rows, from `start` on, at the point's step, or at it and the next; the odd last
-/// is paired with zeros.
+/// Packs the panel's rows from `start` on, at the point's step, or interleaved at it and the next;
+/// an odd last step is paired with zeros.
 void PackedAPanel::copyStep(Value start, Value target, bool isOddLast) {
   auto type = VectorType::get({width}, getElementTypeOrSelf(scalars.memory.getType()));
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The scalars of a few tiles of a contraction, side by side in this thread's scratch. Where
-// the steps of a sum lie far apart each is a page and a cache line of its own; copied once,
-// every panel that goes by reads them from the first-level cache.
+// The A operand of a few row tiles, packed into this thread's scratch. If A has a large stride
+// along k, each step is on a page and cache line of its own; packed once, all B panels reuse it
+// from L1.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PACKEDAPANEL_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_PACKEDAPANEL_H
 
@@ -12,16 +12,15 @@
 
 namespace weft {
 
-/// Scratch of [step of the chunk][row of the strip], or where steps are summed two at a time of
-/// [pair of steps][row of the strip][step of the pair].
+/// Layout: [step of the chunk][row], or for VNNI pairs [pair of steps][row][step of the pair].
 class PackedAPanel : private IndexArithmetic {
 public:
-  /// Whether the rows of the scalars lie side by side and the steps of their only reduced
-  /// dim far apart, so that a strip is a copy of vectors of `element`.
+  /// Whether A is contiguous across rows and has a large stride along its only reduced dim, so that
+  /// packing copies vectors of `element`.
   static bool suits(const ContractionRoles &roles, const ContractionShape &shape,
                     const IndexSpace &space, mlir::Type element);
 
-  /// Whether the rows lie side by side, so that a strip interleaves two steps' vectors of them.
+  /// Whether A is contiguous across rows, so that packing interleaves the vectors of two steps.
   static bool suitsPairs(const ContractionRoles &roles, const ContractionShape &shape,
                          const IndexSpace &space);
 
@@ -29,49 +28,49 @@ public:
   PackedAPanel(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                const ContractionRoles &roles, const ContractionSchedule &schedule, unsigned step);
 
-  /// What is copied after a strip's last part, which ends at step `partsEnd`.
+  /// What is packed after a panel's last part, which ends at step `partsEnd`.
   struct Next {
     mlir::Value strip, start, partsEnd;
   };
 
-  /// Copies the scalars of strip number `strip` for `steps` steps from `start` on.
+  /// Packs panel number `strip` for `steps` steps from `start` on.
   void emitCopy(mlir::Value strip, mlir::Value start, int64_t steps, const Next &next);
 
-  /// operand() then begins at row number `tileRow` of the strip's tiles.
+  /// Sets operand() to begin at row tile `tileRow` of the panel.
   void enterRow(mlir::Value tileRow);
 
-  /// At tile number `tile` of the current row of at least `tilesOfRow`, which share the fetching
-  /// of what is copied next with those of the strip's other rows.
+  /// Sets the point's tile: number `tile` of at least `tilesOfRow` tiles of the current row. All
+  /// tiles of the panel share the prefetching of what is packed next.
   void enterTile(mlir::Value tile, int64_t tilesOfRow);
 
-  /// Prefetches the current tile's share of the next copy that is up at the point's step, one of
-  /// every stepsPerFetch().
+  /// Prefetches the current tile's share of what is packed next, for the point's step; called every
+  /// stepsPerFetch() steps.
   void emitPrefetch();
   int64_t stepsPerFetch() const { return interval; }
 
-  /// The scalars of the tile at the point's step, whose rows lie rowStride() elements apart.
+  /// A at the point's step, with rowStride() elements between rows.
   TileOperand operand() const;
   int64_t rowStride() const { return stepsAtOnce; }
 
 private:
   int64_t lines() const { return size / lineRows; }
   void copyStep(mlir::Value start, mlir::Value target, bool isOddLast);
-  /// One vector of scalars, from the point's row on; anything behind the last row.
+  /// A vector of rows from the point's row on; lanes past the last row are arbitrary.
   mlir::Value loadRows(mlir::VectorType type, mlir::Value zero);
 
   ElementEmitter &point;
   const ContractionOperand &scalars;
   unsigned row, step; ///< dims of the space
   int64_t rowCount, size, tileRows, width, stepsAtOnce;
-  int64_t lineRows; ///< that share a cache line
+  int64_t lineRows; ///< rows that share a cache line
   mlir::Value memory;
-  mlir::Value start;                     ///< of the steps in the strip
-  int64_t steps = 0;                     ///< of the strip
-  mlir::Value nextRow, nextStart;        ///< where the next copy begins
-  mlir::Value tileRow;                   ///< number of the row of tiles
-  mlir::Value fetchedRow, fetchedStep;   ///< where the current tile's share of it begins
-  int64_t interval = 1, linesAtOnce = 1; ///< steps between two fetches, and lines of one
-  unsigned firstRow = 0; ///< dim of the space: where the tile's first row lies in the strip
+  mlir::Value start;                   ///< first step in the panel
+  int64_t steps = 0;                   ///< number of steps in the panel
+  mlir::Value nextRow, nextStart;      ///< where the next panel begins
+  mlir::Value tileRow;                 ///< current row tile
+  mlir::Value fetchedRow, fetchedStep; ///< where the current tile's share of the prefetching begins
+  int64_t interval = 1, linesAtOnce = 1; ///< steps between two prefetches, and lines of each
+  unsigned firstRow = 0;                 ///< dim of the space: the tile's first row in the panel
 };
 
 } // namespace weft

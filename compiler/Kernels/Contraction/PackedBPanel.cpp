@@ -36,7 +36,7 @@ void PackedBPanel::enter(Value number, Value chunkStart, int64_t chunkSize, Valu
   });
 }
 
-/// The vectors at the point's step.
+/// Packs the vectors at the point's step.
 void PackedBPanel::copyStep(Value to) {
   Value source = point.getBuffer(roles.vectors.memory)->flat;
   Value from = point.indexValue(roles.vectors.position);
@@ -50,7 +50,7 @@ void PackedBPanel::copyStep(Value to) {
 void PackedBPanel::emitAhead() {
   constexpr int64_t fetchesAhead = 2;
   next.visit([&](Value first) {
-    // The first of many turns copy all.
+    // With more row tiles than needed, the first ones pack the whole panel.
     emitIf(builder, loc, next.has(first), [&] {
       for (int64_t i : llvm::seq(stepsAtOnce)) {
         Value step = next.moveTo(add(first, i));

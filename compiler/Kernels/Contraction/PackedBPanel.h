@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Vectors of a contraction whose steps lie apart, side by side: a panel of row-major weights is
-// short runs of many pages, which crowd into few sets of the caches, for all the rows that go by.
-// Each panel is copied once, in this thread's scratch, and as a line takes long to come, while the
-// rows go by the panel before it: each turn of rows copies a share.
+// Packed B panels for strided B: a panel of row-major weights is short runs on many pages, which
+// alias to few cache sets, for all row tiles. Each panel is packed once into this thread's scratch,
+// and to hide memory latency while the row tiles use the panel before: each row tile packs a share.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PACKEDBPANEL_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_PACKEDBPANEL_H
 
@@ -14,20 +13,21 @@ namespace weft {
 
 class PackedBPanel : private IndexArithmetic {
 public:
-  /// Reserves scratch for two panels. `depth`: the reduced dim.
+  /// Reserves scratch for two panels (double buffering). `depth`: the reduced dim.
   PackedBPanel(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                const ContractionRoles &roles, unsigned depth, const ContractionSchedule &schedule);
 
-  /// The point stands at the panel, with its lanes, that is number `number` of all that this thread
-  /// reads, chunk by chunk. Copies of `chunkSize` steps from `chunkStart` on what has not been
-  /// copied in `turns` turns of rows of the panel before it; all if it `isFirst`.
+  /// Makes panel `number`, of all that this thread reads, chunk by chunk, current; the point is at
+  /// the panel, with its lanes. Packs what `turns` row tiles of the previous panel left of the
+  /// `chunkSize` steps from `chunkStart` on; everything if it `isFirst`.
   void enter(mlir::Value number, mlir::Value chunkStart, int64_t chunkSize, mlir::Value turns,
              mlir::Value isFirst);
 
-  /// What comes next.
+  /// The panel to be packed next.
   PanelAhead &nextPanel() { return next; }
 
-  /// Copies of it what belongs to the point's step, and fetches what is copied two visits later.
+  /// Packs the next panel's steps assigned to the point's step, and prefetches those packed two
+  /// visits later.
   void emitAhead();
 
   TileOperand operand() const { return {scratch.memory, scratch.position}; }

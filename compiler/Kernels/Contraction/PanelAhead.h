@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The panel of vectors that a thread reads next, where the steps of a sum lie apart: while rows go
-// by the panel before it, each turn of rows takes a share of its steps, one after the other.
+// Iterates over the next panel of strided B while row tiles use the current one: each row tile
+// handles a share of its steps, in order.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PANELAHEAD_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_PANELAHEAD_H
 
@@ -12,32 +12,32 @@ namespace weft {
 
 class PanelAhead : private IndexArithmetic {
 public:
-  /// `depth`: the reduced dim. Of a panel of `lanes`, `steps` at a time.
+  /// `depth`: the reduced dim. Visits handle `steps` steps of a panel of `lanes` lanes.
   PanelAhead(ElementEmitter &point, const ContractionRoles &roles, unsigned depth, int64_t lanes,
              int64_t steps)
       : IndexArithmetic(point.builder, point.loc), point(point), roles(roles), depth(depth),
         lanes(lanes), steps(steps) {}
 
-  /// At a tile of the point's panel in turn `turn`, before its sums of the `size` steps from
-  /// `start` on. As many from `nextStart` on come next, of the panel `panelsAhead` further, or of
-  /// the last.
+  /// Starts a tile of the point's panel in row tile `turn`, before it sums the `size` steps from
+  /// `start` on. The next panel's steps are the `size` steps from `nextStart` on, of the panel
+  /// `panelsAhead` further, or the last one.
   void startTile(mlir::Value turn, mlir::Value start, int64_t size, mlir::Value nextStart,
                  int64_t panelsAhead);
 
-  /// Emits `body` with the point in the next panel, for the first of the steps, counted from
-  /// `nextStart`, that belong to the step where the point stands: one of every
-  /// `ContractionSchedule::stepsPerFetch`. It may lie behind the last.
+  /// Emits `body` with the point in the next panel. `first`: the first of the steps, relative to
+  /// `nextStart`, assigned to the point's step. Called every `ContractionSchedule::stepsPerFetch`
+  /// steps. `first` may be past the last step.
   void visit(llvm::function_ref<void(mlir::Value first)> body);
 
-  /// Moves the point to `step`, or to the last; returns which it is.
+  /// Moves the point to `step`, clamped to the last step; returns the clamped step.
   mlir::Value moveTo(mlir::Value step);
 
-  /// Whether there is such a step.
+  /// Whether `step` is not past the last.
   mlir::Value has(mlir::Value step) {
     return is(mlir::arith::CmpIPredicate::ule, step, constant(last));
   }
 
-  /// Steps of a turn's share of `size`.
+  /// Steps that one row tile handles while it sums `size` steps.
   int64_t stepsOfTurn(int64_t size) const {
     return size / ContractionSchedule::stepsPerFetch * steps;
   }
@@ -47,8 +47,9 @@ private:
   const ContractionRoles &roles;
   unsigned depth;
   int64_t lanes, steps;
-  int64_t last = 0;                     ///< step
-  mlir::Value begin, share, next, lane; ///< of this tile, of its turn, of what comes next
+  int64_t last = 0;                     ///< last step
+  mlir::Value begin, share, next, lane; ///< first step of this tile, first step of its share, first
+                                        ///< step and lane of the next panel
 };
 
 } // namespace weft

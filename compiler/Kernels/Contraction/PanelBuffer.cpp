@@ -21,7 +21,7 @@ PanelBuffer::PanelBuffer(KernelFunction &kernel, ElementEmitter &point, Location
 }
 
 void PanelBuffer::enter(Value number, Value chunkStart) {
-  // The scratch holds the chunk's steps, the point counts those of the whole sum.
+  // The scratch is indexed by steps of the chunk, the point by steps of the whole sum.
   Value panel = times(number, size);
   Value before = times(chunkStart, lanes);
   point.setDim(start, subtract(panel, before));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where a thread keeps its copy of the vectors of a block of panels, for a chunk of the sum.
+// A thread's scratch for the packed B panels of a block, for one chunk of the sum.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PANELBUFFER_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_PANELBUFFER_H
 
@@ -8,27 +8,27 @@
 
 namespace weft {
 
-/// Scratch of [panel of the block][outer reduced dims][step of the chunk][lane], flat.
+/// Layout: [panel of the block][outer reduced dims][step of the chunk][lane].
 class PanelBuffer : private IndexArithmetic {
 public:
-  /// Reserves it. `reduced`: the dims of a chunk, outermost first. Chunks are of `steps` steps.
+  /// `reduced`: the dims of a chunk, outermost first; `steps`: steps of a chunk.
   PanelBuffer(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
               llvm::ArrayRef<unsigned> reduced, int64_t panels, int64_t lanes, mlir::Type element,
               int64_t steps);
 
-  /// What follows reads or writes panel `number` of the block, whose chunk starts at `chunkStart`.
+  /// Makes panel `number` of the block current, for a chunk that starts at `chunkStart`.
   void enter(mlir::Value number, mlir::Value chunkStart);
 
   int64_t panelSize() const { return size; }
 
   mlir::Value memory;
-  mlir::AffineExpr position; ///< of the point's step in the panel that was entered
+  mlir::AffineExpr position; ///< of the point's step in the current panel
 
 private:
   ElementEmitter &point;
-  int64_t lanes;  ///< of a panel
+  int64_t lanes;  ///< lanes of a panel
   int64_t size;   ///< elements of a panel
-  unsigned start; ///< dim of the space: where step 0 of the panel would lie
+  unsigned start; ///< dim of the space: offset of step 0 in the current panel
 };
 
 } // namespace weft

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Packed vectors of a contraction, fetched a panel ahead. A panel serves all rows, from the
-// caches after the first of them, which waits for memory: so each turn of rows fetches a
-// share of what comes next, while it computes with this: of the next chunk of the panel, or of the
-// panel that takes its place in the next block of panels.
+// Prefetches packed B one panel ahead. Only the first row tile that reads a panel misses the
+// caches: so each row tile prefetches a share of what comes next, the next chunk of the panel or
+// the panel that replaces it in the next block of panels.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PANELPREFETCH_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_PANELPREFETCH_H
 
@@ -14,12 +13,12 @@ namespace weft {
 
 class PanelPrefetch : private IndexArithmetic {
 public:
-  /// Whether panels lie one after the other, in the order of the sum, and come from memory.
+  /// Whether panels are contiguous in memory, in the order of the sum, and come from memory.
   static bool suits(const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
                     const IndexSpace &space);
 
-  /// Lines to fetch at a time so that `turns` turns of rows fetch what comes next: as much as a
-  /// chunk of `steps` steps. 0 where that does not fit the second-level cache beside the chunk.
+  /// Cache lines to prefetch at a time so that `turns` row tiles prefetch the next chunk of `steps`
+  /// steps. 0 if it does not fit L2 beside the current one.
   static int64_t linesPerFetch(const ContractionRoles &roles, const IndexSpace &space,
                                int64_t steps, int64_t turns, int64_t l2Bytes);
 
@@ -29,12 +28,12 @@ public:
       : IndexArithmetic(point.builder, point.loc), point(point), roles(roles), reduced(reduced),
         lines(lines) {}
 
-  /// At a tile of the point's panel in turn `turn`, before its sums: of `steps` steps of the
-  /// innermost reduced dim from `start` on, and all of the others. What is fetched lies behind
-  /// these and `panelsBetween` panels more.
+  /// Starts a tile of the point's panel in row tile `turn`, before it sums `steps` steps of the
+  /// innermost reduced dim from `start` on, and all of the others. The prefetched data follows
+  /// these steps and `panelsBetween` more panels.
   void startTile(mlir::Value turn, mlir::Value start, int64_t steps, int64_t panelsBetween);
 
-  /// Fetches what belongs to the point's step, one of every `stepsPerFetch`.
+  /// Prefetches the lines assigned to the point's step, one of every `stepsPerFetch`.
   void emit();
 
 private:
@@ -46,7 +45,7 @@ private:
   const ContractionRoles &roles;
   llvm::ArrayRef<unsigned> reduced;
   int64_t lines;
-  mlir::Value panelStart, shareStart; ///< elements
+  mlir::Value panelStart, shareStart; ///< element offsets
 };
 
 } // namespace weft

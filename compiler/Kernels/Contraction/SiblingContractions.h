@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A kernel may hold several contractions side by side (Q, K and V): each root stands on one.
+// Kernels with several independent contractions (Q, K and V): each root depends on exactly one.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_SIBLINGCONTRACTIONS_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_SIBLINGCONTRACTIONS_H
 
@@ -9,12 +9,11 @@
 
 namespace weft {
 
-/// Emit every contraction of `kernel` by an `Emitter` of its own, which has match(), flops(),
-/// getRoots(), emit(serial), getSchedule() and, behind emit(), storesOnce(), true where every
-/// element of its roots is stored once and nothing else in their memory. Fails when one does not
-/// match or a root does not stand on exactly one. Less than `smallFlops` in all is left to thread
-/// 0, unless it is divided already: a barrier and cold caches would cost more than the other cores
-/// give.
+/// Emits every contraction of `kernel` with an `Emitter` of its own: match(), flops(), getRoots(),
+/// emit(serial), getSchedule() and, valid after emit(), storesOnce(): each element of its roots is
+/// stored once, and nothing else to their memory. Fails if a contraction does not match or a root
+/// depends on several. Below `smallFlops` in all, a serial kernel stays on thread 0: a barrier and
+/// cold caches would cost more than other cores gain.
 template <typename Emitter>
 llvm::LogicalResult emitSiblingContractions(KernelFunction &kernel, int64_t smallFlops) {
   llvm::SmallVector<std::unique_ptr<Emitter>> emitters;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Vectors of a contraction whose steps lie apart, as those of row-major weights, fetched a panel
-// ahead: processors do not look from one page to the next by themselves. As with packed panels,
-// each turn of rows fetches a share of what comes next, while it computes with what is there.
+// Prefetches strided B, as row-major weights, one panel ahead: hardware prefetchers do not cross
+// pages. As with packed panels, each row tile prefetches a share of the next panel.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_STRIDEDPREFETCH_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_STRIDEDPREFETCH_H
 
@@ -18,10 +17,10 @@ public:
         lanes(schedule.groups * schedule.width), steps(schedule.stridedPrefetch),
         next(point, roles, depth, lanes, steps) {}
 
-  /// What comes next.
+  /// The panel to be prefetched.
   PanelAhead &nextPanel() { return next; }
 
-  /// Fetches what belongs to the point's step.
+  /// Prefetches the steps assigned to the point's step.
   void emit();
 
 private:

@@ -54,12 +54,12 @@ SmallVector<Value> TileAccumulation::emit(int64_t rows, int64_t groups, Value st
   return emitReduction(reduced, rows, start, size, zeros, ahead);
 }
 
-/// Sums segment by segment. Before each of them a share of the sums goes to its total in memory,
-/// in turn: all at once, the multiply-adds would wait for so many stores.
+/// Accumulates segment by segment. Before each segment one part of the accumulators, in rotation,
+/// is added to its totals in memory: with all at once, the FMAs would stall on the stores.
 SmallVector<Value> TileAccumulation::emitSegments(int64_t rows, Value start, int64_t size,
                                                   ArrayRef<Value> zeros, const Ahead &ahead) {
   ArrayRef<unsigned> dims = ArrayRef(reduced).drop_front(blockDims().size());
-  // Carried: how many segments there were, and what of their sums is in no total yet.
+  // Loop-carried: the number of segments so far, and accumulators not yet added to the totals.
   SmallVector<Value> carried{constant(0)};
   llvm::append_range(carried, zeros);
   auto addSegment = [&](ValueRange before, Value first, int64_t steps) {
@@ -83,7 +83,7 @@ SmallVector<Value> TileAccumulation::emitSegments(int64_t rows, Value start, int
   return totals;
 }
 
-/// The dims that start a new segment with each of their steps.
+/// Outer reduced dims with a new segment at each step.
 ArrayRef<unsigned> TileAccumulation::blockDims() const {
   int64_t count = schedule.blockDims - schedule.outerChunks;
   return ArrayRef(reduced).take_front(std::max<int64_t>(count, 0));
@@ -93,8 +93,8 @@ Value TileAccumulation::loadTotal(int64_t i) {
   return vector::LoadOp::create(builder, loc, vectorType(), blocks, constant(i * schedule.width));
 }
 
-/// Puts by share number `turn` of the sums, which is one of [begin, end), before segment `number`.
-/// Returns what is in no total then.
+/// Adds part `turn`, known to be in [begin, end), of the accumulators to the totals, before segment
+/// `number`. Returns the remaining accumulators.
 SmallVector<Value> TileAccumulation::emitTurn(Value turn, int64_t begin, int64_t end, Value number,
                                               ValueRange sums) {
   if (end - begin == 1)
@@ -110,8 +110,8 @@ SmallVector<Value> TileAccumulation::emitTurn(Value turn, int64_t begin, int64_t
       .getResults();
 }
 
-/// The sums of share number `share` go to their totals, which have nothing yet in the first round,
-/// and begin anew.
+/// Adds part `share` of the accumulators to its totals, or initialises them in the first rotation,
+/// and resets it to zero.
 SmallVector<Value> TileAccumulation::emitPutBy(int64_t share, Value number, ValueRange sums) {
   int64_t turns = schedule.turns, count = sums.size();
   int64_t begin = share * count / turns, end = (share + 1) * count / turns;
@@ -162,7 +162,7 @@ SmallVector<Value> TileAccumulation::emitReduction(ArrayRef<unsigned> dims, int6
   return emitSteps(rows, add(start, whole), size - whole, sums);
 }
 
-/// Steps of the innermost dim.
+/// Accumulates `size` steps of the innermost dim from `start` on.
 SmallVector<Value> TileAccumulation::emitSteps(int64_t rows, Value start, int64_t size,
                                                ArrayRef<Value> accumulators) {
   unsigned dim = reduced.back();
@@ -204,7 +204,7 @@ SmallVector<Value> TileAccumulation::emitStep(int64_t rows, bool isOddLast,
   return emitTileStep(point, scalars, stride, vectors, rows, accumulators);
 }
 
-/// The vectors of a later step, or of the last.
+/// Prefetches the vectors of the step `stepsAhead` later, clamped to the last step.
 void TileAccumulation::emitVectorFetch() {
   unsigned dim = reduced.front();
   Value current = point.dimValue(dim);
@@ -216,7 +216,7 @@ void TileAccumulation::emitVectorFetch() {
   point.setDim(dim, current);
 }
 
-/// What comes after this tile arrives while it computes.
+/// Prefetches or packs what is used after this tile, overlapped with its FMAs.
 void TileAccumulation::emitFetch(const Ahead &ahead) {
   if (copies)
     copies->emitAhead();

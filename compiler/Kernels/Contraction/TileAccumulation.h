@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The sums of one register tile of a contraction, over the steps of a chunk.
+// The accumulation of one register tile of a contraction over the steps of a chunk.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_TILEACCUMULATION_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_TILEACCUMULATION_H
 
@@ -14,40 +14,40 @@
 
 namespace weft {
 
-/// What tiles fetch while they compute; null where they fetch nothing.
+/// What tiles prefetch or pack while they compute; null values where there is nothing.
 struct Ahead {
-  mlir::Value row;           ///< the first of the next rows
-  mlir::Value tile;          ///< number of the tile among those of its row, for its share of these
-  int64_t tiles = 1;         ///< of a row, at least
-  mlir::Value turn;          ///< of this thread's turns of rows, for its share of the next panel
-  int64_t panelsBetween = 0; ///< outer ones of the same block, which are there
-  mlir::Value step;          ///< of the next panel, where the steps of one lie apart
+  mlir::Value row;           ///< first of the next rows of A
+  mlir::Value tile;          ///< index of the tile in its row of tiles, to share the prefetching
+  int64_t tiles = 1;         ///< tiles of a row, at least
+  mlir::Value turn;          ///< index of the row tile, to share the next panel
+  int64_t panelsBetween = 0; ///< packed B: outer panels to skip; strided B: panels ahead
+  mlir::Value step;          ///< first step of the next panel, if B is strided
 };
 
 class TileAccumulation : private IndexArithmetic {
 public:
-  /// `reduced`: the dims of a chunk, outermost first. `blocks`: memory for a tile of partial
-  /// sums, where long sums go in blocks.
+  /// `reduced`: the dims of a chunk, outermost first. `blocks`: memory for the totals of a tile, if
+  /// sums are blocked.
   TileAccumulation(KernelFunction &kernel, ElementEmitter &point, mlir::Location loc,
                    const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
                    const ContractionSchedule &schedule, mlir::Type element, mlir::Value blocks);
 
   /// The sums [row][group] of the tile at the point, whose lanes are set, over the steps of the
-  /// innermost dim from `start` on, and all of the others.
+  /// innermost dim from `start` on, and all steps of the others.
   llvm::SmallVector<mlir::Value> emit(int64_t rows, int64_t groups, mlir::Value start, int64_t size,
                                       const Ahead &ahead);
 
-  /// The copied scalars, if they are not read where they lie.
+  /// The packed A panel, or null if A is read from its original layout.
   PackedAPanel *getStrip() { return strip ? &*strip : nullptr; }
 
-  /// The copied vectors, if they are not read where they lie, nor in pairs.
+  /// The packed B panel, or null if B is read from its original layout or from VNNI panels.
   PackedBPanel *getCopies() { return copies ? &*copies : nullptr; }
 
-  /// Whether the vectors of a block of panels are copied before its rows.
+  /// Whether the B panels of a block are packed before its rows.
   bool copiesVectors() const { return pairs.has_value(); }
-  /// Copies those of the point's panel, number `panel` of its block.
+  /// Packs the point's panel, number `panel` of its block.
   void copyVectors(mlir::Value panel, mlir::Value start, int64_t size);
-  /// What follows reads panel `panel` of the block.
+  /// Makes panel `panel` of the block current.
   void enterPanel(mlir::Value panel, mlir::Value start);
 
 private:
@@ -68,7 +68,7 @@ private:
                                            llvm::ArrayRef<mlir::Value> accumulators);
   llvm::SmallVector<mlir::Value> emitStep(int64_t rows, bool isOddLast,
                                           llvm::ArrayRef<mlir::Value> accumulators);
-  /// Of the point's lanes.
+  /// A vector of the point's lanes.
   mlir::VectorType vectorType() const {
     return mlir::VectorType::get({point.getLanes().width}, element);
   }
@@ -80,7 +80,7 @@ private:
   llvm::SmallVector<unsigned> reduced;
   const ContractionSchedule &schedule;
   mlir::Type element;
-  mlir::Value blocks; ///< the totals of a tile's sums
+  mlir::Value blocks; ///< totals of a tile's sums in memory
   std::optional<PackedAPanel> strip;
   std::optional<VnniPanels> pairs;
   std::optional<PackedBPanel> copies;

@@ -12,7 +12,7 @@ static llvm::Error wrong(const char *format, const Values &...values) {
 
 llvm::Error ContractionSchedule::verify(const ContractionProblem &problem,
                                         const TargetInfo &target) const {
-  // Accumulators, the vectors, one broadcast.
+  // Accumulators, one row of B vectors, one broadcast.
   int64_t registers = rows * groups + groups + 1;
   if (registers > target.vectorRegisters)
     return wrong("expected rows * groups + groups + 1 of at most {0} registers, found {1}",

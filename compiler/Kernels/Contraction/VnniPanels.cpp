@@ -64,7 +64,7 @@ void VnniPanels::copyStep(bool isOddLast) {
   }
 }
 
-/// The scalars of two steps in every lane; zero for the second behind an odd last.
+/// Broadcasts the scalars of two steps into each lane; zero for the second of an odd last step.
 Value VnniPanels::broadcastPair(Value source, Value address, bool isOddLast) {
   Type word = builder.getI32Type();
   Value bits;

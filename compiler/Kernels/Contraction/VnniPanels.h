@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sums of products of bfloat16, two steps at a time. The instruction wants the elements of two
-// steps side by side in each lane, where memory has a step's lanes side by side: the vectors of
-// a block of panels are interleaved once, in this thread's scratch, for all rows that go by.
-// The scalars of two steps are neighbours, 32 bits that are broadcast: where they lie, or from a
-// strip where they lie apart.
+// Dot products of bfloat16 pairs. The instruction takes VNNI layout: two steps of k interleaved in
+// each lane. The B panels of a block are interleaved once, in this thread's scratch, for all row
+// tiles. A's scalars of two steps, 32 contiguous bits, are broadcast from its original layout, or
+// from a packed A panel if it is strided along k.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_VNNIPANELS_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_VNNIPANELS_H
 
@@ -14,11 +13,11 @@
 
 namespace weft {
 
-/// Scratch whose steps go in pairs: [pair of steps][lane][step of the pair].
+/// Layout: [pair of steps][lane][step of the pair].
 class VnniPanels : private IndexArithmetic {
 public:
-  /// Whether both operands are bf16, summed in `element`, f32, and enough rows go by to be worth
-  /// the copy.
+  /// Whether both operands are bf16, summed in `element`, f32, and there are enough rows to
+  /// amortize the packing.
   static bool suits(const ContractionRoles &roles, const ContractionShape &shape,
                     const IndexSpace &space, mlir::Type element);
 
@@ -27,16 +26,15 @@ public:
              const ContractionRoles &roles, llvm::ArrayRef<unsigned> reduced,
              const ContractionSchedule &schedule);
 
-  /// The point stands at panel `number` of the block, with the panel's lanes: interleaves its
-  /// vectors for the steps of a chunk. An odd last step is paired with zeros.
+  /// Interleaves panel `number` of the block for the steps of a chunk; the point is at the panel,
+  /// with its lanes. An odd last step is paired with zeros.
   void emitCopy(mlir::Value number, mlir::Value chunkStart, int64_t chunkSize);
 
-  /// What follows reads panel `number` of the block.
+  /// Makes panel `number` of the block current.
   void enter(mlir::Value number, mlir::Value chunkStart) { scratch.enter(number, chunkStart); }
 
-  /// accumulators[i][j] += scalar i * vector j, for the point's step and, unless it is the
-  /// `isOddLast`, the next, whose scalar lies behind the step's. Scalar i lies `rowStride`
-  /// elements after scalar i - 1.
+  /// accumulators[i][j] += scalar i * vector j, for the point's step and, unless it `isOddLast`,
+  /// the next, whose scalar follows in memory. `rowStride`: elements between scalars i - 1 and i.
   llvm::SmallVector<mlir::Value> emitSteps(const TileOperand &scalars, int64_t rowStride,
                                            int64_t rows, bool isOddLast,
                                            llvm::ArrayRef<mlir::Value> accumulators);
@@ -48,7 +46,7 @@ private:
   ElementEmitter &point;
   const ContractionOperand &vectors;
   llvm::SmallVector<unsigned> reduced; ///< dims of the space, outermost first
-  int64_t width;                       ///< lanes of one vector
+  int64_t width;                       ///< lanes of a vector
   mlir::Type half;
   PanelBuffer scratch;
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// weft.winograd_conv, a group of tiles (blocks of 2x2 pixels) at a time: the pixels around each
-// are transformed into 16 numbers for each channel; for each of these, tiles times channels times
-// outputs is a product of matrices in register tiles; and its 16 results become the pixels, on
-// which the epilogue runs. What lies in between stays in the second-level cache. Tiles with
-// sums that are not finite are computed window by window.
+// weft.winograd_conv F(2x2, 3x3), a group of tiles (2x2 output pixels) at a time: the 4x4 input
+// pixels of each tile are transformed into 16 values per channel; for each of the 16, a tiles x
+// channels x outputs matmul in register tiles; the output transform and the epilogue. Intermediates
+// stay in L2. Tiles whose sums are not finite are recomputed as direct convolutions.
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
@@ -55,11 +54,11 @@ private:
     return vector::LoadOp::create(builder, loc, vectorType, memory, address);
   }
   unsigned dimOf(AffineExpr expr) const { return cast<AffineDimExpr>(expr).getPosition(); }
-  /// Of the transformed input: [number of 16][tile][channel], rows apart from those of one set.
+  /// Transformed input: [number of 16][tile][channel], with padded rows.
   Value inputAddress(Value number, Value tile, Value channel) {
     return add(times(add(times(number, groupTiles), tile), rowStride), channel);
   }
-  /// Of the products: [number of 16][tile][lane].
+  /// Products: [number of 16][tile][lane].
   Value productAddress(Value number, Value tile) {
     return times(add(times(number, groupTiles), tile), lanes());
   }
@@ -72,22 +71,22 @@ private:
   SmallVector<EpilogueRoot> roots;
 
   int64_t channels, outputs, tileRows, tileColumns, tiles;
-  bool overlaps; ///< some pixels lie in two tiles
-  // Loop variables, of pixels those of the input and of the result.
+  bool overlaps; ///< some output pixels belong to two tiles
+  // Loop variables; those of pixels are separate for the input and the result.
   AffineExpr image, row, column, resultRow, resultColumn, output;
   AffineExpr channel, number, panel, windowRow, windowColumn;
   TileOperand input, transformedWeight, weight;
-  Value product; ///< what the epilogue stands on
+  Value product; ///< the value that the epilogue reads
 
   int64_t width, groups = 2, rows; ///< of a register tile
   int64_t groupTiles, tileGroups;
   int64_t rowStride;
-  int64_t summands; ///< channels summed in registers: rounding errors grow with them
-  int64_t steps;    ///< channels between two fetches of what comes next
+  int64_t summands; ///< channels accumulated in registers: rounding errors grow with their number
+  int64_t steps;    ///< channels between two prefetches of the next weights
   int64_t linesPerFetch;
   VectorType vectorType;
   Value transformed, products;
-  Value pixels; ///< of a tile: [2][2][lane]
+  Value pixels; ///< output pixels of a tile: [2][2][lane]
 };
 
 } // namespace
@@ -144,11 +143,10 @@ void Winograd::chooseSchedule() {
   width = kernel.target.lanes(32);
   vectorType = VectorType::get({width}, builder.getF32Type());
   rows = std::min((kernel.target.vectorRegisters - 1 - groups) / groups, tiles);
-  // A line more, so that the rows of a register tile do not fall into one set of the first-level
-  // cache.
+  // Rows are padded by one cache line, so that those of a register tile do not alias in L1.
   rowStride = channels + lineBytes / elementBytes;
-  // The numbers of a group of tiles fill half of the second-level cache. Threads divide the
-  // groups or, of one, the panels of outputs; groups where there are too few of these.
+  // The intermediates of a group of tiles fill half of L2. Threads divide the groups or, with a
+  // single group, the output panels; there are several groups if there are too few panels.
   int64_t bytes = 16 * elementBytes * (rowStride + lanes());
   int64_t most = std::max(kernel.target.l2Bytes / 2 / bytes, rows);
   tileGroups = llvm::divideCeil(tiles, most);
@@ -174,13 +172,14 @@ void Winograd::emit() {
   int64_t panels = outputs / lanes();
   bool sharesPanels = tileGroups == 1;
   if (sharesPanels) {
-    // The tiles' numbers are each thread's own.
+    // Each thread transforms all the input for itself.
     transformInput(constant(0));
     kernel.forEachPart(panels, /*least=*/1, /*serial=*/false,
                        [&](Value low, Value high) { emitPanels(constant(0), low, high); });
   } else {
     kernel.forEachPiece(tileGroups, /*least=*/1, /*serial=*/false, [&](Value number) {
-      // The last group moves back over the one before: its tiles are computed twice alike.
+      // The last group overlaps the one before: its shared tiles are computed twice, to the same
+      // values.
       Value first = least(times(number, groupTiles), constant(tiles - groupTiles));
       transformInput(first);
       emitPanels(first, constant(0), constant(panels));
@@ -206,8 +205,8 @@ void Winograd::emitPanels(Value firstTile, Value low, Value high) {
   });
 }
 
-/// The point's image, and row and column of the tile's first pixel. Of an odd size, the last tile
-/// moves back over the one before.
+/// Sets the point's image, and row and column of the tile's first pixel. For odd sizes, the last
+/// tile overlaps the one before.
 Winograd::Pixel Winograd::setPixel(Value tile) {
   ArrayRef<int64_t> size = op.getType().getShape().drop_front(2);
   Value inImage = remainderOf(tile, tileRows * tileColumns);
@@ -271,8 +270,8 @@ void Winograd::multiply(Value panelNumber) {
 
 void Winograd::multiplyRows(Value each, Value rowTile, Value start) {
   constexpr int64_t lineElements = 16;
-  // What the next of the 16, or the next panel, is multiplied by comes from memory: each turn
-  // of rows fetches a share of it.
+  // The weights of the next of the 16, or of the next panel, come from memory: each row tile
+  // prefetches a share of them.
   int64_t share = channels / steps * linesPerFetch * lineElements;
   Value firstLine = add(add(start, channels * lanes()), times(rowTile, share));
   Value first = least(times(rowTile, rows), constant(groupTiles - rows));
@@ -298,7 +297,7 @@ void Winograd::multiplyRows(Value each, Value rowTile, Value start) {
            });
 }
 
-/// Sums over `summands` channels from `start` on of a register tile, row by row.
+/// Accumulates a register tile over `summands` channels from `start` on, row by row.
 SmallVector<Value> Winograd::sumChannels(Value start, Value firstRow, Value each, Value weightStart,
                                          Value firstLine) {
   constexpr int64_t unroll = 4, lineElements = 16;
@@ -337,7 +336,7 @@ SmallVector<Value> Winograd::sumChannels(Value start, Value firstRow, Value each
       });
 }
 
-/// A^T m A, for 4x4 products m of a tile: its pixels, and whether some are not finite.
+/// A^T m A, for the 4x4 products m of a tile: its pixels, and whether some are not finite.
 Value Winograd::transformProducts(Value tile) {
   auto words = vectorType.cloneWith({}, builder.getI32Type());
   auto splat = [&](uint32_t bits) -> Value {
@@ -376,7 +375,7 @@ Value Winograd::transformProducts(Value tile) {
   return is(arith::CmpIPredicate::uge, all, infinity);
 }
 
-/// The pixels of the point's tile from the weight itself.
+/// The pixels of the point's tile by direct convolution with the original weight.
 void Winograd::sumWindows() {
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vectorType));
   SmallVector<Value> zeros(groups, zero);
@@ -414,7 +413,7 @@ void Winograd::sumWindows() {
   point.setDim(dimOf(column), firstColumn);
 }
 
-/// Tile by tile, the pixels of a panel through the epilogue.
+/// Passes the pixels of a panel, tile by tile, through the epilogue.
 void Winograd::finishTiles(Value firstTile, Value panelNumber) {
   point.setDim(dimOf(panel), panelNumber);
   emitLoop(builder, loc, 0, groupTiles, 1, {}, [&](Value tile, ValueRange) {
@@ -429,7 +428,7 @@ void Winograd::finishTiles(Value firstTile, Value panelNumber) {
         storePixel(pixel, at);
         return SmallVector<Value>();
       }
-      // What two tiles compute is stored by the first of them, as the other rounds otherwise.
+      // Of pixels in two tiles, the first tile stores: the other may round differently.
       Value isOwn =
           arith::AndIOp::create(builder, loc, is(arith::CmpIPredicate::uge, at.row, own.row),
                                 is(arith::CmpIPredicate::uge, at.column, own.column));
@@ -440,7 +439,7 @@ void Winograd::finishTiles(Value firstTile, Value panelNumber) {
   });
 }
 
-/// Pixel `number` of a tile, which lies at `at`, through the epilogue.
+/// Stores pixel `number` of a tile, at position `at`, through the epilogue.
 void Winograd::storePixel(Value number, Pixel at) {
   point.setDim(dimOf(resultRow), at.row);
   point.setDim(dimOf(resultColumn), at.column);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contractions whose operands are both contiguous along the reduction, as rows by rows are.
+// Contractions with both operands contiguous along the reduction (A B^T, row-major).
 #ifndef WEFT_COMPILER_KERNELS_DOTPRODUCT_DOTOPERANDS_H
 #define WEFT_COMPILER_KERNELS_DOTPRODUCT_DOTOPERANDS_H
 
@@ -11,15 +11,15 @@ namespace weft {
 
 struct DotOperands {
   ContractionShape shape;      ///< `depth` is the last of the reduced dims
-  unsigned depth = 0;          ///< along which both are contiguous
-  unsigned column = 0;         ///< innermost dim of the result, of one operand
-  std::optional<unsigned> row; ///< the longest of the other operand's
+  unsigned depth = 0;          ///< reduced dim along which both are contiguous
+  unsigned column = 0;         ///< innermost dim of the result, from operand `columns`
+  std::optional<unsigned> row; ///< the longest free dim of operand `rows`
   llvm::SmallVector<unsigned> outer;
   ContractionOperand rows, columns;
 
   static llvm::FailureOr<DotOperands> match(mlir::linalg::GenericOp generic, IndexSpace &space);
 
-  /// Elements between neighbouring columns, and rows.
+  /// Strides between consecutive columns, and rows, in elements.
   int64_t columnStride(const IndexSpace &space) const {
     return *space.coefficientOf(columns.position, column);
   }
@@ -27,20 +27,20 @@ struct DotOperands {
     return row ? *space.coefficientOf(rows.position, *row) : 0;
   }
 
-  /// Whether columns come from behind the second-level cache, where they would be waited for.
+  /// Whether the columns exceed half of L2, so that they should be prefetched.
   bool fetchesColumns(const IndexSpace &space, const TargetInfo &target) const;
 
-  /// The share that a tile, number `tile` of `tiles` of rows, takes in prefetching the `count`
-  /// columns behind those of `point`, at its step.
+  /// Prefetches the share of tile number `tile` of `tiles` of the `count` columns after those of
+  /// the point, at the point's step.
   void emitFetch(ElementEmitter &point, int64_t count, mlir::Value tile, int64_t tiles,
                  CacheLevel level) const;
 
-  /// Prefetches the `count` columns of `point` where they are `steps` steps of the sum further;
-  /// those behind them, from their start on, where they end before.
+  /// Prefetches the point's `count` columns `steps` steps ahead; past the end of the reduction, the
+  /// start of the columns after them.
   void emitFetchAhead(ElementEmitter &point, int64_t count, int64_t steps) const;
 
 private:
-  /// The first of the `count` columns behind those of `point`, or of the last.
+  /// The first of the `count` columns after those of the point, clamped to the last ones.
   mlir::Value nextColumn(ElementEmitter &point, int64_t count) const;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Grouped products: threads divide the columns of the result, which all groups have alike, however
-// the data divides the rows. Rows of a group come to lie in vector lanes, a block of them at a
-// time; the group's matrix is broadcast scalar by scalar where it lies, as in contractions. Sums
-// of a block wait in scratch while the chunks of the reduction go by, and then go where they
-// belong through registers, a square at a time.
+// Grouped matmul. Threads divide the columns of the result, which are the same for all groups, as
+// the data decides how rows are divided. Blocks of a group's rows are packed into vector lanes; the
+// group's matrix is broadcast element by element from its original layout, as in contractions. Sums
+// of a block stay in scratch over the chunks of the reduction and are then transposed in registers
+// and stored.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/BlockedSummation.h"
 #include "compiler/Kernels/Emission/Emitters.h"
@@ -28,12 +28,12 @@ public:
   void emit();
 
 private:
-  /// Columns of the result that are computed together: whole tiles and whole squares.
+  /// Columns computed together: a multiple of the register tile and of the transposed square.
   static constexpr int64_t pieceColumns = 48, piecesOfSlab = 8;
 
   struct Block {
     Value first, count; ///< rows of the result
-    int64_t vectors;    ///< that hold them
+    int64_t vectors;    ///< vectors that hold the rows
   };
 
   Value columnOf(Value piece);
@@ -49,7 +49,8 @@ private:
   void storeSums(const Block &block, Value piece, Value slabColumn);
   void storeZeros(Value piece, Value pieceEnd);
 
-  /// Rows of a matrix in a tile beside `vectors` of lanes; divides the columns of a piece.
+  /// Matrix rows in a register tile with `vectors` vectors of lanes; divides the columns of a
+  /// piece.
   int64_t tileRows(int64_t vectors) const { return wideTiles && vectors < mostVectors ? 12 : 6; }
   void set(AffineExpr dim, Value value) { point.setDim(dimOf(dim), value); }
   unsigned dimOf(AffineExpr dim) const { return cast<AffineDimExpr>(dim).getPosition(); }
@@ -61,12 +62,12 @@ private:
 
   VectorType type;
   int64_t width, mostVectors;
-  bool wideTiles;                       ///< registers for twelve rows of two vectors
+  bool wideTiles;                       ///< enough registers for 12 rows of two vectors
   int64_t rows, columns, depth, groups; ///< of the whole product
-  int64_t chunk;                        ///< steps
+  int64_t chunk;                        ///< KC, in steps
   AffineExpr group, row, column, start, step, lane;
   std::optional<TileOperand> matrices;
-  std::optional<RowScratch> panel, sums; ///< a row for each step, for each column of the slab
+  std::optional<RowScratch> panel, sums; ///< a row per step, and per column of the slab
   Value square;
 };
 
@@ -124,12 +125,12 @@ void GroupedMatmul::emit() {
                       {"chunk", chunk}});
 }
 
-/// The first column of a piece; the last one ends with the columns.
+/// The first column of a piece; the last piece overlaps the one before.
 Value GroupedMatmul::columnOf(Value number) {
   return least(times(number, pieceColumns), constant(columns - pieceColumns));
 }
 
-/// Of the rows of a group, within those that there are.
+/// The end of a group's rows, clamped to the existing rows.
 Value GroupedMatmul::endOf(Value number) {
   set(group, number);
   point.forget();
@@ -170,7 +171,7 @@ void GroupedMatmul::emitSlab(Value low, Value high) {
            });
 }
 
-/// Rows [first, end) of the group of the point.
+/// Rows [first, end) of the point's group.
 void GroupedMatmul::emitBlocks(Value first, Value end, Value low, Value high) {
   emitLoop(builder, loc, first, end, mostVectors * width, {}, [&](Value begin, ValueRange) {
     Value count = least(subtract(end, begin), constant(mostVectors * width));
@@ -217,7 +218,7 @@ void GroupedMatmul::emitChunk(const Block &block, Value first, int64_t steps, Va
   });
 }
 
-/// Lanes behind the block's rows hold others, or the last row again.
+/// Lanes past the block's rows hold other rows, or copies of the last.
 void GroupedMatmul::copyRows(const Block &block, Value first, int64_t steps) {
   set(start, first);
   for (int64_t vector = 0; vector < block.vectors; ++vector) {

@@ -6,15 +6,15 @@
 using namespace mlir;
 
 namespace {
-/// Partial sums, as many side by side as its fold says, for one sum after the other.
+/// A vector of partial sums: the same number of consecutive lanes for each of `sums`.
 struct Partials {
   Value lanes;
-  SmallVector<int64_t> sums; ///< whose partial sums they are
+  SmallVector<int64_t> sums; ///< index of the sum that each run of lanes belongs to
 };
 } // namespace
 
-/// The halves of each sum's `count` partial sums are added; what is left of two vectors fits
-/// into one. Shuffles inside 128 bits are the cheap ones.
+/// Halves the partial sums of each sum from `count` by adding; the results of two vectors fit into
+/// one. Uses shuffles within 128 bits where possible, as they are cheaper.
 static Partials fold(OpBuilder &builder, Location loc, const Partials &first,
                      const Partials &second, int64_t count) {
   auto type = cast<VectorType>(first.lanes.getType());
@@ -35,7 +35,7 @@ static Partials fold(OpBuilder &builder, Location loc, const Partials &first,
   return {arith::AddFOp::create(builder, loc, lows, highs), sums};
 }
 
-/// The `wanted` sums, from whichever of `all` holds them.
+/// Gathers the `wanted` sums from the vectors in `all`.
 static Value collect(OpBuilder &builder, Location loc, ArrayRef<Partials> all,
                      ArrayRef<int64_t> wanted) {
   int64_t width = cast<VectorType>(all.front().lanes.getType()).getNumElements();
@@ -72,7 +72,7 @@ SmallVector<Value> weft::segmentSums(OpBuilder &builder, Location loc, ArrayRef<
       all.back().sums.push_back(numbers++);
   }
   for (int64_t count = segment; count > 1; count /= 2) {
-    // One without a partner is folded with itself: its sums come twice.
+    // An odd vector is folded with itself: its sums occur twice.
     SmallVector<Partials> folded;
     for (size_t i = 0; i < all.size(); i += 2)
       folded.push_back(fold(builder, loc, all[i], all[std::min(i + 1, all.size() - 1)], count));

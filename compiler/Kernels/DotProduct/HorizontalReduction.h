@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The sums over the lanes of several vectors at once.
+// Horizontal reduction of several vectors at once.
 #ifndef WEFT_COMPILER_KERNELS_DOTPRODUCT_HORIZONTALREDUCTION_H
 #define WEFT_COMPILER_KERNELS_DOTPRODUCT_HORIZONTALREDUCTION_H
 
@@ -7,10 +7,9 @@
 
 namespace weft {
 
-/// For each segment of `segment` lanes a vector whose element i is the sum of that segment's lanes
-/// of `vectors[i]`. All have the same type, of a power of two of lanes, and there are at most as
-/// many as lanes. Vectors are folded in pairs, so that n sums take about n additions instead of n
-/// times the logarithm of the lanes.
+/// For each segment of `segment` lanes, a vector whose element i is the sum of that segment of
+/// `vectors[i]`. All vectors have one type, with a power of two of lanes, and there are at most as
+/// many as lanes. Folding in pairs takes about n additions for n sums, instead of n log2(lanes).
 llvm::SmallVector<mlir::Value> segmentSums(mlir::OpBuilder &builder, mlir::Location loc,
                                            llvm::ArrayRef<mlir::Value> vectors, int64_t segment);
 

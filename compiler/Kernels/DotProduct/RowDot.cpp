@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contractions of few rows, bound by memory: both operands are contiguous along the
-// reduction, so vectors run along it. A block of weight rows is read once, in chunks that
-// stay in the first-level cache while the rows of the other operand go by; every product keeps
-// vectors of partial sums, folded at the end of a chunk. What comes next is fetched meanwhile.
+// Memory-bound contractions of few rows, both operands contiguous along the reduction: vectors run
+// along it. A block of weight rows is read once, in chunks that stay in L1 for all rows of the
+// other operand; each product keeps vectors of partial sums, reduced horizontally at the end of a
+// chunk. The next block is prefetched meanwhile.
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/DotOperands.h"
 #include "compiler/Kernels/DotProduct/HorizontalReduction.h"
@@ -37,7 +37,7 @@ public:
   }
 
 private:
-  /// A part of the innermost reduction.
+  /// A chunk of the innermost reduction.
   struct Chunk {
     Value start;
     int64_t size;
@@ -65,11 +65,11 @@ private:
   DotOperands dot;
   SmallVector<EpilogueRoot> roots;
   int64_t columns = 8, rows = 1, width = 16;
-  bool paired = false;    ///< of bf16: an instruction sums the products of two steps in a lane
-  int64_t stepWidth = 16; ///< steps of one vector of an operand
-  int64_t chunk = 1;      ///< steps of the innermost reduction for which a block of columns is kept
-  Value partials;     ///< scratch, [row][column]: sums over the chunks so far, where there are some
-  int64_t chains = 1; ///< partial sums of each result: short ones round less, and run at once
+  bool paired = false;    ///< bf16: dot products of pairs of steps
+  int64_t stepWidth = 16; ///< steps of an operand vector
+  int64_t chunk = 1;      ///< steps for which a block of columns stays in L1
+  Value partials;         ///< scratch, [row][column]: sums over the chunks so far
+  int64_t chains = 1;     ///< accumulators of each result, which round less and hide latency
 };
 
 } // namespace
@@ -101,8 +101,8 @@ LogicalResult RowDot::match() {
   return success();
 }
 
-/// The tile in registers of least cost: its multiply-adds or its loads, whichever are more,
-/// and a little for each load. What is left of the rows makes a smaller tile.
+/// Chooses the register tile of least cost: the maximum of FMAs and loads, plus a little per load.
+/// The remaining rows make a smaller tile.
 void RowDot::chooseTile() {
   int64_t columnCount = space.extent(dot.column), rowCount = dot.row ? space.extent(*dot.row) : 1;
   auto tileCost = [&](int64_t tileRows, int64_t tileColumns) {
@@ -111,7 +111,7 @@ void RowDot::chooseTile() {
   };
   double bestCost = std::numeric_limits<double>::max();
   for (int64_t wide = std::min<int64_t>(8, columnCount); wide >= 1; --wide) {
-    // Besides the sums, registers hold a vector of each row and one of a column.
+    // Registers hold the accumulators, a vector of each row and one of a column.
     int64_t tall = (kernel.target.vectorRegisters - 1) / (wide + 1);
     tall = std::min(tall, rowCount);
     int64_t rest = rowCount % tall;
@@ -126,8 +126,8 @@ void RowDot::chooseTile() {
   }
 }
 
-/// Steps of the sum for which a block of columns stays in half of the first-level cache while
-/// the rows go by; all where there are no more rows than one tile has.
+/// KC: the steps for which a block of columns stays in half of L1 for all rows; everything if the
+/// rows fit one tile.
 void RowDot::chooseChunk() {
   int64_t extent = space.extent(dot.depth);
   chunk = extent;
@@ -144,13 +144,14 @@ void RowDot::emit(bool serial) {
   int64_t blocks = llvm::divideCeil(columnCount, columns);
   if (chunk < space.extent(dot.depth))
     partials = kernel.scratch(elementType(), space.extent(*dot.row) * columns);
-  constexpr int64_t enoughFlops = 200'000; // of a byte or two each, if there is one row
+  constexpr int64_t enoughFlops = 200'000; // with one row, 1 or 2 bytes of weights each
   int64_t total = space.count(dot.outer) * blocks;
   int64_t fewest = KernelFunction::piecesOf(total, flops(), enoughFlops);
   kernel.forEachPiece(total, fewest, serial, [&](Value number) {
     Value block = remainderOf(number, blocks), rest = dividedBy(number, blocks);
     setFlat(point, dot.outer, rest);
-    // The last block moves back over the one before: its columns are computed twice alike.
+    // The last block overlaps the one before: the shared columns are computed twice, to the same
+    // values.
     Value first = times(block, columns);
     first = least(first, constant(columnCount - columns));
     point.setDim(dot.column, first);
@@ -185,14 +186,14 @@ void RowDot::emitRows(const Chunk &part) {
   }
 }
 
-/// The first of several tiles would wait for their columns.
+/// With several tiles, the first would stall on their columns.
 bool RowDot::fetchesColumns() const {
   return dot.row && space.extent(*dot.row) > rows && dot.shape.reduced.size() == 1 &&
          dot.fetchesColumns(space, kernel.target);
 }
 
-/// How far a single tile fetches along its columns; 0 where caches hold these. Processors ask for
-/// what comes next by themselves, but for too few lines at once to fill the way from memory.
+/// Prefetch distance of a single tile along its columns; 0 if they are cached. Hardware prefetchers
+/// keep too few lines in flight to saturate memory bandwidth.
 int64_t RowDot::stepsAhead() const {
   constexpr int64_t bytesAhead = 1536;
   bool isOneTile = !dot.row || space.extent(*dot.row) <= rows;
@@ -212,7 +213,7 @@ void RowDot::emitFetch() {
                 CacheLevel::First);
 }
 
-/// sums[i * columns + j] += row i * column j, for the lanes of the point.
+/// sums[i * columns + j] += row i * column j, lane by lane, at the point.
 void RowDot::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
   auto type = VectorType::get({stepWidth}, paired ? builder.getBF16Type() : elementType());
   int64_t columnStride = dot.columnStride(space);
@@ -239,7 +240,7 @@ void RowDot::emitStep(int64_t tileRows, MutableArrayRef<Value> sums) {
   }
 }
 
-/// The partial sums of a tile, `chains` of them for each result, one behind the other.
+/// The partial sums of a tile, `chains` accumulators for each result, chain by chain.
 SmallVector<Value> RowDot::emitReduction(ArrayRef<unsigned> dims, int64_t tileRows,
                                          const Chunk &part, ArrayRef<Value> now) {
   if (dims.size() > 1)
@@ -304,8 +305,8 @@ void RowDot::emitTile(int64_t tileRows, const Chunk &part) {
   point.setLanes(Lanes());
 }
 
-/// The sums of one row over one chunk join those of the chunks before; behind the last, the
-/// short vector goes through the epilogue.
+/// Adds the sums of one row over one chunk to those of the chunks before; after the last chunk,
+/// passes them through the epilogue.
 void RowDot::finishRow(Value sums, const Chunk &part) {
   if (partials) {
     Value number = point.dimValue(*dot.row);

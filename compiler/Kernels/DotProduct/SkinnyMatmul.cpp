@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Dot products of few rows by many columns, both contiguous along the sum. Vectors hold a segment
-// of each of several rows, so that a tile of registers takes all rows beside a few columns, and
-// few lanes are left to be added up at its end: the rows' segments are copied side by side once,
-// a column's are broadcast where they lie. Sums of a block of columns wait in scratch while the
-// chunks of the sum go by, and go through the epilogue row by row.
+// Skinny matmul: few rows by many columns, both contiguous along k. A vector holds a segment of k
+// of each of several rows, so that a register tile takes all rows and a few columns, and little is
+// left to reduce horizontally: row segments are packed once, column segments broadcast from their
+// original layout. Sums of a block of columns stay in scratch over the chunks of k; then the
+// epilogue, row by row.
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/DotOperands.h"
 #include "compiler/Kernels/DotProduct/HorizontalReduction.h"
@@ -50,7 +50,7 @@ private:
     int64_t size;
     bool isFirst;
   };
-  /// Vectors of rows in registers, with the last row's if it is alone, and the columns beside them.
+  /// Row vectors of a register tile, including the last row's if it is alone, and its columns.
   struct Tile {
     Value number, firstColumn, inBlock;
     int64_t groups;
@@ -76,7 +76,7 @@ private:
     return llvm::divideCeil(groupCount() + lastIsAlone(), schedule.groups);
   }
   int64_t alignedDepth() const { return llvm::alignTo(space.extent(dot.depth), schedule.width); }
-  /// Elements between the vectors of two segments, and between tiles, of the copied rows.
+  /// Strides of the packed rows in elements: between segments, and between tiles.
   int64_t segmentPitch() const { return schedule.groups * schedule.width; }
   int64_t tilePitch() const { return alignedDepth() / schedule.segment * segmentPitch(); }
   int64_t sumsPitch() const { return llvm::alignTo(schedule.block, schedule.width); }
@@ -96,7 +96,7 @@ private:
 } // namespace
 
 LogicalResult SkinnyMatmul::match() {
-  // Fewer wait for memory, which vectors along the sum alone read in longer runs.
+  // With fewer rows it is memory-bound, and RowDot reads memory in longer runs.
   constexpr int64_t fewestRows = 10, fewestColumns = 16;
   FailureOr<DotOperands> matched = DotOperands::match(generic, space);
   if (failed(matched))
@@ -128,7 +128,7 @@ void SkinnyMatmul::emit(bool serial) {
   rows = kernel.scratch(type.getElementType(), tileCount() * tilePitch());
   sums = kernel.scratch(type.getElementType(),
                         tileCount() * schedule.groups * schedule.rowsOfVector() * sumsPitch());
-  // Every thread needs them, before it knows its part.
+  // Every thread packs all rows, as chunks are claimed dynamically.
   if (serial)
     emitIf(builder, loc, is(arith::CmpIPredicate::eq, kernel.thread, constant(0)),
            [&] { copyRows(); });
@@ -136,8 +136,8 @@ void SkinnyMatmul::emit(bool serial) {
     copyRows();
   kernel.forEachPiece(blocks, KernelFunction::piecesOf(blocks, flops(), enoughFlops), serial,
                       [&](Value number) {
-                        // The last block moves back over the one before: its columns are
-                        // computed twice alike.
+                        // The last block overlaps the one before: the shared columns are computed
+                        // twice, to the same values.
                         Value first = times(number, schedule.block);
                         emitBlock(least(first, constant(columns - schedule.block)));
                       });
@@ -150,7 +150,7 @@ void SkinnyMatmul::copyRows() {
   });
 }
 
-/// Behind the last row comes the last row again, behind the last step zeros.
+/// Rows past the last repeat it, steps past the last are zero.
 void SkinnyMatmul::copyGroup(Value number) {
   int64_t rowsOfVector = schedule.rowsOfVector(), depth = space.extent(dot.depth);
   SmallVector<Value> numbers;
@@ -219,8 +219,8 @@ void SkinnyMatmul::emitTile(const Tile &tile, const Chunk &chunk) {
   addSums(tile, chunk, products);
 }
 
-/// sums[group][column] += vector of the group * segment of the column, for `steps` steps of the sum
-/// from `step` on, at most a vector; behind these the sums of the last row.
+/// sums[group][column] += vector of the group * segment of the column, for `steps` steps from
+/// `step` on, at most a vector's; followed by the sums of a last row that is alone.
 void SkinnyMatmul::emitStep(const Tile &tile, Value step, int64_t steps,
                             MutableArrayRef<Value> products) {
   point.setDim(dot.depth, step);
@@ -248,7 +248,7 @@ void SkinnyMatmul::emitStep(const Tile &tile, Value step, int64_t steps,
   }
 }
 
-/// sums[column] += the last row * the column, for the steps of a vector.
+/// sums[column] += the last row * the column, for `steps` steps from `step` on.
 void SkinnyMatmul::emitLast(Value step, int64_t steps, MutableArrayRef<Value> products) {
   point.setDim(dot.depth, step);
   point.setDim(*dot.row, constant(rowCount() - 1));
@@ -264,7 +264,7 @@ void SkinnyMatmul::emitLast(Value step, int64_t steps, MutableArrayRef<Value> pr
         sum);
 }
 
-/// The segment at `address`, of which `valid` steps are there, beside every row.
+/// Broadcasts the segment at `address`, of which `valid` steps exist, to every row of a vector.
 Value SkinnyMatmul::loadSegment(Value address, int64_t valid) {
   Value memory = point.getBuffer(dot.columns.memory)->flat;
   auto narrow = VectorType::get({schedule.segment}, type.getElementType());
@@ -276,7 +276,7 @@ Value SkinnyMatmul::loadSegment(Value address, int64_t valid) {
   return vector::ShuffleOp::create(builder, loc, segment, segment, lanes);
 }
 
-/// The rows' sums join those of the chunks before. Those behind the last row are nobody's.
+/// Adds the rows' sums to those of the chunks before. Sums of rows past the last are unused.
 void SkinnyMatmul::addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value> products) {
   int64_t rowsOfTile = schedule.groups * schedule.rowsOfVector();
   Value first = add(times(tile.number, rowsOfTile * sumsPitch()), tile.inBlock);

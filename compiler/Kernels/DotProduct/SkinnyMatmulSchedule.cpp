@@ -9,9 +9,9 @@ int64_t SkinnyMatmulSchedule::groupsOf(int64_t rows) const {
   return llvm::divideCeil(rows - lastIsAlone(rows), rowsOfVector());
 }
 
-/// Time of a step of a register tile, in units of a multiply-add: as many of them as loads at a
-/// time, of which at least eight are under way, and six while the second-level cache gives a
-/// vector; and a little for each load. `last`: vectors of the last row for a step, a part of one.
+/// Cycles of one step of a register tile, in FMAs: the maximum of FMAs, loads at the same
+/// throughput, a latency of eight FMAs, and six FMAs per row vector from L2; plus a little per
+/// load. `last`: vectors of the lone last row per step, a fraction of one.
 static double tileCost(int64_t groups, double last, int64_t columns, bool rowsInL1) {
   constexpr double underWay = 8, ofL2 = 6;
   double sums = (double(groups) + last) * double(columns);
@@ -20,7 +20,8 @@ static double tileCost(int64_t groups, double last, int64_t columns, bool rowsIn
   return std::max({sums, loads, groups ? underWay : last * underWay, waits}) + 0.2 * loads;
 }
 
-/// Of folding a tile's vectors of one group, and of adding what they hold to the sums of rows.
+/// Cost of reducing a tile's accumulators of one group horizontally, and of adding them to the
+/// sums.
 static double sumsCost(const SkinnyMatmulSchedule &schedule) {
   constexpr double ofFold = 3, ofRow = 4;
   int64_t vectors = schedule.columns;
@@ -32,7 +33,7 @@ static double sumsCost(const SkinnyMatmulSchedule &schedule) {
   return cost + double(schedule.rowsOfVector()) * (double(vectors) + ofRow);
 }
 
-/// Columns that the threads compute: as many blocks each, with those that are computed twice.
+/// Columns computed by all threads, with equally many blocks each, including those computed twice.
 static int64_t computedColumns(int64_t columns, int64_t block, int64_t threads) {
   return llvm::alignTo(llvm::divideCeil(columns, block), threads) * block;
 }
@@ -54,7 +55,7 @@ static double costOf(const SkinnyMatmulSchedule &schedule, const SkinnyMatmulPro
   return (steps + sums * sumsCost(schedule)) * double(strips);
 }
 
-/// The columns of a block for which the fewest are computed, the largest block of these.
+/// The block size for which the fewest columns are computed; the largest of these.
 static int64_t chooseBlock(int64_t columns, int64_t ofTile, int64_t threads) {
   constexpr int64_t fewest = 24, most = 64;
   int64_t best = 0, leastWork = 0;
@@ -68,8 +69,8 @@ static int64_t chooseBlock(int64_t columns, int64_t ofTile, int64_t threads) {
   return best;
 }
 
-/// Each step of a segment is a chain of sums of its own. Where several tiles read the columns,
-/// these stay in half of the first-level cache.
+/// Each lane of a segment is a chain of additions of its own. If several tiles read the columns,
+/// these have to stay in half of L1.
 int64_t SkinnyMatmulSchedule::longestChunk(const SkinnyMatmulProblem &problem,
                                            const TargetInfo &target) const {
   int64_t steps = 2 * longestChain * segment;
@@ -80,7 +81,7 @@ int64_t SkinnyMatmulSchedule::longestChunk(const SkinnyMatmulProblem &problem,
 
 SkinnyMatmulSchedule SkinnyMatmulSchedule::choose(const SkinnyMatmulProblem &problem,
                                                   const TargetInfo &target) {
-  // Measured on 17 and 33 rows: they wait for more than this model knows.
+  // Measured on 17 and 33 rows: vectors of one row each cost more than the model says.
   constexpr double ofWholeVectors = 1.05;
   SkinnyMatmulSchedule best;
   double bestCost = 0;
@@ -90,7 +91,7 @@ SkinnyMatmulSchedule SkinnyMatmulSchedule::choose(const SkinnyMatmulProblem &pro
     for (int64_t columns = mostColumns; columns > 0; --columns) {
       SkinnyMatmulSchedule tried{width, segment};
       tried.columns = columns;
-      // Besides the sums, registers hold the vectors of rows and one of a column.
+      // Registers hold the accumulators, the row vectors and one of a column.
       int64_t tall = (target.vectorRegisters - 1) / (columns + 1);
       tried.groups = std::min<int64_t>(tall, llvm::divideCeil(problem.rows, tried.rowsOfVector()));
       tried.block = chooseBlock(problem.columns, columns, target.team());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The plain numbers that steer dot products of few rows, and how they are chosen.
+// Parameters of the skinny matmul emitter and how they are chosen.
 #ifndef WEFT_COMPILER_KERNELS_DOTPRODUCT_SKINNYMATMULSCHEDULE_H
 #define WEFT_COMPILER_KERNELS_DOTPRODUCT_SKINNYMATMULSCHEDULE_H
 
@@ -12,18 +12,18 @@ struct SkinnyMatmulProblem {
   unsigned elementBits = 32;
 };
 
-/// A vector holds `width / segment` rows, of each of them `segment` steps of the sum. A last row
-/// that would be alone in one has vectors of `width` steps instead.
+/// A vector holds `width / segment` rows, `segment` steps of each. A last row that would be alone
+/// in a vector gets vectors of `width` steps instead.
 struct SkinnyMatmulSchedule {
   int64_t width = 16;
-  int64_t segment = 16; ///< the width: vectors of one row each
-  int64_t groups = 1;   ///< vectors of rows in a register tile
-  int64_t columns = 1;  ///< beside them
-  int64_t block = 1;    ///< columns whose sums wait together, a multiple of those of a tile
-  int64_t chunk = 1;    ///< steps for which a block's rows stay in the first-level cache
+  int64_t segment = 16; ///< steps of a row in a vector; `width`: one row per vector
+  int64_t groups = 1;   ///< row vectors of a register tile
+  int64_t columns = 1;  ///< columns of a register tile
+  int64_t block = 1;    ///< columns whose sums stay in scratch, a multiple of `columns`
+  int64_t chunk = 1;    ///< KC: steps for which a block's rows stay in L1
 
   int64_t rowsOfVector() const { return width / segment; }
-  /// Of `rows`: the vectors that hold several, and whether the last is none of these.
+  /// The row vectors of `rows` rows, and whether the last row is alone, in none of these.
   int64_t groupsOf(int64_t rows) const;
   bool lastIsAlone(int64_t rows) const { return segment < width && rows % rowsOfVector() == 1; }
 

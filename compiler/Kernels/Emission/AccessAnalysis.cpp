@@ -5,7 +5,8 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
-/// Fills one list of accesses, each value at each index once, however many paths lead to it.
+/// Collects accesses into one list, each value at each index once, even if reached over several
+/// paths.
 class Visitor {
 public:
   Visitor(IndexSpace &space, AccessAnalysis &demand, SmallVector<Access> &accesses)
@@ -55,7 +56,8 @@ public:
   }
 
 private:
-  /// What is not followed any further.
+  /// A producer that is not followed further: anything but fills, constants and empty tensors may
+  /// read memory.
   void expectNoMemory(Value tensor) {
     Operation *op = tensor.getDefiningOp();
     demand.complete &= isa_and_present<linalg::FillOp, arith::ConstantOp, tensor::EmptyOp>(op);
@@ -78,7 +80,7 @@ private:
     SmallVector<int64_t, 4> ranges = generic.getStaticLoopRanges();
     for (auto [expr, range] : llvm::zip_equal(reduction.iteration, ranges))
       if (!expr && range == 1) {
-        // No dim: what is indexed by it would look as if it changed along it.
+        // A constant, not a dim: indices would otherwise seem to vary along the size-1 loop.
         expr = space.constant(0);
       } else if (!expr) {
         expr = space.addDim(range);
@@ -145,7 +147,7 @@ int64_t weft::stridedAccesses(ArrayRef<Access> accesses, unsigned dim, const Ind
       continue;
     std::optional<int64_t> stride =
         space.coefficientOf(access.position ? *access.position : *access.innermost, dim);
-    // Other dims may move what a gather was given.
+    // For a gather only the innermost index is known, so stride 0 does not mean a uniform access.
     bool isContiguous = stride && (*stride == 1 || (*stride == 0 && access.position));
     strided += !isContiguous;
   }

@@ -41,7 +41,7 @@ SmallVector<Value> BlockedSummation::emit(Value base, int64_t extent, ArrayRef<V
   return now;
 }
 
-/// The same, but the new terms are summed before they are added to `sums`.
+/// As emit, but accumulates the new terms from zero and then adds their sum to `sums`.
 SmallVector<Value> BlockedSummation::emitApart(Value base, int64_t extent, ArrayRef<Value> sums) {
   SmallVector<Value> all;
   for (Value sum : sums)

@@ -11,23 +11,23 @@ static bool anyOf(ArrayRef<Access> accesses, Value argument) {
 }
 
 namespace {
-/// What a root needs at the point that stands for all of its points.
+/// The accesses of a root at a symbolic point, which stands for all its points.
 struct RootDemand {
   IndexSpace space;
-  unsigned rootDims;   ///< the first of the space
-  AffineExpr position; ///< of the point, row-major
+  unsigned rootDims;   ///< the first dims of the space are those of the root
+  AffineExpr position; ///< row-major position of the point
   AccessAnalysis demand;
 
   explicit RootDemand(Value root);
   bool readsInReductions(Value argument) const;
-  /// Whether the reductions that read `argument` read the row of the point: all that differs from
-  /// it in the dims that no reduction is wanted for.
+  /// Whether the reductions that read `argument` read exactly the point's row: its dims are those
+  /// that no reduction depends on.
   bool reducesOwnRow(Value argument) const;
   bool reads(Value argument) const {
     return anyOf(demand.accesses, argument) || readsInReductions(argument);
   }
-  /// Whether all reads of `argument` are at the point's own position, but for those of its row
-  /// where these come first.
+  /// Whether all reads of `argument` are at the point's own position, except reductions of its row,
+  /// if `reducesRowsFirst`.
   bool readsInPlace(Value argument, bool reducesRowsFirst) const;
 
 private:
@@ -51,7 +51,7 @@ bool RootDemand::readsInReductions(Value argument) const {
   });
 }
 
-/// Each of the row's dims has a reduced one in its place.
+/// The access is the point's position with each dim of the row replaced by a reduced dim.
 bool RootDemand::isOwnRow(const ReductionDemand &reduction, const Access &access) const {
   SmallVector<unsigned> left(reduction.reducedDims);
   AffineExpr read = position;

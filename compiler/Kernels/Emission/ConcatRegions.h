@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// Where operands of concatenations begin and end along `dim`, ascending, with 0 and the extent
-/// of `dim`: between two of them, every element comes from the same operands.
+/// Boundaries of concatenation operands along `dim`, ascending, including 0 and the extent of
+/// `dim`: between two of them, all elements come from the same operands.
 llvm::SmallVector<int64_t> concatBounds(const AccessAnalysis &demand, unsigned dim,
                                         const IndexSpace &space);
 

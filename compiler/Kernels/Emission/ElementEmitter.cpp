@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Demand-driven emission: following producers, bodies of generics, guards. Memory accesses
-// are in ElementMemory.cpp.
+// Demand-driven emission: producers, bodies of generics, guards. Memory accesses are in
+// ElementMemory.cpp.
 #include "compiler/Kernels/Emission/ElementEmitter.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -181,7 +181,7 @@ Emitted ElementEmitter::emitProducer(Value tensor, ArrayRef<AffineExpr> index) {
   }
   if (isa<arith::ConstantOp>(op))
     return emitConstant(op, index);
-  // What nobody wrote may have any value.
+  // Uninitialised elements may have any value.
   if (isa<tensor::EmptyOp>(op))
     return zeroOf(tensor);
   return fail(tensor);
@@ -199,7 +199,7 @@ Emitted ElementEmitter::fail(Value tensor) {
 
 Emitted ElementEmitter::emitGeneric(linalg::GenericOp generic, OpResult result,
                                     ArrayRef<AffineExpr> index) {
-  // Reductions are computed ahead of the points that use them, and found by the override.
+  // Reductions are computed before their uses and supplied by the override.
   FailureOr<Index> found = iterationAt(generic, result.getResultNumber(), index, space);
   if (isReduction(generic) || mlir::failed(found))
     return fail(result);
@@ -242,7 +242,7 @@ Emitted ElementEmitter::emitIndex(AffineExpr expr) {
 }
 
 Emitted ElementEmitter::emitScalarOp(Operation &op, ArrayRef<Emitted> operands) {
-  // An override may give a value that was not rounded to its tensor's type.
+  // An override may supply an unrounded value, wider than its tensor's elements.
   if (isa<arith::ExtFOp>(op) &&
       getElementTypeOrSelf(operands.front().parts.front().getType()) == op.getResult(0).getType())
     return operands.front();
@@ -259,8 +259,8 @@ Emitted ElementEmitter::emitScalarOp(Operation &op, ArrayRef<Emitted> operands) 
     Operation *clone = builder.clone(op, mapping);
     if (!uniform)
       clone->getResult(0).setType(VectorType::get({lanes.width}, op.getResult(0).getType()));
-    // One rounding instead of two where a product is summed. Not in a difference, which may be one
-    // of two equal products: that of a softmax's scaled score and the largest of them is zero.
+    // Allow contraction to FMA, which rounds once. Not for subtraction: a*b - a*b has to be zero,
+    // as for the largest scaled score of a softmax minus the maximum.
     if (auto fast = dyn_cast<arith::ArithFastMathInterface>(clone))
       if (isa<arith::AddFOp, arith::MulFOp>(clone))
         clone->setAttr(
@@ -283,7 +283,7 @@ SmallVector<Emitted> ElementEmitter::emitBody(linalg::GenericOp generic,
   auto valueOf = [&](Value value) -> Emitted {
     if (auto found = values.find(value); found != values.end())
       return found->second;
-    // A scalar constant from outside the body.
+    // A scalar constant defined outside the body.
     Emitted constant{{builder.clone(*value.getDefiningOp())->getResult(0)}, true};
     values[value] = constant;
     return constant;
@@ -325,7 +325,7 @@ SmallVector<Emitted> ElementEmitter::emitBody(linalg::GenericOp generic,
 //===----------------------------------------------------------------------===//
 
 void ElementEmitter::underGuards(ArrayRef<Guard> conditions, llvm::function_ref<void()> emit) {
-  // What was emitted ahead of them may be read under fewer masks.
+  // Memoized values were emitted under fewer guards: keep them from being used as guarded ones.
   std::map<MemoKey, Emitted> before;
   std::swap(before, memo);
   guards.append(conditions.begin(), conditions.end());
@@ -410,7 +410,7 @@ Emitted ElementEmitter::emitConstant(Operation *constant, ArrayRef<AffineExpr> i
   AffineExpr position = space.linearize(index, elements.getType().getShape());
   if (auto known = dyn_cast<AffineConstantExpr>(position))
     return scalar(elements.getValues<Attribute>()[known.getValue()]);
-  // A chain of selects over the position costs every point of it: it has to be short.
+  // A small constant becomes a chain of selects over the position, a larger one a table in memory.
   constexpr int64_t longestChain = 4;
   if (elements.getNumElements() > longestChain)
     return load(tabulate(elements), index);
@@ -433,7 +433,7 @@ Emitted ElementEmitter::emitConstant(Operation *constant, ArrayRef<AffineExpr> i
 Emitted ElementEmitter::emitExtract(tensor::ExtractOp extract, ArrayRef<Emitted> operands,
                                     ArrayRef<std::optional<AffineExpr>> exprs) {
   ArrayRef<int64_t> shape = extract.getTensor().getType().getShape();
-  // An index that was computed becomes a loop variable of its own.
+  // A computed index becomes a loop variable of its own.
   auto indexWith = [&](llvm::function_ref<Value(const Emitted &)> scalarOf) {
     Index index;
     for (auto [i, size] : llvm::enumerate(shape)) {
@@ -494,7 +494,7 @@ Emitted ElementEmitter::emitPerLane(llvm::function_ref<Value()> each) {
     for (int64_t lane = 1; lane < spread.width; ++lane)
       vector = vector::InsertOp::create(builder, loc, elements[lane], vector, lane);
     result.parts.push_back(vector);
-    // Lanes past the last valid one repeat the first group's value.
+    // Lanes past the last valid one repeat lane 0 of the last valid group.
   }
   lanes = spread;
   dimValues[spread.dim] = first;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Emits the value of a tensor at one point of a loop nest, on demand: producers are
-// followed through linalg and tensor ops to what lies in memory, so fusion through
-// transposes, broadcasts, reshapes, slices and pads is index arithmetic.
+// Emits the value of a tensor at one point of a loop nest, on demand: producers are followed
+// through linalg and tensor ops up to memory, so fusion through transposes, broadcasts, reshapes,
+// slices and pads is index arithmetic.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_ELEMENTEMITTER_H
 #define WEFT_COMPILER_KERNELS_EMISSION_ELEMENTEMITTER_H
 
@@ -14,20 +14,20 @@
 
 namespace weft {
 
-/// A value at one point: a scalar that all lanes share, or one vector per lane group.
+/// A value at one point: a scalar shared by all lanes, or one vector per lane group.
 struct Emitted {
   llvm::SmallVector<mlir::Value, 4> parts;
   bool uniform = true;
 };
 
-/// How a point is spread over vector lanes: `groups` vectors of `width` lanes along loop
-/// variable `dim`, of which the first `valid` lanes count.
+/// Vectorization of a point: `groups` vectors of `width` lanes along loop variable `dim`, of which
+/// the first `valid` lanes in all are valid.
 struct Lanes {
   int64_t dim = -1;
   int64_t width = 1;
   int64_t groups = 1;
   int64_t valid = 1;
-  bool wholeVectors = false; ///< the first lane is known to be a multiple of the width
+  bool wholeVectors = false; ///< the first lane is a multiple of the width
   bool isScalar() const { return dim < 0; }
 };
 
@@ -37,7 +37,7 @@ struct Bound {
   int64_t size;
 };
 
-/// Row-major memory behind a tensor.
+/// Row-major memory of a tensor.
 struct Buffer {
   mlir::Value flat; ///< rank-1 memref
   llvm::SmallVector<int64_t> shape;
@@ -45,18 +45,18 @@ struct Buffer {
 
 class ElementEmitter {
 public:
-  /// Gives a tensor's value at an index, instead of its defining op. Null result: ask the op.
-  /// The value may be wider than the tensor's elements if all that read it widen them.
+  /// Supplies a tensor's value at an index in place of its defining op; nullopt: follow the op. The
+  /// value may be wider than the tensor's elements if all its users widen them.
   using Override = std::function<std::optional<Emitted>(ElementEmitter &, mlir::Value,
                                                         llvm::ArrayRef<mlir::AffineExpr>)>;
 
-  /// Puts the elements of a constant into read-only memory.
+  /// Puts the elements of a constant into a read-only global.
   using Tabulate = std::function<Buffer(mlir::DenseElementsAttr)>;
 
   ElementEmitter(mlir::OpBuilder &builder, IndexSpace &space, Tabulate tabulate)
       : builder(builder), space(space), tabulate(std::move(tabulate)) {}
 
-  /// The loop variable `dim` has the value `value` here (of a lane dim: its first lane's).
+  /// Sets the current value of loop variable `dim`; of the lane dim, that of its first lane.
   void setDim(unsigned dim, mlir::Value value);
   mlir::Value dimValue(unsigned dim) const { return dimValues[dim]; }
   void setLanes(Lanes lanes);
@@ -65,33 +65,34 @@ public:
   const Buffer *getBuffer(mlir::Value tensor) const;
   void setOverride(Override hook) { overrideHook = std::move(hook); }
 
-  /// Forget what was emitted so far: it does not dominate what comes next.
+  /// Forget the values emitted so far: they do not dominate the code emitted next.
   void forget() { memo.clear(); }
 
   Emitted emitAt(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index);
   Emitted load(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index);
-  /// Where `within` holds; of lanes that share an element, the first is the one within.
+  /// Stores the lanes for which `within` holds; of lanes that share an element, only the first such
+  /// lane.
   void store(const Buffer &buffer, llvm::ArrayRef<mlir::AffineExpr> index, const Emitted &value,
              llvm::ArrayRef<Bound> within = {});
-  /// Store what `value` returns, but only where 0 <= expr < size.
+  /// Stores the result of `value` if 0 <= expr < size; `value` is evaluated only then.
   void storeWithin(mlir::AffineExpr expr, int64_t size, const Buffer &buffer,
                    llvm::ArrayRef<mlir::AffineExpr> index, llvm::function_ref<Emitted()> value);
 
-  /// The ops of a generic's body with these block arguments; returns what it yields.
+  /// Emits the ops of a generic's body with these block arguments; returns what it yields.
   llvm::SmallVector<Emitted> emitBody(mlir::linalg::GenericOp generic,
                                       llvm::ArrayRef<mlir::AffineExpr> iteration,
                                       llvm::ArrayRef<Emitted> arguments);
 
   /// `expr` as an SSA index; a lane dim stands for its first lane.
   mlir::Value indexValue(mlir::AffineExpr expr);
-  /// One vector of `value` for every lane group.
+  /// `value` as one vector per lane group.
   llvm::SmallVector<mlir::Value, 4> asVectors(const Emitted &value);
-  /// The constant mask of group's valid lanes, or null when all are.
+  /// The constant mask of a group's valid lanes, or null if all are valid.
   mlir::Value validMask(int64_t group);
 
-  /// Something was wanted that no emitter follows; what was emitted must be thrown away.
+  /// Whether some producer could not be followed; the emitted code must be thrown away.
   bool hasFailed() const { return *failed; }
-  /// Report failures of this emitter where `flag` lies.
+  /// Report failures of this emitter in `flag`.
   void reportTo(bool &flag) { failed = &flag; }
 
   mlir::OpBuilder &builder;
@@ -119,23 +120,24 @@ private:
   void underGuards(llvm::ArrayRef<Guard> conditions, llvm::function_ref<void()> emit);
   Emitted guarded(llvm::ArrayRef<Guard> conditions, llvm::function_ref<Emitted()> inside,
                   llvm::function_ref<Emitted()> outside);
-  /// Adds 0 <= expr < size, unless it holds anyway; false where it never holds.
+  /// Adds the guard 0 <= expr < size unless it always holds; false if it never holds.
   bool addGuard(mlir::AffineExpr expr, int64_t size, llvm::SmallVectorImpl<Guard> &conditions);
   Emitted conditionOf(const Guard &guard);
   bool dependsOnLanes(mlir::AffineExpr expr) const;
 
-  /// Loads at `position` in pieces that are shuffled; nothing where lanes do not lie so.
+  /// Loads at `position` by ShuffledLoads; nothing if the lanes' offsets are not constant or too
+  /// many.
   std::optional<Emitted> loadWindows(const Buffer &buffer, mlir::AffineExpr position);
-  /// Emit lane by lane: `each` runs with the lanes switched to one scalar.
+  /// Emits lane by lane: `each` runs with scalar lanes.
   Emitted emitPerLane(llvm::function_ref<mlir::Value()> each);
-  /// The conjunction of the guards in force: a scalar part and one mask per group, null if none.
+  /// The conjunction of the active guards: a scalar condition, and a mask per group; null if none.
   mlir::Value scalarGuard();
   mlir::Value laneMask(int64_t group);
-  /// Guards that keep `index` inside `shape` where its range does not already.
+  /// Guards that keep `index` within `shape`, where its range does not already.
   llvm::SmallVector<Guard> boundsOf(llvm::ArrayRef<mlir::AffineExpr> index,
                                     llvm::ArrayRef<int64_t> shape);
 
-  /// Record that `tensor` cannot be followed; its value is a placeholder.
+  /// Records that `tensor` cannot be followed and returns a placeholder.
   Emitted fail(mlir::Value tensor);
   Emitted zeroOf(mlir::Value tensor);
 
@@ -150,17 +152,17 @@ private:
   std::map<MemoKey, Emitted> memo;
 };
 
-/// The iteration point of `generic` at which its result number `result` has `index`:
-/// fails for results whose map is not a permutation of all parallel dims.
+/// The iteration point of `generic` at which result number `result` has `index`. Fails unless that
+/// result's map is a permutation of all parallel dims.
 llvm::FailureOr<Index> iterationAt(mlir::linalg::GenericOp generic, unsigned result,
                                    llvm::ArrayRef<mlir::AffineExpr> index, const IndexSpace &space);
 
-/// Operand `operand` of `generic` at iteration point `iteration`.
+/// The index of operand `operand` of `generic` at `iteration`.
 Index operandIndex(mlir::linalg::GenericOp generic, mlir::OpOperand &operand,
                    llvm::ArrayRef<mlir::AffineExpr> iteration, const IndexSpace &space);
 
-/// The index in the source of a reshape, slice or cast of one tensor, or nothing if
-/// `tensor` is not defined by such a view.
+/// The source of a reshape, slice or cast and the index in it; nothing if `tensor` is not defined
+/// by such a view.
 std::optional<std::pair<mlir::Value, Index>>
 throughView(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index, const IndexSpace &space);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loads and stores of ElementEmitter: contiguous lanes are vectors, lanes that share an
-// element are one scalar, others go one by one; guards become masks.
+// Loads and stores of ElementEmitter: contiguous lanes become vectors, a uniform access a scalar,
+// other lanes are accessed one by one; guards become masks.
 #include "compiler/Kernels/Emission/KernelFunction.h"
 #include "compiler/Kernels/Emission/ShuffledLoads.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
@@ -84,7 +84,7 @@ SmallVector<ElementEmitter::Guard> ElementEmitter::boundsOf(ArrayRef<AffineExpr>
   return bounds;
 }
 
-/// Where the lanes of one access lie, as a multiple of the lane number.
+/// The stride of an access between lanes, or nothing if it is not constant.
 static std::optional<int64_t> laneStride(const IndexSpace &space, const Lanes &lanes,
                                          AffineExpr position) {
   if (lanes.isScalar())

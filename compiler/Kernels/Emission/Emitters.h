@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One function per kind of kernel. Each fills KernelFunction::emitted or fails, and then
-// the next kind is asked with a fresh one.
+// One function per kind of kernel. Each fills KernelFunction::emitted or fails; the next kind is
+// then tried with a fresh one.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_EMITTERS_H
 #define WEFT_COMPILER_KERNELS_EMISSION_EMITTERS_H
 
@@ -11,10 +11,10 @@ namespace weft {
 /// Anything that ElementEmitter can follow.
 llvm::LogicalResult emitLoopNest(KernelFunction &kernel);
 
-/// Rows stored feature by feature, of what lies token by token. Fails on all others.
+/// Rows computed from token blocks (lanes are tokens) and stored row-major. Fails on all others.
 llvm::LogicalResult emitTokenBlocksToRows(KernelFunction &kernel);
 
-/// Rows read feature by feature, reduced, and stored token by token. Fails on all others.
+/// Row-major rows, reduced, and stored to token blocks (lanes are tokens). Fails on all others.
 llvm::LogicalResult emitRowsToTokenBlocks(KernelFunction &kernel);
 
 /// One weft.winograd_conv with its epilogue.
@@ -23,8 +23,8 @@ llvm::LogicalResult emitWinograd(KernelFunction &kernel);
 /// Contractions with their epilogue. Fails on shapes that have no register tile.
 llvm::LogicalResult emitContraction(KernelFunction &kernel);
 
-/// Few rows of those whose operands are both contiguous along the reduction. Fails where vectors of
-/// one row each cost no more.
+/// Skinny contractions with both operands contiguous along the reduction. Fails if row dots are no
+/// slower.
 llvm::LogicalResult emitSkinnyMatmul(KernelFunction &kernel);
 
 /// Contractions whose operands are both contiguous along the reduction.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Follows the users of a result forwards, to the roots that its tiles can store.
+// Follows the users of a result forward to the roots that its tiles can store.
 #include "compiler/Kernels/Emission/Epilogue.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// The index of each result of `user` whose operand `operand` has `index`.
+/// The index of each result of `user` at the element computed from `operand` at `index`.
 static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, IndexSpace &space) {
   Operation *user = operand.getOwner();
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(user)) {
@@ -27,7 +27,7 @@ static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, Ind
     return result;
   }
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user)) {
-    // Only what drops padding at the end keeps every point's place.
+    // Only slices that drop trailing padding preserve the index of every point.
     if (slice.getDroppedDims().any() ||
         llvm::any_of(slice.getStaticOffsets(), [](int64_t offset) { return offset != 0; }) ||
         llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride != 1; }))
@@ -49,7 +49,7 @@ static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, Ind
        llvm::zip_equal(generic.getMatchingIndexingMap(&operand).getResults(), index))
     if (auto dim = dyn_cast<AffineDimExpr>(expr))
       iteration[dim.getPosition()] = at;
-  // Size-1 loops may stand outside the operand's map.
+  // Size-1 loops need not occur in the operand's map.
   for (auto [expr, range] : llvm::zip_equal(iteration, generic.getStaticLoopRanges()))
     if (!expr) {
       if (range != 1)
@@ -98,7 +98,7 @@ FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel,
   return roots;
 }
 
-/// Whether `value`, an element, is only widened to be added to another.
+/// Whether `value`, an element, is only used by additions, after widening.
 static bool isOnlyAdded(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<arith::ExtFOp>(user) &&
@@ -106,8 +106,8 @@ static bool isOnlyAdded(Value value) {
   });
 }
 
-/// Whether every user of `tensor`, through views, adds to its elements and has results of their
-/// type: as a bias does, which the library adds before it rounds. Other ops see what is rounded.
+/// Whether every user of `tensor`, through views, is an addition with a result of the same type: as
+/// a bias, which PyTorch's kernel adds before it rounds. Other ops see the rounded value.
 static bool isOnlyAdded(KernelFunction &kernel, Value tensor) {
   if (llvm::is_contained(kernel.roots, tensor))
     return false;

@@ -16,7 +16,7 @@ static MemRefType memrefOf(Type tensor) {
   return MemRefType::get(type.getShape(), type.getElementType());
 }
 
-/// Counters of claimed parts: of each set, one for each thread, on a line of its own.
+/// Work-chunk counters: in each set one per thread, each on its own cache line.
 static MemRefType claimsType(MLIRContext *context, int64_t sets) {
   constexpr int64_t wordsOfLine = 8;
   return MemRefType::get({sets, claimants, wordsOfLine}, IntegerType::get(context, 64));
@@ -41,7 +41,7 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
     types.push_back(memrefOf(type));
   for (Type type : source.getResultTypes())
     types.push_back(memrefOf(type));
-  // The sizes of scratch and claims are known when emission is over.
+  // Placeholder types: the sizes of scratch and counters are known after emission.
   types.push_back(MemRefType::get({0}, builder.getI8Type()));
   types.push_back(claimsType(builder.getContext(), 0));
   types.append(2, builder.getIndexType());
@@ -171,8 +171,8 @@ void KernelFunction::forEachPiece(int64_t total, int64_t least, bool serial,
   });
 }
 
-/// Parts of `owner`'s share, until there are none. Every thread is told so once: the last one
-/// leaves zero to the next call.
+/// Claims chunks of `owner`'s partition until none is left. Every thread gets one failing claim;
+/// the last one resets the counter to zero for the next call.
 void KernelFunction::emitClaims(int64_t total, int64_t least, Value owner, int64_t set,
                                 llvm::function_ref<void(Value, Value)> body) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);

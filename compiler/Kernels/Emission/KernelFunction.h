@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The memref form of a kernel while it is being emitted, beside its tensor form.
+// A kernel during emission: its memref form, and the tensor form it is emitted from.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_KERNELFUNCTION_H
 #define WEFT_COMPILER_KERNELS_EMISSION_KERNELFUNCTION_H
 
@@ -28,40 +28,39 @@ struct KernelFunction {
   void setSchedule(llvm::ArrayRef<ScheduleEntry> schedule);
   void setWork(int64_t flops, bool serial);
 
-  /// Whether thread 0 does everything: there is little to do, and it is not divided already.
+  /// Whether only thread 0 computes: the work is small and not already distributed.
   bool isSerial(bool isSmall) const;
 
-  /// Whether weights come from memory, however little of them this kernel reads.
+  /// Whether weights come from memory, regardless of how much this kernel reads.
   bool hasColdWeights() const;
 
-  /// Reserve per-thread scratch; returns a flat buffer of `elements` elements.
+  /// Reserves per-thread scratch; returns a flat buffer of `elements` elements.
   mlir::Value scratch(mlir::Type element, int64_t elements);
 
-  /// A flat buffer of few elements on the stack: what registers do not hold.
+  /// A small flat buffer on the stack, for tiles that do not fit registers.
   mlir::Value stackTile(mlir::Type element, int64_t elements);
 
-  /// The elements of a constant, row-major, in read-only memory beside the kernel.
+  /// The elements of a constant, row-major, in a read-only global.
   Buffer table(mlir::DenseElementsAttr elements);
 
-  /// This thread's part [low, high) of `total` equal pieces of work. Serial: thread 0 takes all.
+  /// This thread's static partition [low, high) of `total` equal pieces. Serial: thread 0 gets all.
   std::pair<mlir::Value, mlir::Value> share(int64_t total, bool serial);
 
-  /// Emits `body` for parts [low, high) of `total` equal pieces of work, which all threads
-  /// together go through once. Each claims its own share, in parts of multiples of `least` pieces
-  /// that grow shorter, and then what is left of the others': a processor may be slower than
-  /// another, or be taken away for a while. Where `least` is 0, or few times that is all there is,
-  /// a share is one part.
+  /// Emits `body` for chunks [low, high) that together cover `total` equal pieces of work once.
+  /// Each thread claims chunks of its own partition, in multiples of `least` pieces and of
+  /// decreasing size, and then steals from the others', as cores may differ in speed or be
+  /// preempted. If `least` is 0 or `total` is only a few times `least`, a partition is one chunk.
   void forEachPart(int64_t total, int64_t least, bool serial,
                    llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
 
-  /// The same for a body that does one piece at a time.
+  /// The same for a body that handles one piece at a time.
   void forEachPiece(int64_t total, int64_t least, bool serial,
                     llvm::function_ref<void(mlir::Value number)> body);
 
-  /// Of `total` pieces with `work` in all, as many as hold `enough` of it.
+  /// The number of `total` pieces, with `work` in all, that amount to `enough` work; at least 1.
   static int64_t piecesOf(int64_t total, int64_t work, int64_t enough);
 
-  /// A point emitter that knows the kernel's arguments.
+  /// An element emitter that knows the kernel's arguments.
   ElementEmitter elementEmitter(IndexSpace &space);
 
   mlir::func::FuncOp source, emitted;
@@ -69,17 +68,17 @@ struct KernelFunction {
   const ScheduleOverride &given; ///< for contractions
   mlir::OpBuilder builder;
   mlir::Location loc;
-  llvm::SmallVector<mlir::Value> roots;  ///< what the tensor form returns
-  llvm::SmallVector<Buffer> rootBuffers; ///< where it goes
+  llvm::SmallVector<mlir::Value> roots;  ///< tensors that the tensor form returns
+  llvm::SmallVector<Buffer> rootBuffers; ///< buffers of the roots
   mlir::Value thread, threads;
-  bool unfollowed = false; ///< a point emitter met what it cannot follow
-  bool refused = false;    ///< `given` does not fit; the user knows, no other emitter is asked
+  bool unfollowed = false; ///< an element emitter met a producer it cannot follow
+  bool refused = false; ///< `given` does not fit: reported to the user, no other emitter is tried
 
 private:
-  /// At the function's start, where every loop sees what is created.
+  /// Moves the insertion point to the function's entry, which dominates all loops.
   void moveToStart();
 
-  /// The first piece of thread `number`, of `total`.
+  /// The first piece of the partition of thread `number`.
   mlir::Value border(mlir::Value total, mlir::Value number);
   void emitClaims(int64_t total, int64_t least, mlir::Value owner, int64_t set,
                   llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
@@ -90,7 +89,7 @@ private:
   int64_t scratchBytes = 0, claimSets = 0;
 };
 
-/// The op of type `OpT` of a kernel's tensor form; null where there is none or another.
+/// The only op of type `OpT` in a kernel's tensor form; null if there is none or more than one.
 template <typename OpT> OpT onlyOp(KernelFunction &kernel) {
   auto ops = kernel.source.getOps<OpT>();
   return llvm::hasSingleElement(ops) ? *ops.begin() : OpT();
@@ -98,7 +97,7 @@ template <typename OpT> OpT onlyOp(KernelFunction &kernel) {
 
 using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
 
-/// scf.for from `low` to `high`; the body gets the variable and the carried values.
+/// scf.for from `low` to `high`; the body gets the induction variable and the carried values.
 llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location loc,
                                         mlir::Value low, mlir::Value high, int64_t step,
                                         mlir::ValueRange carried, LoopBody body);
@@ -106,10 +105,10 @@ llvm::SmallVector<mlir::Value> emitLoop(mlir::OpBuilder &builder, mlir::Location
                                         int64_t high, int64_t step, mlir::ValueRange carried,
                                         LoopBody body);
 
-/// Sets `dims` of the point's space, outermost first, from their joint row-major number.
+/// Sets `dims` of the point's space, outermost first, from their row-major linear index.
 void setFlat(ElementEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::Value number);
 
-/// Loops over `dims` of the point's space, outermost first; the body is at each of their values.
+/// Loop nest over `dims` of the point's space, outermost first; the body is emitted at each point.
 void emitLoops(ElementEmitter &point, llvm::ArrayRef<unsigned> dims,
                llvm::function_ref<void()> body);
 /// The same with carried values.
@@ -117,11 +116,11 @@ llvm::SmallVector<mlir::Value>
 emitLoops(ElementEmitter &point, llvm::ArrayRef<unsigned> dims, mlir::ValueRange carried,
           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> body);
 
-/// The constant vector of a floating-point `value` in all lanes.
+/// `value`, a floating-point constant, in all lanes.
 mlir::Value emitSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type,
                       double value);
 
-/// scf.if without results; nothing is done otherwise where `otherwise` is null.
+/// scf.if without results; no else branch if `otherwise` is null.
 void emitIf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value condition,
             llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Asking memory for lines that are read soon.
+// Software prefetch.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_PREFETCH_H
 #define WEFT_COMPILER_KERNELS_EMISSION_PREFETCH_H
 
@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// The cache that a line is to reach.
+/// The target cache level.
 enum class CacheLevel { First, Second };
 
-/// What for: a line that is written has to be the processor's own.
+/// Prefetch for reading, or with exclusive ownership for writing.
 enum class Access { Read, Write };
 
 constexpr int64_t lineBytes = 64;
@@ -24,14 +24,14 @@ void emitRunPrefetch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value m
                      mlir::Value first, int64_t count, CacheLevel level,
                      Access access = Access::Read);
 
-/// Rows whose lines lie `stride` elements apart, from element `address` of `memory` on.
+/// Rows with a stride of `stride` elements, from element `address` of `memory` on.
 struct FetchedRows {
   mlir::Value memory, address;
   int64_t rows, stride;
 };
 
-/// Prefetches a line of each of tile number `tile`'s share of the rows. The `tiles` that go by
-/// them take turns, as memory is slower than the first of them alone.
+/// Prefetches one cache line of each row in the share of tile number `tile`. The rows are shared
+/// among `tiles` tiles, as memory is too slow to fetch all of them during one.
 void emitSharedPrefetch(mlir::OpBuilder &builder, mlir::Location loc, const FetchedRows &fetched,
                         mlir::Value tile, int64_t tiles, CacheLevel level = CacheLevel::First);
 

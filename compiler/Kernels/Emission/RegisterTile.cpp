@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// The scalars of one vector of lanes, each in the lanes that share it.
+/// Loads the scalars of one vector of lanes and replicates each to the lanes that share it.
 static Value loadSpread(ElementEmitter &point, const TileOperand &scalars, VectorType type,
                         Value address, int64_t group) {
   OpBuilder &builder = point.builder;
@@ -16,7 +16,7 @@ static Value loadSpread(ElementEmitter &point, const TileOperand &scalars, Vecto
   SmallVector<int64_t> places;
   for (int64_t lane = 0; lane < lanes.width; ++lane)
     places.push_back(lane / scalars.lanesPerScalar * scalars.scalarGap);
-  // Nothing behind the last scalar is read: it may lie outside the operand.
+  // Masked after the last scalar: memory past it may lie outside the operand.
   Value mask = maskOfFirst(builder, point.loc, places[valid - 1] + 1, lanes.width);
   Value loaded = loadVector(builder, point.loc, type, scalars.memory, address, mask);
   if (scalars.lanesPerScalar == 1 && scalars.scalarGap == 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The outer product in registers that every contraction is made of.
+// The microkernel step of every contraction: an outer product in registers.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_REGISTERTILE_H
 #define WEFT_COMPILER_KERNELS_EMISSION_REGISTERTILE_H
 
@@ -11,13 +11,13 @@ namespace weft {
 struct TileOperand {
   mlir::Value memory;
   mlir::AffineExpr position;
-  /// Of scalars: how many neighbouring lanes share one, all if 0, and how many elements lie
-  /// between those of neighbours in a vector. One load covers the scalars of a vector.
+  /// For scalars: consecutive lanes that share one (0: all lanes do), and the stride between the
+  /// scalars of a vector. One load covers them.
   int64_t lanesPerScalar = 0, scalarGap = 0;
 };
 
-/// One step of the reduction at the emitter's point: accumulators[i][j] += scalar i * vector j.
-/// Scalar i lies `rowStride` elements after scalar i - 1; vector j holds the emitter's lanes.
+/// One reduction step at the emitter's point: accumulators[i][j] += scalar i * vector j.
+/// `rowStride`: elements between scalars i - 1 and i; vector j holds lane group j.
 llvm::SmallVector<mlir::Value> emitTileStep(ElementEmitter &point, const TileOperand &scalars,
                                             int64_t rowStride, const TileOperand &vectors,
                                             int64_t rows, llvm::ArrayRef<mlir::Value> accumulators);

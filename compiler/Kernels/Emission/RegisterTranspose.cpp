@@ -10,7 +10,7 @@ SmallVector<Value> weft::transposeVectors(OpBuilder &builder, Location loc, Arra
   int64_t size = rows.size();
   int64_t lanes = cast<VectorType>(rows.front().getType()).getNumElements(), part = lanes / size;
   for (int64_t block = size / 2; block > 0; block /= 2) {
-    // Of rows i and i + block: the off-diagonal blocks change places.
+    // Exchange the off-diagonal blocks of rows i and i + block.
     SmallVector<int64_t> upper, lower;
     for (int64_t lane = 0; lane < lanes; ++lane) {
       bool second = lane / part & block;

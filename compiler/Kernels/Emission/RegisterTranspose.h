@@ -6,16 +6,16 @@
 
 namespace weft {
 
-/// The columns of a square of n vectors of n lanes, n a power of two, by log2(n) rounds of
-/// two-operand shuffles that exchange ever smaller blocks; of vectors of more lanes, the columns of
-/// n parts.
+/// Transposes n vectors of n lanes, n a power of two, in log2(n) rounds of two-operand shuffles
+/// that exchange ever smaller blocks. Vectors of more lanes are transposed as n parts of
+/// consecutive lanes.
 llvm::SmallVector<mlir::Value> transposeVectors(mlir::OpBuilder &builder, mlir::Location loc,
                                                 llvm::ArrayRef<mlir::Value> rows);
 
-/// Through registers, a square of `width` lanes: `columns` vectors that `value` gives along
-/// `loadDim`, at as many values of `storeDim` from `base` on, are vectors along `storeDim` when
-/// `store` gets them, `rows` of them, at as many values of `loadDim` from the point's on. The point
-/// is at each; it has no lanes afterwards.
+/// Transposes a square of `width` lanes in registers. `value` returns a vector along `loadDim`, for
+/// each of `columns` values of `storeDim` from `base` on; `store` gets a vector along `storeDim`,
+/// for each of `rows` values of `loadDim` from the point's on. The point is set for each call; it
+/// has no lanes afterwards.
 void emitSquare(ElementEmitter &point, unsigned loadDim, unsigned storeDim, mlir::Value base,
                 int64_t columns, int64_t rows, int64_t width,
                 llvm::function_ref<mlir::Value()> value,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Scratch memory in rows of a few whole vectors each.
+// Scratch memory in rows of whole vectors.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_ROWSCRATCH_H
 #define WEFT_COMPILER_KERNELS_EMISSION_ROWSCRATCH_H
 
@@ -17,7 +17,7 @@ public:
   mlir::Value load(mlir::Value row, int64_t group);
   void store(mlir::Value vector, mlir::Value row, int64_t group);
 
-  /// The element in lane `lane` of row `row`, for register tiles.
+  /// The element in row `row` and lane `lane`, as an operand of register tiles.
   TileOperand at(mlir::AffineExpr row, mlir::AffineExpr lane) const;
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Numbers of a contraction's schedule that the caller of the compiler fixes, to search or to
-// measure what the analytical choice would not try.
+// Fields of a contraction's schedule fixed by the user of the compiler, to search or to measure
+// what the analytical choice would not try.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_SCHEDULEOVERRIDE_H
 #define WEFT_COMPILER_KERNELS_EMISSION_SCHEDULEOVERRIDE_H
 
@@ -11,12 +11,12 @@
 
 namespace weft {
 
-/// What is absent is chosen as ever. Holds for every contraction of a module.
+/// Applies to every contraction of a module; absent fields are chosen analytically.
 struct ScheduleOverride {
   std::optional<int64_t> rows, groups, chunk, panels;
 
-  /// Read "rows=6,groups=4,chunk=768,panels=2", any of them in any order; empty is none. An
-  /// error names what is not understood.
+  /// Parses "rows=6,groups=4,chunk=768,panels=2", any subset in any order, possibly empty. The
+  /// error names what was not understood.
   static llvm::Expected<ScheduleOverride> parse(llvm::StringRef text);
 
   bool empty() const { return !rows && !groups && !chunk && !panels; }

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// Where lane i reads, counted from lane 0.
+/// Offset of lane i's element from that of lane 0.
 static std::optional<SmallVector<int64_t>> laneOffsets(const IndexSpace &space, const Lanes &lanes,
                                                        int64_t count, AffineExpr position) {
   AffineExpr lane = getAffineDimExpr(lanes.dim, position.getContext());
@@ -65,7 +65,7 @@ Value ShuffledLoads::load(OpBuilder &builder, Location loc, Value memory, Value 
   SmallVector<Value> pieces;
   for (int64_t start : starts)
     pieces.push_back(vector::LoadOp::create(builder, loc, type, memory, at(start)));
-  // Two pieces at a time; of lanes that find nothing there any element will do.
+  // Shuffle two pieces at a time; lanes whose element is in neither get an arbitrary one.
   SmallVector<Value> pairs;
   for (size_t i = 0; i < pieces.size(); i += 2) {
     SmallVector<int64_t> order;

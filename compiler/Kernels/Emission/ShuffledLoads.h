@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Lanes that read memory in another order than it lies in, backwards, by strides or in runs that
-// repeat: short pieces of memory that a shuffle brings in order.
+// Vector loads of permuted memory (reversed, strided, or repeating runs): short contiguous loads
+// combined by shuffles.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_SHUFFLEDLOADS_H
 #define WEFT_COMPILER_KERNELS_EMISSION_SHUFFLEDLOADS_H
 
@@ -8,20 +8,20 @@
 
 namespace weft {
 
-/// Pieces of `size` elements, a power of two, at `starts` from where the first lane reads. Lane i
-/// finds its element at `places[i]`, counted through the pieces. All lies between elements that
+/// Loads of `size` elements, a power of two, at offsets `starts` from the first lane's element.
+/// Lane i takes element `places[i]` of their concatenation. All loads stay between elements that
 /// lanes read.
 struct ShuffledLoads {
   llvm::SmallVector<int64_t> starts;
   llvm::SmallVector<int64_t> places;
   int64_t size = 1;
 
-  /// What the first `count` lanes of a vector read at `position`; nothing where this is not the
-  /// same everywhere or takes more than a few windows.
+  /// The loads for the first `count` lanes at `position`; nothing if the lanes' offsets are not
+  /// constant, or if more than a few loads were needed.
   static std::optional<ShuffledLoads> of(const IndexSpace &space, const Lanes &lanes, int64_t count,
                                          mlir::AffineExpr position);
 
-  /// The lanes' elements of flat `memory`, whose first lane reads at `address`.
+  /// Loads the lanes' elements from flat `memory`; the first lane reads at `address`.
   mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
                    mlir::Value address) const;
 };

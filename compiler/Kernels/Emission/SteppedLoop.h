@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A loop over steps of several, whose last may be shorter.
+// A loop with a step and a peeled remainder.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_STEPPEDLOOP_H
 #define WEFT_COMPILER_KERNELS_EMISSION_STEPPEDLOOP_H
 
@@ -10,8 +10,8 @@ namespace weft {
 /// Values that a loop carries.
 using Carried = llvm::ArrayRef<mlir::Value>;
 
-/// Loop over [0, count), `step` at a time: the body gets the first and how many. What a whole
-/// of `total` leaves over comes last, where the count ends with it.
+/// Loop over [0, count) in steps of `step`: the body gets the first index and the step size. If
+/// `count` is not constant, it has to leave the remainder total % step, or none.
 llvm::SmallVector<mlir::Value>
 emitSteps(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value count, int64_t total,
           int64_t step, Carried carried,

@@ -16,8 +16,8 @@ Index StoreTarget::rootIndex(ArrayRef<AffineExpr> index) const {
   return result;
 }
 
-/// The parts of a root that slices of its own rank make up, one behind the other, in memory
-/// that nobody wrote before; nothing where it is something else.
+/// The operands of a concatenation: insert_slices of the root's rank into an empty tensor; none if
+/// the root is something else.
 static SmallVector<StoreTarget> partsOf(Value root, unsigned number) {
   auto type = cast<RankedTensorType>(root.getType());
   SmallVector<StoreTarget> parts;
@@ -29,13 +29,14 @@ static SmallVector<StoreTarget> partsOf(Value root, unsigned number) {
     parts.push_back({insert.getSource(), number, llvm::to_vector(insert.getStaticOffsets())});
     root = insert.getDest();
   }
-  // As many elements as the whole: the slices of a concatenation do not overlap.
+  // The slices cover the root if they have as many elements, as those of a concatenation are
+  // disjoint.
   if (!root.getDefiningOp<tensor::EmptyOp>() || elements != type.getNumElements())
     return {};
   return parts;
 }
 
-/// A part may be a concatenation itself.
+/// Recurses, as an operand may be a concatenation too.
 static void addTargets(const StoreTarget &target, SmallVectorImpl<StoreTarget> &targets) {
   SmallVector<StoreTarget> parts = partsOf(target.tensor, target.root);
   for (StoreTarget &part : parts) {
@@ -48,12 +49,12 @@ static void addTargets(const StoreTarget &target, SmallVectorImpl<StoreTarget> &
 }
 
 bool weft::storesBorders(const KernelFunction &kernel, tensor::PadOp pad) {
-  // Shorter rows cost less with their ends, under masks, than the ends cost alone.
+  // Short rows are cheaper to store with their padding, under masks, than to pad separately.
   constexpr int64_t longRow = 128;
   bool endsRows = pad.getStaticLow().back() + pad.getStaticHigh().back() > 0;
   if (!endsRows || pad.getSourceType().getShape().back() >= longRow)
     return true;
-  // What is reduced or scanned reads no element that is padded.
+  // Reductions and scans are not evaluated at padded elements, so the padding is stored separately.
   func::FuncOp source = kernel.source;
   WalkResult found = source.walk([](Operation *op) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
@@ -76,8 +77,8 @@ SmallVector<StoreTarget> weft::storeTargets(const KernelFunction &kernel) {
   return targets;
 }
 
-/// Of memory with `strides`: from `begin` on, runs of `length` elements, one at each point of
-/// the leading dims between their borders.
+/// Padding as runs: `length` contiguous elements from `begin` on, repeated over leading dims of
+/// `extents` and `strides`.
 namespace {
 struct Border {
   int64_t begin, length;
@@ -85,12 +86,12 @@ struct Border {
 };
 } // namespace
 
-/// Those of the outer dims first, each over all of the dims inside.
+/// Borders of the outer dims first, each over the full extent of the inner dims.
 static SmallVector<Border> bordersOf(tensor::PadOp pad) {
   ArrayRef<int64_t> shape = pad.getResultType().getShape(), inner = pad.getSourceType().getShape();
   SmallVector<int64_t> strides = computeStrides(shape);
   SmallVector<Border> borders;
-  int64_t start = 0; // of what lies between the borders of the outer dims
+  int64_t start = 0; // offset of the unpadded region of the outer dims
   for (int64_t dim = 0; dim < int64_t(shape.size()); ++dim) {
     auto add = [&](int64_t first, int64_t count) {
       if (count > 0)
@@ -106,7 +107,7 @@ static SmallVector<Border> bordersOf(tensor::PadOp pad) {
   return borders;
 }
 
-/// `length` times `value` from `start` on.
+/// Stores `value` to `length` elements from `start` on.
 static void emitRun(KernelFunction &kernel, Value memory, Value value, Value start,
                     int64_t length) {
   OpBuilder &builder = kernel.builder;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where the elements of logical tensors lie, for the graph ops that reach the emitters whole.
+// Physical positions of logical tensor elements, for graph ops that reach the emitters
+// undecomposed.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_STOREDINDEX_H
 #define WEFT_COMPILER_KERNELS_EMISSION_STOREDINDEX_H
 
@@ -8,21 +9,21 @@
 
 namespace weft {
 
-/// The index in memory of the element `index` of a tensor of logical type `type`.
+/// The physical index of element `index` of a tensor of logical type `type`.
 Index physicalIndex(mlir::RankedTensorType type, llvm::ArrayRef<mlir::AffineExpr> index,
                     const IndexSpace &space);
 
-/// The stored tensor behind `tensor`, an operand of a graph op, and the index in it of the
-/// element `index`.
+/// The physical tensor that `tensor`, an operand of a graph op, is cast from, and the physical
+/// index of element `index`.
 std::pair<mlir::Value, Index> storedAt(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index,
                                        const IndexSpace &space);
 
-/// The memory behind `tensor`, an operand of a graph op, and the position in it of the element
-/// `index`, in dims of the point's space; nothing where it does not lie in memory.
+/// The memory of `tensor`, an operand of a graph op, and the position in it of element `index`, in
+/// dims of the point's space; nothing if it is not in memory.
 std::optional<TileOperand> storedOperand(ElementEmitter &point, mlir::Value tensor,
                                          llvm::ArrayRef<mlir::AffineExpr> index);
 
-/// The stored tensor that `result` of a graph op becomes, or itself.
+/// The physical tensor that `result` of a graph op is cast to, or itself.
 mlir::Value storedResult(mlir::Value result);
 
 } // namespace weft

@@ -35,8 +35,8 @@ Value weft::loadVector(OpBuilder &builder, Location loc, VectorType type, Value 
 Value weft::loadBroadcast(OpBuilder &builder, Location loc, VectorType type, Value memory,
                           Value address) {
   Value scalar = memref::LoadOp::create(builder, loc, memory, address);
-  // Widened behind the broadcast, which reads memory: ahead of it, it would be three scalar
-  // instructions.
+  // Widen after the broadcast: that is a vector instruction with a memory operand, where widening
+  // the scalar first takes three scalar instructions.
   auto stored = VectorType::get(type.getShape(), scalar.getType());
   return widened(builder, loc, type, vector::BroadcastOp::create(builder, loc, stored, scalar));
 }

@@ -9,15 +9,15 @@
 
 namespace weft {
 
-/// The first `count` of `width` lanes; null where these are all.
+/// A mask of the first `count` of `width` lanes; null if these are all.
 mlir::Value maskOfFirst(mlir::OpBuilder &builder, mlir::Location loc, int64_t count, int64_t width);
 
-/// One vector of `type` from flat `memory`, whose floats are no wider than the type's; zero
-/// where `mask`, unless null, is not set.
+/// Loads a vector of `type` from flat `memory`, whose floats are no wider than the type's; lanes
+/// not in `mask` (null: all are) are zero.
 mlir::Value loadVector(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type,
                        mlir::Value memory, mlir::Value address, mlir::Value mask);
 
-/// One element of `memory` in every lane of `type`.
+/// Broadcasts one element of `memory` to all lanes of `type`.
 mlir::Value loadBroadcast(mlir::OpBuilder &builder, mlir::Location loc, mlir::VectorType type,
                           mlir::Value memory, mlir::Value address);
 

@@ -12,7 +12,7 @@ WorkChunks::WorkChunks(OpBuilder &builder, Location loc, Value first, Value end,
   parts = chooseCount(threads);
 }
 
-/// As many as leave half a unit for the last, which is rounded up.
+/// The largest number of chunks that leaves the last one, which is rounded up, half a unit.
 Value WorkChunks::chooseCount(Value threads) {
   constexpr int64_t most = 8;
   Type wide = builder.getI64Type();
@@ -25,7 +25,7 @@ Value WorkChunks::chooseCount(Value threads) {
   return arith::SelectOp::create(builder, loc, isAlone, one, least(count, constant(most)));
 }
 
-/// Of U units in K parts, U n (2K - n) / K^2 lie before part n.
+/// Of U units in K chunks, U n (2K - n) / K^2 precede chunk n.
 Value WorkChunks::begin(Value number) {
   Value left = subtract(parts, number);
   Value scaled = times(times(number, add(parts, left)), units);

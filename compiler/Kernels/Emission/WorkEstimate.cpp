@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// Of an argument that is only read in slices, these.
+/// Elements read of an argument: if only slices of it are used, those of the slices.
 static int64_t elementsRead(Value value) {
   int64_t all = tensorType(value).getNumElements(), read = 0;
   for (Operation *user : value.getUsers()) {
@@ -21,14 +21,14 @@ static int64_t elementsRead(Value value) {
 }
 
 WorkEstimate::WorkEstimate(const KernelFunction &kernel) {
-  // Dividing work has a price: a barrier, and the caches of two cores.
+  // Parallel execution costs a barrier, and a working set spread over the caches of several cores.
   constexpr int64_t smallWork = 64 << 10;
   for (Value root : kernel.roots)
     elements += tensorType(root).getNumElements();
   func::FuncOp source = kernel.source;
   for (BlockArgument argument : source.getArguments())
     elements = std::max(elements, std::min(elementsRead(argument), smallWork));
-  // Measured on cells of LSTMs.
+  // Cost of a transcendental function in elements moved; measured on LSTM cells.
   constexpr int64_t elementsOfFunction = 6;
   source.walk([&](linalg::GenericOp generic) {
     if (isTranscendental(generic))

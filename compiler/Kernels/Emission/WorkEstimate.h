@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How much a kernel without contractions has to do, and whether to divide that.
+// Work estimate of a kernel without contractions, and whether to run it in parallel.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_WORKESTIMATE_H
 #define WEFT_COMPILER_KERNELS_EMISSION_WORKESTIMATE_H
 
@@ -10,10 +10,10 @@ namespace weft {
 struct WorkEstimate {
   explicit WorkEstimate(const KernelFunction &kernel);
 
-  /// Of `cells` equal ones, as many as are worth claiming.
+  /// Least pieces worth claiming at once, if the work is `cells` equal pieces.
   int64_t leastPieces(int64_t cells) const;
 
-  int64_t elements = 0; ///< stored, or of the largest argument, as far as that matters
+  int64_t elements = 0; ///< elements stored, or read of the largest argument up to a bound
   bool serial = false;
 };
 

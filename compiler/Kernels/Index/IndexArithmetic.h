@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Arithmetic on indices at one place of a kernel, for emitters to derive from.
+// Arithmetic on SSA index values at one insertion point, as a base class of emitters.
 #ifndef WEFT_COMPILER_KERNELS_INDEX_INDEXARITHMETIC_H
 #define WEFT_COMPILER_KERNELS_INDEX_INDEXARITHMETIC_H
 

@@ -22,7 +22,7 @@ struct IndexSpace::Sum {
     terms.push_back({atom, coefficient});
   }
 
-  /// What is whole multiples of `unit`, counted in it, and the rest.
+  /// The terms that are multiples of `unit`, divided by it, and the remaining terms.
   std::pair<Sum, Sum> dividedBy(int64_t unit) const {
     Sum quotient, rest;
     for (auto [atom, coefficient] : terms) {
@@ -57,7 +57,7 @@ void IndexSpace::flatten(AffineExpr expr, int64_t scale, Sum &sum) {
   sum.add(expr, scale);
 }
 
-/// x mod c and c * (x floordiv c) next to one another are x.
+/// Simplifies (x mod c) + c * (x floordiv c), when both are terms of `sum`, to x.
 bool IndexSpace::mergeQuotientWithRemainder(Sum &sum) {
   for (auto &[atom, coefficient] : sum.terms) {
     auto remainder = dyn_cast<AffineBinaryOpExpr>(atom);
@@ -82,7 +82,7 @@ bool IndexSpace::mergeQuotientWithRemainder(Sum &sum) {
 }
 
 AffineExpr IndexSpace::build(Sum &sum, MLIRContext *context) {
-  // Outer loop variables first: partial sums of outer variables leave the inner loops.
+  // Outer loop variables first, so that loop-invariant partial sums are hoisted from inner loops.
   llvm::stable_sort(sum.terms, [](const auto &a, const auto &b) {
     auto position = [](AffineExpr atom) {
       auto dim = dyn_cast<AffineDimExpr>(atom);
@@ -140,8 +140,8 @@ std::pair<int64_t, int64_t> IndexSpace::rangeOf(AffineExpr expr) const {
   }
 }
 
-/// `sum` as units * unit + below, where 0 <= below < unit and unit divides `divisor`: what is below
-/// one unit has no part in a division by several.
+/// Splits `sum` into units * unit + below, where 0 <= below < unit and unit divides `divisor`:
+/// `below` does not affect the quotient by `divisor`.
 std::optional<IndexSpace::Parts> IndexSpace::partsOf(const Sum &sum, int64_t divisor) const {
   SmallVector<int64_t> candidates;
   for (auto [atom, coefficient] : sum.terms)
@@ -200,7 +200,7 @@ AffineExpr IndexSpace::linearize(ArrayRef<AffineExpr> index, ArrayRef<int64_t> s
 
 Index IndexSpace::delinearize(AffineExpr position, ArrayRef<int64_t> shape) const {
   Index index(shape.size(), constant(0));
-  // Nothing lies there, and nothing divides by its sizes.
+  // An empty tensor has no elements; return before dividing by a size of 0.
   if (llvm::is_contained(shape, 0))
     return index;
   int64_t stride = 1;

@@ -18,14 +18,14 @@ public:
 
   mlir::AffineExpr addDim(int64_t extent);
   int64_t extent(unsigned dim) const { return extents[dim]; }
-  /// Points of `dims` together.
+  /// Number of points in the product of `dims`.
   int64_t count(llvm::ArrayRef<unsigned> dims) const;
   unsigned size() const { return extents.size(); }
 
-  /// Smallest and largest value of `expr`, both included; never too narrow.
+  /// Bounds of `expr`, both inclusive; conservative.
   std::pair<int64_t, int64_t> rangeOf(mlir::AffineExpr expr) const;
 
-  /// `expr` with divisions and remainders gone wherever the ranges allow it.
+  /// `expr` with divisions and remainders removed where the ranges allow it.
   mlir::AffineExpr simplify(mlir::AffineExpr expr) const;
 
   /// Row-major position of `index` in a shape.
@@ -34,7 +34,8 @@ public:
   /// The inverse of linearize.
   Index delinearize(mlir::AffineExpr position, llvm::ArrayRef<int64_t> shape) const;
 
-  /// c when `expr` is c * dim + (terms without dim); nothing when dim stands in a division.
+  /// c if `expr` is c * dim + (terms without dim); nullopt if dim occurs in a division or
+  /// remainder.
   std::optional<int64_t> coefficientOf(mlir::AffineExpr expr, unsigned dim) const;
 
   mlir::AffineExpr constant(int64_t value) const {

@@ -8,7 +8,7 @@ using namespace weft;
 std::optional<CachedRow> CachedRow::choose(KernelFunction &kernel, const AccessAnalysis &demand,
                                            ArrayRef<std::optional<CachedRow>> before,
                                            const IndexSpace &space) {
-  // Short rows stay in registers, and long ones would drive what else there is from the caches.
+  // Short rows stay in registers; long ones would evict other data from the caches.
   constexpr int64_t shortest = 32;
   const ReductionDemand &reduction = demand.reductions[before.size()];
   linalg::GenericOp generic = reduction.generic;

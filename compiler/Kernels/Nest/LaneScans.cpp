@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// Whether all that is read or stored is contiguous along `dim`, or the same.
+/// Whether all accesses are contiguous along `dim` or uniform.
 static bool isContiguousAlong(unsigned dim, ArrayRef<Access> accesses, AffineExpr stored,
                               const IndexSpace &space) {
   return stridedAccesses(accesses, dim, space) == 0 && space.coefficientOf(stored, dim) == 1;
@@ -46,7 +46,7 @@ std::optional<ScanDims> weft::chooseScanDims(const AccessAnalysis &demand,
 LaneScans::LaneScans(ElementEmitter &point, ArrayRef<ScanDemand> scans, ScanDims dims,
                      int64_t width, llvm::function_ref<void()> store)
     : point(point), scans(scans), dims(dims), width(width), store(store) {
-  // Operands are wanted where the result is.
+  // Operands are read at the index of the result.
   for (ScanDemand &scan : this->scans)
     scan.operandIndex = scan.index;
 }
@@ -91,7 +91,7 @@ void LaneScans::emit(Value base, int64_t extent) {
   });
 }
 
-/// All lanes at one position; returns what the next one carries on with.
+/// One step of the scans in all lanes; returns the carried values.
 LaneScans::Values LaneScans::step(Value position, ValueRange carried) {
   moveTo(dims.along, position, 0);
   found.clear();
@@ -126,8 +126,8 @@ void LaneScans::emitSquares(Value base, int64_t lines) {
   found.clear();
 }
 
-/// `count` positions of each line. They are loaded along the lines, scanned when each line has a
-/// lane of its own, and stored along the lines again.
+/// `count` positions of each row: loaded along the rows, transposed so that each row has a lane,
+/// scanned, transposed back and stored.
 LaneScans::Values LaneScans::square(Value base, int64_t lines, Value first, int64_t count,
                                     ValueRange carried) {
   OpBuilder &builder = point.builder;

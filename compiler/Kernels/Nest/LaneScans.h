@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Running reductions of many lines at once, one in each lane, which carry nothing through memory.
+// Scans of many rows at once, one per lane, with the carried values in registers.
 #ifndef WEFT_COMPILER_KERNELS_NEST_LANESCANS_H
 #define WEFT_COMPILER_KERNELS_NEST_LANESCANS_H
 
@@ -7,15 +7,15 @@
 
 namespace weft {
 
-/// Which lines are scanned together.
+/// The dims of rows that are scanned together.
 struct ScanDims {
-  unsigned along; ///< scanned, in order
-  unsigned lane;  ///< a line for each of its values
-  bool squares;   ///< memory is contiguous along the lines: squares go through registers
+  unsigned along; ///< scanned dim
+  unsigned lane;  ///< dim of the lanes: a row for each of its values
+  bool squares;   ///< memory is contiguous along the rows: transpose squares in registers
 };
 
-/// The dims of a nest whose scans all run along `row`, the only dim looped over inside a cell, or
-/// nothing where vectors would read and write element by element.
+/// The dims for a nest whose scans all run along `row`, the only dim looped over inside a cell;
+/// nothing if vector accesses would be strided.
 std::optional<ScanDims> chooseScanDims(const AccessAnalysis &demand,
                                        llvm::ArrayRef<unsigned> gridDims,
                                        llvm::ArrayRef<unsigned> rowDims, mlir::AffineExpr stored,
@@ -23,14 +23,14 @@ std::optional<ScanDims> chooseScanDims(const AccessAnalysis &demand,
 
 class LaneScans {
 public:
-  /// store: stores what is computed at the emitter's point.
+  /// `store`: emits the stores of what is computed at the emitter's point.
   LaneScans(ElementEmitter &point, llvm::ArrayRef<ScanDemand> scans, ScanDims dims, int64_t width,
             llvm::function_ref<void()> store);
 
-  /// The lines `base` to `base` + `extent`.
+  /// Scans the rows `base` to `base` + `extent`.
   void emit(mlir::Value base, int64_t extent);
 
-  /// What a scan has come to at the emitter's point.
+  /// The result of a scan at the emitter's point.
   std::optional<Emitted> find(mlir::Value tensor) const;
 
 private:
@@ -41,7 +41,7 @@ private:
   Values square(mlir::Value base, int64_t lines, mlir::Value first, int64_t count,
                 mlir::ValueRange carried);
   void moveTo(unsigned dim, mlir::Value from, int64_t by);
-  /// `value` behind what was carried, which is null at first.
+  /// `carried` combined with `value`; `value` if `carried` is null, as for the first element.
   mlir::Value combine(CumulativeOp op, mlir::Value carried, mlir::Value value);
   mlir::Value rounded(CumulativeOp op, mlir::Value carried);
 
@@ -50,7 +50,7 @@ private:
   ScanDims dims;
   int64_t width;
   llvm::function_ref<void()> store;
-  llvm::SmallVector<Emitted> found; ///< of the scans, as far as they are known at the point
+  llvm::SmallVector<Emitted> found; ///< results of the scans so far, at the point
 };
 
 } // namespace weft

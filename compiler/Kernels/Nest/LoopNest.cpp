@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Elementwise, row and window kernels: a grid of cells shared among the threads; in every
-// cell first the reductions, each in its own loops, then the loops that store the roots.
-// Vectors run along a grid dim when memory is contiguous there (every lane reduces for
-// itself), otherwise along the reduced dims.
+// Elementwise, row and window kernels: a parallel grid of cells; in each cell first the reductions,
+// each with its own loops, then the loops that store the roots. Vectors run along a grid dim if
+// memory is contiguous there (each lane computes its own reduction), otherwise along the reduced
+// dims.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/BufferReuse.h"
 #include "compiler/Kernels/Emission/ConcatRegions.h"
@@ -24,7 +24,7 @@ using namespace weft;
 
 namespace {
 
-/// A target stored in the nest of another, and where it lies in terms of that nest's dims.
+/// A target fused into the nest of another, and its index in terms of that nest's dims.
 struct NestRoot {
   const StoreTarget *target;
   Index index;
@@ -36,7 +36,7 @@ public:
       : kernel(kernel), targets(targets), leader(leader), space(kernel.emitted.getContext()),
         point(kernel.elementEmitter(space)) {}
 
-  /// Plan the loops for the leading target; others may join.
+  /// Plans the loops for the leading target; others may be fused.
   void plan(MutableArrayRef<bool> done);
   void emit(const WorkEstimate &work);
   int64_t flops() const;
@@ -68,32 +68,32 @@ private:
   AccessAnalysis demand;
   SmallVector<NestRoot> roots;
   SmallVector<unsigned> gridDims;
-  SmallVector<unsigned> cellDims;  ///< grid dims that one cell goes through
-  SmallVector<unsigned> rowDims;   ///< looped over behind the reductions
-  std::optional<unsigned> laneDim; ///< vectors along this dim
-  std::optional<unsigned> loadDim; ///< what is stored along laneDim is contiguous along this
-  std::optional<TransposedLoads> transposedLoads; ///< the reads that alone are so, if some are
-  std::optional<ScanDims> scanDims;               ///< of scans with a line in each lane
+  SmallVector<unsigned> cellDims;  ///< grid dims iterated within a cell
+  SmallVector<unsigned> rowDims;   ///< dims of the loops after the reductions
+  std::optional<unsigned> laneDim; ///< vectorized dim
+  std::optional<unsigned> loadDim; ///< reads are contiguous along this dim: transpose
+  std::optional<TransposedLoads> transposedLoads; ///< those, if only some reads
+  std::optional<ScanDims> scanDims;               ///< scans with one row per lane
   std::optional<LaneScans> laneScans;
-  bool vertical = false; ///< the lane dim is a grid dim
+  bool vertical = false; ///< laneDim is a grid dim
   int64_t width = 1;
-  int64_t laneBlock = 1; ///< values of the lane dim in one cell
+  int64_t laneBlock = 1; ///< values of laneDim in a cell
   int64_t laneBlocks = 1;
-  SmallVector<int64_t> laneBounds; ///< of parts of the lane dim with loops of their own
-  AffineExpr lanePart;             ///< the lane dim in the part at hand, or null: no parts
+  SmallVector<int64_t> laneBounds; ///< boundaries of concatenation operands along laneDim
+  AffineExpr lanePart;             ///< laneDim within the current operand; null if not split
   SmallVector<int64_t> gridShape;
-  SmallVector<Buffer> lines; ///< of the scans, in scratch
+  SmallVector<Buffer> lines; ///< scan results, in scratch
   ReducedValues reduced;
-  SmallVector<std::optional<CachedRow>, 0> keptRows; ///< of the reductions
-  size_t filledRows = 0;                             ///< of those, so far
+  SmallVector<std::optional<CachedRow>, 0> keptRows; ///< one per reduction, if worth caching
+  size_t filledRows = 0;                             ///< rows filled so far
 };
 
 } // namespace
 
-/// Point work in a cell worth the grid's index arithmetic.
+/// Elements of a cell that amortize its index arithmetic.
 constexpr int64_t cellElements = 4096;
 
-/// Whether nothing that a kernel reads, computes or stores takes more than a byte.
+/// Whether all elements that a kernel reads, computes or stores are at most one byte wide.
 static bool computesInBytes(const KernelFunction &kernel) {
   auto isByte = [](Type type) {
     Type element = getElementTypeOrSelf(type);
@@ -107,7 +107,7 @@ static bool computesInBytes(const KernelFunction &kernel) {
 
 void LoopNest::plan(MutableArrayRef<bool> done) {
   Type element = tensorType(targets[leader].tensor).getElementType();
-  // Narrower elements are widened by most kernels; and masks of bytes are instructions of AVX-512.
+  // Vectors of bytes only if nothing is widened, and with AVX-512, which has byte masks.
   constexpr int64_t maskedBytes = 64;
   bool inBytes = kernel.target.vectorBytes == maskedBytes && computesInBytes(kernel);
   unsigned narrowest = inBytes ? 8 : 32;
@@ -118,9 +118,9 @@ void LoopNest::plan(MutableArrayRef<bool> done) {
   adopt(done);
 }
 
-/// Gives the dims of the leader's `root` loops, several where one is divided: along the rest of it
-/// a reduction would be computed again and again, and elements be read one by one. Returns how many
-/// there are.
+/// Creates the dims of the leader's `root` loops. A dim is split in two if an index divides it: the
+/// inner part would otherwise recompute a reduction for each element, or read memory element by
+/// element. Returns the number of dims.
 unsigned LoopNest::planRootDims(Value root) {
   struct Part {
     unsigned dim;
@@ -153,8 +153,8 @@ void LoopNest::planDims() {
   ArrayRef<int64_t> shape = tensorType(root).getShape();
   ArrayRef<int64_t> rootShape = tensorType(kernel.roots[target.root]).getShape();
   int64_t total = ShapedType::getNumElements(shape);
-  // A pointwise kernel over memory in one order is one long loop, unless it would divide the number
-  // of every element to know its index.
+  // A pointwise kernel with contiguous accesses is one flat loop, unless it would need divisions
+  // per element to recover an index.
   if (shape.size() > 1) {
     IndexSpace flat(kernel.emitted.getContext());
     Index index = flat.delinearize(flat.addDim(total), shape);
@@ -176,7 +176,7 @@ void LoopNest::planDims() {
   for (unsigned dim = 0; dim < rootDims; ++dim)
     if (demand.reducesFor(dim))
       grid.set(dim);
-  // A scanned line belongs to one cell.
+  // The scanned dim is not parallel: a row belongs to one cell.
   for (const ScanDemand &scan : demand.scans)
     for (unsigned dim = 0; dim < rootDims; ++dim)
       if (scan.line().isFunctionOfDim(dim))
@@ -197,8 +197,8 @@ void LoopNest::chooseLaneDim() {
   }
   if (demand.scans.empty() && !gridDims.empty() &&
       (rowDims.empty() || gridDims.back() > rowDims.back())) {
-    // The innermost dim of the result is on the grid. Reductions along contiguous memory
-    // are the reason to leave its store scalar.
+    // The innermost dim of the result is on the grid. Vectorize along it unless the reductions are
+    // contiguous along other dims; stores are then scalar.
     unsigned dim = gridDims.back();
     int64_t strided = 0, rows = 0;
     for (const ReductionDemand &reduction : demand.reductions) {
@@ -217,7 +217,8 @@ void LoopNest::chooseLaneDim() {
     laneDim = rowDims.back();
   if (!vertical || !demand.reductions.empty() || roots.size() > 1)
     return;
-  // Squares of vectors are loaded along one dim and stored along another.
+  // Look for a dim along which loads are contiguous, if they are not along the lane dim of the
+  // stores.
   int64_t least = stridedAccesses(demand.accesses, *laneDim, space);
   for (unsigned dim : gridDims) {
     int64_t strided = stridedAccesses(demand.accesses, dim, space);
@@ -231,7 +232,8 @@ void LoopNest::chooseLaneDim() {
     chooseTransposedLoads();
 }
 
-/// Where some of what is read is contiguous along the lanes and all else along another dim.
+/// If some reads are contiguous along the lanes and all others along one other dim, transposes only
+/// the latter.
 void LoopNest::chooseTransposedLoads() {
   for (unsigned dim : gridDims) {
     if (dim == *laneDim || space.extent(dim) < width / 2 || space.extent(*laneDim) < width / 2)
@@ -260,7 +262,7 @@ void LoopNest::planGrid() {
       llvm::erase(gridDims, *loadDim);
       laneBlock = std::min(extent, width);
     } else if (demand.reductions.empty()) {
-      // Whole lines go into one cell until it is worth its index arithmetic.
+      // Add whole rows to a cell until it amortizes its index arithmetic.
       laneBlock = std::min(extent, cellElements);
       if (laneBlock == extent) {
         laneBounds = concatBounds(demand, *laneDim, space);
@@ -271,7 +273,7 @@ void LoopNest::planGrid() {
     }
     laneBlocks = llvm::divideCeil(extent, laneBlock);
   }
-  // So do small reductions, as those of a window.
+  // Likewise for small reductions, as of a window.
   if (!demand.reductions.empty() && demand.scans.empty()) {
     int64_t elements = space.count(rowDims);
     for (const ReductionDemand &reduction : demand.reductions)
@@ -283,7 +285,7 @@ void LoopNest::planGrid() {
   gridShape.push_back(laneBlocks);
 }
 
-/// Moves the inner grid dims to `dims` until a cell, of `elements` so far, is worth its index
+/// Moves inner grid dims to `dims` until a cell, of `elements` so far, amortizes its index
 /// arithmetic.
 void LoopNest::growCell(int64_t elements, SmallVector<unsigned> &dims) {
   while (!gridDims.empty() && elements * space.extent(gridDims.back()) <= cellElements) {
@@ -300,7 +302,7 @@ bool LoopNest::onGrid(const NestRoot &root) const {
   return true;
 }
 
-/// Roots that this nest computes anyway are stored by it.
+/// Fuses other roots whose values this nest computes.
 void LoopNest::adopt(MutableArrayRef<bool> done) {
   done[leader] = true;
   if (loadDim)
@@ -312,12 +314,13 @@ void LoopNest::adopt(MutableArrayRef<bool> done) {
     for (const auto &[tensor, index] : demand.visited) {
       if (tensor != root)
         continue;
-      // Every element exactly once: distinct dims that cover the shape, and all grid dims.
+      // Each element exactly once: distinct dims that cover the shape, and all grid dims.
       llvm::SmallBitVector used(space.size());
       bool covers = true;
       for (auto [expr, size] : llvm::zip_equal(index, tensorType(root).getShape())) {
         if (size == 1) {
-          // Under a concatenation it is read at 0 only where a loop stands there.
+          // Under a concatenation the index may vary with a loop and be 0 only at one of its
+          // values.
           covers = covers && isa<AffineConstantExpr>(expr);
           continue;
         }
@@ -435,7 +438,7 @@ void LoopNest::emitCell(Value block, int64_t extent) {
     return;
   }
   if (demand.reductions.empty()) {
-    // The lanes are the innermost loop.
+    // The lane loop is the innermost.
     emitLoops(point, rowDims, [&] { emitPoints(base, extent); });
     return;
   }
@@ -447,8 +450,8 @@ void LoopNest::emitCell(Value block, int64_t extent) {
   });
 }
 
-/// The points of one line. Each part of a concatenation has a loop of its own: in one for all,
-/// every vector would be loaded from every operand, under masks, and chosen.
+/// The points of one row, with a loop per concatenation operand: a single loop would load every
+/// vector from every operand, under masks, and select.
 void LoopNest::emitPoints(Value base, int64_t extent) {
   auto loop = [&](unsigned dim, Value from, int64_t size) {
     emitLaneLoop(point, dim, from, size, width, {}, [&](Value, ValueRange) {
@@ -507,7 +510,7 @@ void LoopNest::emit(const WorkEstimate &work) {
     Type element = getElementTypeOrSelf(CumulativeOp(scan.op).getType());
     lines.push_back({kernel.scratch(element, extent), {extent}});
   }
-  // Where each lane reduces for itself, a row would be one of vectors.
+  // If each lane has its own reduction, a cached row would be a row of vectors: not supported.
   for (size_t i = 0; i < demand.reductions.size(); ++i)
     keptRows.push_back(vertical ? std::nullopt
                                 : CachedRow::choose(kernel, demand, keptRows, space));
@@ -529,7 +532,7 @@ void LoopNest::emit(const WorkEstimate &work) {
 
   int64_t cells = ShapedType::getNumElements(gridShape);
   kernel.forEachPiece(cells, work.leastPieces(cells), work.serial, [&](Value cell) {
-    // Cell number to grid dims and lane block, innermost first.
+    // Delinearize the cell number into grid dims and lane block, innermost first.
     Value rest = cell;
     SmallVector<Value> position(gridShape.size());
     for (int64_t i = gridShape.size() - 1; i > 0; --i) {
@@ -558,7 +561,7 @@ LogicalResult weft::emitLoopNest(KernelFunction &kernel) {
   SmallVector<StoreTarget> targets = storeTargets(kernel);
   SmallVector<bool> done(targets.size(), false);
   int64_t flops = 0;
-  // Later roots stand on earlier ones: the last leads.
+  // Later roots may depend on earlier ones: the last leads.
   for (int64_t leader = done.size() - 1; leader >= 0; --leader) {
     if (done[leader])
       continue;
@@ -572,7 +575,7 @@ LogicalResult weft::emitLoopNest(KernelFunction &kernel) {
     flops += nest.flops();
   }
   emitBorders(kernel, work.serial, [&](auto pad) { return storesBorders(kernel, pad); });
-  // Another nest, or what is stored around a part, would store rows that this one reduces.
+  // Another nest, or padding, might overwrite rows before this nest reduces them.
   bool isOneNest = targets.size() == 1 && targets.front().tensor == kernel.roots.front();
   markInPlace(kernel, /*reducesRowsFirst=*/isOneNest);
   kernel.setWork(flops, work.serial);

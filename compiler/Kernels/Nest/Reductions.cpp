@@ -59,8 +59,8 @@ SmallVector<Value> weft::emitLaneLoop(ElementEmitter &point, unsigned dim, Value
   return values;
 }
 
-/// Most additions to one accumulator: the next ones need not wait for them, and what is lost by
-/// rounding grows with their number. A contraction, which has many sums at once, takes more.
+/// Most additions to one accumulator, so that chains are independent and rounding errors stay
+/// small. A contraction, with many sums at once, uses longer chains.
 constexpr int64_t longestChainOfReduction = 16;
 
 namespace {
@@ -86,7 +86,7 @@ private:
   SmallVector<Emitted> emitHorizontally(unsigned dim, TypedAttr identity);
   SmallVector<Value> emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators, int64_t steps,
                                llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> innermost);
-  /// The accumulators after the current point.
+  /// The accumulators after the reduction step at the point.
   SmallVector<Emitted> step(ArrayRef<Emitted> accumulators);
   SmallVector<Emitted> initialValues();
 
@@ -95,8 +95,8 @@ private:
   int64_t width;
   const CachedRow *kept;
   linalg::GenericOp generic;
-  Index iteration;                           ///< with constants for the dims of unrolled loops
-  std::optional<vector::CombiningKind> kind; ///< of a reduction by one op
+  Index iteration;                           ///< with constants for dims of unrolled loops
+  std::optional<vector::CombiningKind> kind; ///< if the reduction is a single op
 };
 } // namespace
 
@@ -123,7 +123,7 @@ SmallVector<Emitted> ReductionLoops::step(ArrayRef<Emitted> accumulators) {
   return point.emitBody(generic, iteration, arguments);
 }
 
-/// `steps` for `extent` values of a loop variable; sums of more than `block` go in blocks.
+/// Applies `steps` to `extent` values of a loop variable; sums of more than `block` are blocked.
 SmallVector<Value> ReductionLoops::emitSteps(int64_t extent, int64_t block,
                                              ArrayRef<Value> accumulators, SumTerms steps) {
   if (isSum())
@@ -157,7 +157,7 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
                                        });
                      });
   }
-  // Of a known index it is known where it falls: beside a border, or into which part of a whole.
+  // Unroll: with a constant index, padding and concatenation operands are known statically.
   Index all = iteration;
   SmallVector<Value> now(accumulators);
   AffineExpr variable = getAffineDimExpr(dims.front(), point.builder.getContext());
@@ -172,7 +172,7 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
   return now;
 }
 
-/// Whether loops would cost more than their steps, as those over a window.
+/// Whether loop overhead would exceed the work, as for a window.
 bool ReductionLoops::isSmall() const {
   constexpr int64_t mostSteps = 16;
   return point.space.count(reduction.reducedDims) <= mostSteps;
@@ -207,7 +207,7 @@ SmallVector<Emitted> ReductionLoops::emitWithCurrentLanes() {
   return unflatten(reduced, results, scalar);
 }
 
-/// Of `bits` (i8, 0 or 1), which a reduction yields, as those are stored.
+/// The kind of a reduction that yields `bits` (i8, 0 or 1), applied to the stored bytes.
 static std::optional<vector::CombiningKind> kindOfBits(Value bits, Value accumulator) {
   auto stored = bits.getDefiningOp<arith::ExtUIOp>();
   Operation *combiner = stored ? stored.getIn().getDefiningOp() : nullptr;
@@ -310,7 +310,7 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr id
   for (unsigned other : reduction.reducedDims)
     if (other != dim)
       outer.push_back(other);
-  int64_t elements = groups * width; // of one step
+  int64_t elements = groups * width; // elements reduced in a step
   auto emitLanes = [&](Value base, int64_t count, ArrayRef<Value> now) {
     return emitLaneLoop(point, dim, base, count, width, now, [&](Value, ValueRange carried) {
       SmallVector<Value> all(carried);
@@ -332,7 +332,7 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr id
   });
   point.setLanes(Lanes());
 
-  // A tree over the groups, then over the lanes: the order is fixed by the shape.
+  // A tree over the groups, then over the lanes: the order depends on the shape alone.
   while (accumulators.size() > 1) {
     SmallVector<Value> halved;
     for (size_t i = 0; i + 1 < accumulators.size(); i += 2)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Emits the loops of one reduction inside a loop nest.
+// The loops of a reduction inside a loop nest.
 #ifndef WEFT_COMPILER_KERNELS_NEST_REDUCTIONS_H
 #define WEFT_COMPILER_KERNELS_NEST_REDUCTIONS_H
 
@@ -11,20 +11,19 @@ namespace weft {
 /// Most lane groups that one point may hold in registers.
 constexpr int64_t maxLaneGroups = 4;
 
-/// Loop over `extent` values of `dim` from `base`, which become the emitter's lanes: blocks
-/// of maxLaneGroups vectors, then what is left over, masked. `body` gets the carried
-/// values, as many per carried result as the block has groups.
+/// Vectorized loop over `extent` values of `dim` from `base`: blocks of maxLaneGroups vectors, then
+/// a masked remainder. `body` gets the carried values, one per group of the block for each carried
+/// result.
 llvm::SmallVector<mlir::Value> emitLaneLoop(ElementEmitter &point, unsigned dim, mlir::Value base,
                                             int64_t extent, int64_t width,
                                             llvm::ArrayRef<mlir::Value> carried, LoopBody body);
 
-/// The values of all results of `reduction` at its index. With lanes set on the emitter
-/// every lane reduces for itself; otherwise the lanes go along one of the reduced dims. Fills
-/// `kept`, unless null, on the way.
+/// All results of `reduction` at its index. With lanes set on the emitter, each lane computes its
+/// own; otherwise vectors run along one of the reduced dims. Also fills `kept`, unless null.
 llvm::SmallVector<Emitted> emitReduction(ElementEmitter &point, const ReductionDemand &reduction,
                                          int64_t width, const CachedRow *kept = nullptr);
 
-/// What reductions have come to, by their results and where these are wanted.
+/// Results of reductions, by tensor and index.
 class ReducedValues {
 public:
   void add(const ReductionDemand &reduction, llvm::ArrayRef<Emitted> values);

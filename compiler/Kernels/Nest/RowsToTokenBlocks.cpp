@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Rows that are read feature by feature and stored token by token: norms and softmaxes that lead
-// into blocks of tokens. The rows of as many tokens as a vector has lanes are computed one after
-// the other into scratch, from where they go through registers a square at a time.
+// Row-major rows reduced and stored to token blocks: norms and softmaxes before contractions. The
+// rows of one vector of tokens are computed one by one into scratch, and transposed from there in
+// registers.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
@@ -17,7 +17,7 @@ class RowsToTokenBlocks : public TokenBlockTranspose {
 public:
   using TokenBlockTranspose::TokenBlockTranspose;
 
-  /// Fails unless rows are reduced that are read as vectors along the features.
+  /// Fails unless there are reductions, and reads are contiguous along the features.
   LogicalResult match();
   void emit(const WorkEstimate &work);
 
@@ -26,7 +26,7 @@ private:
   void emitRow(Value number);
   int64_t rowLength() const { return llvm::alignTo(space.extent(feature), width); }
 
-  SmallVector<unsigned> cells; ///< dims but `lane` and `feature`
+  SmallVector<unsigned> cells; ///< dims other than `lane` and `feature`
   VectorType type;
   Value rows; ///< scratch, [lane][feature]
 };
@@ -51,13 +51,13 @@ LogicalResult RowsToTokenBlocks::match() {
     if (dim != feature)
       cells.push_back(dim);
   points = space.count(cells) * width;
-  // Scratch stays in the second-level cache.
+  // The scratch has to stay in L2.
   int64_t bytes = width * rowLength() * tensor.getElementTypeBitWidth() / 8;
   return success(stridedAlongFeatures() < stridedAlongTokens() &&
                  bytes <= kernel.target.l2Bytes / 2);
 }
 
-/// The dim that no reduction depends on, if that is one alone.
+/// The dim that no reduction depends on, if there is exactly one.
 std::optional<unsigned> RowsToTokenBlocks::findFeature() const {
   std::optional<unsigned> found;
   for (unsigned dim = 0; dim < lane; ++dim) {

@@ -16,8 +16,8 @@ Type weft::accumulatorOf(CumulativeOp op) {
 Value weft::combineRunning(OpBuilder &builder, Location loc, CumulativeOp op, Value carried,
                            Value next) {
   vector::CombiningKind kind = combiningKindOf(op.getKind(), getElementTypeOrSelf(op.getType()));
-  // PyTorch takes the later of two zeros, whatever their signs; to tell these apart takes several
-  // instructions, each of which waits for the one before.
+  // nsz: PyTorch returns the later of two zeros, whatever their signs; distinguishing them would
+  // add instructions to the dependency chain.
   auto flags = arith::FastMathFlagsAttr::get(builder.getContext(), arith::FastMathFlags::nsz);
   bool isExtreme = op.getKind() == ReduceKind::max || op.getKind() == ReduceKind::min;
   return vector::makeArithReduction(builder, loc, kind, carried, next,
@@ -44,7 +44,7 @@ void weft::emitScan(ElementEmitter &point, const ScanDemand &scan, const Buffer 
   auto combine = [&](Value carried, Value next) {
     return combineRunning(builder, loc, op, carried, next);
   };
-  // Of a run only its whole waits for the one before.
+  // Shortens the dependency chain: only one addition per run depends on the run before.
   constexpr int64_t runLength = 4;
   auto emitRuns = [&](int64_t from, int64_t to, int64_t length, ValueRange carried) {
     return emitLoop(builder, loc, from, to, length, carried, [&](Value position, ValueRange now) {
@@ -61,7 +61,7 @@ void weft::emitScan(ElementEmitter &point, const ScanDemand &scan, const Buffer 
       return SmallVector<Value>{sums.back()};
     });
   };
-  // The first element starts the sum: no identity is needed.
+  // Start from the first element, so that no identity is needed.
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value first = at(zero);
   store(first, zero);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Running reductions inside a nest: each line is computed once, in order, into scratch.
+// Scans inside a nest: each row is computed once, in order, into scratch.
 #ifndef WEFT_COMPILER_KERNELS_NEST_SCANS_H
 #define WEFT_COMPILER_KERNELS_NEST_SCANS_H
 
@@ -8,16 +8,16 @@
 
 namespace weft {
 
-/// What a running reduction is carried in. One chain of float32 additions drifts: they are carried
-/// in float64, as PyTorch's are.
+/// The accumulator type of a scan: float64 for float32, as PyTorch's, since one long chain of
+/// float32 additions loses too much.
 mlir::Type accumulatorOf(CumulativeOp op);
 
-/// `next` behind what has been carried so far.
+/// `carried` combined with `next`.
 mlir::Value combineRunning(mlir::OpBuilder &builder, mlir::Location loc, CumulativeOp op,
                            mlir::Value carried, mlir::Value next);
 
-/// Compute the line of `scan` through the emitter's point into `line`, a scratch buffer of
-/// one element for each index along the scanned dim.
+/// Computes the row of `scan` at the emitter's point into `line`, a scratch buffer with one element
+/// per index along the scanned dim.
 void emitScan(ElementEmitter &point, const ScanDemand &scan, const Buffer &line);
 
 } // namespace weft

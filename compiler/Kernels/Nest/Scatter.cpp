@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Scatter: each thread owns a range of one axis of the destination, copies it, and then goes
-// through all updates in order and applies those that fall into it. No element has two
-// writers, so that the result does not depend on the number of threads. An axis that loops
-// run along is divided by their bounds, one that data indexes by a comparison, which takes
-// the place of the bounds check.
+// Scatter: each thread owns a range of one axis of the destination, copies it, and then applies, in
+// order, those of all updates that fall into it. No element has two writers, so the result does not
+// depend on the number of threads. A loop axis is partitioned by loop bounds, an indexed one by a
+// comparison that doubles as the bounds check.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
@@ -20,9 +19,9 @@ namespace {
 /// An indexed dim of the destination, or a run of adjacent dims that are not indexed.
 struct Axis {
   int64_t size;
-  AffineExpr variable; ///< a loop's when copying; in an update where it lands
-  Value indices;       ///< null for a run
-  AffineExpr follows;  ///< the loop over the updates that `indices` merely repeat, or null
+  AffineExpr variable; ///< loop variable of the copy; in an update, the target index
+  Value indices;       ///< null for a run of dims
+  AffineExpr follows;  ///< loop over the updates whose variable `indices` repeat, or null
 
   bool isRun() const { return !indices; }
   bool isData() const { return indices && !follows; }
@@ -46,8 +45,8 @@ private:
   int64_t countPieces(const Axis &axis) const;
 
   SmallVector<const Axis *> runs() const;
-  /// Whether updates land side by side, as far as they do, along the last axis, so that its lines
-  /// come first, each with all of its updates.
+  /// Whether the last axis is indexed by data, so that updates are not contiguous along it: the
+  /// loops over the runs are then outside those over the updates.
   bool walksLines() const { return axes.back().isData(); }
 
   void emitCopy();
@@ -55,7 +54,7 @@ private:
   void emitUpdate();
   void combine();
 
-  /// Loops over `rest`, of which the last axis of the destination runs in vectors.
+  /// Loops over `rest`; the last axis of the destination is vectorized.
   void walk(ArrayRef<const Axis *> rest, llvm::function_ref<void()> innermost);
   void walkLanes(const Axis &axis, llvm::function_ref<void()> innermost);
 
@@ -68,19 +67,19 @@ private:
   ElementEmitter point;
 
   SmallVector<Axis> axes;
-  Index loops;       ///< over the updates, one per dim of the indices
-  Index copyIndex;   ///< of the destination, in terms of the axes' variables
-  Index targetIndex; ///< the same for an update
+  Index loops;       ///< loops over the updates, one per dim of the indices
+  Index copyIndex;   ///< index into the destination, in the axes' variables
+  Index targetIndex; ///< index into the destination for an update
   Index updateIndex;
-  int64_t width = 1, block = 1; ///< lanes, and elements of the last axis in one piece of it
+  int64_t width = 1, block = 1; ///< lanes; elements of the last axis in a piece
   const Axis *owned = nullptr;
   Value low, high;           ///< this thread's range of the owned axis
-  Value lowBlock, highBlock; ///< the same in blocks, of the last axis
+  Value lowBlock, highBlock; ///< the same in blocks, if it is the last axis
 };
 
 } // namespace
 
-/// The loop whose variable `indices` hold at `index`, or null.
+/// The loop whose variable `indices` equal at `index`, or null.
 static AffineExpr repeatedLoop(Value indices, Index index, const IndexSpace &space) {
   while (auto view = throughView(indices, index, space))
     std::tie(indices, index) = *view;
@@ -127,7 +126,7 @@ void Scatter::planAxes() {
       ++dim;
     ArrayRef<int64_t> run = shape.slice(first, dim - first);
     int64_t size = ShapedType::getNumElements(run);
-    // Nothing runs along dims of size 1.
+    // Size-1 dims need no loop.
     if (size == 1) {
       for (Index *index : {&copyIndex, &targetIndex, &updateIndex})
         index->append(run.size(), space.constant(0));
@@ -144,8 +143,8 @@ int64_t Scatter::countPieces(const Axis &axis) const {
   return isLast(axis) ? llvm::divideCeil(axis.size, block) : axis.size;
 }
 
-/// The outermost axis that loops run along, if it gives every thread enough; else the axis
-/// with the most pieces, for all of whose updates every thread has to look.
+/// The outermost loop axis, if it gives every thread enough pieces; else the axis with the most
+/// pieces, for which every thread has to test all updates.
 void Scatter::chooseOwned() {
   constexpr int64_t enoughPieces = 8;
   for (const Axis &axis : axes)
@@ -236,7 +235,7 @@ void Scatter::emitUpdateLoops(ArrayRef<AffineExpr> rest) {
   });
 }
 
-/// The updates at one index, if they fall into the destination and belong to this thread.
+/// The updates at one index, if they are in the destination and belong to this thread.
 void Scatter::emitUpdate() {
   point.forget();
   Value inside;
@@ -310,11 +309,11 @@ void Scatter::plan() {
 bool Scatter::isSerial() {
   int64_t elements = tensorType(op.getOperand()).getNumElements();
   int64_t updates = tensorType(op.getUpdates()).getNumElements();
-  // Dividing work has a price: a barrier, and the caches of two cores.
+  // Parallel execution costs a barrier, and a working set spread over the caches of several cores.
   constexpr int64_t smallWork = 16 << 10;
   if (elements + updates < smallWork)
     return true;
-  // Whether an update is this thread's is a branch that nothing predicts.
+  // Whether an update belongs to the thread is an unpredictable branch.
   constexpr int64_t worthABranch = 8;
   int64_t indices = tensorType(op.getIndices().front()).getNumElements();
   return owned->isData() && updates < worthABranch * indices && elements < worthABranch * indices;

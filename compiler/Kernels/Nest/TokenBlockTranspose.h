@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What kernels have in common that hold rows of features on one side and blocks of tokens on the
-// other: one target in float32, in squares of as many tokens as a vector has lanes.
+// Common parts of kernels between row-major rows and token blocks: a single float32 target,
+// transposed in squares of one vector of tokens.
 #ifndef WEFT_COMPILER_KERNELS_NEST_TOKENBLOCKTRANSPOSE_H
 #define WEFT_COMPILER_KERNELS_NEST_TOKENBLOCKTRANSPOSE_H
 
@@ -18,13 +18,13 @@ public:
   int64_t flops() const;
 
 protected:
-  /// A dim of `extent`, and its number.
+  /// A new dim of `extent` and, in `dim`, its number.
   mlir::AffineExpr loopOver(int64_t extent, unsigned &dim);
-  bool isRows() const; ///< of float32
-  /// Elementwise reads with vectors along the tokens, and along the features.
+  bool isRows() const; ///< of float32, rank at least 2
+  /// Number of strided accesses with vectors along the tokens, and along the features.
   int64_t stridedAlongTokens() const, stridedAlongFeatures() const;
   void emitReductions();
-  /// `body` for whole vectors of features, and for what they leave over.
+  /// Emits `body` for whole vectors of features, and for the remainder.
   void forEachVector(llvm::function_ref<void(mlir::Value first, int64_t count)> body);
   void store(const Emitted &value);
 
@@ -35,15 +35,15 @@ protected:
   AccessAnalysis demand;
   Index index;
   int64_t width;
-  int64_t points = 0; ///< rows
+  int64_t points = 0; ///< number of rows
   unsigned lane = 0, feature = 0;
 
 private:
   ReducedValues reduced;
 };
 
-/// A kernel that stores one thing, by an EmitterT of that. Fails where it stores more, or that does
-/// not match.
+/// Emits a kernel with a single target by an EmitterT. Fails if there are several, or it does not
+/// match.
 template <typename EmitterT> llvm::LogicalResult emitTransposed(KernelFunction &kernel) {
   llvm::SmallVector<StoreTarget> targets = storeTargets(kernel);
   if (targets.size() != 1)

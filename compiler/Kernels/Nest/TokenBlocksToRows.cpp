@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Rows that are stored feature by feature, of memory that lies token by token: norms and
-// elementwise kernels that leave blocks of tokens. Tokens are the lanes, so that every read is a
-// vector and each lane reduces for itself; what is stored goes through registers a square at a
-// time.
+// Rows computed from token blocks and stored row-major: norms and elementwise kernels after
+// contractions. Tokens are the lanes, so that reads are contiguous and each lane computes its own
+// reduction; results are transposed in registers.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
@@ -18,7 +17,7 @@ class TokenBlocksToRows : public TokenBlockTranspose {
 public:
   using TokenBlockTranspose::TokenBlockTranspose;
 
-  /// Fails unless more is read as vectors along the tokens than along the features.
+  /// Fails unless more reads are contiguous along the tokens than along the features.
   LogicalResult match();
   void emit(const WorkEstimate &work);
 
@@ -27,15 +26,15 @@ private:
   void moveToInner();
   void emitCell(int64_t valid);
 
-  SmallVector<unsigned> outer; ///< on the grid
-  SmallVector<unsigned> inner; ///< behind the reductions: their tokens go through these as well
+  SmallVector<unsigned> outer; ///< grid dims
+  SmallVector<unsigned> inner; ///< dims iterated after the reductions, within a cell of tokens
   unsigned block = 0, part = 0;
   int64_t tokens = 0;
 };
 } // namespace
 
-/// The smallest of the blocks in which the tokens of what is read lie, in whole vectors, or 0
-/// where they lie in no blocks.
+/// The smallest token block, of those that are multiples of the width, in the layouts that are
+/// read; 0 if there is none.
 int64_t TokenBlocksToRows::tokenBlock() const {
   IndexSpace whole(kernel.emitted.getContext());
   Index all;
@@ -80,14 +79,14 @@ LogicalResult TokenBlocksToRows::match() {
   if (!demand.reductions.empty())
     moveToInner();
   points = space.count(outer) * tokens;
-  // Without either, the loops of a nest transpose as well.
+  // Without token blocks or reductions, LoopNest transposes as well as this emitter.
   bool isOwn = inBlock || !demand.reductions.empty();
   return success(isOwn && !demand.reducesFor(feature) && demand.scans.empty() &&
                  stridedAlongTokens() < stridedAlongFeatures());
 }
 
-/// Features may be divided among several dims, as in blocks of channels: on the grid, all would
-/// reduce the same tokens again.
+/// Features may span several dims, as in channel blocks: on the grid, each would repeat the
+/// reduction.
 void TokenBlocksToRows::moveToInner() {
   for (unsigned dim : std::exchange(outer, {}))
     (demand.reducesFor(dim) ? outer : inner).push_back(dim);

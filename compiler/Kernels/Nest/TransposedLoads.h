@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads of a nest that alone are contiguous along another dim than its lanes: square by square,
-// their vectors are transposed in registers.
+// Reads of a nest that are contiguous along another dim than its lanes: their vectors are
+// transposed in registers, square by square.
 #ifndef WEFT_COMPILER_KERNELS_NEST_TRANSPOSEDLOADS_H
 #define WEFT_COMPILER_KERNELS_NEST_TRANSPOSEDLOADS_H
 
@@ -17,12 +17,12 @@ public:
       : kernel(kernel), point(point), space(space), loadDim(loadDim), laneDim(laneDim),
         width(width), accesses(std::move(accesses)) {}
 
-  /// `store` at `count` values of the load dim from the point's on, with lanes along `extent`
+  /// Emits `store` at `count` values of the load dim from the point's on, with lanes along `extent`
   /// values of the lane dim from `base` on. The point has no lanes afterwards.
   void emitSquare(mlir::Value base, int64_t extent, int64_t count,
                   llvm::function_ref<void()> store);
 
-  /// What is read of `tensor` at `index`, if the square at hand holds it.
+  /// The value of `tensor` at `index`, if it is among the current square's reads.
   std::optional<Emitted> find(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> index) const;
 
 private:
@@ -32,8 +32,8 @@ private:
   unsigned loadDim, laneDim;
   int64_t width;
   llvm::SmallVector<Access> accesses;
-  llvm::SmallVector<llvm::SmallVector<mlir::Value>> squares; ///< of these, vectors along the lanes
-  int64_t row = 0;                                           ///< of a square, at the point
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> squares; ///< per access: vectors along lanes
+  int64_t row = 0;                                           ///< row of a square at the point
 };
 
 } // namespace weft

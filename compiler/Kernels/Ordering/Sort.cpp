@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sort: rows are shared among the threads, and each is put in order by itself, by one of three
-// stable methods on integer keys (SortKey.h), which move with their positions as one integer.
-// A short list of the best is kept sorted by insertion, while vectors skip the elements that
-// are worse than its last. Where the list would be long, what is not worse than a limit is
-// gathered instead; when the space is full, it is sorted, the best stay, and their last is the
-// new limit: no order of the row costs more than a few sorted elements for each one. Anything
-// longer is sorted by the keys' bytes, least significant first (radix sort).
+// Sort: each row is sorted by one thread, stably, on integer keys (SortKey.h) packed with their
+// positions. A short top-k list is kept by insertion; vectors skip elements worse than its last.
+// For a longer one, elements better than a limit are collected; a full buffer is sorted, truncated
+// to k, and its last is the new limit, so any input order costs a few sorted elements each. All
+// else is an LSD radix sort by bytes.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/Emitters.h"
@@ -38,7 +36,7 @@ private:
   void emitRow(ArrayRef<unsigned> rest, Value row);
   void setRow(Value row);
 
-  /// In order, those of the elements from `first` on that are better than a limit.
+  /// Visits, in order, the elements from `first` on that are better than a limit.
   void forBetter(int64_t first, llvm::function_ref<Value()> limit,
                  llvm::function_ref<void(Value base, int64_t lanes)> take);
 
@@ -63,7 +61,7 @@ private:
   Value number(Type type, int64_t value) {
     return arith::ConstantIntOp::create(builder, loc, type, value);
   }
-  /// A key ahead of its position, and the two of them.
+  /// A key packed above its position, and the two unpacked.
   Value entryOf(Value key, Value position);
   Value keyOf(Value entry);
   Value positionOf(Value entry);
@@ -76,17 +74,17 @@ private:
 
   int64_t size = 0, count = 0, width = 1;
   Method method = Method::Bytes;
-  int64_t capacity = 0; ///< of candidates, before they are sorted
+  int64_t capacity = 0; ///< candidates that are collected before they are sorted
   SmallVector<int64_t> rowShape;
   SmallVector<unsigned> rowDims;
   unsigned along = 0, place = 0; ///< loop variables over the dim: of the operand, of the results
   Index operandIndex, resultIndex;
   Type keyType, entryType;
-  Value entries;      ///< in order, when a row is done
-  Value otherEntries; ///< what the next byte is sorted into
+  Value entries;      ///< sorted when a row is done
+  Value otherEntries; ///< destination of a radix pass
   Value counters;
   Value seen;          ///< keys of one vector
-  Value filled, limit; ///< of the candidates: how many, and the key to be better than
+  Value filled, limit; ///< number of candidates; key that later ones have to be better than
 };
 
 } // namespace
@@ -95,16 +93,16 @@ constexpr int64_t positionBits = 32;
 constexpr int64_t byteValues = 256;
 
 static Method chooseMethod(int64_t count, int64_t size, int64_t bytes) {
-  // A row that gets better and better is inserted as a whole.
+  // longestList: in the worst case, an ascending row, every element is inserted at the front.
   constexpr int64_t longestList = 128, shortList = 32;
-  // Sorting by an even number of bytes ends where it began.
+  // An even number of radix passes ends in the buffer it began in.
   if (count > shortList && size >= 16 * count && bytes % 2 == 0)
     return Method::Candidates;
   if (count > longestList)
     return Method::Bytes;
-  // Random rows: element i is among the best so far with probability count / i.
+  // Expected moves of random rows: element i is among the best so far with probability count / i.
   double moves = 0.5 * count * count * (1 + std::log(double(size) / std::max<int64_t>(count, 1)));
-  constexpr double passes = 5, setUp = 800; // in moves: for an element, and for a row
+  constexpr double passes = 5, setUp = 800; // in moves: per element, and per row
   return moves < passes * size + setUp ? Method::List : Method::Bytes;
 }
 
@@ -143,7 +141,7 @@ void Sort::planRow() {
     space = count;
   if (method == Method::Candidates) {
     capacity = std::max<int64_t>(4 * count, 512);
-    // The last blocks may go beyond it.
+    // The last blocks of vectors may exceed the capacity.
     space = capacity + 2 * maxLaneGroups * width;
     filled = kernel.scratch(builder.getI64Type(), 1);
     limit = kernel.scratch(keyType, 1);
@@ -232,12 +230,11 @@ void Sort::storeResults() {
 // A list of the best
 //===----------------------------------------------------------------------===//
 
-/// Move what is greater than `entry` among the first `filled` elements of the list up by one,
-/// and put `entry` in the gap.
+/// Inserts `entry` into the sorted list's first `filled` elements, moving greater ones up by one.
 void Sort::insert(Value entry, Value filled) {
   Value zero = constant(0), one = constant(1);
   auto before = [&](OpBuilder &, Location, ValueRange gap) {
-    // The list's first element stands in for the one ahead of it.
+    // Clamp the index, so that the load is in bounds.
     Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, gap[0], zero);
     Value below = arith::SelectOp::create(builder, loc, inside,
                                           arith::SubIOp::create(builder, loc, gap[0], one), zero);
@@ -278,8 +275,8 @@ void Sort::keepBest() {
   });
 }
 
-/// `take` gets vectors that hold some: their keys lie in `seen`, for the elements from `base`.
-/// `limit` is asked once for each block of vectors.
+/// `take` gets vectors with at least one such element: their keys are in `seen`, for elements from
+/// `base`. `limit` is evaluated once per block of vectors.
 void Sort::forBetter(int64_t first, llvm::function_ref<Value()> limit,
                      llvm::function_ref<void(Value base, int64_t lanes)> take) {
   Value start = constant(first);
@@ -310,7 +307,7 @@ void Sort::forBetter(int64_t first, llvm::function_ref<Value()> limit,
   point.setLanes(Lanes());
 }
 
-/// `entry`, if it is better than the list's last, in its place.
+/// Inserts `entry` if it is better than the list's last.
 void Sort::insertBetter(Value entry) {
   Value last = constant(count - 1);
   emitIf(builder, loc, less(entry, load(entries, last)), [&] { insert(entry, last); });
@@ -334,7 +331,7 @@ void Sort::gatherCandidates() {
     return SmallVector<Value>();
   });
   setNumber(most);
-  // A later element of the greatest key is not better than any of the first.
+  // Stability: a later element with the greatest key is not better than any of the first.
   store(number(keyType, -1), limit, zero);
   auto refined = [&] {
     Value isFull = is(arith::CmpIPredicate::uge, numberFilled(), most);
@@ -345,7 +342,7 @@ void Sort::gatherCandidates() {
     });
   };
   auto limitOfBlock = [&] {
-    // What is left over behind the whole blocks has room.
+    // The remainder after the whole blocks fits the extra space.
     if (point.getLanes().valid == maxLaneGroups * width)
       refined();
     return load(limit, zero);
@@ -368,7 +365,7 @@ void Sort::gatherCandidates() {
 // Byte by byte
 //===----------------------------------------------------------------------===//
 
-/// `ofRow`: the entries are the row's elements, still to be made.
+/// `ofRow`: the first pass also creates the entries from the row.
 void Sort::sortBytes(Value filled, bool ofRow) {
   for (int64_t byte = 0; byte < keyType.getIntOrFloatBitWidth() / 8; ++byte) {
     sortByte(byte, filled, ofRow && byte == 0);
@@ -376,8 +373,7 @@ void Sort::sortBytes(Value filled, bool ofRow) {
   }
 }
 
-/// Count the values of one byte, add them up to where each value starts, and deal the
-/// elements out, in order.
+/// A radix pass: histogram of one byte, prefix sum, stable scatter.
 void Sort::sortByte(int64_t byte, Value filled, bool ofRow) {
   Value zero = number(builder.getI32Type(), 0), one = number(builder.getI32Type(), 1);
   Value start = constant(0);
@@ -418,7 +414,7 @@ LogicalResult weft::emitSort(KernelFunction &kernel) {
     return failure();
   if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
     return failure();
-  // Dividing work has a price: a barrier, and the caches of two cores.
+  // Parallel execution costs a barrier, and a working set spread over the caches of several cores.
   constexpr int64_t smallWork = 4 << 10;
   int64_t elements = tensorType(op.getOperand()).getNumElements();
   bool serial = elements < smallWork;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The bits of a float, read as an integer, are in order but for the sign: those of negative
-// numbers run backwards and have to be flipped.
+// The bits of non-negative floats, as integers, have the same order; those of negative floats have
+// the reverse order and are flipped.
 #include "compiler/Kernels/Ordering/SortKey.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

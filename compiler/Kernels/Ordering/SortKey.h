@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Integers that stand for elements in an order.
+// Order-preserving integer keys.
 #ifndef WEFT_COMPILER_KERNELS_ORDERING_SORTKEY_H
 #define WEFT_COMPILER_KERNELS_ORDERING_SORTKEY_H
 

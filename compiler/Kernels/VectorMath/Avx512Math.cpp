@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace weft;
 
 constexpr int64_t lanes = 16;
-constexpr float integerShift = 0x1.8p23f; // leaves the nearest integer
+constexpr float integerShift = 0x1.8p23f; // adding it rounds to the nearest integer
 constexpr float log2OfE = 0x1.715476p+0f;
 // ln 2 in two parts; the first is a multiple of 2^-15.
 constexpr float ln2High = 0x1.62e4p-1f, ln2Low = 0x1.7f7d1cp-20f;
@@ -24,8 +24,8 @@ Value Avx512Math::call(StringRef name, ValueRange operands, bool rounds) {
 }
 
 Value Avx512Math::exp(Value x) {
-  // Beyond these bounds the results are infinity and zero. The latter is chosen: a denormal that
-  // vanishes takes some processors a hundred times as long.
+  // Beyond these bounds exp is infinite or zero. Zero is selected, as a scaling that underflows is
+  // a hundred times slower on some processors.
   x = atMost(x, 89.0f);
   Value shift = constant(integerShift);
   Value n = sub(fma(x, constant(log2OfE), shift), shift);
@@ -36,7 +36,7 @@ Value Avx512Math::exp(Value x) {
 }
 
 Avx512Math::Parts Avx512Math::partsOf(Value x) {
-  // Mantissas are from one to two; of numbers below zero, NaN.
+  // vgetmant: mantissas in [1, 2), NaN for negative numbers.
   constexpr int64_t wholeInterval = 0, nanBelowZero = 2 << 2;
   Value how = arith::ConstantIntOp::create(b, wholeInterval | nanBelowZero, 32);
   Value mantissa = call("mask.getmant.ps.512", {x, how, x});
@@ -66,8 +66,8 @@ Value Avx512Math::log2(Value x) {
 }
 
 Value Avx512Math::tanh(Value x) {
-  // Halves of exp(2 |x|) - 1 and of exp(2 |x|) + 1: h = 2^n (half + 1/2) - 1/2 and h + 1. From 9.02
-  // on their quotient is 1. What n ln 2 lacks in one part matters less the larger n is.
+  // With h = (exp(2 |x|) - 1) / 2 = 2^n (half + 1/2) - 1/2, tanh is h / (h + 1), which is 1 from
+  // 9.02 on. ln 2 is one constant here: its error matters less the larger n is.
   constexpr float ln2 = 0x1.62e43p-1f;
   Value magnitude = atMost(absolute(x), 9.1f);
   Value shift = constant(integerShift + 127);
@@ -78,20 +78,20 @@ Value Avx512Math::tanh(Value x) {
   Value powerLessOne = fma(scale, half, fma(scale, constant(0.5f), constant(-0.5f)));
   Value inverse = reciprocal(add(powerLessOne, constant(1.0f)));
   Value quotient = mul(powerLessOne, inverse);
-  // The divisor was rounded; what is lacking does not see it.
+  // One correction step, with the residual of the unrounded divisor.
   Value lacks = fma(negate(quotient), powerLessOne, sub(powerLessOne, quotient));
   return withSignOf(fma(lacks, inverse, quotient), x);
 }
 
 Value Avx512Math::sqrt(Value x, Operation *function) {
-  // Positive normal numbers, and their squares' last digits.
+  // Positive normal numbers for which the residual root^2 - x is a normal number too.
   constexpr int64_t lowest = int64_t(127 - 100) << 23, highest = int64_t(255) << 23;
   Value isEasy = arith::CmpIOp::create(
       b, arith::CmpIPredicate::ult, subInt(bitsOf(x), integer(lowest)), integer(highest - lowest));
   return branch(isEasy, function, [&] {
     Value inverse = call("rsqrt14.ps.512", {x, x}, /*rounds=*/false);
     Value root = mul(x, inverse);
-    // What is lacking is exact, so that only the last addition rounds.
+    // The residual is exact (FMA), so that only the last addition rounds.
     Value lacks = fma(negate(root), root, x);
     return fma(lacks, mul(inverse, constant(0.5f)), root);
   });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Elementary functions of sixteen float32 lanes by what AVX-512 alone has: powers of two and
-// exponents and mantissas of any float, denormals and infinities among them, in one instruction,
-// and approximations of reciprocals and of roots, in place of divisions and roots, which take
-// Intel's processors a dozen multiplications.
+// Elementary functions of 16 float32 lanes with AVX-512 instructions: vscalefps, vgetexpps and
+// vgetmantps, which handle denormals and infinities, and approximate reciprocals and square roots
+// (rcp14, rsqrt14) instead of divisions and roots, which cost a dozen multiplications on Intel's
+// processors.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_AVX512MATH_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_AVX512MATH_H
 
@@ -19,24 +19,24 @@ public:
   Value log(Value x);
   Value log2(Value x);
   Value tanh(Value x);
-  /// function: the root as an instruction, for numbers whose square has no float.
+  /// `function`: falls back to the sqrt instruction for numbers whose residual would not be normal.
   Value sqrt(Value x, mlir::Operation *function);
 
 private:
-  /// x = 2^exponent m, m c = 1 + rest, of a c that each lane picks by `index`.
+  /// x = 2^exponent m and m c = 1 + rest, for a table entry c picked per lane by `index`.
   struct Parts {
     Value exponent, index, rest;
   };
   Parts partsOf(Value x);
-  /// Its operands are followed by all lanes' mask and, unless it is of approximations, the
-  /// rounding at hand.
+  /// Calls an AVX-512 intrinsic. Appends an all-ones mask and, unless it is an approximation
+  /// without one, the rounding mode to its operands.
   Value call(llvm::StringRef name, mlir::ValueRange operands, bool rounds = true);
   /// x 2^n, n rounded down.
   Value scaled(Value x, Value n) { return call("mask.scalef.ps.512", {x, n, x}); }
   Value reciprocal(Value x) { return call("rcp14.ps.512", {x, x}, /*rounds=*/false); }
 };
 
-/// The value of a function of f32 vectors that is shorter in AVX-512, or null.
+/// The value of a function of f32 vectors that has a shorter AVX-512 form, or null.
 mlir::Value expandForAvx512(mlir::Operation *op);
 
 } // namespace weft

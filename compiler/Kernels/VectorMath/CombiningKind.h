@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The graph's reductions in the words of the vector dialect.
+// Maps the graph's reductions to those of the vector dialect.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_COMBININGKIND_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_COMBININGKIND_H
 

@@ -6,11 +6,11 @@ using namespace mlir;
 using namespace weft;
 
 DoubleExponentials::Exponent DoubleExponentials::split(Value x) {
-  // Beyond these bounds the results are infinity and zero, by the scaling, as in exp.
+  // Beyond these bounds the scaling gives infinity or zero, as in exp.
   constexpr double most = 1025, least = -2046;
   Value shift = constant(format.integerShift + 2 * format.exponentBias);
   Value bounded = atLeast(atMost(x, most), least), shifted = add(bounded, shift);
-  // Exact, and zero of whole numbers.
+  // Exact, and zero for integers.
   return {bitsOf(shifted), sub(bounded, sub(shifted, shift)), equal(bounded, x)};
 }
 
@@ -23,7 +23,7 @@ Value DoubleExponentials::exp2(Value x) {
 
 Value DoubleExponentials::exp2(Pair x) {
   auto [biased, fraction, isInside] = split(x.high);
-  // That of a product with an infinity is none.
+  // Ignore the low part of an infinite product: it is NaN.
   Value low = select(isInside, x.low, constant(0.0));
   Pair r = multiple(fraction, double_math::ln2, double_math::restOfLn2);
   r = normalized({r.high, fma(low, constant(double_math::ln2), r.low)});
@@ -32,25 +32,25 @@ Value DoubleExponentials::exp2(Pair x) {
 
 Value DoubleExponentials::expm1(Value x) {
   Value clamped = atLeast(atMost(x, format.expOverflows), -40.0);
-  // 2^n - 1 + 2^n r, and the rest, all halved so that 2^1024 does not occur.
+  // 2^n - 1 + 2^n r plus the rest, all halved so that 2^1024 does not overflow.
   auto [biased, r] = reducePair(clamped, format.exponentBias - 1);
   Value scale = scaleOf(biased);
   auto [whole, restOfWhole] = fastSum(scale, constant(-0.5));
   Value high = fma(scale, r.high, whole);
   Value lost = add(fma(scale, r.high, sub(whole, high)), restOfWhole);
   Value halved = add(high, fma(scale, restOfPower(r), lost));
-  // What is nearly its own value may be no number once halved; zeros keep their sign.
+  // For tiny x the result is x: halved it could be denormal, and zeros keep their sign.
   Value isTiny = less(absolute(x), constant(0x1p-54));
   return select(isTiny, x, mul(halved, constant(2.0)));
 }
 
 DoubleExponentials::Opposite DoubleExponentials::opposite(Value x) {
-  // Infinite from here on. The bias leaves a zero exponent to spare for the halving.
+  // Infinite from here on. The bias is one less than twice the usual one, for the halving.
   Value bounded = atMost(absolute(x), 711.0);
   auto [biased, r] = reducePair(bounded, 2 * format.exponentBias - 1);
   auto [high, low] = fastSum(constant(1.0), r.high);
   Pair power = normalized({high, add(low, restOfPower(r))});
-  // Of larger n the inverse does not show.
+  // For larger n the inverse is below rounding.
   constexpr int64_t largest = 64;
   int64_t zero = llvm::bit_cast<int64_t>(format.integerShift + 2 * format.exponentBias - 1);
   Value n = arith::MinSIOp::create(b, subInt(biased, integer(zero)), integer(largest));

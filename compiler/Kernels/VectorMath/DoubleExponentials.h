@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Exponentials of f64 vectors whose sums must keep more than one number holds, to be within one
-// ULP; exp is that of VectorExponentials.
+// Exponentials of f64 vectors that need double-double sums to be within 1 ULP; exp is in
+// VectorExponentials.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLEEXPONENTIALS_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLEEXPONENTIALS_H
 
@@ -19,7 +19,7 @@ public:
   Value tanh(Value x);
   Value erf(Value x);
 
-  /// 2^(x.high + x.low), whatever the low part is where the power is zero or infinite.
+  /// 2^(x.high + x.low); the low part is ignored if the power is zero or infinite.
   Value exp2(Pair x);
 
 private:
@@ -27,11 +27,11 @@ private:
   struct Exponent {
     Value biased; ///< an integer whose low bits are n + 2 bias
     Value fraction;
-    Value isInside; ///< whether x is within the bounds of its powers
+    Value isInside; ///< whether x was not clamped
   };
   Exponent split(Value x);
-  /// exp(|x|) = 2^n power, and 2^(-2 n) / power, for a sum that is multiplied with 2^(n - 1); the
-  /// low bits of `biased` are n - 1 + 2 bias.
+  /// exp(|x|) = 2^n power, and inverse = 2^(-2 n) / power, for sums to be multiplied by 2^(n - 1);
+  /// the low bits of `biased` are n - 1 + 2 bias.
   struct Opposite {
     Value biased;
     Pair power;

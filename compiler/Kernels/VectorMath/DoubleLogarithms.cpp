@@ -7,9 +7,9 @@ using namespace weft;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Below, a function that is one's own value at zero to second order is just that, to half an ULP.
+/// Below this, f(x) = x + O(x^2) is x to half an ULP.
 constexpr double nothingBesideOne = 0x1p-54;
-/// Beyond, one is lost beside a square, which leaves the numbers further on.
+/// Beyond this, x^2 + 1 rounds to x^2, and x^2 overflows later on.
 constexpr double largestSquared = 0x1p500;
 
 constexpr int64_t sqrtHalfBits = 0x3fe6a09e667f3bcd;
@@ -22,17 +22,17 @@ const DoubleLogarithms::Base DoubleLogarithms::ofTen = {
     0x1.34413509f8p-2, -0x1.80433b83b532ap-44, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57};
 
 std::pair<Value, Value> DoubleLogarithms::exponentOf(Value x) {
-  // Above a bias that keeps it from being negative.
+  // The bias keeps the exponent from being negative.
   constexpr int64_t bias = 1024;
   Value bits = addInt(bitsOf(x), integer((bias << mantissaBits()) - sqrtHalfBits));
   Value biased = arith::ShRUIOp::create(b, bits, integer(mantissaBits()));
-  // In the low bits of 2^52 an integer is what they add to it.
+  // Integer to float: the integer in the low bits of 2^52.
   Value shifted = fromBits(orInt(biased, integer(llvm::bit_cast<int64_t>(0x1p52))));
   return {sub(shifted, constant(0x1p52 + bias)), bits};
 }
 
 DoubleLogarithms::Parts DoubleLogarithms::partsOf(Value x) {
-  // Denormals have no exponent of their own until they are scaled.
+  // Scale denormals to normal numbers, so that their exponent field is valid.
   Value denormal = less(x, constant(format.smallestNormal));
   Value scaled = select(denormal, mul(x, constant(0x1p54)), x);
   Value correction = select(denormal, constant(-54.0), constant(0.0));
@@ -58,7 +58,7 @@ Value DoubleLogarithms::logOfParts(Value exponent, Pair f, const Base &base) {
     log = multiple(twice, base.unitHigh, base.unitLow);
     log.low = fma(tail, constant(base.unitHigh), log.low);
   }
-  // The product, if not 0, is the larger.
+  // fastSum applies: the product, if nonzero, is the larger.
   Pair sum = fastSum(mul(exponent, constant(base.octaveHigh)), log.high);
   Value low = add(sum.low, log.low);
   return add(sum.high, base.octaveLow ? fma(exponent, constant(base.octaveLow), low) : low);
@@ -74,9 +74,9 @@ Value DoubleLogarithms::log2(Value x) { return log(x, ofTwo); }
 Value DoubleLogarithms::log10(Value x) { return log(x, ofTen); }
 
 Value DoubleLogarithms::log1p(Pair x, Value more) {
-  // 1 + x rounded serves to find the exponent; f is made from x itself.
+  // The exponent is that of 1 + x rounded; f is computed from x itself.
   Value exponent = exponentOf(add(x.high, constant(1.0))).first;
-  // 2^-exponent may be denormal, 4 times that is not.
+  // 2^-exponent may be denormal, 4 times it is not.
   Value biased = sub(constant(format.integerShift + format.exponentBias + 2), exponent);
   Value scale = mul(scaleOf(bitsOf(biased)), constant(0.25));
   Pair f = sum(mul(x.high, scale), sub(scale, constant(1.0)));
@@ -86,12 +86,12 @@ Value DoubleLogarithms::log1p(Pair x, Value more) {
 }
 
 Value DoubleLogarithms::log1p(Value x) {
-  // Its own value, nearly; zeros keep their sign.
+  // For tiny x the result is x; zeros keep their sign.
   return select(less(absolute(x), constant(nothingBesideOne)), x, log1p(Pair{x, Value()}));
 }
 
 Value DoubleLogarithms::asinh(Value x) {
-  // log(|x| + sqrt(x^2 + 1)), less what cancels; of large numbers log(2 |x|)
+  // log(|x| + sqrt(x^2 + 1)), as log1p without cancellation; log(2 |x|) for large x.
   Value magnitude = absolute(x), one = constant(1.0), zero = constant(0.0);
   Value isLarge = less(constant(largestSquared), magnitude);
   Value bounded = select(isLarge, one, magnitude);
@@ -107,7 +107,7 @@ Value DoubleLogarithms::asinh(Value x) {
 }
 
 Value DoubleLogarithms::acosh(Value x) {
-  // log(x + sqrt(x^2 - 1)); of large numbers log(2 x)
+  // log(x + sqrt(x^2 - 1)); log(2 x) for large x.
   Value one = constant(1.0), zero = constant(0.0);
   Value isLarge = less(constant(largestSquared), x), bounded = select(isLarge, one, x);
   Pair above = fastSum(bounded, negate(one)), further = fastSum(bounded, one);
@@ -131,7 +131,7 @@ Value DoubleLogarithms::atanh(Value x) {
 VectorArithmetic::Pair DoubleLogarithms::longLog2(Value x) {
   auto [exponent, f] = partsOf(x);
   Pair s = ratioOf({f, Value()});
-  // s^2 and s^3, 2/3 + s^2 p(s^2), and their product, each with what it loses.
+  // s^2, s^3, 2/3 + s^2 p(s^2), and their product, each with its rounding error.
   Pair square = product(s.high, s.high);
   square.low = fma(add(s.high, s.high), s.low, square.low);
   Pair cube = product(square.high, s.high);
@@ -147,7 +147,7 @@ VectorArithmetic::Pair DoubleLogarithms::longLog2(Value x) {
   log.low = fma(sum.low, constant(double_math::log2OfE), log.low);
   Pair whole = fastSum(exponent, log.high);
   Pair normal = normalized({whole.high, add(whole.low, log.low)});
-  // Infinity and NaN are their own logarithms.
+  // log(infinity) = infinity and log(NaN) = NaN.
   Value atEnds = select(equal(x, constant(0.0)), constant(-infinity), x);
   Value isNumber = both(less(constant(0.0), x), less(x, constant(infinity)));
   return {select(isNumber, normal.high, atEnds), normal.low};

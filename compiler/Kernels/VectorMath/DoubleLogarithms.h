@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Logarithms of f64 vectors, to within little more than half an ULP, and whole where they are; and
-// inverses of hyperbolic functions, which are made of them.
+// Logarithms of f64 vectors, to little more than half an ULP, exact where the result is an integer;
+// and inverse hyperbolic functions based on them.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLELOGARITHMS_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLELOGARITHMS_H
 
@@ -20,12 +20,12 @@ public:
   Value acosh(Value x);
   Value atanh(Value x);
 
-  /// log2(x) to 2^-65 of its value, 0 < x; that of zero and infinity is infinite.
+  /// log2(x) with relative error 2^-65, 0 < x; infinite for zero and infinity.
   Pair longLog2(Value x);
 
 private:
-  /// A logarithm's base: that of two and that of e in it, each as a sum. The first of two is short,
-  /// so that its product with any exponent is exact.
+  /// A base: the logarithms of two and of e to it, each as a sum of two. The first part of that of
+  /// two is short, so that its product with any exponent is exact.
   struct Base {
     double octaveHigh, octaveLow;
     double unitHigh, unitLow;
@@ -37,14 +37,14 @@ private:
     Value exponent, f;
   };
   Parts partsOf(Value x);
-  /// n = floor(log2(x / sqrt(1/2))); also the bits of x less those of sqrt(1/2), above a bias.
+  /// n = floor(log2(x / sqrt(1/2))); also the bits of x minus those of sqrt(1/2), plus a bias.
   std::pair<Value, Value> exponentOf(Value x);
-  /// (1 + f) = (1 + s) / (1 - s) for this s.
+  /// s with 1 + f = (1 + s) / (1 - s).
   Pair ratioOf(Pair f);
   /// log(2^exponent (1 + f))
   Value logOfParts(Value exponent, Pair f, const Base &base);
   Value log(Value x, const Base &base);
-  /// log(2^more (1 + x)), x no denormal, and its value at the pole and beyond.
+  /// log(2^more (1 + x)) for x that is not denormal; infinite at the pole and NaN beyond.
   Value log1p(Pair x, Value more = {});
 };
 

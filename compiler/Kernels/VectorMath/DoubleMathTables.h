@@ -110,7 +110,7 @@ constexpr double powerLogTail[] = {
     0.15386754818896864, 0.13256875336208038, 0.13195802256090616,
 };
 
-/// Constants, and what a double lacks of them.
+/// Constants, and their rounding errors as doubles.
 constexpr double ln2 = 0x1.62e42fefa39efp-1;
 constexpr double restOfLn2 = 0x1.abc9e3b39803fp-56;
 constexpr double log2OfE = 0x1.71547652b82fep+0;
@@ -118,13 +118,13 @@ constexpr double restOfLog2OfE = 0x1.777d0ffda0d24p-56;
 constexpr double twoThirds = 0x1.5555555555555p-1;
 constexpr double restOfTwoThirds = 0x1.5555555555555p-55;
 
-/// Where functions change from one form to the other, inside both fitted intervals.
+/// Thresholds between two forms of a function, inside both fitted intervals.
 constexpr double tanhNearBelow = 0.625;
 constexpr double sinhNearBelow = 1.0;
 constexpr double erfNearBelow = 0.8;
 constexpr double erfcNearBelow = 0.6;
 
-/// From where on 1 - erf(x) is zero.
+/// 1 - erf(x) is zero from here on.
 constexpr double erfcVanishes = 27.3;
 
 } // namespace weft::double_math

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Powers of f64 vectors, by logarithms of twice their digits.
+// Powers of f64 vectors, by double-double logarithms.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLEPOWER_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLEPOWER_H
 

@@ -15,7 +15,7 @@ Value DoubleTrigonometry::tan(Value x, Operation *function) {
 Value DoubleTrigonometry::tanOfShort(Value x) {
   Turn turn = reduce(x);
   Pair cosine = normalized(longCosine(turn));
-  // The low part times the cosine, nearly, which a quotient shows.
+  // The low part times cos(x), approximately: its effect on the sine is visible in the quotient.
   Value low = turn.rest.low;
   turn.rest.low = fma(mul(turn.squared, constant(-0.5)), low, low);
   Pair sine = normalized(longSine(turn));
@@ -32,7 +32,7 @@ VectorArithmetic::Pair DoubleTrigonometry::angleLess(int32_t eighths, Pair x) {
 
 DoubleTrigonometry::Halved DoubleTrigonometry::halvedAsin(Value x) {
   Value magnitude = absolute(x), isNear = less(magnitude, constant(0.5));
-  // The square is exact where x is not near, and NaN beyond one.
+  // (1 - |x|) / 2 is exact for |x| >= 1/2; its root is NaN beyond one.
   Value rest = mul(constant(0.5), sub(constant(1.0), magnitude));
   Value squared = select(isNear, mul(magnitude, magnitude), rest);
   Pair argument = select(isNear, Pair{magnitude, constant(0.0)}, squareRoot({rest, Value()}));
@@ -57,14 +57,14 @@ Value DoubleTrigonometry::acos(Value x) {
 }
 
 VectorArithmetic::Pair DoubleTrigonometry::atanOfRatio(Value rise, Value run) {
-  // Of more than tan(pi / 8), what the angle is more than pi / 4.
+  // For ratios above tan(pi / 8), the angle minus pi / 4.
   constexpr double eighthTurn = 0x1.a827999fcef32p-2;
   Value isSteep = less(mul(run, constant(eighthTurn)), rise), zero = constant(0.0);
   Pair more = fastSum(negate(run), rise), both = fastSum(run, rise);
   auto [ratio, lost] =
       quotient(select(isSteep, more, Pair{rise, zero}), select(isSteep, both, Pair{run, zero}));
   Value squared = mul(ratio, ratio);
-  lost = fma(negate(squared), lost, lost); // times the slope there, nearly
+  lost = fma(negate(squared), lost, lost); // times the derivative, approximately
   Value tail = fma(mul(squared, ratio), polynomial(double_math::atanTail, squared), lost);
   Value base = select(isSteep, constant(0.5 * format.halfPiHigh), zero);
   Value restOfBase = select(isSteep, constant(0.5 * format.halfPiMiddle), zero);
@@ -73,7 +73,7 @@ VectorArithmetic::Pair DoubleTrigonometry::atanOfRatio(Value rise, Value run) {
 }
 
 Value DoubleTrigonometry::atan(Value x) {
-  // From the bound on the angle is pi / 2.
+  // From this bound on, the angle is pi / 2.
   Value magnitude = atMost(absolute(x), 0x1p60), one = constant(1.0);
   Value isSteep = less(one, magnitude);
   Pair angle = atanOfRatio(select(isSteep, one, magnitude), select(isSteep, magnitude, one));
@@ -84,19 +84,19 @@ Value DoubleTrigonometry::atan2(Value y, Value x) {
   Value rise = absolute(y), run = absolute(x), zero = constant(0.0), one = constant(1.0);
   Value isSteep = less(run, rise);
   Value larger = select(isSteep, rise, run), smaller = select(isSteep, run, rise);
-  // Two infinities are alike, one is nothing beside the other; two zeros are a ratio of zero.
+  // Two infinities have ratio 1, a finite number to infinity 0, and two zeros 0.
   Value endless = constant(std::numeric_limits<double>::infinity());
   Value isEndless = equal(larger, endless);
   smaller = select(isEndless, select(equal(smaller, endless), one, mul(smaller, zero)), smaller);
   larger = select(orInt(isEndless, equal(larger, zero)), one, larger);
-  // Neither their sum nor an inverse may leave the numbers. What is lost of a small one is nothing
-  // beside the larger.
+  // Scale, so that neither the sum nor an inverse overflows. Underflow of the smaller number is
+  // negligible.
   Value scale = select(less(larger, constant(0x1p-900)), constant(0x1p200),
                        select(less(constant(0x1p900), larger), constant(0x1p-200), one));
   Pair angle = atanOfRatio(mul(smaller, scale), mul(larger, scale));
   angle = select(isSteep, angleLess(/*eighths=*/2, angle), angle);
   angle = select(isNegative(x), angleLess(/*eighths=*/4, angle), angle);
-  // NaN of either.
+  // NaN if either is.
   Value isNumber = compare(arith::CmpFPredicate::ORD, x, y);
   return select(isNumber, withSignOf(collapse(angle), y), add(x, y));
 }

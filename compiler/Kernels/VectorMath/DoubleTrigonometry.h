@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Functions between angles and ratios, of f64 vectors, whose sums and quotients must keep more than
-// one number holds, to be within one ULP; sine and cosine are those of VectorTrigonometry.
+// Trigonometric functions of f64 vectors that need double-double sums and quotients to be within 1
+// ULP; sine and cosine are in VectorTrigonometry.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLETRIGONOMETRY_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_DOUBLETRIGONOMETRY_H
 
@@ -20,14 +20,14 @@ public:
 
 private:
   Value tanOfShort(Value x);
-  /// asin(root), 0 <= root <= 1/2, where `lost` is to be added to it: |x| where that is up to a
-  /// half, and sqrt((1 - |x|) / 2) where it is not.
+  /// asin(r), 0 <= r <= 1/2, where r is |x| if that is at most 1/2 (`isNear`), else sqrt((1 - |x|)
+  /// / 2).
   struct Halved {
     Value isNear;
     Pair angle;
   };
   Halved halvedAsin(Value x);
-  /// `eighths` * pi / 4 - x
+  /// `eighths` * pi / 4 - x.
   Pair angleLess(int32_t eighths, Pair x);
   /// atan(rise / run), 0 <= rise <= run.
   Pair atanOfRatio(Value rise, Value run);

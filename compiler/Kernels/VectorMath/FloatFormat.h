@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Numbers of the formats that elementary functions are written for. Those of float32 are doubles
-// here, too: all of them have its digits.
+// Constants of the formats that elementary functions are written for. Those of float32 are exactly
+// representable, and stored as doubles.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_FLOATFORMAT_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_FLOATFORMAT_H
 
@@ -17,14 +17,16 @@ struct FloatFormat {
   double integerShift;
 
   double log2OfE;
-  /// ln 2 in two parts. The first is short, so that its product with any exponent is exact.
+  /// ln 2 as a sum of two (Cody and Waite). The first is short, so that its product with any
+  /// exponent is exact.
   double ln2High, ln2Low;
-  /// Where exp overflows, or a little above, and where 2^(n / 2) is zero by its exponent's bits.
+  /// exp overflows from about the first on; 2^(n / 2) has a zero exponent field from the second on
+  /// down.
   double expOverflows, expVanishes;
 
   double twoOverPi;
-  /// pi / 2 in three parts, for multiplication with rounding at the end only (fma). What the
-  /// product of the first with n leaves of n pi / 2 +- 1 is exact up to longestAngle.
+  /// pi / 2 as a sum of three, for FMA. For x within 1 of n pi / 2, x - n times the first is exact
+  /// up to longestAngle.
   double halfPiHigh, halfPiMiddle, halfPiLow;
   double longestAngle;
 

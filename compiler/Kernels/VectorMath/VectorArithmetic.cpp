@@ -56,7 +56,7 @@ VectorArithmetic::Pair VectorArithmetic::squareRoot(Pair x) {
   Value root = math::SqrtOp::create(b, x.high), rest = fma(negate(root), root, x.high);
   if (x.low)
     rest = add(rest, x.low);
-  // Of a zero, nothing is lost.
+  // For zero, the rounding error is zero.
   Value twice = add(root, root), least = constant(format.smallestNormal);
   return {root, div(rest, select(less(twice, least), least, twice))};
 }

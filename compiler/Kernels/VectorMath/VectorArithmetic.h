@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Arithmetic on vectors of one floating-point type, and on integers of as many bits, at one place:
-// what elementary functions are written in.
+// Arithmetic on vectors of one float type, and on integers of the same width, at one insertion
+// point: a base class of the elementary functions.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_VECTORARITHMETIC_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_VECTORARITHMETIC_H
 
@@ -21,7 +21,7 @@ protected:
         intType(type.clone(b.getIntegerType(type.getElementTypeBitWidth()))),
         format(type.getElementType().isF64() ? float64Format : float32Format) {}
 
-  /// A number as a sum of two, of which the first is the larger by far.
+  /// An unevaluated sum of two numbers (double-double), the first much larger.
   struct Pair {
     Value high, low;
   };
@@ -32,9 +32,9 @@ protected:
       sum = fma(sum, x, constant(coefficient));
     return sum;
   }
-  /// In two chains, of even and of odd powers: a processor waits for one of so many terms.
+  /// Evaluated in two chains, of even and of odd powers, to shorten the dependency chain.
   Value polynomial(llvm::ArrayRef<double> coefficients, Value x);
-  /// Of either type's own coefficients.
+  /// With the coefficients of the vectors' type.
   template <size_t terms, size_t wideTerms>
   Value polynomial(const float (&coefficients)[terms], const double (&wideCoefficients)[wideTerms],
                    Value x) {
@@ -57,12 +57,11 @@ protected:
   Value sub(Value x, Value y) { return mlir::arith::SubFOp::create(b, x, y); }
   Value mul(Value x, Value y) { return mlir::arith::MulFOp::create(b, x, y); }
   Value div(Value x, Value y) { return mlir::arith::DivFOp::create(b, x, y); }
-  /// Whether there are sixteen lanes to pick in.
+  /// Whether the vectors have 16 f32 lanes, so that AVX-512 can permute a table.
   bool hasPermutation() const { return type.getNumElements() == 16 && !isWide(); }
-  /// Whether numbers are f64.
+  /// Whether the vectors are f64.
   bool isWide() const { return &format == &float64Format; }
-  /// In each of sixteen lanes the number of `table` that the low four bits of `index` choose, by
-  /// AVX-512's permutation.
+  /// In each of 16 lanes the entry of `table` selected by the low four bits of `index` (vpermps).
   Value pick(llvm::ArrayRef<float> table, Value index);
   Value negate(Value x) { return mlir::arith::NegFOp::create(b, x); }
   Value absolute(Value x) { return mlir::math::AbsFOp::create(b, x); }
@@ -74,7 +73,7 @@ protected:
   Value toFloat(Value integer) { return mlir::arith::SIToFPOp::create(b, type, integer); }
   /// The float 2^(k - bias), where the low bits of `biased` are k.
   Value scaleOf(Value biased) { return fromBits(shiftLeft(biased, mantissaBits())); }
-  /// That are stored.
+  /// Stored mantissa bits.
   int64_t mantissaBits() const {
     return mlir::cast<mlir::FloatType>(type.getElementType()).getFPMantissaWidth() - 1;
   }
@@ -84,7 +83,7 @@ protected:
   Value shiftLeft(Value x, int64_t by) { return mlir::arith::ShLIOp::create(b, x, integer(by)); }
   Value orInt(Value x, Value y) { return mlir::arith::OrIOp::create(b, x, y); }
   Value shiftRight(Value x, int64_t by) { return mlir::arith::ShRSIOp::create(b, x, integer(by)); }
-  /// Of integers or of conditions.
+  /// Bitwise and, of integers or of conditions.
   Value both(Value x, Value y) { return mlir::arith::AndIOp::create(b, x, y); }
 
   // Ordered: false for NaN.
@@ -93,14 +92,14 @@ protected:
   Value compare(mlir::arith::CmpFPredicate predicate, Value x, Value y) {
     return mlir::arith::CmpFOp::create(b, predicate, x, y);
   }
-  /// Of zeros and NaN, too: what has the sign bit.
+  /// Whether the sign bit is set, including zeros and NaN.
   Value isNegative(Value x) {
     return mlir::arith::CmpIOp::create(b, mlir::arith::CmpIPredicate::slt, bitsOf(x), integer(0));
   }
   Value select(Value condition, Value yes, Value no) {
     return mlir::arith::SelectOp::create(b, condition, yes, no);
   }
-  // NaN passes: the comparison is false, and x86 has one instruction for just this.
+  // NaN passes: the comparison is false, and x86 has one instruction for exactly this (minps).
   Value atMost(Value x, double bound) {
     Value limit = constant(bound);
     return select(less(limit, x), limit, x);
@@ -110,23 +109,23 @@ protected:
     return select(less(x, limit), limit, x);
   }
 
-  /// `inVectors` where all lanes of `isEasy` hold, else `function` of the library.
+  /// `inVectors` if all lanes of `isEasy` hold, else the library's `function`.
   Value branch(Value isEasy, mlir::Operation *function, llvm::function_ref<Value()> inVectors);
 
-  // Sums and products that lose nothing (T. J. Dekker, "A floating-point technique for extending
+  // Error-free sums and products (T. J. Dekker, "A floating-point technique for extending
   // the available precision", 1971; D. E. Knuth, "The Art of Computer Programming 2", 4.2.2).
-  /// Of a first that is zero or the larger in magnitude.
+  /// Requires x to be zero or the larger in magnitude.
   Pair fastSum(Value x, Value y);
   Pair sum(Value x, Value y);
   Pair product(Value x, Value y);
-  /// Nearly as exact; the dividend may have no low part.
+  /// Nearly exact; the dividend may have no low part.
   Pair quotient(Pair x, Pair y);
-  /// Of a sum that is no negative number; the argument may have no low part.
+  /// Square root of a non-negative sum; the argument may have no low part.
   Pair squareRoot(Pair x);
-  /// The factor in `type` that is nearest to a sum of two, times x.
+  /// x times the constant high + low, rounded to `type`.
   Pair multiple(Value x, double high, double low);
 
-  /// The same sum, whose first is the nearest number to it.
+  /// The same sum, with the nearest number to it as the first.
   Pair normalized(Pair x) { return fastSum(x.high, x.low); }
   Value collapse(Pair x) { return add(x.high, x.low); }
   Pair select(Value condition, Pair yes, Pair no) {

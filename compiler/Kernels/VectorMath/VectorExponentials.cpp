@@ -7,8 +7,8 @@ using namespace mlir;
 using namespace weft;
 
 VectorExponentials::Reduced VectorExponentials::reduce(Value x, int32_t bias) {
-  // The shift is a multiple of a large power of two, so it leaves no trace once the low bits are
-  // shifted into the exponent field.
+  // The shift is a multiple of a large power of two, so it vanishes when the low bits are shifted
+  // into the exponent field.
   Value shift = constant(format.integerShift + bias);
   Value shifted = fma(x, constant(format.log2OfE), shift);
   Value n = sub(shifted, shift); // exact
@@ -26,11 +26,11 @@ VectorExponentials::ReducedPair VectorExponentials::reducePair(Value x, int32_t 
 }
 
 Value VectorExponentials::restOfPower(Pair r) {
-  // The low part times exp(r), nearly.
+  // The low part times exp(r), approximately.
   Value low = fma(r.low, r.high, r.low), squared = mul(r.high, r.high);
   if (!isWide())
     return fma(squared, polynomial(vector_math::expTail, r.high), low);
-  // The first coefficient, which is large, goes into no chain of the polynomial.
+  // The first coefficient is large: add it last, outside the polynomial's chains.
   ArrayRef<double> coefficients = double_math::expTail;
   Value tail = polynomial(coefficients.drop_front(), r.high);
   return fma(squared, fma(tail, r.high, constant(coefficients.front())), low);
@@ -64,19 +64,18 @@ Value VectorExponentials::expInRange(Value x) {
 }
 
 Value VectorExponentials::exp(Value x) {
-  // Beyond these bounds the results are infinity and zero, by the scaling. At the lower one,
-  // -254 ln 2 of f32, the scale itself is zero: so are the masked scores of a softmax, whose powers
-  // would else vanish in the last product, which takes a processor a hundred times as long as
-  // another.
+  // Beyond these bounds the scaling gives infinity or zero. At the lower one, -254 ln 2 for f32,
+  // the scale itself is zero, as for masked scores of a softmax: otherwise the last product would
+  // underflow, which is a hundred times slower.
   return scaledExp(atLeast(atMost(x, format.expOverflows), format.expVanishes), /*power=*/0);
 }
 
 Value VectorExponentials::exp2(Value x) {
-  // Beyond these bounds the results are infinity and zero, by the scaling, as in exp.
+  // Beyond these bounds the scaling gives infinity or zero, as in exp.
   x = atLeast(atMost(x, 129.0f), -2 * format.exponentBias);
   Value shift = constant(format.integerShift + 2 * format.exponentBias);
   Value shifted = add(x, shift);
-  Value r = sub(x, sub(shifted, shift)); // exact, and zero of whole numbers
+  Value r = sub(x, sub(shifted, shift)); // exact, and zero for integers
   Value power = fma(polynomial(vector_math::exp2Tail, r), r, constant(1.0f));
   return scaledTwice(power, bitsOf(shifted));
 }
@@ -87,8 +86,8 @@ Value VectorExponentials::scaledExp(Value x, int32_t power) {
 }
 
 Value VectorExponentials::scaledTwice(Value power, Value biased) {
-  // 2^n may be no float where the result still is one; two factors always are, and only
-  // the second product can round.
+  // 2^n may not be representable although the result is; two factors always are, and only the
+  // second product can round.
   Value half = shiftRight(biased, 1);
   Value rest = subInt(biased, half);
   return mul(mul(power, scaleOf(half)), scaleOf(rest));
@@ -99,7 +98,7 @@ Value VectorExponentials::powerOfTwo(Value x) {
 }
 
 Value VectorExponentials::powerOfWhole(Value x) {
-  // From the bound downwards the scale is zero.
+  // From the bound on down, the scale is zero.
   x = atLeast(x, -format.exponentBias);
   Value shift = constant(format.integerShift + format.exponentBias);
   Value shifted = add(x, shift);
@@ -114,7 +113,7 @@ Value VectorExponentials::powerOfSixteenths(Value x) {
   Value shift = constant(format.integerShift / (1 << fractionBits));
   Value shifted = add(x, shift), bits = bitsOf(shifted);
   Value r = sub(x, sub(shifted, shift)); // exact
-  // What i adds to 2^(i/16), shifted into the exponent field with n, is left out of the table.
+  // Table entries exclude what i adds to the exponent field when shifted into it with n.
   SmallVector<float> scales;
   for (auto [i, power] : llvm::enumerate(vector_math::exp2Sixteenths))
     scales.push_back(
@@ -122,14 +121,14 @@ Value VectorExponentials::powerOfSixteenths(Value x) {
   Value picked = bitsOf(pick(scales, bits));
   Value scale = fromBits(addInt(picked, shiftLeft(bits, exponentShift)));
   Value power = fma(scale, mul(polynomial(vector_math::exp2ShortTail, r), r), scale);
-  // NaN is not below the least power.
+  // Unordered comparison: NaN passes.
   Value isNormal = compare(arith::CmpFPredicate::UGE, x, constant(1 - format.exponentBias));
   return select(isNormal, power, constant(0.0f));
 }
 
 Value VectorExponentials::expm1(Value x) {
   Value clamped = atLeast(atMost(x, 89.0f), -20.0f);
-  // 2^n expm1(r) + (2^n - 1), all halved so that 2^128 does not occur.
+  // 2^n expm1(r) + (2^n - 1), all halved so that 2^128 does not overflow.
   auto [biased, r] = reduce(clamped, format.exponentBias - 1);
   Value tail = polynomial(vector_math::expm1Tail, r);
   Value reduced = fma(tail, mul(r, r), r);
@@ -210,7 +209,7 @@ Value VectorExponentials::onePlusErf(Value x) {
 }
 
 Value VectorExponentials::bellOfPower(Value x) {
-  // Nearer to zero than half an ULP of one from 3.92 on, and zero, as the scale is, at the bound.
+  // From 3.92 on below half an ULP of one; at the bound the scale is zero, and so is the result.
   x = atMost(x, vector_math::bellVanishes);
   return exp2OfProduct(polynomial(vector_math::bellSlope, x), x);
 }
@@ -218,8 +217,8 @@ Value VectorExponentials::bellOfPower(Value x) {
 Value VectorExponentials::timesOnePlusErf(Value x, double ratio) {
   if (!hasPermutation())
     return {};
-  // For either sign of x: twice its positive part, less |x| times what erf(|x|) lacks of one.
-  // Infinities are that part, and NaN.
+  // For both signs of x: 2 max(x, 0) - |x| (1 - erf(ratio |x|)). Infinities and NaN give the first
+  // term.
   Value magnitude = absolute(x), twice = add(x, magnitude);
   Value product = fma(negate(magnitude), bellPolynomial(magnitude, ratio), twice);
   Value isWithin =
@@ -239,14 +238,14 @@ Value VectorExponentials::bellPolynomial(Value x, double ratio) {
 
 Value VectorExponentials::bellOfPieces(Value x) {
   Value sum = bellPolynomial(x, /*ratio=*/1.0);
-  // NaN is not beyond the end.
+  // Unordered comparison: NaN passes.
   Value isWithin = compare(arith::CmpFPredicate::ULT, x, constant(vector_math::bellPiecesEnd));
   return select(isWithin, sum, constant(0.0f));
 }
 
 Value VectorExponentials::onePlusTanh(Value x) {
-  // 2 / (1 + 2^(s x)): half as long as tanh, which is exact around zero, where this is not small.
-  // From the bounds on the power is zero, and infinite.
+  // 2 / (1 + 2^(s x)): half the cost of tanh, whose relative accuracy around zero is not needed. At
+  // the bounds the power is zero, and infinite.
   Value bounded = atLeast(atMost(x, 44.02f), -44.37f);
   Value power = exp2OfProduct(constant(-2 * format.log2OfE), bounded);
   return div(constant(2.0f), add(power, constant(1.0f)));

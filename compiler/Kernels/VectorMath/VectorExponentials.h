@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Exponentials of f32 vectors, and what is made of them; exp and erfc of f64 vectors.
+// Exponentials of f32 vectors, and functions based on them; exp and erfc of f64 vectors.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_VECTOREXPONENTIALS_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_VECTOREXPONENTIALS_H
 
@@ -22,12 +22,13 @@ public:
   Value erf(Value x);
   Value erfc(Value x);
   Value onePlusErf(Value x);
-  /// x (1 + erf(ratio x)), or null where lanes do not pick.
+  /// x (1 + erf(ratio x)), or null without table permutations.
   Value timesOnePlusErf(Value x, double ratio);
   Value onePlusTanh(Value x);
 
 protected:
-  /// power * 2^n, which may be no normal number; the low bits of `biased` are n + 2 bias.
+  /// power * 2^n, even if 2^n or the result is not a normal number; the low bits of `biased` are n
+  /// + 2 bias.
   Value scaledTwice(Value power, Value biased);
 
   /// x = n ln 2 + r, |r| <= ln(2) / 2.
@@ -46,25 +47,25 @@ private:
     Value r;
   };
   Reduced reduce(Value x, int32_t bias);
-  /// x y = n + r, |r| <= 1/2, of a product that is not rounded; the low bits are n + bias.
+  /// x y = n + r, |r| <= 1/2, with the exact product; the low bits are n + bias.
   Reduced reduceProduct(Value x, Value y, int32_t bias);
   Value expOfReduced(Value r);
   /// 2^(n + r), |r| <= 1/2, where the low bits of `biased` are n + bias.
   Value exp2OfReduced(Reduced reduced);
-  /// 2^x from a power of a whole number, or from one of a sixteenth, which each lane picks: three
-  /// multiplications less, in vectors of AVX-512.
+  /// 2^x by a polynomial on [-1/2, 1/2], or by a table of sixteenths, permuted per lane: three
+  /// multiplications fewer, with AVX-512.
   Value powerOfWhole(Value x);
   Value powerOfSixteenths(Value x);
-  /// 2^(x y) of a product that is not rounded; zero where it is about -127, infinite from 127.5 on
-  /// to 128.
+  /// 2^(x y) with the exact product, which is at most 128: zero at about -127, infinite from 127.5
+  /// on.
   Value exp2OfProduct(Value x, Value y);
   /// exp where neither its value nor 2^n leaves the normal floats.
   Value expInRange(Value x);
-  /// 1 - erf(x) of x >= 0, from one polynomial and a power, or from one of sixteen polynomials,
-  /// whose coefficients each lane picks: half as many multiplications, in vectors of AVX-512.
+  /// 1 - erf(x), x >= 0: by one polynomial and a power, or by one of 16 polynomials, with
+  /// coefficients permuted per lane: half the multiplications, with AVX-512.
   Value bellOfPower(Value x);
   Value bellOfPieces(Value x);
-  /// That polynomial for ratio x >= 0, right below the end of the pieces.
+  /// That polynomial for ratio x >= 0; valid below the end of the pieces.
   Value bellPolynomial(Value x, double ratio);
   /// 2^power exp(x), -176.055 <= x <= 91.
   Value scaledExp(Value x, int32_t power);

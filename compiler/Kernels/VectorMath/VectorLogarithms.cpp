@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace weft;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Of f32: its square still is a number.
+/// For f32: 1 is below rounding, and the square does not overflow.
 constexpr double largeBesideOne = 1e8;
 constexpr int32_t sqrtHalfBits = 0x3f3504f3;
 
@@ -21,8 +21,9 @@ std::pair<Value, Value> VectorLogarithms::exponentOf(Value x) {
 Value VectorLogarithms::logOfParts(Value exponent, Value f) {
   Value tail = polynomial(vector_math::logTail, f);
   Value low = fma(mul(f, f), tail, mul(exponent, constant(format.ln2Low)));
-  // exponent * format.ln2High + f in two parts (T. J. Dekker, "A floating-point technique for
-  // extending the available precision", 1971); the product, if not 0, is the larger.
+  // exponent * format.ln2High + f with its rounding error (T. J. Dekker, "A floating-point
+  // technique for extending the available precision", 1971); the product, if nonzero, is the
+  // larger.
   Value high = fma(exponent, constant(format.ln2High), f);
   Value lost = add(fma(exponent, constant(format.ln2High), negate(high)), f);
   return add(high, add(lost, low));
@@ -37,7 +38,7 @@ Value VectorLogarithms::withPole(Value x, double pole, Value log) {
 }
 
 Value VectorLogarithms::log(Value x) {
-  // Denormals have no exponent of their own until they are scaled.
+  // Scale denormals to normal numbers, so that their exponent field is valid.
   Value denormal = less(x, constant(format.smallestNormal));
   Value scaled = select(denormal, mul(x, constant(0x1p23f)), x);
   Value correction = select(denormal, constant(-23.0f), constant(0.0f));
@@ -49,9 +50,9 @@ Value VectorLogarithms::log(Value x) {
 }
 
 Value VectorLogarithms::log1p(Value x) {
-  // 1 + x rounded serves to find the exponent; f is made from x itself and rounds once.
+  // The exponent is that of 1 + x rounded; f is computed from x itself and rounds once.
   auto [exponent, bits] = exponentOf(add(x, constant(1.0f)));
-  // 2^-exponent may be denormal, 4 times that is not.
+  // 2^-exponent may be denormal, 4 times it is not.
   Value fourfold = scaleOf(subInt(integer(format.exponentBias + 2), exponent));
   Value scale = mul(fourfold, constant(0.25f));
   Value f = fma(x, scale, sub(scale, constant(1.0f)));
@@ -60,7 +61,7 @@ Value VectorLogarithms::log1p(Value x) {
   return select(equal(x, constant(0.0f)), x, log);
 }
 
-// In f64, so that those of whole powers are whole.
+// In f64, so that logarithms of integer powers are exact.
 Value VectorLogarithms::log2(Value x) { return VectorPower(b, type).log2(x); }
 Value VectorLogarithms::log10(Value x) { return VectorPower(b, type).log10(x); }
 
@@ -70,7 +71,7 @@ Value VectorLogarithms::log1pOrLogOfTwice(Value isLarge, Value x) {
 }
 
 Value VectorLogarithms::asinh(Value x) {
-  // log(|x| + sqrt(x^2 + 1)), less what cancels
+  // log(|x| + sqrt(x^2 + 1)), as log1p without cancellation.
   Value magnitude = absolute(x), one = constant(1.0), squared = mul(magnitude, magnitude);
   Value isLarge = less(constant(largeBesideOne), magnitude);
   Value rest = div(squared, add(root(add(squared, one)), one));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Logarithms of f32 vectors, and inverses of hyperbolic functions, which are made of them.
+// Logarithms of f32 vectors, and inverse hyperbolic functions based on them.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_VECTORLOGARITHMS_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_VECTORLOGARITHMS_H
 
@@ -22,15 +22,15 @@ public:
 
 protected:
   Value root(Value x) { return mlir::math::SqrtOp::create(b, x); }
-  /// The values of log at and beyond its pole, for `x` with `log` right elsewhere.
+  /// `log`, valid elsewhere, with the values at the pole and beyond it for `x`.
   Value withPole(Value x, double pole, Value log);
 
 private:
-  /// log(1 + x), or log(2 x) where x is so `large` that one is lost beside it.
+  /// log(1 + x), or log(2 x) for lanes in which x is so `large` that adding one is below rounding.
   Value log1pOrLogOfTwice(Value large, Value x);
   /// log(2^exponent * (1 + f)), sqrt(1/2) <= 1 + f < sqrt(2).
   Value logOfParts(Value exponent, Value f);
-  /// n = floor(log2(x / sqrt(1/2))); also the bits of x less those of sqrt(1/2).
+  /// n = floor(log2(x / sqrt(1/2))); also the bits of x minus those of sqrt(1/2).
   std::pair<Value, Value> exponentOf(Value x);
 };
 

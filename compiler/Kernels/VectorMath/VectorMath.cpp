@@ -32,18 +32,18 @@ public:
   VectorRemainder(ImplicitLocOpBuilder builder, VectorType type)
       : VectorArithmetic(builder, type) {}
 
-  /// x - trunc(x / y) y, which is what `function` of the library computes.
+  /// x - trunc(x / y) y, as the library's `function` computes it.
   Value of(Value x, Value y, Operation *function);
 };
 } // namespace
 
 Value VectorRemainder::of(Value x, Value y, Operation *function) {
   Value quotient = truncate(div(x, y));
-  // Of longer quotients the last digits are lost; those of zeros and infinities are none.
+  // Larger quotients lose their last digits; those with zero or infinity are NaN or infinite.
   Value isShort = both(less(absolute(quotient), constant(format.longestQuotient)),
                        less(absolute(y), constant(infinity)));
   return branch(isShort, function, [&] {
-    // Exact, as is all that follows. Division may have rounded up to the next whole number.
+    // Exact, as are the following steps. The division may have rounded up to the next integer.
     Value rest = fma(negate(quotient), y, x);
     Value isBeyond = less(mul(withSignOf(constant(1.0f), x), rest), constant(0.0f));
     Value back = add(rest, withSignOf(y, x));
@@ -51,7 +51,7 @@ Value VectorRemainder::of(Value x, Value y, Operation *function) {
   });
 }
 
-/// The number that all lanes of a constant are, or nothing.
+/// The value of a splat constant, or nothing.
 static std::optional<double> numberIn(Value value) {
   if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
     value = broadcast.getSource();
@@ -66,7 +66,7 @@ template <typename OpT> static std::array<std::pair<Value, Value>, 2> eitherWay(
   return {std::pair(lhs, rhs), std::pair(rhs, lhs)};
 }
 
-/// What one is added to, if `sum` adds it to an OpT.
+/// The OpT that `sum` adds to one, or null.
 template <typename OpT> static OpT addedToOne(arith::AddFOp sum) {
   for (auto [one, other] : eitherWay(sum))
     if (auto op = other.getDefiningOp<OpT>(); op && numberIn(one) == 1.0)
@@ -74,8 +74,8 @@ template <typename OpT> static OpT addedToOne(arith::AddFOp sum) {
   return {};
 }
 
-/// 1 + erf(y) and 1 + tanh(y), the factors of a gelu, which are cheaper than erf and tanh alone;
-/// unless the latter is needed besides, as where gradients are.
+/// 1 + erf(y) and 1 + tanh(y), as in gelu, are cheaper than erf and tanh; unless the latter is
+/// needed too, as for gradients.
 static Value expandSum(arith::AddFOp sum, VectorExponentials &exponentials) {
   if (auto erf = addedToOne<math::ErfOp>(sum))
     return exponentials.onePlusErf(erf.getOperand());
@@ -84,7 +84,7 @@ static Value expandSum(arith::AddFOp sum, VectorExponentials &exponentials) {
   return {};
 }
 
-/// `value` as a product of another and a number.
+/// `value` as a product of another value and a constant.
 static std::pair<Value, double> asMultiple(Value value) {
   if (auto quotient = value.getDefiningOp<arith::DivFOp>())
     if (std::optional<double> divisor = numberIn(quotient.getRhs()))
@@ -96,8 +96,8 @@ static std::pair<Value, double> asMultiple(Value value) {
   return {value, 1.0};
 }
 
-/// y (1 + erf(r y)), r > 0, as in a gelu; null where lanes do not pick. Of ratios far from one,
-/// what else they are multiplied with would leave the floats.
+/// y (1 + erf(r y)), r > 0, as in gelu; null without table permutations. Ratios far from one are
+/// left out, as intermediate products could overflow.
 static Value expandProduct(arith::MulFOp product, VectorExponentials &exponentials) {
   for (auto [factor, other] : eitherWay(product)) {
     auto sum = other.getDefiningOp<arith::AddFOp>();
@@ -113,7 +113,7 @@ static Value expandProduct(arith::MulFOp product, VectorExponentials &exponentia
   return {};
 }
 
-/// Those of functions that f32 and f64 have in common, as their classes' members.
+/// Functions common to f32 and f64, as members of the respective classes.
 template <typename ExponentialsT, typename LogarithmsT, typename AnglesT, typename PowerT>
 static Value expandFunction(Operation *op, VectorType type) {
   ImplicitLocOpBuilder builder(op->getLoc(), op);
@@ -152,7 +152,7 @@ static Value expandFunction(Operation *op, VectorType type) {
       .Default(Value());
 }
 
-/// The value of `op` in vector arithmetic, or null when it is not one of ours.
+/// Expands `op` into vector arithmetic; null if it is not supported.
 static Value expand(Operation *op) {
   auto type = op->getNumResults() == 1 ? dyn_cast<VectorType>(op->getResult(0).getType()) : nullptr;
   if (!type)
@@ -173,7 +173,8 @@ static Value expand(Operation *op) {
       op, type);
 }
 
-/// Of f64, as the only lane of a vector: its value is that of any other lane.
+/// Expands a scalar f64 op as a vector of one lane, so that it has the same value as in any other
+/// lane.
 static Value expandScalar(Operation *op) {
   if (op->getNumResults() != 1 || !op->getResult(0).getType().isF64() ||
       !(isa<math::MathDialect>(op->getDialect()) || isa<arith::RemFOp>(op)))
@@ -195,7 +196,7 @@ static Value expandScalar(Operation *op) {
 void weft::expandVectorMath(func::FuncOp kernel) {
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });
-  // Backwards: a sum is met ahead of the erf that it may make needless.
+  // Backwards, to visit a sum before the erf that it may make dead.
   for (Operation *op : llvm::reverse(ops)) {
     if (isOpTriviallyDead(op)) {
       op->erase();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Elementary functions of f32 and f64 vectors in vector arithmetic, where the library offers only
-// a call per lane.
+// Elementary functions of f32 and f64 vectors as vector arithmetic; a library call would be needed
+// per lane otherwise.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_VECTORMATH_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_VECTORMATH_H
 
@@ -22,8 +22,8 @@ namespace weft {
 /// fast-math).
 void expandVectorMath(mlir::func::FuncOp kernel);
 
-/// 2^x of an f32 vector with x < 127: 1 ULP; zero from -126, or a little less, downwards, NaN of
-/// NaN. What the exponentials of a softmax need, in half the instructions of exp.
+/// 2^x of an f32 vector with x < 127, to 1 ULP; zero from about -126 down, NaN for NaN. For the
+/// exponentials of a softmax, in half the instructions of exp.
 mlir::Value emitPowerOfTwo(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
 
 } // namespace weft

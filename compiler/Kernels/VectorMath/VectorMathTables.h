@@ -80,21 +80,21 @@ constexpr float bellSlope[] = {
     -0.000774434127f, -0.00148955209f, 0.000445544574f, -4.53641405e-05f,
 };
 
-/// 2^(n / 16) of column n.
+/// 2^(n / 16) for entry n.
 constexpr float exp2Sixteenths[16] = {
     1.00000000f, 1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
     1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
     1.68179286f, 1.75625217f, 1.83400810f, 1.91520655f,
 };
 
-/// Nearly 1 / m, of mantissas m from 1 + n / 16 on in column n.
+/// About 1 / m, for mantissas m from 1 + n / 16 on, for entry n.
 constexpr float mantissaReciprocals[16] = {
     1.00000000f,  0.921875000f, 0.867187500f, 0.820312500f, 0.781250000f, 0.742187500f,
     0.710937500f, 0.679687500f, 0.656250000f, 0.625000000f, 0.601562500f, 0.578125000f,
     0.562500000f, 0.539062500f, 0.523437500f, 0.500000000f,
 };
 
-/// Their negative logs: a multiple of 2^-15, and what it lacks.
+/// Their negated logs: a multiple of 2^-15, and the remainder.
 constexpr float logOfReciprocalsHigh[16] = {
     0.00000000f,  0.0813598633f, 0.142486572f, 0.198059082f, 0.246856689f, 0.298156738f,
     0.341156006f, 0.386108398f,  0.421203613f, 0.470001221f, 0.508239746f, 0.547973633f,
@@ -108,7 +108,7 @@ constexpr float logOfReciprocalsLow[16] = {
     -1.42730651e-05f, 3.83744737e-06f,  -1.22265885e-06f, 1.42860677e-06f,
 };
 
-/// Their negative log2s: a multiple of 2^-15, and what it lacks.
+/// Their negated log2s: a multiple of 2^-15, and the remainder.
 constexpr float log2OfReciprocalsHigh[16] = {
     0.00000000f,  0.117370605f, 0.205596924f, 0.285766602f, 0.356140137f, 0.430145264f,
     0.492218018f, 0.557067871f, 0.607696533f, 0.678070068f, 0.733215332f, 0.790557861f,
@@ -193,19 +193,19 @@ constexpr double wideExp2Tail[] = {
     0.0013333935077399000, 0.00015466756439227192, 1.5196149972142811e-05,
 };
 
-/// Where functions change from one form to the other, inside both fitted intervals.
+/// Thresholds between two forms of a function, inside both fitted intervals.
 constexpr float tanhNearBelow = 0.625f;
 constexpr float erfNearBelow = 0.925f;
 constexpr float erfcNearBelow = 0.5f;
 constexpr float sinhNearBelow = 1.0f;
 
-/// From where on 1 - erf(x) is zero.
+/// 1 - erf(x) is zero from here on.
 constexpr float erfcVanishes = 10.2f;
 
-/// Where 2^(x p(x)) of bellSlope has the exponent -127.
+/// 2^(x p(x)) of bellSlope has the exponent -127 from here on.
 constexpr float bellVanishes = 7.052f;
 
-/// Where the last of bellPieces ends: from here on 1 - erf(x) is below half an ULP of one.
+/// The end of the last of bellPieces: from here on 1 - erf(x) is below half an ULP of one.
 constexpr float bellPiecesEnd = 3.92f;
 
 } // namespace weft::vector_math

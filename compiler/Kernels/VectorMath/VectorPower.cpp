@@ -6,14 +6,14 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
-/// Of f64 vectors, to 2^-32 of the value: half an ULP of f32 is what rounding loses.
+/// In f64, with relative error 2^-32: f32 results lose little more than the half ULP of rounding.
 class WidePower : private VectorArithmetic {
 public:
   WidePower(ImplicitLocOpBuilder builder, VectorType type) : VectorArithmetic(builder, type) {}
 
   /// x^y as f32, x >= 0; one where x is one or y is zero.
   Value pow(Value x, Value y);
-  /// log2(x) times `factor` as f32; NaN of negative numbers.
+  /// log2(x) times `factor` as f32; NaN for negative numbers.
   Value scaledLog(Value x, double factor);
 
 private:
@@ -27,13 +27,13 @@ private:
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr int64_t sqrtHalfBits = 0x3fe6a09e667f3bcd;
 
-/// Of what an f32 can be: not a denormal here.
+/// For x widened from f32: denormals are normal numbers here.
 Value WidePower::log2(Value x) {
-  // n = floor(log2(x / sqrt(1/2))), above a bias that keeps it from being negative.
+  // n = floor(log2(x / sqrt(1/2))), plus a bias that keeps it from being negative.
   constexpr int64_t bias = 1024;
   Value bits = addInt(bitsOf(x), integer((bias << mantissaBits()) - sqrtHalfBits));
   Value biased = arith::ShRUIOp::create(b, bits, integer(mantissaBits()));
-  // In the low bits of 2^52 an integer is what they add to it.
+  // Integer to float: the integer in the low bits of 2^52.
   constexpr int64_t shiftBits = 0x4330000000000000;
   Value shifted = fromBits(arith::OrIOp::create(b, biased, integer(shiftBits)));
   Value exponent = sub(shifted, constant(0x1p52 + bias));
@@ -41,7 +41,7 @@ Value WidePower::log2(Value x) {
   Value mantissa = fromBits(addInt(fraction, integer(sqrtHalfBits)));
   Value one = constant(1.0), s = div(sub(mantissa, one), add(mantissa, one));
   Value log = fma(s, polynomial(vector_math::log2OfRatio, mul(s, s)), exponent);
-  // Infinity and NaN are their own logarithms.
+  // log(infinity) = infinity and log(NaN) = NaN.
   Value atEnds = select(equal(x, constant(0.0)), constant(-infinity), x);
   return select(both(less(constant(0.0), x), less(x, constant(infinity))), log, atEnds);
 }
@@ -57,7 +57,7 @@ Value WidePower::exp2(Value x) {
 Value WidePower::pow(Value x, Value y) {
   Value log = log2(widen(x)), exponent = widen(y), zero = constant(0.0);
   Value isOne = arith::OrIOp::create(b, equal(log, zero), equal(exponent, zero));
-  // Beyond these bounds an f32 is zero or infinite.
+  // Beyond these bounds an f32 result is zero or infinite.
   constexpr double most = 200.0;
   Value product = atLeast(atMost(mul(exponent, log), most), -most);
   Value power = exp2(select(isOne, zero, product));

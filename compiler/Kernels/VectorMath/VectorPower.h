@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Powers of f32 vectors, by logarithms in f64: the last bits of one count as many times as its
-// product with the exponent is large. Logarithms to other bases, which are whole of whole powers.
+// Powers of f32 vectors, by logarithms in f64: an error of the logarithm is multiplied by the
+// exponent. Also logarithms to other bases, exact for integer powers.
 #ifndef WEFT_COMPILER_KERNELS_VECTORMATH_VECTORPOWER_H
 #define WEFT_COMPILER_KERNELS_VECTORMATH_VECTORPOWER_H
 
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// Values of `type`, f32, go in and out.
+/// Arguments and results are of `type`, f32.
 class VectorPower : protected VectorArithmetic {
 public:
   VectorPower(mlir::ImplicitLocOpBuilder builder, mlir::VectorType type)
@@ -19,7 +19,7 @@ public:
   Value log10(Value x);
 
 protected:
-  /// What the sign of the base makes of `magnitude`, |x|^y.
+  /// `magnitude`, |x|^y, with the sign, or NaN, for a negative base x.
   Value ofSignedBase(Value x, Value y, Value magnitude);
 
 private:

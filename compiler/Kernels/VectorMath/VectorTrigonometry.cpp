@@ -10,7 +10,8 @@ VectorTrigonometry::Turn VectorTrigonometry::reduce(Value x) {
   Value shift = constant(format.integerShift);
   Value shifted = fma(x, constant(format.twoOverPi), shift);
   Value n = sub(shifted, shift); // exact
-  // x - n pi / 2 = r + low: what the product and the difference lose is kept (T. J. Dekker).
+  // x - n pi / 2 = r + low, with the rounding errors of product and difference in low (T. J.
+  // Dekker).
   Value left = fma(n, constant(-format.halfPiHigh), x); // exact
   auto [middle, lostInProduct] = product(n, constant(format.halfPiMiddle));
   Value r = sub(left, middle);
@@ -48,7 +49,7 @@ Value VectorTrigonometry::sineOfShort(Value x, int32_t quarters) {
 }
 
 Value VectorTrigonometry::sine(Value x, int32_t quarters, Operation *function) {
-  // Infinities and NaN are not short either.
+  // Infinities and NaN take the library function too.
   return branch(less(absolute(x), constant(format.longestAngle)), function, [&] {
     Value value = sineOfShort(x, quarters);
     // Zeros keep their sign.
@@ -73,7 +74,7 @@ Value VectorTrigonometry::restOfAsin(Value x, Value squared) {
 }
 
 std::pair<Value, Value> VectorTrigonometry::acosOfLarge(Value x) {
-  // Exact, and NaN beyond one.
+  // Exact; its root is NaN for x > 1.
   Value squared = mul(constant(0.5f), sub(constant(1.0f), x));
   Value root = math::SqrtOp::create(b, squared), rest = restOfAsin(root, squared);
   return {add(root, root), add(rest, rest)};
@@ -109,7 +110,7 @@ Value VectorTrigonometry::atan2(Value y, Value x) {
   Value zero = constant(0.0f), rise = absolute(y), run = absolute(x);
   Value isSteep = less(run, rise);
   Value ratio = div(select(isSteep, run, rise), select(isSteep, rise, run));
-  // Of two zeros and of two infinities.
+  // Two zeros have ratio 0, two infinities 1.
   Value ofAlike = select(equal(run, zero), zero, constant(1.0f));
   Value areAlike = both(equal(rise, run), compare(arith::CmpFPredicate::UNO, ratio, ratio));
   Value angle = atanOfRatio(select(areAlike, ofAlike, ratio));

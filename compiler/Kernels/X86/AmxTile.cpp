@@ -32,7 +32,8 @@ Value AmxTile::pointer(Value address, Value bytes) {
 }
 
 void AmxTile::configure(Value memory) {
-  // Palette 1; the bytes of a row, 16 bits for each register; the rows, 8 bits for each.
+  // The 64-byte tile configuration: palette 1, then bytes per row (16 bits a tile), then rows (8
+  // bits a tile).
   SmallVector<int32_t> words(16, 0);
   words[0] = 1;
   std::fill_n(words.begin() + 4, 4, rowBytes << 16 | rowBytes);

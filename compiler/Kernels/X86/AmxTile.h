@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The instructions of AMX, x86's matrix unit: eight registers of 16 rows of 64 bytes, and
-// products of bfloat16 pairs summed in float32. Registers are named by number: what lives in
-// which is the emitter's decision, as a spill would cost more than the product saves.
+// AMX instructions: eight tile registers of 16 rows of 64 bytes, and products of bfloat16 pairs
+// accumulated in float32. Tiles are addressed by number: the emitter allocates them, as a spill
+// would cost more than the product saves.
 #ifndef WEFT_COMPILER_KERNELS_X86_AMXTILE_H
 #define WEFT_COMPILER_KERNELS_X86_AMXTILE_H
 
@@ -15,19 +15,19 @@ public:
 
   AmxTile(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
 
-  /// All registers whole; `memory` is a memref of 16 i32, which is overwritten.
+  /// Configures all tiles at full size; `memory`, a memref of 16 i32, is overwritten.
   void configure(mlir::Value memory);
   void release();
 
-  /// Where `memory`, a memref, begins, for load and store.
+  /// Base address of the memref `memory`, for load and store.
   mlir::Value addressOf(mlir::Value memory);
 
   void zero(int number);
-  /// Rows `stride` bytes apart, from `bytes` behind `address` on.
+  /// Loads rows with a stride of `stride` bytes, starting `bytes` after `address`.
   void load(int number, mlir::Value address, mlir::Value bytes, int64_t stride);
   void store(int number, mlir::Value address, mlir::Value bytes, int64_t stride);
-  /// sums[m][n] += the sum over k of a[m][k] * b[k][n], float32 and bfloat16; `b` has two
-  /// neighbours in k side by side, for each n.
+  /// sums[m][n] += the sum over k of a[m][k] * b[k][n]: bfloat16 operands, float32 sums; `b` is in
+  /// VNNI layout, pairs of k interleaved for each n.
   void multiply(int sums, int a, int b);
 
 private:

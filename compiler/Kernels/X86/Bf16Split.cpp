@@ -19,7 +19,7 @@ static Value splatOf(OpBuilder &builder, Location loc, VectorType type, uint32_t
 
 static uint32_t bitsOfPowerOfTwo(int exponent) { return uint32_t(exponent + 127) << 23; }
 
-/// As bits, which order magnitudes as the numbers do.
+/// Absolute values as integer bits, which have the same order.
 static Value magnitudeOf(OpBuilder &builder, Location loc, Value vector) {
   VectorType words = wordsLike(vector);
   Value bits = arith::BitcastOp::create(builder, loc, words, vector);
@@ -38,13 +38,15 @@ Bf16Split weft::splitFloat(OpBuilder &builder, Location loc, Value vector) {
   if (getElementTypeOrSelf(vector.getType()).isBF16())
     return partOfBFloat(builder, loc, vector);
   VectorType words = wordsLike(vector);
-  // Work on denormals costs as much as on hundreds of other numbers.
+  // Flush small inputs: their parts would be denormal, and arithmetic on denormals is some hundred
+  // times slower.
   Value isSplit = arith::CmpIOp::create(
       builder, loc, arith::CmpIPredicate::uge, magnitudeOf(builder, loc, vector),
       splatOf(builder, loc, words, bitsOfPowerOfTwo(smallestSplitExponent)));
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vector.getType()));
   vector = arith::SelectOp::create(builder, loc, isSplit, vector, zero);
-  // To the nearest: the products left out would else all have the sign of the whole.
+  // Round to nearest rather than truncate: with truncation all neglected products would have the
+  // sign of the exact product, and their errors would add up.
   Value half = splatOf(builder, loc, words, 0x8000), upper = splatOf(builder, loc, words, ~0xffffu);
   Bf16Split parts;
   for ([[maybe_unused]] size_t i : llvm::seq(2)) {
@@ -83,12 +85,12 @@ MagnitudeWatch::MagnitudeWatch(OpBuilder &builder, Location loc, int64_t lanes, 
 
 Value MagnitudeWatch::splat(uint32_t bits) { return splatOf(builder, loc, type, bits); }
 
-/// The smallest, counted from `first`, and the largest, as bits.
+/// {smallest magnitude minus `first`, largest magnitude}, as bits.
 MagnitudeWatch::State MagnitudeWatch::begin() { return {splat(~0u), splat(0)}; }
 
 void MagnitudeWatch::see(MutableArrayRef<Value> state, Value vector) {
   Value bits = magnitudeOf(builder, loc, vector);
-  // What is before the first becomes the largest of all.
+  // Unsigned wrap-around turns magnitudes below `first`, the zeros, into the largest.
   Value counted = first ? arith::SubIOp::create(builder, loc, bits, splat(first)) : bits;
   state[0] = arith::MinUIOp::create(builder, loc, state[0], counted);
   state[1] = arith::MaxUIOp::create(builder, loc, state[1], bits);

@@ -9,22 +9,23 @@
 
 namespace weft {
 
-/// Of smaller numbers but 0 the parts would not be numbers of full precision: they are taken for 0.
+/// Smaller numbers are flushed to 0: their parts would not have full precision.
 constexpr int smallestSplitExponent = -100;
 
-/// From the largest to the smallest; vectors of i32 with a bfloat16 in the upper half of each
-/// lane. Exact for finite numbers of at least 2^-100, and for 0. A bfloat16 is its only part.
+/// Parts from the largest to the smallest: vectors of i32 with a bfloat16 in the upper half of each
+/// lane. Exact for finite numbers of magnitude at least 2^-100, and for 0. A bfloat16 is its own
+/// only part.
 using Bf16Split = llvm::SmallVector<mlir::Value, 3>;
 Bf16Split splitFloat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value vector);
 
-/// The bfloat16 of two vectors side by side in each lane.
+/// Packs the bfloat16 of two vectors into each lane: `lower` in the low half, `upper` in the high.
 mlir::Value pairLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lower,
                       mlir::Value upper);
-/// The bfloat16 of one vector behind those of another, as as many i32.
+/// Concatenates the bfloat16 of two vectors into one vector of the same type.
 mlir::Value joinLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value first,
                       mlir::Value second);
 
-/// Watches how small, zeros apart or not, and how large float32 numbers become in magnitude. The
+/// Tracks the smallest magnitude (zeros excluded or not) and the largest of float32 numbers. The
 /// state is vectors of i32, to be carried through loops; answers are i1.
 class MagnitudeWatch {
 public:
@@ -36,9 +37,9 @@ public:
   State begin();
   void see(llvm::MutableArrayRef<mlir::Value> state, mlir::Value vector);
 
-  /// Whether all are at least 2^exponent.
+  /// Whether all magnitudes are at least 2^exponent.
   mlir::Value reach(llvm::ArrayRef<mlir::Value> state, int exponent);
-  /// Of infinities and NaN not even for 128.
+  /// Whether all magnitudes are below 2^exponent; false for infinities and NaN, even for 128.
   mlir::Value below(llvm::ArrayRef<mlir::Value> state, int exponent);
 
 private:
@@ -48,7 +49,7 @@ private:
   mlir::OpBuilder &builder;
   mlir::Location loc;
   mlir::VectorType type;
-  uint32_t first; ///< the bits of the smallest number that counts
+  uint32_t first; ///< bits of the smallest number that is counted
 };
 
 } // namespace weft
