@@ -38,7 +38,8 @@ public:
     SmallVector<Operation *> forward;
     for (Operation &op : body.without_terminator())
       forward.push_back(&op);
-    seed();
+    if (failed(seed()))
+      return failure();
     for (Operation *op : llvm::reverse(forward))
       if (failed(visit(op)))
         return failure();
@@ -72,13 +73,20 @@ private:
     }
   }
 
-  void seed() {
+  LogicalResult seed() {
     Operation *end = body.getTerminator();
     for (int64_t number : results) {
       Value result = end->getOperand(number);
-      Value cotangent = body.addArgument(rowMajor(result), result.getLoc());
-      accumulate(result, cotangent);
+      std::string name = "gradient " + std::to_string(number);
+      DictionaryAttr attributes = builder.getDictionaryAttr(
+          {builder.getNamedAttr("weft.name", builder.getStringAttr(name)),
+           builder.getNamedAttr("weft.kind", builder.getStringAttr("input"))});
+      if (failed(entry.insertArgument(body.getNumArguments(), rowMajor(result), attributes,
+                                      result.getLoc())))
+        return failure();
+      accumulate(result, body.getArguments().back());
     }
+    return success();
   }
 
   void accumulate(Value value, Value cotangent) {
@@ -127,11 +135,6 @@ private:
     end->setOperands(returned);
     entry.setFunctionType(
         builder.getFunctionType(body.getArgumentTypes(), TypeRange(ValueRange(returned))));
-    for (auto [place, number] : llvm::enumerate(results)) {
-      std::string name = "gradient " + std::to_string(number);
-      entry.setArgAttr(inputs + place, "weft.name", builder.getStringAttr(name));
-      entry.setArgAttr(inputs + place, "weft.kind", builder.getStringAttr("input"));
-    }
     entry->setAttr(joint::kInputs, builder.getI64IntegerAttr(inputs));
     entry->setAttr(joint::kResults, builder.getI64IntegerAttr(program));
     entry->setAttr(joint::kWrt, builder.getDenseI64ArrayAttr(wrt));

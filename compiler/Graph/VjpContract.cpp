@@ -23,6 +23,28 @@ struct Side {
 
 } // namespace
 
+/// Every element of `g`, which lies along the batch and free dims of `side`, times those of `other`
+/// of its batch. The result's dims are `origin` of `side`.
+static Value outerProduct(Cotangents &c, Value g, const Side &other, const Side &side,
+                          ArrayRef<int64_t> origin) {
+  ArrayRef<int64_t> shape = tensorType(side.value).getShape();
+  int64_t batch = side.batch.size(), rank = shape.size();
+  int64_t leading = batch + static_cast<int64_t>(side.free.size());
+  SmallVector<int64_t> perm(other.batch), sizes, placesOfOther, placesOfG;
+  SmallVector<int64_t> contracted(other.contract);
+  llvm::sort(contracted);
+  llvm::append_range(perm, contracted);
+  for (int64_t dim : origin)
+    sizes.push_back(shape[dim]);
+  llvm::append_range(placesOfG, llvm::seq<int64_t>(0, leading));
+  llvm::append_range(placesOfOther, llvm::seq<int64_t>(0, batch));
+  llvm::append_range(placesOfOther, llvm::seq(leading, rank));
+  auto type = RankedTensorType::get(sizes, tensorType(g).getElementType());
+  Value spread = c.create<BroadcastInDimOp>(type, g, placesOfG);
+  Value values = c.transpose(other.value, perm);
+  return c.mul(spread, c.create<BroadcastInDimOp>(type, values, placesOfOther));
+}
+
 /// The cotangent of `side`: the result's with the `other` operand over the other's free dims, which
 /// stand in the result's cotangent at `freeOfOther`, those of `side` at `freeOfSide`.
 static Value cotangentOf(Cotangents &c, const Side &side, const Side &other,
@@ -40,7 +62,12 @@ static Value cotangentOf(Cotangents &c, const Side &side, const Side &other,
   bool contractedFirst =
       !contracted.empty() && !side.free.empty() && contracted.front() < side.free.front();
   Value product;
-  if (contractedFirst) {
+  if (other.free.empty()) {
+    // Nothing is left to sum over.
+    llvm::append_range(origin, side.free);
+    llvm::append_range(origin, contracted);
+    product = outerProduct(c, g, other, side, origin);
+  } else if (contractedFirst) {
     llvm::append_range(origin, contracted);
     llvm::append_range(origin, side.free);
     product = c.create<DotGeneralOp>(other.value, g, other.batch, batch, other.free, freeOfOther);
