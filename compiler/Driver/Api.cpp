@@ -9,7 +9,8 @@ using namespace weft;
 namespace json = llvm::json;
 
 static CompileOptions convert(const api::Options &options) {
-  return {options.isa, options.threads, options.schedule, options.precision};
+  return {options.isa,  options.threads, options.schedule,      options.precision,
+          options.role, options.wrt,     options.differentiated};
 }
 
 static std::string toJson(const CompileReport &report) {

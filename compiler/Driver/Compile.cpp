@@ -6,6 +6,7 @@
 #include "compiler/Driver/GraphImport.h"
 #include "compiler/Driver/Link.h"
 #include "compiler/Driver/StageRunner.h"
+#include "compiler/Driver/Training.h"
 #include "runtime/Abi.h"
 #include "llvm/Support/Process.h"
 #include <chrono>
@@ -18,8 +19,10 @@ namespace {
 /// One graph on its way. Owns the context, so that nothing outlives the call.
 class Compilation {
 public:
-  explicit Compilation(StageSettings settings, const std::atomic<bool> *cancelled = nullptr)
-      : settings(std::move(settings)), cancelled(cancelled), context(makeRegistry()), log(context) {
+  Compilation(StageSettings settings, TrainingOptions training,
+              const std::atomic<bool> *cancelled = nullptr)
+      : settings(std::move(settings)), training(std::move(training)), cancelled(cancelled),
+        context(makeRegistry()), log(context) {
     context.printOpOnDiagnostic(false); // users are told their line, not our IR
   }
 
@@ -28,6 +31,11 @@ public:
       module = importGraph(json, context);
       return bool(module);
     });
+    if (done && !training.role.empty() && stage != "graph") {
+      done = timed("joint", [&] { return succeeded(makeTraining(*module, training, stage)); });
+      if (done && isTrainingStage(stage))
+        return llvm::Error::success();
+    }
     StageRunner runner(settings, report.seconds, cancelled);
     return done && succeeded(runner.run(*module, stage)) ? llvm::Error::success() : failure();
   }
@@ -69,6 +77,7 @@ private:
   llvm::Error failure() const { return llvm::createStringError(log.text); }
 
   StageSettings settings;
+  TrainingOptions training;
   const std::atomic<bool> *cancelled;
   MLIRContext context;
   DiagnosticLog log;
@@ -89,6 +98,10 @@ llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
   return StageSettings{std::move(*target), options.schedule, *precision};
 }
 
+llvm::Expected<TrainingOptions> resolveTraining(const CompileOptions &options) {
+  return TrainingOptions::parse(options.role, options.wrt, options.differentiated);
+}
+
 } // namespace
 
 llvm::Expected<CompileReport> weft::compileGraph(StringRef json, CompileOptions options,
@@ -97,7 +110,10 @@ llvm::Expected<CompileReport> weft::compileGraph(StringRef json, CompileOptions 
   llvm::Expected<StageSettings> settings = resolve(options);
   if (!settings)
     return settings.takeError();
-  Compilation compilation(std::move(*settings), cancelled);
+  llvm::Expected<TrainingOptions> training = resolveTraining(options);
+  if (!training)
+    return training.takeError();
+  Compilation compilation(std::move(*settings), std::move(*training), cancelled);
   if (llvm::Error error = compilation.lower(json, stages().back().name))
     return error;
   if (llvm::Error error = compilation.emit(outputPath))
@@ -110,7 +126,10 @@ llvm::Expected<std::string> weft::lowerGraph(StringRef json, CompileOptions opti
   llvm::Expected<StageSettings> settings = resolve(options);
   if (!settings)
     return settings.takeError();
-  Compilation compilation(std::move(*settings));
+  llvm::Expected<TrainingOptions> training = resolveTraining(options);
+  if (!training)
+    return training.takeError();
+  Compilation compilation(std::move(*settings), std::move(*training));
   if (llvm::Error error = compilation.lower(json, stage))
     return error;
   return compilation.text();

@@ -16,6 +16,9 @@ struct CompileOptions {
   int64_t threads = 1;               ///< the most that the artifact has scratch memory for
   std::string schedule;              ///< fixed numbers of contractions' schedules: ScheduleOverride
   std::string precision = "float32"; ///< as parsePrecision takes it
+  std::string role;                  ///< of training, "forward" or "backward", or empty
+  std::string wrt;                   ///< numbers of inputs whose gradients are wanted
+  std::string differentiated;        ///< numbers of outputs that have cotangents
 };
 
 struct CompileReport {
@@ -34,7 +37,8 @@ llvm::Expected<CompileReport> compileGraph(llvm::StringRef json, CompileOptions 
                                            llvm::StringRef outputPath,
                                            const std::atomic<bool> *cancelled = nullptr);
 
-/// The IR of the JSON graph `json` after `stage`, as text with locations.
+/// The IR of the JSON graph `json` after `stage`, as text with locations. With a role the stages
+/// `joint` and `partitioned` come behind `graph`, and those that follow are of that role.
 llvm::Expected<std::string> lowerGraph(llvm::StringRef json, CompileOptions options,
                                        llvm::StringRef stage);
 

@@ -308,6 +308,11 @@ static bool isOptional(OperationName op, StringAttr attribute) {
          attribute == AttentionOp::getHiddenScoreAttrName(op);
 }
 
+/// What any op may carry beside its own, such as what tells of its derivative.
+static bool isDiscardable(NamedAttribute attribute) {
+  return attribute.getName().strref().starts_with("weft.");
+}
+
 /// Inference and Operation::create trust what they are given, so that a hole in the JSON has
 /// to be found here. Every attribute of the dialect's ops is required, but what passes add.
 LogicalResult GraphImporter::checkShape(const OperationState &state) {
@@ -316,7 +321,8 @@ LogicalResult GraphImporter::checkShape(const OperationState &state) {
     if (!state.attributes.get(attribute) && !isOptional(state.name, attribute))
       return error() << "expected attribute '" << attribute.getValue() << "'";
   for (NamedAttribute attribute : state.attributes)
-    if (!llvm::is_contained(name.getAttributeNames(), attribute.getName()))
+    if (!llvm::is_contained(name.getAttributeNames(), attribute.getName()) &&
+        !isDiscardable(attribute))
       return error() << "unknown attribute '" << attribute.getName().getValue() << "'";
 
   auto [least, most] = operandCounts(name);

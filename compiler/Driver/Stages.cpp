@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The stages of compilation and what they need registered.
 #include "compiler/Driver/Stages.h"
+#include "compiler/Autodiff/Passes.h"
+#include "compiler/Graph/Derivative.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Passes.h"
@@ -102,6 +104,7 @@ void weft::registerDialects(DialectRegistry &registry) {
                   func::FuncDialect, index::IndexDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
                   math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
                   ub::UBDialect, vector::VectorDialect, WeftDialect>();
+  registerDerivatives(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
 }
@@ -111,6 +114,7 @@ void weft::registerPasses() {
   registerCSEPass();
   registerConversionPasses();
   memref::registerExpandStridedMetadataPass();
+  registerWeftAutodiffPasses();
   registerWeftTransformsPasses();
   registerTransformsPipelines();
   registerWeftKernelsPasses();

@@ -21,6 +21,17 @@ constexpr Name service = "weft.service"; ///< one of `services`, done by the hos
 constexpr llvm::StringLiteral services[] = {"barrier",  "verdict", "stage",
                                             "fallback", "assert",  "copy"};
 
+// On ops of a graph that is to be differentiated.
+constexpr Name subgradient = "weft.subgradient";      ///< at a kink: one of `subgradients`
+constexpr Name stopsGradient = "weft.stops_gradient"; ///< detach, no_grad: results are constants
+constexpr llvm::StringLiteral subgradients[] = {"zero", "one", "first"};
+
+// On a differentiated function: how many of its arguments and results are the program's, and which
+// arguments there are gradients of.
+constexpr Name jointInputs = "weft.joint_inputs";
+constexpr Name jointResults = "weft.joint_results";
+constexpr Name jointWrt = "weft.joint_wrt";
+
 // On kernels before they are emitted.
 constexpr Name crossThreadReads = "weft.cross_thread_reads"; ///< of what several threads wrote
 constexpr Name coldWeights = "weft.cold_weights"; ///< weights come from memory in every call

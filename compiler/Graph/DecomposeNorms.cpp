@@ -4,6 +4,7 @@
 // makes a mean lack would pass for a deviation: it is summed in f64, or put right.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/Normalization.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
@@ -11,16 +12,26 @@ using namespace weft;
 
 using Replacement = FailureOr<SmallVector<Value>>;
 
-static SmallVector<int64_t> trailingDims(Value value, int64_t count) {
+SmallVector<int64_t> weft::trailingDims(Value value, int64_t count) {
   int64_t rank = tensorType(value).getRank();
   return llvm::to_vector(llvm::seq(rank - count, rank));
 }
 
-/// (x - mean) / sqrt(var + eps) with the statistics over `dims`.
-static Value normalize(ComputeBuilder &b, Value x, ArrayRef<int64_t> dims, double eps) {
+Normalized weft::normalizedOver(ComputeBuilder &b, Value x, ArrayRef<int64_t> dims, double eps) {
   Value centred = b.create<SubOp>(x, b.unreduce(b.exactMean(x, dims), x, dims));
   Value variance = b.mean(b.create<MulOp>(centred, centred), dims);
-  return b.create<MulOp>(centred, b.unreduce(b.inverseDeviation(variance, eps), x, dims));
+  return {centred, b.inverseDeviation(variance, eps)};
+}
+
+Value weft::inverseRootMeanSquare(ComputeBuilder &b, Value x, ArrayRef<int64_t> dims, double eps) {
+  Value square = b.mean(b.create<MulOp>(x, x), dims);
+  return b.inverseDeviation(square, eps);
+}
+
+/// (x - mean) / sqrt(var + eps) with the statistics over `dims`.
+static Value normalize(ComputeBuilder &b, Value x, ArrayRef<int64_t> dims, double eps) {
+  Normalized parts = normalizedOver(b, x, dims, eps);
+  return b.create<MulOp>(parts.centred, b.unreduce(parts.inverse, x, dims));
 }
 
 /// x * weight + bias, where weight and bias lie along the dims `places` of x.
@@ -46,8 +57,7 @@ Replacement RmsNormOp::decompose(OpBuilder &builder) {
   ComputeBuilder b(builder, getLoc(), element);
   Value x = b.enter(getOperand());
   SmallVector<int64_t> dims = trailingDims(x, getNormalizedDims());
-  Value square = b.mean(b.create<MulOp>(x, x), dims);
-  Value inverse = b.inverseDeviation(square, getEps().convertToDouble());
+  Value inverse = inverseRootMeanSquare(b, x, dims, getEps().convertToDouble());
   Value y = b.create<MulOp>(x, b.unreduce(inverse, x, dims));
   return SmallVector<Value>{b.leave(applyAffine(b, y, getWeight(), {}, dims), element)};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The meaning of softmax, log_softmax and attention in primitive ops.
+#include "compiler/Graph/AttentionWeights.h"
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
 
@@ -90,23 +91,32 @@ static Value applyMask(ComputeBuilder &b, Value scores, Value mask, double hidde
   return b.create<AddOp>(scores, b.enter(mask));
 }
 
+/// The leading dims, which queries, keys and values have in common.
+static SmallVector<int64_t> batchDims(AttentionOp op) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, op.getType().getRank() - 2));
+}
+
+Value weft::attentionWeights(AttentionOp op, ComputeBuilder &b, OpBuilder &builder) {
+  SmallVector<int64_t> batch = batchDims(op);
+  int64_t columns = op.getType().getRank() - 1;
+  Value scores = b.create<DotGeneralOp>(b.enter(op.getQuery()), b.enter(op.getKey()), batch, batch,
+                                        columns, columns);
+  scores = b.create<MulOp>(scores, b.splat(scores, op.getScale().convertToDouble()));
+  if (op.getMask())
+    scores = applyMask(b, scores, op.getMask(),
+                       op.getHiddenScore() ? op.getHiddenScore()->convertToDouble() : kHidden);
+  if (op.getCausal())
+    scores = hideFuture(b, builder, scores);
+  return op.getHiddenScore() ? softmax(b, scores, columns, /*isContracted=*/true)
+                             : maskedSoftmax(b, scores, columns);
+}
+
 Replacement AttentionOp::decompose(OpBuilder &builder) {
   Type element = getType().getElementType();
   ComputeBuilder b(builder, getLoc(), element);
-  int64_t rank = getType().getRank();
-  SmallVector<int64_t> batch = llvm::to_vector(llvm::seq<int64_t>(0, rank - 2));
-  int64_t rows = rank - 2, columns = rank - 1;
-
-  Value scores = b.create<DotGeneralOp>(b.enter(getQuery()), b.enter(getKey()), batch, batch,
-                                        columns, columns);
-  scores = b.create<MulOp>(scores, b.splat(scores, getScale().convertToDouble()));
-  if (getMask())
-    scores = applyMask(b, scores, getMask(),
-                       getHiddenScore() ? getHiddenScore()->convertToDouble() : kHidden);
-  if (getCausal())
-    scores = hideFuture(b, builder, scores);
-  Value weights = getHiddenScore() ? softmax(b, scores, columns, /*isContracted=*/true)
-                                   : maskedSoftmax(b, scores, columns);
+  SmallVector<int64_t> batch = batchDims(*this);
+  int64_t rows = getType().getRank() - 2, columns = rows + 1;
+  Value weights = attentionWeights(*this, b, builder);
   Value product = b.create<DotGeneralOp>(weights, b.enter(getValue()), batch, batch, columns, rows);
   product = b.leave(product, element);
   if (layoutOf(getType()))

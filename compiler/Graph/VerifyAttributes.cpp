@@ -25,6 +25,11 @@ template <typename T> std::string isA(Attribute attribute, StringRef what) {
 }
 
 std::string isMark(Attribute attribute) { return isA<UnitAttr>(attribute, "no value"); }
+/// As JSON has it, too.
+std::string isTrue(Attribute attribute) {
+  auto flag = dyn_cast<BoolAttr>(attribute);
+  return isa<UnitAttr>(attribute) || (flag && flag.getValue()) ? "" : "no value, or true";
+}
 std::string isText(Attribute attribute) { return isA<StringAttr>(attribute, "a string"); }
 std::string isType(Attribute attribute) { return isA<TypeAttr>(attribute, "a type"); }
 std::string isNumbers(Attribute attribute) {
@@ -51,12 +56,18 @@ std::string isOneOf(Attribute attribute, ArrayRef<StringLiteral> choices) {
   return "one of: " + llvm::join(choices, ", ");
 }
 std::string isService(Attribute attribute) { return isOneOf(attribute, attr::services); }
+std::string isSubgradient(Attribute attribute) { return isOneOf(attribute, attr::subgradients); }
 std::string isKind(Attribute attribute) { return isOneOf(attribute, attr::kinds); }
 
 constexpr Rule rules[] = {
     {attr::entry, OnFunction, isMark},
     {attr::kernel, OnFunction, isText},
     {attr::service, OnFunction, isService},
+    {attr::subgradient, OnOp, isSubgradient},
+    {attr::stopsGradient, OnOp, isTrue},
+    {attr::jointInputs, OnFunction, isCount<0>},
+    {attr::jointResults, OnFunction, isCount<0>},
+    {attr::jointWrt, OnFunction, isNumbers},
     {attr::crossThreadReads, OnFunction, isMark},
     {attr::coldWeights, OnFunction, isMark},
     {attr::schedule, OnFunction, isTable},

@@ -28,6 +28,7 @@ struct Callable {
   std::vector<PyRef> refusedTypes; // of arguments with which PyTorch runs the call
   bool userKnows;                  // that PyTorch runs calls, so that these need no face
   bool full;                       // there will be no more programs
+  bool eagerWhileGrad;             // no program has gradients
   uint64_t hits;
 };
 
@@ -150,7 +151,7 @@ static PyRef dispatch(Callable *self, const CallArguments &call) {
       return value;
     break;
   }
-  if ((direct && self->full) || (self->userKnows && wantsGradients(call)))
+  if ((direct && self->full) || (self->eagerWhileGrad && wantsGradients(call)))
     return callOriginal(self, call);
   return packCall({}, call, self->face, Names::get().dispatch);
 }
@@ -206,8 +207,8 @@ static PyObject *arm(PyObject *self, PyObject *list) {
 
 static PyObject *runEagerly(PyObject *self, PyObject *args) {
   PyObject *types;
-  int full;
-  if (!PyArg_ParseTuple(args, "O!p:_run_eagerly", &PyTuple_Type, &types, &full))
+  int full, whileGrad;
+  if (!PyArg_ParseTuple(args, "O!pp:_run_eagerly", &PyTuple_Type, &types, &full, &whileGrad))
     return nullptr;
   std::vector<PyRef> refused;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types); ++i)
@@ -215,6 +216,7 @@ static PyObject *runEagerly(PyObject *self, PyObject *args) {
   cast(self)->refusedTypes = std::move(refused);
   cast(self)->userKnows = true;
   cast(self)->full = full != 0;
+  cast(self)->eagerWhileGrad = whileGrad != 0;
   Py_RETURN_NONE;
 }
 

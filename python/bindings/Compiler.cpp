@@ -35,9 +35,17 @@ api::Options parseOptions(const nb::dict &dict) {
       options.schedule = nb::cast<std::string>(value);
     else if (name == "precision")
       options.precision = nb::cast<std::string>(value);
+    else if (name == "role")
+      options.role = nb::cast<std::string>(value);
+    else if (name == "wrt")
+      options.wrt = nb::cast<std::string>(value);
+    else if (name == "differentiated")
+      options.differentiated = nb::cast<std::string>(value);
     else
-      throw nb::value_error(
-          ("expected option isa, threads, schedule or precision, found '" + name + "'").c_str());
+      throw nb::value_error(("expected option isa, threads, schedule, precision, role, wrt or "
+                             "differentiated, found '" +
+                             name + "'")
+                                .c_str());
   }
   return options;
 }

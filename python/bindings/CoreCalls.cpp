@@ -153,6 +153,7 @@ static void bindEnvironment(nb::module_ &module) {
           },
           nb::arg("guards"))
       .def("state_holds", [](const Environment &self) { return self.state.holds(); })
+      .def("holds", &Environment::holds)
       .def_rw("eager", &Environment::eager)
       .def("eager_while_grad",
            [](Environment &self, nb::list tensors) {

@@ -31,12 +31,17 @@ class Options:
     has scratch memory for.
     schedule: numbers of contractions' schedules that are fixed, such as
     "rows=6,groups=4,chunk=768,panels=2".
-    precision: of the operands of float32 contractions, "float32" or "bf16"."""
+    precision: of the operands of float32 contractions, "float32" or "bf16".
+    role: of training, "forward" or "backward", or nothing; wrt, differentiated: numbers, separated
+    by commas, of the inputs whose gradients are wanted and of the outputs that have cotangents."""
 
     isa: str = "native"
     threads: int = field(default_factory=most_threads)
     schedule: str = ""
     precision: str = "float32"
+    role: str = ""
+    wrt: str = ""
+    differentiated: str = ""
 
 
 @dataclass

@@ -93,12 +93,13 @@ class Tracing:
         references: References,
         state: Snapshot,
         signature: Signature,
+        training: bool = False,
     ) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
         execution is, or where that cannot be compiled, as the program is written for compilers.
 
-        references, state: of the target. Runs no kernel on the user's data, and no
-        code of the user's in this process.
+        references, state: of the target. training: it is to be differentiated. Runs no kernel on
+        the user's data, and no code of the user's in this process.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
@@ -107,7 +108,9 @@ class Tracing:
 
         as_eager, may_make_objects = True, False
         while True:
-            trace = _Trace(self.target, references, args, kwargs, as_eager, may_make_objects)
+            trace = _Trace(
+                self.target, references, args, kwargs, as_eager, may_make_objects, training
+            )
             traced = call_isolated(trace.run, known)
             if traced.returns_objects and not may_make_objects:
                 may_make_objects = True
@@ -187,6 +190,7 @@ class _Trace:
     kwargs: dict[str, Any]
     as_eager: bool
     may_make_objects: bool
+    training: bool = False
 
     def run(self) -> _Traced:
         before = set(sys.modules)
@@ -240,7 +244,7 @@ class _Trace:
     def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
-        traced.lowered = frontend.lower(program, namer)
+        traced.lowered = frontend.lower(program, namer, self.training)
         traced.lower_seconds = time.perf_counter() - start
         traced.structure = Structure.of(program.call_spec.out_spec)
         traced.strides = strides_of(program)
@@ -298,6 +302,7 @@ class Given:
         references: References,
         state: Snapshot,
         signature: Signature,
+        training: bool = False,
     ) -> Captured:
         """Raises: Declined, if the call is not the one that was exported."""
         leaves, structure = pytree.tree_flatten((args, kwargs))
@@ -308,7 +313,7 @@ class Given:
             if not _is_like(leaf, node.meta["val"]):
                 raise Declined(f"the program was exported for another {node.name}")
         start = time.perf_counter()
-        lowered = frontend.lower(self.program)
+        lowered = frontend.lower(self.program, training=training)
         seconds = time.perf_counter() - start
         structure = Structure.of(self.program.call_spec.out_spec)
         strides, digest = strides_of(self.program), digest_of(self.program)

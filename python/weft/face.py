@@ -30,12 +30,9 @@ from weft.profiling import Profile
 from weft.programs import Found, Programs
 from weft.reachability import INSTALLED
 from weft.reporting import render
-from weft.signature import Declined, NeedsGradient
+from weft.signature import Declined
+from weft.specialize import Specialized
 
-_GRADIENT_ADVICE = (
-    "weft does not compile training yet: PyTorch runs this call, because {reason}; "
-    "call it under torch.no_grad() or torch.inference_mode() to run it compiled"
-)
 _ADVICE = "PyTorch runs this call: {reason}; weft.report() lists such calls from now on"
 
 
@@ -87,6 +84,11 @@ class Compiled:
             return self._dispatch(args, kwargs)
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if torch.is_grad_enabled() and config.verify != "always":
+            if not _core.interposition_active():
+                trained = self._programs.find_trained(args, kwargs)
+                if trained is not None:
+                    return self._run(trained, args, kwargs)
         self._programs.totals.misses += 1
         try:
             found = self._programs.find(args, kwargs)
@@ -103,7 +105,13 @@ class Compiled:
             return self._eager(reason, args, kwargs)
         if config.verify == "always" or not specialized.verified:
             return self._first_call(found, args, kwargs)
-        outcome, value = specialized.core.call(args, kwargs)
+        return self._run(specialized, args, kwargs)
+
+    def _run(self, specialized: Specialized, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if specialized.training is not None:
+            outcome, value = specialized.training.call(specialized, args, kwargs)
+        else:
+            outcome, value = specialized.core.call(args, kwargs)
         if not outcome:
             return self._eager(value, args, kwargs)
         self._programs.totals.hits += 1
@@ -212,17 +220,13 @@ class Compiled:
         programs = self._programs
         if why.type is not None and why.type not in programs.refused_types:
             programs.refused_types = (*programs.refused_types, why.type)
-        reason = _with_location(why.reason, why.location)
-        advice = _GRADIENT_ADVICE if isinstance(why, NeedsGradient) else _ADVICE
-        return self._eager(reason, args, kwargs, advice)
+        return self._eager(_with_location(why.reason, why.location), args, kwargs)
 
-    def _eager(
-        self, reason: str, args: tuple, kwargs: dict[str, Any], advice: str = _ADVICE
-    ) -> Any:
-        self._refuse(reason, advice)
+    def _eager(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self._refuse(reason)
         return self.original(*args, **kwargs)
 
-    def _refuse(self, reason: str, advice: str = _ADVICE) -> None:
+    def _refuse(self, reason: str) -> None:
         """Raises: errors.NotCompiledError, if the user asked for that."""
         if self.settings.get("fullgraph"):
             raise errors.NotCompiledError(reason)
@@ -230,7 +234,7 @@ class Compiled:
         known, self._programs.user_knows = self._programs.user_knows, True
         self._programs.arm()
         if not known:
-            warnings.warn(advice.format(reason=reason), errors.WeftWarning, _frames_to_user())
+            warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, _frames_to_user())
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 
 from weft import errors
 from weft.difference import explain
+from weft.gradient_check import compare_gradients
 from weft.programs import Found, Programs
 from weft.specialize import declined
 from weft.state import Snapshot, snapshot
@@ -77,6 +78,8 @@ class FirstCall:
         """What becomes of a program, now that PyTorch's value is known."""
         specialized, state = self.found.specialized, self.found.environment.state
         finding = check.conclude(value, lambda: self._change_of(state), self._eager)
+        if finding.verdict is Verdict.SAME and specialized.training is not None:
+            finding = compare_gradients(specialized.training, check, finding)
         if finding.verdict is Verdict.INCONCLUSIVE:
             specialized.inconclusive += 1
             if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:

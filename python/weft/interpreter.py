@@ -20,6 +20,7 @@ import torch.nn.functional as F
 
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.fallback import call_fallback
+from weft.frontend.graph import STOPS_GRADIENT, SUBGRADIENT
 
 EVALUATE: dict[str, Callable[..., Any]] = {}
 Attrs = dict[str, Any]
@@ -73,6 +74,8 @@ def run_nodes(
         types = [(of(DTYPES[dtype]), tuple(shape)) for dtype, shape in node.get("types", ())]
         results = EVALUATE[node["op"]](node, node["attrs"], operands, types)
         results = [results] if isinstance(results, torch.Tensor) else list(results)
+        if node["attrs"].get(STOPS_GRADIENT):
+            results = [result.detach() for result in results]
         results = [result.to(of(result.dtype)) for result in results]
         for result, (dtype, shape) in zip(results, types):
             assert (result.dtype, tuple(result.shape)) == (dtype, shape), node
@@ -82,7 +85,7 @@ def run_nodes(
 
 def _check_operands(op: str, operands: list[torch.Tensor]) -> None:
     name = op.removeprefix("weft.")
-    if name in _BINARY or name == "cmp":
+    if name in _BINARY or name in ("cmp", "max", "min"):
         x, y = operands
         assert x.shape == y.shape and x.dtype == y.dtype, (op, x.shape, y.shape, x.dtype, y.dtype)
     if name == "select":
@@ -108,7 +111,7 @@ _UNARY = {
     name: getattr(torch, name)
     for name in (
         *("ceil", "floor", "trunc", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
-        *("sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+        *("rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
         *("asinh", "acosh", "atanh", "sigmoid", "erf", "erfc"),
     )
 }
@@ -129,14 +132,30 @@ _BINARY = {
     "pow": torch.pow,
     "atan2": torch.atan2,
     "copysign": torch.copysign,
-    "max": torch.maximum,
-    "min": torch.minimum,
     "and": torch.bitwise_and,
     "or": torch.bitwise_or,
     "xor": torch.bitwise_xor,
 }
 for _name, _function in _BINARY.items():
     EVALUATE[f"weft.{_name}"] = lambda node, attrs, xs, types, f=_function: f(*xs)
+
+
+@evaluates("max", "min")
+def _extremum(node, attrs: Attrs, xs, types):
+    is_max, (x, bound) = node["op"] == "weft.max", xs
+    match attrs.get(SUBGRADIENT):
+        case "zero":
+            return torch.where(x <= bound if is_max else x >= bound, bound, x)
+        case "one":
+            return torch.where(x < bound if is_max else x > bound, bound, x)
+    return torch.maximum(x, bound) if is_max else torch.minimum(x, bound)
+
+
+@evaluates("sqrt")
+def _sqrt(node, attrs: Attrs, xs, types):
+    if attrs.get(SUBGRADIENT) != "zero":
+        return torch.sqrt(xs[0])
+    return torch.where(xs[0] == 0, torch.zeros_like(xs[0]), torch.sqrt(xs[0].where(xs[0] != 0, 1)))
 
 
 @evaluates("cmp")
@@ -226,6 +245,10 @@ def _reverse(node, attrs: Attrs, xs, types):
 @evaluates("reduce")
 def _reduce(node, attrs: Attrs, xs, types):
     x = xs[0]
+    if attrs.get(SUBGRADIENT) == "first":
+        return getattr(torch, _case(attrs["kind"]))(x, *attrs["dims"]).values
+    if _case(attrs["kind"]) in ("max", "min"):
+        return getattr(torch, f"a{_case(attrs['kind'])}")(x, attrs["dims"])
     for dim in sorted(attrs["dims"], reverse=True):
         x = _reduce_one(_case(attrs["kind"]), x, dim)
     return x
@@ -389,6 +412,12 @@ def _group_norm(node, attrs: Attrs, xs, types):
 @evaluates("batch_norm")
 def _batch_norm(node, attrs: Attrs, xs, types):
     x, mean, variance, weight, bias = _optional(attrs, xs)
+    if mean.requires_grad or variance.requires_grad:  # which F.batch_norm has for constants
+        channel = [1, -1] + [1] * (x.dim() - 2)
+        scale = (variance + attrs["eps"]).rsqrt()
+        result = (x - mean.reshape(channel)) * scale.reshape(channel)
+        result = result if weight is None else result * weight.reshape(channel)
+        return result if bias is None else result + bias.reshape(channel)
     return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, attrs["eps"])
 
 

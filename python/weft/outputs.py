@@ -6,9 +6,11 @@ The tuples made here are what `weft._core.Specialization` reads; Outputs.h defin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import torch.utils._pytree as pytree
 
 from weft.returned_objects import Made, make
@@ -51,3 +53,22 @@ def describe_outputs(structure: Structure, leaves: list[tuple]) -> tuple:
         return (NODE, unflatten, node.context, children)
 
     return build(structure)
+
+
+def build_outputs(
+    recipe: tuple, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]
+) -> Any:
+    """The value that a recipe without views describes, as Outputs.cpp makes it."""
+    kind, *rest = recipe
+    if kind == RESULT:
+        return results[rest[0]]
+    if kind == SLOT:
+        return slots[rest[0]]
+    if kind == OBJECT:
+        return rest[0]
+    children = [build_outputs(child, results, slots) for child in rest[-1]]
+    if kind == _DICT:
+        return dict(zip(rest[0], children, strict=True))
+    if kind == NODE:
+        return rest[0](children, rest[1])
+    return tuple(children) if kind == _TUPLE else children

@@ -16,9 +16,10 @@ from weft import _core, config, errors, frontend
 from weft.builds import Options
 from weft.capture import Given, Tracing
 from weft.reachability import References
-from weft.signature import Declined, HasEffects, Heard, NeedsGradient, Signature, describe
+from weft.signature import Declined, HasEffects, Heard, Signature, describe
 from weft.specialize import Specialized, declined, specialize
 from weft.state import Snapshot, snapshot
+from weft.training import specialize_training
 from weft.verified import Verified
 
 MOST_SPECIALIZATIONS = 64
@@ -90,18 +91,31 @@ class Programs:
             environment = self._environment(references, state)
             if state.reason is not None:
                 raise Declined(state.reason)
-            _check_gradients(state)
+            gradients = _wants_gradients(signature, state)
             for specialized in environment.specializations:
-                if specialized.core.matches(args, kwargs):
-                    return Found(specialized, environment, signature)
+                if specialized.wants_gradients == gradients:
+                    if specialized.core.matches(args, kwargs):
+                        return Found(specialized, environment, signature)
             if len(self.all()) >= MOST_SPECIALIZATIONS:
                 raise Declined(f"more than {MOST_SPECIALIZATIONS} programs would be needed")
-            specialized = self._compile(references, state, signature, args, kwargs)
+            specialized = self._compile(references, state, signature, args, kwargs, gradients)
+            specialized.wants_gradients = gradients
             if not specialized.transient:
                 environment.specializations.append(specialized)
                 if specialized.verified:
                     self.publish(environment, specialized)
             return Found(specialized, environment, signature)
+
+    def find_trained(self, args: tuple, kwargs: dict[str, Any]) -> Specialized | None:
+        """A program with gradients that stands for the call and has been verified."""
+        for environment in self._environments:
+            if not environment.core.holds():
+                continue
+            for specialized in environment.specializations:
+                if specialized.training is not None and specialized.verified:
+                    if specialized.core.matches(args, kwargs):
+                        return specialized
+        return None
 
     def all(self) -> list[Specialized]:
         return [each for env in self._environments for each in env.specializations]
@@ -119,16 +133,20 @@ class Programs:
         callable_._arm([each.core for each in self._environments])
         if self.user_knows:
             full = self.given_up is not None or len(self.all()) >= MOST_SPECIALIZATIONS
-            callable_._run_eagerly(self.refused_types, full)
+            callable_._run_eagerly(self.refused_types, full, _none_has_gradients(self.all()))
 
     def publish(self, environment: Environment, specialized: Specialized) -> None:
         if specialized.build is not None:
             self.totals.graphs += 1
+        # A call that records gradients goes through autograd, which C++ does not know.
+        if specialized.wants_gradients:
+            return
         if config.verify != "always" or specialized.build is None:
             environment.core.add(specialized.core)
 
     def replace(self, found: Found, instead: Specialized) -> None:
         """`instead` stands for the call from now on."""
+        instead.wants_gradients = found.specialized.wants_gradients
         with self.lock:
             programs = found.environment.specializations
             programs[:] = [instead if each is found.specialized else each for each in programs]
@@ -149,7 +167,8 @@ class Programs:
         environment.state = state
         environment.core.rearm(state.guards)
         # Once the user knows, such calls need not come here any more.
-        environment.core.eager_while_grad(state.gradients if self.user_knows else [])
+        eager = self.user_knows and _none_has_gradients(environment.specializations)
+        environment.core.eager_while_grad(state.gradients if eager else [])
         self._environments = [environment, *self._environments[: _MOST_ENVIRONMENTS - 1]]
         self.arm()
         return environment
@@ -175,7 +194,7 @@ class Programs:
         """The same programs for the modules' tensors of now."""
         rebound = [each.rebound(resolve) for each in environment.specializations]
         environment.specializations = rebound
-        published = [each for each in rebound if each.verified]
+        published = [each for each in rebound if each.verified and not each.wants_gradients]
         always = config.verify == "always"
         environment.core.replace(
             [each.core for each in published if each.build is None or not always]
@@ -188,9 +207,12 @@ class Programs:
         signature: Signature,
         args: tuple,
         kwargs: dict[str, Any],
+        gradients: bool,
     ) -> Specialized:
         try:
-            return self._captured_and_compiled(references, state, signature, args, kwargs)
+            return self._captured_and_compiled(
+                references, state, signature, args, kwargs, gradients
+            )
         except HasEffects as why:
             self._count_effects(why.reason)
             made = declined(signature, why.reason, None)
@@ -224,17 +246,19 @@ class Programs:
         signature: Signature,
         args: tuple,
         kwargs: dict[str, Any],
+        gradients: bool,
     ) -> Specialized:
         start = time.perf_counter()
         self.totals.captures += 1
         try:
-            captured = self.capture.capture(args, kwargs, references, state, signature)
+            captured = self.capture.capture(args, kwargs, references, state, signature, gradients)
         finally:
             whole = time.perf_counter() - start
             self.totals.capture_seconds += whole
         lower = captured.lower_seconds
         seconds = {"capture": whole - lower, "lower": lower}
-        made = specialize(captured, signature, self._options)
+        make = specialize_training if gradients else specialize
+        made = make(captured, signature, self._options)
         self.totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}
         remembered = Verified.find(made)
@@ -245,7 +269,14 @@ class Programs:
         return made
 
 
-def _check_gradients(state: Snapshot) -> None:
-    for tensor in state.gradients:
-        if tensor.requires_grad:
-            raise NeedsGradient("parameters require gradients")
+def _wants_gradients(signature: Signature, state: Snapshot) -> bool:
+    """Whether the call records gradients."""
+    return torch.is_grad_enabled() and any(
+        tensor.requires_grad for tensor in (*signature.examples, *state.gradients)
+    )
+
+
+def _none_has_gradients(programs: list[Specialized]) -> bool:
+    """Whether calls with gradients have come, and PyTorch has to run them."""
+    wanting = [each for each in programs if each.wants_gradients]
+    return bool(wanting) and all(each.build is None for each in wanting)

@@ -72,10 +72,6 @@ class Heard(Declined):
     """The call prints, logs or looks for a module, which it may do the first time alone."""
 
 
-class NeedsGradient(Declined):
-    """The call would have to record gradients."""
-
-
 @dataclass
 class Signature:
     """arguments, names: patterns of positional, then of keyword arguments, and their names.
@@ -138,6 +134,33 @@ def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
     return (_NODE, type(value), node.flatten_fn, context, described)
 
 
+def tensors_of(args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors among the arguments of a call that `describe` has described, in its order."""
+    found: list[torch.Tensor] = []
+    for value in (*args, *kwargs.values()):
+        _collect(value, found)
+    return found
+
+
+def _collect(value: Any, found: list[torch.Tensor]) -> None:
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+        return
+    kind = type(value)
+    if kind in PLAIN:
+        return
+    if kind is dict:
+        children = value.values()
+    elif kind is tuple or kind is list:
+        children = value
+    elif isinstance(value, enum.Enum):
+        return
+    else:
+        children, _ = pytree.SUPPORTED_NODES[pytree._get_node_type(value)].flatten_fn(value)
+    for child in children:
+        _collect(child, found)
+
+
 def own_attributes(tensor: torch.Tensor) -> list[str]:
     """Those of the user's making; torch.compile leaves notes of its own."""
     return [name for name in vars(tensor) if not name.startswith("_dynamo_")]
@@ -158,8 +181,6 @@ def check_tensor(tensor: torch.Tensor, name: str) -> None:
         raise Declined(f"{name} has dtype {tensor.dtype}")
     if tensor.is_neg() or tensor.is_conj():
         raise Declined(f"{name} is a lazily negated or conjugated view")
-    if torch.is_grad_enabled() and tensor.requires_grad:
-        raise NeedsGradient(f"{name} requires gradients")
 
 
 def register_dataclasses(value: Any) -> None:

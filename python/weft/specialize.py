@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -20,6 +20,9 @@ from weft.frontend.dtypes import DTYPES
 from weft.outputs import NODE, OBJECT, RESULT, SLOT, VIEW, Structure, describe_outputs
 from weft.signature import Signature
 
+if TYPE_CHECKING:
+    from weft.training import Training
+
 
 @dataclass
 class Specialized:
@@ -27,6 +30,7 @@ class Specialized:
 
     core: the C++ object. reason: why PyTorch runs these calls instead, or None. verified: whether
     it has reproduced eager execution, and may be called. checking: whether a thread finds out.
+    wants_gradients: whether the calls record gradients. training: what computes these.
     """
 
     core: _core.Specialization
@@ -42,6 +46,8 @@ class Specialized:
     checking: bool = False
     inconclusive: int = 0
     transient: bool = False
+    wants_gradients: bool = False
+    training: Training | None = None
 
     @property
     def draws(self) -> bool:
@@ -54,7 +60,8 @@ class Specialized:
             return self
         wiring = replace(self.wiring, resolve=resolve)
         core = self.core.rebound(wiring.sources(), wiring.effects(), wiring.outputs())
-        return replace(self, core=core, wiring=wiring, checking=False)
+        training = None if self.training is None else self.training.rebound(wiring)
+        return replace(self, core=core, wiring=wiring, training=training, checking=False)
 
 
 def shapes_of(signature: Signature) -> str:

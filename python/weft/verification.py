@@ -26,7 +26,7 @@ from weft.state import Snapshot
 
 # How far plain rounding takes two computations of the same apart, beside the element and beside
 # the mean of the tensor. Beyond it a float64 run decides.
-_TOLERANCES = {
+TOLERANCES = {
     torch.float64: 1e-12,
     torch.float32: 2e-5,
     torch.bfloat16: 2e-2,
@@ -62,18 +62,19 @@ class Finding:
     layouts: dict[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
 
 
-class _Differs(Exception):
+class Differs(Exception):
     """What eager execution did and the program did not."""
 
 
-class _Unclear(Exception):
+class Unclear(Exception):
     """Nothing can be said of this call."""
 
 
 class Check:
     """One call, computed by the program as it is made; `conclude` once PyTorch has run it.
 
-    inputs: those of the program's graph, as they were ahead of the call.
+    inputs: those of the program's graph, as they were ahead of the call. results: of the program.
+    eager: what eager execution has given in the place of each, by number.
     """
 
     def __init__(
@@ -97,7 +98,21 @@ class Check:
             shown_real(each.clone() if self._is_written(each) else each) for each in self._sources
         ]
         self._known = seen
+        self.eager: dict[int, torch.Tensor] = {}
         self._run(args, kwargs)
+
+    @property
+    def results(self) -> list[torch.Tensor]:
+        return self._results
+
+    @property
+    def sources(self) -> list[torch.Tensor]:
+        """The tensors of the call that the program reads."""
+        return self._sources
+
+    @property
+    def draws(self) -> bool:
+        return self._drawn is not None
 
     def _tensor(self, source: int | torch.Tensor) -> torch.Tensor:
         return self._signature.examples[source] if isinstance(source, int) else source
@@ -129,7 +144,7 @@ class Check:
         finding = Finding(Verdict.SAME)
         try:
             if not self._ran:
-                raise _Unclear(self._value)
+                raise Unclear(self._value)
             self._compare_writes()
             pairs = list(_pairs(expected, self._value, "the result"))
             self._compare_aliases(pairs)
@@ -138,10 +153,10 @@ class Check:
             self._compare_values(pairs)
             self._compare_generators(again)
             if (reason := unchanged()) is not None:
-                raise _Unclear(reason)
-        except _Differs as why:
+                raise Unclear(reason)
+        except Differs as why:
             finding.verdict, finding.reason = Verdict.DIFFERENT, str(why)
-        except (_Unclear, Declined) as why:
+        except (Unclear, Declined) as why:
             finding.verdict, finding.reason = Verdict.INCONCLUSIVE, str(why)
         return finding
 
@@ -150,12 +165,12 @@ class Check:
     def _compare_writes(self) -> None:
         for mark in self._marks:
             if mark.moved():
-                raise _Differs("eager execution gives a tensor another shape, strides or memory")
+                raise Differs("eager execution gives a tensor another shape, strides or memory")
             if mark.written() and not self._is_written(mark.tensor):
-                raise _Differs("eager execution writes to a tensor that the program leaves alone")
+                raise Differs("eager execution writes to a tensor that the program leaves alone")
         for example in self._signature.examples:
             if own_attributes(example):
-                raise _Differs("eager execution sets attributes of an argument")
+                raise Differs("eager execution sets attributes of an argument")
         for target, result in self._targets:
             self._compare_values([(target, self._results[result], "what is written")])
 
@@ -165,16 +180,16 @@ class Check:
         mirrored: dict[tuple, int] = {}
         for number, (eager, own, name) in enumerate(pairs):
             if (id(eager) in self._known or id(own) in self._known) and eager is not own:
-                raise _Differs(f"{name} is an argument or weight itself on one side alone")
+                raise Differs(f"{name} is an argument or weight itself on one side alone")
             if self._drawn is not None or eager.numel() == 0:
                 continue
             if _storage(eager) in inputs or _storage(own) in inputs:
                 if eager.data_ptr() != own.data_ptr():
-                    raise _Differs(f"{name} shares memory with an argument or weight")
+                    raise Differs(f"{name} shares memory with an argument or weight")
             elif first.setdefault(_storage(eager), number) != mirrored.setdefault(
                 _storage(own), number
             ):
-                raise _Differs(f"{name} shares memory with another result")
+                raise Differs(f"{name} shares memory with another result")
 
     def _real_pair(
         self, eager: torch.Tensor, own: torch.Tensor, name: str
@@ -183,7 +198,7 @@ class Check:
         if not eager.is_complex() or eager is own:
             return eager, own, name
         if eager.is_conj():
-            raise _Differs(f"{name} is a lazily conjugated view")
+            raise Differs(f"{name} is a lazily conjugated view")
         places = {each.data_ptr(): each for each in self._laid_out}
         return shown_real(eager), places.get(own.data_ptr(), shown_real(own)), name
 
@@ -195,8 +210,9 @@ class Check:
             number = numbers.get(id(own))
             if number is not None:
                 layouts[number] = (eager.stride(), eager.storage_offset())
+                self.eager[number] = eager
             elif eager.stride() != own.stride():
-                raise _Differs(f"{name} has strides {own.stride()}, not {eager.stride()}")
+                raise Differs(f"{name} has strides {own.stride()}, not {eager.stride()}")
         return layouts
 
     def _compare_generators(self, again: Callable[[], Any]) -> None:
@@ -206,10 +222,10 @@ class Check:
                 continue
             which = type(generator).__qualname__
             if drawn is not None:
-                raise _Unclear(f"another thread draws from a {which} meanwhile")
+                raise Unclear(f"another thread draws from a {which} meanwhile")
             known = {**self._state.reached, **self._known}
             if call_isolated(lambda generator=generator: _draws(generator, again), known):
-                raise _Differs(f"eager execution draws random numbers from a {which}")
+                raise Differs(f"eager execution draws random numbers from a {which}")
 
     # Values.
 
@@ -218,35 +234,36 @@ class Check:
         if not far:
             return
         if self._drawn is not None or self._program.build.options.precision != "float32":
-            raise _Differs(f"{far[0][2]} differs: {_example(*far[0][:2])}")
+            raise Differs(f"{far[0][2]} differs: {example_of(*far[0][:2])}")
         exact = self._exact()
         for eager, own, name in far:
             reference = exact.get(id(own))
             if reference is None or not reference.excuses(eager, own):
-                raise _Differs(f"{name} differs: {_example(eager, own)}")
+                raise Differs(f"{name} differs: {example_of(eager, own)}")
 
     def _is_far(self, eager: torch.Tensor, own: torch.Tensor, name: str) -> bool:
-        """Raises: _Differs, where no rounding is an excuse."""
+        """Raises: Differs, where no rounding is an excuse."""
         if eager is own or eager.numel() == 0:
             return False
         if not (eager.is_floating_point() or eager.is_complex()):
             if not torch.equal(eager, own):
-                raise _Differs(f"{name} differs: {_example(eager, own)}")
+                raise Differs(f"{name} differs: {example_of(eager, own)}")
             return False
         if torch.equal(eager, own):
             return False
-        tolerance = _TOLERANCES.get(eager.dtype, 0.0)
+        tolerance = TOLERANCES.get(eager.dtype, 0.0)
         if self._program.build.options.precision == "bf16":
             tolerance = max(tolerance, _BF16_TOLERANCE)
-        return not _is_near(eager, own, tolerance)
+        return not is_near(eager, own, tolerance)
 
     def _exact(self) -> dict[int, _Exact]:
         """What float64 makes of the results, by the address of the program's own."""
         document = json.loads(self._program.lowered.graph)
         try:
-            values = interpreter.run_nodes(document, self.inputs, double=True)
+            with torch.no_grad():
+                values = interpreter.run_nodes(document, self.inputs, double=True)
         except Exception as error:  # an op that float64 has no kernel for
-            raise _Differs(f"values differ, and float64 has no say: {error}") from None
+            raise Differs(f"values differ, and float64 has no say: {error}") from None
         history = _History(document, values)
         results = [
             _Exact(values[number], history.magnitude_ahead_of(number), history.coarsest_of(number))
@@ -267,17 +284,17 @@ class _Exact:
 
     def excuses(self, eager: torch.Tensor, own: torch.Tensor) -> bool:
         """Whether rounding alone may have made the program's result other than PyTorch's."""
-        if eager.dtype not in _TOLERANCES:
+        if eager.dtype not in TOLERANCES:
             return False
         eps = torch.finfo(eager.dtype).eps
         if eager.dtype == torch.float64 and self.coarsest <= eps:  # which is no better than itself
             bound = _LAST_BITS * eps * self.magnitude
             return bool(((eager - own).abs() <= bound).all())
         tolerance = max(
-            (t for dtype, t in _TOLERANCES.items() if torch.finfo(dtype).eps <= self.coarsest),
+            (t for dtype, t in TOLERANCES.items() if torch.finfo(dtype).eps <= self.coarsest),
             default=0.0,
         )
-        return _as_exact(eager, own, self.value, max(tolerance, _TOLERANCES[eager.dtype]))
+        return as_exact(eager, own, self.value, max(tolerance, TOLERANCES[eager.dtype]))
 
 
 class _History:
@@ -347,35 +364,35 @@ def _storage(tensor: torch.Tensor) -> int:
 def _pairs(eager: Any, own: Any, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor, str]]:
     """The tensors of two values at the same places.
 
-    Raises: _Differs, where anything but tensors does.
+    Raises: Differs, where anything but tensors does.
     """
     if eager is own and not isinstance(eager, torch.Tensor):
         return
     if type(eager) is not type(own):
-        raise _Differs(f"{name} is a {type(own).__qualname__}, not a {type(eager).__qualname__}")
+        raise Differs(f"{name} is a {type(own).__qualname__}, not a {type(eager).__qualname__}")
     if isinstance(eager, torch.Tensor):
         if (eager.dtype, eager.shape) != (own.dtype, own.shape):
-            raise _Differs(f"{name} is {own.dtype}{list(own.shape)}, not {eager.dtype}"
+            raise Differs(f"{name} is {own.dtype}{list(own.shape)}, not {eager.dtype}"
                            f"{list(eager.shape)}")  # fmt: skip
         yield eager, own, name
     elif isinstance(eager, (tuple, list)):
         if len(eager) != len(own):
-            raise _Differs(f"{name} has {len(own)} entries, not {len(eager)}")
+            raise Differs(f"{name} has {len(own)} entries, not {len(eager)}")
         for number, (x, y) in enumerate(zip(eager, own)):
             yield from _pairs(x, y, f"{name}[{number}]")
         yield from _attributes(eager, own, name)
     elif isinstance(eager, dict):
         if list(eager) != list(own):
-            raise _Differs(f"{name} has other keys")
+            raise Differs(f"{name} has other keys")
         for key in eager:
             yield from _pairs(eager[key], own[key], f"{name}[{key!r}]")
         yield from _attributes(eager, own, name)
     elif isinstance(eager, float):
         if eager.hex() != own.hex():
-            raise _Differs(f"{name} is {own}, not {eager}")
+            raise Differs(f"{name} is {own}, not {eager}")
     elif isinstance(eager, PLAIN) or not hasattr(eager, "__dict__"):
         if eager != own:
-            raise _Differs(f"{name} is {own!r}, not {eager!r}")
+            raise Differs(f"{name} is {own!r}, not {eager!r}")
     else:
         yield from _attributes(eager, own, name)
 
@@ -385,7 +402,7 @@ def _attributes(eager: Any, own: Any, name: str) -> Iterator:
         yield from _pairs(vars(eager), vars(own), name)
 
 
-def _is_near(eager: torch.Tensor, own: torch.Tensor, tolerance: float) -> bool:
+def is_near(eager: torch.Tensor, own: torch.Tensor, tolerance: float) -> bool:
     x, y = eager.detach().double(), own.detach().double()
     finite = x.isfinite()
     if not torch.equal(x[~finite].nan_to_num(7.0), y[~finite].nan_to_num(7.0)):
@@ -400,9 +417,7 @@ def _eps(name: str) -> float:
     return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
 
 
-def _as_exact(
-    eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolerance: float
-) -> bool:
+def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolerance: float) -> bool:
     """Whether the program is about as close to float64 as eager execution, at worst."""
     x, y, z = (each.detach().double().flatten() for each in (eager, own, exact))
     finite = x.isfinite() & z.isfinite()
@@ -411,14 +426,14 @@ def _as_exact(
     x, y, z = x[finite], y[finite], z[finite]
     if not x.numel():
         return True
-    if not _is_near(z, x, _MOST_TOLERANCES * tolerance):
+    if not is_near(z, x, _MOST_TOLERANCES * tolerance):
         return False
     eps = torch.finfo(eager.dtype).eps
     slack = _WORSE * eps * (z.abs() + z.abs().mean()) + torch.finfo(eager.dtype).tiny
     return bool(((y - z).abs() <= _WORSE * (x - z).abs().max() + slack).all())
 
 
-def _example(eager: torch.Tensor, own: torch.Tensor) -> str:
+def example_of(eager: torch.Tensor, own: torch.Tensor) -> str:
     x, y = eager.detach().flatten(), own.detach().flatten()
     unequal = (x != y) & ~((x != x) & (y != y))
     at = int(unequal.to(torch.uint8).argmax())

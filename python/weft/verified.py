@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,14 @@ from weft.specialize import Specialized, strides_beside_own
 @dataclass
 class Verified:
     """file: where the record lies, None where nothing can be remembered. strides: with which the
-    user gets each result, None for the program's own. offsets: at which it begins in its memory."""
+    user gets each result, None for the program's own. offsets: at which it begins in its memory.
+    requires, connected: of its training."""
 
     file: Path | None
     strides: list[tuple[int, ...] | None]
     offsets: list[int]
+    requires: list[bool] = field(default_factory=list)
+    connected: list[list[bool]] = field(default_factory=list)
 
     @staticmethod
     def find(specialized: Specialized) -> Verified | None:
@@ -45,7 +48,13 @@ class Verified:
             return None
         results = specialized.manifest["entries"]["main"]["results"]
         fits = len(strides) == len(offsets) == len(results)
-        return Verified(file, strides, offsets) if fits else None
+        training = specialized.training
+        if training is None:
+            return Verified(file, strides, offsets) if fits else None
+        requires, connected = record.get("requires", []), record.get("connected", [])
+        fits = fits and len(requires) == len(connected) == len(training.outputs)
+        fits = fits and all(len(row) == len(training.wrt) for row in connected)
+        return Verified(file, strides, offsets, requires, connected) if fits else None
 
     @staticmethod
     def of(specialized: Specialized, learnt: dict[int, tuple[tuple[int, ...], int]]) -> Verified:
@@ -53,10 +62,17 @@ class Verified:
         wanted = {number: strides for number, (strides, _) in learnt.items()}
         strides = strides_beside_own(specialized.manifest, wanted)
         offsets = [learnt[number][1] if number in learnt else 0 for number in range(len(strides))]
-        return Verified(_file(specialized), strides, offsets)
+        verified = Verified(_file(specialized), strides, offsets)
+        if specialized.training is not None:
+            verified.requires = specialized.training.requires
+            verified.connected = specialized.training.connected
+        return verified
 
     def apply(self, specialized: Specialized) -> None:
         specialized.core.lay_out_results(self.strides, self.offsets)
+        if specialized.training is not None:
+            specialized.training.requires = self.requires
+            specialized.training.connected = self.connected
         specialized.verified = True
 
     def save(self) -> None:
@@ -66,7 +82,8 @@ class Verified:
         with contextlib.suppress(OSError):
             handle, name = tempfile.mkstemp(dir=self.file.parent, prefix=".verified-")
             with os.fdopen(handle, "w", encoding="ascii") as draft:
-                json.dump({"strides": self.strides, "offsets": self.offsets}, draft)
+                facts = {name: value for name, value in vars(self).items() if name != "file"}
+                json.dump(facts, draft)
             os.replace(name, self.file)
 
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import torch
 
 from weft.frontend.dtypes import is_float, is_integer, opmath
-from weft.frontend.graph import Graph, Value, enum, segments
-from weft.frontend.lowered import Decline
+from weft.frontend.graph import STOPS_GRADIENT, SUBGRADIENT, Graph, Value, enum, segments
+from weft.frontend.lowered import Decline, Fallback
 
 Scalar = bool | int | float
 
@@ -32,6 +32,7 @@ class Builder:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.fallbacks: list[Fallback] = []
 
     def _one(self, op, operands, attrs, dtype, shape, bounds=None) -> Value:
         if 0 in shape and op != "constant":
@@ -42,20 +43,26 @@ class Builder:
 
     # Elementwise
 
-    def unary(self, op: str, x: Value) -> Value:
-        return self._one(op, [x], {}, x.dtype, x.shape)
+    def unary(self, op: str, x: Value, subgradient: str = "") -> Value:
+        return self._one(op, [x], self._kink(subgradient), x.dtype, x.shape)
 
-    def binary(self, op: str, x: Value, y: Value) -> Value:
+    def binary(self, op: str, x: Value, y: Value, subgradient: str = "") -> Value:
         assert x.shape == y.shape and x.dtype == y.dtype, (op, x, y)
-        return self._one(op, [x, y], {}, x.dtype, x.shape, _interval(op, x, y))
+        attrs = self._kink(subgradient)
+        return self._one(op, [x, y], attrs, x.dtype, x.shape, _interval(op, x, y))
+
+    def _kink(self, subgradient: str) -> dict[str, str]:
+        """subgradient: at the border between two slopes, where it is not what the op's derivative
+        has by itself; see compiler/Graph/Derivative.h."""
+        return {SUBGRADIENT: subgradient} if subgradient and self.graph.training else {}
 
     def total(self, terms: Sequence[Value]) -> Value:
         """Their sum, from the first on."""
         return functools.reduce(lambda x, y: self.binary("add", x, y), terms)
 
-    def scalar(self, op: str, x: Value, number: Scalar) -> Value:
+    def scalar(self, op: str, x: Value, number: Scalar, subgradient: str = "") -> Value:
         """`binary` with a number on the right."""
-        return self.binary(op, x, self.constant(number, x.dtype, x.shape))
+        return self.binary(op, x, self.constant(number, x.dtype, x.shape), subgradient)
 
     def compare(self, predicate: str, x: Value, y: Value | Scalar) -> Value:
         if not isinstance(y, Value):
@@ -114,6 +121,13 @@ class Builder:
         assert math.prod(shape) == x.size, (x, shape)
         return self._one("reshape", [x], {}, x.dtype, shape, x.bounds)
 
+    def detached(self, x: Value) -> Value:
+        """x, a constant to the derivative."""
+        if not self.graph.training:
+            return x
+        attrs = {STOPS_GRADIENT: True}
+        return self._one("reshape", [x], attrs, x.dtype, x.shape, x.bounds)
+
     def transpose(self, x: Value, perm: Sequence[int]) -> Value:
         if list(perm) == list(range(x.rank)):
             return x
@@ -164,12 +178,15 @@ class Builder:
 
     # Reduce
 
-    def reduce(self, kind: str, x: Value, dims: Sequence[int], keep: bool = False) -> Value:
+    def reduce(
+        self, kind: str, x: Value, dims: Sequence[int], keep: bool = False, subgradient: str = ""
+    ) -> Value:
         """keep: the reduced dims stay, of size 1."""
         if not dims:
             return x
         shape = [n for dim, n in enumerate(x.shape) if dim not in dims]
         attrs = {"kind": enum("reduce_kind", kind), "dims": sorted(dims)}
+        attrs |= self._kink(subgradient)
         if x.size == 0:
             result = self.constant(_identity(kind, x.dtype), x.dtype, shape)
         else:

@@ -56,19 +56,21 @@ _MAX_LITERAL = 16
 
 
 def lower(
-    program: ExportedProgram, name_of: Callable[[InputSource], str | None] = lambda source: None
+    program: ExportedProgram,
+    name_of: Callable[[InputSource], str | None] = lambda source: None,
+    training: bool = False,
 ) -> Lowered:
     """The graph of an exported program, and how to feed and read it.
 
     Deterministic, without MLIR; the program is left as it is. name_of: the name of an input
-    in the graph, None for the program's own.
+    in the graph, None for the program's own. training: the graph is to be differentiated.
 
     Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
     sizes, element types outside the dialect at its border, tensors that are not on the CPU.
     """
     functional = _functionalised(program)
     inputs = _inputs(functional)
-    graph = Graph()
+    graph = Graph(training)
     walk = Walk(graph)
     sources: dict[int, InputSource] = {}
     env: dict[torch.fx.Node, Any] = {}
@@ -88,6 +90,7 @@ def lower(
         inputs=tuple(sources[id(entry.value)] for entry in graph.inputs),
         outputs=tuple(outputs),
         fallbacks=tuple(walk.fallbacks),
+        result_dtypes=tuple(output.value.dtype for output in graph.outputs),
     )
 
 

@@ -8,9 +8,10 @@ because broadcasts and casts have to be made explicit.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,9 @@ TYPED = frozenset(
     f"weft.{op}"
     for op in ("convert", "constant", "iota", "broadcast_in_dim", "reshape", "torch_fallback")
 )
+# compiler/Graph/Derivative.h
+STOPS_GRADIENT = "weft.stops_gradient"
+SUBGRADIENT = "weft.subgradient"
 EFFECTS = frozenset({"weft.assert", "weft.torch_fallback"})
 
 
@@ -79,6 +83,11 @@ def segments(*sizes: int) -> dict[str, str]:
 
 @dataclass
 class Graph:
+    """training: whether it is going to be differentiated, so that nodes say what the derivative
+    needs to know. constant: nodes appended now are constants to the derivative."""
+
+    training: bool = False
+    constant: bool = False
     inputs: list[Input] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
@@ -108,8 +117,19 @@ class Graph:
     ) -> list[Value]:
         """Appends a node at the current location; `op` without the dialect's prefix."""
         results = [Value(dtype, tuple(shape)) for dtype, shape in types]
+        if self.constant:
+            attrs = {**attrs, STOPS_GRADIENT: True}
         self.nodes.append(Node(f"weft.{op}", list(operands), attrs, results, self.location))
         return results
+
+    @contextlib.contextmanager
+    def constant_to_derivative(self, constant: bool = True) -> Iterator[None]:
+        """What is appended within has no gradient (`detach`, `no_grad`), or may have one again."""
+        before, self.constant = self.constant, constant and self.training
+        try:
+            yield
+        finally:
+            self.constant = before
 
     def prune(self) -> None:
         """Drops nodes and inputs that neither an output nor an effect needs."""

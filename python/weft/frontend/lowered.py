@@ -117,9 +117,11 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program ready for the compiler. `graph` is deterministic: equal programs, equal bytes."""
+    """A program ready for the compiler. `graph` is deterministic: equal programs, equal bytes.
+    result_dtypes: of the graph's outputs."""
 
     graph: bytes
     inputs: tuple[InputSource, ...]
     outputs: tuple[OutputTarget, ...]
     fallbacks: tuple[Fallback, ...]
+    result_dtypes: tuple[torch.dtype, ...] = ()

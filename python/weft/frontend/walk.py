@@ -59,7 +59,7 @@ class Walk:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.builder = Builder(graph)
-        self.fallbacks: list[Fallback] = []
+        self.fallbacks = self.builder.fallbacks
         self._decompositions: dict[tuple, torch.fx.Graph | Decline] = {}
         self._inputs: set[int] = set()  # their storages
 
@@ -200,7 +200,11 @@ class Walk:
             raise Unsupported(f"a region of {name}", self.graph.location)
         graph = args[body].graph
         placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-        return self.run(graph, dict(zip(placeholders, args[body + 1 :])))
+        env = dict(zip(placeholders, args[body + 1 :]))
+        if name != "wrap_with_set_grad_enabled":
+            return self.run(graph, env)
+        with self.graph.constant_to_derivative(not args[0]):
+            return self.run(graph, env)
 
     def _lower(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
         """By its rule, by its decomposition, or by PyTorch."""

@@ -9,6 +9,7 @@ from weft.frontend.ops import (  # noqa: F401
     contract,
     create,
     distance,
+    dropout,
     elementwise,
     grid_sample,
     grouped,

@@ -9,7 +9,7 @@ from weft.frontend.table import Promotion, Site, lowers
 
 @lowers("relu.default")
 def relu(site: Site, x: Value):
-    return site.builder.scalar("max", x, 0)
+    return site.builder.scalar("max", x, 0, "zero")
 
 
 @lowers("relu6.default")
@@ -22,8 +22,10 @@ def hardtanh(site: Site, x: Value, low=-1, high=1):
     return _clamped(site, x, low, high)
 
 
-def _clamped(site: Site, x: Value, low, high) -> Value:
-    return site.builder.scalar("min", site.builder.scalar("max", x, low), high)
+def _clamped(site: Site, x: Value, low, high, at_borders: str = "zero") -> Value:
+    """at_borders: the slope there."""
+    b = site.builder
+    return b.scalar("min", b.scalar("max", x, low, at_borders), high, at_borders)
 
 
 @lowers("hardsigmoid.default")
@@ -36,7 +38,7 @@ def hardsigmoid(site: Site, x: Value):
 def hardswish(site: Site, x: Value):
     b = site.builder
     (x,) = site.promoted(x)
-    product = b.binary("mul", x, _clamped(site, b.scalar("add", x, 3), 0, 6))
+    product = b.binary("mul", x, _clamped(site, b.scalar("add", x, 3), 0, 6, "one"))
     return site.finish(b.scalar("div", product, 6))
 
 

@@ -10,6 +10,7 @@ import torch
 
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline, Unsupported
+from weft.frontend.ops.dropout import dropped_out
 from weft.frontend.table import Site, lowers
 
 
@@ -28,7 +29,7 @@ def attention(
     b = site.builder
     if mask is not None:
         _refuse_padded_encoder(site, mask)
-    if dropout_p:
+    if dropout_p and not b.graph.training:
         raise Decline("random")
     if mask is not None and is_causal:
         raise Decline("attention with a mask and is_causal")
@@ -41,7 +42,28 @@ def attention(
         if mask.dtype != torch.bool:
             mask = b.convert(mask, q.dtype)
         mask = b.broadcast(mask, [*batch, q.shape[-2], k.shape[-2]])
+    if dropout_p:
+        return b.reshape(_dropped_out(site, q, k, v, mask, is_causal, scale, dropout_p), site.shape)
     return b.reshape(b.attention(q, k, v, mask, is_causal, scale), site.shape)
+
+
+def _dropped_out(site: Site, q, k, v, mask, is_causal: bool, scale: float, p: float) -> Value:
+    """As `_scaled_dot_product_attention_math`, which PyTorch takes for dropout: of the weights."""
+    b, rank = site.builder, q.rank
+    batch, rows, last = list(range(rank - 2)), rank - 2, rank - 1
+    root = math.sqrt(abs(scale))
+    q, k = b.scalar("mul", q, math.copysign(root, scale)), b.scalar("mul", k, root)
+    scores = b.dot(q, k, ((last,), (last,)), (batch, batch))
+    if is_causal:
+        places = [b.iota(torch.int64, scores.shape, dim) for dim in (last, rows)]
+        mask = b.compare("le", *places)
+    if mask is not None and mask.dtype == torch.bool:
+        hidden = b.constant(-math.inf, scores.dtype, scores.shape)
+        scores = b.select(mask, scores, hidden)
+    elif mask is not None:
+        scores = b.binary("add", scores, mask)
+    weights = dropped_out(site, b.softmax(scores, last), p)
+    return b.dot(weights, v, ((last,), (rows,)), (batch, batch))
 
 
 def _refuse_padded_encoder(site: Site, mask: Value) -> None:

@@ -284,9 +284,9 @@ def clamp(site: Site, x, low=None, high=None):
     bounds = [v for v in (low, high) if v is not None]
     x, *bounds = site.promoted(x, *bounds, kind=EXACT)
     if low is not None:
-        x = site.builder.binary("max", x, bounds.pop(0))
+        x = site.builder.binary("max", x, bounds.pop(0), "one")
     if high is not None:
-        x = site.builder.binary("min", x, bounds.pop(0))
+        x = site.builder.binary("min", x, bounds.pop(0), "one")
     return site.finish(x)
 
 

@@ -55,7 +55,7 @@ def masked_fill(site: Site, x, mask, value):
 @lowers(
     *("to.dtype", "to.dtype_layout", "to.device", "to.other", "to.prim_dtype"),
     *("_to_copy.default", "type_as.default", "clone.default", "contiguous.default"),
-    *("detach.default", "alias.default", "lift_fresh.default", "lift_fresh_copy.default"),
+    *("alias.default", "lift_fresh.default", "lift_fresh_copy.default"),
     *("lift.default", "positive.default", "resolve_conj.default", "resolve_neg.default"),
     *("_autocast_to_full_precision.default", "_autocast_to_reduced_precision.default"),
     "requires_grad_.default",
@@ -66,23 +66,11 @@ def cast(site: Site, x, *_, **__):
     return site.finish(x)
 
 
+@lowers("detach.default")
+def detach(site: Site, x):
+    return site.builder.detached(x)
+
+
 @lowers("copy.default")
 def copy(site: Site, x, source, non_blocking=False):
     return site.operand(source, site.dtype)
-
-
-@lowers(
-    *("dropout.default", "alpha_dropout.default", "feature_dropout.default"),
-    "feature_alpha_dropout.default",
-)
-def dropout(site: Site, x, p, train):
-    if train and p != 0:
-        raise Decline("random")
-    return x
-
-
-@lowers("native_dropout.default")
-def native_dropout(site: Site, x, p, train):
-    if train is not False:
-        raise Decline("random")
-    return x, site.builder.constant(True, torch.bool, x.shape)

@@ -55,7 +55,7 @@ def max_all(site: Site, x: Value):
 
 @lowers("max.dim", "min.dim")
 def max_dim(site: Site, x: Value, dim, keepdim=False):
-    values = _extreme(site, x, dims_of(dim, x.rank), keepdim)
+    values = _extreme(site, x, dims_of(dim, x.rank), keepdim, "first")
     return values, _arg_reduce(site, _extremum(site), x, dim, keepdim)
 
 
@@ -63,11 +63,13 @@ def _extremum(site: Site) -> str:
     return "max" if "max" in site.target else "min"
 
 
-def _extreme(site: Site, x: Value, dims: list[int], keepdim: bool = False) -> Value:
+def _extreme(
+    site: Site, x: Value, dims: list[int], keepdim: bool = False, subgradient: str = ""
+) -> Value:
     kind = _extremum(site)
     if x.dtype == torch.bool:
         kind = "any" if kind == "max" else "all"
-    return site.builder.reduce(kind, x, dims, keepdim)
+    return site.builder.reduce(kind, x, dims, keepdim, subgradient)
 
 
 @lowers("argmax.default", "argmin.default")
@@ -113,7 +115,7 @@ def var(site: Site, x: Value, *args, unbiased=None, correction=None, keepdim=Fal
     if "_mean" in site.target:
         average = _by_steps(site, x, dims, average)
     if "std" in site.target:
-        variance = b.unary("sqrt", variance)
+        variance = b.unary("sqrt", variance, "zero")
     kept = [1 if d in dims else n for d, n in enumerate(x.shape)] if keepdim else None
     results = [v if kept is None else b.reshape(v, kept) for v in (variance, average)]
     results = [site.finish(v) for v in results]
@@ -220,9 +222,10 @@ def softmax(site: Site, x: Value, dim, *_, **__):
 def logsumexp(site: Site, x: Value, dim, keepdim=False):
     b, dims = site.builder, dims_of(dim, x.rank)
     x = accumulated(site, x)
-    top = b.reduce("max", x, dims, True)
-    infinite = b.compare("eq", b.unary("abs", top), math.inf)
-    top = b.select(infinite, b.constant(0.0, top.dtype, top.shape), top)
+    with b.graph.constant_to_derivative():  # what is taken off is added again
+        top = b.reduce("max", x, dims, True)
+        infinite = b.compare("eq", b.unary("abs", top), math.inf)
+        top = b.select(infinite, b.constant(0.0, top.dtype, top.shape), top)
     powers = b.unary("exp", b.binary("sub", x, b.broadcast(top, x.shape)))
     total = b.unary("log", b.reduce("sum", powers, dims, True))
     return site.finish(b.reshape(b.binary("add", total, top), site.shape))
@@ -245,7 +248,7 @@ def vector_norm(site: Site, x: Value, order=2, dim=None, keepdim=False, dtype=No
         terms = b.scalar("pow", x, order)
     total = b.reduce("sum", terms, dims, keepdim)
     if order == 2:
-        total = b.unary("sqrt", total)
+        total = b.unary("sqrt", total, "zero")
     elif order not in (0, 1):
         total = b.scalar("pow", total, 1 / order)
     return site.finish(total)

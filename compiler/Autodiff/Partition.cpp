@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Cuts a differentiated function in two. For every value that the backward may read there is a
+// choice: save it (its bytes), or compute it again from others at hand there (its time). With an
+// edge from the source to the op that computes it, of the time, and one from the op to the value,
+// of the bytes, the best choice is a minimal cut.
+#include "compiler/Autodiff/MinCut.h"
+#include "compiler/Autodiff/Passes.h"
+#include "compiler/Autodiff/RecomputeCost.h"
+#include "compiler/Graph/AttributeNames.h"
+#include "compiler/Graph/Constraints.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace weft {
+#define GEN_PASS_DEF_PARTITION
+#include "compiler/Autodiff/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+class JointGraph {
+public:
+  JointGraph(func::FuncOp entry, unsigned inputs, unsigned results)
+      : entry(entry), body(entry.getBody().front()), inputs(inputs), results(results) {
+    for (BlockArgument argument : body.getArguments().drop_front(inputs))
+      dependent.insert(argument);
+    for (Operation &op : body.without_terminator())
+      if (llvm::any_of(op.getOperands(), [&](Value v) { return dependent.contains(v); }))
+        for (Value result : op.getResults())
+          dependent.insert(result);
+    markForward();
+  }
+
+  bool isDependent(Value value) const { return dependent.contains(value); }
+  bool isDependent(Operation *op) const {
+    return op->getNumResults() > 0 && isDependent(op->getResult(0));
+  }
+
+  /// Chooses what is saved and what the backward computes again.
+  void cut() {
+    MinCut network;
+    llvm::DenseMap<Value, int> values;
+    for (Operation &op : body.without_terminator()) {
+      if (isDependent(&op) || op.getNumResults() == 0 || isFree(&op))
+        continue;
+      int node = ofOps[&op] = network.addNode();
+      int64_t cost = costOfRecomputing(&op);
+      // Whoever computes what the forward does not need anyway pays the same.
+      if (cost < 0)
+        network.addEdge(MinCut::source, node, MinCut::infinite);
+      else if (cost > 0 && forward.contains(&op))
+        network.addEdge(MinCut::source, node, cost);
+      for (Value operand : op.getOperands())
+        if (auto found = values.find(operand); found != values.end())
+          network.addEdge(found->second, node, MinCut::infinite);
+      for (Value result : op.getResults()) {
+        int value = values[result] = network.addNode();
+        network.addEdge(node, value, costOfSaving(result));
+        if (isReadByBackward(result))
+          network.addEdge(value, MinCut::sink, MinCut::infinite);
+      }
+    }
+    std::vector<bool> atHand = network.sourceSide();
+    for (Operation &op : body.without_terminator()) {
+      auto node = ofOps.find(&op);
+      if (node == ofOps.end() || !atHand[node->second])
+        continue;
+      for (Value result : op.getResults())
+        if (!atHand[values[result]])
+          saved.insert(result);
+    }
+    for (auto [op, node] : ofOps)
+      if (!atHand[node])
+        recomputed.insert(op);
+  }
+
+  func::FuncOp makeForward(OpBuilder &builder) {
+    auto clone = cast<func::FuncOp>(builder.clone(*entry, mapping));
+    clone.setName("forward");
+    Block &block = clone.getBody().front();
+    Operation *end = block.getTerminator();
+    SmallVector<Value> returned(end->getOperands().take_front(results));
+    for (Value value : savedAlone())
+      returned.push_back(mapping.lookup(value));
+    end->setOperands(returned);
+    eraseDead(block);
+    llvm::BitVector cotangents(block.getNumArguments());
+    cotangents.set(inputs, block.getNumArguments());
+    (void)clone.eraseArguments(cotangents);
+    clone.setFunctionType(
+        builder.getFunctionType(block.getArgumentTypes(), TypeRange(ValueRange(returned))));
+    // Trained weights change with every step: nothing is prepared from them.
+    for (int64_t number : entry->getAttrOfType<DenseI64ArrayAttr>(attr::jointWrt).asArrayRef())
+      clone.setArgAttr(number, attr::kind, builder.getStringAttr("input"));
+    dropJointAttributes(clone);
+    return clone;
+  }
+
+  func::FuncOp makeBackward(OpBuilder &builder) {
+    auto function =
+        func::FuncOp::create(builder, entry.getLoc(), "backward", builder.getFunctionType({}, {}));
+    function->setAttr(attr::entry, builder.getUnitAttr());
+    Block &block = *function.addEntryBlock();
+    IRMapping map;
+    SmallVector<std::string> names;
+    auto add = [&](Value value, const Twine &name) {
+      map.map(value, block.addArgument(value.getType(), value.getLoc()));
+      names.push_back(name.str());
+    };
+    Operation *end = body.getTerminator();
+    for (BlockArgument argument : body.getArguments().take_front(inputs))
+      add(argument, "input " + Twine(argument.getArgNumber()));
+    for (auto [number, value] : llvm::enumerate(end->getOperands().take_front(results)))
+      if (saved.contains(value) && !map.contains(value))
+        add(value, "result " + Twine(number));
+    for (auto [number, value] : llvm::enumerate(savedAlone()))
+      add(value, "saved " + Twine(number));
+    for (BlockArgument argument : body.getArguments().drop_front(inputs))
+      add(argument,
+          entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attr::name).getValue());
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    for (Operation &op : body.without_terminator())
+      if (isDependent(&op) || recomputed.contains(&op) || isFree(&op))
+        inside.clone(op, map);
+    SmallVector<Value> gradients;
+    for (Value gradient : end->getOperands().drop_front(results))
+      gradients.push_back(map.lookup(gradient));
+    func::ReturnOp::create(inside, end->getLoc(), gradients);
+    eraseDead(block);
+    for (unsigned number = inputs; number-- > 0;)
+      if (block.getArgument(number).use_empty()) {
+        block.eraseArgument(number);
+        names.erase(names.begin() + number);
+      }
+    function.setFunctionType(
+        builder.getFunctionType(block.getArgumentTypes(), TypeRange(ValueRange(gradients))));
+    for (auto [number, name] : llvm::enumerate(names)) {
+      function.setArgAttr(number, attr::name, builder.getStringAttr(name));
+      function.setArgAttr(number, attr::kind, builder.getStringAttr("input"));
+    }
+    return function;
+  }
+
+  /// Saved values that are no results of the program.
+  SmallVector<Value> savedAlone() const {
+    auto given = body.getTerminator()->getOperands().take_front(results);
+    return llvm::filter_to_vector(saved,
+                                  [&](Value value) { return !llvm::is_contained(given, value); });
+  }
+  size_t numRecomputed() const { return recomputed.size(); }
+
+private:
+  /// Whether it depends on nothing: both halves have their own.
+  static bool isFree(Operation *op) { return op->getNumOperands() == 0 && isPure(op); }
+
+  /// What the results and the effects need.
+  void markForward() {
+    llvm::DenseSet<Value> needed;
+    for (Value value : body.getTerminator()->getOperands().take_front(results))
+      needed.insert(value);
+    for (Operation &op : llvm::reverse(body.without_terminator())) {
+      bool isNeeded = !isPure(&op) ||
+                      llvm::any_of(op.getResults(), [&](Value v) { return needed.contains(v); });
+      if (!isNeeded)
+        continue;
+      forward.insert(&op);
+      needed.insert(op.operand_begin(), op.operand_end());
+    }
+  }
+
+  bool isReadByBackward(Value value) const {
+    return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+      if (use.getOwner() == body.getTerminator())
+        return use.getOperandNumber() >= results;
+      return isDependent(use.getOwner());
+    });
+  }
+
+  static void eraseDead(Block &block) {
+    SmallVector<Operation *> ops =
+        llvm::to_vector(llvm::make_pointer_range(block.without_terminator()));
+    for (Operation *op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
+  }
+
+  static void dropJointAttributes(func::FuncOp function) {
+    for (StringRef name : {attr::jointInputs, attr::jointResults, attr::jointWrt})
+      function->removeAttr(name);
+  }
+
+  func::FuncOp entry;
+  Block &body;
+  unsigned inputs, results;
+  llvm::DenseSet<Value> dependent; ///< on cotangents
+  llvm::DenseSet<Operation *> forward, recomputed;
+  llvm::DenseMap<Operation *, int> ofOps;
+  llvm::SetVector<Value> saved;
+  IRMapping mapping; ///< to the forward
+};
+
+struct Partition : weft::impl::PartitionBase<Partition> {
+  using PartitionBase::PartitionBase;
+
+  void runOnOperation() override {
+    auto entry = getOperation().lookupSymbol<func::FuncOp>("main");
+    auto inputs = entry ? entry->getAttrOfType<IntegerAttr>(attr::jointInputs) : IntegerAttr();
+    if (!inputs) {
+      getOperation().emitError() << "expected a differentiated @main";
+      return signalPassFailure();
+    }
+    if (role != "" && role != "forward" && role != "backward") {
+      getOperation().emitError() << "expected role forward or backward, found '" << role << "'";
+      return signalPassFailure();
+    }
+    auto results = entry->getAttrOfType<IntegerAttr>(attr::jointResults);
+    JointGraph graph(entry, inputs.getInt(), results.getInt());
+    graph.cut();
+    OpBuilder builder(entry);
+    if (role != "backward")
+      keep(graph.makeForward(builder));
+    if (role != "forward")
+      keep(graph.makeBackward(builder));
+    for (Value value : graph.savedAlone()) {
+      ++numSaved;
+      savedBytes += bytesOf(value);
+    }
+    numRecomputed += graph.numRecomputed();
+    entry.erase();
+    if (role != "")
+      kept.setName("main");
+  }
+
+private:
+  void keep(func::FuncOp function) { kept = function; }
+  func::FuncOp kept;
+};
+
+} // namespace

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The passes that make a program for training of a graph.
+#ifndef WEFT_COMPILER_AUTODIFF_PASSES_H
+#define WEFT_COMPILER_AUTODIFF_PASSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace weft {
+
+#define GEN_PASS_DECL
+#include "compiler/Autodiff/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "compiler/Autodiff/Passes.h.inc"
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The passes that make a program for training of a graph, in pipeline order.
+#ifndef WEFT_AUTODIFF_PASSES_TD
+#define WEFT_AUTODIFF_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Differentiate : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Extend @main by the gradients of its results";
+  let description = [{
+    One reverse walk over @main. It gets an argument `gradient i` for each of `results`, the
+    cotangent of that result, and a result for each of `wrt`: the gradient of that argument, zero
+    where nothing reaches it. Gradients and cotangents are row-major. Values that no gradient
+    passes have no cotangent, not one of zeros.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = weft.exp %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    // becomes with wrt=0 results=0
+    func.func @main(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0 = weft.exp %x : tensor<4xf32>
+      %1 = weft.mul %g, %0 : tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+
+    Fails, at its line, for an op on the way that has no derivative.
+  }];
+  let options = [
+    ListOption<"wrt", "wrt", "int64_t", "arguments whose gradients are wanted">,
+    ListOption<"of", "results", "int64_t", "results that have cotangents">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
+def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
+  let summary = "Cut a differentiated @main into @forward and @backward";
+  let description = [{
+    `@forward` takes the arguments and gives the results, then what the backward reads of its
+    values. `@backward` takes what it reads, in this order: arguments (`input i`), results
+    (`result i`), saved values (`saved i`), cotangents (`gradient i`), and gives the gradients.
+    What is saved and what is computed again is a minimal cut between the values at hand and those
+    that the backward reads: saving costs its bytes, recomputing about the bytes that could be
+    moved in its time; arguments are free.
+
+    Declines nothing; fails where @main is not differentiated.
+  }];
+  let options = [
+    Option<"role", "role", "std::string", "\"\"",
+           "keep `forward` or `backward` alone, as @main; both without it">
+  ];
+  let statistics = [
+    Statistic<"numSaved", "num-saved", "values saved">,
+    Statistic<"savedBytes", "saved-bytes", "their bytes">,
+    Statistic<"numRecomputed", "num-recomputed", "ops computed again">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A roofline with two slopes: what is computed element by element again is fused into what reads
+// it, so that only its arithmetic counts; a contraction counts by its multiplications.
+#include "compiler/Autodiff/RecomputeCost.h"
+#include "compiler/Graph/Constraints.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace weft;
+
+// Of one core with AVX-512 (docs/measurements/roofline): some 100 Gflop/s of float32 against
+// 12 GB/s of memory.
+static constexpr int64_t kFlopsPerByte = 8;
+// Elements a byte of additions and the like, and bytes an element of what is a polynomial.
+static constexpr int64_t kCheapPerByte = 4, kBytesPerFunction = 2, kBytesPerSorted = 64;
+
+int64_t weft::bytesOf(Value value) {
+  RankedTensorType type = tensorType(value);
+  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+static bool isView(Operation *op) { return isa<ReshapeOp, RelayoutOp, BroadcastInDimOp>(op); }
+
+/// Whether its result is written to memory whatever becomes of it.
+static bool isStored(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa<DotGeneralOp, MultiDotOp, ConvOp, GroupedDotOp, ScatterOp, SortOp, CumulativeOp, ReduceOp,
+          AttentionOp, TorchFallbackOp>(op))
+    return true;
+  return llvm::any_of(value.getUsers(),
+                      [](Operation *user) { return isa<DotGeneralOp, ConvOp>(user); });
+}
+
+int64_t weft::costOfSaving(Value value) {
+  // The caller has a result anyway.
+  bool isResult = llvm::any_of(
+      value.getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+  int64_t bytes = bytesOf(value);
+  return std::max<int64_t>(isResult ? bytes / 2 : isStored(value) ? bytes : 2 * bytes, 1);
+}
+
+static int64_t elementsOf(Value value) { return tensorType(value).getNumElements(); }
+
+/// Multiplications of a contraction: each element of the result times those contracted.
+static int64_t multiplications(Operation *op) {
+  if (auto dot = dyn_cast<DotGeneralOp>(op)) {
+    int64_t contracted = 1;
+    for (int64_t dim : dot.getLhsContract())
+      contracted *= tensorType(dot.getLhs()).getDimSize(dim);
+    return elementsOf(dot) * contracted;
+  }
+  if (auto conv = dyn_cast<ConvOp>(op)) {
+    RankedTensorType weight = conv.getWeight().getType();
+    return elementsOf(conv) *
+           (weight.getNumElements() / std::max<int64_t>(weight.getDimSize(0), 1));
+  }
+  if (auto attention = dyn_cast<AttentionOp>(op)) {
+    RankedTensorType key = attention.getKey().getType();
+    int64_t keys = key.getDimSize(key.getRank() - 2);
+    return (elementsOf(attention) + elementsOf(attention.getQuery())) * keys;
+  }
+  return 0;
+}
+
+int64_t weft::costOfRecomputing(Operation *op) {
+  if (!isPure(op))
+    return -1;
+  if (isView(op) || op->getNumOperands() == 0)
+    return 0;
+  if (isa<DotGeneralOp, ConvOp, AttentionOp>(op))
+    return 2 * multiplications(op) / kFlopsPerByte;
+  if (isa<GroupedDotOp, MultiDotOp, WinogradConvOp>(op))
+    return -1;
+  int64_t largest = 0;
+  for (Value value : op->getOperands())
+    largest = std::max(largest, elementsOf(value));
+  for (Value value : op->getResults())
+    largest = std::max(largest, elementsOf(value));
+  if (isa<SortOp>(op))
+    return largest * kBytesPerSorted;
+  if (isa<AddOp, SubOp, MulOp, NegOp, AbsOp, SignOp, NotOp, AndOp, OrOp, XorOp, MaxOp, MinOp, CmpOp,
+          SelectOp, ConvertOp, CeilOp, FloorOp, TruncOp, RoundEvenOp>(op))
+    return largest / kCheapPerByte;
+  if (op->hasTrait<OpTrait::Elementwise>())
+    return largest * kBytesPerFunction;
+  if (isa<CompositeOpInterface>(op))
+    return largest * 4 * kBytesPerFunction;
+  // The others move their elements, or run over them in a loop of their own.
+  int64_t moved = 0;
+  for (Value value : op->getOperands())
+    moved += bytesOf(value);
+  for (Value value : op->getResults())
+    moved += bytesOf(value);
+  return moved;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From a graph to the forward or the backward program of training it.
+#ifndef WEFT_COMPILER_DRIVER_TRAINING_H
+#define WEFT_COMPILER_DRIVER_TRAINING_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace weft {
+
+struct TrainingOptions {
+  std::string role;                          ///< "forward" or "backward"; empty: no training
+  llvm::SmallVector<int64_t> wrt;            ///< inputs whose gradients are wanted
+  llvm::SmallVector<int64_t> differentiated; ///< outputs that have cotangents
+
+  /// Numbers are separated by commas. An error says what was expected.
+  static llvm::Expected<TrainingOptions> parse(llvm::StringRef role, llvm::StringRef wrt,
+                                               llvm::StringRef differentiated);
+};
+
+/// Whether `stage` is one that only training has.
+bool isTrainingStage(llvm::StringRef stage);
+
+/// Leaves of `module`, a graph, the joint function at stage `joint`, both halves at `partitioned`,
+/// otherwise the one of `options.role` as @main.
+mlir::LogicalResult makeTraining(mlir::ModuleOp module, const TrainingOptions &options,
+                                 llvm::StringRef stage);
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Derivatives of the ops of several operands that compute each element on its own, with PyTorch's
+// conventions at kinks and ties.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/Derivative.h"
+
+using namespace mlir;
+using namespace weft;
+
+static LogicalResult addVjp(AddOp, Cotangents &c) {
+  c.give(0, c.of());
+  c.give(1, c.of());
+  return success();
+}
+
+static LogicalResult subVjp(SubOp, Cotangents &c) {
+  c.give(0, c.of());
+  if (c.wants(1u))
+    c.give(1, c.neg(c.of()));
+  return success();
+}
+
+static LogicalResult mulVjp(MulOp op, Cotangents &c) {
+  if (c.wants(0u))
+    c.give(0, c.mul(c.of(), op.getRhs()));
+  if (c.wants(1u))
+    c.give(1, c.mul(c.of(), op.getLhs()));
+  return success();
+}
+
+static LogicalResult divVjp(DivOp op, Cotangents &c) {
+  Value y = op.getRhs();
+  if (c.wants(0u))
+    c.give(0, c.div(c.of(), y));
+  if (c.wants(1u))
+    c.give(1, c.neg(c.mul(c.of(), c.div(c.div(op.getLhs(), y), y))));
+  return success();
+}
+
+static LogicalResult remVjp(RemOp op, Cotangents &c) {
+  c.give(0, c.of());
+  if (c.wants(1u))
+    c.give(1, c.neg(c.mul(c.of(), c.create<TruncOp>(c.div(op.getLhs(), op.getRhs())))));
+  return success();
+}
+
+static LogicalResult powVjp(PowOp op, Cotangents &c) {
+  Value x = op.getLhs(), y = op.getRhs(), g = c.of();
+  if (c.wants(0u)) {
+    Value slope = c.mul(y, c.create<PowOp>(x, c.shift(y, -1)));
+    c.give(0, c.select(c.compare(ComparePredicate::eq, y, 0), c.splat(x, 0), c.mul(g, slope)));
+  }
+  if (c.wants(1u)) {
+    // 0^y is 0 for all y > 0: no slope, where the logarithm would make it no number.
+    Value flat = c.create<AndOp>(c.compare(ComparePredicate::eq, x, 0),
+                                 c.compare(ComparePredicate::ge, y, 0));
+    Value slope = c.mul(op.getResult(), c.create<LogOp>(x));
+    c.give(1, c.select(flat, c.splat(y, 0), c.mul(g, slope)));
+  }
+  return success();
+}
+
+static LogicalResult atan2Vjp(Atan2Op op, Cotangents &c) {
+  Value y = op.getLhs(), x = op.getRhs();
+  Value part = c.div(c.of(), c.add(c.mul(y, y), c.mul(x, x)));
+  if (c.wants(0u))
+    c.give(0, c.mul(part, x));
+  if (c.wants(1u))
+    c.give(1, c.neg(c.mul(part, y)));
+  return success();
+}
+
+/// The sign that the result has and x had not; none of x = 0.
+static LogicalResult copySignVjp(CopySignOp op, Cotangents &c) {
+  Value x = op.getLhs();
+  Value ratio = c.mul(c.of(), c.div(op.getResult(), x));
+  c.give(0, c.select(c.compare(ComparePredicate::eq, x, 0), c.splat(x, 0), ratio));
+  return success();
+}
+
+/// A maximum or minimum gives its cotangent to the operand that it is, half to each of equal ones.
+/// Where the lhs is compared with a bound, the kink is the bound's (relu) or the lhs's (clamp).
+template <typename OpTy> static LogicalResult extremumVjp(OpTy op, Cotangents &c) {
+  constexpr bool isMax = std::is_same_v<OpTy, MaxOp>;
+  constexpr auto beaten = isMax ? ComparePredicate::lt : ComparePredicate::gt;
+  constexpr auto notAbove = isMax ? ComparePredicate::le : ComparePredicate::ge;
+  Value g = c.of(), x = op.getLhs(), y = op.getRhs(), zero = c.splat(g, 0);
+  if (c.subgradient() == "zero" || c.subgradient() == "one") {
+    bool isBounds = c.subgradient() == "zero";
+    // The result tells as much of a strict bound as the operand, and is kept more often.
+    Value lost = isBounds ? c.compare(notAbove, op.getResult(), y) : c.compare(beaten, x, y);
+    if (c.wants(0u))
+      c.give(0, c.select(lost, zero, g));
+    if (c.wants(1u))
+      c.give(1, c.select(lost, g, zero));
+    return success();
+  }
+  Value tie = c.compare(ComparePredicate::eq, x, y), half = c.scale(g, 0.5);
+  Value shared = c.select(tie, half, g);
+  if (c.wants(0u))
+    c.give(0, c.select(c.compare(beaten, x, y), zero, shared));
+  if (c.wants(1u))
+    c.give(1, c.select(c.compare(beaten, y, x), zero, shared));
+  return success();
+}
+
+static LogicalResult selectVjp(SelectOp op, Cotangents &c) {
+  Value g = c.of(), zero = c.splat(g, 0);
+  if (c.wants(1u))
+    c.give(1, c.select(op.getCondition(), g, zero));
+  if (c.wants(2u))
+    c.give(2, c.select(op.getCondition(), zero, g));
+  return success();
+}
+
+void weft::deriveBinary(MLIRContext *context) {
+  derive<AddOp, addVjp>(context);
+  derive<SubOp, subVjp>(context);
+  derive<MulOp, mulVjp>(context);
+  derive<DivOp, divVjp>(context);
+  derive<RemOp, remVjp>(context);
+  derive<PowOp, powVjp>(context);
+  derive<Atan2Op, atan2Vjp>(context);
+  derive<CopySignOp, copySignVjp>(context);
+  derive<MaxOp, extremumVjp<MaxOp>>(context);
+  derive<MinOp, extremumVjp<MinOp>>(context);
+  derive<SelectOp, selectVjp>(context);
+}

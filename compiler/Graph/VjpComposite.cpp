@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Derivatives of softmax, the norms and the activations that are whole ops: by their own formulas,
+// which are shorter and more exact than those of their steps.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/Derivative.h"
+#include "compiler/Graph/Normalization.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace weft;
+
+/// Gives operand `value` the cotangent `cotangent`, computed in the wide type.
+static void giveNarrow(Cotangents &c, Value value, Value cotangent) {
+  c.give(value, c.leave(cotangent, tensorType(value).getElementType()));
+}
+
+static LogicalResult softmaxVjp(SoftmaxOp op, Cotangents &c) {
+  int64_t dim = op.getDim();
+  Value y = c.enter(op.getResult()), product = c.mul(c.enter(c.of()), y);
+  Value sum = c.unreduce(c.reduce(ReduceKind::sum, product, dim), product, dim);
+  giveNarrow(c, op.getOperand(), c.sub(product, c.mul(y, sum)));
+  return success();
+}
+
+static LogicalResult logSoftmaxVjp(LogSoftmaxOp op, Cotangents &c) {
+  int64_t dim = op.getDim();
+  Value g = c.enter(c.of()), weights = c.create<ExpOp>(c.enter(op.getResult()));
+  Value sum = c.unreduce(c.reduce(ReduceKind::sum, g, dim), g, dim);
+  giveNarrow(c, op.getOperand(), c.sub(g, c.mul(weights, sum)));
+  return success();
+}
+
+/// The dims of `value` that are not among `dims`.
+static SmallVector<int64_t> otherDims(Value value, ArrayRef<int64_t> dims) {
+  return llvm::filter_to_vector(llvm::seq(tensorType(value).getRank()),
+                                [&](int64_t dim) { return !llvm::is_contained(dims, dim); });
+}
+
+/// Cotangents of weight and bias, which lie along `places`, where the norm without them is
+/// `normalized`. The cotangent of that.
+static Value affineVjp(Cotangents &c, Value g, Value normalized, Value weight, Value bias,
+                       ArrayRef<int64_t> places) {
+  SmallVector<int64_t> summed = otherDims(g, places);
+  auto sum = [&](Value value) {
+    return summed.empty() ? value : c.reduce(ReduceKind::sum, value, summed);
+  };
+  if (c.wants(bias))
+    giveNarrow(c, bias, c.reshape(sum(g), tensorType(bias).getShape()));
+  if (c.wants(weight))
+    giveNarrow(c, weight, c.reshape(sum(c.mul(g, normalized)), tensorType(weight).getShape()));
+  if (!weight)
+    return g;
+  SmallVector<int64_t> shape;
+  for (int64_t place : places)
+    shape.push_back(tensorType(g).getDimSize(place));
+  return c.mul(g, c.broadcast(c.reshape(c.enter(weight), shape), g, places));
+}
+
+/// The cotangent of x, given that of (x - mean) / deviation = `normalized`; of a norm that does not
+/// centre, without its mean.
+static Value normalizationVjp(Cotangents &c, Value g, Value normalized, Value inverse,
+                              ArrayRef<int64_t> dims, bool centres) {
+  Value along = c.unreduce(c.mean(c.mul(g, normalized), dims), g, dims);
+  Value rest = c.sub(g, c.mul(normalized, along));
+  if (centres)
+    rest = c.sub(rest, c.unreduce(c.mean(g, dims), g, dims));
+  return c.mul(rest, c.unreduce(inverse, g, dims));
+}
+
+static LogicalResult layerNormVjp(LayerNormOp op, Cotangents &c) {
+  Value x = c.enter(op.getOperand()), g = c.enter(c.of());
+  SmallVector<int64_t> dims = trailingDims(x, op.getNormalizedDims());
+  Normalized parts = normalizedOver(c, x, dims, op.getEps().convertToDouble());
+  Value normalized = c.mul(parts.centred, c.unreduce(parts.inverse, x, dims));
+  g = affineVjp(c, g, normalized, op.getWeight(), op.getBias(), dims);
+  if (c.wants(0u))
+    giveNarrow(c, op.getOperand(), normalizationVjp(c, g, normalized, parts.inverse, dims, true));
+  return success();
+}
+
+static LogicalResult rmsNormVjp(RmsNormOp op, Cotangents &c) {
+  Value x = c.enter(op.getOperand()), g = c.enter(c.of());
+  SmallVector<int64_t> dims = trailingDims(x, op.getNormalizedDims());
+  Value inverse = inverseRootMeanSquare(c, x, dims, op.getEps().convertToDouble());
+  Value normalized = c.mul(x, c.unreduce(inverse, x, dims));
+  g = affineVjp(c, g, normalized, op.getWeight(), {}, dims);
+  if (c.wants(0u))
+    giveNarrow(c, op.getOperand(), normalizationVjp(c, g, normalized, inverse, dims, false));
+  return success();
+}
+
+/// As (n, groups, c / groups, s) a layer norm over the last two dims, with weight and bias along
+/// the channels.
+static LogicalResult groupNormVjp(GroupNormOp op, Cotangents &c) {
+  ArrayRef<int64_t> shape = op.getType().getShape();
+  int64_t groups = op.getGroups(), members = shape[1] / groups;
+  SmallVector<int64_t> split{shape[0], groups, members, computeProduct(shape.drop_front(2))};
+  Value x = c.reshape(c.enter(op.getOperand()), split), g = c.reshape(c.enter(c.of()), split);
+  SmallVector<int64_t> dims{2, 3};
+  Normalized parts = normalizedOver(c, x, dims, op.getEps().convertToDouble());
+  Value normalized = c.mul(parts.centred, c.unreduce(parts.inverse, x, dims));
+  g = affineVjp(c, g, normalized, op.getWeight(), op.getBias(), {1, 2});
+  if (c.wants(0u)) {
+    Value whole = normalizationVjp(c, g, normalized, parts.inverse, dims, true);
+    giveNarrow(c, op.getOperand(), c.reshape(whole, shape));
+  }
+  return success();
+}
+
+/// Statistics are operands: what they depend on is their own rules' business.
+static LogicalResult batchNormVjp(BatchNormOp op, Cotangents &c) {
+  Value x = c.enter(op.getOperand()), g = c.enter(c.of());
+  SmallVector<int64_t> channels{1}, others = otherDims(x, channels);
+  auto spread = [&](Value value) { return c.broadcast(value, x, channels); };
+  Value inverse = c.inverseDeviation(c.enter(op.getVariance()), op.getEps().convertToDouble());
+  Value scale = op.getWeight() ? c.mul(c.enter(op.getWeight()), inverse) : inverse;
+  if (c.wants(0u))
+    giveNarrow(c, op.getOperand(), c.mul(g, spread(scale)));
+  auto sum = [&](Value value) { return c.reduce(ReduceKind::sum, value, others); };
+  if (c.wants(op.getBias()))
+    giveNarrow(c, op.getBias(), sum(g));
+  if (c.wants(op.getMean()))
+    giveNarrow(c, op.getMean(), c.neg(c.mul(sum(g), scale)));
+  if (!c.wants(op.getWeight()) && !c.wants(op.getVariance()))
+    return success();
+  Value centred = c.sub(x, spread(c.enter(op.getMean())));
+  Value normalizedSum = c.mul(sum(c.mul(g, centred)), inverse);
+  if (c.wants(op.getWeight()))
+    giveNarrow(c, op.getWeight(), normalizedSum);
+  if (c.wants(op.getVariance()))
+    giveNarrow(c, op.getVariance(), c.scale(c.mul(normalizedSum, c.mul(scale, inverse)), -0.5));
+  return success();
+}
+
+/// Phi(x) + x phi(x)
+static Value exactGeluSlope(Cotangents &c, Value x) {
+  Value below = c.scale(c.shift(c.create<ErfOp>(c.scale(x, M_SQRT1_2)), 1), 0.5);
+  Value bell = c.create<ExpOp>(c.scale(c.mul(x, x), -0.5));
+  return c.add(below, c.mul(x, c.scale(bell, M_2_SQRTPI * M_SQRT1_2 * 0.5)));
+}
+
+/// With t = tanh(k (x + a x^3)): (1 + t) / 2 + x / 2 (1 - t^2) k (1 + 3 a x^2)
+static Value tanhGeluSlope(Cotangents &c, Value x) {
+  constexpr double k = M_SQRT2 * M_2_SQRTPI * 0.5, a = 0.044715;
+  Value square = c.mul(x, x), cube = c.mul(square, x);
+  Value t = c.create<TanhOp>(c.scale(c.add(x, c.scale(cube, a)), k));
+  Value left = c.scale(c.shift(t, 1), 0.5);
+  Value inner = c.scale(c.shift(c.scale(square, 3 * a), 1), k);
+  Value right = c.mul(c.scale(x, 0.5), c.mul(c.sub(c.splat(t, 1), c.mul(t, t)), inner));
+  return c.add(left, right);
+}
+
+static LogicalResult geluVjp(GeluOp op, Cotangents &c) {
+  Value x = c.enter(op.getOperand());
+  Value slope = op.getKind() == GeluKind::erf ? exactGeluSlope(c, x) : tanhGeluSlope(c, x);
+  giveNarrow(c, op.getOperand(), c.mul(c.enter(c.of()), slope));
+  return success();
+}
+
+static LogicalResult siluVjp(SiluOp op, Cotangents &c) {
+  Value x = c.enter(op.getOperand()), s = c.create<SigmoidOp>(x);
+  Value slope = c.mul(s, c.shift(c.mul(x, c.sub(c.splat(s, 1), s)), 1));
+  giveNarrow(c, op.getOperand(), c.mul(c.enter(c.of()), slope));
+  return success();
+}
+
+void weft::deriveComposite(MLIRContext *context) {
+  derive<SoftmaxOp, softmaxVjp>(context);
+  derive<LogSoftmaxOp, logSoftmaxVjp>(context);
+  derive<LayerNormOp, layerNormVjp, /*repeats=*/true>(context);
+  derive<RmsNormOp, rmsNormVjp, /*repeats=*/true>(context);
+  derive<GroupNormOp, groupNormVjp, /*repeats=*/true>(context);
+  derive<BatchNormOp, batchNormVjp>(context);
+  derive<GeluOp, geluVjp>(context);
+  derive<SiluOp, siluVjp>(context);
+}

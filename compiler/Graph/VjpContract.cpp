@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Derivatives of sums of products: contractions and convolutions again.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/Derivative.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+/// One operand of a contraction: which of its dims are batch dims, contracted or neither.
+struct Side {
+  Side(Value value, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract)
+      : value(value), batch(batch), contract(contract) {
+    for (int64_t dim : llvm::seq(tensorType(value).getRank()))
+      if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim))
+        free.push_back(dim);
+  }
+  Value value;
+  ArrayRef<int64_t> batch, contract;
+  SmallVector<int64_t> free;
+};
+
+} // namespace
+
+/// Every element of `g`, which lies along the batch and free dims of `side`, times those of `other`
+/// of its batch. The result's dims are `origin` of `side`.
+static Value outerProduct(Cotangents &c, Value g, const Side &other, const Side &side,
+                          ArrayRef<int64_t> origin) {
+  ArrayRef<int64_t> shape = tensorType(side.value).getShape();
+  int64_t batch = side.batch.size(), rank = shape.size();
+  int64_t leading = batch + static_cast<int64_t>(side.free.size());
+  SmallVector<int64_t> perm(other.batch), sizes, placesOfOther, placesOfG;
+  SmallVector<int64_t> contracted(other.contract);
+  llvm::sort(contracted);
+  llvm::append_range(perm, contracted);
+  for (int64_t dim : origin)
+    sizes.push_back(shape[dim]);
+  llvm::append_range(placesOfG, llvm::seq<int64_t>(0, leading));
+  llvm::append_range(placesOfOther, llvm::seq<int64_t>(0, batch));
+  llvm::append_range(placesOfOther, llvm::seq(leading, rank));
+  auto type = RankedTensorType::get(sizes, tensorType(g).getElementType());
+  Value spread = c.create<BroadcastInDimOp>(type, g, placesOfG);
+  Value values = c.transpose(other.value, perm);
+  return c.mul(spread, c.create<BroadcastInDimOp>(type, values, placesOfOther));
+}
+
+/// The cotangent of `side`: the result's with the `other` operand over the other's free dims, which
+/// stand in the result's cotangent at `freeOfOther`, those of `side` at `freeOfSide`.
+static Value cotangentOf(Cotangents &c, const Side &side, const Side &other,
+                         ArrayRef<int64_t> freeOfSide, ArrayRef<int64_t> freeOfOther) {
+  SmallVector<int64_t> batch = llvm::to_vector(llvm::seq<int64_t>(0, side.batch.size()));
+  Value g = c.leave(c.of(), tensorType(other.value).getElementType());
+  // Dims of `side` in the order in which they come out: contracted ones as `other` has them.
+  SmallVector<std::pair<int64_t, int64_t>> pairs;
+  for (auto [theirs, ours] : llvm::zip_equal(other.contract, side.contract))
+    pairs.emplace_back(theirs, ours);
+  llvm::sort(pairs);
+  SmallVector<int64_t> contracted = llvm::to_vector(llvm::make_second_range(pairs));
+  SmallVector<int64_t> origin(side.batch);
+  // The one of the two orders that needs no transposition, if there is one.
+  bool contractedFirst =
+      !contracted.empty() && !side.free.empty() && contracted.front() < side.free.front();
+  Value product;
+  if (other.free.empty()) {
+    // Nothing is left to sum over.
+    llvm::append_range(origin, side.free);
+    llvm::append_range(origin, contracted);
+    product = outerProduct(c, g, other, side, origin);
+  } else if (contractedFirst) {
+    llvm::append_range(origin, contracted);
+    llvm::append_range(origin, side.free);
+    product = c.create<DotGeneralOp>(other.value, g, other.batch, batch, other.free, freeOfOther);
+  } else {
+    llvm::append_range(origin, side.free);
+    llvm::append_range(origin, contracted);
+    product = c.create<DotGeneralOp>(g, other.value, batch, other.batch, freeOfOther, other.free);
+  }
+  SmallVector<int64_t> perm;
+  for (int64_t dim : llvm::seq<int64_t>(0, origin.size()))
+    perm.push_back(llvm::find(origin, dim) - origin.begin());
+  return c.transpose(product, perm);
+}
+
+static LogicalResult dotGeneralVjp(DotGeneralOp op, Cotangents &c) {
+  Side lhs(op.getLhs(), op.getLhsBatch(), op.getLhsContract());
+  Side rhs(op.getRhs(), op.getRhsBatch(), op.getRhsContract());
+  int64_t batch = lhs.batch.size(), free = batch + lhs.free.size();
+  SmallVector<int64_t> freeOfLhs = llvm::to_vector(llvm::seq(batch, free));
+  SmallVector<int64_t> freeOfRhs =
+      llvm::to_vector(llvm::seq<int64_t>(free, free + static_cast<int64_t>(rhs.free.size())));
+  if (c.wants(0u))
+    c.give(0, cotangentOf(c, lhs, rhs, freeOfLhs, freeOfRhs));
+  if (c.wants(1u))
+    c.give(1, cotangentOf(c, rhs, lhs, freeOfRhs, freeOfLhs));
+  return success();
+}
+
+/// (g * a, b, s...) as (g * b, a, s...): what groups have in common changes places with what they
+/// do not.
+static Value swapInGroups(Cotangents &c, Value value, int64_t groups) {
+  SmallVector<int64_t> shape(tensorType(value).getShape());
+  int64_t members = shape[0] / groups, others = shape[1];
+  SmallVector<int64_t> split{groups, members}, perm{0, 2, 1}, joined{groups * others, members};
+  llvm::append_range(split, ArrayRef(shape).drop_front(1));
+  llvm::append_range(joined, ArrayRef(shape).drop_front(2));
+  for (int64_t dim : llvm::seq<int64_t>(2, shape.size()))
+    perm.push_back(dim + 1);
+  return c.reshape(c.transpose(c.reshape(value, split), perm), joined);
+}
+
+/// (n, g * c, s...) as (c, g * n, s...)
+static Value batchToChannels(Cotangents &c, Value value, int64_t groups) {
+  SmallVector<int64_t> shape(tensorType(value).getShape());
+  int64_t batch = shape[0], channels = shape[1] / groups;
+  SmallVector<int64_t> split{batch, groups, channels}, perm{2, 1, 0},
+      joined{channels, groups * batch};
+  llvm::append_range(split, ArrayRef(shape).drop_front(2));
+  llvm::append_range(joined, ArrayRef(shape).drop_front(2));
+  for (int64_t dim : llvm::seq<int64_t>(2, shape.size()))
+    perm.push_back(dim + 1);
+  return c.reshape(c.transpose(c.reshape(value, split), perm), joined);
+}
+
+/// The convolution of the result's cotangent, spread by the strides, with the weight turned round.
+static Value inputCotangent(ConvOp op, Cotangents &c) {
+  RankedTensorType input = op.getInput().getType(), weight = op.getWeight().getType();
+  RankedTensorType result = op.getType();
+  int64_t rank = input.getRank();
+  SmallVector<int64_t> spatial = llvm::to_vector(llvm::seq<int64_t>(2, rank)), none(rank - 2, 0),
+                       ones(rank - 2, 1);
+  SmallVector<int64_t> start{0, 0}, stride{1, 1}, shape{result.getDimSize(0), result.getDimSize(1)};
+  SmallVector<int64_t> low{0, 0}, high{0, 0};
+  for (int64_t index : llvm::seq(rank - 2)) {
+    int64_t extent = (weight.getDimSize(index + 2) - 1) * op.getDilations()[index];
+    int64_t spread = (result.getDimSize(index + 2) - 1) * op.getStrides()[index] + 1;
+    start.push_back(0);
+    stride.push_back(op.getStrides()[index]);
+    shape.push_back(spread);
+    low.push_back(extent - op.getPadLow()[index]);
+    // The output needs as many elements as the input had: what the strides left over is padding.
+    high.push_back(input.getDimSize(index + 2) + extent - spread - low.back());
+  }
+  Value g =
+      c.padZeros(c.place(c.leave(c.of(), input.getElementType()), start, stride, shape), low, high);
+  Value turned = swapInGroups(c, c.create<ReverseOp>(op.getWeight(), spatial), op.getGroups());
+  return c.create<ConvOp>(g, turned, ones, none, none, op.getDilations(), op.getGroups());
+}
+
+/// The convolution of the input with the result's cotangent: strides and dilations change places,
+/// and so do batch and channels.
+static Value weightCotangent(ConvOp op, Cotangents &c) {
+  RankedTensorType weight = op.getWeight().getType();
+  int64_t groups = op.getGroups(), rank = weight.getRank();
+  Value input = batchToChannels(c, op.getInput(), groups);
+  Value g = c.leave(c.of(), weight.getElementType());
+  SmallVector<int64_t> swap{1, 0};
+  llvm::append_range(swap, llvm::seq<int64_t>(2, rank));
+  g = c.transpose(g, swap);
+  Value product = c.create<ConvOp>(input, g, op.getDilations(), op.getPadLow(), op.getPadHigh(),
+                                   op.getStrides(), groups);
+  // What the strides left over at the end would count as more of the window.
+  SmallVector<int64_t> start(rank, 0), limit(tensorType(product).getShape()), stride(rank, 1);
+  for (int64_t dim : llvm::seq<int64_t>(2, rank))
+    limit[dim] = weight.getDimSize(dim);
+  return c.transpose(c.slice(product, start, limit, stride), swap);
+}
+
+static LogicalResult convVjp(ConvOp op, Cotangents &c) {
+  if (c.wants(0u))
+    c.give(0, inputCotangent(op, c));
+  if (c.wants(1u))
+    c.give(1, weightCotangent(op, c));
+  return success();
+}
+
+void weft::deriveContract(MLIRContext *context) {
+  derive<DotGeneralOp, dotGeneralVjp>(context);
+  derive<ConvOp, convVjp>(context);
+}

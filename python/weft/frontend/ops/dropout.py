@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Dropout. PyTorch draws the noise inside the program, so that one seed gives the same masks."""
+
+from __future__ import annotations
+
+import torch
+
+from weft.frontend.asking import lays_out_otherwise
+from weft.frontend.dtypes import is_float
+from weft.frontend.fallback import Lying, encode_arguments, operand_number
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline, Fallback, Unsupported
+from weft.frontend.table import Site, lowers
+
+_BERNOULLI = torch.ops.aten.bernoulli.p
+
+
+@lowers(
+    *("dropout.default", "alpha_dropout.default", "feature_dropout.default"),
+    "feature_alpha_dropout.default",
+)
+def dropout(site: Site, x, p, train):
+    if not train or p == 0:
+        return x
+    if not site.builder.graph.training or site.target != "aten.dropout.default":
+        raise Decline("random")
+    if otherwise := lays_out_otherwise(site.node.args[0]):
+        raise Unsupported(f"dropout of what {otherwise} lays out otherwise", _location(site))
+    return dropped_out(site, x, p, tuple(site.lying.stride()))
+
+
+@lowers("native_dropout.default")
+def native_dropout(site: Site, x, p, train):
+    if train is not False:
+        raise Decline("random")
+    return x, site.builder.constant(True, torch.bool, x.shape)
+
+
+def dropped_out(site: Site, x: Value, p: float, strides: tuple[int, ...] | None = None) -> Value:
+    """x * noise / (1 - p), as ATen's `_dropout_impl` (Dropout.cpp) with the noise that it draws.
+
+    strides: of x in eager mode, in whose order numbers are drawn; None for row-major. What is kept
+    of the noise is a mask: all that the backward has to save.
+    """
+    b = site.builder
+    if not is_float(x.dtype):
+        raise Decline(f"dropout of {x.dtype}")
+    if p == 1 or not x.size:
+        return b.scalar("mul", x, 0)
+    lies = strides is None or torch.empty_strided(x.shape, strides, device="meta").is_contiguous()
+    operands: list[Value] = []
+    arguments = encode_arguments(
+        _BERNOULLI,
+        (x if lies else Lying(x, strides), 1 - p),
+        {},
+        lambda value: operand_number(operands, value),
+    )
+    attrs = {"target": str(_BERNOULLI), "arguments": arguments}
+    b.fallbacks.append(Fallback(attrs["target"], arguments, "random", _location(site)))
+    (noise,) = b.graph.emit("torch_fallback", operands, attrs, [(x.dtype, x.shape)])
+    kept = b.convert(b.compare("ne", noise, 0), x.dtype)
+    scale = torch.ones(1, dtype=x.dtype).div_(1 - p).item()
+    return b.binary("mul", x, b.scalar("mul", kept, scale))
+
+
+def _location(site: Site):
+    return site.builder.graph.location

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether a backward program gives the gradients of eager execution, found out on one call.
+
+PyTorch differentiates the call that it has run, along random cotangents of a generator of our own,
+and so does the program. Which outputs require gradients, and which inputs autograd connects with
+which outputs, is learnt on the way.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from weft.training import Cotangents, Training
+from weft.verification import (
+    TOLERANCES,
+    Check,
+    Differs,
+    Finding,
+    Unclear,
+    Verdict,
+    as_exact,
+    example_of,
+    is_near,
+)
+
+# Each output's connections are found by a backward of its own.
+_MOST_OUTPUTS = 16
+_SEED = 0
+# How much further apart gradients may be where float64 cannot tell, as numbers are drawn anew.
+_WHERE_RANDOM = 10
+# How many last bits of what a float64 gradient was computed from two computations may disagree by.
+_LAST_BITS = 64
+
+
+def compare_gradients(training: Training, check: Check, finding: Finding) -> Finding:
+    """`finding`, or what is wrong with the gradients. check: concluded."""
+    try:
+        _compare(training, check)
+    except Differs as why:
+        return Finding(Verdict.DIFFERENT, str(why))
+    except Unclear as why:
+        return Finding(Verdict.INCONCLUSIVE, str(why))
+    return finding
+
+
+def _compare(training: Training, check: Check) -> None:
+    outputs = [check.eager.get(number) for number in training.outputs]
+    requires = [each is not None and each.requires_grad for each in outputs]
+    if not any(requires):
+        raise Differs("eager execution gives nothing that requires gradients")
+    if sum(requires) > _MOST_OUTPUTS:
+        raise Differs(f"more than {_MOST_OUTPUTS} results require gradients")
+    wanted = [check.sources[number] for number in training.wrt]
+    for tensor in (*wanted, *outputs):
+        if tensor is not None and tensor._backward_hooks:
+            raise Unclear("a hook on a tensor would see gradients that nobody asked for")
+    generator = torch.Generator().manual_seed(_SEED)
+    connected = []
+    for number, output, is_so in zip(training.outputs, outputs, requires, strict=True):
+        if not is_so:
+            connected.append([False] * len(wanted))
+            continue
+        given = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+        given = given.to(output.dtype)
+        gradients = torch.autograd.grad(output, wanted, given, retain_graph=True, allow_unused=True)
+        alone = {each: given if each == number else None for each in training.outputs}
+        _compare_values(training, check, gradients, alone, given)
+        connected.append([each is not None for each in gradients])
+    training.requires, training.connected = requires, connected
+
+
+def _compare_values(
+    training: Training,
+    check: Check,
+    eager: tuple[torch.Tensor | None, ...],
+    cotangents: Cotangents,
+    given: torch.Tensor,
+) -> None:
+    own = training.gradients(check.inputs, check.results, cotangents)
+    far = [
+        place for place, (x, y) in enumerate(zip(eager, own, strict=True)) if _is_far(x, y, place)
+    ]
+    exact = _exact(training, check, cotangents) if far else None
+    for place in far:
+        x, y, tolerance = eager[place], own[place], TOLERANCES.get(eager[place].dtype, 0.0)
+        if x.dtype == torch.float64:  # which is no better than itself
+            excused = bool(((x - y).abs() <= _LAST_BITS * _eps(x) * _magnitude(eager, given)).all())
+        elif exact is None or exact[place] is None:
+            excused = is_near(x, y, _WHERE_RANDOM * tolerance)
+        else:
+            excused = as_exact(x, y, exact[place], tolerance)
+        if not excused:
+            raise Differs(f"{_name(place)} differs: {example_of(x, y)}")
+
+
+def _eps(tensor: torch.Tensor) -> float:
+    return torch.finfo(tensor.dtype).eps
+
+
+def _magnitude(gradients: tuple[torch.Tensor | None, ...], given: torch.Tensor) -> float:
+    """Of what a gradient was computed from: what cancels leaves their last bits."""
+    sizes = [
+        each.abs().nan_to_num(0.0, posinf=0.0) for each in (given, *gradients) if each is not None
+    ]
+    return max(float(each.max()) for each in sizes if each.numel())
+
+
+def _name(place: int) -> str:
+    return f"the gradient of input {place} of those that require one"
+
+
+def _is_far(eager: torch.Tensor | None, own: torch.Tensor, place: int) -> bool:
+    """Raises: Differs, where no rounding is an excuse."""
+    if eager is None:
+        if own.count_nonzero():
+            raise Differs(f"{_name(place)} is none in eager execution")
+        return False
+    if (eager.shape, eager.dtype) != (own.shape, own.dtype):
+        raise Differs(f"{_name(place)} has another shape or dtype")
+    return eager.numel() > 0 and not is_near(eager, own, TOLERANCES.get(eager.dtype, 0.0))
+
+
+def _exact(
+    training: Training, check: Check, cotangents: Cotangents
+) -> list[torch.Tensor | None] | None:
+    """In float64; None where the graph draws random numbers.
+
+    Raises: Differs, where float64 has no kernel.
+    """
+    if check.draws:
+        return None
+    inputs = [
+        each.detach().clone().requires_grad_(number in training.wrt)
+        for number, each in enumerate(check.inputs)
+    ]
+    try:
+        return training.gradients_by_pytorch(inputs, cotangents, double=True)
+    except Exception as error:
+        raise Differs(f"gradients differ, and float64 has no say: {error}") from None

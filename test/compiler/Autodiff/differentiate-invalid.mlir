@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: weft-opt %s -split-input-file -verify-diagnostics -weft-differentiate="wrt=0 results=0"
+
+func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  // expected-error @below {{aten.tanhshrink.default has no derivative}}
+  %0 = weft.torch_fallback "aten.tanhshrink.default"(%x) "[{\"tensor\": 0}]" : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{weft.cumulative has no derivative}}
+  %0 = weft.cumulative <prod> %x dim 0 : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{expected wrt of floats, found 'tensor<4xi64>'}}
+func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {
+  return %x : tensor<4xi64>
+}
+
+// -----
+
+// Without a gradient on the way, an op needs no derivative.
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = weft.torch_fallback "aten.tanhshrink.default"(%y) "[{\"tensor\": 0}]" : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = weft.add %0, %x : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
