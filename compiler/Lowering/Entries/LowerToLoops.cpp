@@ -28,7 +28,7 @@ static MemRefType memrefOf(Type type) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// A kernel that is only declared is linked in by the user of the module; it gets the signature
+/// A kernel that is only declared is linked in from elsewhere; it gets the signature
 /// that an emitted one would have.
 static void declareEmitted(func::FuncOp kernel) {
   Builder builder(kernel.getContext());
