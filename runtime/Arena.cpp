@@ -13,7 +13,7 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : length(bytes) {
     throw std::bad_alloc();
   memory = static_cast<char *>(pages);
   constexpr size_t worthHugePages = size_t(4) << 20;
-  // Only advice: a kernel without huge pages says no, and nothing is lost.
+  // Only advice: a kernel without huge pages rejects it, which is harmless.
   if (bytes >= worthHugePages)
     (void)madvise(pages, bytes, MADV_HUGEPAGE);
 }

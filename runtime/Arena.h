@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Scratch memory of calls: aligned buffers that are handed out and taken back without
-// locks (so that a fork can never inherit a held one) and without allocating once warm.
+// Scratch memory of calls: a pool of aligned buffers without locks (so that a fork never inherits a
+// held one), and without allocations once warm.
 #ifndef WEFT_RUNTIME_ARENA_H
 #define WEFT_RUNTIME_ARENA_H
 
@@ -11,7 +11,7 @@
 
 namespace weft::rt {
 
-/// Page-aligned memory, zeroed when new; huge pages are asked for from 4 MiB.
+/// Page-aligned memory, zeroed when new; requests huge pages from 4 MiB on.
 class AlignedBuffer {
 public:
   AlignedBuffer() = default;
@@ -25,7 +25,7 @@ public:
   char *data() const { return memory; }
   size_t size() const { return length; }
   char *release() { return std::exchange(memory, nullptr); }
-  /// Take over memory that release() of a buffer of `bytes` gave.
+  /// Takes ownership of memory from release() of a buffer of `bytes`.
   static AlignedBuffer adopt(char *memory, size_t bytes);
 
 private:
@@ -41,7 +41,7 @@ public:
   ArenaPool(const ArenaPool &) = delete;
   ArenaPool &operator=(const ArenaPool &) = delete;
 
-  /// One buffer, given back when the lease ends. The pool must outlive it.
+  /// A buffer that returns to the pool at the end of the lease. The pool must outlive it.
   class Lease {
   public:
     Lease(ArenaPool &pool, AlignedBuffer buffer) : pool(pool), buffer(std::move(buffer)) {}
@@ -60,7 +60,7 @@ private:
   void giveBack(AlignedBuffer buffer);
 
   size_t bytes;
-  /// More concurrent calls than this free their buffer instead of keeping it.
+  /// With more concurrent calls than this, buffers are freed instead of kept.
   std::array<std::atomic<char *>, 16> idle{};
 };
 

@@ -65,7 +65,7 @@ Artifact::Artifact(std::filesystem::path path, void *handle, const WeftArtifact 
 Artifact::~Artifact() { dlclose(handle); }
 
 std::shared_ptr<const Artifact> Artifact::load(const std::filesystem::path &path) {
-  // dlopen looks names without a slash up in the library path.
+  // dlopen searches the library path for names without a slash.
   std::filesystem::path file = std::filesystem::absolute(path);
   checkSeal(file);
   Library library{dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)};
@@ -83,7 +83,7 @@ std::shared_ptr<const Artifact> Artifact::load(const std::filesystem::path &path
   } catch (const ArtifactError &error) {
     refuse(path, error.what());
   }
-  // The ABI covers calls, not what a manifest means.
+  // The ABI version covers calls, not the meaning of manifests.
   if (artifact->description.weft != WEFT_VERSION)
     refuse(path, "made for another version: expected Weft " WEFT_VERSION ", found " +
                      artifact->description.weft);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A loaded shared object that obeys Abi.h. Every check comes before any of its code runs.
+// A loaded shared object that conforms to Abi.h. All checks precede the execution of its code.
 #ifndef WEFT_RUNTIME_ARTIFACT_H
 #define WEFT_RUNTIME_ARTIFACT_H
 
@@ -33,7 +33,7 @@ private:
   Artifact(std::filesystem::path path, void *handle, const WeftArtifact *table);
 
   std::filesystem::path file;
-  void *handle; ///< of dlopen; owned
+  void *handle; ///< from dlopen; owned
   const WeftArtifact *table;
   Manifest description;
 };

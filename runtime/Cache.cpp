@@ -15,8 +15,8 @@ namespace {
 
 fs::path entryPath(const fs::path &root, const std::string &key) { return root / (key + ".so"); }
 
-/// Drafts lie in a folder of their own on the same file system, so that rename is atomic
-/// and what killed writers left can be found.
+/// Drafts have a folder of their own on the same file system, so that rename is atomic and drafts
+/// of killed writers can be found.
 fs::path draftFolder(const fs::path &root) { return root / "drafts"; }
 
 std::string uniqueName(const std::string &key) {
@@ -32,7 +32,7 @@ void removeAbandonedDrafts(const fs::path &folder) {
       fs::remove(file.path(), ignored);
 }
 
-/// Empty, or why `folder` cannot take new files.
+/// Empty, or why `folder` is not writable.
 std::string makeWritable(const fs::path &folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -120,7 +120,7 @@ Cache::Published Cache::publish(std::shared_ptr<Draft> draft) const {
     } catch (const std::system_error &error) {
       warning = cannotWrite(root, error.code().message());
     }
-    // A seal that was cut short is no obstacle: the new one covers whatever lies there.
+    // A partial seal is harmless: the new one covers it.
     std::shared_ptr<Draft> elsewhere = beginPrivate(draft->key);
     fs::copy_file(draft->file, elsewhere->file);
     draft = std::move(elsewhere);

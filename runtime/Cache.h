@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The folder of compiled artifacts, addressed by the digest of what they were made from.
-// Trouble with the folder never fails a call: it becomes a warning and a private folder.
+// The folder of compiled artifacts, addressed by the digest of their inputs. Failures of the folder
+// never fail a call: they become a warning and a private folder.
 #ifndef WEFT_RUNTIME_CACHE_H
 #define WEFT_RUNTIME_CACHE_H
 
@@ -11,16 +11,16 @@
 
 namespace weft::rt {
 
-/// A file under construction; removed with its last reference unless it was published.
+/// An artifact being written; deleted with its last reference unless it was published.
 class Draft {
 public:
   ~Draft();
   Draft(const Draft &) = delete;
   Draft &operator=(const Draft &) = delete;
 
-  /// Where the writer puts the artifact. Nothing lies there yet.
+  /// Where the writer puts the artifact. The file does not exist yet.
   const std::filesystem::path &path() const { return file; }
-  /// Outside the cache: only this process will use it.
+  /// Whether it is outside the cache, for this process only.
   bool isPrivate() const { return !privateFolder.empty(); }
 
 private:
@@ -44,17 +44,17 @@ public:
     std::optional<std::filesystem::path> path; ///< of a whole, sealed artifact
     std::string warning;                       ///< empty, or why an entry was thrown away
   };
-  /// Find the entry of `key` (letters and digits). A damaged one is removed and missed.
+  /// Finds the entry of `key` (letters and digits). A damaged one is removed and counts as a miss.
   Lookup lookup(const std::string &key) const;
 
   struct Writing {
     std::shared_ptr<Draft> draft;
     std::string warning; ///< empty, or why the cache cannot be written
   };
-  /// A place to write the entry of `key`: beside its final place, or in a private folder
-  /// where the cache cannot be written.
+  /// A draft for the entry of `key`: in the cache, or in a private folder if the cache is not
+  /// writable.
   Writing begin(const std::string &key) const;
-  /// A private place, for a writer that has found the cache full.
+  /// A private draft, for a writer that has found the cache full.
   std::shared_ptr<Draft> beginPrivate(const std::string &key) const;
 
   struct Published {
@@ -62,9 +62,9 @@ public:
     std::shared_ptr<Draft> draft; ///< keeps a private file until it is loaded
     std::string warning;
   };
-  /// Seal the draft and move it to its place in one step; the last of several writers
-  /// wins, which is as good as any other. Where the cache refuses, the private file serves.
-  /// Raises: std::system_error where the draft itself cannot be sealed anywhere.
+  /// Seals the draft and moves it to its final path atomically; the last of several writers wins,
+  /// as all are equivalent. If the cache is not writable, the private file is used.
+  /// Raises: std::system_error if the draft cannot be sealed anywhere.
   Published publish(std::shared_ptr<Draft> draft) const;
 
   const std::filesystem::path &folder() const { return root; }

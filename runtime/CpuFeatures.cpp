@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads /proc/cpuinfo rather than cpuid: the kernel lists only what it also has enabled.
+// Reads /proc/cpuinfo rather than cpuid: it lists only features that the kernel has enabled.
 #include "runtime/CpuFeatures.h"
 #include <algorithm>
 #include <fstream>
@@ -12,13 +12,13 @@
 namespace weft::rt {
 namespace {
 
-/// LLVM and Linux differ in punctuation: "avx512-vnni", "avx512_vnni", "sse4.2".
+/// LLVM and Linux punctuate differently: "avx512-vnni", "avx512_vnni", "sse4.2".
 std::string normalized(std::string name) {
   std::erase_if(name, [](char c) { return c == '_' || c == '-' || c == '.'; });
   return name;
 }
 
-/// Linux's name for features that it calls otherwise.
+/// Linux's names of features, where they differ from LLVM's.
 const std::map<std::string, std::string, std::less<>> linuxNames{
     {"bmi", "bmi1"},   {"lzcnt", "abm"},  {"prfchw", "3dnowprefetch"}, {"sse3", "pni"},
     {"fparmv8", "fp"}, {"neon", "asimd"}, {"fullfp16", "asimdhp"},     {"dotprod", "asimddp"}};
@@ -37,8 +37,8 @@ std::set<std::string> machineFlags() {
   return flags;
 }
 
-/// Linux hands out the large state of AMX on demand, to a process as a whole. The compiler asks
-/// in the same way; the runtime stands without it.
+/// Linux grants AMX's tile state on request, for the process as a whole. The compiler has the same
+/// function, as the runtime does not depend on it.
 bool requestMatrixUnit() {
 #if defined(__linux__) && defined(__x86_64__)
   constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which of LLVM's feature names the running machine has.
+// CPU features of this machine, by LLVM's names.
 #ifndef WEFT_RUNTIME_CPUFEATURES_H
 #define WEFT_RUNTIME_CPUFEATURES_H
 
@@ -8,7 +8,7 @@
 
 namespace weft::rt {
 
-/// Those of `features` (LLVM names, "avx512f") that this machine lacks.
+/// The `features` (LLVM names, "avx512f") that this machine lacks.
 std::vector<std::string> missingCpuFeatures(const std::vector<std::string> &features);
 
 } // namespace weft::rt

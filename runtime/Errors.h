@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the runtime throws. Each carries one line in the user's terms.
+// Exceptions of the runtime. Each message is one line in the user's terms.
 #ifndef WEFT_RUNTIME_ERRORS_H
 #define WEFT_RUNTIME_ERRORS_H
 
@@ -12,7 +12,7 @@ struct ArtifactError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A tensor that does not fit the program's signature.
+/// A tensor that does not match the program's signature.
 struct ArgumentError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
@@ -22,7 +22,7 @@ struct AssertError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A setting (environment variable or call) with a value that makes no sense.
+/// An invalid value of a setting (environment variable or call).
 struct ConfigError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };

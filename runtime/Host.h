@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a program may ask of the process that calls it.
+// Services that a program requests from the process that calls it.
 #ifndef WEFT_RUNTIME_HOST_H
 #define WEFT_RUNTIME_HOST_H
 
@@ -12,9 +12,9 @@ class Host {
 public:
   virtual ~Host() = default;
 
-  /// Run fallback `index` of the manifest on `inputs` and write its results into the
-  /// memory of `outputs`; both live until the call returns. Called on the thread that
-  /// called Program::run. An exception ends the program and comes out of Program::run.
+  /// Runs fallback `index` of the manifest on `inputs` and writes its results to the memory of
+  /// `outputs`; both are valid until the call returns. Called on the thread that called
+  /// Program::run. An exception ends the program and propagates out of Program::run.
   virtual void fallback(int32_t index, std::span<const WeftTensor> inputs,
                         std::span<const WeftTensor> outputs) = 0;
 };

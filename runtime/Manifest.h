@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What an artifact says about itself: signatures, calls, asserts, fallbacks, CPU features.
+// An artifact's manifest: signatures, calls, asserts, fallbacks, CPU features.
 #ifndef WEFT_RUNTIME_MANIFEST_H
 #define WEFT_RUNTIME_MANIFEST_H
 
@@ -18,7 +18,7 @@ struct SourceLine {
   std::string function;
 };
 
-/// A result that is no memory of its own.
+/// A result that aliases an argument or another result.
 struct Alias {
   enum Kind { Argument, Result } kind = Argument;
   int32_t index = 0;
@@ -53,7 +53,7 @@ struct EntrySpec {
   std::vector<TensorSpec> bound;
   std::vector<TensorSpec> results;
   uint64_t arenaBytes = 0;
-  uint64_t livenessBound = 0; ///< bytes alive at once, with kernels' scratch: no plan needs less
+  uint64_t livenessBound = 0; ///< bytes live at once, with kernels' scratch: a lower bound
   std::vector<CallSpec> calls;
   std::vector<std::string> asserts;
 };
@@ -74,7 +74,7 @@ struct Manifest {
   std::map<std::string, EntrySpec, std::less<>> entries;
   std::vector<FallbackSpec> fallbacks;
 
-  /// Raises: ArtifactError where `json` is not a manifest.
+  /// Raises: ArtifactError if `json` is not a manifest.
   static Manifest parse(std::string_view json);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// An OpenMP library that the process has loaded for other work, such as PyTorch's own.
+// An OpenMP library that the process has already loaded, such as PyTorch's.
 #ifndef WEFT_RUNTIME_OPENMP_H
 #define WEFT_RUNTIME_OPENMP_H
 
@@ -7,14 +7,15 @@
 
 namespace weft::rt {
 
-/// GNU's interface, which LLVM's and Intel's libraries export as well.
+/// The interface of GNU's library, which LLVM's and Intel's export as well.
 struct OpenMP {
   void (*parallel)(void (*body)(void *), void *data, unsigned threads, unsigned flags);
-  int (*maxThreads)();   ///< of the next parallel region of the calling thread
-  int (*numThreads)();   ///< of the region under way
-  int (*threadNumber)(); ///< in it; that of the thread which opened it is 0
+  int (*maxThreads)();   ///< for the calling thread's next parallel region
+  int (*numThreads)();   ///< in the current region
+  int (*threadNumber)(); ///< in the current region; the thread that opened it is 0
 
-  /// From `library`, as dlopen gives it, or what it is linked with; nothing where one is missing.
+  /// Looks the functions up in `library`, a dlopen handle, and its dependencies; nothing if one is
+  /// missing.
   static std::optional<OpenMP> find(void *library);
 };
 

@@ -13,13 +13,13 @@
 
 namespace weft::rt {
 
-/// What @bind made of one set of weights.
+/// The results of @bind for one set of weights.
 struct Program::Bound {
   std::vector<AlignedBuffer> buffers;
   std::vector<WeftTensor> tensors;
 };
 
-/// One call under way; compiled code sees the WeftContext in it.
+/// A call in progress; compiled code sees its WeftContext.
 struct Program::Call {
   WeftContext context{};
   WeftEntryFunction function = nullptr;
@@ -69,7 +69,7 @@ std::string shapeText(std::span<const int64_t> shape) {
   return text + "]";
 }
 
-/// DLPack's numbers.
+/// Names of DLPack's device types.
 std::string deviceText(int32_t type, int32_t id) {
   switch (type) {
   case 1:
@@ -86,7 +86,7 @@ std::string deviceText(int32_t type, int32_t id) {
   throw ArgumentError(what + ": expected " + expected + ", found " + found);
 }
 
-/// `label` gives the tensor's name for the message; nothing is allocated where it fits.
+/// `label` returns the tensor's name for the message; no allocation if the tensor matches.
 template <typename Label>
 void checkTensor(Label label, const TensorSpec &spec, const WeftTensor &tensor) {
   std::span<const int64_t> sizes(tensor.sizes, size_t(tensor.rank));
@@ -99,8 +99,8 @@ void checkTensor(Label label, const TensorSpec &spec, const WeftTensor &tensor) 
     mismatch(label(), "shape " + shapeText(spec.shape), shapeText(sizes));
 }
 
-/// Elements lie where compiled code looks for them. The stride of a dim of size 1 never
-/// counts, and where there are no elements none does.
+/// Whether strides and alignment are as compiled. Strides of size-1 dims, and of empty tensors, are
+/// irrelevant.
 bool liesAsCompiled(const TensorSpec &spec, const WeftTensor &tensor) {
   for (int32_t i = 0; i < tensor.rank; ++i)
     if (spec.shape[size_t(i)] == 0)
@@ -127,13 +127,13 @@ std::string resultLabel(size_t index) { return "result " + std::to_string(index)
 
 size_t tableOffset(const WeftEntry &entry) { return (entry.arena_bytes + 63) / 64 * 64; }
 
-/// The tensor table of a call lies behind its arena: one allocation, reused with it.
+/// Size of a call's arena with its tensor table at the end: one allocation.
 size_t callBytes(const WeftEntry &entry) {
   return tableOffset(entry) + size_t(entry.num_tensors) * sizeof(WeftTensor);
 }
 
-/// How long a call may wait for its workers: a tenth of what it would take alone, by its
-/// operations at a rate that one core about reaches.
+/// How long a call may wait for workers: a tenth of its estimated serial time, at about the peak
+/// rate of one core.
 ThreadTeam::Patience patienceFor(const EntrySpec &spec) {
   constexpr int64_t flopsPerNanosecond = 100, perCall = 1000;
   int64_t nanoseconds = 0;
@@ -159,7 +159,7 @@ std::vector<int32_t> allArguments(const EntrySpec &spec) {
   return numbers;
 }
 
-/// The argument of @main that has the name of an argument of @bind.
+/// The number of @main's argument with the name of one of @bind.
 int32_t findArgument(const Artifact &artifact, const EntrySpec &spec, const std::string &name) {
   for (size_t i = 0; i < spec.arguments.size(); ++i)
     if (spec.arguments[i].name == name)

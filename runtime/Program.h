@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A callable artifact: checks what it is given, runs @bind when weights are new, and @main.
+// A callable artifact: checks arguments, runs @bind for new weights, and @main.
 #ifndef WEFT_RUNTIME_PROGRAM_H
 #define WEFT_RUNTIME_PROGRAM_H
 
@@ -30,28 +30,27 @@ public:
   const Artifact &artifact() const { return *code; }
   const EntrySpec &signature() const { return mainEntry.spec; }
 
-  /// Run @main. `arguments` are those of the signature, weights included; any strides and
-  /// alignment will do, but only the signature's come without a copy. `results` have the
-  /// signature's shapes and strides and overlap nothing else; one with an alias is not
-  /// touched. Binds first where nothing is bound yet.
+  /// Runs @main, after binding if nothing is bound yet. `arguments` are those of the signature,
+  /// including weights; any strides and alignment are accepted, but others than the signature's are
+  /// copied. `results` have the signature's shapes and strides and overlap nothing else; aliases
+  /// are not touched.
   /// Raises: ArgumentError (wrong count, shape, dtype, device), AssertError, ArtifactError
-  /// (fallbacks without a host), whatever the host throws, std::bad_alloc.
+  /// (fallbacks without a host), exceptions of the host, std::bad_alloc.
   void run(std::span<const WeftTensor> arguments, std::span<const WeftTensor> results,
            Host *host = nullptr, Profile *profile = nullptr);
 
-  /// Prepare what @main keeps of its weights, again where it has been done before. Calls
-  /// that are under way finish with what they began with. `arguments` are those of @main.
-  /// Nothing happens where the artifact has no @bind.
+  /// Runs @bind, again if something is bound already; calls in progress finish with the old values.
+  /// `arguments` are those of @main. Does nothing if the artifact has no @bind.
   void bind(std::span<const WeftTensor> arguments, Host *host = nullptr);
   bool hasBind() const { return bindEntry.has_value(); }
 
-  /// Raises: ArgumentError naming the first argument that does not fit.
+  /// Raises: ArgumentError naming the first argument that does not match.
   void check(std::span<const WeftTensor> arguments) const;
 
 private:
   struct Bound;
   struct Call;
-  /// One of the artifact's entries and what its calls need.
+  /// An entry of the artifact with the data that its calls need.
   struct Entry {
     Entry(const Artifact &artifact, const WeftEntry &code, std::vector<int32_t> selection);
 
@@ -64,13 +63,13 @@ private:
 
   static void execute(Entry &entry, std::span<const WeftTensor> arguments, const Bound *bound,
                       std::span<const WeftTensor> results, Host *host, Profile *profile);
-  /// What is bound, made now where it never was.
+  /// The bound values, computed now if they never were.
   std::shared_ptr<const Bound> findBound(std::span<const WeftTensor> arguments, Host *host);
   std::shared_ptr<const Bound> makeBound(std::span<const WeftTensor> arguments, Host *host);
 
   std::shared_ptr<const Artifact> code;
   Entry mainEntry;
-  std::optional<Entry> bindEntry; ///< where something is to be bound
+  std::optional<Entry> bindEntry; ///< if the artifact has one
 
   std::mutex binding;
   std::atomic<std::shared_ptr<const Bound>> bound;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The trailer that guards an artifact's bytes. It follows the ELF image, which loaders
-// ignore: "WEFTSEAL", the image's length, its XXH3-128 digest.
+// The trailer that protects an artifact's bytes, after the ELF image, where loaders ignore it:
+// "WEFTSEAL", the image's length, its XXH3-128 digest.
 #ifndef WEFT_RUNTIME_SEAL_H
 #define WEFT_RUNTIME_SEAL_H
 
@@ -8,12 +8,12 @@
 
 namespace weft::rt {
 
-/// Append the trailer to a finished shared object.
-/// Raises: std::system_error where the file cannot be read or written.
+/// Appends the trailer to a finished shared object.
+/// Raises: std::system_error if the file cannot be read or written.
 void sealArtifact(const std::filesystem::path &path);
 
-/// Raises: ArtifactError where the file cannot be read, is no shared object, is cut short
-/// or differs from what was sealed.
+/// Raises: ArtifactError if the file cannot be read, is not a shared object, is truncated, or
+/// differs from what was sealed.
 void checkSeal(const std::filesystem::path &path);
 
 } // namespace weft::rt

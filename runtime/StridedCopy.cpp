@@ -56,7 +56,7 @@ void stridedCopy(void *to, std::span<const int64_t> toStrides, const void *from,
   while (true) {
     copyRow(target, toStrides[last] * size, source, fromStrides[last] * size, sizes[last],
             elementSize);
-    // Count up the outer dims like an odometer.
+    // Increment the outer indices like an odometer.
     size_t dim = last;
     while (dim-- > 0) {
       target += toStrides[dim] * size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Copies a tensor of any strides into another.
+// Copies between tensors of arbitrary strides.
 #ifndef WEFT_RUNTIME_STRIDEDCOPY_H
 #define WEFT_RUNTIME_STRIDEDCOPY_H
 

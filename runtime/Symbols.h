@@ -7,8 +7,8 @@
 
 namespace weft::rt {
 
-/// `function` becomes what `library`, of dlopen, or what that is linked with exports as `name`;
-/// false where there is no such function.
+/// Sets `function` to the export `name` of `library`, a dlopen handle, or of its dependencies;
+/// false if there is none.
 template <typename Function> bool findSymbol(void *library, const char *name, Function *&function) {
   function = reinterpret_cast<Function *>(dlsym(library, name));
   return function != nullptr;

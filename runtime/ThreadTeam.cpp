@@ -34,19 +34,19 @@ int32_t threadsOfEnvironment() {
   return threads;
 }
 
-/// 0 until someone sets it.
+/// 0 if not set.
 std::atomic<int32_t> chosenThreads{0};
 
-/// What followThreads was given; null before.
+/// The argument of followThreads; null if not set.
 std::atomic<int32_t (*)()> followedThreads{nullptr};
 
 std::atomic<ThreadTeam *> processTeam{nullptr};
 
-/// What shareThreads was given last; never freed, as a call may be using it.
+/// The latest argument of shareThreads; never freed, as a call may be using it.
 std::atomic<const OpenMP *> sharedLibrary{nullptr};
 
-/// The parent's workers do not exist in the child, nor may their state be trusted there.
-/// The old team is left alone: its threads cannot be joined.
+/// The parent's workers do not exist in the child, and their state cannot be trusted. The old team
+/// is leaked: its threads cannot be joined.
 void forgetThreadsInChild() {
   processTeam.store(nullptr, std::memory_order_relaxed);
   sharedLibrary.store(nullptr, std::memory_order_relaxed);
@@ -57,7 +57,7 @@ void watchForks() {
   (void)registered;
 }
 
-/// Workers leave every signal to the threads of the user's program.
+/// Workers block all signals, so that these are delivered to threads of the user's program.
 class SignalsBlocked {
 public:
   SignalsBlocked() {
@@ -71,11 +71,11 @@ private:
   sigset_t before;
 };
 
-/// Who sleeps has to be woken, which takes from 50 microseconds to milliseconds on a virtual
-/// processor: more than most kernels take. Within a call the others are at work, and are waited
-/// for awake; an idle process must leave it soon.
+/// How long threads spin before they sleep. Waking takes from 50 microseconds to milliseconds on a
+/// virtual processor, more than most kernels take. Within a call the others are at work, so
+/// spinning pays off; an idle process must free its processors soon.
 constexpr std::chrono::microseconds withinCall{5000}, betweenCalls{1000};
-/// Behind it, who waits for a worker offers it the processor.
+/// After this time, spinning for a worker yields the processor.
 constexpr std::chrono::microseconds besideOthers{50};
 
 } // namespace
@@ -108,7 +108,7 @@ ThreadTeam &ThreadTeam::process() {
   ThreadTeam *team = processTeam.load(std::memory_order_acquire);
   if (team)
     return *team;
-  // Never destroyed: at exit workers may still sleep, and nobody waits for them.
+  // Never destroyed: workers may still sleep at exit, and are not joined.
   auto fresh = std::make_unique<ThreadTeam>();
   if (processTeam.compare_exchange_strong(team, fresh.get(), std::memory_order_acq_rel))
     return *fresh.release();
@@ -144,11 +144,10 @@ void ThreadTeam::run(int32_t wanted, Task newTask, void *newData, Patience patie
   busy.store(false, std::memory_order_release);
 }
 
-/// Whether a call may have to wait for threads of `library` to wake, and is too short for that:
-/// nobody can tell that they are late. And regions of changing sizes would end threads and start
-/// them again.
+/// Not if a short call may have to wait for sleeping threads of `library`, as there is no timeout
+/// for them; nor if regions change in size, as that would end and restart threads.
 bool ThreadTeam::isWorth(const OpenMP &library, Patience patience) const {
-  constexpr auto longCall = std::chrono::microseconds(500); // in patience
+  constexpr auto longCall = std::chrono::microseconds(500); // compared with patience
   constexpr auto awake = std::chrono::milliseconds(4);      // OpenMP's spinning is longer
   return library.maxThreads() == getNumThreads() &&
          (patience > longCall || Clock::now() - lastEnd < awake);
@@ -163,7 +162,7 @@ void ThreadTeam::runOnWorkers(int32_t wanted, Patience patience) {
     finished.waitWhile(now, spinning(withinCall));
 }
 
-/// One parallel region, of as many threads as other regions have; those beyond `wanted` go home.
+/// One parallel region with the usual number of threads; those beyond `wanted` do nothing.
 void ThreadTeam::runOn(const OpenMP &library, int32_t wanted) {
   struct Region {
     ThreadTeam &team;
@@ -173,7 +172,7 @@ void ThreadTeam::runOn(const OpenMP &library, int32_t wanted) {
   auto body = [](void *pointer) {
     auto &[team, library, wanted] = *static_cast<Region *>(pointer);
     int32_t number = library.threadNumber();
-    // Each thread writes the same, before it can come to a barrier.
+    // All threads write the same value, before any of them can reach a barrier.
     int32_t threads = std::min<int32_t>(wanted, library.numThreads());
     team.threads.store(threads, std::memory_order_relaxed);
     if (number < threads)
@@ -184,14 +183,15 @@ void ThreadTeam::runOn(const OpenMP &library, int32_t wanted) {
 
 constexpr uint64_t takenMask = 0xffff, oneLeft = 1 << 16, leftMask = takenMask << 16;
 
-/// Offer a job to the workers; the size of the team once all have come or patience is over.
+/// Offers a job to the workers; returns the size of the team once all have joined or patience has
+/// run out.
 int32_t ThreadTeam::gather(int32_t wanted, Patience patience) {
   uint64_t job = jobs.load() + 1u;
   seats.store(job << 32 | uint64_t(wanted - 1) * oneLeft, std::memory_order_release);
   jobs.increment();
   Clock::time_point start = Clock::now();
-  // A call that went on alone leaves its worker asleep again before the next one: once in
-  // a while it pays to wait as long as waking takes.
+  // After a call without its workers, these are asleep again before the next one: occasionally it
+  // pays to wait until they wake.
   constexpr Patience wakeTime = std::chrono::microseconds(500);
   constexpr int32_t longestPause = 64;
   bool retry = lonelyCalls > 0 && lonelyCalls % retryPause == 0;
@@ -218,7 +218,7 @@ int32_t ThreadTeam::gather(int32_t wanted, Patience patience) {
   return int32_t(now & takenMask) + 1;
 }
 
-/// This worker's number in the team of `job`, if it still has a seat.
+/// This worker's number in the team of `job`, if there is a seat left.
 std::optional<int32_t> ThreadTeam::takeSeat(uint32_t job) {
   uint64_t now = seats.load(std::memory_order_acquire);
   do {
@@ -236,7 +236,8 @@ void ThreadTeam::barrier() {
   round.increment();
 }
 
-/// How many threads, the caller included, a team that wants `wanted` may get.
+/// Starts workers as needed; returns the possible team size, at most `wanted`, including the
+/// caller.
 int32_t ThreadTeam::hire(int32_t wanted) {
   SignalsBlocked blocked;
   while (int32_t(workers.size()) < wanted - 1) {
@@ -258,7 +259,7 @@ void ThreadTeam::work() {
     std::optional<int32_t> number = takeSeat(seen);
     if (!number)
       continue;
-    // The job has this number of starts behind it: every job starts once, in order.
+    // `started` is incremented once per job, in order: wait for that of this job.
     started.waitWhile(seen - 1, spinning(withinCall));
     task(data, *number, threads);
     finished.increment();

@@ -27,7 +27,7 @@ bool spinWhile(const std::atomic<uint32_t> &value, uint32_t old, std::chrono::mi
         return true;
       relaxProcessor();
     }
-    // Another program's thread may want this processor.
+    // Another program's thread may need this processor.
     if (now - start > unyielding)
       std::this_thread::yield();
   }
@@ -47,7 +47,7 @@ void WaitWord::waitWhile(uint32_t old, std::chrono::microseconds spinning) {
       (spinning.count() > 0 && spinWhile(value, old, spinning)))
     return;
   sleepers.fetch_add(1, std::memory_order_seq_cst);
-  // The kernel compares again, so a change between here and there is not slept through.
+  // The kernel compares again, so that a change before the system call is not missed.
   while (value.load(std::memory_order_seq_cst) == old)
     syscall(SYS_futex, &value, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
   sleepers.fetch_sub(1, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A counter that threads wait on: at first spinning, then asleep in the kernel.
-// (std::atomic::wait is of no use here: libstdc++ spins and yields for a time of its own.)
+// A counter that threads wait on: first spinning, then asleep in the kernel (futex). (Not
+// std::atomic::wait: libstdc++ spins and yields for a fixed time of its own.)
 #ifndef WEFT_RUNTIME_WAITWORD_H
 #define WEFT_RUNTIME_WAITWORD_H
 
@@ -10,21 +10,22 @@
 
 namespace weft::rt {
 
-/// Tell the processor that this thread only waits.
+/// Spin-loop hint to the processor.
 void relaxProcessor();
 
 class WaitWord {
 public:
   uint32_t load() const { return value.load(std::memory_order_acquire); }
 
-  /// Before anyone waits.
+  /// Only while nobody waits.
   void reset() { value.store(0, std::memory_order_relaxed); }
 
-  /// Add one and wake whoever sleeps. What was written before is seen by those who waited.
+  /// Increments the counter and wakes sleeping waiters. Earlier writes are visible to those who
+  /// waited.
   void increment();
 
-  /// Return once the value differs from `old`: spin for at most `spinning`, soon yielding the
-  /// processor to whoever wants it, then sleep.
+  /// Returns once the value differs from `old`: spins for at most `spinning`, soon yielding the
+  /// processor, then sleeps.
   void waitWhile(uint32_t old, std::chrono::microseconds spinning);
 
 private:

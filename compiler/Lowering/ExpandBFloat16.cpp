@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// bfloat16 as integers. Instructions that round to it make zeros of denormals, which PyTorch keeps.
-// For targets without them, elements are moved as integers as well: even where LLVM only moves one
-// there, it may round it anew, by a call of the compiler's runtime library.
+// bfloat16 by integer arithmetic, as conversion instructions flush denormals, which PyTorch keeps.
+// On targets without them, elements are also moved as integers: LLVM may otherwise round an element
+// anew just to move it, by a call into the compiler's runtime library.
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -14,7 +14,7 @@ namespace weft {
 #include "compiler/Lowering/Passes.h.inc"
 } // namespace weft
 
-/// Every bf16 below `op` as the i16 of its bits.
+/// Replaces each bf16 below `op` by an i16 of its bits.
 static void moveAsBits(Operation *op) {
   AttrTypeReplacer replacer;
   replacer.addReplacement(
@@ -42,7 +42,7 @@ struct ExpandBFloat16 : weft::impl::ExpandBFloat16Base<ExpandBFloat16> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     arith::populateExpandBFloat16Patterns(patterns);
-    // Nothing else may change: folding n-D vectors would scalarise accumulators.
+    // No other change: folding n-D vectors would scalarise accumulators.
     GreedyRewriteConfig config;
     config.enableFolding(false).enableConstantCSE(false);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Pass weft-lower-to-linalg: from graph ops on logical tensors to linalg on physical ones.
-// Expects kernels as fuse-kernels leaves them; leaves weft.attention (on logical tensors,
-// behind casts), weft.cumulative, weft.scatter, weft.sort, weft.assert and weft.torch_fallback (on
-// physical ones).
+// Pass weft-lower-to-linalg: from graph ops on logical tensors to linalg on physical ones. Expects
+// kernels as fuse-kernels leaves them; leaves weft.attention (on logical tensors, through casts),
+// weft.cumulative, weft.scatter, weft.sort, weft.assert and weft.torch_fallback (on physical ones).
 #include "compiler/Lowering/GraphToLinalg.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Lowering/Passes.h"
@@ -122,7 +121,7 @@ struct ConvertAssert : OpConversionPattern<AssertOp> {
   }
 };
 
-/// Storage types forget bool and u8, which the runtime must know: keep them as attributes.
+/// Storage types do not distinguish bool and u8, which the runtime must: keep them as attributes.
 struct ConvertFallback : OpConversionPattern<TorchFallbackOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult matchAndRewrite(TorchFallbackOp op, OpAdaptor adaptor,
@@ -186,7 +185,7 @@ struct LowerToLinalg : weft::impl::LowerToLinalgBase<LowerToLinalg> {
 };
 } // namespace
 
-/// What callers of an entry pass: its logical types, which the signature is about to lose.
+/// Records the logical types of an entry's signature, for its callers, before they are converted.
 static void recordLogicalTypes(func::FuncOp function) {
   if (function->hasAttr(attr::kernel))
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the files of weft-lower-to-linalg share: the type converter, the pattern sets and
-// the shape of a generic op.
+// Shared by the files of weft-lower-to-linalg: the type converter, the pattern sets and helpers
+// that build generics.
 #ifndef WEFT_COMPILER_LOWERING_GRAPHTOLINALG_H
 #define WEFT_COMPILER_LOWERING_GRAPHTOLINALG_H
 

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// The index that the operand's tiled dim runs along, or -1.
+/// The index along the operand's tiled dim, or -1.
 static int64_t tiledIndex(const Contraction::Operand &operand) {
   int64_t dim = operand.tensor.layout.tileDim;
   return dim < 0 ? -1 : operand.dims[dim].index;
@@ -27,7 +27,7 @@ void Contraction::chooseTiles(const Operand &lhs, const Operand &rhs) {
   int64_t left = tiledIndex(lhs), right = tiledIndex(rhs);
   if (!computed.hasTile() && left >= 0 && left < rank)
     computed = computed.withTile(left, lhs.tensor.layout.tileSize);
-  // An operand has one tile: where rhs runs along the result's, that one wins.
+  // An operand has at most one tile: if rhs has the result's tiled index, it takes that tile.
   bool rhsFollowsTile = computed.hasTile() && uses(rhs, computed.tileDim);
   if (right >= 0 && right < rank && !rhsFollowsTile && !uses(lhs, right)) {
     packedDim = right;
@@ -35,8 +35,8 @@ void Contraction::chooseTiles(const Operand &lhs, const Operand &rhs) {
   }
 }
 
-/// The operand with the tile that the iteration has, or none. The padding of a tile along
-/// a reduction would count, so no reduction is tiled.
+/// The operand in the iteration's tile, or untiled. Reductions are never tiled, as padding would be
+/// summed.
 StoredTensor Contraction::fitted(OpBuilder &builder, Location loc, const Operand &operand) const {
   const Layout &layout = operand.tensor.layout;
   if (packedDim >= 0 && tiledIndex(operand) == packedDim && layout.tileSize == packSize)
@@ -81,8 +81,7 @@ AffineMap Contraction::readMap(Builder &builder, const Operand &operand) const {
   return AffineMap::get(axes.size(), 0, reads, builder.getContext());
 }
 
-/// Elements behind the last of the dim that vectors run along are nobody's: kernels need not
-/// compute them.
+/// Marks the padding of the vectorized dim, so that kernels need not compute it.
 void Contraction::markPadding(Builder &builder, Operation *generic) const {
   int64_t dim = packedDim >= 0 ? packedDim : computed.tileDim;
   int64_t lanes = packedDim >= 0 ? packSize : computed.tileSize;
@@ -96,7 +95,7 @@ void Contraction::markPadding(Builder &builder, Operation *generic) const {
                        {loop(PhysicalDim::Block), loop(PhysicalDim::Lane), resultShape[dim]}));
 }
 
-/// `value` whose dim `position` holds blocks and the next one their lanes, joined to `size`.
+/// Joins dim `position` (blocks) and the next one (lanes) of `value` to one dim of `size`.
 static Value joinedTile(OpBuilder &builder, Location loc, Value value, int64_t position,
                         int64_t size) {
   SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());

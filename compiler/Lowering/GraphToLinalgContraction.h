@@ -8,11 +8,11 @@
 
 namespace weft {
 
-/// Sum over `reductions` of lhs * rhs. An index is a result's logical dim, or past those a
-/// reduction. Blocks and lanes of a tiled dim are iteration dims of their own.
+/// Sum over `reductions` of lhs * rhs. Indices number the result's logical dims, then the
+/// reductions. Blocks and lanes of a tiled dim are separate iteration dims.
 class Contraction {
 public:
-  /// What runs along one dim of an operand: an index, or stride * window + dilation * index.
+  /// One dim of an operand: an index, or stride * window + dilation * index.
   struct OperandDim {
     int64_t index;
     int64_t dilation = 1;
@@ -27,7 +27,7 @@ public:
   Contraction(llvm::ArrayRef<int64_t> resultShape, llvm::ArrayRef<int64_t> reductions)
       : resultShape(resultShape), reductions(reductions) {}
 
-  /// Emit it on elements of logical type `element`; the result lies as `layout` says.
+  /// Emits it on elements of logical type `element`; the result has layout `layout`.
   mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc, Operand lhs, Operand rhs,
                    mlir::Type element, const Layout &layout);
 
@@ -40,12 +40,12 @@ private:
   void markPadding(mlir::Builder &builder, mlir::Operation *generic) const;
 
   llvm::SmallVector<int64_t> resultShape, reductions;
-  /// How the generic's result lies: as the caller wants it, or tiled as the lhs is.
+  /// Layout of the generic's result: the requested one, or tiled like the lhs.
   Layout computed;
-  /// A result dim that rhs packs in tiles: its blocks and lanes stand side by side.
+  /// A result dim that is tiled in rhs: its blocks and lanes are adjacent iteration dims.
   int64_t packedDim = -1;
   int64_t packSize = 0;
-  /// The iteration: the dims of the result's memory, outermost first, then the reductions.
+  /// Iteration dims: the physical dims of the result, outermost first, then the reductions.
   llvm::SmallVector<PhysicalDim> axes;
   llvm::SmallVector<int64_t> physicalShape;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// conv: a contraction that reads its input through windows. Groups are one more dim.
+// conv: a contraction with windowed reads of its input. Groups are an additional dim.
 #include "compiler/Lowering/GraphToLinalg.h"
 #include "compiler/Lowering/GraphToLinalgContraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,7 +46,7 @@ static SmallVector<int64_t> grouped(ArrayRef<int64_t> shape, int64_t dim, int64_
   return result;
 }
 
-/// The layout of a tensor whose dim 1 is split in two neighbours; `layout` has no tile.
+/// The layout of a tensor whose dim 1 is split into two adjacent dims; `layout` is untiled.
 static Layout groupedLayout(const Layout &layout) {
   Layout result;
   for (int64_t dim : layout.order) {

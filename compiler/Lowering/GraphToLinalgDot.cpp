@@ -18,14 +18,14 @@ struct LowerMultiDot : OpConversionPattern<MultiDotOp> {
                                 ConversionPatternRewriter &rewriter) const override;
 };
 
-/// Which dims of both sides are batched and contracted, pairwise.
+/// Batch and contracted dims of both sides, in pairs.
 struct DotDims {
   ArrayRef<int64_t> lhsBatch, rhsBatch, lhsContract, rhsContract;
 };
 } // namespace
 
-/// What runs along the dims of one side: batch dims come first in the result, its free dims
-/// from `firstFree` on, contracted dims from `firstReduction` on.
+/// The indices of one side's dims: batch dims come first in the result, its free dims from
+/// `firstFree` on, contracted dims from `firstReduction` on.
 static SmallVector<Contraction::OperandDim> operandDims(int64_t rank, ArrayRef<int64_t> batch,
                                                         ArrayRef<int64_t> contract,
                                                         int64_t firstFree, int64_t firstReduction) {

@@ -50,7 +50,7 @@ LogicalResult LowerGather::matchAndRewrite(GatherOp op, OpAdaptor adaptor,
       rewriter, loc, {adaptor.getOperand(), cast<RankedTensorType>(op.getOperand().getType())});
   auto indexType = cast<RankedTensorType>(op.getIndices().front().getType());
 
-  // The indices lie as the leading dims of the result do.
+  // The indices have the layout of the result's leading dims.
   Layout indexLayout = Layout::rowMajor(indexType.getRank());
   if (layout.hasTile() && layout.tileDim < indexType.getRank())
     indexLayout = indexLayout.withTile(layout.tileDim, layout.tileSize);

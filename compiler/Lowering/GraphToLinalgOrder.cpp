@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sort keeps its op, on row-major physical tensors.
+// sort stays an op, on row-major physical tensors.
 #include "compiler/Lowering/GraphToLinalg.h"
 
 using namespace mlir;

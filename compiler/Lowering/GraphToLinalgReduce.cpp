@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions: reduce, reduce_window; cumulative keeps its op on physical types.
+// Reductions: reduce, reduce_window; cumulative stays an op, on physical types.
 #include "compiler/Lowering/GraphToLinalg.h"
 #include "compiler/Lowering/ScalarMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,12 +27,12 @@ struct ConvertCumulative : OpConversionPattern<CumulativeOp> {
 };
 } // namespace
 
-/// The element type that accumulators of `element` have: half precision sums up in f32.
+/// The accumulator type for `element`: f32 for half precision.
 static Type accumulatorType(Type element) {
   return isa<FloatType>(element) ? computeType(element) : element;
 }
 
-/// Fold the first input's elements of logical type `element` as `kind` says.
+/// Reduces the first input, of logical element type `element`, by `kind`.
 static Value emitReduction(OpBuilder &builder, Location loc, ReduceKind kind, Type element,
                            ArrayRef<int64_t> shape, ValueRange inputs, ArrayRef<AffineMap> maps) {
   Type accumulator = accumulatorType(element);
@@ -49,7 +49,7 @@ static Value emitReduction(OpBuilder &builder, Location loc, ReduceKind kind, Ty
   return narrowed(builder, loc, result, storageElementType(element));
 }
 
-/// `layout` of a tensor that has lost `dims`, none of them tiled.
+/// `layout` of a tensor without `dims`, none of which is tiled.
 static Layout withoutDims(const Layout &layout, ArrayRef<int64_t> dims) {
   auto renumbered = [&](int64_t dim) {
     return dim - llvm::count_if(dims, [&](int64_t gone) { return gone < dim; });
@@ -79,7 +79,7 @@ LogicalResult LowerReduce::matchAndRewrite(ReduceOp op, OpAdaptor adaptor,
   auto logical = cast<RankedTensorType>(op.getType());
   auto operandType = cast<RankedTensorType>(op.getOperand().getType());
   StoredTensor operand(adaptor.getOperand(), operandType);
-  // Padding must not count.
+  // Untile: padding must not be reduced.
   if (llvm::is_contained(op.getDims(), operand.layout.tileDim))
     operand = untiled(rewriter, loc, operand);
   Layout layout = withoutDims(operand.layout, op.getDims());
@@ -115,7 +115,7 @@ LogicalResult LowerReduceWindow::matchAndRewrite(ReduceWindowOp op, OpAdaptor ad
   SmallVector<Value> inputs{operand.value};
   SmallVector<AffineMap> maps{AffineMap::get(dims, 0, reads, getContext())};
   if (!window.empty()) {
-    // Nothing reads it: it tells linalg the window's size.
+    // Never read: its shape gives linalg the window's size.
     inputs.push_back(tensor::EmptyOp::create(rewriter, loc, window, rewriter.getF32Type()));
     maps.push_back(AffineMap::get(dims, 0, windowDims, getContext()));
   }

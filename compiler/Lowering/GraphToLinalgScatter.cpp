@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// scatter keeps its op: on row-major physical tensors, its indices as i64.
+// scatter stays an op: on row-major physical tensors, its indices as i64.
 #include "compiler/Lowering/GraphToLinalg.h"
 #include "compiler/Lowering/ScalarMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

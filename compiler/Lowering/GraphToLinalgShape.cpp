@@ -78,7 +78,7 @@ LogicalResult LowerBroadcast::matchAndRewrite(BroadcastInDimOp op, OpAdaptor ada
   ArrayRef<int64_t> dims = op.getDims();
   auto repeats = [&](int64_t dim) { return operand.shape[dim] == 1; };
 
-  // The operand has to be cut into the same tiles along the dim that the result tiles.
+  // The operand needs the result's tile, along the dim that becomes the tiled one.
   const int64_t *tiled = llvm::find(dims, layout.tileDim);
   Layout wanted = operand.layout.withoutTile();
   if (tiled != dims.end() && !repeats(tiled - dims.begin()))

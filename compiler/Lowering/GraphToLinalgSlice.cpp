@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Ops that take parts out of tensors or put tensors together: slice, pad and concat.
+// slice, pad and concat.
 #include "compiler/Lowering/GraphToLinalg.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -26,7 +26,7 @@ struct LowerConcat : OpConversionPattern<ConcatOp> {
 };
 } // namespace
 
-/// One entry per dim of memory: values[dim] for whole dims, `otherwise` for blocks and lanes.
+/// One entry per physical dim: values[dim] for whole dims, `otherwise` for blocks and lanes.
 static SmallVector<OpFoldResult> perPhysicalDim(Builder &builder, const Layout &layout,
                                                 ArrayRef<int64_t> values, int64_t otherwise) {
   SmallVector<OpFoldResult> result;
@@ -56,7 +56,7 @@ LogicalResult LowerSlice::matchAndRewrite(SliceOp op, OpAdaptor adaptor,
   return success();
 }
 
-/// The value of a scalar tensor: a constant where it is known.
+/// The value of a scalar tensor, as a constant if it is known.
 static Value scalarOf(OpBuilder &builder, Location loc, Value tensor) {
   if (TypedAttr splat = splatOf(tensor))
     return arith::ConstantOp::create(builder, loc, splat);
@@ -100,7 +100,7 @@ LogicalResult LowerConcat::matchAndRewrite(ConcatOp op, OpAdaptor adaptor,
                                  rewriter.getIndexAttr(1));
   for (auto [value, old] : llvm::zip_equal(adaptor.getOperands(), op.getOperands())) {
     auto oldType = cast<RankedTensorType>(old.getType());
-    if (oldType.getNumElements() == 0) // linalg's verifiers refuse a slice of nothing
+    if (oldType.getNumElements() == 0) // linalg's verifiers reject empty slices
       continue;
     StoredTensor operand(value, oldType);
     Value part = relayout(rewriter, loc, operand, layout);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass pipeline from loops to the LLVM dialect: upstream conversions in the one order
-// that keeps register-tiled accumulators in registers.
+// The pass pipeline from loops to the LLVM dialect: upstream conversions, in the only order that
+// keeps register-tiled accumulators in registers.
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/Transforms/LegalizeForExport.h"
@@ -46,8 +46,8 @@ void weft::buildLowerToLLVMPipeline(OpPassManager &pm) {
   addLLVMConversions(pm);
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  // The translation does this as well, for all modules inside the one that it translates, while
-  // others translate those: then it has nothing left to change.
+  // The translation to LLVM IR would run this on all modules nested in its own, while other threads
+  // translate those: leave it nothing to change.
   pm.addPass(LLVM::createLLVMLegalizeForExportPass());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Passes the memory plan's promise on to LLVM: buffers of one kernel call do not overlap, but for
-// results in the place of arguments.
+// Marks kernel arguments noalias, which the memory plan guarantees: the buffers of a call do not
+// overlap, except results that reuse an argument's buffer.
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-/// Results that a caller may put in an argument's place, and those arguments.
+/// Results that may reuse an argument's buffer, and those arguments.
 llvm::SmallDenseSet<unsigned> sharingArguments(func::FuncOp kernel) {
   llvm::SmallDenseSet<unsigned> sharing;
   for (unsigned number : llvm::seq(kernel.getNumArguments()))
@@ -31,7 +31,7 @@ struct MarkKernelArguments : weft::impl::MarkKernelArgumentsBase<MarkKernelArgum
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr(attr::kernel))
       return markAllAnalysesPreserved();
-    // Other threads write what is claimed.
+    // Work-chunk counters are written by other threads.
     unsigned claims = kernel.getNumArguments() - (kernel->hasAttr(attr::claims) ? 3 : 0);
     llvm::SmallDenseSet<unsigned> sharing = sharingArguments(kernel);
     for (BlockArgument argument : kernel.getArguments())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Library calls for the math ops that neither vector code nor LLVM covers accurately.
+// Library calls for math ops that neither our vector code nor LLVM computes accurately.
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -64,8 +64,8 @@ static Value equals(OpBuilder &b, Location loc, Value value, int64_t constantVal
                                constant(b, loc, value.getType(), constantValue));
 }
 
-/// Quotient or remainder that never traps: the padding of tiled tensors holds zeros, and
-/// the smallest integer over -1 overflows. Such elements get some value.
+/// Quotient or remainder that never traps: the padding of tiled tensors holds zeros, and the
+/// smallest integer divided by -1 overflows. The values of such elements are arbitrary.
 static Value emitIntegerDivision(OpBuilder &b, Location loc, Value lhs, Value rhs, bool isUnsigned,
                                  bool remainder) {
   Type type = lhs.getType();
@@ -82,7 +82,7 @@ static Value emitIntegerDivision(OpBuilder &b, Location loc, Value lhs, Value rh
     safe = arith::SelectOp::create(b, loc, bad, constant(b, loc, type, 1), rhs);
   }
   if (remainder) {
-    // The remainder by 1 that replaces -1 is the right one: 0.
+    // -1 is replaced by 1, which has the same remainder, 0.
     if (isUnsigned)
       return arith::RemUIOp::create(b, loc, lhs, safe);
     return arith::RemSIOp::create(b, loc, lhs, safe);
@@ -133,7 +133,7 @@ static Value emitSign(OpBuilder &b, Location loc, Value x, bool isUnsigned) {
   return arith::MaxSIOp::create(b, loc, clamped, constant(b, loc, type, -1));
 }
 
-/// Of f64 an op of its own, for vector code to keep what the root and the quotient lose.
+/// For f64 a separate op, so that vector code can correct the rounding errors of root and quotient.
 static Value emitRsqrt(OpBuilder &b, Location loc, Value x) {
   if (x.getType().isF64())
     return math::RsqrtOp::create(b, loc, x);
@@ -141,9 +141,9 @@ static Value emitRsqrt(OpBuilder &b, Location loc, Value x) {
   return arith::DivFOp::create(b, loc, one, math::SqrtOp::create(b, loc, x));
 }
 
-/// With t = exp(-|x|): 1 / (1 + t), or t / (1 + t) left of zero, where 1 / (1 + exp(-x))
-/// would lose digits and then overflow inside. What 1 + t rounds away is put back to first
-/// order: q - q * error / (1 + t).
+/// With t = exp(-|x|): 1 / (1 + t), or t / (1 + t) for negative x, where 1 / (1 + exp(-x)) would
+/// lose digits and overflow. The rounding error of 1 + t is corrected to first order: q - q * error
+/// / (1 + t).
 static Value emitSigmoid(OpBuilder &b, Location loc, Value x) {
   Value magnitude = math::AbsFOp::create(b, loc, x);
   Value t = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, magnitude));
@@ -154,7 +154,7 @@ static Value emitSigmoid(OpBuilder &b, Location loc, Value x) {
   Value negative = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, zero);
   Value numerator = arith::SelectOp::create(b, loc, negative, t, one);
   Value quotient = arith::DivFOp::create(b, loc, numerator, sum);
-  // 1 / (1 + t) is the quotient right of zero and its complement left of it.
+  // 1 / (1 + t) is the quotient for positive x, and its complement for negative x.
   Value complement = arith::SubFOp::create(b, loc, one, quotient);
   Value inverse = arith::SelectOp::create(b, loc, negative, complement, quotient);
   Value scaled = arith::MulFOp::create(b, loc, quotient, arith::NegFOp::create(b, loc, error));
@@ -196,8 +196,8 @@ static Value emitCmp(OpBuilder &b, Location loc, ComparePredicate predicate, Val
 //===----------------------------------------------------------------------===//
 
 static Value emitFloatToInt(OpBuilder &b, Location loc, Value x, IntegerType to) {
-  // PyTorch's narrow integers wrap round: -1.0 becomes 255. LLVM leaves that undefined, so
-  // go through an integer that holds the value.
+  // PyTorch's narrow integers wrap around: -1.0 becomes 255. In LLVM that is undefined, so convert
+  // through a wider integer.
   if (to.getWidth() >= 32)
     return arith::FPToSIOp::create(b, loc, to, x);
   Value wide = arith::FPToSIOp::create(b, loc, b.getI32Type(), x);
@@ -232,8 +232,8 @@ static Value emitConvert(OpBuilder &b, Location loc, Value x, Type from, Type to
   return arith::TruncFOp::create(b, loc, result, x);
 }
 
-/// By squaring, in the type's own arithmetic, which wraps. Of the powers with negative exponents
-/// only those of 1 and -1 are whole; the others are 0.
+/// By repeated squaring, with the type's wrap-around arithmetic. Powers with negative exponents are
+/// integers only for 1 and -1; all others are 0.
 static Value emitIntegerPower(OpBuilder &b, Location loc, Value base, Value exponent, bool noSign) {
   auto type = cast<IntegerType>(base.getType());
   auto number = [&](const APInt &value) {
@@ -346,7 +346,7 @@ Value weft::emitCombine(OpBuilder &b, Location loc, ReduceKind kind, Value lhs, 
                         bool isUnsigned) {
   SmallVector<Value> x{lhs, rhs};
   bool isFloat = isa<FloatType>(lhs.getType());
-  // Which zero is kept of two signs depends on the order, in PyTorch as well.
+  // The sign of a zero result depends on the order, in PyTorch as well.
   constexpr auto eitherZero = arith::FastMathFlags::nsz;
   switch (kind) {
   case ReduceKind::sum:

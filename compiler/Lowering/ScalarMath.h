@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What graph ops mean for single elements, written in arith and math.
+// The semantics of graph ops on single elements, in arith and math.
 #ifndef WEFT_COMPILER_LOWERING_SCALARMATH_H
 #define WEFT_COMPILER_LOWERING_SCALARMATH_H
 
@@ -10,12 +10,12 @@ namespace weft {
 
 /// The type that bodies compute in: bool as i1, u8 as i8, half precision as f32.
 mlir::Type computeType(mlir::Type element);
-/// The type that memory holds: bool and u8 as i8.
+/// The element type in memory: bool and u8 as i8.
 mlir::Type storageElementType(mlir::Type element);
-/// Whether integers of this type are read as unsigned (bool and u8 are).
+/// Whether integers of this type are unsigned (bool and u8).
 bool hasUnsignedElements(mlir::Type element);
 
-/// A stored element as its compute type, and back.
+/// Converts a stored element to its compute type, and back.
 mlir::Value decode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value stored,
                    mlir::Type element);
 mlir::Value encode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value computed,
@@ -28,7 +28,7 @@ mlir::Value emitScalar(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Valu
 mlir::Value emitCombine(mlir::OpBuilder &builder, mlir::Location loc, ReduceKind kind,
                         mlir::Value lhs, mlir::Value rhs, bool isUnsigned);
 
-/// What combining leaves unchanged, as the storage type of `element` holds it.
+/// The neutral element of `kind`, in the storage type of `element`.
 mlir::TypedAttr reduceIdentity(mlir::OpBuilder &builder, ReduceKind kind, mlir::Type element);
 
 } // namespace weft

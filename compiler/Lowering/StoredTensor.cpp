@@ -84,7 +84,7 @@ TypedAttr weft::splatOf(Value value) {
   return cast<TypedAttr>(attr.getSplatValue<Attribute>());
 }
 
-/// `value` under another shape if it is a splat constant, else null.
+/// `value` with another shape if it is a splat constant, else null.
 static Value movedSplat(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
   TypedAttr splat = splatOf(value);
   if (!splat)
@@ -121,7 +121,7 @@ Value weft::transposed(OpBuilder &builder, Location loc, Value value, ArrayRef<i
 }
 
 namespace {
-/// Neighbouring dims that a reshape turns into neighbouring dims of the same product.
+/// Adjacent dims that a reshape maps to adjacent dims with the same product.
 struct ReshapeGroup {
   SmallVector<int64_t> from, to;
 };
@@ -154,7 +154,7 @@ static SmallVector<ReshapeGroup> reshapeGroups(ArrayRef<int64_t> from, ArrayRef<
   return groups;
 }
 
-/// The sizes of what both have: dims of neither cross one of these.
+/// The finest shape that both are expansions of.
 static SmallVector<int64_t> commonShape(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   int64_t elements = ShapedType::getNumElements(from);
   if (elements <= 1)
@@ -169,8 +169,7 @@ static SmallVector<int64_t> commonShape(ArrayRef<int64_t> from, ArrayRef<int64_t
   return shape;
 }
 
-/// `value` with dims that each hold, or are held by, neighbouring ones of its own; null where
-/// there is no such correspondence.
+/// `value` collapsed or expanded to `shape`; null if that takes both.
 static Value regrouped(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
   RankedTensorType result = type.clone(shape);
@@ -180,7 +179,7 @@ static Value regrouped(OpBuilder &builder, Location loc, Value value, ArrayRef<i
   if (from == to)
     return {};
   std::optional<SmallVector<ReassociationIndices>> groups;
-  // Of a scalar there are no groups; in one dim there is one, even of no elements.
+  // A scalar has no groups; a single dim is one group, even if it is empty.
   if (from == 0 || to == 0)
     groups.emplace();
   else if (from == 1 || to == 1)
@@ -212,7 +211,7 @@ Value weft::reshaped(OpBuilder &builder, Location loc, Value value, ArrayRef<int
 // Relayout
 //===----------------------------------------------------------------------===//
 
-/// Where each of `to` stands in `from`.
+/// For each of `to`, its position in `from`.
 static SmallVector<int64_t> permutationBetween(ArrayRef<PhysicalDim> from,
                                                ArrayRef<PhysicalDim> to) {
   SmallVector<int64_t> perm;
@@ -221,7 +220,7 @@ static SmallVector<int64_t> permutationBetween(ArrayRef<PhysicalDim> from,
   return perm;
 }
 
-/// The dims of `layout` without its tile, the tiled dim as neighbouring blocks and lanes.
+/// The dims of a layout without its tile, with the tiled dim as adjacent blocks and lanes.
 static SmallVector<PhysicalDim> splitDims(ArrayRef<int64_t> order, int64_t tileDim) {
   SmallVector<PhysicalDim> dims;
   for (int64_t dim : order) {
@@ -309,7 +308,7 @@ StoredTensor weft::untiled(OpBuilder &builder, Location loc, const StoredTensor 
 // Reshape
 //===----------------------------------------------------------------------===//
 
-/// Whether blocks of the group's innermost dim stay blocks of its new innermost dim.
+/// Whether blocks of the group's innermost dim are blocks of its new innermost dim.
 static bool keepsTile(const StoredTensor &tensor, ArrayRef<int64_t> shape,
                       const ReshapeGroup &group) {
   const Layout &layout = tensor.layout;
@@ -322,7 +321,7 @@ static bool keepsTile(const StoredTensor &tensor, ArrayRef<int64_t> shape,
          shape[group.to.back()] % layout.tileSize == 0;
 }
 
-/// The layout under which the memory of `tensor` is its row-major reshape to `shape`, if any.
+/// The layout in which the memory of `tensor` is its row-major reshape to `shape`, if there is one.
 static std::optional<Layout> layoutAfterReshape(const StoredTensor &tensor,
                                                 ArrayRef<int64_t> shape) {
   const Layout &layout = tensor.layout;
@@ -347,7 +346,7 @@ static std::optional<Layout> layoutAfterReshape(const StoredTensor &tensor,
     if (llvm::is_contained(group->from, layout.tileDim))
       result.tileDim = group->to.back();
   }
-  // Dims of size 1 lie anywhere; behind their logical neighbour they keep row-major row-major.
+  // Size-1 dims may be anywhere; after their logical predecessor they keep a row-major order.
   for (auto [dim, size] : llvm::enumerate(shape)) {
     if (size != 1)
       continue;

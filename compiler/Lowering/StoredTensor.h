@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Values of the linalg stage together with the logical tensor that they hold.
+// Values of the linalg stage with the logical tensors that they hold.
 #ifndef WEFT_COMPILER_LOWERING_STOREDTENSOR_H
 #define WEFT_COMPILER_LOWERING_STOREDTENSOR_H
 
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// One dim of memory: a whole logical dim, or the blocks or the lanes of the tiled one.
+/// A physical dim: a whole logical dim, or the blocks or the lanes of the tiled one.
 struct PhysicalDim {
   enum Part { Whole, Block, Lane };
   int64_t dim;
@@ -17,7 +17,7 @@ struct PhysicalDim {
   bool operator==(const PhysicalDim &) const = default;
 };
 
-/// A layout as a plain value: LayoutAttr with row-major spelled out.
+/// A layout as a plain value: LayoutAttr with row-major made explicit.
 struct Layout {
   llvm::SmallVector<int64_t> order;
   int64_t tileDim = -1;
@@ -33,14 +33,14 @@ struct Layout {
   Layout withTile(int64_t dim, int64_t size) const { return {order, dim, size}; }
   /// The layout of the same memory read as a tensor whose dim i is this one's dim perm[i].
   Layout permuted(llvm::ArrayRef<int64_t> perm) const;
-  /// The dims of memory, outermost first.
+  /// The physical dims, outermost first.
   llvm::SmallVector<PhysicalDim> dims() const;
-  /// Where `dim` stands in memory; it is an assumption that it is there.
+  /// The position of `dim` in memory, which must exist.
   int64_t position(PhysicalDim dim) const;
   llvm::SmallVector<int64_t> physicalShape(llvm::ArrayRef<int64_t> shape) const;
 };
 
-/// A physical value, the logical shape of the tensor in it, and where its elements lie.
+/// A physical value, the logical shape of the tensor in it, and its layout.
 struct StoredTensor {
   mlir::Value value;
   llvm::SmallVector<int64_t> shape;
@@ -52,33 +52,33 @@ struct StoredTensor {
       : StoredTensor(value, logical.getShape(), Layout::of(logical)) {}
 };
 
-/// The type that holds `logical` in memory: physical shape; bool and u8 as i8.
+/// The type of `logical` in memory: physical shape; bool and u8 as i8.
 mlir::RankedTensorType storageType(mlir::RankedTensorType logical);
 
-/// `value` with its dims permuted: result dim i is dim perm[i]. A reshape when no element moves.
+/// `value` with its dims permuted: result dim i is dim perm[i]. A reshape if no element moves.
 mlir::Value transposed(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                        llvm::ArrayRef<int64_t> perm);
 
-/// `value` under another shape, by at most one collapse_shape and one expand_shape.
+/// `value` reshaped by at most one collapse_shape and one expand_shape.
 mlir::Value reshaped(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                      llvm::ArrayRef<int64_t> shape);
 
-/// `value` with dim `dim` cut, or padded by zeros, to `size`.
+/// `value` with dim `dim` truncated, or padded with zeros, to `size`.
 mlir::Value resized(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, int64_t dim,
                     int64_t size);
 
-/// The value of `tensor` stored as `layout`.
+/// The value of `tensor` in `layout`.
 mlir::Value relayout(mlir::OpBuilder &builder, mlir::Location loc, const StoredTensor &tensor,
                      const Layout &layout);
 
 /// `tensor` without its tile.
 StoredTensor untiled(mlir::OpBuilder &builder, mlir::Location loc, const StoredTensor &tensor);
 
-/// `tensor` reshaped in logical row-major order, in whatever layout moves the fewest elements.
+/// `tensor` reshaped in logical row-major order, in the layout that moves the fewest elements.
 StoredTensor reshapedLogically(mlir::OpBuilder &builder, mlir::Location loc,
                                const StoredTensor &tensor, llvm::ArrayRef<int64_t> shape);
 
-/// The one value of every element when `value` is a splat constant, else null.
+/// The element of a splat constant, or null.
 mlir::TypedAttr splatOf(mlir::Value value);
 
 } // namespace weft

@@ -33,7 +33,7 @@ SmallVector<int64_t> weft::parseCpuList(StringRef text) {
   return numbers;
 }
 
-/// Empty where there is no such file.
+/// The file's trimmed text, or empty if it does not exist.
 static std::string contents(const std::string &path) {
   auto file = MemoryBuffer::getFileAsStream(path);
   return file ? (*file)->getBuffer().trim().str() : "";

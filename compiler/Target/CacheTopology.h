@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which processors share which caches, as Linux tells in sysfs.
+// Caches and the processors that share them, from Linux's sysfs.
 #ifndef WEFT_COMPILER_TARGET_CACHETOPOLOGY_H
 #define WEFT_COMPILER_TARGET_CACHETOPOLOGY_H
 
@@ -14,34 +14,35 @@ namespace weft {
 
 class CacheTopology {
 public:
-  /// folder: with a cpu0, cpu1 … for each processor. cpus: those that this process may run on.
+  /// `folder`: contains cpu0, cpu1 … `cpus`: processors that this process may run on.
   CacheTopology(llvm::StringRef folder, llvm::ArrayRef<int64_t> cpus);
 
-  /// Of this machine and process.
+  /// The topology of this machine, for the processors of this process.
   static CacheTopology host();
 
-  /// The size of a data cache of `level`; of several kinds of cores, the smallest. Nothing where
-  /// the system does not tell.
+  /// The size in bytes of a data cache of `level`; the smallest, on machines with several kinds of
+  /// cores. Nothing if the system does not report it.
   std::optional<int64_t> bytes(int64_t level) const;
 
-  /// What one of `threads` has of it while they all run, spread evenly over the processors.
+  /// The capacity of `level` per thread, for `threads` threads running at once, spread evenly over
+  /// the processors.
   std::optional<int64_t> bytesOfThread(int64_t level, int64_t threads) const;
 
 private:
   struct Cache {
     int64_t level, bytes;
-    int64_t sharers; ///< processors of this process that it serves
+    int64_t sharers; ///< processors of this process that share it
   };
   void read(const std::string &folder);
 
   llvm::SmallVector<int64_t> cpus; ///< sorted
-  llvm::SmallVector<Cache> caches; ///< one of each level for each processor
+  llvm::SmallVector<Cache> caches; ///< one per level and processor
 };
 
-/// The size in a text such as "48K\n".
+/// Parses a size such as "48K\n", to bytes.
 std::optional<int64_t> parseCacheSize(llvm::StringRef text);
 
-/// The numbers in a text such as "0-3,8\n".
+/// Parses a list such as "0-3,8\n".
 llvm::SmallVector<int64_t> parseCpuList(llvm::StringRef text);
 
 } // namespace weft

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reads the machine this runs on: instruction sets through LLVM, caches through Linux's sysfs or,
-// where that says nothing, through the C library, unless the user gives them.
+// Detects the host: instruction sets through LLVM, caches through Linux's sysfs, with the C library
+// as a fallback, unless the user gives them.
 #include "compiler/Target/TargetInfo.h"
 #include "compiler/Target/CacheTopology.h"
 #include "llvm/ADT/STLExtras.h"
@@ -20,9 +20,8 @@ using FeatureSet = TargetInfo::FeatureSet;
 
 constexpr StringLiteral matrixIsa = "amx";
 
-/// What code for tensors gains from, of all that LLVM knows of processors. An artifact asks a
-/// machine for nothing else: LLVM lists what newer processors have before systems can say that
-/// they have it, and hypervisors hide parts that no kernel uses.
+/// The features that tensor code benefits from; an artifact requires no others. LLVM lists features
+/// of new processors before kernels can report them, and hypervisors hide some that no kernel uses.
 constexpr StringLiteral usedFeatures[] = {
     // x86-64
     "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "lzcnt", "bmi", "bmi2", "movbe", "prfchw",
@@ -38,8 +37,8 @@ struct Isa {
   SmallVector<StringRef> removedPrefixes;
 };
 
-/// The names that a user may ask for besides "native". The first prefix of what "avx2"
-/// removes is the point; the others are extensions that imply it.
+/// The names that a user may choose besides "native". "avx2" removes "avx512"; its other prefixes
+/// are of extensions that imply AVX-512.
 const Isa isas[] = {
     {matrixIsa, {"avx512f", "avx512bw", "avx512vl", "amx-tile", "amx-bf16"}, {}},
     {"avx512", {"avx512f", "avx512bw", "avx512vl", "avx512dq"}, {"amx"}},
@@ -52,7 +51,7 @@ void removePrefixed(FeatureSet &features, ArrayRef<StringRef> prefixes) {
   });
 }
 
-/// Linux hands out the large state of the matrix unit on demand, to a process as a whole.
+/// Linux grants AMX's tile state on request, for the process as a whole.
 bool systemAllowsMatrixUnit() {
 #if defined(__linux__) && defined(__x86_64__)
   constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE
@@ -90,18 +89,17 @@ Error narrow(FeatureSet &features, StringRef name) {
   return createStringError("expected isa to be one of: " + choices + "; found '" + name + "'");
 }
 
-/// A level of caches, and where its size goes.
+/// A cache level, and the field for its size.
 struct CacheSize {
   int sysconfName;
   int64_t level;
-  bool isShared; ///< counted whole, whoever shares it
+  bool isShared; ///< the whole size, not that per thread
   int64_t &bytes;
 };
 
-/// Sizes that the user gives stand for the machine's; the third may be left out. Containers and
-/// virtual machines often hide one of its two sources; what is assumed stands when both are
-/// silent. Of a third level the C library gives the size that all cores have together, of which
-/// only some share a part.
+/// Sizes given by the user take precedence; the third may be omitted. Containers and virtual
+/// machines often hide sysfs or the C library's values; the defaults apply if both are missing. For
+/// the third level the C library reports the sum over all cores, of which each shares only a part.
 Error describeCaches(TargetInfo &info) {
   constexpr const char *variable = "WEFT_CPU_CACHES";
   CacheSize levels[] = {{_SC_LEVEL1_DCACHE_SIZE, 1, false, info.l1Bytes},

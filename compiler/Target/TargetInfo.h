@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What one machine can do: the only place that knows vectors, registers and caches.
+// The target machine: the only source of vector widths, registers and cache sizes.
 #ifndef WEFT_COMPILER_TARGET_TARGETINFO_H
 #define WEFT_COMPILER_TARGET_TARGETINFO_H
 
@@ -13,42 +13,41 @@
 namespace weft {
 
 struct TargetInfo {
-  /// Of code that is read, not run: the same on every machine.
+  /// For IR that is inspected, not run: the same on every machine.
   static constexpr int64_t defaultThreads = 2;
 
   std::string triple;
   std::string features;     ///< LLVM feature string, "+avx2,+fma,-avx512f"
-  int64_t vectorBytes = 16; ///< width of one vector register
+  int64_t vectorBytes = 16; ///< width of a vector register
   int64_t vectorRegisters = 16;
   int64_t threads = defaultThreads; ///< the most that a call runs on
-  int64_t l1Bytes = 32 << 10;       ///< of data, that one thread of the team has
-  int64_t l2Bytes = 1 << 20;        ///< the same
-  int64_t l3Bytes = 32 << 20;       ///< that all have together which share it
-  bool hasMaskedVectors = false;    ///< masked loads and stores cost no more than plain ones
-  bool hasMatrixUnit = false;       ///< AMX with bfloat16, and the system lets this process use it
-  bool splitsFloat32 = false;       ///< float32 in bfloat16 parts on the matrix unit: asked for
-  bool hasBFloat16 = false; ///< rounds vectors to bfloat16, and sums products of pairs in float32
+  int64_t l1Bytes = 32 << 10;       ///< L1 data cache per thread of the team
+  int64_t l2Bytes = 1 << 20;        ///< L2 cache per thread of the team
+  int64_t l3Bytes = 32 << 20;       ///< L3 cache, shared by several cores
+  bool hasMaskedVectors = false;    ///< masked loads and stores are as fast as plain ones
+  bool hasMatrixUnit = false;       ///< AMX with bfloat16, which the system allows this process
+  bool splitsFloat32 = false;       ///< float32 in bfloat16 parts on AMX, if requested
+  bool hasBFloat16 = false;         ///< conversions to bfloat16, and dot products of bf16 pairs
 
-  /// Threads that a schedule divides work among. Tiles, and with them the order of long sums,
-  /// follow from it: a program for one thread gives the bits of one for two.
+  /// Size of the thread team that schedules are for, at least 2. Tiles, and with them the order of
+  /// long sums, follow from it: a program for one thread gives the bits of one for two.
   int64_t team() const { return std::max<int64_t>(threads, 2); }
 
-  /// Lanes of one register for elements of `bits` bits.
+  /// Lanes of a register for elements of `bits` bits.
   int64_t lanes(unsigned bits) const { return vectorBytes * 8 / bits; }
 
-  /// The machine this runs on, narrowed to `isa`: "amx", with float32 on the matrix unit as
-  /// well; "native"; "avx512", without a matrix unit; "avx2".
-  /// An unknown name, or one that the machine lacks, is an error that lists the choices.
-  /// Sizes of caches in WEFT_CPU_CACHES, as 32K,1M or 32K,1M,32M, stand for the machine's.
+  /// The host, restricted to `isa`: "native"; "amx", with float32 on AMX as well; "avx512", without
+  /// AMX; "avx2". An unknown or unsupported name is an error that lists the choices.
+  /// WEFT_CPU_CACHES (32K,1M or 32K,1M,32M) overrides cache sizes.
   static llvm::Expected<TargetInfo> host(llvm::StringRef isa = "native",
                                          int64_t threads = defaultThreads);
 
-  /// This machine, with what `isa` requires where it lacks that: for code that is read, not run.
+  /// The host, with the features of `isa` even if it lacks them: for IR that is inspected, not run.
   static llvm::Expected<TargetInfo> supposed(llvm::StringRef isa, int64_t threads = defaultThreads);
 
   using FeatureSet = std::set<std::string>; ///< sorted: `features` is part of cache keys
 
-  /// This machine, had it the instruction sets `features`, by LLVM's names, and no others.
+  /// The host as if it had exactly the instruction sets `features` (LLVM's names).
   static llvm::Expected<TargetInfo> withFeatures(FeatureSet features,
                                                  llvm::StringRef isa = "native",
                                                  int64_t threads = defaultThreads);

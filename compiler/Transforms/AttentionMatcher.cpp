@@ -30,7 +30,7 @@ bool AttentionMatcher::peel(Value value) {
   Operation *source = value.getDefiningOp();
   if (!source || !value.hasOneUse())
     return false;
-  // One of two operands leads to the product.
+  // Either operand may lead to the product.
   auto either = [&](Value lhs, Value rhs, auto take) {
     AttentionMatcher before = *this;
     for (auto [inner, other] : {std::pair(lhs, rhs), {rhs, lhs}}) {
@@ -64,8 +64,8 @@ bool AttentionMatcher::peel(Value value) {
       .Default(false);
 }
 
-/// From the softmax inwards a scale comes behind the masks: what it scales besides has no place in
-/// an attention.
+/// Matching goes from the softmax inwards and has to meet the masks before the scale: a scale
+/// applied after masking would scale the mask too.
 bool AttentionMatcher::peelScale(Value scaled, Value factor, bool divides) {
   std::optional<double> by = splatFloat(factor);
   if (!by)

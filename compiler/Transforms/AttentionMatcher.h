@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The scores of an attention that a program writes out: a product of queries and keys, scaled and
-// masked on its way to the softmax.
+// Matches the scores of a decomposed attention: a product of queries and keys, scaled and masked
+// before the softmax.
 #ifndef WEFT_COMPILER_TRANSFORMS_ATTENTIONMATCHER_H
 #define WEFT_COMPILER_TRANSFORMS_ATTENTIONMATCHER_H
 
@@ -11,21 +11,21 @@ namespace weft {
 
 class AttentionMatcher {
 public:
-  /// What `value`, which only a softmax along its last dim reads, is made of; nothing if that is
-  /// no scaled and masked contraction, or if somebody else reads a part.
+  /// Matches `value`, which only a softmax along its last dim uses; nothing if it is not a scaled
+  /// and masked contraction, or if a part has other uses.
   static std::optional<AttentionMatcher> behind(mlir::Value value);
 
   DotGeneralOp product() const { return dot; }
   double factor() const { return scale; }
-  /// What stands in place of hidden scores, if there are any.
+  /// The value that replaces masked scores, if any are.
   double hiddenScore() const { return hidden; }
 
-  /// The mask of an attention whose scores have `type`: a condition that keys are kept, or what is
+  /// The mask of an attention with scores of `type`: a condition for keys that are kept, or a term
   /// added to their scaled scores. Null if there is none.
   mlir::Value mask(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type) const;
 
 private:
-  /// Keys are hidden where `condition` is not `keeps`.
+  /// Keys are masked where `condition` is not `keeps`.
   struct Choice {
     mlir::Value condition;
     bool keeps;
@@ -41,10 +41,10 @@ private:
   llvm::SmallVector<Choice> choices;
 };
 
-/// The number that all elements of a constant are, or nothing.
+/// The element of a splat constant, or nothing.
 std::optional<double> splatFloat(mlir::Value value);
 
-/// Whether `reshape` regroups dims ahead of the last two alone.
+/// Whether `reshape` only regroups dims before the last two.
 bool keepsMatrices(ReshapeOp reshape);
 
 } // namespace weft

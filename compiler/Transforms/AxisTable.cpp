@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Unites and splits axes. Lists are matched from the innermost axis outwards, since it is
-// the inner factors that reshapes keep.
+// Unites and splits axes. Lists are matched from the innermost axis outwards, since reshapes
+// preserve inner factors.
 #include "compiler/Transforms/AxisTable.h"
 #include "llvm/ADT/STLExtras.h"
 

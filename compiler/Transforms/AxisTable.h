@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The axes of a kernel's domain while they are being found: a union-find whose members
-// may also be split, since a reshape walks one dim as several.
+// The axes of a kernel's domain during inference: a union-find whose members may also be split,
+// since a reshape traverses one dim as several.
 #ifndef WEFT_COMPILER_TRANSFORMS_AXISTABLE_H
 #define WEFT_COMPILER_TRANSFORMS_AXISTABLE_H
 
@@ -17,11 +17,12 @@ public:
   /// A new axis; size 1 gives none.
   AxisList create(int64_t size);
 
-  /// `axes` as they are known now: united ones by one number, split ones by their parts.
+  /// `axes` resolved to their current representatives: united ones to one number, split ones to
+  /// their parts.
   AxisList resolve(llvm::ArrayRef<unsigned> axes) const;
 
-  /// Make both lists the same axes, splitting where sizes divide. Fails, possibly half
-  /// done, when they do not.
+  /// Makes both lists the same axes, splitting where sizes divide. Fails, possibly half done, if
+  /// they do not.
   llvm::LogicalResult unite(llvm::ArrayRef<unsigned> lhs, llvm::ArrayRef<unsigned> rhs);
 
   int64_t size(unsigned axis) const { return axes[axis].size; }
@@ -30,7 +31,7 @@ public:
 private:
   struct Axis {
     int64_t size;
-    /// What this axis became: one other axis, or its parts.
+    /// The axis that this one was united with, or its parts.
     AxisList successors;
   };
   llvm::SmallVector<Axis> axes;

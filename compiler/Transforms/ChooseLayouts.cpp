@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Walks a function once, in order: contractions choose layouts, the ops behind them keep
-// what they can, and an op that cannot work in a layout gets its operand moved. Expects
-// static shapes and one block; leaves the rule of layouts in Passes.td established.
+// Walks a function once, in order: contractions choose layouts, the ops after them keep what they
+// can, and an op that does not support a layout gets a relayout of its operand. Expects static
+// shapes and one block; establishes the layout rule in Passes.td.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
@@ -27,13 +27,13 @@ static void setLayout(Value value, LayoutAttr layout) {
   value.setType(withLayout(tensorType(value), layout));
 }
 
-/// Values that any kernel computes on the fly, in whatever layout it likes.
+/// Values that any kernel computes on the fly, in any layout.
 static bool isFree(Value value) {
   return isa_and_present<BroadcastInDimOp, ConstantOp, IotaOp>(value.getDefiningOp());
 }
 
-/// A value that contractions read where it lies: an argument, or what is made of one
-/// weight by a chain of ops that each look at one tensor.
+/// A value that contractions read in its original layout: an argument, or one weight after a chain
+/// of unary ops.
 static bool isWeight(Value value) {
   if (isTiled(layoutOf(value)))
     return false;
@@ -49,13 +49,13 @@ static bool isWeight(Value value) {
   return kind && kind.getValue() != "input";
 }
 
-/// A weight that is copied anyway, when it is converted: the copy may lie in any order.
+/// A converted weight: it is copied anyway, so the copy may have any layout.
 static bool isCopiedWeight(Value value) {
   return isa_and_present<ConvertOp>(value.getDefiningOp()) && isWeight(value);
 }
 
-/// The layout that ops on all of `values` work in: blocks first, then any order, then
-/// row-major. Values that cost nothing to make have no say among others.
+/// The layout for ops on all of `values`: tiled first, then any order, then row-major. Values that
+/// are computed on the fly are ignored unless all are.
 static LayoutAttr commonLayout(ValueRange values) {
   bool allFree = llvm::all_of(values, isFree);
   LayoutAttr common;
@@ -73,7 +73,7 @@ namespace {
 struct Linear {
   RankedTensorType tokens;
   ValueRange weights;
-  bool inByOut; ///< how the weights lie, or will
+  bool inByOut; ///< whether weights are stored, or will be copied, as (in, out)
 
   double rows() const { return double(tokens.getNumElements()) / double(tokens.getShape().back()); }
   double weightElements() const {
@@ -112,10 +112,10 @@ static bool liesMostlyInByOut(ArrayRef<Linear> linears) {
   return inByOut > outByIn;
 }
 
-/// Whether so much of blocks of tokens would be padding that weights are rather copied, so that
-/// tokens stay row-major. With fewer tokens, weights are waited for, whatever is computed.
-/// Attention gains from the blocks: measured on layers of 384 and 768 features with 49 to 197
-/// tokens, of which 197 are level.
+/// Whether token blocks would be padded so much that packing weights, with row-major tokens, is
+/// better. With fewer tokens, contractions are bound by loading weights either way. Attention gains
+/// from token blocks: measured on layers of 384 and 768 features with 49 to 197 tokens; at 197 both
+/// are level.
 static bool wouldPadTokens(ArrayRef<Linear> linears, const LinearLayouts &layouts,
                            bool hasAttention) {
   constexpr int64_t fewestTokens = 48;
@@ -132,13 +132,13 @@ static bool wouldPadTokens(ArrayRef<Linear> linears, const LinearLayouts &layout
   return inBlocks > mostWork * work;
 }
 
-/// Whether one linear layer alone would have to pay for moving tokens into blocks and back.
+/// Whether a single linear layer would have to amortize the relayouts of tokens to blocks and back.
 static bool hasOneLinear(func::FuncOp function) {
   return function.getOps<AttentionOp>().empty() && linearsOf(function).size() == 1;
 }
 
-/// Whether a program calls attention, instead of writing it out, and has so many weights that its
-/// copies of them would be felt: one for each length of its sequences.
+/// Whether a program calls attention, rather than decomposing it, and has too many weights to copy
+/// them: a copy is made for each sequence length.
 static bool wantsWeightsInPlace(func::FuncOp function, ArrayRef<Linear> linears) {
   constexpr double mostElements = 1 << 25; // 128 MiB of f32
   double elements = 0;
@@ -149,10 +149,9 @@ static bool wantsWeightsInPlace(func::FuncOp function, ArrayRef<Linear> linears)
                       [](AttentionOp attention) { return !attention.getHiddenScore(); });
 }
 
-/// Whether weights are packed: all of them are small, so that their copies stay in the caches and
-/// cost little, where moving tokens into blocks and back would cost a tenth of so small a
-/// contraction, unless attention wants the blocks; or the blocks would be padded. A layer alone
-/// has the caches to itself.
+/// Whether weights are packed: if all are small, copies stay in cache, and cost less than relayouts
+/// of tokens, a tenth of a small contraction, unless attention needs token blocks; or if token
+/// blocks would be padded. A single layer has the caches to itself.
 static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts, bool isOneLinear) {
   bool hasAttention = !function.getOps<AttentionOp>().empty();
   constexpr int64_t ofMany = 1 << 20, ofOne = 4 << 20;
@@ -208,14 +207,14 @@ private:
   void visitConv(ConvOp conv);
   void visitAttention(AttentionOp attention);
   void visitElementwise(Operation *op);
-  /// Ops on one tensor whose result has its shape or one made of its dims: `kept` is the
-  /// result's layout for the operand's, or failure where the op needs row-major.
+  /// Ops on one tensor whose result has its shape or a subset of its dims. `kept`: the result's
+  /// layout for the operand's, or failure if the op needs row-major.
   void visitFirstOperand(Operation *op, FailureOr<LayoutAttr> kept);
   void visitConcat(ConcatOp concat);
   void visitRowMajor(Operation *op);
   void visitReturn(func::ReturnOp exit);
 
-  /// Makes operand `index` of `op` lie in `layout`.
+  /// Relayouts operand `index` of `op` to `layout`, if it has another.
   void require(Operation *op, unsigned index, LayoutAttr layout) {
     op->setOperand(index, inLayout(op->getOperand(index), layout));
   }
@@ -232,14 +231,14 @@ private:
   LinearLayouts linearLayouts;
   bool isOneLinear;
   bool packsWeights;                      ///< into blocks of columns, so that tokens stay row-major
-  llvm::DenseMap<Value, int64_t> readers; ///< of weights
+  llvm::DenseMap<Value, int64_t> readers; ///< uses of each weight
   llvm::DenseMap<std::pair<Value, Attribute>, Value> moved;
   int64_t relayouts = 0;
 };
 
 } // namespace
 
-/// Ops ask for what they need of inputs in another order, too.
+/// Removes relayouts of arguments: ops request the layouts they need of those as well.
 void LayoutChooser::takeInputsAsTheyLie() {
   for (auto relayout : llvm::make_early_inc_range(function.getOps<RelayoutOp>()))
     if (isa<BlockArgument>(relayout.getOperand())) {
@@ -263,7 +262,7 @@ Value LayoutChooser::inLayout(Value value, LayoutAttr layout) {
   return result;
 }
 
-/// Right behind the definition, so that every later use can share it.
+/// Inserted right after the definition, so that all later uses can share it.
 Value LayoutChooser::makeInLayout(Value value, LayoutAttr layout) {
   builder.setInsertionPointAfterValue(value);
   RankedTensorType type = withLayout(tensorType(value), layout);
@@ -311,7 +310,7 @@ void LayoutChooser::visitLinear(Operation *op, Value lhs, ArrayRef<int64_t> lhsC
     return;
   }
   require(op, 0, layout);
-  // The steps of a sum side by side, as weights are read fastest.
+  // Converted weights are copied with k contiguous, which contractions read fastest.
   if (isInByOut(rhsContract))
     for (auto [index, weight] : llvm::enumerate(rhs))
       if (isCopiedWeight(weight))
@@ -327,13 +326,13 @@ void LayoutChooser::visitDot(DotGeneralOp dot) {
     visitBatchedDot(dot);
 }
 
-/// The scores of an attention that is written out, and the like: both operands lie along the sum. A
-/// short sum in vectors along it is folded for each of its results, which costs more than to turn
-/// the right side, so that vectors run along its columns.
+/// As the scores of a decomposed attention: both operands contiguous along k. For short k, vectors
+/// along k need a horizontal reduction per result, which costs more than transposing the right
+/// side, so that vectors run along its columns.
 void LayoutChooser::visitBatchedDot(DotGeneralOp dot) {
   visitRowMajor(dot);
-  // Measured on 8 to 12 batches of 64 to 512 rows and columns, and sums of 64 to 256 products: what
-  // turning costs is gained by about 20 rows of short sums and 60 of long ones.
+  // Measured on 8 to 12 batches of 64 to 512 rows and columns, with k of 64 to 256: the transpose
+  // is amortized by about 20 rows for short k and 60 for long k.
   constexpr int64_t fewestRows = 64;
   RankedTensorType lhs = dot.getLhs().getType(), rhs = dot.getRhs().getType();
   int64_t batches = dot.getLhsBatch().size(), rank = batches + 2, last = rank - 1;
@@ -362,7 +361,7 @@ void LayoutChooser::visitConv(ConvOp conv) {
   setLayout(conv.getResult(), layouts->images);
 }
 
-/// Query, key and value are all in blocks of tokens or all row-major: one kernel form each.
+/// Query, key and value are either all in token blocks or all row-major: one kernel for each case.
 void LayoutChooser::visitAttention(AttentionOp attention) {
   ValueRange tensors = attention->getOperands().take_front(3);
   auto example = llvm::find_if(tensors, [](Value v) { return isInTokenBlocks(tensorType(v)); });
@@ -412,7 +411,7 @@ void LayoutChooser::visitConcat(ConcatOp concat) {
   setLayout(concat.getResult(), layout);
 }
 
-/// Contractions read any weight in place.
+/// Contractions read weights of any layout in place.
 void LayoutChooser::visitRowMajor(Operation *op) {
   for (unsigned index : llvm::seq(op->getNumOperands())) {
     bool readInPlace = isa<DotGeneralOp, MultiDotOp>(op) && isWeight(op->getOperand(index));
@@ -428,7 +427,7 @@ void LayoutChooser::visitReturn(func::ReturnOp exit) {
     require(exit, index, weft::layoutOf(cast<RankedTensorType>(type)));
 }
 
-/// `layout` where the op does not work along the tiled dim.
+/// `layout`, unless the op works along the tiled dim.
 static FailureOr<LayoutAttr> keepUnlessAlongTile(LayoutAttr layout,
                                                  llvm::function_ref<bool(int64_t)> worksAlong) {
   if (isTiled(layout) && worksAlong(layout.getTileDim()))
@@ -499,7 +498,7 @@ void LayoutChooser::visit(Operation *op) {
       .Case<PadOp, ReduceWindowOp>(
           [&](auto view) { visitFirstOperand(op, keepUntiled(layoutOf(view.getOperand()))); })
       .Case([&](ConcatOp concat) { visitConcat(concat); })
-      // A constant lies as a relayout that was folded into it says.
+      // A constant keeps the layout of a relayout that was folded into it.
       .Case<ConstantOp, RelayoutOp>([](auto) {})
       .Case([&](func::ReturnOp exit) { visitReturn(exit); })
       .Default([&](Operation *) { visitRowMajor(op); });

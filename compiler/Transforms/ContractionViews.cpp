@@ -18,7 +18,7 @@ struct Factor {
   RankedTensorType type() const { return cast<RankedTensorType>(value.getType()); }
   bool isView() const;
   SmallVector<int64_t> free() const;
-  /// The place of `dim` among the contracted ones.
+  /// The position of `dim` among the contracted dims.
   std::optional<int64_t> contracts(int64_t dim) const {
     auto *place = llvm::find(contract, dim);
     return place == contract.end() ? std::nullopt : std::optional(place - contract.begin());
@@ -42,8 +42,8 @@ SmallVector<int64_t> Factor::free() const {
   return dims;
 }
 
-/// Where elements that a reshape keeps in order come from: it is read as it lies there, and their
-/// places need no division.
+/// Looks through reshapes that keep the row-major order: the operand can be read in place, without
+/// divisions of indices.
 static Value behindReshapes(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
     Value operand = reshape.getOperand();
@@ -61,7 +61,7 @@ SmallVector<Value> weft::operandsToStore(DotGeneralOp dot) {
   std::optional<int64_t> resultDim = innermostInMemory(dot.getType());
   if (!resultDim || !lhs.innermost || !rhs.innermost)
     return {};
-  // A result has the batch dims, those of the left side and those of the right.
+  // A result has the batch dims, then the free dims of the left and of the right side.
   int64_t number = *resultDim - int64_t(lhs.batch.size());
   if (number < 0)
     return {};

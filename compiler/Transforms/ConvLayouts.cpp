@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Vectors run over a block of output channels, so it is a multiple of the lanes; the last is
-// padded, and what does not fill its last register is lost.
+// Vectors run along a block of output channels, a multiple of the vector width; the last block is
+// padded, and the padding of its last vector is wasted work.
 #include "compiler/Transforms/ConvLayouts.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -15,9 +15,9 @@ LayoutAttr weft::channelsLast(RankedTensorType type) {
   return LayoutAttr::get(type.getContext(), order, -1, 0);
 }
 
-/// Whether vectors of a grouped convolution run along its channels: where they stay in a
-/// group, or each lane is a group. Narrower groups share vectors, at half the speed that
-/// vectors along a row of the image have where there are such.
+/// Whether vectors of a grouped convolution run along channels: if they do not cross groups, or
+/// each lane is a group. Vectors across narrow groups have half the speed of vectors along an image
+/// row, if rows allow those.
 static bool vectorsRunAlongChannels(ConvOp conv, int64_t lanes) {
   int64_t inputs = conv.getWeight().getType().getDimSize(1);
   int64_t channels = conv.getWeight().getType().getDimSize(0) / int64_t(conv.getGroups());
@@ -27,8 +27,8 @@ static bool vectorsRunAlongChannels(ConvOp conv, int64_t lanes) {
   return !rows && lanes % channels == 0 && inputs <= channels;
 }
 
-/// Registers of a block of output channels: two, of which the last block may leave one out, or
-/// three where they leave nothing over.
+/// Vectors of a block of output channels: two (the last block may have one), or three if that
+/// leaves no remainder.
 static int64_t registersOfBlock(int64_t channels, int64_t lanes) {
   int64_t vectors = llvm::divideCeil(channels, lanes);
   if (vectors == 1)
@@ -45,7 +45,7 @@ std::optional<ConvLayouts> weft::chooseConvLayouts(ConvOp conv, int64_t lanes) {
     return std::nullopt;
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2, weight.getRank()));
   order.push_back(1);
-  // The last block may be padded, but none has channels of two groups.
+  // The last block may be padded, but no block has channels of two groups.
   int64_t block = lanes * registersOfBlock(channels, lanes);
   bool packs = groups == 1 || channels % block == 0;
   order.insert(packs ? order.begin() : order.end(), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The layouts that convolutions want, from shapes and the width of a vector alone.
+// The preferred layouts of convolutions, by shapes and vector width.
 #ifndef WEFT_COMPILER_TRANSFORMS_CONVLAYOUTS_H
 #define WEFT_COMPILER_TRANSFORMS_CONVLAYOUTS_H
 
@@ -15,9 +15,9 @@ struct ConvLayouts {
   LayoutAttr weight;
 };
 
-/// Channels last, so that vectors run along output channels: the weight (o, c, k...) lies as
-/// (o / block, k..., c, block), or as (k..., c, o) where blocks do not fit groups. Nothing for
-/// row-major, with vectors along the last spatial dim, which suits groups of few channels.
+/// Channels last, with vectors along output channels: the weight (o, c, k...) is stored as (o /
+/// block, k..., c, block), or as (k..., c, o) if blocks would cross groups. Nothing: row-major,
+/// with vectors along the last spatial dim, better for few channels per group.
 std::optional<ConvLayouts> chooseConvLayouts(ConvOp conv, int64_t lanes);
 
 struct WinogradLayouts {

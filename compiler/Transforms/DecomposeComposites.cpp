@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Replaces composite ops by primitives. The meaning of each is its own
-// CompositeOpInterface::decompose.
+// Replaces composite ops by primitives, through CompositeOpInterface::decompose.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"

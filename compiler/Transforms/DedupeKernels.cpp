@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass weft-dedupe-kernels: expects outlined kernels; leaves one function per kernel
-// that differs from the others in more than names, locations and where its operands' slices
-// begin.
+// The pass weft-dedupe-kernels: expects outlined kernels; leaves one function for all kernels that
+// differ only in names, locations and the offsets of slices of their operands.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/RebaseSlices.h"
@@ -19,16 +18,16 @@ using namespace weft;
 
 namespace {
 
-/// A kernel whose slices begin at the start of its arguments.
+/// A kernel whose slices start at offset 0 of its arguments.
 struct Rebased {
   func::FuncOp kernel;
   SmallVector<RebasedArgument> arguments;
 };
 
-/// The first stands for all of them.
+/// Equivalent kernels; the first replaces the others.
 using SameKernels = SmallVector<Rebased, 1>;
 
-/// What a call becomes: another callee, and by how much it advances which operands.
+/// What a call is rewritten to: the callee, and the offsets by which operands are advanced.
 struct Replacement {
   func::FuncOp kernel;
   SmallVector<std::pair<unsigned, int64_t>> offsets;
@@ -40,7 +39,7 @@ struct DedupeKernelsPass : weft::impl::DedupeKernelsBase<DedupeKernelsPass> {
 
 } // namespace
 
-/// The attributes of `kernel` but for its name.
+/// The attributes of `kernel` except its name.
 static SmallVector<NamedAttribute> attributesOf(func::FuncOp kernel) {
   return llvm::filter_to_vector(kernel->getAttrs(), [&](NamedAttribute attribute) {
     return attribute.getName() != kernel.getSymNameAttrName();
@@ -83,8 +82,7 @@ static std::vector<SameKernels> groupSame(ModuleOp module) {
   return groups;
 }
 
-/// Slices that begin at one place in all of `group` go back there; where the others begin, the
-/// callers have to say.
+/// Restores slices with the same offset in all of `group`; for others, callers advance the operand.
 static void replace(SameKernels &group, llvm::DenseMap<StringAttr, Replacement> &replacements) {
   Rebased &kept = group.front();
   SmallVector<size_t> differing;

@@ -11,7 +11,7 @@ DynamicTopologicalOrder::DynamicTopologicalOrder(unsigned size) : order(size), p
   std::iota(place.begin(), place.end(), 0);
 }
 
-/// The groups that need `group`, directly or through others, and have a place before `end`.
+/// The groups before position `end` that depend on `group`, directly or transitively.
 SmallDenseSet<unsigned>
 DynamicTopologicalOrder::findConsumers(unsigned group, unsigned end,
                                        ForEachConsumer forEachConsumer) const {
@@ -36,8 +36,8 @@ bool DynamicTopologicalOrder::merge(unsigned into, unsigned from, ForEachConsume
       return false;
   }
 
-  // What needs the first stays behind the two; nothing else between them does, and whatever
-  // the last needs is among it.
+  // In the new order, groups that depend on the first follow the merged group; all others in
+  // between precede it, including all that the last depends on.
   SmallVector<unsigned> stretch;
   auto between = ArrayRef(order).slice(start + 1, end - start - 1);
   copy_if(between, std::back_inserter(stretch),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Batch norms with given statistics become a scale and a shift for each channel, which
-// @bind can prepare. Ahead of a norm, a convolution takes the scale into its weight: one
-// rounded factor for all elements of a channel would push each of them the same way, layer
-// after layer, where the roundings of many weights cancel.
+// Batch norms with given statistics become a scale and a shift per channel, which @bind can
+// compute. The weight of a preceding convolution takes the scale: as a separate factor it would be
+// rounded once for all elements of a channel, a bias that accumulates over layers, while rounding
+// errors of weights cancel.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/PreparedValues.h"
@@ -17,7 +17,7 @@ using namespace weft;
 
 namespace {
 
-/// A convolution, perhaps with a bias for each channel, that only a norm reads.
+/// A convolution, possibly with a bias per channel, that only a norm uses.
 struct BiasedConv {
   ConvOp conv;
   Value bias; ///< (c), or null
@@ -39,7 +39,7 @@ struct FoldBatchNorm : weft::impl::FoldBatchNormBase<FoldBatchNorm> {
     PreparedValues prepared(getOperation());
     auto norms = llvm::to_vector(getOperation().getOps<BatchNormOp>());
     for (BatchNormOp norm : norms) {
-      // Narrow types are computed in f32 by the decomposition.
+      // The decomposition computes narrow types in f32.
       Type element = norm.getType().getElementType();
       auto isPrepared = [&](Value value) { return prepared.contains(value); };
       if ((!element.isF32() && !element.isF64()) ||

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Takes tensors without elements out of the way of everything that divides by sizes: layouts,
-// schedules and cost models behind this pass meet contractions, attention and sorts of at least
-// one element in every dim.
+// Removes empty tensors before anything that divides by sizes: after this pass, layouts, schedules
+// and cost models see contractions, attention and sorts with at least one element in each dim.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/PatternMatch.h"
@@ -26,7 +25,7 @@ static Value zeros(OpBuilder &builder, Location loc, Type type) {
   return ConstantOp::create(builder, loc, SplatElementsAttr::get(tensor, zero));
 }
 
-/// Whether the results, if they have elements, are sums of nothing: zero.
+/// Whether the results, if not empty, are empty sums: zero.
 static bool sumsNothing(Operation *op) {
   if (auto attention = dyn_cast<AttentionOp>(op))
     return isEmpty(attention.getKey());
@@ -54,7 +53,7 @@ private:
     return ops;
   }
 
-  /// Vectors of no elements make all scores alike: the result is a mean of values.
+  /// With empty feature vectors all scores are equal: the result is a mean of values.
   LogicalResult decompose(AttentionOp attention) {
     OpBuilder builder(attention);
     FailureOr<SmallVector<Value>> values = attention.decompose(builder);

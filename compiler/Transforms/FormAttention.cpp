@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention that a program writes out, softmax(scale q k^T + mask) v, as the one op that it is:
-// its scores then never go to memory.
+// Fuses a decomposed attention, softmax(scale q k^T + mask) v, into one op, so that its scores are
+// never stored to memory.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Transforms/AttentionMatcher.h"
@@ -17,7 +17,7 @@ using namespace weft;
 
 namespace {
 
-/// The dims of a contraction's operand that stands for matrices, or nothing.
+/// A contraction operand as batched matrices.
 struct Matrices {
   Value value;
   ArrayRef<int64_t> batch;
@@ -25,7 +25,7 @@ struct Matrices {
 
   static std::optional<Matrices> of(Value value, ArrayRef<int64_t> batch,
                                     ArrayRef<int64_t> contract);
-  /// `value` with its batch dims of the sizes `sizes`, then these two.
+  /// `value` with its batch dims reshaped to `sizes`, followed by dims `row` and `column`.
   Value inOrder(ComputeBuilder &b, ArrayRef<int64_t> sizes, int64_t row, int64_t column) const;
 };
 
@@ -62,7 +62,7 @@ Value Matrices::inOrder(ComputeBuilder &b, ArrayRef<int64_t> sizes, int64_t row,
   return b.reshape(llvm::is_sorted(order) ? value : b.create<TransposeOp>(value, order), shape);
 }
 
-/// The contraction over keys, the last dim of `weights`, that alone reads them.
+/// The contraction over keys, the last dim of `weights`, if it is their only use.
 static DotGeneralOp weightedSum(Value weights) {
   if (!weights.hasOneUse())
     return {};
@@ -79,7 +79,7 @@ static DotGeneralOp weightedSum(Value weights) {
   return inOrder ? dot : DotGeneralOp();
 }
 
-/// A factor of all elements, which goes into the scores' scale.
+/// Strips a constant factor of all elements, and multiplies `scale` by it.
 static Value withoutFactor(Value operand, double &scale) {
   auto product = operand.getDefiningOp<MulOp>();
   if (!product || !product->hasOneUse())
@@ -93,7 +93,7 @@ static Value withoutFactor(Value operand, double &scale) {
   return operand;
 }
 
-/// Whether `scale`, a product of factors, is a number of the type `element` itself.
+/// Whether `scale`, a product of factors, is a normal number of type `element`.
 static bool isFactorOf(Type element, double scale) {
   if (element.isF32() && scale != 0)
     return std::isnormal(static_cast<float>(scale));
@@ -118,7 +118,7 @@ bool FormAttention::form(SoftmaxOp softmax) {
   auto key = Matrices::of(withoutFactor(product.getRhs(), scale), product.getRhsBatch(),
                           product.getRhsContract());
   auto value = Matrices::of(sum.getRhs(), sum.getRhsBatch(), sum.getRhsContract());
-  // A contraction of narrow numbers may have wide results.
+  // Contractions of narrow types may have wider results.
   if (!query || !key || !value || tensorType(query->value).getElementType() != element ||
       !isFactorOf(element, scale))
     return false;

@@ -24,14 +24,14 @@ struct FuseKernelsPass : weft::impl::FuseKernelsBase<FuseKernelsPass> {
 
 } // namespace
 
-/// A computation nobody reads would be a kernel without results.
+/// A computation without uses would become a kernel without results.
 static void eraseDeadOps(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();
 }
 
-/// What the entry checks is one bool, so that the rest of the check is part of a kernel.
+/// Reduces asserted conditions to one bool, so that the reduction is part of a kernel.
 static void reduceAssertedConditions(Block &block) {
   for (auto check : block.getOps<AssertOp>()) {
     Value condition = check.getCondition();

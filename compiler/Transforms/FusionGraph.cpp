@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Decides which ops are computed once and which are repeated by every kernel that reads
-// them, and connects the former.
+// Decides which ops are computed once and which are recomputed in each kernel that uses them, and
+// connects the former.
 #include "compiler/Transforms/FusionGraph.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Transforms/ContractionViews.h"
@@ -11,13 +11,13 @@
 using namespace mlir;
 using namespace weft;
 
-/// Arithmetic on so few elements is cheaper than a kernel of its own.
+/// Recomputing this many elements costs less than a separate kernel.
 static constexpr int64_t kFewElements = 64;
-/// A mask of at least so many elements per element that it follows from is cheaper to
-/// compute than to load.
+/// A mask with at least this many elements per element that it is computed from is cheaper to
+/// recompute than to load.
 static constexpr int64_t kMaskExpansion = 16;
-/// No kernel repeats longer chains of arithmetic: recurrences on small states would
-/// otherwise be unrolled back to their start.
+/// The longest chain of arithmetic that is recomputed: recurrences on small states would otherwise
+/// be recomputed from their start.
 static constexpr unsigned kMaxRepeatedArithmetic = 8;
 
 FailureOr<FusionGraph> FusionGraph::build(func::FuncOp entry) {
@@ -61,7 +61,7 @@ LogicalResult FusionGraph::describe(Block &block) {
   return success();
 }
 
-/// What effects and the caller read, and what kernels read in blocks.
+/// Materializes what effects and the caller read, and blocked operands of kernels.
 void FusionGraph::materialize(Block &block) {
   for (Operation &op : block) {
     const IterationStructure *structure = getStructure(&op);
@@ -87,8 +87,8 @@ void FusionGraph::materialize(Block &block) {
   }
 }
 
-/// A kernel may stride over its blocked operands, so that only what lies below views of
-/// that kind must be in memory.
+/// A kernel may read its blocked operands with strides, so only the source of strided views has to
+/// be materialized.
 void FusionGraph::materializeBlockedOperand(Value operand) {
   Operation *producer = operand.getDefiningOp();
   while (producer) {
@@ -101,7 +101,7 @@ void FusionGraph::materializeBlockedOperand(Value operand) {
     materialized.insert(producer);
 }
 
-/// Composites store their result the way its only reader wants to see it.
+/// A composite stores its result through the views of its only use.
 void FusionGraph::materializeViewsOfComposite(Operation *op) {
   Operation *last = op;
   while (last->getNumResults() == 1 && last->getResult(0).hasOneUse()) {
@@ -120,7 +120,8 @@ bool weft::movesElements(RelayoutOp relayout) {
          !isTiled(layoutOf(relayout.getType()));
 }
 
-/// Whether what follows from `relayout`, loop by loop, is stored in the order that this changes.
+/// Whether a value derived from `relayout`, elementwise or by reductions, is relaid out to the
+/// original order.
 bool FusionGraph::returnsToOrder(RelayoutOp relayout) const {
   LayoutAttr order = layoutOf(relayout.getOperand().getType());
   llvm::SmallSetVector<Operation *, 16> reached;
@@ -139,8 +140,8 @@ bool FusionGraph::returnsToOrder(RelayoutOp relayout) const {
   return false;
 }
 
-/// Every reduction of a norm would gather its rows anew from memory of another order, unless
-/// vectors run across rows from the first read to the result.
+/// Each reduction of a norm would gather its rows from memory in another order, unless vectors run
+/// across rows throughout.
 void FusionGraph::materializeRelayoutOfRows(ReduceOp reduce) {
   Value operand = reduce.getOperand();
   std::optional<InnermostDim> innermost = innermostOf(operand);
@@ -151,7 +152,7 @@ void FusionGraph::materializeRelayoutOfRows(ReduceOp reduce) {
   auto relayout = operand.getDefiningOp<RelayoutOp>();
   if (!relayout)
     return;
-  // Along the dim of a tile too: no vector runs from one to the next.
+  // Also along a tiled dim, as vectors do not cross tiles.
   bool alongInnermost = llvm::is_contained(reduce.getDims(), innermost->dim);
   if (alongInnermost || (movesElements(relayout) && !returnsToOrder(relayout))) {
     materialized.insert(relayout);
@@ -159,8 +160,8 @@ void FusionGraph::materializeRelayoutOfRows(ReduceOp reduce) {
   }
 }
 
-/// Whether elements along a row of `value` are repeated in runs, as what the channels of a group
-/// have in common, or follow from such one by one.
+/// Whether elements along a row of `value` come in runs of equal ones, as those shared by the
+/// channels of a group, or are computed elementwise from such.
 static bool holdsRuns(Value value) {
   llvm::SmallSetVector<Value, 8> values;
   values.insert(value);
@@ -180,7 +181,8 @@ static bool holdsRuns(Value value) {
   return false;
 }
 
-/// A row of runs that every row of a tensor needs would be read element by element for each.
+/// A row of runs that is broadcast to many rows would be read element by element for each:
+/// materialize it.
 void FusionGraph::materializeRuns(BroadcastInDimOp broadcast) {
   constexpr int64_t manyRows = 8;
   Value row = broadcast.getOperand();
@@ -191,7 +193,7 @@ void FusionGraph::materializeRuns(BroadcastInDimOp broadcast) {
   }
 }
 
-/// Whether rows are joined of parts, as those that a reflection pads.
+/// Whether rows are concatenated, as by reflection padding.
 static bool joinsRows(Value value) {
   auto concat = value.getDefiningOp<ConcatOp>();
   if (!concat)
@@ -200,7 +202,8 @@ static bool joinsRows(Value value) {
          llvm::any_of(concat.getOperands(), joinsRows);
 }
 
-/// What turns squares of vectors would read runs and joined rows element by element.
+/// A transpose in registers would read runs and concatenated rows element by element: materialize
+/// them.
 void FusionGraph::materializeTurned(RelayoutOp relayout) {
   Value rows = relayout.getOperand();
   if (auto pad = rows.getDefiningOp<PadOp>())
@@ -236,7 +239,7 @@ bool FusionGraph::isWorthRepeating(Operation *op) const {
          (choosesOnly(op) && countElementsRead(op) * kMaskExpansion <= elements);
 }
 
-/// Integer arithmetic, comparisons of integers, and choices between constants.
+/// Integer arithmetic, comparisons of integers, and selects between constants.
 bool FusionGraph::choosesOnly(Operation *op) const {
   auto isConstant = [](Value value) {
     Operation *producer = value.getDefiningOp();
@@ -251,7 +254,7 @@ bool FusionGraph::choosesOnly(Operation *op) const {
   return !isFloat(op->getResult(0)) || op->getNumOperands() > 1;
 }
 
-/// Elements of memory from which a kernel that repeats `op` computes all of its result.
+/// Elements that a kernel which recomputes all of `op` reads from memory.
 int64_t FusionGraph::countElementsRead(Operation *op) const {
   int64_t count = 0;
   llvm::SmallSetVector<Value, 8> values(op->operand_begin(), op->operand_end());
@@ -322,8 +325,8 @@ KernelBody FusionGraph::getBody(ArrayRef<Operation *> kernelNodes) const {
   KernelBody body;
   llvm::SmallPtrSet<Operation *, 16> kernel(kernelNodes.begin(), kernelNodes.end());
   llvm::SmallPtrSet<Operation *, 16> visited;
-  // Every op follows what it reads, so that where repeated ops stood in the program does
-  // not make kernels differ.
+  // Each op follows its operands, so that kernels do not differ by the original position of
+  // recomputed ops.
   auto visit = [&](auto &self, Operation *op) -> void {
     if (!visited.insert(op).second)
       return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// An entry function as fusion sees it: nodes that are computed once, and cheap ops between
-// them that every kernel which needs them repeats. Ops must be free of dead code.
+// An entry function as fusion sees it: nodes that are computed once, and cheap ops between them
+// that each kernel which uses them recomputes. There must be no dead code.
 #ifndef WEFT_COMPILER_TRANSFORMS_FUSIONGRAPH_H
 #define WEFT_COMPILER_TRANSFORMS_FUSIONGRAPH_H
 
@@ -13,28 +13,28 @@
 
 namespace weft {
 
-/// The ops that a kernel made of some nodes would consist of.
+/// The ops of a kernel for a given set of nodes.
 struct KernelBody {
-  /// The nodes and the repeated ops that they read, each after what it reads.
+  /// The nodes and the recomputed ops they use, in topological order.
   llvm::SmallVector<mlir::Operation *> ops;
-  /// Values that come from outside.
+  /// Values defined outside.
   llvm::SmallSetVector<mlir::Value, 8> inputs;
-  /// The nodes and those repeated ops that depend on one of them.
+  /// The nodes and those recomputed ops that depend on a node.
   llvm::SmallPtrSet<mlir::Operation *, 16> dependent;
-  /// Values of nodes that others need.
+  /// Values of nodes with uses outside.
   llvm::SmallVector<mlir::Value> results;
 };
 
-/// Whether elements, not blocks of tokens, change their order.
+/// Whether the order of elements changes, other than by tiling.
 bool movesElements(RelayoutOp relayout);
 
 class FusionGraph {
 public:
-  /// Fails with a diagnostic at an op that is pure and has no iteration structure.
+  /// Fails, with a diagnostic, at a pure op without an iteration structure.
   static mlir::FailureOr<FusionGraph> build(mlir::func::FuncOp entry);
 
-  /// Everything that is not repeated, in program order: computations, ops with effects,
-  /// and the terminator.
+  /// Everything that is not recomputed, in program order: computations, ops with effects, and the
+  /// terminator.
   llvm::ArrayRef<mlir::Operation *> getNodes() const { return nodes; }
 
   /// Null for ops with effects.
@@ -45,9 +45,9 @@ public:
   bool isGathered(mlir::Operation *op) const { return gathered.contains(op); }
   bool isRowOfRuns(mlir::Operation *op) const { return rowsOfRuns.contains(op); }
 
-  /// Nodes whose values a node needs, directly or through repeated ops.
+  /// Nodes that a node depends on, directly or through recomputed ops.
   llvm::ArrayRef<mlir::Operation *> getProducers(mlir::Operation *node) const;
-  /// The reverse, and the next op with effects after one.
+  /// The reverse; also the next op with effects after one.
   llvm::ArrayRef<mlir::Operation *> getConsumers(mlir::Operation *node) const;
 
   KernelBody getBody(llvm::ArrayRef<mlir::Operation *> nodes) const;
@@ -71,13 +71,13 @@ private:
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<IterationStructure>> structures;
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
   llvm::SmallVector<mlir::Operation *> nodes;
-  /// Ops whose result must lie in memory.
+  /// Ops whose result is stored in memory.
   llvm::DenseSet<mlir::Operation *> materialized;
-  /// Those of them whose rows reductions would read element by element.
+  /// Materialized ops whose rows reductions would read element by element.
   llvm::DenseSet<mlir::Operation *> gathered;
-  /// Those of them that repeat elements along a row, or join rows, for readers in other kernels.
+  /// Materialized ops with runs or concatenations along rows, used by other kernels.
   llvm::DenseSet<mlir::Operation *> rowsOfRuns;
-  /// Ops that kernels repeat, with the arithmetic that one repetition costs per element.
+  /// Ops that kernels recompute, with the arithmetic per element that costs.
   llvm::DenseMap<mlir::Operation *, unsigned> repeated;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 4>> producers, consumers;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is worth preparing from weights alone moves from @main into the entry @bind.
+// Moves computations that depend on weights alone, and are worth it, from @main to the entry @bind.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
@@ -16,24 +16,24 @@ using namespace weft;
 
 static bool isContraction(Operation *op) { return isa<ConvOp, DotGeneralOp, MultiDotOp>(op); }
 
-/// Whether the consumers of `relayout` read its elements often: tiles, and the weights of
-/// contractions. Others are index arithmetic in the kernel that reads them.
+/// Whether the users of `relayout` read its elements repeatedly: tiled layouts, and weights of
+/// contractions. For others it is index arithmetic in the kernel that reads them.
 static bool isPacking(RelayoutOp relayout) {
   return isTiled(layoutOf(relayout.getType())) || llvm::any_of(relayout->getUsers(), isContraction);
 }
 
-/// Ops that kernels repeat on the fly where they read their results.
+/// Ops that kernels recompute on the fly.
 static bool isRepeated(Operation *op) {
   return isa<BroadcastInDimOp, ConcatOp, ConstantOp, ConvertOp, GatherOp, IotaOp, PadOp, RelayoutOp,
              ReshapeOp, SliceOp, TransposeOp>(op);
 }
 
-/// Contractions read memory: a kernel of its own would convert their operand in each call.
+/// Contractions read memory: the conversion of an operand would be a separate kernel in each call.
 static bool isConvertedForContraction(Operation *op) {
   return isa<ConvertOp>(op) && llvm::any_of(op->getUsers(), isContraction);
 }
 
-/// Rounded to what kernels compute with, what is prepared anyway takes less memory.
+/// Of prepared values that are rounded, prepare the rounded value: it takes less memory.
 static bool isRoundedPreparation(Operation *op, const PreparedValues &prepared) {
   auto convert = dyn_cast<ConvertOp>(op);
   if (!convert)
@@ -45,7 +45,7 @@ static bool isRoundedPreparation(Operation *op, const PreparedValues &prepared) 
              getElementTypeOrSelf(exact.getType()).getIntOrFloatBitWidth();
 }
 
-/// The results worth preparing among those that `values` are made of by repeated ops.
+/// The results worth preparing among the producers of `values`, through recomputed ops.
 static llvm::DenseSet<Value> findWorthwhile(SmallVector<Value> values,
                                             const PreparedValues &prepared) {
   llvm::DenseSet<Value> found, seen;
@@ -65,9 +65,9 @@ static llvm::DenseSet<Value> findWorthwhile(SmallVector<Value> values,
   return found;
 }
 
-/// Packing and arithmetic that depends on weights and buffers alone and that the rest of the
-/// function reads, in the order of the block. What is returned is the caller's: a tensor of
-/// @bind would be shared, unless it is packed and so cannot be the result itself.
+/// Packing and arithmetic that depends on weights and buffers alone and is used by the rest of the
+/// function, in block order. Excludes returned values, which belong to the caller and would be
+/// shared, except packed ones, which cannot be results themselves.
 static SmallVector<Value> findPreparations(func::FuncOp main) {
   PreparedValues prepared(main);
   SmallVector<Value> read, returned;
@@ -86,7 +86,7 @@ static SmallVector<Value> findPreparations(func::FuncOp main) {
   return ordered;
 }
 
-/// Everything that `prepared` needs, in the order of the block.
+/// All producers of `prepared`, in block order.
 static SmallVector<Operation *> collectChains(func::FuncOp main, ArrayRef<Value> prepared) {
   llvm::SetVector<Operation *> needed;
   auto pending = llvm::map_to_vector(prepared, [](Value value) { return value.getDefiningOp(); });
@@ -105,7 +105,7 @@ static SmallVector<Operation *> collectChains(func::FuncOp main, ArrayRef<Value>
   return ordered;
 }
 
-/// The arguments of @main that `ops` read, by number.
+/// The numbers of @main's arguments that `ops` read.
 static llvm::SetVector<unsigned> collectArguments(ArrayRef<Operation *> ops) {
   llvm::SetVector<unsigned> numbers;
   for (Operation *op : ops)
@@ -115,7 +115,7 @@ static llvm::SetVector<unsigned> collectArguments(ArrayRef<Operation *> ops) {
   return numbers;
 }
 
-/// Builds @bind behind @main from copies of `chains`; its results are `prepared`.
+/// Builds @bind after @main from clones of `chains`; its results are `prepared`.
 static void createBind(func::FuncOp main, ArrayRef<Operation *> chains, ArrayRef<Value> prepared) {
   llvm::SetVector<unsigned> arguments = collectArguments(chains);
 
@@ -145,7 +145,7 @@ static void createBind(func::FuncOp main, ArrayRef<Operation *> chains, ArrayRef
   func::ReturnOp::create(builder, main.getLoc(), copies);
 }
 
-/// Each of `prepared` becomes a trailing argument of @main.
+/// Turns `prepared` into trailing arguments of @main.
 static LogicalResult takeAsArguments(func::FuncOp main, ArrayRef<Value> prepared) {
   Builder builder(main.getContext());
   unsigned first = main.getNumArguments();

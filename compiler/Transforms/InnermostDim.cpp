@@ -17,7 +17,7 @@ std::optional<int64_t> weft::innermostInMemory(RankedTensorType type) {
   return std::nullopt;
 }
 
-/// The same elements under another shape: the dim of which so many row-major steps are whole ones.
+/// Maps the dim through a reshape: to the dim whose row-major stride divides the element step.
 static std::optional<InnermostDim> throughReshape(InnermostDim at, ArrayRef<int64_t> from,
                                                   ArrayRef<int64_t> to) {
   if (llvm::is_contained(from, 0)) // no elements, no steps between them

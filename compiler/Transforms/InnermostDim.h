@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Along which dim of a view neighbours in memory lie.
+// The dim of a view along which elements are contiguous in memory.
 #ifndef WEFT_COMPILER_TRANSFORMS_INNERMOSTDIM_H
 #define WEFT_COMPILER_TRANSFORMS_INNERMOSTDIM_H
 
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// Neighbours in memory are `step` apart along `dim`.
+/// Adjacent elements in memory have a distance of `step` along `dim`.
 struct InnermostDim {
   int64_t dim;
   int64_t step = 1;
@@ -18,8 +18,8 @@ struct InnermostDim {
 /// The last dim of more than one element in memory of `type`.
 std::optional<int64_t> innermostInMemory(mlir::RankedTensorType type);
 
-/// Of what lies in memory behind the views that `value` is made by; nothing where these skip
-/// elements, or where there is only one.
+/// The innermost dim of the memory that `value` is a view of; nothing if views skip elements, or if
+/// there is only one element.
 std::optional<InnermostDim> innermostOf(mlir::Value value);
 
 } // namespace weft

@@ -25,7 +25,7 @@ public:
     structure.blocked.assign(op->getNumOperands(), false);
   }
 
-  /// The exact access of a new loop of `size`.
+  /// An exact access by a new loop of `size`.
   DimAccess loop(int64_t size, LoopKind kind = LoopKind::Parallel) {
     if (size == 1 && kind == LoopKind::Parallel)
       return {};
@@ -34,7 +34,7 @@ public:
     return {DimAccessKind::Exact, {unsigned(structure.sizes.size() - 1)}};
   }
 
-  /// One parallel loop per dim of result `number`, its exact access.
+  /// One parallel loop per dim of result `number`, which it accesses exactly.
   TensorAccess &loopsOfResult(unsigned number = 0) {
     for (auto [dim, size] : llvm::enumerate(shapeOf(op->getResult(number))))
       structure.results[number][dim] = loop(size);
@@ -66,7 +66,7 @@ DimAccess window(const DimAccess &outer, const DimAccess &inner) {
   return access;
 }
 
-/// Relayouts are identities on one operand, but they move every element.
+/// Relayouts are identities on one operand, but not views, as they move every element.
 bool StructureBuilder::isView() const {
   if (op->getNumOperands() > 1 || op->hasTrait<OpTrait::Elementwise>())
     return false;
@@ -153,7 +153,7 @@ void describe(TransposeOp op, StructureBuilder &builder) {
     builder.operand(0)[source] = result[dim];
 }
 
-/// Dims that keep their size are whole; along the others only part is read or written.
+/// Dims of unchanged size are whole; along the others only a part is read or written.
 void describePartial(Operation *op, unsigned number, StructureBuilder &builder) {
   ArrayRef<int64_t> from = shapeOf(op->getOperand(number)), to = shapeOf(op->getResult(0));
   for (size_t dim = 0; dim < to.size(); ++dim) {
@@ -217,7 +217,7 @@ void describe(SortOp op, StructureBuilder &builder) {
 // Ops that reduce
 //===----------------------------------------------------------------------===//
 
-/// Dims of the operand become loops, those in `reduced` of `kind`; the others stay in order.
+/// Dims of the operand become loops, those in `reduced` of `kind`; the others keep their order.
 void describeReduced(Value operand, ArrayRef<int64_t> reduced, LoopKind kind,
                      StructureBuilder &builder) {
   size_t next = 0;
@@ -327,7 +327,7 @@ void describe(WinogradConvOp op, StructureBuilder &builder) {
     builder.block(number);
 }
 
-/// Which matrix a row meets depends on data.
+/// The matrix of a row depends on data.
 void describe(GroupedDotOp op, StructureBuilder &builder) {
   TensorAccess &result = builder.loopsOfResult(), &rows = builder.operand(0),
                &weights = builder.operand(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Gives every dim of every value of a kernel its axes, unites axes along the accesses of
-// the ops, and then asks whether what is left is one domain G×R.
+// Assigns axes to each dim of each value of a kernel, unites axes along the accesses of the ops,
+// and then tests whether the result is one domain G×R.
 #include "compiler/Transforms/KernelDomain.h"
 #include "compiler/Transforms/AxisTable.h"
 #include "llvm/ADT/STLExtras.h"
@@ -47,9 +47,9 @@ private:
   DenseMap<Operation *, SmallVector<AxisList, 6>> loops;
   /// The row axes of every reduction.
   SmallVector<AxisList> reduced;
-  /// Axes of values that are computed at a shifted point, with the axes of that point.
+  /// Axes of values that are computed at a shifted point, mapped to the axes of that point.
   DenseMap<unsigned, AxisList> shifted;
-  /// The domain axes under every value that a node computes.
+  /// The domain axes of each value that a node computes.
   SmallVector<std::pair<Value, AxisSet>> extents;
 };
 
@@ -133,8 +133,8 @@ LogicalResult DomainInference::uniteExactAccesses(Operation *op) {
   return success();
 }
 
-/// Two reductions may share their loop even if they read nothing in common, so their rows
-/// are the same if only their sizes agree.
+/// Reductions may share their loop even without common inputs: rows are the same if their sizes
+/// agree.
 LogicalResult DomainInference::uniteReductions() {
   for (ArrayRef<unsigned> rows : llvm::drop_begin(reduced, reduced.empty() ? 0 : 1)) {
     AxisList first = axes.resolve(reduced.front()), other = axes.resolve(rows);
@@ -167,8 +167,8 @@ LogicalResult DomainInference::followShiftedAccesses(Operation *op) {
   return success();
 }
 
-/// Adds the domain axes under `list`. Fails when one occurs twice, since the value would
-/// then be needed on a diagonal, and when shifts go round in a circle.
+/// Adds the domain axes of `list`. Fails if one occurs twice, as the value would be needed on a
+/// diagonal, and if shifts are cyclic.
 LogicalResult DomainInference::addAxes(ArrayRef<unsigned> list, AxisSet &set,
                                        unsigned depth) const {
   if (depth > shifted.size())
@@ -192,7 +192,7 @@ LogicalResult DomainInference::collectAxes() {
   for (Operation *op : body.ops) {
     if (!body.dependent.contains(op))
       continue;
-    // Two loops of one op on one axis would see a diagonal: sum(0).amax(0) of a square.
+    // Two loops of an op on one axis would traverse a diagonal: sum(0).amax(0) of a square.
     AxisSet distinct;
     for (ArrayRef<unsigned> loop : op == anchor ? ArrayRef<AxisList>() : loopsOf(op))
       if (failed(addAxes(loop, distinct)))
@@ -220,17 +220,16 @@ static bool contains(const AxisSet &set, const AxisSet &subset) {
   return llvm::all_of(subset, [&](unsigned axis) { return set.contains(axis); });
 }
 
-/// Integers that nobody else needs may be repeated along the grid: loops of the emitted
-/// code that do not index them leave them where they are.
+/// Integers that are not results may be recomputed along the grid: they are hoisted out of loops
+/// that do not index them.
 bool DomainInference::isIndexArithmetic(Value value) const {
   return isa<IntegerType>(cast<RankedTensorType>(value.getType()).getElementType()) &&
          graph.getStructure(value.getDefiningOp())->kind == IterationKind::Map &&
          !llvm::is_contained(body.results, value);
 }
 
-/// Whether `value` is stored in tiles of a dim that goes through rows one after the other, and
-/// some tile holds the end of one and the beginning of the next: loops over tiles would reduce the
-/// rows again for every element.
+/// Whether `value` has tiles that contain the end of one row and the beginning of the next: loops
+/// over tiles would recompute the reductions for each element.
 bool DomainInference::tilesCutRows(Value value, const AxisSet &rows) const {
   LayoutAttr layout = layoutOf(cast<RankedTensorType>(value.getType()));
   if (!isTiled(layout))
@@ -276,7 +275,7 @@ FailureOr<KernelDomain> DomainInference::split() {
   return domain;
 }
 
-/// Around an anchor everything lies on the domain of one of its results.
+/// With an anchor, each value has the domain of one of its results.
 LogicalResult DomainInference::matchAnchor() {
   if (!reduced.empty() || !shifted.empty())
     return failure();

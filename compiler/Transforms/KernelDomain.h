@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The iteration space that the ops of a kernel share: grid axes G, walked in parallel,
-// and row axes R, reduced by every reduction of the kernel.
+// The iteration space shared by the ops of a kernel: grid axes G, which are parallel, and row axes
+// R, which every reduction of the kernel reduces.
 #ifndef WEFT_COMPILER_TRANSFORMS_KERNELDOMAIN_H
 #define WEFT_COMPILER_TRANSFORMS_KERNELDOMAIN_H
 
@@ -16,16 +16,16 @@ struct KernelDomain {
   bool yieldsRows = false;
 };
 
-/// What inferring a domain takes for granted.
+/// Assumptions of domain inference.
 enum class InputAlignment {
   Free,   ///< an input may be read at several points
-  Shared, ///< whoever reads an input whole reads it at the same point
+  Shared, ///< whole reads of an input are at the same point
 };
 
-/// The domain on which every value of `body` can be computed exactly once: each lies on G
-/// or on G×R, results at the point itself, others possibly at a shifted one. `anchor`, if
-/// any, is the node with loops of its own (contraction, window, composite), whose result
-/// is the grid. Fails when there is none.
+/// The domain on which every value of `body` can be computed exactly once: each has domain G or
+/// G×R, results at the point itself, others possibly at a shifted one. `anchor`, if any: the node
+/// with its own loops (contraction, window, composite), whose result is the grid. Fails if there is
+/// none.
 mlir::FailureOr<KernelDomain> inferKernelDomain(const FusionGraph &graph, const KernelBody &body,
                                                 mlir::Operation *anchor,
                                                 InputAlignment alignment = InputAlignment::Free);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Greedy grouping. In program order, each node joins the groups that produce its operands:
-// contractions first, so that an addition of two branches ends as the epilogue of the
-// matmul, then whatever was computed last. Reductions of one tensor that no data flow
-// joins follow. A merge is refused when it makes a cycle, when the ops have no common
-// domain (KernelDomain), when the emitter of the anchor could not place the ops, when
-// reductions would read single elements again and again, or turn what they read, or when
-// runs of equal elements would be read where they are made.
+// Greedy grouping. In program order, each node joins the groups of its producers: contractions
+// first, so that adding two branches is the epilogue of a matmul, then the latest. Then reductions
+// of one tensor without data flow between them are merged. A merge is rejected if it makes a cycle,
+// if there is no common domain (KernelDomain), if the anchor's emitter does not support the ops, if
+// reductions would gather elements repeatedly or transpose what they read, or if runs of equal
+// elements would be read in the kernel that computes them.
 #include "compiler/Transforms/KernelGrouping.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
@@ -17,11 +16,11 @@
 using namespace mlir;
 using namespace weft;
 
-/// Code size and live buffers of one kernel; far above what fusion of real layers needs.
+/// Limits code size and live buffers of a kernel; far above what fusion of real layers needs.
 static constexpr size_t kMaxOps = 64;
 static constexpr size_t kMaxInputs = 24;
-/// Elements computed from a reduction over nearly everything would be computed by one
-/// thread; from this many on they are worth a kernel of their own.
+/// If a reduction covers nearly everything, elements computed from it would be computed by one
+/// thread; from this size on they are worth a separate kernel.
 static constexpr int64_t kFewGridPoints = 4;
 static constexpr int64_t kManyRowElements = 1 << 16;
 
@@ -56,7 +55,7 @@ static bool isAnchor(const IterationStructure &structure) {
          structure.kind == IterationKind::Composite || structure.kind == IterationKind::Isolated;
 }
 
-/// Ops with effects have groups of their own while we look for cycles.
+/// Ops with effects have groups of their own for the detection of cycles.
 Grouping::Grouping(const FusionGraph &graph) : graph(graph), order(graph.getNodes().size()) {
   for (Operation *node : graph.getNodes()) {
     const IterationStructure *structure = graph.getStructure(node);
@@ -96,7 +95,7 @@ bool Grouping::hasReduction(unsigned group) const {
   });
 }
 
-/// Reductions that read one tensor walk over it together, whoever needs their results.
+/// Merges reductions that read the same tensor, whether or not their results are used together.
 void Grouping::joinSiblings() {
   llvm::MapVector<Value, SmallVector<Operation *>> readers;
   for (unsigned group = 0; group < groups.size(); ++group)
@@ -124,8 +123,7 @@ static SmallVector<Operation *> opsBehind(Operation *op, const KernelBody &body)
   return behind;
 }
 
-/// Whether `op` reads element by element what its readers want in rows. Rows of a table are read
-/// as any memory.
+/// Whether `op` gathers elements that its users read in rows. Whole rows of a table are contiguous.
 bool Grouping::readsElements(Operation *op) const {
   if (auto gather = dyn_cast<GatherOp>(op)) {
     int64_t innermost = gather.getOperand().getType().getRank() - 1;
@@ -135,8 +133,8 @@ bool Grouping::readsElements(Operation *op) const {
   return graph.isGathered(op) || (relayout && graph.isMaterialized(op) && movesElements(relayout));
 }
 
-/// Whether several passes would read the same elements one by one: every reduction is one, and so
-/// is a result of as many elements.
+/// Whether several passes would gather the same elements: each reduction is a pass, and so is
+/// storing a result of that size.
 bool Grouping::repeatsReads(const KernelBody &body) const {
   return llvm::any_of(body.ops, [&](Operation *op) {
     if (!readsElements(op))
@@ -153,7 +151,7 @@ bool Grouping::repeatsReads(const KernelBody &body) const {
   });
 }
 
-/// Whether a row of runs would be read where it is made.
+/// Whether a row of runs would be read in the kernel that computes it.
 bool Grouping::readsRuns(const KernelBody &body) const {
   return llvm::any_of(body.ops, [&](Operation *op) {
     return graph.isRowOfRuns(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
@@ -162,8 +160,8 @@ bool Grouping::readsRuns(const KernelBody &body) const {
   });
 }
 
-/// Whether what follows from reductions is stored in another order than they read: vectors run
-/// along one of the two only.
+/// Whether values computed from reductions are stored in another layout than the reductions read:
+/// vectors can only run along one of the two.
 static bool turnsRows(const KernelBody &body) {
   auto turns = [&](Operation *op) {
     auto relayout = dyn_cast<RelayoutOp>(op);
@@ -180,7 +178,7 @@ static bool turnsRows(const KernelBody &body) {
   });
 }
 
-/// Tries the alignments of inputs one after the other.
+/// Tries each alignment of inputs in turn.
 bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments) {
   if (groups[into].anchor && groups[from].anchor)
     return false;
@@ -216,8 +214,8 @@ bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> a
   return true;
 }
 
-/// Whether `op` puts a border around what a contraction or a window stores, which then goes
-/// between.
+/// Whether `op` pads the result of a contraction or window, which can store to the interior of the
+/// padding.
 static bool isBorder(Operation *op, const KernelBody &body, const IterationStructure &anchor) {
   auto pad = dyn_cast<PadOp>(op);
   bool storesBetween =
@@ -231,7 +229,7 @@ static bool isBorder(Operation *op, const KernelBody &body, const IterationStruc
                        [&](Operation *user) { return llvm::is_contained(body.ops, user); });
 }
 
-/// What a body without its borders is.
+/// The body without such pads.
 static KernelBody withoutBorders(KernelBody body, const IterationStructure &anchor) {
   SmallVector<Operation *> borders;
   llvm::copy_if(body.ops, std::back_inserter(borders),
@@ -255,7 +253,7 @@ bool Grouping::hasDomain(const KernelBody &whole, Operation *anchor,
 
 static bool isRowMajor(Value value) { return !layoutOf(cast<RankedTensorType>(value.getType())); }
 
-/// Elementwise without moving an element: an epilogue applies it where the value is.
+/// Elementwise with equal layouts: an epilogue can apply it in place.
 static bool isPointwise(Operation *op, const IterationStructure &structure) {
   auto sameLayout = [&](Value operand) {
     return layoutOf(cast<RankedTensorType>(operand.getType())) ==
@@ -265,8 +263,8 @@ static bool isPointwise(Operation *op, const IterationStructure &structure) {
          llvm::all_of(op->getOperands(), sameLayout);
 }
 
-/// Can an op stand behind `anchor`? Contractions and windows take elementwise epilogues,
-/// possibly under another row-major shape; a composite stores its result through views.
+/// Whether `op` can follow `anchor`: contractions and windows take elementwise epilogues, possibly
+/// through row-major reshapes; a composite stores its result through views.
 static bool fitsBehind(Operation *op, const IterationStructure &structure,
                        const IterationStructure &anchor) {
   if (anchor.kind == IterationKind::Isolated)
@@ -278,8 +276,8 @@ static bool fitsBehind(Operation *op, const IterationStructure &structure,
   return isReshape || isPointwise(op, structure);
 }
 
-/// Every result must follow from exactly one result of the anchor, since each is walked in
-/// its own loops, and nothing may lie ahead of the anchor.
+/// Each result must depend on exactly one result of the anchor, as each has its own loops, and
+/// nothing may precede the anchor.
 bool Grouping::fitsAnchor(const KernelBody &body, Operation *anchor) const {
   const IterationStructure &structure = *graph.getStructure(anchor);
   DenseMap<Value, Value> origins;

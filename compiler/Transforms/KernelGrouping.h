@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which nodes of a fusion graph become one kernel.
+// Partitions the nodes of a fusion graph into kernels.
 #ifndef WEFT_COMPILER_TRANSFORMS_KERNELGROUPING_H
 #define WEFT_COMPILER_TRANSFORMS_KERNELGROUPING_H
 
@@ -10,12 +10,12 @@ namespace weft {
 /// The nodes of one kernel in program order.
 struct KernelGroup {
   llvm::SmallVector<mlir::Operation *> nodes;
-  /// The one node with loops of its own (contraction, window, composite), or null.
+  /// The only node with its own loops (contraction, window, composite), or null.
   mlir::Operation *anchor = nullptr;
 };
 
-/// Every computation of `graph` in exactly one group. Replacing each group by one op
-/// leaves a graph without cycles.
+/// Each computation of `graph` in exactly one group. Contracting each group to one op keeps the
+/// graph acyclic.
 std::vector<KernelGroup> groupIntoKernels(const FusionGraph &graph);
 
 } // namespace weft

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Outlines kernels: orders groups and effects, clones each group with the cheap ops that
-// it repeats into a function, and leaves a call with the locations of all of them.
+// Outlines kernels: orders groups and effects, clones each group with its recomputed ops into a
+// function, and leaves a call with their fused locations.
 #include "compiler/Transforms/KernelOutlining.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "mlir/IR/IRMapping.h"
@@ -13,7 +13,7 @@ using namespace weft;
 
 namespace {
 
-/// What stays in the entry: one call, or one op with effects.
+/// What remains in the entry: one call, or one op with effects.
 struct Step {
   SmallVector<Operation *> nodes;
   const KernelGroup *group = nullptr;
@@ -36,7 +36,7 @@ private:
   const FusionGraph &graph;
   SymbolTable &symbols;
   llvm::StringMap<unsigned> used;
-  /// The entry's values to what calls return in their stead.
+  /// Maps the entry's values to the results of calls.
   IRMapping computed;
 };
 
@@ -66,7 +66,7 @@ void Outliner::run(ArrayRef<KernelGroup> groups) {
     op->erase();
 }
 
-/// Topological; among steps that are ready the one that came first in the program.
+/// Topological; among ready steps, program order.
 SmallVector<Step> Outliner::order(ArrayRef<KernelGroup> groups) const {
   std::vector<Step> steps;
   DenseMap<Operation *, unsigned> stepOf;
@@ -109,7 +109,7 @@ SmallVector<Step> Outliner::order(ArrayRef<KernelGroup> groups) const {
   return ordered;
 }
 
-/// Kernels are called after the op that shapes their loops.
+/// Kernels are named after the op that determines their loops.
 static StringRef stemOf(const KernelGroup &group, const FusionGraph &graph) {
   auto mnemonic = [](Operation *op) { return op->getName().stripDialect(); };
   if (group.anchor)
@@ -123,7 +123,7 @@ static StringRef stemOf(const KernelGroup &group, const FusionGraph &graph) {
   return mnemonic(group.nodes.back());
 }
 
-/// The emitter that a kernel asks for.
+/// The kind of emitter for a kernel.
 static StringRef kindOf(const KernelGroup &group, const FusionGraph &graph) {
   if (group.anchor) {
     IterationKind kind = graph.getStructure(group.anchor)->kind;

@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// Replace the computations of `entry` by calls of one new function per group, ordered by
-/// what they need; ops with effects keep their order.
+/// Replaces the computations of `entry` by calls of a new function per group, in topological order;
+/// ops with effects keep their order.
 void outlineKernels(mlir::func::FuncOp entry, const FusionGraph &graph,
                     llvm::ArrayRef<KernelGroup> groups, mlir::SymbolTable &symbols);
 

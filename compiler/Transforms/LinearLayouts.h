@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The layouts that the linear layers of one function want, from shapes and the vector registers
-// alone.
+// The preferred layouts of a function's linear layers, by shapes and vector registers.
 #ifndef WEFT_COMPILER_TRANSFORMS_LINEARLAYOUTS_H
 #define WEFT_COMPILER_TRANSFORMS_LINEARLAYOUTS_H
 
@@ -10,30 +9,31 @@ namespace weft {
 
 class LinearLayouts {
 public:
-  /// `lanes`: of a vector. `registers`: for vectors. `inByOut`: most weights lie as (in, out).
-  /// Those of float32 and float64 are read as they lie, as vectors of columns beside row-major
-  /// tokens; others are copied line by line.
+  /// `lanes`: of a vector. `registers`: vector registers. `inByOut`: most weights are stored as
+  /// (in, out). Of these, float32 and float64 are read in place, as vectors of columns with
+  /// row-major tokens; others are packed by cache lines.
   LinearLayouts(int64_t lanes, int64_t registers, bool inByOut)
       : lanes(lanes), registers(registers), inByOut(inByOut) {}
 
-  /// Feature-major in blocks of tokens for a (..., tokens, features) tensor, null when its
-  /// tokens do not fill a vector or are better row-major.
+  /// Feature-major token blocks for a (..., tokens, features) tensor; null if its tokens do not
+  /// fill a vector or are better row-major.
   LayoutAttr tokenBlocks(mlir::RankedTensorType type) const;
 
-  /// Of a contraction of (..., tokens, features) in such blocks, against one without padding.
+  /// Work of a contraction of (..., tokens, features) in such blocks, relative to one without
+  /// padding.
   double workInTokenBlocks(mlir::RankedTensorType type) const;
 
-  /// Whether there are enough (..., tokens, features) row-major tokens for packed weights, which
-  /// `readers` contractions of about as many tokens read.
+  /// Whether there are enough row-major tokens (..., tokens, features) for packed weights that are
+  /// read by `readers` contractions of this size.
   bool suitPackedWeights(mlir::RankedTensorType type, int64_t readers) const;
 
-  /// Whether a linear layer of (..., tokens, features) row-major tokens, alone in its program, is
-  /// better computed by dot products along the features: few tokens leave much of a block to
-  /// padding, and nothing but this layer would pay for the relayouts.
+  /// Whether the only linear layer of a program, with row-major tokens (..., tokens, features), is
+  /// better computed by dot products: blocks of few tokens would be mostly padding, and a single
+  /// layer does not amortize the relayouts.
   bool dotProductsCostLess(mlir::RankedTensorType type) const;
 
-  /// Blocks of columns for a matrix that is summed along the other dim: vectors run along a
-  /// block, as (columns / block, rows, block) in memory.
+  /// Blocks of columns of a matrix that is reduced along its other dim, stored as (columns / block,
+  /// rows, block): vectors run along a block.
   LayoutAttr packed(mlir::RankedTensorType matrix, int64_t columnDim) const;
 
 private:
@@ -45,7 +45,7 @@ private:
 
   struct Block {
     int64_t size;
-    double cost; ///< of all tokens, where one that leaves no padding behind costs 1
+    double cost; ///< for all tokens, where a token of a full block costs 1
   };
   Block chooseBlock(int64_t tokens, bool byLines) const;
 

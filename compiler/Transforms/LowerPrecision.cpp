@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contractions of f32 read operands rounded to bf16 and keep their f32 sums. Each value is
-// converted right behind its definition, where all its readers can share the result.
+// Contractions of f32 get operands rounded to bf16 and keep f32 accumulation. Each value is
+// converted right after its definition, so that all uses can share the result.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
 

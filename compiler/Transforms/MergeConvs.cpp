@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Sums of convolutions of one input become one convolution with the sum of the weights, which
-// @bind can prepare. Blocks that are trained with many branches and meant to be run with one,
-// as in Ding et al., RepVGG, 2021, need nobody who rewrites them.
+// Merges a sum of convolutions of one input into one convolution with the sum of the weights, which
+// @bind can compute. So blocks trained with several branches but run with one (Ding et al., RepVGG,
+// 2021) need no manual reparametrization.
 #include "compiler/Graph/ComputeBuilder.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Transforms/ConvPadding.h"
@@ -23,20 +23,20 @@ struct Summand {
   bool negated;
 };
 
-/// What a convolution takes in: a weight, and where its window lies in that of the other.
+/// A convolution to be merged: a weight, and the offset of its window in that of the host.
 struct Branch {
   Value weight; ///< (o, c / groups, k...), or (c): factors of the input's channels
   SmallVector<int64_t> place;
   bool negated;
 };
 
-/// A convolution and all that become one with it, itself among them.
+/// A convolution, and all branches merged into it, including itself.
 struct Merged {
   ConvOp host;
   SmallVector<Branch> branches;
 };
 
-/// Input times a factor for each channel.
+/// An input scaled by a factor per channel.
 struct ScaledInput {
   Value input;
   Value factors; ///< (c), or null
@@ -53,13 +53,13 @@ class Sum {
 public:
   Sum(Operation *root, const PreparedValues &prepared);
 
-  /// Groups what can be one convolution. Whether anything was found.
+  /// Groups convolutions that can be merged. Returns whether there are any.
   bool findBranches();
-  /// The sum anew, at the place of its root.
+  /// Builds the merged sum at the position of its root.
   Value rewrite();
 
 private:
-  /// The convolutions, large windows first: they take in the small ones.
+  /// The convolutions, large windows first, as small ones are merged into them.
   SmallVector<ConvOp> hosts() const;
   std::optional<Branch> asBranch(const Summand &summand, ConvOp host) const;
   Value mergedConv(ComputeBuilder &b, OpBuilder &builder, Merged merged) const;
@@ -94,8 +94,8 @@ Sum::Sum(Operation *root, const PreparedValues &prepared) : root(root), prepared
   }
 }
 
-/// Where a window that begins `padLow` ahead of the input lies in the window of `host`, or none
-/// where it reads what `host` does not.
+/// The offset of a window, padded by `padLow` before the input, in the window of `host`; none if it
+/// reads elements that `host` does not.
 static std::optional<SmallVector<int64_t>> placeInWindow(ConvOp host, ArrayRef<int64_t> window,
                                                          ArrayRef<int64_t> padLow,
                                                          ArrayRef<int64_t> dilations) {
@@ -115,7 +115,7 @@ std::optional<Branch> Sum::asBranch(const Summand &summand, ConvOp host) const {
   ArrayRef<int64_t> shape = host.getWeight().getType().getShape();
   if (auto conv = summand.value.getDefiningOp<ConvOp>()) {
     ArrayRef<int64_t> own = conv.getWeight().getType().getShape();
-    // Narrow weights would lose digits of their sum that f32 results show.
+    // The sum of narrow weights would be rounded, which f32 results reveal.
     if (conv.getWeight().getType().getElementType() != conv.getType().getElementType() ||
         !conv->hasOneUse() || !prepared.contains(conv.getWeight()) ||
         conv.getInput() != host.getInput() || conv.getStrides() != host.getStrides() ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contractions of one lhs with several weights become one weft.multi_dot. The rhs are
-// function arguments, so the first of the contractions dominates all that it stands for.
+// Merges contractions of one lhs with several weights into one weft.multi_dot. The rhs are function
+// arguments, so the first contraction dominates all that it replaces.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -15,7 +15,7 @@ using namespace weft;
 
 namespace {
 
-/// What contractions must share to be walked together.
+/// What contractions must have in common to be merged.
 using Shared = std::tuple<Value, Attribute, Attribute, Type>;
 
 bool readsOneWeight(DotGeneralOp dot) {

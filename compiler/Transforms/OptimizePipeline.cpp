@@ -15,7 +15,7 @@ static void addCleanup(OpPassManager &manager) {
 void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &options) {
   manager.addNestedPass<func::FuncOp>(createFoldEmpty());
   addCleanup(manager);
-  // Attention computes in f32, where contractions by themselves are to be of bf16.
+  // Not with bf16 contractions, as attention computes in f32.
   if (!options.bf16)
     manager.addNestedPass<func::FuncOp>(createFormAttention());
   manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
@@ -32,7 +32,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
       createChooseLayouts(ChooseLayoutsOptions{options.lanes, options.registers}));
   manager.addPass(createHoistBind());
   manager.addNestedPass<func::FuncOp>(createDecomposeComposites(
-      // Measured on 1 to 12 queries, 64 to 2048 keys: half-empty vectors cost as much.
+      // Measured on 1 to 12 queries, 64 to 2048 keys: with half-empty vectors it costs as much.
       DecomposeCompositesOptions{options.lanes / 2}));
   manager.addNestedPass<func::FuncOp>(createSplitReductions());
   addCleanup(manager);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a function computes from weights, buffers and constants alone: the entry @bind could
-// prepare it once.
+// Values that depend on weights, buffers and constants alone, which the entry @bind could compute
+// once.
 #ifndef WEFT_COMPILER_TRANSFORMS_PREPAREDVALUES_H
 #define WEFT_COMPILER_TRANSFORMS_PREPAREDVALUES_H
 
@@ -12,16 +12,16 @@ class PreparedValues {
 public:
   explicit PreparedValues(mlir::func::FuncOp function);
 
-  /// Whether `value` depends on no input of the call.
+  /// Whether `value` does not depend on inputs of the call.
   bool contains(mlir::Value value) const { return prepared.contains(value); }
-  /// Whether it depends on a weight or buffer, too.
+  /// Whether it also depends on a weight or buffer.
   bool dependsOnWeight(mlir::Value value) const { return ofWeights.contains(value); }
 
 private:
   llvm::DenseSet<mlir::Value> prepared, ofWeights;
 };
 
-/// What `value`, (n, c, s...), repeats for each channel, (c), or null.
+/// The (c) tensor that `value`, (n, c, s...), broadcasts along channels, or null.
 mlir::Value repeatedForChannels(mlir::Value value);
 
 } // namespace weft

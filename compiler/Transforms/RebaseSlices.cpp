@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// Whether the result of `op` is the memory of its operand under other names.
+/// Whether the result of `op` is a view of its operand's memory.
 static bool keepsMemory(Operation *op) {
   if (!isa<ReshapeOp, TransposeOp>(op))
     return false;
@@ -23,7 +23,7 @@ static bool keepsMemory(Operation *op) {
   return succeeded(layout) && *layout == layoutOf(to);
 }
 
-/// Whether `value`, or what has its memory, is read by slices alone.
+/// Collects the slices of `value`, through views; whether it has no other uses.
 static bool collectSlices(Value value, SmallVectorImpl<SliceOp> &slices) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (auto slice = dyn_cast<SliceOp>(user)) {
@@ -34,7 +34,7 @@ static bool collectSlices(Value value, SmallVectorImpl<SliceOp> &slices) {
   });
 }
 
-/// What the starts of `slices`, all of one value, have in common: in a tiled dim whole tiles.
+/// The common start of `slices` of one value; in a tiled dim a multiple of the tile.
 static SmallVector<int64_t> commonStart(MutableArrayRef<SliceOp> slices) {
   SmallVector<int64_t> base(slices.front().getStart());
   for (SliceOp slice : slices.drop_front())
@@ -56,7 +56,7 @@ static int64_t offsetInMemory(RankedTensorType type, ArrayRef<int64_t> base) {
   return offset;
 }
 
-/// Moves `slices` by `base`, towards the start or, with `sign` 1, away from it.
+/// Moves `slices` by `base`, backward or, with `sign` 1, forward.
 static void move(ArrayRef<SliceOp> slices, ArrayRef<int64_t> base, int64_t sign) {
   for (SliceOp slice : slices) {
     SmallVector<int64_t> start(slice.getStart()), limit(slice.getLimit());

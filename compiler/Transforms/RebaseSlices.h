@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels that read parts of their operands, apart from where the parts begin.
+// Normalizes kernels that read slices of their arguments by the offset of the slices.
 #ifndef WEFT_COMPILER_TRANSFORMS_REBASESLICES_H
 #define WEFT_COMPILER_TRANSFORMS_REBASESLICES_H
 
@@ -8,19 +8,19 @@
 
 namespace weft {
 
-/// An argument that its kernel reads through slices alone, which now begin at its start.
+/// An argument that is only read through slices, which have been moved to offset 0.
 struct RebasedArgument {
   unsigned number;
   llvm::SmallVector<SliceOp> slices; ///< all of one value
-  llvm::SmallVector<int64_t> base;   ///< what their starts had in common
+  llvm::SmallVector<int64_t> base;   ///< the common part of their original starts
   int64_t offset;                    ///< of `base` in memory, in elements
 
-  /// Lets the slices begin where they did.
+  /// Moves the slices back to their original starts.
   void restore();
 };
 
-/// Moves the slices of every such argument to its start: the kernel computes the same of
-/// arguments that callers advance by the offsets.
+/// Moves the slices of each such argument to offset 0: the kernel then computes the same if callers
+/// advance the arguments by `offset`.
 llvm::SmallVector<RebasedArgument> rebaseSlices(mlir::func::FuncOp kernel);
 
 } // namespace weft

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Patterns that let contractions see their operands without copies in between: reshapes
-// of tokens sink, transposes become contraction dims, unit dims vanish from broadcasts.
+// Patterns that remove copies before contractions: reshapes of tokens sink, transposes become
+// contraction dims, unit dims are removed from broadcasts.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -30,9 +30,8 @@ static bool regroupsLeadingDims(ReshapeOp reshape) {
   return from.getShape().take_back(shared) == to.getShape().take_back(shared);
 }
 
-/// Of the two groupings of tokens, contractions want the one whose tokens fill vectors, and
-/// the split one where both do: it is the one that attention wants. A reshape away from it
-/// sinks.
+/// Contractions prefer the grouping whose tokens fill vectors; if both do, the split one, which
+/// attention needs. A reshape from the preferred grouping sinks.
 static bool sinks(ReshapeOp reshape, int64_t lanes) {
   if (!regroupsLeadingDims(reshape))
     return false;
@@ -42,7 +41,7 @@ static bool sinks(ReshapeOp reshape, int64_t lanes) {
   return fillsVectors(from, lanes) && !fillsVectors(to, lanes);
 }
 
-/// `type` under `shape`.
+/// A type of `shape` with the element type of `type`.
 static RankedTensorType reshaped(Type type, ArrayRef<int64_t> shape) {
   return RankedTensorType::get(shape, cast<RankedTensorType>(type).getElementType());
 }
@@ -54,7 +53,7 @@ static bool isLinear(DotGeneralOp dot) {
          dot.getLhsContract() == ArrayRef<int64_t>(last);
 }
 
-/// dot over `lhs`, which has other leading dims than its lhs, reshaped back.
+/// Replaces `dot` by one of `lhs`, which has other leading dims, and a reshape of the result.
 static void replaceLhs(DotGeneralOp dot, Value lhs, PatternRewriter &rewriter) {
   ArrayRef<int64_t> from = cast<RankedTensorType>(lhs.getType()).getShape();
   int64_t oldRank = dot.getLhs().getType().getRank(), newRank = from.size();
@@ -91,7 +90,7 @@ struct SinkReshapeBelowDot : OpRewritePattern<DotGeneralOp> {
   int64_t lanes;
 };
 
-/// (b, h, w, c) x (c, f) -> (b * h * w, c) x (c, f) where only all tokens fill vectors.
+/// (b, h, w, c) x (c, f) -> (b * h * w, c) x (c, f) if only the merged tokens fill vectors.
 struct MergeTokens : OpRewritePattern<DotGeneralOp> {
   MergeTokens(MLIRContext *context, int64_t lanes) : OpRewritePattern(context), lanes(lanes) {}
 
@@ -114,8 +113,8 @@ struct MergeTokens : OpRewritePattern<DotGeneralOp> {
   int64_t lanes;
 };
 
-/// f(reshape(x), y...) -> reshape(f(x, y'...)) where every y is a reshape from the same
-/// shape, a splat, or a broadcast along the regrouped dims.
+/// f(reshape(x), y...) -> reshape(f(x, y'...)) if every y is a reshape from the same shape, a
+/// splat, or a broadcast along the regrouped dims.
 struct SinkReshapeBelowElementwise : RewritePattern {
   SinkReshapeBelowElementwise(MLIRContext *context, int64_t lanes)
       : RewritePattern(MatchAnyOpTypeTag(), 1, context), lanes(lanes) {}
@@ -178,8 +177,8 @@ private:
   int64_t lanes;
 };
 
-/// A transpose that keeps the order of the dims that stay free is a renaming of dims. A lhs
-/// (..., tokens, features) of a matrix stays: its layout makes the transpose a view.
+/// A transpose that keeps the order of free dims only renumbers dims. The lhs (..., tokens,
+/// features) of a linear layer keeps its transpose: with its layout that is a view.
 struct FoldTransposeIntoDot : OpRewritePattern<DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -225,8 +224,8 @@ private:
   }
 };
 
-/// dot_general(x, relayout(w)) -> dot_general(x, w) for an argument w: its strides are as
-/// good as any.
+/// dot_general(x, relayout(w)) -> dot_general(x, w) for an argument w, which is read well with any
+/// strides.
 struct ReadWeightInPlace : OpRewritePattern<DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -239,8 +238,8 @@ struct ReadWeightInPlace : OpRewritePattern<DotGeneralOp> {
   }
 };
 
-/// broadcast_in_dim(reshape(x)) -> broadcast_in_dim(x) where the reshape only adds or drops
-/// dims of size 1.
+/// broadcast_in_dim(reshape(x)) -> broadcast_in_dim(x) if the reshape only adds or drops dims of
+/// size 1.
 struct SkipUnitDimsAheadOfBroadcast : OpRewritePattern<BroadcastInDimOp> {
   using OpRewritePattern::OpRewritePattern;
 

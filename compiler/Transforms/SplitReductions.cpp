@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Reductions of much to a few numbers, as of a loss, in two: the first leaves parts, which all
-// threads share, and the second reduces those. The parts follow from the shape alone, so that bits
-// do not depend on threads.
+// Splits reductions of many elements to few, as of a loss, in two: the first reduces parts in
+// parallel, the second their results. Parts depend on the shape alone, so results do not depend on
+// the number of threads.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
@@ -16,11 +16,11 @@ using namespace weft;
 
 namespace {
 
-/// Fewer results leave threads idle, fewer terms are not worth another kernel.
+/// Fewer results leave threads idle; fewer terms do not amortize another kernel.
 constexpr int64_t manyResults = 8, manyTerms = 1 << 16;
 constexpr int64_t fewestParts = 16, mostParts = 1024, fewestTermsOfPart = 256;
 
-/// `parts` of the reduced dim `dim`, each reduced at first.
+/// Splits the reduced dim `dim` into `parts`, which are reduced first.
 struct Split {
   int64_t dim, parts;
 };
@@ -43,10 +43,11 @@ private:
 
 } // namespace
 
-/// The outermost dim that is as large as parts should be many, or can be cut into so many.
+/// Chooses the outermost dim with a suitable size for the number of parts, or that divides into
+/// such.
 std::optional<Split> SplitReductions::choose(ReduceOp reduce) {
   RankedTensorType type = reduce.getOperand().getType();
-  // Parts of half precision would be rounded once more.
+  // Half-precision partial results would be rounded once more.
   bool isRounded = type.getElementType().isBF16() || type.getElementType().isF16();
   int64_t terms = type.getNumElements();
   if (layoutOf(type) || isRounded || terms < manyTerms ||

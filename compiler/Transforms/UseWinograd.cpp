@@ -13,7 +13,7 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-/// G of F(2, 3): what a window of 3 becomes.
+/// G of F(2, 3): transforms a window of 3.
 static constexpr float windowTransform[4][3] = {
     {1, 0, 0}, {0.5f, 0.5f, 0.5f}, {0.5f, -0.5f, 0.5f}, {0, 0, 1}};
 
@@ -21,11 +21,10 @@ static bool isAll(ArrayRef<int64_t> values, int64_t expected) {
   return llvm::all_of(values, [&](int64_t value) { return value == expected; });
 }
 
-/// Whether the multiplications saved are more than what the transforms and the longer weight
-/// cost.
+/// Whether the multiplications saved outweigh the transforms and the larger weight.
 static bool suits(ConvOp conv, int64_t lanes, int64_t l2Bytes) {
-  // Tiles, that is blocks of 2x2 pixels: fewer leave the weight, which comes from memory once
-  // for each group of tiles in the second-level cache, to be waited for.
+  // Tiles are blocks of 2x2 pixels. With fewer, the weight, loaded from memory once for each group
+  // of tiles in L2, dominates.
   constexpr int64_t leastTiles = 32, leastInCache = 24, leastChannels = 32;
   RankedTensorType input = conv.getInput().getType(), weight = conv.getWeight().getType(),
                    result = conv.getType();
@@ -35,8 +34,8 @@ static bool suits(ConvOp conv, int64_t lanes, int64_t l2Bytes) {
   int64_t outputs = size[1], channels = weight.getDimSize(1);
   int64_t pixels = size[0] * size[2] * size[3];
   int64_t tiles = size[0] * llvm::divideCeil(size[2], 2) * llvm::divideCeil(size[3], 2);
-  // Tiles of odd sizes overlap: of 7x7 pixels, 441 multiplications become 256, which does not
-  // make up for the weight. Lines of one pixel, which no tile fits, save nothing.
+  // Tiles of odd sizes overlap: for 7x7 pixels, 441 multiplications become 256, which does not make
+  // up for the larger weight. For images one pixel high or wide nothing is saved.
   bool savesEnough = 4 * 9 * pixels >= 7 * 16 * tiles;
   int64_t bytesOfTile = 16 * sizeof(float) * (channels + 2 * lanes);
   return isAll(window, 3) && isAll(conv.getStrides(), 1) && isAll(conv.getDilations(), 1) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Layouts through transposes, reductions, broadcasts and reshapes.
+// Propagates layouts through transposes, reductions, broadcasts and reshapes.
 #include "compiler/Transforms/ViewLayouts.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -39,7 +39,7 @@ FailureOr<LayoutAttr> weft::reducedLayout(LayoutAttr layout, ArrayRef<int64_t> d
   return normalized(LayoutAttr::get(layout.getContext(), order, tileDim, layout.getTileSize()));
 }
 
-/// Puts `dim` directly inside dim - 1, or outermost.
+/// Inserts `dim` right after dim - 1, or outermost.
 static void insertBehindPredecessor(SmallVectorImpl<int64_t> &order, int64_t dim) {
   auto *place = dim == 0 ? order.begin() : std::next(llvm::find(order, dim - 1));
   order.insert(place, dim);
@@ -80,7 +80,7 @@ static SmallVector<int64_t> dimsAboveOne(ArrayRef<int64_t> shape) {
   return dims;
 }
 
-/// The finest grouping in which a reshape merges and splits. Shapes hold no zero.
+/// The finest grouping of a reshape into merges and splits. Sizes are nonzero.
 static SmallVector<DimGroup> groupDims(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   SmallVector<int64_t> fromDims = dimsAboveOne(from), toDims = dimsAboveOne(to);
   SmallVector<DimGroup> groups;
@@ -103,7 +103,7 @@ static SmallVector<DimGroup> groupDims(ArrayRef<int64_t> from, ArrayRef<int64_t>
   return groups;
 }
 
-/// The result dim that takes over the tile of an operand dim, or failure.
+/// The result dim that inherits the tile of an operand dim, or failure.
 static FailureOr<int64_t> moveTile(const DimGroup &group, LayoutAttr layout, ArrayRef<int64_t> from,
                                    ArrayRef<int64_t> to) {
   if (group.from.size() == 1 && group.to.size() == 1)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How a layout goes through ops that only rename elements. Each function answers the
-// layout of the result for which no element moves, null standing for row-major, or failure
-// when there is none.
+// Propagates layouts through views. Each function returns the result's layout for which no element
+// moves (null: row-major), or failure if there is none.
 #ifndef WEFT_COMPILER_TRANSFORMS_VIEWLAYOUTS_H
 #define WEFT_COMPILER_TRANSFORMS_VIEWLAYOUTS_H
 
@@ -15,17 +14,17 @@ LayoutAttr normalized(LayoutAttr layout);
 /// The layout of weft.transpose of a tensor in `layout` by `perm`.
 LayoutAttr transposedLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> perm);
 
-/// The layout that is left of `layout` when `dims`, not the tiled one, disappear.
+/// `layout` without `dims`, none of which may be tiled.
 mlir::FailureOr<LayoutAttr> reducedLayout(LayoutAttr layout, llvm::ArrayRef<int64_t> dims);
 
-/// The layout of a tensor in `layout` whose dim i is dim `dims[i]` of `shape`; a new dim
-/// lies directly inside the one ahead of it. Fails when the tiled dim itself is repeated.
+/// The layout of a tensor in `layout` whose dim i is dim `dims[i]` of `shape`; a new dim is placed
+/// right after its predecessor. Fails if the tiled dim itself is broadcast.
 mlir::FailureOr<LayoutAttr> broadcastLayout(mlir::RankedTensorType operand,
                                             llvm::ArrayRef<int64_t> shape,
                                             llvm::ArrayRef<int64_t> dims);
 
-/// The layout of `operand` under another `shape`. Dims that merge must lie in order next to
-/// one another; the tiled dim merges or splits only in whole tiles.
+/// The layout of `operand` reshaped to `shape`. Merged dims must be adjacent and in order; the
+/// tiled dim merges or splits only in whole tiles.
 mlir::FailureOr<LayoutAttr> reshapedLayout(mlir::RankedTensorType operand,
                                            llvm::ArrayRef<int64_t> shape);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Attention of half precision as attention of f32 between conversions, which the kernels around
-// it do on the way: its own computes in the type of its operands.
+// Attention in half precision becomes attention in f32 between conversions, which adjacent kernels
+// fuse: the attention kernel computes in the type of its operands.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
 

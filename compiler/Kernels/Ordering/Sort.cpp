@@ -2,8 +2,8 @@
 // Sort: each row is sorted by one thread, stably, on integer keys (SortKey.h) packed with their
 // positions. A short top-k list is kept by insertion; vectors skip elements worse than its last.
 // For a longer one, elements better than a limit are collected; a full buffer is sorted, truncated
-// to k, and its last is the new limit, so any input order costs a few sorted elements each. All
-// else is an LSD radix sort by bytes.
+// to k, and its last is the new limit, so that in any input order an element costs a few sorted
+// ones at most. All else is an LSD radix sort by bytes.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/Emitters.h"
@@ -93,7 +93,7 @@ constexpr int64_t positionBits = 32;
 constexpr int64_t byteValues = 256;
 
 static Method chooseMethod(int64_t count, int64_t size, int64_t bytes) {
-  // longestList: in the worst case, an ascending row, every element is inserted at the front.
+  // Bounds the worst case, a row whose elements each are the best so far: all are inserted.
   constexpr int64_t longestList = 128, shortList = 32;
   // An even number of radix passes ends in the buffer it began in.
   if (count > shortList && size >= 16 * count && bytes % 2 == 0)

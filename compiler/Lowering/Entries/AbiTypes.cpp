@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace weft;
 
-// The struct types below repeat Abi.h; these say when they must change.
+// The LLVM struct types below mirror Abi.h; these assertions fail when it changes.
 static_assert(sizeof(WeftTensor) == 40 && offsetof(WeftTensor, rank) == 24);
 static_assert(sizeof(WeftContext) == 64 && offsetof(WeftContext, tensors) == 8 &&
               offsetof(WeftContext, status) == 48 && offsetof(WeftContext, stage) == 52);

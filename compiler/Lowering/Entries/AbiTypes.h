@@ -19,21 +19,21 @@ mlir::LLVM::LLVMFunctionType barrierFunctionType(mlir::MLIRContext *context);
 mlir::LLVM::LLVMFunctionType fallbackFunctionType(mlir::MLIRContext *context);
 mlir::LLVM::LLVMFunctionType markFunctionType(mlir::MLIRContext *context);
 
-/// Positions of fields.
+/// Indices of struct fields.
 namespace field {
 constexpr int32_t contextTensors = 2, contextArena = 3, contextBarrier = 4, contextFallback = 5,
                   contextMark = 6, contextStatus = 7, contextStage = 8;
 constexpr int32_t tensorData = 0;
 } // namespace field
 
-/// What the caller of an entry sees of a tensor.
+/// A tensor as the caller of an entry sees it.
 struct TensorInfo {
   int32_t dtype;
   llvm::StringRef dtypeName;
   llvm::SmallVector<int64_t> shape, strides;
 };
 
-/// `type` is a logical type; of a tiled one, callers see the physical tensor.
+/// `type` is a logical type; if it is tiled, callers see the physical tensor.
 TensorInfo describe(mlir::RankedTensorType type);
 
 } // namespace weft::abi

@@ -8,13 +8,13 @@
 using namespace mlir;
 using namespace weft;
 
-/// Whether a kernel goes through all of its operands.
+/// Whether a kernel reads all of its operands.
 static bool isContraction(func::FuncOp kernel) {
   auto kind = kernel ? kernel->getAttrOfType<StringAttr>(attr::kernel) : StringAttr();
   return kind && (kind.getValue() == "contraction" || kind.getValue() == "grouped_dot");
 }
 
-/// Of the entry's arguments, what its contractions read.
+/// Bytes of the entry's arguments that its contractions read.
 static int64_t bytesRead(func::FuncOp entry, const SymbolTable &symbols) {
   llvm::SetVector<Value> read;
   for (func::CallOp call : entry.getOps<func::CallOp>())

@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace weft;
 
-/// Bytes whose way from cache to cache takes longer than a barrier, wherever the processors lie.
+/// Transferring more bytes between the caches of any two cores takes longer than a barrier.
 static constexpr int64_t manyBytes = 8 << 10;
 
 static int64_t bytesOf(Value tensor) { return byteSize(cast<ShapedType>(tensor.getType())); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which kernels read what the threads of others have written, each its share.
+// Kernels whose inputs are distributed over the caches of several threads.
 #ifndef WEFT_COMPILER_LOWERING_ENTRIES_CROSSTHREADREADS_H
 #define WEFT_COMPILER_LOWERING_ENTRIES_CROSSTHREADREADS_H
 
@@ -10,26 +10,26 @@
 
 namespace weft {
 
-/// Follows the kernels of a module while they are emitted, in the order of their calls.
+/// Tracks the kernels of a module while they are emitted, in call order.
 class CrossThreadReads {
 public:
   explicit CrossThreadReads(mlir::ModuleOp module);
 
-  /// Whether all calls of `kernel` read much of what threads have divided, and leave no little
-  /// results to kernels of one thread, which would have to fetch these again.
+  /// Whether all calls of `kernel` read many bytes that parallel kernels wrote, and leave no small
+  /// results to serial kernels, which would have to fetch them back.
   bool by(llvm::StringRef kernel) const;
 
-  /// `kernel` has been emitted.
+  /// Records that `kernel` has been emitted.
   void add(mlir::func::FuncOp kernel);
 
 private:
   bool isReader(mlir::func::CallOp call) const;
 
-  llvm::StringMap<llvm::SmallVector<mlir::func::CallOp>> calls; ///< of a kernel, by name
-  llvm::StringSet<> divided;                                    ///< kernels of several threads
+  llvm::StringMap<llvm::SmallVector<mlir::func::CallOp>> calls; ///< by the name of the kernel
+  llvm::StringSet<> divided;                                    ///< parallel kernels
 };
 
-/// The tensor that owns the memory of `tensor`, in an entry on tensors.
+/// The tensor that owns the memory of `tensor`, through casts and advances, in an entry on tensors.
 mlir::Value ownerOf(mlir::Value tensor);
 
 } // namespace weft

@@ -39,7 +39,7 @@ private:
   void emitCopy(func::CallOp call);
   void emitMark();
 
-  /// `then` runs where `condition` holds; emission goes on behind it.
+  /// Emits `then` for when `condition` holds; emission continues after it.
   void emitIf(Value condition, llvm::function_ref<void()> then);
   Block *newBlock(ArrayRef<Type> arguments = {});
   Value integer(unsigned bits, int64_t value) {
@@ -76,7 +76,7 @@ private:
   DenseMap<Value, Value> values; ///< memref to pointer, index to i64
   SmallVector<Block *> stages;
   int32_t callNumber = 0, assertNumber = 0;
-  bool verdictPending = false; ///< a fallback or assert has run since the last verdict
+  bool verdictPending = false; ///< a fallback or assert has run since the status was last checked
 };
 
 } // namespace
@@ -86,7 +86,7 @@ FailureOr<EntryFunction> weft::emitEntryFunction(const EntryIR &entry,
   return EntryFunctionEmitter(entry, fallbacks).emit();
 }
 
-/// Addresses are computed ahead of all stages; they hang on the arena and the thread alone.
+/// Addresses are computed before all stages, as they depend only on the arena and the thread.
 FailureOr<EntryFunction> EntryFunctionEmitter::emit() {
   createFunction();
   loadTensors();
@@ -111,7 +111,7 @@ FailureOr<EntryFunction> EntryFunctionEmitter::emit() {
   LLVM::ReturnOp::create(builder, loc, integer(32, 0));
   builder.setInsertionPointToEnd(ahead);
   chooseStage();
-  // Nothing precedes the first fallback where the entry begins with the end of a stage.
+  // If the entry begins with the end of a stage, there is no stage before the first fallback.
   int32_t first = !calls.empty() && serviceOf(calleeOf(*calls.begin())) == "stage";
   return EntryFunction{function, first, static_cast<int32_t>(stages.size())};
 }
@@ -241,7 +241,7 @@ void EntryFunctionEmitter::emitBarrier() {
   });
 }
 
-/// Behind it, everybody leaves if thread 0 has found a reason.
+/// A barrier, after which all threads return if thread 0 has set the status.
 void EntryFunctionEmitter::emitVerdict() {
   emitBarrier();
   verdictPending = false;
@@ -253,7 +253,7 @@ void EntryFunctionEmitter::emitVerdict() {
   builder.setInsertionPointToEnd(goOn);
 }
 
-/// The caller looks at the status between stages.
+/// The caller checks the status between stages.
 void EntryFunctionEmitter::emitStageEnd() {
   verdictPending = false;
   LLVM::ReturnOp::create(builder, loc, integer(32, 0));
@@ -279,7 +279,7 @@ void EntryFunctionEmitter::emitFallback(func::CallOp call, func::FuncOp service)
   emitMark();
 }
 
-/// An array of WeftTensor on the stack: the operands of `call`.
+/// The operands of `call` as an array of WeftTensor on the stack.
 Value EntryFunctionEmitter::emitTensors(func::CallOp call, func::FuncOp service) {
   Type type = abi::tensorType(context);
   Value array;
@@ -317,7 +317,7 @@ Value EntryFunctionEmitter::dimensions(ArrayRef<int64_t> dims) {
   if (!module.lookupSymbol(name)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(module.getBody());
-    // A scalar has no dims, but its arrays want an address.
+    // A scalar has no dims, but its arrays need an address.
     SmallVector<int64_t> stored(dims);
     if (stored.empty())
       stored.push_back(0);
@@ -328,8 +328,8 @@ Value EntryFunctionEmitter::dimensions(ArrayRef<int64_t> dims) {
   return LLVM::AddressOfOp::create(builder, loc, pointer, name);
 }
 
-/// The status becomes the assert's number, from 1, if one element is zero and none before it
-/// has failed.
+/// Sets the status to the assert's number, from 1, if an element is zero and no earlier assert has
+/// failed.
 void EntryFunctionEmitter::emitAssert(func::CallOp call) {
   Value condition = call.getOperand(0);
   int64_t elements = cast<MemRefType>(condition.getType()).getNumElements();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The form of an entry in the loops stage: a straight line of calls on memrefs, which are
-// arguments, parts of the arena, or an advanced view of either.
+// The form of an entry in the loops stage: straight-line calls on memrefs, which are arguments,
+// parts of the arena, or an advanced view of either.
 //
 //   @main(arguments..., bound..., results..., [arena,] thread, threads)
 //
-// Each call is to a kernel, (inputs..., outputs..., scratch, thread, threads), or to a
-// service: a declaration with `weft.service`, (inputs..., outputs...), which thread 0 runs
-// alone. Callees say with `weft.num_inputs` how many operands they read. Every tensor
-// argument keeps its logical type in `weft.type`.
+// Each call is to a kernel, (inputs..., outputs..., scratch, thread, threads), or to a service: a
+// declaration with `weft.service`, (inputs..., outputs...), run by thread 0 alone. Callees give
+// their number of inputs in `weft.num_inputs`. Every tensor argument keeps its logical type in
+// `weft.type`.
 #ifndef WEFT_COMPILER_LOWERING_ENTRIES_ENTRYIR_H
 #define WEFT_COMPILER_LOWERING_ENTRIES_ENTRYIR_H
 
@@ -22,7 +22,7 @@ constexpr llvm::StringLiteral barrierName = "weft_barrier";
 constexpr llvm::StringLiteral verdictName = "weft_verdict";
 constexpr llvm::StringLiteral stageName = "weft_stage";
 
-/// An entry and what stands in it, looked up once.
+/// An entry and its parts, looked up once.
 class EntryIR {
 public:
   /// `entry` is in memref form.
@@ -53,10 +53,10 @@ private:
 /// The name of a service, or empty for a kernel.
 llvm::StringRef serviceOf(mlir::func::FuncOp callee);
 
-/// Only thread 0 runs it.
+/// Whether only thread 0 runs it.
 bool isSerial(mlir::func::FuncOp callee);
 
-/// What a call reads, what it writes, and its scratch buffer (null for services).
+/// The inputs and outputs of a call, and its scratch and work-chunk counters (null if it has none).
 struct CallOperands {
   mlir::ValueRange inputs, outputs;
   mlir::Value scratch, claims;

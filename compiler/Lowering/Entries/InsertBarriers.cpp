@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// weft-insert-barriers: the team waits where one call needs what another thread did.
-// In straight-line code, waiting as late as possible takes the fewest barriers.
+// weft-insert-barriers: a barrier before each call that depends on another thread's memory accesses
+// since the last one. In straight-line code, placing barriers as late as possible gives the fewest.
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Passes.h"
 
@@ -18,7 +18,7 @@ namespace {
 struct MemoryRange {
   Value root;
   int64_t low, high;
-  /// Threads use disjoint slices of this size each; 0 where they share the range.
+  /// Size of the disjoint slice of each thread; 0 if threads share the range.
   int64_t slice = 0;
 
   bool overlaps(const MemoryRange &other) const {
@@ -29,7 +29,7 @@ struct MemoryRange {
   }
 };
 
-/// What one call does to memory.
+/// The memory effects of a call.
 struct Access {
   bool serial = false;
   SmallVector<MemoryRange> reads, writes;
@@ -54,7 +54,7 @@ static MemoryRange rangeOf(Value buffer) {
   Value root = buffer;
   while (Operation *op = root.getDefiningOp()) {
     if (auto bytes = dyn_cast<UnrealizedConversionCastOp>(op)) {
-      // What lies behind the end of an advanced operand is not read.
+      // Elements after the end of an advanced operand are not read: the range ends with it.
       root = bytes.getOperand(0);
       size = byteSize(cast<MemRefType>(root.getType())) - offset;
       continue;
@@ -67,7 +67,7 @@ static MemoryRange rangeOf(Value buffer) {
       offset += *constant;
       continue;
     }
-    // A thread's slice of scratch: the call as a whole uses all of them.
+    // A view of this thread's slice of scratch: the call as a whole accesses all slices.
     slice = size;
     size = byteSize(cast<MemRefType>(root.getType()));
     offset = 0;
@@ -90,7 +90,7 @@ static Access accessOf(func::CallOp call, func::FuncOp callee) {
   return access;
 }
 
-/// The verdict in the call's context; it has no buffer in the IR.
+/// The status in the call's context; it has no buffer in the IR.
 static MemoryRange statusRange() { return {Value(), 0, 1}; }
 
 static bool anyOverlap(ArrayRef<MemoryRange> some, ArrayRef<MemoryRange> others) {
@@ -101,7 +101,7 @@ static bool anyOverlap(ArrayRef<MemoryRange> some, ArrayRef<MemoryRange> others)
 
 static bool mustWait(const Access &earlier, const Access &later) {
   if (earlier.serial && later.serial)
-    return false; // thread 0 keeps its own order
+    return false; // thread 0 executes in program order
   return anyOverlap(earlier.writes, later.reads) || anyOverlap(earlier.writes, later.writes) ||
          anyOverlap(earlier.reads, later.writes);
 }
@@ -119,13 +119,13 @@ static func::FuncOp declareService(ModuleOp module, SymbolTable &symbols, String
   return function;
 }
 
-/// What follows an assert computes nothing that anybody sees if it fails, and no index leads
-/// out of a tensor: one verdict serves all asserts, ahead of a fallback and at the end. Between
-/// stages the caller waits for all threads and looks for a verdict.
+/// Ops after a failed assert have no visible effects and no out-of-bounds accesses, so one check of
+/// the status serves all asserts, before a fallback and at the end. Between stages the caller waits
+/// for all threads and checks the status.
 void InsertBarriers::insertBarriers(func::FuncOp entry, SymbolTable &symbols) {
   SmallVector<Access> pending; // since the last barrier
-  bool isOpen = false;         // an assert or fallback has run since the last verdict
-  bool isAlone = false;        // thread 0, in the stage under way
+  bool isOpen = false;         // an assert or fallback has run since the status was last checked
+  bool isAlone = false;        // only thread 0 runs the current stage
   auto insert = [&](Operation *before, StringRef name, StringRef service) {
     OpBuilder builder(before);
     func::CallOp::create(builder, before->getLoc(),
@@ -136,7 +136,7 @@ void InsertBarriers::insertBarriers(func::FuncOp entry, SymbolTable &symbols) {
   auto decide = [&](Operation *before) {
     insert(before, verdictName, "verdict");
     isOpen = false;
-    // The next one must not be written before all threads have read it.
+    // The next assert must not write the status before all threads have read it.
     pending.push_back({/*serial=*/isAlone, {statusRange()}, {}});
   };
   auto beginStage = [&](Operation *before) {

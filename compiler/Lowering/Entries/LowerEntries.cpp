@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// weft-lower-entries: entries become C functions, the module gets its tables, and kernels
-// leave for modules of their own.
+// weft-lower-entries: entries become C functions, the module gets its tables, and kernels move to
+// nested modules.
 #include "compiler/Lowering/Entries/AbiTypes.h"
 #include "compiler/Lowering/Entries/EntryFunction.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
@@ -32,8 +32,8 @@ static LLVM::LLVMFunctionType barePointerType(func::FuncOp kernel) {
   return LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
 }
 
-/// Buffers without elements get one dim: MLIR finds no strides for shapes like 3x0, and a
-/// function that takes them keeps its type.
+/// Empty buffers become one-dimensional: MLIR finds no strides for shapes like 3x0, and the
+/// functions that take them would keep their memref type.
 static void flattenEmptyArguments(func::FuncOp kernel) {
   for (BlockArgument argument : kernel.getArguments())
     if (auto type = dyn_cast<MemRefType>(argument.getType());
@@ -43,7 +43,8 @@ static void flattenEmptyArguments(func::FuncOp kernel) {
                                    kernel.getResultTypes()));
 }
 
-/// Leaves a declaration in `module`; a body goes into a nested module, with its tables.
+/// Replaces `kernel` by a declaration in `module`; a body moves to a nested module, with its
+/// tables.
 static void moveKernelOut(ModuleOp module, func::FuncOp kernel) {
   OpBuilder builder(kernel);
   auto declaration =
@@ -56,7 +57,7 @@ static void moveKernelOut(ModuleOp module, func::FuncOp kernel) {
   auto nested = ModuleOp::create(builder, kernel.getLoc());
   kernel.walk([&](memref::GetGlobalOp use) {
     Operation *table = SymbolTable::lookupSymbolIn(module, use.getNameAttr().getAttr());
-    if (table) // not moved for an earlier use
+    if (table) // not moved yet
       table->moveBefore(nested.getBody(), nested.getBody()->end());
   });
   kernel->moveBefore(nested.getBody(), nested.getBody()->end());
@@ -74,7 +75,7 @@ static LLVM::GlobalOp createString(OpBuilder &builder, Location loc, StringRef n
                                 name, builder.getStringAttr(text));
 }
 
-/// A constant that holds addresses: `fill` computes its value.
+/// A constant that contains addresses: `fill` computes its value.
 static void createTable(OpBuilder &builder, Location loc, Type type, LLVM::Linkage linkage,
                         StringRef name, llvm::function_ref<Value(OpBuilder &)> fill) {
   auto global =
@@ -97,7 +98,7 @@ static Value constant(OpBuilder &builder, Location loc, unsigned bits, int64_t v
 
 namespace {
 
-/// What the table of entries says about one.
+/// A row in the table of entries.
 struct EntryRow {
   std::string name;
   EntryFunction code;

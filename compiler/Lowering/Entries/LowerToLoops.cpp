@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// weft-lower-to-loops: emits every kernel and turns the entries from functions on tensors
-// into straight lines of calls on memrefs (see EntryIR.h). One pass, because between the
-// two steps no call matches its callee.
+// weft-lower-to-loops: emits every kernel and turns the entries from functions on tensors into
+// straight-line calls on memrefs (see EntryIR.h). One pass, because calls and callees do not match
+// between the two steps.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Entries/ColdWeights.h"
@@ -28,8 +28,8 @@ static MemRefType memrefOf(Type type) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// A kernel that is only declared is linked in by someone else; it has the signature that
-/// an emitted one would have.
+/// A kernel that is only declared is linked in from elsewhere; it gets the signature
+/// that an emitted one would have.
 static void declareEmitted(func::FuncOp kernel) {
   Builder builder(kernel.getContext());
   SmallVector<Type> types;
@@ -41,7 +41,7 @@ static void declareEmitted(func::FuncOp kernel) {
   kernel.setFunctionType(builder.getFunctionType(types, {}));
 }
 
-/// Emits all kernels; each then says how many operands it reads.
+/// Emits all kernels, and records the number of their inputs.
 static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
                                  const ScheduleOverride &given) {
   auto kernels = llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
@@ -51,7 +51,7 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
   llvm::StringSet<> cold = findKernelsOfColdWeights(module, target.l3Bytes);
   for (func::FuncOp kernel : kernels) {
     if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<MemRefType>))
-      continue; // emitted before
+      continue; // already emitted
     std::string name = kernel.getName().str();
     int64_t inputs = kernel.getNumArguments();
     if (shares.by(name))
@@ -93,7 +93,7 @@ private:
   LogicalResult rewriteAdvance(AdvanceOp op);
   void copyResults();
 
-  /// @bind has made it.
+  /// Whether @bind computes it.
   bool isBound(BlockArgument argument) {
     auto kind = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attr::kind);
     return kind && kind.getValue() == "bound";
@@ -116,8 +116,8 @@ private:
   bool anyParallel = false, anyScratch = false;
   DenseMap<Value, Value> buffers; ///< tensor to memref
   Value noScratch;                ///< zero bytes, for kernels that need none
-  memref::AllocOp claims;         ///< of all kernels
-  int64_t claimed = 0;            ///< bytes that kernels so far have been given
+  memref::AllocOp claims;         ///< work-chunk counters of all kernels
+  int64_t claimed = 0;            ///< bytes assigned to kernels so far
   SmallVector<std::pair<Value, Value>> copies;
 };
 
@@ -146,8 +146,8 @@ LogicalResult EntryRewriter::run() {
   return success();
 }
 
-/// Results become arguments. One that is an argument or comes twice is an alias, which the
-/// caller resolves; what @bind makes must have memory of its own.
+/// Results become arguments. A result that is an argument or occurs twice is an alias, which the
+/// caller resolves; what @bind computes needs memory of its own.
 LogicalResult EntryRewriter::changeSignature() {
   Block &block = entry.getBody().front();
   auto returns = cast<func::ReturnOp>(block.getTerminator());
@@ -214,7 +214,7 @@ LogicalResult EntryRewriter::rewrite(Operation *op) {
   return op->emitOpError("expected only calls, fallbacks, asserts and advances in an entry");
 }
 
-/// The tensor that has the memory of `tensor`.
+/// The tensor that owns the memory of `tensor`.
 static Value uncast(Value tensor) {
   while (auto cast = tensor.getDefiningOp<UnrealizedConversionCastOp>())
     tensor = cast.getOperand(0);
@@ -223,7 +223,7 @@ static Value uncast(Value tensor) {
 
 Value EntryRewriter::lookUp(Value tensor) { return buffers.lookup(uncast(tensor)); }
 
-/// The caller's memory for a result, new memory for anything else.
+/// The caller's memory for a result of the entry, new memory for anything else.
 Value EntryRewriter::bufferFor(Value tensor) {
   Value &buffer = buffers[tensor];
   if (!buffer)
@@ -231,7 +231,7 @@ Value EntryRewriter::bufferFor(Value tensor) {
   return buffer;
 }
 
-/// Whether no op behind `last`, in its block, reads the memory of `tensor`.
+/// Whether no op after `last`, in its block, reads the memory of `tensor`.
 static bool isLastReader(Operation *last, Value tensor) {
   return llvm::all_of(tensor.getUsers(), [&](Operation *user) {
     if (isa<UnrealizedConversionCastOp, AdvanceOp>(user))
@@ -240,8 +240,8 @@ static bool isLastReader(Operation *last, Value tensor) {
   });
 }
 
-/// Gives `result` the memory of an operand that nobody reads behind this call, where the kernel
-/// lets it. What a caller owns stays as it is. `taken`: the call's buffers so far, operands first.
+/// Gives `result` the buffer of an operand that is dead after this call, if the kernel allows it.
+/// Buffers of the caller are never reused. `taken`: the call's buffers so far, operands first.
 void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel, ArrayRef<Value> taken) {
   auto call = cast<func::CallOp>(result.getOwner());
   unsigned argument = call.getNumOperands() + result.getResultNumber();
@@ -250,7 +250,7 @@ void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel, ArrayRef<Val
     return;
   for (int64_t place : places.asArrayRef()) {
     Value tensor = uncast(call.getOperand(place)), buffer = taken[place];
-    // An operand that is advanced owns nothing.
+    // An advanced operand does not own its memory.
     auto isHere = [&](Value operand) { return ownerOf(operand) == tensor; };
     if (isa<BlockArgument>(buffer) || llvm::count_if(call.getOperands(), isHere) != 1 ||
         buffer.getType() != memrefOf(result.getType()) || llvm::count(taken, buffer) != 1 ||
@@ -261,7 +261,7 @@ void EntryRewriter::takePlace(OpResult result, func::FuncOp kernel, ArrayRef<Val
   }
 }
 
-/// This thread's slice of a buffer that has one for each thread.
+/// This thread's slice of a buffer with one slice per thread.
 Value EntryRewriter::scratchFor(int64_t bytes, Location loc) {
   auto type = MemRefType::get({bytes}, builder.getI8Type());
   if (bytes == 0) {
@@ -301,8 +301,8 @@ LogicalResult EntryRewriter::rewriteCall(func::CallOp call) {
   return success();
 }
 
-/// Sets of counters in turn: whoever gets one again waits behind a barrier, if there is none
-/// since.
+/// Assigns sets of counters round-robin: a set is reused only after a barrier, which is inserted if
+/// there is none.
 Value EntryRewriter::claimsFor(func::FuncOp kernel) {
   constexpr int64_t fewestSets = 16;
   auto type = cast<MemRefType>(*std::prev(kernel.getArgumentTypes().end(), 3));
@@ -346,7 +346,7 @@ LogicalResult EntryRewriter::rewriteFallback(TorchFallbackOp op) {
       declareService("fallback", ValueRange(inputs).getTypes(), ValueRange(outputs).getTypes());
   service->setAttr(attr::target, op.getTargetAttr());
   service->setAttr(attr::arguments, op.getArgumentsAttr());
-  // Storage types forget bool and u8.
+  // Storage types do not distinguish bool and u8.
   unsigned number = 0;
   auto keepTypes = [&](TypeRange physical, StringRef dtypes) {
     auto elements = op->getAttrOfType<ArrayAttr>(dtypes);
@@ -429,7 +429,7 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
 
 } // namespace
 
-/// What the manifest says about the machine that this was compiled for.
+/// Records in the manifest what this is compiled for.
 static void recordTarget(ModuleOp module, const TargetInfo &target) {
   Builder builder(module.getContext());
   SmallVector<StringRef> features, present;

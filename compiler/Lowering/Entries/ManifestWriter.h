@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What an artifact says about itself, as JSON: the counterpart of runtime/Manifest.h.
+// An artifact's manifest, as JSON: the counterpart of runtime/Manifest.h.
 #ifndef WEFT_COMPILER_LOWERING_ENTRIES_MANIFESTWRITER_H
 #define WEFT_COMPILER_LOWERING_ENTRIES_MANIFESTWRITER_H
 
@@ -12,7 +12,7 @@ namespace weft {
 /// The manifest of a module whose entries are in the form of EntryIR.h, with arenas.
 std::string writeManifest(mlir::ModuleOp module);
 
-/// The declarations of a module's fallbacks: the position is the fallback's number.
+/// The declarations of a module's fallbacks, in the order of their numbers.
 llvm::SmallVector<mlir::func::FuncOp> fallbacksOf(mlir::ModuleOp module);
 
 } // namespace weft

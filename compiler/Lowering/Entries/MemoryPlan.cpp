@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Best fit in a fixed order: each buffer goes into the smallest gap between the buffers
-// placed before it that are alive at the same time. Several orders are tried, because none
-// is best for every graph; largest first is good for most (Pisarchyk and Lee, "Efficient
-// Memory Management for Deep Neural Net Inference", 2020, algorithm 3). Where an order wastes
-// memory, the buffer that lies highest is placed first in the next attempt: whoever could not
-// find room chooses before those who took it.
+// Best fit in a fixed order: each buffer goes into the smallest gap between the buffers placed
+// before it with overlapping lifetimes. Largest first is a good order for most graphs (Pisarchyk
+// and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, algorithm 3), none is
+// best for all, so several are tried. If an order wastes memory, the buffer with the highest end is
+// placed first in the next one.
 #include "compiler/Lowering/Entries/MemoryPlan.h"
 #include "llvm/ADT/STLExtras.h"
 #include <limits>
@@ -29,7 +28,7 @@ int64_t weft::livenessBound(ArrayRef<Lifetime> buffers) {
   return most;
 }
 
-/// The start of the smallest gap of at least `bytes` between `placed` (offset, end).
+/// The start of the smallest gap of at least `bytes` between the ranges `placed` (offset, end).
 static int64_t findGap(SmallVector<std::pair<int64_t, int64_t>> &placed, int64_t bytes) {
   sort(placed);
   int64_t end = 0, best = -1, bestSize = std::numeric_limits<int64_t>::max();
@@ -45,7 +44,7 @@ static int64_t findGap(SmallVector<std::pair<int64_t, int64_t>> &placed, int64_t
 
 namespace {
 
-/// Tries orders of placement on one set of buffers.
+/// Tries several placement orders for one set of buffers.
 class Planner {
 public:
   explicit Planner(ArrayRef<Lifetime> buffers);
@@ -61,7 +60,7 @@ private:
   size_t highest(const MemoryPlan &plan) const;
 
   ArrayRef<Lifetime> buffers;
-  SmallVector<SmallVector<size_t>> neighbours; ///< alive at the same time
+  SmallVector<SmallVector<size_t>> neighbours; ///< with overlapping lifetimes
   int64_t bound;
   MemoryPlan best;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where buffers with known lifetimes lie in one arena. Knows nothing of IR.
+// Offsets in one arena for buffers with known lifetimes. Independent of IR.
 #ifndef WEFT_COMPILER_LOWERING_ENTRIES_MEMORYPLAN_H
 #define WEFT_COMPILER_LOWERING_ENTRIES_MEMORYPLAN_H
 
@@ -10,10 +10,10 @@
 
 namespace weft {
 
-/// Offsets are multiples of this, which is a cache line and the widest vector.
+/// Alignment of offsets: a cache line, and the widest vector.
 constexpr int64_t arenaAlignment = 64;
 
-/// A buffer that holds something from step `first` to step `last`, both included.
+/// A buffer that is live from step `first` to step `last`, inclusive.
 struct Lifetime {
   int64_t bytes;
   int64_t first;
@@ -27,10 +27,10 @@ struct MemoryPlan {
   int64_t bytes = 0;                  ///< of the arena
 };
 
-/// Place the buffers so that no two that are alive at once overlap.
+/// Places the buffers so that no two with overlapping lifetimes overlap.
 MemoryPlan planMemory(llvm::ArrayRef<Lifetime> buffers);
 
-/// The most bytes that are alive at once: no plan takes less.
+/// The most bytes that are live at once: a lower bound of all plans.
 int64_t livenessBound(llvm::ArrayRef<Lifetime> buffers);
 
 } // namespace weft

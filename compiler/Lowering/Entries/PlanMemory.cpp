@@ -22,7 +22,7 @@ static DenseMap<Operation *, int64_t> numberSteps(Block &block) {
   return steps;
 }
 
-/// Extends `lifetime` by every call that `buffer` reaches, through views too.
+/// Extends `lifetime` by every call that uses `buffer`, also through views.
 static void addUses(Value buffer, const DenseMap<Operation *, int64_t> &steps, Lifetime &lifetime) {
   for (Operation *user : buffer.getUsers()) {
     if (isa<memref::ViewOp, UnrealizedConversionCastOp>(user)) {
@@ -57,7 +57,7 @@ LogicalResult PlanMemory::plan(func::FuncOp entry) {
   for (memref::AllocOp buffer : buffers) {
     Lifetime lifetime{byteSize(buffer.getType()), std::numeric_limits<int64_t>::max(), -1};
     addUses(buffer, steps, lifetime);
-    if (lifetime.last < 0) // nobody uses it: alive nowhere
+    if (lifetime.last < 0) // unused: never live
       lifetime.first = lifetime.last = steps.lookup(buffer), lifetime.bytes = 0;
     lifetimes.push_back(lifetime);
   }
@@ -65,7 +65,7 @@ LogicalResult PlanMemory::plan(func::FuncOp entry) {
   auto threads = getOperation()->getAttrOfType<IntegerAttr>(attr::threads);
   placeThreadLocally(lifetimes, plan, threads ? threads.getInt() : TargetInfo::defaultThreads);
   int64_t bound = livenessBound(lifetimes);
-  // What keeps its values shares its place with nothing.
+  // Persistent buffers share memory with nothing.
   for (memref::AllocOp buffer : persistent) {
     plan.bytes = llvm::alignTo(plan.bytes, 64);
     plan.offsets.push_back(plan.bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Local search: one buffer after the other goes to the best of a few places that are free all the
-// time that it lives, of which its own is one.
+// Local search: one buffer after another moves to the best of a few offsets that are free for its
+// whole lifetime, its current one included.
 #include "compiler/Lowering/Entries/ThreadLocalPlacement.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -23,14 +23,14 @@ class Mover {
 public:
   Mover(ArrayRef<Lifetime> buffers, MemoryPlan &plan, int64_t threads);
 
-  /// Whether any of them moved.
+  /// Returns whether any buffer moved.
   bool moveAll();
 
 private:
-  /// A buffer that is there shortly before or after another one.
+  /// A buffer that is live shortly before or after another one.
   struct Other {
     size_t index;
-    int64_t distance; ///< in starts and ends of lifetimes
+    int64_t distance; ///< number of starts and ends of lifetimes in between
   };
 
   Range rangeOf(size_t index) const;
@@ -42,13 +42,13 @@ private:
   ArrayRef<Lifetime> buffers;
   MemoryPlan &plan;
   int64_t threads;
-  SmallVector<SmallVector<size_t>> alive; ///< at the same time
+  SmallVector<SmallVector<size_t>> alive; ///< buffers with overlapping lifetimes
   SmallVector<SmallVector<Other>> near;
 };
 
 } // namespace
 
-/// The numbers of `first` and `last` of all buffers in the order of time.
+/// `first` and `last` of all buffers as ranks in their common order.
 static SmallVector<std::pair<int64_t, int64_t>> timesOf(ArrayRef<Lifetime> buffers) {
   SmallVector<int64_t> steps;
   for (const Lifetime &buffer : buffers)
@@ -63,7 +63,7 @@ static SmallVector<std::pair<int64_t, int64_t>> timesOf(ArrayRef<Lifetime> buffe
 
 Mover::Mover(ArrayRef<Lifetime> buffers, MemoryPlan &plan, int64_t threads)
     : buffers(buffers), plan(plan), threads(threads), alive(buffers.size()), near(buffers.size()) {
-  // What was there longer ago has left the caches, or others have been there since.
+  // Beyond this distance, data has been evicted or overwritten by others.
   constexpr int64_t farthest = 12;
   SmallVector<std::pair<int64_t, int64_t>> times = timesOf(buffers);
   for (size_t i = 0; i < buffers.size(); ++i)
@@ -83,7 +83,7 @@ Range Mover::rangeOf(size_t index) const {
   return {plan.offsets[index], plan.offsets[index] + buffers[index].alignedBytes()};
 }
 
-/// Ranges that are free while buffer `index` lives.
+/// Ranges that are free during the lifetime of buffer `index`.
 SmallVector<Range> Mover::gapsFor(size_t index) const {
   SmallVector<Range> taken{{plan.bytes, plan.bytes}};
   for (size_t other : alive[index])
@@ -99,8 +99,8 @@ SmallVector<Range> Mover::gapsFor(size_t index) const {
   return gaps;
 }
 
-/// Where buffer `index` may go: to the ends of gaps, and to the middles of what was there before
-/// or comes after, whose parts then are about where its own are.
+/// Candidate offsets of buffer `index`: both ends of gaps, and those that centre it on buffers live
+/// shortly before or after, so that the threads' partitions about coincide.
 SmallVector<int64_t> Mover::placesFor(size_t index) const {
   int64_t bytes = buffers[index].alignedBytes();
   SmallVector<Range> gaps = gapsFor(index);
@@ -123,7 +123,7 @@ SmallVector<int64_t> Mover::placesFor(size_t index) const {
   return places;
 }
 
-/// Bytes that are in the same thread's part of both.
+/// Bytes that belong to the same thread's partition of both ranges.
 int64_t Mover::stayingBytes(Range a, Range b) const {
   auto part = [&](Range range, int64_t thread) {
     return Range{range.begin + range.size() * thread / threads,
@@ -135,8 +135,8 @@ int64_t Mover::stayingBytes(Range a, Range b) const {
   return bytes;
 }
 
-/// Bytes that go from one thread to another if buffer `index` is at `place`, less a share of
-/// those that stay: what has just been used is in a cache.
+/// Bytes that change threads if buffer `index` is at `place`, minus a fraction of those that do
+/// not, as these are still in cache; nearer buffers weigh more.
 double Mover::costOf(size_t index, int64_t place) const {
   constexpr double worthOfStaying = 0.25;
   Range range{place, place + buffers[index].alignedBytes()};
