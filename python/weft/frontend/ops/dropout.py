@@ -12,7 +12,7 @@ from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline, Fallback, Unsupported
 from weft.frontend.table import Site, lowers
 
-_BERNOULLI = torch.ops.aten.bernoulli.p
+_DROPOUT = torch.ops.aten.dropout.default
 
 
 @lowers(
@@ -37,7 +37,8 @@ def native_dropout(site: Site, x, p, train):
 
 
 def dropped_out(site: Site, x: Value, p: float, strides: tuple[int, ...] | None = None) -> Value:
-    """x * noise / (1 - p), as ATen's `_dropout_impl` (Dropout.cpp) with the noise that it draws.
+    """x * noise / (1 - p), as ATen's `_dropout_impl` (Dropout.cpp) with the noise that it draws:
+    PyTorch drops ones out.
 
     strides: of x in eager mode, in whose order numbers are drawn; None for row-major. What is kept
     of the noise is a mask: all that the backward has to save.
@@ -48,14 +49,14 @@ def dropped_out(site: Site, x: Value, p: float, strides: tuple[int, ...] | None 
     if p == 1 or not x.size:
         return b.scalar("mul", x, 0)
     lies = strides is None or torch.empty_strided(x.shape, strides, device="meta").is_contiguous()
-    operands: list[Value] = []
+    ones, operands = b.constant(1, x.dtype, x.shape), []
     arguments = encode_arguments(
-        _BERNOULLI,
-        (x if lies else Lying(x, strides), 1 - p),
+        _DROPOUT,
+        (ones if lies else Lying(ones, strides), p, True),
         {},
         lambda value: operand_number(operands, value),
     )
-    attrs = {"target": str(_BERNOULLI), "arguments": arguments}
+    attrs = {"target": str(_DROPOUT), "arguments": arguments}
     b.fallbacks.append(Fallback(attrs["target"], arguments, "random", _location(site)))
     (noise,) = b.graph.emit("torch_fallback", operands, attrs, [(x.dtype, x.shape)])
     kept = b.convert(b.compare("ne", noise, 0), x.dtype)
