@@ -32,7 +32,9 @@ from weft.specialize import Specialized, Wiring, specialize
 # Of the program's results by number, None for one that nobody used.
 Cotangents = dict[int, torch.Tensor | None]
 
-_NO_DERIVATIVE = re.compile(r"(?:(?P<location>[^\n]*): )?(?P<reason>\S+ has no derivative)")
+_NO_DERIVATIVE = re.compile(
+    r"(?:(?P<location>[^\n]*?): )?(?:error: )(?P<reason>\S+ has no derivative)"
+)
 
 
 @dataclass

@@ -42,9 +42,7 @@ def assert_trains_alike(module, inputs, targets, loss, steps=5, tolerance=1e-4, 
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
     state = compiled.state_dict()
     for name, tensor in eager.state_dict().items():
-        torch.testing.assert_close(
-            state[name], tensor, rtol=10 * tolerance, atol=tolerance, msg=lambda m: f"{name}: {m}"
-        )
+        torch.testing.assert_close(state[name], tensor, rtol=10 * tolerance, atol=tolerance)
     return compiled
 
 
