@@ -112,8 +112,12 @@ private:
     for (unsigned number : llvm::seq(op->getNumOperands()))
       if (Value cotangent = rule.given(number))
         accumulate(op->getOperand(number), cotangent);
-    if (differentiable.repeatsSteps())
+    if (differentiable.repeatsSteps()) {
       repeated.push_back(op);
+      for (Value operand : op->getOperands())
+        if (auto argument = dyn_cast<BlockArgument>(operand))
+          read.insert(argument.getArgNumber());
+    }
     return success();
   }
 
@@ -138,6 +142,8 @@ private:
     entry->setAttr(joint::kInputs, builder.getI64IntegerAttr(inputs));
     entry->setAttr(joint::kResults, builder.getI64IntegerAttr(program));
     entry->setAttr(joint::kWrt, builder.getDenseI64ArrayAttr(wrt));
+    if (!read.empty())
+      entry->setAttr(joint::kRead, builder.getDenseI64ArrayAttr(read.getArrayRef()));
   }
 
   Value zeros(RankedTensorType type, Location location) {
@@ -164,6 +170,7 @@ private:
   llvm::DenseSet<Value> active;
   llvm::DenseMap<Value, Value> cotangents;
   SmallVector<Operation *> repeated;
+  llvm::SetVector<int64_t> read; ///< arguments, by their derivatives
 };
 
 struct Differentiate : weft::impl::DifferentiateBase<Differentiate> {

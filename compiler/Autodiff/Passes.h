@@ -12,11 +12,13 @@ namespace weft {
 #include "compiler/Autodiff/Passes.h.inc"
 
 /// What a differentiated function says of itself: how many of its arguments and results are those
-/// of the program, and of which arguments there are gradients.
+/// of the program, of which arguments there are gradients, and which are read by the derivatives of
+/// ops that were decomposed.
 namespace joint {
 inline constexpr llvm::StringLiteral kInputs = "weft.joint_inputs";
 inline constexpr llvm::StringLiteral kResults = "weft.joint_results";
 inline constexpr llvm::StringLiteral kWrt = "weft.joint_wrt";
+inline constexpr llvm::StringLiteral kRead = "weft.joint_read";
 } // namespace joint
 
 #define GEN_PASS_REGISTRATION

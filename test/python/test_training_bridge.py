@@ -97,6 +97,19 @@ def test_a_changed_tensor_is_noticed():
     out.sum().backward()
 
 
+def test_a_changed_tensor_that_pytorch_does_not_read():
+    def function(x):
+        return torch.nn.functional.layer_norm((x / 255 + 1).sin().cos(), (4,)).exp().sum()
+
+    x = leaf(3, 4)
+    (expected,) = torch.autograd.grad(function(x), x)
+    out = ready(function, x)(x)
+    with torch.no_grad():
+        x.zero_()  # a batch's memory, filled anew
+    (found,) = torch.autograd.grad(out, x)
+    torch.testing.assert_close(found, expected)
+
+
 def test_views_and_results_of_other_calls_as_inputs():
     base = leaf(4, 4)
     compiled = ready(lambda x: (x * x).sum(), base.t()[:2])
