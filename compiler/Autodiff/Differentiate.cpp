@@ -113,8 +113,12 @@ private:
     for (unsigned number : llvm::seq(op->getNumOperands()))
       if (Value cotangent = rule.given(number))
         accumulate(op->getOperand(number), cotangent);
-    if (differentiable.repeatsSteps())
+    if (differentiable.repeatsSteps()) {
       repeated.push_back(op);
+      for (Value operand : op->getOperands())
+        if (auto argument = dyn_cast<BlockArgument>(operand))
+          read.insert(argument.getArgNumber());
+    }
     return success();
   }
 
@@ -139,6 +143,8 @@ private:
     entry->setAttr(attr::jointInputs, builder.getI64IntegerAttr(inputs));
     entry->setAttr(attr::jointResults, builder.getI64IntegerAttr(program));
     entry->setAttr(attr::jointWrt, builder.getDenseI64ArrayAttr(wrt));
+    if (!read.empty())
+      entry->setAttr(attr::jointRead, builder.getDenseI64ArrayAttr(read.getArrayRef()));
   }
 
   Value zeros(RankedTensorType type, Location location) {
@@ -165,6 +171,7 @@ private:
   llvm::DenseSet<Value> active;
   llvm::DenseMap<Value, Value> cotangents;
   SmallVector<Operation *> repeated;
+  llvm::SetVector<int64_t> read; ///< arguments, by their derivatives
 };
 
 struct Differentiate : weft::impl::DifferentiateBase<Differentiate> {

@@ -44,6 +44,11 @@ public:
   void cut() {
     MinCut network;
     llvm::DenseMap<Value, int> values;
+    // PyTorch minds changes of what its own backward reads. Of another argument nobody would expect
+    // that: it may be another one by then.
+    for (BlockArgument argument : body.getArguments().take_front(inputs))
+      if (!isReadByDecomposed(argument) && !isReadThroughViews(argument))
+        network.addEdge(MinCut::source, values[argument] = network.addNode(), MinCut::infinite);
     for (Operation &op : body.without_terminator()) {
       if (isDependent(&op) || op.getNumResults() == 0 || isFree(&op))
         continue;
@@ -180,6 +185,25 @@ private:
     });
   }
 
+  /// Whether the derivative of an op that was decomposed since reads `argument`.
+  bool isReadByDecomposed(BlockArgument argument) const {
+    auto read = entry->getAttrOfType<DenseI64ArrayAttr>(attr::jointRead);
+    return read && llvm::is_contained(read.asArrayRef(), argument.getArgNumber());
+  }
+
+  /// Whether the backward reads `value`, or what shares its memory in PyTorch.
+  bool isReadThroughViews(Value value) const {
+    auto isOfTheBackward = [&](Operation *user) {
+      return user != body.getTerminator() && !forward.contains(user);
+    };
+    if (isReadByBackward(value) || llvm::any_of(value.getUsers(), isOfTheBackward))
+      return true;
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return isa<BroadcastInDimOp, RelayoutOp, ReshapeOp, SliceOp, TransposeOp>(user) &&
+             isReadThroughViews(user->getResult(0));
+    });
+  }
+
   static void eraseDead(Block &block) {
     SmallVector<Operation *> ops =
         llvm::to_vector(llvm::make_pointer_range(block.without_terminator()));
@@ -189,7 +213,7 @@ private:
   }
 
   static void dropJointAttributes(func::FuncOp function) {
-    for (StringRef name : {attr::jointInputs, attr::jointResults, attr::jointWrt})
+    for (StringRef name : {attr::jointInputs, attr::jointResults, attr::jointWrt, attr::jointRead})
       function->removeAttr(name);
   }
 

@@ -26,11 +26,12 @@ constexpr Name subgradient = "weft.subgradient";      ///< at a kink: one of `su
 constexpr Name stopsGradient = "weft.stops_gradient"; ///< detach, no_grad: results are constants
 constexpr llvm::StringLiteral subgradients[] = {"zero", "one", "first"};
 
-// On a differentiated function: how many of its arguments and results are the program's, and which
-// arguments there are gradients of.
+// On a differentiated function: how many of its arguments and results are the program's, which
+// arguments there are gradients of, and which the derivatives of decomposed ops read.
 constexpr Name jointInputs = "weft.joint_inputs";
 constexpr Name jointResults = "weft.joint_results";
 constexpr Name jointWrt = "weft.joint_wrt";
+constexpr Name jointRead = "weft.joint_read";
 
 // On kernels before they are emitted.
 constexpr Name crossThreadReads = "weft.cross_thread_reads"; ///< of what several threads wrote

@@ -68,6 +68,7 @@ constexpr Rule rules[] = {
     {attr::jointInputs, OnFunction, isCount<0>},
     {attr::jointResults, OnFunction, isCount<0>},
     {attr::jointWrt, OnFunction, isNumbers},
+    {attr::jointRead, OnFunction, isNumbers},
     {attr::crossThreadReads, OnFunction, isMark},
     {attr::coldWeights, OnFunction, isMark},
     {attr::schedule, OnFunction, isTable},

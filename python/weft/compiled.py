@@ -124,9 +124,10 @@ def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Prof
     return _face(compiled).profile(*args, repeats=repeats, **kwargs)
 
 
-def ir(compiled: Any, stage: str = "graph") -> str:
-    """The IR of the latest program at a stage (`graph` … `llvm`), as text."""
-    return _face(compiled).ir(stage)
+def ir(compiled: Any, stage: str = "graph", role: str = "forward") -> str:
+    """The IR of the latest program at a stage (`graph` … `llvm`), as text; of one that trains also
+    `joint` and `partitioned`, and with role="backward" what follows of its backward."""
+    return _face(compiled).ir(stage, role)
 
 
 def artifact_path(compiled: Any) -> Any:

@@ -185,13 +185,20 @@ class Compiled:
         totals = vars(self._programs.totals) | {"hits": self._programs.totals.hits + hits}
         return {"graphs": totals.pop("graphs"), "breaks": list(self.eager_reasons), **totals}
 
-    def ir(self, stage: str = "graph") -> str:
+    def ir(self, stage: str = "graph", role: str = "forward") -> str:
         """The IR of the latest program at a stage (`graph` … `llvm`), as text.
 
-        Raises: errors.Error, if nothing has been compiled; errors.CompileError for an
-        unknown stage.
+        Of one that trains, `joint` and `partitioned` are stages as well; behind them stands the
+        forward program, or with role="backward" that one.
+        Raises: errors.Error, if nothing has been compiled, or has no backward; errors.CompileError
+        for an unknown stage.
         """
-        build = self._programs.latest().build
+        latest = self._programs.latest()
+        build = latest.build
+        if role == "backward":
+            if latest.training is None:
+                raise errors.Error("the latest program has no backward")
+            build = latest.training.backward
         return lower_to(build.graph, stage, build.options)
 
     @property

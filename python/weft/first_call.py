@@ -78,12 +78,15 @@ class FirstCall:
         """What becomes of a program, now that PyTorch's value is known."""
         specialized, state = self.found.specialized, self.found.environment.state
         finding = check.conclude(value, lambda: self._change_of(state), self._eager)
-        if finding.verdict is Verdict.SAME and specialized.training is not None:
+        forward = finding.verdict
+        if forward is Verdict.SAME and specialized.training is not None:
             finding = compare_gradients(specialized.training, check, finding)
         if finding.verdict is Verdict.INCONCLUSIVE:
             specialized.inconclusive += 1
             if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:
                 self._keep_away(f"nothing is known of it: {finding.reason}")
+        elif finding.verdict is not forward:
+            self._keep_away(f"{finding.reason}")
         elif finding.verdict is Verdict.DIFFERENT:
             inputs = dict(zip(specialized.lowered.inputs, check.inputs))
             values = functools.partial(

@@ -112,6 +112,8 @@ def _print_program(console: Console, number: int, program: Specialized) -> None:
     )
     if program.build.options.precision == "bf16":
         console.print("  Matmuls and convolutions of float32 read bfloat16 and sum in float32.")
+    if program.training is not None:
+        console.print(f"  {_training(program)}")
     console.print(f"  {_compile_times(program)}")
     console.print(f"  artifact: {program.build.artifact.path}", soft_wrap=True)
 
@@ -197,6 +199,25 @@ def _fallback_table(program: Specialized) -> Table:
             fallback.target, line, way_of(fallback.target, fallback.arguments), fallback.reason
         )
     return table
+
+
+def _training(program: Specialized) -> str:
+    """What is saved for the backward, equal types in one part."""
+    training = program.training
+    counted = Counter(training.saved_bytes)
+    total = sum(size * count for (_, size), count in counted.items())
+    parts = ", ".join(
+        f"{count} × {name}" if count > 1 else name for (name, _), count in counted.items()
+    )
+    calls = len(training.manifest["entries"]["main"]["calls"])
+    text = (
+        f"Trains: the backward, of {calls} calls, reads {total} bytes of the forward's values"
+        f"{f' ({parts})' if parts else ''}."
+    )
+    if training.by_pytorch:
+        plural = "s" if training.by_pytorch > 1 else ""
+        text += f" PyTorch computed {training.by_pytorch} backward call{plural} (create_graph)."
+    return text
 
 
 def _compile_times(program: Specialized) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 
 from weft import _core, errors, interpreter
 from weft.builds import Build, Options, build
@@ -32,7 +32,9 @@ from weft.specialize import Specialized, Wiring, specialize
 # Of the program's results by number, None for one that nobody used.
 Cotangents = dict[int, torch.Tensor | None]
 
-_NO_DERIVATIVE = re.compile(r"(?:(?P<location>[^\n]*): )?(?P<reason>\S+ has no derivative)")
+_NO_DERIVATIVE = re.compile(
+    r"(?:(?P<location>[^\n]*?): )?(?:error: )(?P<reason>\S+ has no derivative)"
+)
 
 
 @dataclass
@@ -282,9 +284,12 @@ class _Like:
 
 
 def _is_wrapped(tensor: torch.Tensor | None) -> bool:
-    return tensor is not None and (
-        is_functorch_wrapped_tensor(tensor) or type(tensor) is not torch.Tensor
-    )
+    """Whether it stands for many tensors, as within a vmap, or is of a subclass."""
+    if tensor is None:
+        return False
+    if type(tensor) is not torch.Tensor:
+        return True
+    return is_functorch_wrapped_tensor(tensor) or is_legacy_batchedtensor(tensor)
 
 
 def _pairs(reads: list[tuple[str, int]], saved: Sequence[torch.Tensor]):

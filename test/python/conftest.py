@@ -81,7 +81,7 @@ def compiled_only(monkeypatch):
     """Fails a test whose call PyTorch runs."""
     from weft.face import Compiled
 
-    def refuse(self, reason, args, kwargs, advice=""):
+    def refuse(self, reason, args, kwargs):
         raise AssertionError(f"ran eagerly: {reason}")
 
     monkeypatch.setattr(Compiled, "_eager", refuse)

@@ -91,8 +91,10 @@ def test_forward_uses_the_programs(inplace, verified):
     stats = compiled.stats()
     assert stats["graphs"] == 2 and stats["hits"] >= 4 and not stats["breaks"]
     assert inspect.signature(compiled.forward) == inspect.signature(Net().forward)
-    with torch.enable_grad(), pytest.warns(WeftWarning, match="require gradients"):
-        compiled.forward(x).sum().backward()
+    with torch.enable_grad():
+        for _ in range(2):
+            compiled.forward(x).sum().backward()
+    assert compiled.stats()["graphs"] == 3 and not compiled.stats()["breaks"]
     seen = []
     with compiled.register_forward_hook(lambda *call: seen.append(call)):
         torch.testing.assert_close(compiled.forward(x), expected)
@@ -412,7 +414,11 @@ def test_missing_names_are_missing():
 
 class TestNeverSilentlyEager:
     def test_first_eager_call_warns_at_the_users_line(self):
-        model = nn.Sequential(weft.compile(nn.Linear(4, 4)))
+        class Product(nn.Linear):
+            def forward(self, x):
+                return super().forward(x).cumprod(0)
+
+        model = nn.Sequential(weft.compile(Product(4, 4)))
         with torch.enable_grad(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             line = inspect.currentframe().f_lineno + 1
@@ -421,8 +427,9 @@ class TestNeverSilentlyEager:
             model(x[:2])
         (warning,) = [each for each in caught if each.category is WeftWarning]
         assert (warning.filename, warning.lineno) == (__file__, line)
-        assert "parameters require gradients" in str(warning.message)
-        assert weft.stats(model[0])["breaks"] == ["parameters require gradients"]
+        assert "weft.cumulative has no derivative" in str(warning.message)
+        (reason,) = weft.stats(model[0])["breaks"]
+        assert "weft.cumulative has no derivative" in reason
 
     def test_reason_names_the_line_of_the_model(self, capfd):
         class Branching(nn.Module):
@@ -450,14 +457,14 @@ class TestNeverSilentlyEager:
 
         check_answers(compiled, linear)
         with torch.enable_grad():
-            refused("parameters require gradients")
+            compiled(x)
         handle = compiled.register_forward_hook(lambda *call: seen.append(call))
         refused("hooks")
         handle.remove()
         check_answers(compiled, linear)
         in_place = weft.compile(nn.Linear(4, 4), inplace=True, fullgraph=True)
-        with torch.enable_grad(), pytest.raises(NotCompiledError):
-            in_place(x)
+        with pytest.raises(NotCompiledError):
+            in_place(x.to_sparse())
 
     def test_past_the_limit_of_programs(self, monkeypatch):
         monkeypatch.setattr("weft.programs.MOST_SPECIALIZATIONS", 2)
@@ -479,12 +486,14 @@ def test_stats(verified):
     assert compiled.stats() == {
         **dict.fromkeys([*entries, *seconds], 0), "breaks": [],
     }  # fmt: skip
-    with torch.enable_grad(), pytest.warns(WeftWarning):
-        compiled(x)
+    with pytest.warns(WeftWarning):
+        compiled(x.to_sparse())
     for _ in range(3):
         compiled(x)
     stats = compiled.stats()
     assert list(stats) == [*entries, *seconds]
-    assert [stats[each] for each in entries] == [1, ["parameters require gradients"], 2, 2, 1]
+    (reason,) = stats["breaks"]
+    assert "layout torch.sparse_coo" in reason
+    assert [stats[each] for each in entries] == [1, [reason], 2, 2, 1]
     assert all(stats[each] > 0 for each in seconds)
     assert stats == weft.stats(compiled)

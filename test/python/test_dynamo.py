@@ -4,7 +4,6 @@
 import pytest
 import torch
 
-import weft
 from weft.face import Compiled
 
 
@@ -100,8 +99,7 @@ def test_gradients_are_pytorchs():
     model = mlp()
     compiled = torch.compile(model, backend="weft")
     x = torch.randn(7, 12)
-    with pytest.warns(weft.errors.WeftWarning, match="no_grad"):
-        compiled(x).sum().backward()
+    compiled(x).sum().backward()
     mine = model[0].weight.grad.clone()
     model.zero_grad()
     model(x).sum().backward()

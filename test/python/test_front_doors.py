@@ -115,13 +115,37 @@ def test_report(monkeypatch):
     compiled.report(text)
     assert "not called yet" in text.getvalue()
     compiled(torch.randn(2, 4))
-    with torch.enable_grad(), pytest.warns(weft.errors.WeftWarning):
-        compiled(torch.randn(2, 4))
+    with pytest.warns(weft.errors.WeftWarning):
+        compiled(torch.randn(2, 4).to_sparse())
     text = io.StringIO()
     compiled.report(text)
     assert "f32[2, 4]" in text.getvalue()
     assert "test_front_doors.py" in text.getvalue()
-    assert "require gradients" in text.getvalue()
+    assert "torch.sparse_coo" in text.getvalue()
+
+
+def test_report_and_ir_of_training():
+    compiled = weft.compile(torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh()))
+    x = torch.randn(2, 4, requires_grad=True)
+    with torch.enable_grad():
+        gradient = torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
+    assert gradient[0].requires_grad
+    text = io.StringIO()
+    weft.report(compiled, text)
+    for expected in ("backward", "f32[2, 8]", "64 bytes", "1 backward call"):
+        assert expected in text.getvalue()
+    for stage, parts in {
+        "joint": ["gradient 0", "weft.dot_general"],
+        "partitioned": ["@forward", "@backward"],
+        "optimized": ["@main"],
+    }.items():
+        found = weft.ir(compiled, stage)
+        assert all(part in found for part in parts), found
+    assert "gradient 0" in weft.ir(compiled, "optimized", role="backward")
+    plain = weft.compile(torch.neg)
+    plain(x.detach())
+    with pytest.raises(weft.errors.Error, match="has no backward"):
+        weft.ir(plain, role="backward")
 
 
 class Repeated(torch.nn.Module):

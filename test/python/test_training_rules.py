@@ -277,8 +277,6 @@ FLOAT32 = (*CONTRACTIONS, *COMPOSITES, "gelu", "softmax", "reduce_var", "tanh", 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_other_types(name, dtype):
     function, shapes = CASES[name]
-    if dtype == torch.bfloat16 and name.startswith(("conv3d", "batch_norm_eval", "bce")):
-        pytest.skip("the case itself is of float32 or float64")
     inputs = tensors(*shapes, dtype=dtype)
     if name in ("batch_norm_eval", "bce"):
         pytest.skip("the case itself is of float64")

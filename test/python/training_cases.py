@@ -39,7 +39,7 @@ def compiled_gradients(function: Callable, inputs: list[torch.Tensor]) -> tuple[
     gradients(compiled, inputs)
     found = gradients(compiled, inputs)
     stats = weft.stats(compiled)
-    assert (stats["hits"], stats["breaks"]) == (1, []), stats
+    assert stats["hits"] >= 1 and not stats["breaks"], stats
     return compiled, found
 
 

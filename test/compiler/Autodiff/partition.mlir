@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -weft-differentiate="wrt=0,1 results=0" -canonicalize -cse -weft-partition | FileCheck %s
 
-// Inputs and results are read where they are: nothing is saved.
+// What derivatives read of arguments and results is read where it is. %x is none of these, and not
+// there to compute the first exponential again.
 // CHECK-LABEL: func.func @forward(
-// CHECK-SAME: -> tensor<4x8xf32>
+// CHECK: %[[FIRST:.*]] = weft.exp
+// CHECK: %[[SECOND:.*]] = weft.exp
+// CHECK: return %[[SECOND]], %[[FIRST]]
 // CHECK-LABEL: func.func @backward(
 // CHECK-SAME: %[[W:.*]]: tensor<4x8xf32> {weft.kind = "input", weft.name = "input 1"}
 // CHECK-SAME: %[[Y:.*]]: tensor<4x8xf32> {weft.kind = "input", weft.name = "result 0"}
+// CHECK-SAME: {weft.kind = "input", weft.name = "saved 0"}
 // CHECK-SAME: %[[G:.*]]: tensor<4x8xf32> {weft.kind = "input", weft.name = "gradient 0"}
 func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = weft.sub %x, %w : tensor<4x8xf32>

@@ -22,10 +22,9 @@ def hardtanh(site: Site, x: Value, low=-1, high=1):
     return _clamped(site, x, low, high)
 
 
-def _clamped(site: Site, x: Value, low, high, at_borders: str = "zero") -> Value:
-    """at_borders: the slope there."""
+def _clamped(site: Site, x: Value, low, high) -> Value:
     b = site.builder
-    return b.scalar("min", b.scalar("max", x, low, at_borders), high, at_borders)
+    return b.scalar("min", b.scalar("max", x, low, "zero"), high, "zero")
 
 
 @lowers("hardsigmoid.default")
@@ -38,7 +37,7 @@ def hardsigmoid(site: Site, x: Value):
 def hardswish(site: Site, x: Value):
     b = site.builder
     (x,) = site.promoted(x)
-    product = b.binary("mul", x, _clamped(site, b.scalar("add", x, 3), 0, 6, "one"))
+    product = b.binary("mul", x, _clamped(site, b.scalar("add", x, 3), 0, 6))
     return site.finish(b.scalar("div", product, 6))
 
 

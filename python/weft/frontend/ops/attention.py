@@ -62,7 +62,7 @@ def _dropped_out(site: Site, q, k, v, mask, is_causal: bool, scale: float, p: fl
         scores = b.select(mask, scores, hidden)
     elif mask is not None:
         scores = b.binary("add", scores, mask)
-    weights = dropped_out(site, b.softmax(scores, last), p)
+    weights, _ = dropped_out(site, b.softmax(scores, last), p)
     return b.dot(weights, v, ((last,), (rows,)), (batch, batch))
 
 

@@ -12,7 +12,7 @@ from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline, Fallback, Unsupported
 from weft.frontend.table import Site, lowers
 
-_BERNOULLI = torch.ops.aten.bernoulli.p
+_DROPOUT = torch.ops.aten.dropout.default
 
 
 @lowers(
@@ -22,22 +22,32 @@ _BERNOULLI = torch.ops.aten.bernoulli.p
 def dropout(site: Site, x, p, train):
     if not train or p == 0:
         return x
-    if not site.builder.graph.training or site.target != "aten.dropout.default":
+    if site.target != "aten.dropout.default":
+        raise Decline("random")
+    return _as_eager(site, x, p)[0]
+
+
+@lowers("native_dropout.default")
+def native_dropout(site: Site, x, p, train):
+    """What becomes of `dropout` where torch functionalises a program. Both draw alike."""
+    if train is False:
+        return x, site.builder.constant(True, torch.bool, x.shape)
+    return _as_eager(site, x, p)
+
+
+def _as_eager(site: Site, x: Value, p: float) -> tuple[Value, Value]:
+    if not site.builder.graph.training:
         raise Decline("random")
     if otherwise := lays_out_otherwise(site.node.args[0]):
         raise Unsupported(f"dropout of what {otherwise} lays out otherwise", _location(site))
     return dropped_out(site, x, p, tuple(site.lying.stride()))
 
 
-@lowers("native_dropout.default")
-def native_dropout(site: Site, x, p, train):
-    if train is not False:
-        raise Decline("random")
-    return x, site.builder.constant(True, torch.bool, x.shape)
-
-
-def dropped_out(site: Site, x: Value, p: float, strides: tuple[int, ...] | None = None) -> Value:
-    """x * noise / (1 - p), as ATen's `_dropout_impl` (Dropout.cpp) with the noise that it draws.
+def dropped_out(
+    site: Site, x: Value, p: float, strides: tuple[int, ...] | None = None
+) -> tuple[Value, Value]:
+    """x * noise / (1 - p) and whether the noise is 1, as ATen's `_dropout_impl` (Dropout.cpp) with
+    the noise that it draws: PyTorch drops ones out.
 
     strides: of x in eager mode, in whose order numbers are drawn; None for row-major. What is kept
     of the noise is a mask: all that the backward has to save.
@@ -46,21 +56,21 @@ def dropped_out(site: Site, x: Value, p: float, strides: tuple[int, ...] | None 
     if not is_float(x.dtype):
         raise Decline(f"dropout of {x.dtype}")
     if p == 1 or not x.size:
-        return b.scalar("mul", x, 0)
+        return b.scalar("mul", x, 0), b.constant(False, torch.bool, x.shape)
     lies = strides is None or torch.empty_strided(x.shape, strides, device="meta").is_contiguous()
-    operands: list[Value] = []
+    ones, operands = b.constant(1, x.dtype, x.shape), []
     arguments = encode_arguments(
-        _BERNOULLI,
-        (x if lies else Lying(x, strides), 1 - p),
+        _DROPOUT,
+        (ones if lies else Lying(ones, strides), p, True),
         {},
         lambda value: operand_number(operands, value),
     )
-    attrs = {"target": str(_BERNOULLI), "arguments": arguments}
+    attrs = {"target": str(_DROPOUT), "arguments": arguments}
     b.fallbacks.append(Fallback(attrs["target"], arguments, "random", _location(site)))
     (noise,) = b.graph.emit("torch_fallback", operands, attrs, [(x.dtype, x.shape)])
-    kept = b.convert(b.compare("ne", noise, 0), x.dtype)
+    mask = b.compare("ne", noise, 0)
     scale = torch.ones(1, dtype=x.dtype).div_(1 - p).item()
-    return b.binary("mul", x, b.scalar("mul", kept, scale))
+    return b.binary("mul", x, b.scalar("mul", b.convert(mask, x.dtype), scale)), mask
 
 
 def _location(site: Site):

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What PyTorch's autograd does with functions it does with compiled calls."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+import weft
+
+
+@pytest.fixture(autouse=True)
+def compare_first_calls(verified):
+    pass
+
+
+def ready(function, *inputs):
+    """Compiled, with the program there for these inputs."""
+    compiled = weft.compile(function)
+    compiled(*inputs)
+    compiled(*inputs)
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 1 and not stats["breaks"], stats
+    return compiled
+
+
+def leaf(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+
+
+def several(x, y):
+    return {"sum": x + y.exp(), "rest": (x * y, (x > 0).sum(), y.detach() * 2)}
+
+
+def test_several_outputs():
+    x, y = leaf(3, 4), leaf(3, 4, seed=1)
+    out, eager = ready(several, x, y)(x, y), several(x, y)
+    assert list(out) == list(eager) and type(out["rest"]) is tuple
+    assert not out["rest"][1].requires_grad and not out["rest"][2].requires_grad
+    assert torch.equal(out["rest"][1], eager["rest"][1])
+    for pick in (lambda o: o["sum"].sum(), lambda o: (o["sum"] * o["rest"][0]).sum()):
+        found = torch.autograd.grad(pick(out), (x, y), retain_graph=True)
+        expected = torch.autograd.grad(pick(eager), (x, y), retain_graph=True)
+        for own, other in zip(found, expected):
+            torch.testing.assert_close(own, other)
+
+
+def test_unused_outputs_give_no_gradient():
+    def function(x, y):
+        return x.sin(), y.cos()
+
+    x, y = leaf(4), leaf(4)
+    first, _ = ready(function, x, y)(x, y)
+    gradients = torch.autograd.grad(first.sum(), (x, y), allow_unused=True)
+    assert gradients[1] is None
+    torch.testing.assert_close(gradients[0], x.cos())
+
+
+def test_strided_and_expanded_cotangents():
+    x = leaf(3, 4)
+    out = ready(torch.exp, x)(x)
+    for cotangent in (
+        torch.ones(4, 3).t(),
+        torch.ones(1, 1).expand(3, 4),
+        torch.randn(3, 8)[:, ::2],
+    ):
+        (found,) = torch.autograd.grad(out, x, cotangent, retain_graph=True)
+        torch.testing.assert_close(found, cotangent * x.exp())
+
+
+def test_backward_again():
+    x = leaf(4)
+    compiled = ready(torch.tanh, x)
+    out = compiled(x)
+    out.sum().backward(retain_graph=True)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, 2 * (1 - x.tanh() ** 2))
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        out.sum().backward()
+    x.grad = None
+    compiled(x).sum().backward()  # the next step works
+    torch.testing.assert_close(x.grad, 1 - x.tanh() ** 2)
+
+
+def test_a_changed_tensor_is_noticed():
+    x, w = leaf(4), leaf(4)
+    compiled = ready(torch.mul, x, w)
+    out = compiled(x, w)
+    with torch.no_grad():
+        w.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+    out = ready(lambda x: x.exp().exp(), x)(x)
+    out.data.add_(0)
+    out.sum().backward()
+
+
+def test_a_changed_tensor_that_pytorch_does_not_read():
+    def function(x):
+        return torch.nn.functional.layer_norm((x / 255 + 1).sin().cos(), (4,)).exp().sum()
+
+    x = leaf(3, 4)
+    (expected,) = torch.autograd.grad(function(x), x)
+    out = ready(function, x)(x)
+    with torch.no_grad():
+        x.zero_()  # a batch's memory, filled anew
+    (found,) = torch.autograd.grad(out, x)
+    torch.testing.assert_close(found, expected)
+
+
+def test_views_and_results_of_other_calls_as_inputs():
+    base = leaf(4, 4)
+    compiled = ready(lambda x: (x * x).sum(), base.t()[:2])
+    compiled(base.t()[:2]).backward()
+    torch.testing.assert_close(
+        base.grad, torch.cat([2 * base[:, :2], torch.zeros(4, 2)], 1).detach()
+    )
+    middle = compiled(compiled(base.t()[:2]) * base.t()[:2])
+    (found,) = torch.autograd.grad(middle, base)
+    inner = (base.t()[:2] ** 2).sum()
+    (expected,) = torch.autograd.grad(((inner * base.t()[:2]) ** 2).sum(), base)
+    torch.testing.assert_close(found, expected)
+
+
+def test_hooks_fire():
+    x = leaf(4)
+    compiled, seen = ready(torch.exp, x), []
+    out = compiled(x)
+    out.register_hook(lambda g: seen.append("out") or 2 * g)
+    handle = x.register_hook(lambda g: seen.append("x"))
+    out.sum().backward()
+    handle.remove()
+    assert seen == ["out", "x"]
+    torch.testing.assert_close(x.grad, 2 * x.exp().detach())
+
+
+def test_first_calls_with_hooks_are_not_compared():
+    x, calls = leaf(4), []
+    x.register_hook(lambda g: calls.append(g))
+    compiled = weft.compile(torch.exp)
+    for _ in range(4):
+        compiled(x)
+    assert not calls
+
+
+def test_random_state_is_left_alone():
+    x = leaf(4, 4)
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    ready(lambda x: x.sin() @ x, x)(x).sum().backward()
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_no_grad_within():
+    def function(x):
+        with torch.no_grad():
+            scale = x.exp()
+        return x * scale
+
+    x = leaf(4)
+    (found,) = torch.autograd.grad(ready(function, x)(x).sum(), x)
+    torch.testing.assert_close(found, x.exp())
+
+
+def test_second_derivatives():
+    def function(x, w):
+        return torch.tanh(x @ w).relu().sum()
+
+    x, w = leaf(3, 4), leaf(4, 2, seed=1)
+    compiled = ready(function, x, w)
+
+    def penalty(of):
+        (gradient,) = torch.autograd.grad(of(x, w), x, create_graph=True)
+        return torch.autograd.grad((gradient**2).sum(), (x, w))
+
+    for own, eager in zip(penalty(compiled), penalty(function)):
+        torch.testing.assert_close(own, eager)
+
+
+def test_second_derivatives_with_dropout():
+    def function(x):
+        return (torch.nn.functional.dropout(x, 0.5) ** 3).sum()
+
+    def twice(of):
+        torch.manual_seed(5)
+        out = of(x)
+        torch.rand(7)
+        (gradient,) = torch.autograd.grad(out, x, create_graph=True)
+        return torch.autograd.grad(gradient.sum(), x)[0]
+
+    x = leaf(16)
+    compiled = ready(function, x)
+    torch.testing.assert_close(twice(compiled), twice(function))
+
+
+def test_hessian_and_jacobian():
+    def function(x):
+        return (x**3).sum()
+
+    x = leaf(3)
+    compiled = ready(function, x)
+    torch.testing.assert_close(
+        torch.autograd.functional.hessian(compiled, x),
+        torch.autograd.functional.hessian(function, x),
+    )
+    square = ready(torch.square, x)
+    torch.testing.assert_close(
+        torch.autograd.functional.jacobian(square, x, vectorize=True), torch.diag(2 * x.detach())
+    )
+
+
+def test_backward_in_another_thread():
+    x = leaf(4)
+    out = ready(torch.sin, x)(x).sum()
+    thread = threading.Thread(target=out.backward)
+    thread.start()
+    thread.join()
+    torch.testing.assert_close(x.grad, x.cos().detach())
+
+
+@pytest.mark.parametrize(
+    "function, reason",
+    [
+        (lambda x: x.view(2, 2), "returns an argument"),
+        (lambda x: x, "returns an argument"),
+        (lambda x: (x.mul(2), x.detach().add_(1))[0], "writes to an argument"),
+    ],
+)
+def test_declined_calls_are_as_in_pytorch(function, reason):
+    x = leaf(4)
+    compiled = weft.compile(function)
+    with pytest.warns(weft.errors.WeftWarning, match=reason):
+        out = compiled(x)
+    out.sum().backward()
+    assert x.grad is not None
+
+
+def test_programs_without_gradients_stay_apart():
+    x = leaf(4)
+    compiled = ready(torch.exp, x)
+    with torch.no_grad():
+        for _ in range(3):
+            assert not compiled(x).requires_grad
+    for _ in range(2):
+        assert not compiled(x.detach()).requires_grad
+    assert compiled(x).requires_grad
+    assert not weft.stats(compiled)["breaks"]
+
+
+def test_anomaly_mode():
+    x = torch.zeros(2, requires_grad=True)
+    compiled = ready(lambda x: (x.sqrt() * 0).sum(), torch.ones(2, requires_grad=True))
+    with torch.autograd.detect_anomaly(check_nan=True), pytest.raises(RuntimeError, match="nan"):
+        compiled(x).backward()
+    compiled(x + 1).backward()
+
+
+def test_saved_tensor_hooks():
+    x, packed = leaf(4), []
+    compiled = ready(lambda x: x.exp() * x, x)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        out = compiled(x)
+    out.sum().backward()
+    assert packed
+    torch.testing.assert_close(x.grad, (x.exp() * (x + 1)).detach())

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules in training: steps of compiled and eager ones side by side."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import weft
+
+
+@pytest.fixture(autouse=True)
+def compare_first_calls(verified):
+    pass
+
+
+def train(module, inputs, targets, loss, steps: int, optimizer=torch.optim.SGD, seed=None):
+    """The losses; the module ends up trained."""
+    optimizer = optimizer(module.parameters(), lr=0.05)
+    losses = []
+    for step in range(steps):
+        if seed is not None:
+            torch.manual_seed(seed + step)
+        optimizer.zero_grad()
+        found = loss(module(inputs), targets)
+        found.backward()
+        optimizer.step()
+        losses.append(found.item())
+    return losses
+
+
+def assert_trains_alike(module, inputs, targets, loss, steps=5, tolerance=1e-4, **how):
+    eager, compiled = copy.deepcopy(module), weft.compile(copy.deepcopy(module))
+    expected = train(eager, inputs, targets, loss, steps, **how)
+    found = train(compiled, inputs, targets, loss, steps, **how)
+    stats = weft.stats(compiled)
+    assert not stats["breaks"] and stats["hits"] >= steps - 1, stats
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+    state = compiled.state_dict()
+    for name, tensor in eager.state_dict().items():
+        torch.testing.assert_close(state[name], tensor, rtol=10 * tolerance, atol=tolerance)
+    return compiled
+
+
+def images(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+def test_mlp(optimizer):
+    torch.manual_seed(0)
+    mlp = nn.Sequential(
+        nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 16), nn.GELU(), nn.Linear(16, 4)
+    )
+    targets = torch.arange(8) % 4
+    tolerance = 1e-4 if optimizer is torch.optim.SGD else 5e-3  # divides by small moments
+    assert_trains_alike(
+        mlp, images(8, 20), targets, F.cross_entropy, 6, tolerance, optimizer=optimizer
+    )
+
+
+def test_loss_within():
+    class WithLoss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(6, 3)
+
+        def forward(self, x):
+            return F.cross_entropy(self.linear(x), torch.tensor([0, 1, 2, 0]))
+
+    torch.manual_seed(0)
+    assert_trains_alike(WithLoss(), images(4, 6), None, lambda loss, _: loss)
+
+
+def test_convolutions_with_batch_norm():
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, stride=2, padding=1, groups=2),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 4),
+    )
+    targets = torch.arange(4)
+    compiled = assert_trains_alike(net, images(4, 3, 8, 8), targets, F.cross_entropy)
+    assert compiled[1].num_batches_tracked == 5
+    compiled.eval()
+    with torch.no_grad():
+        compiled(images(4, 3, 8, 8))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_transformer_encoder_layer(dropout):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout, batch_first=True, activation="gelu")
+    assert_trains_alike(layer, images(2, 6, 32), images(2, 6, 32), F.mse_loss, seed=3)
+
+
+def test_language_model():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(16, 24)
+            self.norm = nn.LayerNorm(24)
+            self.project = nn.Linear(24, 72)
+            self.head = nn.Linear(24, 16, bias=False)
+            self.head.weight = self.embedding.weight  # shared
+
+        def forward(self, tokens):
+            x = self.embedding(tokens)
+            q, k, v = self.project(self.norm(x)).view(2, 5, 2, 36).transpose(1, 2).chunk(3, -1)
+            attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.head(x + attended.transpose(1, 2).reshape(2, 5, 24)).flatten(0, 1)
+
+    torch.manual_seed(0)
+    tokens = torch.tensor([[1, 2, 3, 1, 0], [4, 4, 9, 15, 7]])
+    assert_trains_alike(Model(), tokens, tokens.flatten(), F.cross_entropy)
+
+
+def test_dropout_draws_the_same_masks():
+    module = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.3), nn.Linear(8, 2))
+    assert_trains_alike(module, images(4, 8), images(4, 2), F.mse_loss, seed=0)
+
+
+def test_frozen_parameters_and_toggling():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 2))
+    module[0].requires_grad_(False)
+    compiled = assert_trains_alike(module, images(3, 5), images(3, 2), F.mse_loss)
+    assert compiled[0].weight.grad is None
+    graphs = weft.stats(compiled)["graphs"]
+    compiled[0].requires_grad_(True)
+    for _ in range(2):
+        compiled(images(3, 5)).sum().backward()
+    assert weft.stats(compiled)["graphs"] == graphs + 1
+    assert compiled[0].weight.grad is not None and not weft.stats(compiled)["breaks"]
+    compiled.requires_grad_(False)
+    for _ in range(2):
+        assert not compiled(images(3, 5)).requires_grad
+    with torch.no_grad():
+        compiled(images(3, 5))
+
+
+def test_a_parameter_that_is_not_read_has_no_gradient():
+    class Partly(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.used(x), self.unused(x)
+
+    compiled = weft.compile(Partly())
+    for _ in range(3):
+        compiled.zero_grad()
+        compiled(images(2, 3))[0].sum().backward()
+        assert compiled.used.weight.grad is not None
+        assert compiled.unused.weight.grad is None
+    assert weft.stats(compiled)["hits"] == 2
+
+
+def test_what_has_no_derivative_runs_in_pytorch():
+    @weft.compile
+    def function(x):
+        return x.cumprod(0).sum()
+
+    x = torch.rand(4, requires_grad=True)
+    with pytest.warns(weft.errors.WeftWarning, match="cumulative has no derivative"):
+        function(x).backward()
+    (expected,) = torch.autograd.grad(x.cumprod(0).sum(), x)
+    assert torch.equal(x.grad, expected)
+    (reason,) = weft.stats(function)["breaks"]
+    assert "test_training_modules.py" in reason
+    function(x)
+    with torch.no_grad():  # which needs none
+        function(x), function(x)
+    assert weft.stats(function)["hits"] >= 1
