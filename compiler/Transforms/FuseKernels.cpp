@@ -7,6 +7,7 @@
 #include "compiler/Transforms/KernelOutlining.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace weft {
 #define GEN_PASS_DEF_FUSEKERNELS
@@ -45,6 +46,22 @@ static void reduceAssertedConditions(Block &block) {
   }
 }
 
+/// A constant that leaves the entry, or that a fallback reads, is stored by a kernel of its own. The
+/// kernels that use it keep one beside it: some need its value, as a padding does.
+static void separateStoredConstants(Block &block) {
+  auto isStoredFor = [](OpOperand &use) {
+    return use.getOwner()->hasTrait<OpTrait::IsTerminator>() ||
+           !isMemoryEffectFree(use.getOwner());
+  };
+  for (auto constant : llvm::make_early_inc_range(block.getOps<ConstantOp>())) {
+    if (llvm::all_of(constant->getUses(), isStoredFor) ||
+        llvm::none_of(constant->getUses(), isStoredFor))
+      continue;
+    Value stored = OpBuilder(constant).clone(*constant)->getResult(0);
+    constant.getResult().replaceUsesWithIf(stored, isStoredFor);
+  }
+}
+
 void FuseKernelsPass::runOnOperation() {
   SymbolTable symbols(getOperation());
   for (auto entry : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
@@ -52,6 +69,7 @@ void FuseKernelsPass::runOnOperation() {
       continue;
     eraseDeadOps(entry.front());
     reduceAssertedConditions(entry.front());
+    separateStoredConstants(entry.front());
     FailureOr<FusionGraph> graph = FusionGraph::build(entry);
     if (failed(graph))
       return signalPassFailure();

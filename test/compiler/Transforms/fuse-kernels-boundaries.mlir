@@ -286,3 +286,17 @@ func.func @shared_operands(%w: tensor<128xf32>, %x: tensor<64x128xf32>) -> tenso
   %sum = weft.add %x, %spread : tensor<64x128xf32>
   return %sum : tensor<64x128xf32>
 }
+
+// -----
+
+// A constant that is returned is no operand of the kernels that use it.
+// CHECK-LABEL: func.func @returned_padding
+// CHECK-SAME: %[[X:.*]]: tensor<4xf32>
+// CHECK-DAG: %[[ZERO:.*]] = call @constant_0() : () -> tensor<f32>
+// CHECK-DAG: %[[PADDED:.*]] = call @pad_0(%[[X]]) : (tensor<4xf32>) -> tensor<6xf32>
+// CHECK: return %[[PADDED]], %[[ZERO]]
+func.func @returned_padding(%x: tensor<4xf32>) -> (tensor<6xf32>, tensor<f32>) attributes {weft.entry} {
+  %zero = weft.constant dense<0.0> : tensor<f32>
+  %0 = weft.pad %x, %zero low [1] high [1] : tensor<4xf32>, tensor<f32> -> tensor<6xf32>
+  return %0, %zero : tensor<6xf32>, tensor<f32>
+}
