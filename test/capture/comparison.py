@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whether two worlds are equal: values, types, structure, and which objects and memory are shared."""
+"""Whether two worlds are equal: values, types, structure, which objects and memory are shared."""
 
 from __future__ import annotations
 
@@ -200,9 +200,16 @@ class Comparison:
     def _attributes(self, eager: Any, other: Any, path: str) -> None:
         left, right = (getattr(each, "__dict__", None) for each in (eager, other))
         if isinstance(left, dict) and isinstance(right, dict) and left is not right:
-            skipped = ("_hooks", "_hooks_with_kwargs", "_hooks_always_called", "__wrapped__")
-            self._dicts({k: v for k, v in left.items() if not k.endswith(skipped)},
-                        {k: v for k, v in right.items() if not k.endswith(skipped)}, path)  # fmt: skip
+            skipped = (
+                "_clear_cache",
+                "_hooks",
+                "_hooks_with_kwargs",
+                "_hooks_always_called",
+                "__wrapped__",
+            )
+            pair = ({k: v for k, v in each.items() if not k.endswith(skipped)}
+                    for each in (left, right))  # fmt: skip
+            self._dicts(*pair, path)
 
 
 def _same_type(eager: type, other: type) -> bool:

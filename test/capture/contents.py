@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 Change = tuple[str, Callable[[], Callable[[], Any]]]
 
@@ -112,7 +113,7 @@ def _of_set(values: set) -> Iterator[Change]:
 
 def _of_tensor(tensor: torch.Tensor) -> Iterator[Change]:
     """In the same memory, and by `.data`, of which no dict and no version tells."""
-    if tensor.layout != torch.strided or tensor.device.type != "cpu":
+    if is_lazy(tensor) or tensor.layout != torch.strided or tensor.device.type != "cpu":
         return
 
     def change(function: Callable[[torch.Tensor], Any]) -> Callable:

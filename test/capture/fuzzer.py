@@ -235,10 +235,11 @@ def _judge(pair: _Pair, mutation: Mutation, captures: bool) -> bool:
     if undone is not None:
         raise _Unclear(undone)
     try:
-        for number in range(2):
+        for number in (1, 2):
+            when = f"call {number} after it was undone"
             pair.call()
     except Differs as why:
-        raise _Found(f"call {number + 1} after it was undone", str(why)) from None
+        raise _Found(when, str(why)) from None
     except Lost as why:
         raise _Unclear(f"the arguments cannot be made again: {why}") from None
     return True

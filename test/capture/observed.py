@@ -56,13 +56,15 @@ def observe(function: Callable[[], Any], args: tuple, kwargs: dict[str, Any]) ->
     logger = logging.getLogger("capture.corpus")
     logger.addHandler(listener)
     logger.propagate = False
+    warned: list[str] = []
+    shown = warnings.showwarning
+    # Not by `catch_warnings`, which makes the default filter forget what it has shown.
+    warnings.showwarning = lambda message, category, *place: warned.append(
+        f"{category.__name__} {plain_text(str(message))}"
+    )
     value, error = None, None
     try:
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            contextlib.redirect_stdout(stream),
-        ):
-            warnings.simplefilter("always")
+        with contextlib.redirect_stdout(stream):
             try:
                 value = function()
             except Exception as raised:
@@ -71,8 +73,8 @@ def observe(function: Callable[[], Any], args: tuple, kwargs: dict[str, Any]) ->
             torch.set_default_dtype(torch.float32)
     finally:
         logger.removeHandler(listener)
-    warned = [f"{each.category.__name__} {plain_text(str(each.message))}" for each in caught
-              if not issubclass(each.category, WeftWarning)]  # fmt: skip
+        warnings.showwarning = shown
+    warned = [line for line in warned if not line.startswith(WeftWarning.__name__)]
     generators = (torch.get_rng_state(), random.getstate(), numpy.random.get_state())
     return Observed(args, kwargs, value, error, stream.getvalue(), listener.lines, warned,
                     generators, modes)  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 import torch
+from torch.nn.parameter import is_lazy
 
 Variant = tuple[str, Callable[[], Any]]
 
@@ -143,6 +144,8 @@ _SCALARS: dict[type, Callable[[Any], Iterator[Variant]]] = {
 
 
 def _of_tensor(value: torch.Tensor) -> Iterator[Variant]:
+    if is_lazy(value):
+        return
     plain = value.detach()
     strided = value.layout == torch.strided
     yield "an equal tensor", lambda: plain.clone()

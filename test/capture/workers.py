@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs are judged in forked processes: a change may kill one, and leaves nothing in the next."""
+"""Programs are judged in forked processes: a change may kill one, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import random
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -75,17 +76,17 @@ def judge(program: Name, plan: Plan) -> Judged:
             _add(whole, outcome, first=start == 0)
             return whole
         # A child that died tells nothing of what it judged before but what was wrong.
-        died, wrong = outcome
-        whole.wrong += wrong
-        whole.tried += max(died, 0)
-        mutation = mutations[start + died] if died >= 0 else None
+        whole.wrong += outcome.wrong
+        whole.tried += max(outcome.at, 0)
+        mutation = mutations[start + outcome.at] if outcome.at >= 0 else None
+        what = f"the process {outcome.how}"
         if _dies_of(program, plan, mutation):
-            whole.wrong.append(Wrong(program, mutation, "a call", "the process died"))
+            whole.wrong.append(Wrong(program, mutation, "a call", what))
         else:
-            whole.unclear.append(f"{program} [{mutation}]: the process died, and not again")
+            whole.unclear.append(f"{program} [{mutation}]: {what}, and not again")
         if mutation is None:
             return whole
-        start += died + 1
+        start += outcome.at + 1
 
 
 def _dies_of(program: Name, plan: Plan, mutation: Mutation | None) -> bool:
@@ -105,33 +106,44 @@ def _add(whole: Judged, part: Judged, first: bool) -> None:
     whole.wrong += [each for each in part.wrong if first or each.mutation is not None]
 
 
+@dataclass
+class _Death:
+    """at: the mutation that the child was at, -1 if ahead of the first. how: it ended."""
+
+    at: int
+    how: str
+    wrong: list[Wrong]
+
+
 def _run_child(
     program: Name, plan: Plan, subject: str, mutations: list[Mutation]
-) -> Judged | tuple[int, list[Wrong]]:
-    """The judgement, or at which mutation the child died, -1 if ahead of the first."""
+) -> Judged | _Death:
     reader, writer = _FORK.Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
         reader.close()
         _be_child(writer, program, plan, subject, mutations)
     writer.close()
-    at, wrong = -1, []
+    death = _Death(-1, f"hung for {plan.timeout:.0f} s", [])
     try:
         while reader.poll(plan.timeout):
             message = reader.recv()
             if isinstance(message, Judged):
                 return message
             if isinstance(message, Wrong):
-                wrong.append(message)
+                death.wrong.append(message)
             else:
-                at = message
+                death.at = message
     except EOFError:
-        pass
+        death.how = "died"
     finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        if death.how != "died":
+            os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
         reader.close()
-    return at, wrong
+    if death.how == "died":
+        death.how = f"died ({os.waitstatus_to_exitcode(status)})"
+    return death
 
 
 def _be_child(
@@ -140,6 +152,8 @@ def _be_child(
     torch.set_num_threads(1)
     torch.set_warn_always(True)  # lest the first world alone be warned
     faulthandler.disable()
+    warnings.resetwarnings()
+    warnings.simplefilter("default")
 
     def told() -> Iterator[Mutation]:
         for number, mutation in enumerate(mutations):

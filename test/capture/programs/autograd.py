@@ -294,11 +294,13 @@ def sparse_within():
 
 @program
 def complex_numbers():
-    return Case(lambda x: torch.fft.rfft(x).abs() + torch.view_as_complex(randn_like_pairs(x)).abs(),
-                lambda: call(randn(4)))  # fmt: skip
+    def f(x):
+        return torch.fft.rfft(x).abs() + torch.view_as_complex(pairs_of(x)).abs()
+
+    return Case(f, lambda: call(randn(4)))
 
 
-def randn_like_pairs(x):
+def pairs_of(x):
     return torch.stack([x[:3], x[1:]], dim=-1)
 
 

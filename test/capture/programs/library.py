@@ -30,7 +30,7 @@ LOCAL = threading.local()
 LOCAL.scale = 2.0
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def positions(count):
     return torch.arange(count, dtype=torch.float32)
 
@@ -206,7 +206,7 @@ def string_formatting():
 
     def f(x):
         key = f"{prefix}_{number:d}"
-        return x * table[key] * len("{}-{:>4}".format(prefix, number)) + len("%s!" % prefix)
+        return x * table[key] * len("{}-{:>4}".format(prefix, number)) + len("%s!" % prefix)  # noqa: UP031, UP032
 
     return Case(f, three)
 
