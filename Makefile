@@ -9,13 +9,14 @@ RUN := $(BIN)/python
 say = @echo "weft: $(strip $(1))"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test opinfo bench bench-ops overhead chart test-bench docs build
+.PHONY: help demo test opinfo capture-fuzz bench bench-ops overhead chart test-bench docs build
 .PHONY: lint lint-code format tidy debug tsan clean
 
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
 	@echo "make test    build, then every test and lint"
 	@echo "make opinfo  judge every op by PyTorch's own samples, about an hour (OPINFO_ARGS=...)"
+	@echo "make capture-fuzz  change what programs of all kinds read, between calls (CAPTURE_ARGS=...)"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
 	@echo "make bench-ops  single ops and small compositions beside PyTorch (OPS_ARGS=...)"
 	@echo "make overhead  the time of an empty call, compile times, memory"
@@ -110,6 +111,11 @@ test: build
 opinfo: build
 	$(call say,judging every op by the samples of PyTorch's op_db)
 	@PYTHONPATH=test $(RUN) -m opinfo $(OPINFO_ARGS)
+
+# Goes on behind what build/capture/records.jsonl holds.
+capture-fuzz: build
+	$(call say,changing one thing after another in the programs of test/capture)
+	@PYTHONPATH=test $(RUN) -m capture $(CAPTURE_ARGS)
 
 lint: .venv/stamp lint-code
 

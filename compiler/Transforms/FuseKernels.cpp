@@ -46,12 +46,11 @@ static void reduceAssertedConditions(Block &block) {
   }
 }
 
-/// A constant that leaves the entry, or that a fallback reads, is stored by a kernel of its own. The
-/// kernels that use it keep one beside it: some need its value, as a padding does.
+/// A constant that leaves the entry, or that a fallback reads, is stored by a kernel of its own.
+/// The kernels that use it keep one beside it: some need its value, as a padding does.
 static void separateStoredConstants(Block &block) {
   auto isStoredFor = [](OpOperand &use) {
-    return use.getOwner()->hasTrait<OpTrait::IsTerminator>() ||
-           !isMemoryEffectFree(use.getOwner());
+    return use.getOwner()->hasTrait<OpTrait::IsTerminator>() || !isMemoryEffectFree(use.getOwner());
   };
   for (auto constant : llvm::make_early_inc_range(block.getOps<ConstantOp>())) {
     if (llvm::all_of(constant->getUses(), isStoredFor) ||

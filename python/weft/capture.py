@@ -37,9 +37,9 @@ from weft.outputs import Structure
 from weft.python_random import Draws
 from weft.reachability import References, find_references
 from weft.returned_objects import existing_objects, returns_objects, stand_in
-from weft.signature import Declined, HasEffects, Heard, Signature, register_dataclasses
+from weft.signature import PLAIN, Declined, HasEffects, Heard, Signature, register_dataclasses
 from weft.state import Snapshot, snapshot
-from weft.traced_constants import KnownValues
+from weft.traced_constants import KnownValues, keep_constants_live
 
 # What tracing imports on the way is imported by the parent, lest every child do it again: these
 # ahead of the first trace, and after each what else was needed.
@@ -55,7 +55,7 @@ class Captured:
     """A program and how to call it. resolve: finds the live tensor that it calls by a name.
     structure: of the value returned. strides: of its leaves, as eager execution has them, None for
     what is no tensor. digest: of the operations that the program called. lower_seconds: what the
-    frontend took."""
+    frontend took. warned: the call has warned, which the program does not."""
 
     lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
@@ -63,6 +63,7 @@ class Captured:
     strides: tuple[tuple[int, ...] | None, ...]
     digest: str
     lower_seconds: float
+    warned: bool = False
 
 
 class Tracing:
@@ -82,8 +83,8 @@ class Tracing:
         self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: _Inputs
     ) -> Values:
         """What PyTorch computes op by op in the program of a call, of these inputs."""
-        trace = _Trace(self.target, self.references(), args, kwargs, True, False)
         known = {**state.reached, **{id(each): each for each in inputs.values()}}
+        trace = _Trace(self.target, self.references(), args, kwargs, True, False, known)
         return call_isolated(lambda: trace.values(inputs), known)
 
     def capture(
@@ -109,7 +110,7 @@ class Tracing:
         as_eager, may_make_objects = True, False
         while True:
             trace = _Trace(
-                self.target, references, args, kwargs, as_eager, may_make_objects, training
+                self.target, references, args, kwargs, as_eager, may_make_objects, known, training
             )
             traced = call_isolated(trace.run, known)
             if traced.returns_objects and not may_make_objects:
@@ -129,6 +130,7 @@ class Tracing:
             traced.strides,
             traced.digest,
             traced.lower_seconds,
+            traced.warned,
         )
 
 
@@ -176,13 +178,15 @@ class _Traced:
     strides: tuple[tuple[int, ...] | None, ...] = ()
     digest: str = ""
     lower_seconds: float = 0.0
+    warned: bool = False
     imported: tuple[str, ...] = ()
 
 
 @dataclass
 class _Trace:
     """One attempt, for a process of its own. as_eager: the program hears what eager execution does
-    if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees."""
+    if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
+    known: objects that the parent has, too, by address."""
 
     target: Callable[..., Any]
     references: References
@@ -190,6 +194,7 @@ class _Trace:
     kwargs: dict[str, Any]
     as_eager: bool
     may_make_objects: bool
+    known: dict[int, Any]
     training: bool = False
 
     def run(self) -> _Traced:
@@ -205,6 +210,7 @@ class _Trace:
         return traced
 
     def _export(self, traced: _Traced) -> None:
+        register_dataclasses((self.args, self.kwargs))
         existing = existing_objects() if self.may_make_objects else None
         observer = Observer()
         root = _Root(self.target, self.references, existing, observer)
@@ -212,7 +218,7 @@ class _Trace:
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
             # What the call assigns we look after ourselves.
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
-            observer.install(self.references.names)
+            observer.install(self.references.names, self.references.environment)
             try:
                 program = self._exported(root)
             except Exception as error:
@@ -223,6 +229,7 @@ class _Trace:
                 traced.only_as_eager = hearing.untrue and not traced.returns_objects
                 raise Declined(_reason(error), _user_line(error)) from None
             _refuse_effects(root, observer)
+            traced.warned = observer.warned
             try:
                 self._lower(program, traced)
             except frontend.Unsupported:
@@ -230,6 +237,7 @@ class _Trace:
                 raise
 
     def values(self, inputs: _Inputs) -> Values:
+        register_dataclasses((self.args, self.kwargs))
         root = _Root(self.target, self.references, None, Observer())
         with answers_as_in_eager(), fakes_completed():
             return values_of(self._exported(root), inputs)
@@ -239,7 +247,9 @@ class _Trace:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
         with composites_written_out():
-            return torch.export.export(root, self.args, self.kwargs, strict=False)
+            program = torch.export.export(root, self.args, self.kwargs, strict=False)
+        keep_constants_live(program.constants, self.known)
+        return program
 
     def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
@@ -359,6 +369,7 @@ class _Root(torch.nn.Module):
         # In an object, since export puts attributes and containers back as they were.
         observed = types.SimpleNamespace(
             effects=False,
+            modes=False,
             returns_objects=False,
             existing=existing,
             draws=Draws(),
@@ -373,6 +384,7 @@ class _Root(torch.nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         fakes = self._fakes()
         before, arguments = self._state(fakes), _Arguments(args, kwargs)
+        modes = _modes()
         try:
             with (
                 self.observed.draws.watched(before.generators),
@@ -381,16 +393,35 @@ class _Root(torch.nn.Module):
             ):
                 result = self._target(*args, **kwargs)
         finally:
+            self.observed.modes = modes != _modes()
             bound = before.bindings.hold() and arguments.hold()
             if not bound or not self._state(fakes).same_as(before):
                 self.observed.effects = True
         register_dataclasses(result)
+        self._refuse_given(result, arguments.containers() | set(before.reached), fakes)
         if not returns_objects(result):
             return result
         if self.observed.existing is None:
             self.observed.returns_objects = True
             raise _ReturnsObjects
         return stand_in(result, self.observed.existing)
+
+    def _refuse_given(
+        self, result: Any, containers: set[int], fakes: dict[int, torch.Tensor]
+    ) -> None:
+        """Programs make their containers anew, and tensors that require no gradients.
+
+        containers: addresses of those that there were before the call.
+        Raises: Declined.
+        """
+        for node in _nodes(result):
+            if isinstance(node, torch.Tensor):
+                given = id(node) in fakes or id(node) in containers
+                if node.requires_grad and not given and not torch.is_grad_enabled():
+                    raise Declined("a result is made to require gradients")
+            elif not isinstance(node, tuple) and type(node) not in PLAIN and id(node) in containers:
+                if not _is_leaf(node):
+                    raise Declined("the call returns a container that it has not made")
 
     def _fakes(self) -> dict[int, torch.Tensor]:
         """The tensors that export has put in the place of others. A recurrent net keeps a
@@ -410,6 +441,21 @@ class _Root(torch.nn.Module):
             return snapshot(self._references, originals)
 
 
+def _modes() -> tuple:
+    """torch's own settings, which a call may leave otherwise than it found them."""
+    return (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch.is_autocast_enabled("cpu"),
+        torch.get_autocast_dtype("cpu"),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.get_num_threads(),
+        torch.backends.mha.get_fastpath_enabled(),
+    )
+
+
 class _Arguments:
     """The arguments' containers, and the attributes of their tensors, as they are at first."""
 
@@ -418,6 +464,10 @@ class _Arguments:
         self._leaves, self._structure = pytree.tree_flatten(self._call)
         self._attributes = [_attributes(leaf) for leaf in self._leaves]
 
+    def containers(self) -> set[int]:
+        """Addresses of all that is within the arguments, tensors among them."""
+        return {id(node) for node in _nodes(self._call)}
+
     def hold(self) -> bool:
         leaves, structure = pytree.tree_flatten(self._call)
         return (
@@ -425,6 +475,17 @@ class _Arguments:
             and all(now is before for now, before in zip(leaves, self._leaves, strict=True))
             and [_attributes(leaf) for leaf in leaves] == self._attributes
         )
+
+
+def _nodes(value: Any) -> list[Any]:
+    """A pytree's nodes and leaves."""
+    nodes: list[Any] = []
+    pytree.tree_leaves(value, is_leaf=lambda node: nodes.append(node) is not None)
+    return nodes
+
+
+def _is_leaf(node: Any) -> bool:
+    return pytree._get_node_type(node) not in pytree.SUPPORTED_NODES
 
 
 def _attributes(leaf: Any) -> set[str]:
@@ -445,6 +506,8 @@ def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torc
 def _refuse_effects(root: _Root, observer: Observer) -> None:
     if root.observed.effects:
         raise HasEffects("the call changes attributes of the module, its arguments or globals")
+    if root.observed.modes:
+        raise Declined("the call leaves torch's settings otherwise than it finds them")
     if observer.reason is not None:
         raise Heard(observer.reason)
     if root.observed.draws.found:

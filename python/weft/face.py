@@ -90,13 +90,9 @@ class Compiled:
                 if trained is not None:
                     return self._run(trained, args, kwargs)
         self._programs.totals.misses += 1
-        try:
-            found = self._programs.find(args, kwargs)
-        except Declined as why:
-            return self._declined(why, args, kwargs)
-        except Exception as error:  # an object of the user's that cannot be looked at, or a bug
-            reason = f"the state cannot be read: {type(error).__name__}: {error}"
-            return self._eager(reason, args, kwargs)
+        found = self._find(args, kwargs)
+        if isinstance(found, Declined):
+            return self._declined(found, args, kwargs)
         specialized = found.specialized
         if specialized.transient:  # PyTorch runs first calls anyway
             return self.original(*args, **kwargs)
@@ -116,6 +112,16 @@ class Compiled:
             return self._eager(value, args, kwargs)
         self._programs.totals.hits += 1
         return value
+
+    def _find(self, args: tuple, kwargs: dict[str, Any]) -> Found | Declined:
+        """What is to run the call, or why PyTorch has to. That is not raised: while it is handled,
+        it would become the context of what the user's own code raises."""
+        try:
+            return self._programs.find(args, kwargs)
+        except Declined as why:
+            return why.with_traceback(None)
+        except Exception as error:  # an object of the user's that cannot be looked at, or a bug
+            return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
 
     def _first_call(self, found: Found, args: tuple, kwargs: dict[str, Any]) -> Any:
         return FirstCall(self._programs, self.original, self._refuse, found, args, kwargs).run()

@@ -54,13 +54,9 @@ class FirstCall:
         return self.original(*self.args, **self.kwargs)
 
     def _check(self) -> Any:
-        found, start = self.found, time.perf_counter()
-        try:
-            check = Check(
-                found.specialized, found.signature, found.environment.state, self.args, self.kwargs
-            )
-        except Exception as error:
-            self._keep_away(f"it cannot be compared: {type(error).__name__}: {error}")
+        start = time.perf_counter()
+        check = self._begin()
+        if check is None:
             return self._eager()
         middle = time.perf_counter()
         value = self._eager()
@@ -73,6 +69,18 @@ class FirstCall:
             self._keep_away(f"it cannot be compared: {type(error).__name__}: {error}")
         self.programs.totals.verify_seconds += time.perf_counter() - end + middle - start
         return value
+
+    def _begin(self) -> Check | None:
+        """None if the program cannot be compared. The call is not made while that is handled, which
+        would become the context of what it raises."""
+        state = self.found.environment.state
+        try:
+            return Check(
+                self.found.specialized, self.found.signature, state, self.args, self.kwargs
+            )
+        except Exception as error:
+            self._keep_away(f"it cannot be compared: {type(error).__name__}: {error}")
+            return None
 
     def _settle(self, check: Check, value: Any) -> None:
         """What becomes of a program, now that PyTorch's value is known."""

@@ -20,7 +20,8 @@ import sysconfig
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -43,8 +44,9 @@ _READERS = {
         *("urandom", "times", "getloadavg", "getpid", "getppid"),
     ),
     _thread: ("asks for its thread", "get_ident", "get_native_id"),
-    sys: ("looks into the interpreter", "getrefcount"),
+    sys: ("looks into the interpreter", "getrefcount", "getrecursionlimit", "getswitchinterval"),
 }
+_RECURSION_LIMIT = sys.getrecursionlimit
 # Files that Python's imports read.
 _SOURCES = (".py", ".pyc", ".so", ".pth", ".json")
 # What else changes the machine, as sys.addaudithook names it.
@@ -56,10 +58,12 @@ class Refused(Declined):
 
 
 class Observer:
-    """reason: what the call did first, None so far."""
+    """reason: what the call did first, None so far. warned: whether it has warned, which a program
+    does not; by default eager execution shows it once, on the first call."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self.warned = False
         self._listens = False
         self._watched: set[tuple[int, str]] = set()
 
@@ -83,8 +87,49 @@ class Observer:
         if self.note(what, frame):
             raise Refused(str(self.reason))
 
-    def install(self, names: Iterable[tuple[dict[str, Any], str]]) -> None:
-        """names: (namespace, name) pairs that the user's code may call without a module's help."""
+    def _of_torch(self) -> None:
+        """What of torch no guard and no program knows: whether a tensor has a gradient, and that
+        results come from inference mode."""
+        enter, getter = torch.inference_mode.__enter__, torch.Tensor.grad
+        around = torch.is_inference_mode_enabled()
+
+        def entered(mode: torch.inference_mode) -> None:
+            caller = sys._getframe(1)
+            if mode.mode is not around and self._listens and not _is_of_fakes(caller):
+                self.reason = self.reason or "the call enters or leaves inference mode"
+            enter(mode)
+
+        def gradient(tensor: torch.Tensor) -> Any:
+            self.note("reads a gradient", sys._getframe(1))
+            return getter.__get__(tensor)
+
+        torch.inference_mode.__enter__ = entered
+        torch.Tensor.grad = property(gradient, getter.__set__, getter.__delete__)
+
+    def _environment(self, known: Container[str]) -> None:
+        get, iterate, environ = os._Environ.__getitem__, os._Environ.__iter__, os.environ
+
+        def note(what: str, frame: types.FrameType) -> None:
+            """Settings that libraries read are taken as they are."""
+            if not (_users(frame) or "").startswith(_SITE):
+                self.note(what, frame)
+
+        def item(variables: Any, name: str) -> str:
+            if variables is environ and name not in known:
+                note("asks for a variable by a computed name", sys._getframe(1))
+            return get(variables, name)
+
+        def names(variables: Any) -> Iterator[str]:
+            note("asks for all variables", sys._getframe(1))
+            return iterate(variables)
+
+        os._Environ.__getitem__, os._Environ.__iter__ = item, names
+
+    def install(
+        self, names: Iterable[tuple[dict[str, Any], str]], environment: Container[str]
+    ) -> None:
+        """names: (namespace, name) pairs that the user's code may call without a module's help.
+        environment: variables that are watched."""
         self._watched = {(id(namespace), name) for namespace, name in names}
         replaced = dict(self._readers()) | dict(self._builtins()) | self._dates()
         for original, replacement in replaced.items():
@@ -93,6 +138,8 @@ class Observer:
             value = namespace.get(name)
             if isinstance(value, (types.BuiltinFunctionType, type)) and value in replaced:
                 namespace[name] = replaced[value]
+        self._of_torch()
+        self._environment(environment)
         builtins.__import__ = self._importing(builtins.__import__)
         logging.Logger.callHandlers = lambda logger, record: self._logged(record)
         sys.stdout, sys.stderr = _Stream(self), _Stream(self)
@@ -125,6 +172,7 @@ class Observer:
         return {day: Date, plain: DateTime}
 
     def _builtins(self) -> Iterable[tuple[Any, Any]]:
+        yield warnings.warn, self._warning
         yield print, self._silent("prints")
         yield input, self._silent("waits for input")
         yield globals, self._heard(globals, "looks into a namespace")
@@ -134,12 +182,18 @@ class Observer:
 
     def _heard(self, function: Callable, what: str) -> Callable:
         def heard(*args: Any, **kwargs: Any) -> Any:
-            self.refuse(what, sys._getframe(1))
+            caller = sys._getframe(1)
+            # `inspect` asks for the recursion limit, lest it go on for ever.
+            if function is not _RECURSION_LIMIT or not _is_of_stdlib(caller.f_code.co_filename):
+                self.refuse(what, caller)
             if function in _OF_THE_CALLER:
                 return _in_caller(function, sys._getframe(1), args)
             return function(*args, **kwargs)
 
         return heard
+
+    def _warning(self, *args: Any, **kwargs: Any) -> None:
+        self.warned = self.warned or self._listens and _users(sys._getframe(1)) is not None
 
     def _silent(self, what: str) -> Callable:
         def silent(*args: Any, **kwargs: Any) -> None:
@@ -213,7 +267,7 @@ def _in_caller(function: Callable, frame: types.FrameType, args: tuple) -> Any:
 
 def _replace(original: Any, replacement: Any) -> None:
     """Under all the names that Python's modules have for it."""
-    for module in (sys.modules[original.__module__], builtins, os, threading):
+    for module in (sys.modules[original.__module__], builtins, os, threading, warnings):
         if vars(module).get(original.__name__) is original:
             setattr(module, original.__name__, replacement)
 
@@ -224,6 +278,10 @@ _SITE = tuple({sysconfig.get_path(kind) + os.sep for kind in ("purelib", "platli
 _OF_TRACING = frozenset(
     {"sympy", "mpmath", "networkx", "jinja2", "numpy", "typing_extensions", "weft"}
 )
+
+
+def _is_of_stdlib(file: str) -> bool:
+    return file.startswith(_PYTHON) and not file.startswith(_SITE)
 
 
 def _is_of_python(path: str) -> bool:
@@ -243,7 +301,7 @@ def _users(frame: types.FrameType | None) -> str | None:
             return _place(frame) if name.startswith("torch.testing.") else None
         if top in _OF_TRACING:
             return None
-        of_python = file.startswith(_PYTHON) and not file.startswith(_SITE)
+        of_python = _is_of_stdlib(file)
         made = file.startswith("<") and name != "__main__"
         if not (of_python or made or name in _RELAYS):
             return None if _is_in_kernel(frame) else _place(frame)
@@ -261,6 +319,12 @@ def _is_in_kernel(frame: types.FrameType | None) -> bool:
             return False
         frame = frame.f_back
     return False
+
+
+def _is_of_fakes(frame: types.FrameType) -> bool:
+    """Whether it is that of torch's own tracing."""
+    name = str(frame.f_globals.get("__name__"))
+    return name.startswith("torch.") and name != "torch.utils._contextlib"
 
 
 def _place(frame: types.FrameType) -> str:

@@ -6,7 +6,8 @@ The tuples made here are what `weft._core.Specialization` reads; Outputs.h defin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft.returned_objects import Made, make
+from weft.signature import make_dataclass
 
 # Outputs.h
 RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE = range(8)
@@ -49,8 +51,7 @@ def describe_outputs(structure: Structure, leaves: list[tuple]) -> tuple:
             return (_LIST, children)
         if node.type is dict:
             return (_DICT, tuple(node.context), children)
-        unflatten = make if node.type is Made else pytree.SUPPORTED_NODES[node.type].unflatten_fn
-        return (NODE, unflatten, node.context, children)
+        return (NODE, _unflatten(node.type), node.context, children)
 
     return build(structure)
 
@@ -72,3 +73,10 @@ def build_outputs(
     if kind == NODE:
         return rest[0](children, rest[1])
     return tuple(children) if kind == _TUPLE else children
+
+
+def _unflatten(kind: type) -> Callable[[Any, Any], Any]:
+    if kind is Made:
+        return make
+    known = pytree.SUPPORTED_NODES.get(kind)
+    return functools.partial(make_dataclass, kind) if known is None else known.unflatten_fn

@@ -261,7 +261,8 @@ class Programs:
         made = make(captured, signature, self._options)
         self.totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}
-        remembered = Verified.find(made)
+        # A warning is shown by PyTorch's first call, which a verified program has no need of.
+        remembered = None if captured.warned else Verified.find(made)
         if remembered is not None:
             remembered.apply(made)
         elif config.verify != "off":

@@ -9,6 +9,7 @@ Of installed libraries only what their code names itself counts, by identity.
 from __future__ import annotations
 
 import builtins
+import collections
 import dis
 import functools
 import os
@@ -29,6 +30,8 @@ _STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__
 _ENVIRONMENT = (("environ",), ("getenv",))
 # Through these, code reaches what no name tells.
 _OF_THE_PROCESS = frozenset({"builtins", "importlib", "os", "posix", "sys"})
+# Of a module, what is looked into for itself.
+_OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
 _LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
 INSTALLED = (*_LIBRARIES, sysconfig.get_path("stdlib"), "<frozen ")
 
@@ -69,6 +72,7 @@ class _Search:
     def __init__(self, references: References) -> None:
         self.found = references
         self.seen: set[int] = set()
+        self.looked: dict[int, Any] = {}  # into which, kept alive
 
     def value(self, value: Any, name: str) -> None:
         if isinstance(value, torch.nn.Module):
@@ -88,6 +92,39 @@ class _Search:
         else:
             self.found.values.append(value)
             self.methods(value if isinstance(value, type) else type(value))
+            self.within(value)
+
+    def within(self, value: Any) -> None:
+        """What functions and methods reach that lie in containers and in objects of the user's."""
+        waiting = [value]
+        while waiting:
+            each = waiting.pop()
+            kind = type(each)
+            if kind in PLAIN or id(each) in self.looked:
+                continue
+            self.looked[id(each)] = each
+            if isinstance(each, types.MethodType):
+                waiting += (each.__self__, each.__func__)
+            elif isinstance(each, types.FunctionType):
+                if not is_library(each):
+                    self.function(each)
+            elif isinstance(each, functools.partial):
+                waiting += (each.func, each.args, each.keywords)
+            elif isinstance(each, (tuple, list, set, frozenset, collections.deque)):
+                waiting.extend(each)
+            elif isinstance(each, dict):
+                waiting.extend(each.values())
+            elif isinstance(each, CompiledCallable):
+                waiting.append(each.original)
+            elif isinstance(each, torch.nn.Module):
+                self.methods(kind)
+                waiting.append(vars(each))
+            elif isinstance(each, type):
+                if not is_stable(each) and not is_library_class(each):
+                    self.methods(each)
+            elif not is_stable(kind) and not is_library_class(kind):
+                self.methods(kind)
+                waiting.append(getattr(each, "__dict__", None))
 
     def children(self, module: torch.nn.Module) -> list[torch.nn.Module]:
         try:
@@ -104,6 +141,8 @@ class _Search:
             self.function(value)
         elif callable(value) and not isinstance(value, (type, torch.nn.Module)):
             self.methods(type(value))
+        if name not in _OF_MODULES:
+            self.within(value)
 
     def function(self, function: types.FunctionType) -> None:
         if id(function) in self.seen or is_stable(function):
@@ -169,17 +208,15 @@ class _Search:
                     or value is os.environ
                     or (value is os and path[1:2] in _ENVIRONMENT)
                 ):
-                    # Their names are among the code's constants.
+                    # Their names are among the code's constants; observation.py hears others.
                     self.found.environment.update(_strings(function.__code__))
+                if _is_builtin(value):
+                    self.found.values.append(Same(value))
+                    break
                 if not isinstance(value, types.ModuleType) or library:
                     self.reached(value, f"global {'.'.join(path)!r}", library)
                     break
-                if is_stable(value) and value in (torch, torch.nn.functional):
-                    # Tools patch its functions; those of the rest of torch are taken as they are.
-                    self.found.values.append(value)
-                elif is_stable(value):
-                    self.reached(value, f"global {'.'.join(path)!r}", library)
-                    break
+                # Python's modules and torch's, too: tools patch their functions.
                 self.found.values.append(value)
                 namespace = vars(value)
             else:
@@ -205,8 +242,19 @@ class _Search:
             self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
 
 
+def _is_builtin(value: Any) -> bool:
+    """Whether it is a function of C or Cython, of which there is nothing more to see."""
+    kinds = ("builtin_function_or_method", "cython_function_or_method")
+    return type(value).__name__ in kinds
+
+
 def is_library(function: types.FunctionType) -> bool:
     return function.__code__.co_filename.startswith(_LIBRARIES)
+
+
+def is_library_class(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    return (getattr(module, "__file__", None) or "").startswith(_LIBRARIES)
 
 
 def is_stable(value: Any) -> bool:
@@ -268,6 +316,19 @@ def _global_paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
     if path:
         paths.append(tuple(path))
     return tuple(paths)
+
+
+@functools.cache
+def names_of_torch() -> tuple[str, ...]:
+    """Functions of `torch` that its layers call."""
+    named: set[str] = set()
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(("torch.nn.modules.", "torch.nn.functional")):
+            for value in [*vars(module).values()]:
+                for function in [value, *(vars(value).values() if isinstance(value, type) else ())]:
+                    if isinstance(function, types.FunctionType):
+                        named.update(*(code.co_names for code in _codes(function.__code__)))
+    return tuple(sorted(name for name in named if callable(vars(torch).get(name))))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -123,15 +123,34 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
 
 
 def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
-    register_dataclasses(value)
     node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
-    if node is None:
+    if node is not None:
+        flatten = node.flatten_fn
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        flatten = flatten_dataclass
+    else:
         raise Declined(
             f"{name} is a {type(value).__qualname__}, which is no pytree", type=type(value)
         )
-    children, context = node.flatten_fn(value)
+    children, context = flatten(value)
     described = tuple(_describe(v, f"{name}.{i}", signature) for i, v in enumerate(children))
-    return (_NODE, type(value), node.flatten_fn, context, described)
+    return (_NODE, type(value), flatten, context, described)
+
+
+def flatten_dataclass(value: Any) -> tuple[list[Any], list[list[str]]]:
+    """As torch.export flattens one once it is registered. Where torch's pytrees do not know a class
+    they are not told of it: `torch.func` and others would treat its objects otherwise from then on.
+    """
+    entries = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    given = [name for name, entry in entries.items() if entry is not None]
+    missing = [name for name, entry in entries.items() if entry is None]
+    return [entries[name] for name in given], [given, missing]
+
+
+def make_dataclass(kind: type, values: Any, context: list[list[str]]) -> Any:
+    """What `flatten_dataclass` has flattened."""
+    given, missing = context
+    return kind(**dict(zip(given, values)), **dict.fromkeys(missing))
 
 
 def tensors_of(args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -184,7 +203,7 @@ def check_tensor(tensor: torch.Tensor, name: str) -> None:
 
 
 def register_dataclasses(value: Any) -> None:
-    """Makes dataclass instances inside `value` known to torch's pytrees."""
+    """Makes dataclass instances inside `value` known to the pytrees of a process that traces."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if type(value) not in pytree.SUPPORTED_NODES:
             torch.export.register_dataclass(type(value))

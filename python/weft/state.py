@@ -33,7 +33,7 @@ from weft import python_random
 from weft._core import Callable as CompiledCallable
 from weft._core import Guards
 from weft.names import Bindings
-from weft.reachability import References, is_library, is_stable
+from weft.reachability import References, is_library, is_stable, names_of_torch
 from weft.signature import PLAIN, Declined, Same, check_tensor
 
 _HOOKS = (
@@ -57,6 +57,12 @@ _MOST_WATCHED_BYTES = 64 * 1024  # compared on every call
 _BUFFERS = (numpy.ndarray, bytearray, array.array, *ctypes._SimpleCData.__mro__[1:2])
 # Of Python's own classes, those whose objects hold what changes and have no guard.
 _STREAMS = (io.IOBase, memoryview, mmap.mmap, queue.SimpleQueue)
+# Windows on what others hold.
+_VIEWS = (
+    *(type(view) for view in ({}.keys(), {}.values(), {}.items())),
+    *(types.MappingProxyType, types.CellType, weakref.ref, weakref.ProxyType),
+    *(torch.UntypedStorage, torch.TypedStorage),
+)
 _CONTAINERS = (tuple, list, dict, set, frozenset, torch.nn.Module)
 
 
@@ -128,6 +134,7 @@ class _Walk:
         self.seen: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # of the tensors of modules
         self.slotted: dict[type, bool] = {}
+        self.named = True  # whether programs can call the module that is looked into by a name
 
     def run(self, references: References) -> Snapshot:
         key: list[Any] = []
@@ -163,11 +170,12 @@ class _Walk:
         """What torch's own layers call: tools patch it."""
         guards, functions = self.result.guards, vars(torch.nn.functional)
         guards.watch_object(torch.Tensor)
-        names = [name for name, value in functions.items() if callable(value)]
-        for name in names:
-            guards.watch_name(functions, name)
-        patched = [functions[name] for name in names] + list(vars(torch.Tensor).values())
-        return tuple(map(Same, patched))
+        names = [(functions, name) for name, value in functions.items() if callable(value)]
+        names += [(vars(torch), name) for name in names_of_torch()]
+        for namespace, name in names:
+            guards.watch_name(namespace, name)
+        patched = [namespace.get(name) for namespace, name in names]
+        return tuple(map(Same, patched + list(vars(torch.Tensor).values())))
 
     def attributes(self, function: types.FunctionType, named: set[str]) -> Any:
         """Of a function of the user's, those that code names."""
@@ -219,6 +227,15 @@ class _Walk:
                 key.append((name, self.value(value)))
         return tuple(key)
 
+    def unnamed(self, module: torch.nn.Module) -> tuple:
+        """One that lies in a container or an object: its tensors are constants of programs, which
+        do not serve others in their places."""
+        before, self.named = self.named, False
+        try:
+            return self.module(module, type(module).__name__)
+        finally:
+            self.named = before
+
     def tensors(self, named: dict[str, torch.Tensor | None], path: str) -> tuple:
         self.result.guards.watch_dict(named)
         for name, tensor in named.items():
@@ -238,6 +255,8 @@ class _Walk:
         self.result.reached[id(tensor)] = tensor
         self.result.guards.watch_object(tensor)
         attributes = tuple((k, self.value(v)) for k, v in vars(tensor).items())
+        if not self.named:
+            attributes += (self.same(tensor),)
         if is_lazy(tensor) or tensor.layout != torch.strided:
             return (number, type(tensor), attributes)
         metadata = (tensor.dtype, tensor.device, tuple(tensor.shape), tensor.stride())
@@ -265,17 +284,19 @@ class _Walk:
             self.result.generators.append(value)
             return self.same(value)
         if isinstance(value, torch.nn.Module):
-            return self.module(value, kind.__name__)
-        if isinstance(value, (*_OF_THREADS, *_STREAMS)):
+            return self.unnamed(value)
+        if kind is weakref.ref and isinstance(value(), torch.Tensor):
+            return (kind, self.same(value()))  # a recurrent layer has those of its parameters
+        if isinstance(value, (*_OF_THREADS, *_STREAMS, *_VIEWS)):
             return self.unwatched(value)
         if isinstance(value, type):
             return self.type(value)
         if isinstance(value, _BY_IDENTITY):
             return self.same(value)
-        if kind is weakref.ref:
-            return (kind, self.same(value()))
         if kind.__module__ == "unittest.mock":
             return self.mock(value)
+        if isinstance(value, functools.partial):
+            return self.partial(value)
         if _never_changes(value):
             return self.opaque(value)
         number = self.seen.get(id(value))
@@ -314,8 +335,11 @@ class _Walk:
         return tuple(key)
 
     def member(self, value: Any) -> Any:
-        simple = type(value) in PLAIN or type(value) in (tuple, list, dict, set)
-        return self.value(value) if simple else Same(value)
+        kind = type(value)
+        looked_into = isinstance(value, torch.nn.Module) or not is_stable(kind)
+        if looked_into or kind in PLAIN or kind in (tuple, list, dict, set):
+            return self.value(value)
+        return self.same(value) if isinstance(value, torch.Tensor) else Same(value)
 
     def object(self, value: Any) -> Any:
         """Any other object: its class and attributes, such as a model's configuration."""
@@ -336,6 +360,11 @@ class _Walk:
         if self.slotted[kind]:
             self.unwatched(value)
 
+    def partial(self, value: functools.partial) -> tuple:
+        self.result.guards.watch_object(value)
+        held = (value.func, value.args, value.keywords, vars(value))
+        return (self.same(value), *map(self.value, held))
+
     def mock(self, value: Any) -> tuple:
         """Its attributes alone: to look further makes more of its kind."""
         self.result.guards.watch_object(value)
@@ -346,13 +375,6 @@ class _Walk:
         """An object without attributes to watch: one that never changes, memory that is
         compared on every call, or a reason to leave the calls to PyTorch."""
         kind = type(value)
-        if isinstance(value, functools.partial):
-            return (
-                kind,
-                self.value(value.func),
-                self.value(value.args),
-                self.value(value.keywords),
-            )
         if isinstance(value, _BUFFERS):
             if not isinstance(value, numpy.ndarray) or not value.dtype.hasobject:
                 if memoryview(value).nbytes <= _MOST_WATCHED_BYTES:

@@ -126,6 +126,36 @@ class _History:
                 _ancestors(node, self._written)
 
 
+def keep_constants_live(constants: dict[str, Any], known: dict[int, Any]) -> None:
+    """torch.export takes tensors that no module names as constants, a parameter as a detached one,
+    which would come to the parent by value: it gets the tensor that the parent has.
+
+    known: objects that the parent has, by address.
+    Raises: Declined, for a constant that shares memory with such a tensor and is another one.
+    """
+    tensors = [each for each in known.values() if _has_memory(each)]
+    places = {_place(tensor): tensor for tensor in tensors}
+    storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
+    for name, constant in constants.items():
+        if id(constant) in known or not _has_memory(constant):
+            continue
+        live = places.get(_place(constant))
+        if live is not None:
+            constants[name] = live
+        elif constant.untyped_storage().data_ptr() in storages:
+            raise Declined("a constant of the program is a view of a tensor that may change")
+
+
+def _has_memory(value: Any) -> bool:
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout != torch.strided:
+        return False
+    return value.device.type == "cpu" and value.numel() > 0
+
+
+def _place(tensor: torch.Tensor) -> tuple:
+    return (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
+
+
 def _node(tensor: torch.Tensor) -> torch.fx.Node | None:
     mode = get_proxy_mode()
     slot = None if mode is None else get_proxy_slot(tensor, mode.tracer, None)

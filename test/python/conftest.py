@@ -41,6 +41,13 @@ def pytest_addoption(parser):
         metavar="SECONDS",
         help="how long random programs are compiled, instead of a fixed few",
     )
+    parser.addoption(
+        "--capture-fuzz",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long programs of the corpus are changed, all of them, instead of a fixed few",
+    )
 
 
 # Reports are as wide as in a file, whatever runs the tests.

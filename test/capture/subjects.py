@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the fuzzer judges: Weft, and two whose verdict is known.
+
+A subject compiles a target, says whether its calls run whole, and can be asked to capture
+nothing for a while, so that whatever it has captured is all that may answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+import weft
+from weft import capture
+from weft.signature import Declined
+
+
+class Weft:
+    def compile(self, target: Callable[..., Any]) -> Callable[..., Any]:
+        return weft.compile(target)
+
+    def is_whole(self, compiled: Any) -> bool:
+        stats = weft.stats(compiled)
+        return stats["graphs"] > 0 and not stats["breaks"]
+
+    def reasons(self, compiled: Any) -> list[str]:
+        return weft.stats(compiled)["breaks"]
+
+    def answered(self, compiled: Any) -> int:
+        """How many calls a program has answered."""
+        return weft.stats(compiled)["hits"]
+
+    @contextlib.contextmanager
+    def capturing_nothing(self) -> Iterator[None]:
+        """A captured program costs a quarter of a second, a miss almost nothing."""
+        old = capture.Tracing.capture
+
+        def refuse(*args: Any) -> Any:
+            raise Declined("nothing is captured now")
+
+        capture.Tracing.capture = refuse
+        try:
+            yield
+        finally:
+            capture.Tracing.capture = old
+
+
+class Eager:
+    """Never wrong: what the fuzzer finds in it is a fault of the fuzzer's."""
+
+    def compile(self, target: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: target(*args, **kwargs)
+
+    def is_whole(self, compiled: Any) -> bool:
+        return False
+
+    def reasons(self, compiled: Any) -> list[str]:
+        return ["it never compiles"]
+
+    def answered(self, compiled: Any) -> int:
+        return 0
+
+    def capturing_nothing(self) -> contextlib.AbstractContextManager:
+        return contextlib.nullcontext()
+
+
+class _Replays:
+    """The value of the second call, for all calls whose tensors have the shapes of its own."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        self.target, self.key, self.value, self.calls, self.hits = target, None, None, 0, 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = pytree.tree_leaves((args, kwargs))
+        key = [(x.shape, x.dtype) if isinstance(x, torch.Tensor) else str(x) for x in leaves]
+        self.calls += 1
+        if self.calls > 2 and key == self.key:
+            self.hits += 1
+            return copy.deepcopy(self.value)
+        value = self.target(*args, **kwargs)
+        self.key, self.value = key, value
+        return value
+
+
+class Stale(Eager):
+    """As wrong as can be: the fuzzer has to find it."""
+
+    def compile(self, target: Callable[..., Any]) -> Callable[..., Any]:
+        return _Replays(target)
+
+    def answered(self, compiled: Any) -> int:
+        return compiled.hits
+
+
+SUBJECTS = {"weft": Weft, "eager": Eager, "stale": Stale}

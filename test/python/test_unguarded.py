@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the fuzzer of test/capture found that a program read and no guard watched, kind by kind."""
+
+import dataclasses
+import functools
+import math
+import os
+import sys
+import traceback
+import types
+import warnings
+import weakref
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch.utils._pytree as pytree
+from torch import nn
+
+import weft
+
+pytestmark = [
+    pytest.mark.usefixtures("no_grad", "verified"),
+    pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning"),
+]
+
+
+def called(function, *args):
+    """The compiled function, once a program may stand for its calls."""
+    compiled = weft.compile(function)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(*args), function(*args))
+    return compiled
+
+
+def agrees(compiled, function, *args):
+    for _ in range(3):
+        torch.testing.assert_close(compiled(*args), function(*args), rtol=1e-5, atol=1e-6)
+
+
+def test_modules_in_a_list():
+    layers = [nn.Linear(3, 3), nn.Linear(3, 3)]
+
+    def f(x):
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    x = torch.randn(2, 3)
+    compiled = called(f, x)
+    layers[0].weight.add_(1)
+    agrees(compiled, f, x)
+    layers.reverse()
+    agrees(compiled, f, x)
+    layers[0].weight = nn.Parameter(torch.ones(3, 3))
+    agrees(compiled, f, x)
+    assert not weft.stats(compiled)["breaks"]
+
+
+def test_a_parameter_in_a_view_of_a_list():
+    weight = nn.Parameter(torch.ones(4))
+    parts = [weight.detach()[1:]]
+
+    def f(x):
+        return x * parts[0]
+
+    x = torch.randn(3)
+    compiled = called(f, x)
+    weight.add_(1)
+    agrees(compiled, f, x)
+
+
+def test_whether_a_tensor_has_a_gradient():
+    weight = nn.Parameter(torch.ones(3))
+
+    def f(x):
+        return x * 2 if weight.grad is None else x * 3
+
+    x = torch.randn(3)
+    compiled = called(f, x)
+    weight.grad = torch.ones(3)
+    agrees(compiled, f, x)
+
+
+def test_inference_mode_within():
+    def f(x):
+        with torch.inference_mode():
+            return x * 2
+
+    compiled = called(f, torch.ones(3))
+    assert all(compiled(torch.ones(3)).is_inference() for _ in range(3))
+
+
+@pytest.mark.parametrize("decorated", [True, False])
+def test_inference_mode_around_is_no_break(decorated):
+    def f(x):
+        with torch.inference_mode():
+            return x * 2
+
+    compiled = weft.compile(torch.inference_mode()(f) if decorated else f)
+    with torch.inference_mode():
+        assert all(compiled(torch.ones(3)).is_inference() for _ in range(3))
+    assert not weft.stats(compiled)["breaks"]
+
+
+def test_modes_that_a_call_leaves():
+    def f(x):
+        torch.set_grad_enabled(True)
+        return x * 2
+
+    compiled = weft.compile(f)
+    for _ in range(4):
+        with torch.no_grad():
+            compiled(torch.ones(3))
+            assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    "owner, name, function",
+    [
+        (torch, "relu", nn.ReLU()),
+        (torch, "relu", lambda x: F.relu(x)),
+        (torch.special, "expit", lambda x: torch.special.expit(x)),
+        (torch.linalg, "norm", lambda x: x * torch.linalg.norm(x)),
+        (math, "sqrt", lambda x: x * math.sqrt(4)),
+    ],
+)
+def test_functions_of_libraries_are_patched(owner, name, function, monkeypatch):
+    x, old = torch.randn(3), getattr(owner, name)
+    compiled = called(function, x)
+    monkeypatch.setattr(owner, name, lambda *args, **kwargs: old(*args, **kwargs) * 2)
+    agrees(compiled, function, x)
+
+
+def test_functions_in_containers():
+    def first(x, scale=2.0):
+        return x * scale
+
+    def make(offset):
+        return lambda x: x + offset[0]
+
+    offset = [1.0]
+    table = {"functions": [first, make(offset)]}
+
+    class Calls(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = table
+
+        def forward(self, x):
+            return self.table["functions"][0](x) + self.table["functions"][1](x)
+
+    x = torch.randn(3)
+    for target in (Calls(), lambda x: table["functions"][0](x) + table["functions"][1](x)):
+        compiled = called(target, x)
+        first.__defaults__ = (first.__defaults__[0] + 1,)
+        agrees(compiled, target, x)
+        offset[0] += 1
+        agrees(compiled, target, x)
+        first.__code__ = (lambda x, scale=2.0: x - scale).__code__
+        agrees(compiled, target, x)
+        assert not weft.stats(compiled)["breaks"]
+
+
+class Settings:
+    def __init__(self):
+        self.scale = 2.0
+
+
+def test_objects_of_a_class():
+    class Holder:
+        offset = torch.ones(3)
+        settings = Settings()
+        layer = nn.Linear(3, 3)
+
+    def f(x):
+        return Holder.layer(x + Holder.offset) * Holder.settings.scale
+
+    x = torch.randn(3)
+    compiled = called(f, x)
+    Holder.offset.data = torch.ones(3) * 2
+    agrees(compiled, f, x)
+    Holder.settings.scale = 3.0
+    agrees(compiled, f, x)
+    Holder.layer.weight.add_(1)
+    agrees(compiled, f, x)
+
+
+@pytest.mark.parametrize("argument", [{1, 2}, object(), torch.ones(3).to_sparse()])
+def test_errors_have_no_context_of_ours(argument):
+    def f(x):
+        raise ValueError("of the user's")
+
+    compiled = weft.compile(f)
+    for _ in range(3):
+        with pytest.raises(ValueError) as raised:
+            compiled(argument)
+        assert raised.value.__context__ is None
+        assert "Declined" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("where", ["closure", "argument", "attribute"])
+def test_containers_that_are_returned_are_those_given(where):
+    kept, given = [1.0], [torch.ones(3)]
+
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept = {"inner": kept}
+
+        def forward(self, x, xs):
+            return {"closure": kept, "argument": xs, "attribute": self.kept}[where], x * 2
+
+    module = Keeps()
+    expected = {"closure": kept, "argument": given, "attribute": module.kept}[where]
+    compiled = weft.compile(module)
+    for _ in range(3):
+        assert compiled(torch.ones(3), given)[0] is expected
+
+
+def test_results_that_require_gradients():
+    compiled = weft.compile(lambda x: (x * 2).requires_grad_())
+    assert all(compiled(torch.ones(3)).requires_grad for _ in range(3))
+
+
+def test_what_a_partial_holds():
+    def scale(x, factor, bias):
+        return x * factor + bias
+
+    partial = functools.partial(scale, bias=1.0, factor=2.0)
+    x = torch.randn(3)
+    for target in (partial, lambda x: partial(x) * 2):
+        compiled = called(target, x)
+        partial.keywords["bias"] += 1
+        agrees(compiled, target, x)
+        scale.__code__ = (lambda x, factor, bias: x - factor - bias).__code__
+        agrees(compiled, target, x)
+        assert not weft.stats(compiled)["breaks"]
+
+
+class Thing:
+    scale = 2.0
+
+
+def test_what_a_weak_reference_finds():
+    things = [Thing()]
+    reference = weakref.ref(things[0])
+
+    def f(x):
+        thing = reference()
+        return x if thing is None else x * thing.scale
+
+    x = torch.randn(3)
+    compiled = called(f, x)
+    things[0].scale = 5.0
+    agrees(compiled, f, x)
+    things.clear()
+    assert torch.equal(compiled(x), x)
+
+
+@pytest.mark.parametrize("view", [dict.values, dict.keys, dict.items, types.MappingProxyType])
+def test_views_of_dicts(view):
+    table = {2.0: 3.0}
+    kept = view(table)
+
+    def f(x):
+        return x * len(kept)
+
+    x = torch.randn(3)
+    compiled = called(f, x)
+    table[5.0] = 7.0
+    agrees(compiled, f, x)
+
+
+def test_an_environment_variable_by_a_computed_name(monkeypatch):
+    name = "_".join(["WEFT", "TEST", "SCALE"])
+
+    def f(x):
+        return x * float(os.getenv(name, "2"))
+
+    x = torch.randn(3)
+    compiled = called(f, x)
+    for value in ("5", "7"):
+        monkeypatch.setenv(name, value)
+        agrees(compiled, f, x)
+
+
+def test_the_recursion_limit():
+    def f(x):
+        return x * sys.getrecursionlimit()
+
+    x = torch.randn(3)
+    compiled, old = called(f, x), sys.getrecursionlimit()
+    sys.setrecursionlimit(old + 10)
+    try:
+        agrees(compiled, f, x)
+    finally:
+        sys.setrecursionlimit(old)
+
+
+@dataclasses.dataclass
+class Pair:
+    left: torch.Tensor
+    right: torch.Tensor | None = None
+    scale: float = 2.0
+
+
+def test_dataclasses_stay_what_they_are_to_torch():
+    def f(pair, x):
+        return Pair(pair.left * pair.scale, None, 3.0), {"inner": Pair(x)}
+
+    compiled = weft.compile(f)
+    for _ in range(3):
+        found, inner = compiled(Pair(torch.ones(3)), torch.zeros(3))
+        assert type(found) is Pair and found.left[0] == 2 and found.right is None
+        assert found.scale == 3.0 and type(inner["inner"]) is Pair
+    assert Pair not in pytree.SUPPORTED_NODES
+    assert weft.stats(compiled)["graphs"] == 1 and not weft.stats(compiled)["breaks"]
+    assert compiled(Pair(torch.ones(3), scale=5.0), torch.zeros(3))[0].left[0] == 5
+    assert compiled(Pair(torch.ones(3), torch.ones(3)), torch.zeros(3))[0].left[0] == 2
+
+
+def test_a_warning_is_shown_though_the_program_is_known(recwarn):
+    def f(x):
+        warnings.warn("an old way", UserWarning, stacklevel=1)
+        return x * 2
+
+    for _ in range(2):  # the second finds what the first has left in the cache
+        compiled = weft.compile(f)
+        recwarn.clear()
+        warnings.simplefilter("default")
+        compiled(torch.ones(3))
+        assert [str(each.message) for each in recwarn if each.category is UserWarning]
