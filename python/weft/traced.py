@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._export.converter import TS2EPConverter
 
 from weft import errors
 from weft.capture import Given, NotCaptured
@@ -109,11 +110,9 @@ class _Called(torch.nn.Module):
     def __init__(self, traced: Any, names: Sequence[str]) -> None:
         super().__init__()
         self.traced = traced
-        # Not the module's own call, in whose place torch.export puts one with another `self`.
-        call = traced.forward if isinstance(traced, torch.jit.ScriptModule) else traced
 
         def forward(*inputs: Any) -> Any:
-            return call(*inputs)
+            return traced(*inputs)
 
         if all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -140,12 +139,24 @@ def _captured(
         if nodes is not None and nodes(kind, recurse=True):
             return NotCaptured(reason)
     try:
-        with torch.no_grad():
-            program = torch.export.export(_Called(traced, names), examples, strict=False)
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is none of the user's business
+            program = _exported(traced, names, examples)
     except Exception as error:  # torch.export raises what it likes
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return NotCaptured(f"torch.export: {type(error).__name__}: {lines[0] if lines else ''}")
     return Given(program)
+
+
+def _exported(
+    traced: Any, names: Sequence[str], examples: tuple[torch.Tensor, ...]
+) -> torch.export.ExportedProgram:
+    """torch.export calls what torch.jit.trace has made, op by op. Within a scripted module it
+    would meet the Python code, so that one's graph is converted."""
+    if isinstance(traced, torch.jit.ScriptFunction | torch.jit.TopLevelTracedModule):
+        return torch.export.export(_Called(traced, names), examples, strict=False)
+    converted = TS2EPConverter(traced, examples, {}).convert()  # of any sizes
+    return torch.export.export(converted.module(), examples, strict=False)
 
 
 def _has_hooks(traced: torch.jit.ScriptModule) -> bool:

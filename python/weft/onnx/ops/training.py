@@ -31,7 +31,9 @@ def adagrad(node: Node, rate: Tensor, steps: Tensor, *tensors: Tensor) -> tuple[
     for x, gradient, squares in _groups(tensors, 3):
         gradient = gradient + node.get("norm_coefficient", 0.0) * x
         squares = squares + gradient * gradient
-        results.append((x - rate * gradient / (squares.sqrt() + node.get("epsilon", 1e-6)), squares))
+        results.append(
+            (x - rate * gradient / (squares.sqrt() + node.get("epsilon", 1e-6)), squares)
+        )
     return _flat(results)
 
 
