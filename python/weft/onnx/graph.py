@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx.inliner
 import torch
 from google.protobuf.message import DecodeError
 

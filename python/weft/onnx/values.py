@@ -52,7 +52,7 @@ def tensor_of(proto: onnx.TensorProto) -> torch.Tensor:
     dtype = dtype_of(proto.data_type)
     try:
         array = onnx.numpy_helper.to_array(proto)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, onnx.checker.ValidationError) as error:
         raise errors.ModelError(f"tensor {proto.name!r} cannot be read: {error}") from error
     array = numpy.array(array, order="C")  # writable, torch's own
     if dtype == torch.bfloat16:
