@@ -238,6 +238,17 @@ def test_functions_of_the_model_are_taken_apart(compiled_only):
     assert torch.equal(weft.from_onnx(proto)(torch.ones(3)), torch.full((3,), 2.0))
 
 
+def test_an_operator_that_onnx_defines_by_others(compiled_only):
+    """Without a rule of its own."""
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y"], is_causal=1)
+    shape = [1, 2, 5, 8]
+    inputs = [tensor(name, shape) for name in "qkv"]
+    program = weft.from_onnx(model([node], inputs, [tensor("y", shape)], opset=23))
+    q, k, v = (torch.randn(shape) for _ in range(3))
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    torch.testing.assert_close(program(q, k, v), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_softmax_before_operator_set_13_is_over_all_axes_behind():
     x = torch.randn(2, 3, 4)
     for opset, expected in ((12, x.reshape(2, 12).softmax(1).reshape(2, 3, 4)), (13, x.softmax(1))):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from google.protobuf.message import DecodeError
 
 from weft import errors
-from weft.onnx.table import Node, rule_for
+from weft.onnx.table import Node, has_rule, rule_for
 from weft.onnx.values import DTYPES, tensor_of
 
 # The inputs that say shapes, axes, sizes, trip counts or conditions, by number.
@@ -117,8 +118,7 @@ def subgraphs(node: Node) -> list[Graph]:
 def read_model(model: str | Path | bytes | onnx.ModelProto) -> Graph:
     """Raises: OSError; errors.ModelError, for what is no model; errors.UnsupportedError."""
     proto = _loaded(model)
-    if proto.functions:
-        proto = onnx.inliner.inline_local_functions(proto)
+    proto = _inlined(proto)
     opsets = {each.domain: each.version for each in proto.opset_import}
     opsets.setdefault("", opsets.pop("ai.onnx", 1))
     graph = _Reader(opsets).graph(proto.graph)
@@ -140,6 +140,41 @@ def _loaded(model: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
     if not proto.opset_import:
         raise errors.ModelError(f"expected an ONNX model in {model!s:.200}, found something else")
     return proto
+
+
+def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Without functions of the model's own, and with those that ONNX gives as the meaning of an
+    operator in place of the operators without a rule."""
+    if proto.functions:
+        proto = onnx.inliner.inline_local_functions(proto)
+    opsets = {each.domain: each.version for each in proto.opset_import}
+    written_out = {
+        (node.domain, node.op_type)
+        for node in _all_nodes(proto.graph)
+        if not has_rule(node.domain, node.op_type)
+        and _is_function(node, opsets.get(node.domain, 1))
+    }
+    if written_out:
+        proto = onnx.inliner.inline_selected_functions(
+            proto, sorted(written_out), inline_schema_functions=True
+        )
+    return proto
+
+
+def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _all_nodes(attribute.g)
+
+
+def _is_function(node: onnx.NodeProto, opset: int) -> bool:
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+    except onnx.defs.SchemaError:
+        return False
+    return schema.has_function or schema.has_context_dependent_function
 
 
 class _Reader:

@@ -110,6 +110,13 @@ def rule_for(node: Node) -> Rule:
     return rule
 
 
+def has_rule(domain: str, name: str) -> bool:
+    """In any operator set."""
+    from weft.onnx import ops  # noqa: F401
+
+    return ("" if domain == "ai.onnx" else domain, name) in _rules
+
+
 def operators() -> list[tuple[str, str]]:
     """Every domain and operator with a rule."""
     from weft.onnx import ops  # noqa: F401

@@ -40,7 +40,6 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Sqrt": torch.sqrt,
     "Tan": torch.tan,
     "Tanh": torch.tanh,
-    "BitwiseNot": torch.bitwise_not,
 }
 # Since their operator set 7, these broadcast as torch does.
 _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -96,6 +95,11 @@ def signed(node: Node, x: Tensor) -> Tensor:
     if node.op in ("Abs", "Sign", "Relu") and not x.dtype.is_signed:
         return torch.sign(x) if node.op == "Sign" else x
     return {"Abs": torch.abs, "Neg": torch.neg, "Sign": torch.sign, "Relu": torch.relu}[node.op](x)
+
+
+@op("BitwiseNot", since=18)
+def bitwise_not(node: Node, x: Tensor) -> Tensor:
+    return ring(lambda a, b: torch.bitwise_not(a))(x, x)
 
 
 @op("Div", since=7)

@@ -244,7 +244,7 @@ def space_to_depth(node: Node, x: Tensor) -> Tensor:
 def constant_of_shape(node: Node, sizes: Tensor) -> Tensor:
     value = node.get("value")
     if value is None:
-        return torch.zeros(numbers(sizes))
+        return torch.zeros(numbers(sizes), dtype=torch.float32)
     return torch.full(numbers(sizes), number(value), dtype=value.dtype)
 
 
