@@ -249,6 +249,23 @@ def test_an_operator_that_onnx_defines_by_others(compiled_only):
     torch.testing.assert_close(program(q, k, v), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind, bounds", [
+    (torch.float32, (-math.inf, math.inf)), (torch.int32, (-(2**31), 2**31 - 1)),
+    (torch.bool, (False, True)),
+])  # fmt: skip
+def test_extrema_of_nothing(kind, bounds):
+    number = helper.np_dtype_to_tensor_dtype(torch.empty(0, dtype=kind).numpy().dtype)
+    nodes = [
+        helper.make_node("ReduceMax", ["x", "axes"], ["largest"], keepdims=0),
+        helper.make_node("ReduceMin", ["x", "axes"], ["least"]),
+    ]
+    outputs = [tensor("largest", None, number), tensor("least", None, number)]
+    axes = initializer("axes", torch.tensor([1]))
+    program = weft.from_onnx(model(nodes, [tensor("x", [2, 0], number)], outputs, [axes], opset=20))
+    largest, least = program(torch.empty(2, 0, dtype=kind))
+    assert largest.tolist() == [bounds[0]] * 2 and least.tolist() == [[bounds[1]]] * 2
+
+
 def test_softmax_before_operator_set_13_is_over_all_axes_behind():
     x = torch.randn(2, 3, 4)
     for opset, expected in ((12, x.reshape(2, 12).softmax(1).reshape(2, 3, 4)), (13, x.softmax(1))):
@@ -297,7 +314,7 @@ def test_unknown_operators_are_named():
     node = helper.make_node("Gelu", ["x"], ["y"])
     refused([node], "Gelu of ai.onnx 17, node that makes 'y': it is known from operator set 20")
     node = helper.make_node("Relu", ["x"], ["y"])
-    refused([node], "operator sets up to 23 are known", opset=99)
+    refused([node], "operator sets up to 26 are known", opset=99)
     node = helper.make_node("Relu", ["x"], ["y"], slope=2.0)
     refused([node], "attribute slope is not known")
     node = helper.make_node("Relu", ["x", "x"], ["y"])
@@ -342,7 +359,7 @@ def test_every_rule_knows_the_attributes_of_its_newest_operator():
     """Strings and sparse constants are the ones left out on purpose."""
     left_out = {"Constant": {"value_string", "value_strings", "sparse_value"}}
     for domain, name in operators():
-        opset = 23 if domain == "" else 1
+        opset = 26 if domain == "" else 1
         try:
             schema = onnx.defs.get_schema(name, opset, domain)
         except onnx.defs.SchemaError:

@@ -19,6 +19,7 @@ from weft.onnx.values import DTYPES, tensor_of
 
 # The inputs that say shapes, axes, sizes, trip counts or conditions, by number.
 _DECIDES = {
+    "AffineGrid": (1,),
     "CenterCropPad": (1,),
     "Col2Im": (1, 2),
     "ConstantOfShape": (0,),

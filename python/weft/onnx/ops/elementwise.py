@@ -268,13 +268,13 @@ def thresholded_relu(node: Node, x: Tensor) -> Tensor:
 # --- conversions ---
 
 
-@op("Cast", "to saturate", since=6)
+@op("Cast", "round_mode saturate to", since=6)
 def cast(node: Node, x: Tensor) -> Tensor:
-    """`saturate` concerns float8 alone, which is not supported."""
+    """`saturate` and `round_mode` concern float8 alone, which is not supported."""
     return x.to(dtype_of(node.get("to")))
 
 
-@op("CastLike", "saturate", since=15)
+@op("CastLike", "round_mode saturate", since=15)
 def cast_like(node: Node, x: Tensor, like: Tensor) -> Tensor:
     return x.to(like.dtype)
 

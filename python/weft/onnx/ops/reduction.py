@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -68,14 +71,42 @@ def _log_sum_exp(x: Tensor, dims: list[int], keep: bool) -> Tensor:
     return torch.logsumexp(x, dims, keepdim=keep) if x.ndim else x
 
 
+def _amax(x: Tensor, dims: list[int], keep: bool) -> Tensor:
+    return _extremum(torch.amax, x, dims, keep, largest=False)
+
+
+def _amin(x: Tensor, dims: list[int], keep: bool) -> Tensor:
+    return _extremum(torch.amin, x, dims, keep, largest=True)
+
+
+def _extremum(
+    function: Callable[..., Tensor], x: Tensor, dims: list[int], keep: bool, largest: bool
+) -> Tensor:
+    """Of no elements, the smallest or largest value that there is."""
+    if all(x.shape[dim] for dim in dims):
+        return function(x, dims, keepdim=keep)
+    dims = [dim % x.ndim for dim in dims]
+    sizes = [1 if i in dims else size for i, size in enumerate(x.shape) if keep or i not in dims]
+    return torch.full(sizes, _bound(x.dtype, largest), dtype=x.dtype)
+
+
+def _bound(dtype: torch.dtype, largest: bool) -> float | bool:
+    if dtype == torch.bool:
+        return largest
+    if dtype.is_floating_point:
+        return math.inf if largest else -math.inf
+    limits = torch.iinfo(dtype)
+    return limits.max if largest else limits.min
+
+
 _REDUCERS = {
     "ReduceL1": lambda x, dims, keep: _sum(x.abs(), dims, keep),
     "ReduceL2": _l2,
     "ReduceLogSum": lambda x, dims, keep: torch.log(_sum(x, dims, keep)),
     "ReduceLogSumExp": _log_sum_exp,
-    "ReduceMax": lambda x, dims, keep: torch.amax(x, dims, keepdim=keep),
+    "ReduceMax": _amax,
     "ReduceMean": _mean,
-    "ReduceMin": lambda x, dims, keep: torch.amin(x, dims, keepdim=keep),
+    "ReduceMin": _amin,
     "ReduceProd": _prod,
     "ReduceSum": _sum,
     "ReduceSumSquare": lambda x, dims, keep: _sum(x * x, dims, keep),
