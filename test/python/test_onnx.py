@@ -88,6 +88,15 @@ def test_from_a_file_and_from_bytes(tmp_path):
         torch.testing.assert_close(weft.from_onnx(source)(x), expected)
 
 
+def test_reports_name_the_nodes(tmp_path):
+    onnx.save(mlp()[0], tmp_path / "m.onnx")
+    program = weft.from_onnx(tmp_path / "m.onnx")
+    program(torch.randn(3, 8))
+    text = io.StringIO()
+    weft.report(program, text)
+    assert "m.onnx:1–2" in text.getvalue(), text.getvalue()
+
+
 def test_inputs_set_by_name():
     program, x = weft.from_onnx(mlp()[0]), torch.randn(3, 8)
     with pytest.raises(errors.Error, match="call run"):

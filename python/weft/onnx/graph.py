@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,7 +123,8 @@ def read_model(model: str | Path | bytes | onnx.ModelProto) -> Graph:
     proto = _inlined(proto)
     opsets = {each.domain: each.version for each in proto.opset_import}
     opsets.setdefault("", opsets.pop("ai.onnx", 1))
-    graph = _Reader(opsets).graph(proto.graph)
+    file = str(model) if isinstance(model, str | Path) else proto.graph.name
+    graph = _Reader(opsets, file).graph(proto.graph)
     if not proto.graph.output:
         raise errors.ModelError("expected a model with outputs, found none")
     return graph
@@ -179,29 +181,33 @@ def _is_function(node: onnx.NodeProto, opset: int) -> bool:
 
 
 class _Reader:
-    def __init__(self, opsets: dict[str, int]) -> None:
+    def __init__(self, opsets: dict[str, int], file: str) -> None:
         self._opsets = opsets
+        self._file = file
 
     def graph(self, proto: onnx.GraphProto) -> Graph:
         if proto.sparse_initializer:
             raise errors.UnsupportedError("sparse initializers are not supported")
         initializers = {each.name: tensor_of(each) for each in proto.initializer}
         inputs = tuple(_input(each) for each in proto.input if each.name not in initializers)
-        nodes = tuple(self._node(each) for each in proto.node)
+        nodes = tuple(self._node(each, i + 1) for i, each in enumerate(proto.node))
         outputs = tuple(each.name for each in proto.output)
         deciding = frozenset(_deciding(nodes))
         handed_on = frozenset(_deciding(nodes, _HAND_ON))
         return Graph(proto.name, inputs, outputs, nodes, initializers, deciding, handed_on)
 
-    def _node(self, proto: onnx.NodeProto) -> Node:
+    def _node(self, proto: onnx.NodeProto, number: int) -> Node:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         opset = self._opsets.get(domain)
         if opset is None:
             raise errors.ModelError(f"expected an operator set of {domain!r}, which is not given")
         attributes = {each.name: self._attribute(each) for each in proto.attribute}
         inputs, outputs = tuple(proto.input), tuple(proto.output)
-        node = Node(proto.op_type, domain, proto.name, inputs, outputs, opset, attributes)
-        return Node(**{**vars(node), "rule": rule_for(node)})
+        place = (self._file, number)
+        node = Node(
+            proto.op_type, domain, proto.name, inputs, outputs, opset, attributes, place=place
+        )
+        return dataclasses.replace(node, rule=rule_for(node))
 
     def _attribute(self, proto: onnx.AttributeProto) -> Any:
         kinds = onnx.AttributeProto

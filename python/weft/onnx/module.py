@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -158,7 +159,7 @@ class Scope:
     def _results(self, node: Node, inputs: list[Any], known: bool) -> tuple[Any, ...]:
         with real_values() if known else contextlib.nullcontext():
             try:
-                outputs = node.rule.function(node, *inputs)
+                outputs = _located(node)(node.rule.function, node, inputs)
             except (errors.Error, AssertionError):
                 raise
             except Exception as error:
@@ -172,6 +173,20 @@ class Scope:
         for name, (value, known) in zip(node.outputs, outputs):
             if name:
                 self.put(name, value, known)
+
+
+def _applied(function: Callable[..., Any], node: Node, inputs: list[Any]) -> Any:
+    return function(node, *inputs)
+
+
+def _located(node: Node) -> Callable[..., Any]:
+    """`_applied`; while tracing, as a line of the model's file, which reports then name: that of
+    the node's number. torch.export keeps the lines of functions called `forward`."""
+    if not is_tracing():
+        return _applied
+    file, number = node.place
+    code = _applied.__code__.replace(co_filename=file, co_firstlineno=number - 1, co_name="forward")
+    return types.FunctionType(code, {})
 
 
 def _is_large(value: Any) -> bool:

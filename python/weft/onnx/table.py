@@ -36,7 +36,8 @@ class Node:
     """One application of an operator. Absent inputs and outputs have the name "".
 
     opset: the version of its domain's operator set that the model imports. attributes: tensors
-    are torch's, subgraphs `Graph`s.
+    are torch's, subgraphs `Graph`s. place: the model's file, and the number of the node among those
+    of its graph, from 1 on.
     """
 
     op: str
@@ -47,6 +48,7 @@ class Node:
     opset: int
     attributes: dict[str, Any] = field(default_factory=dict)
     rule: Rule | None = None
+    place: tuple[str, int] = ("", 1)
 
     def get(self, name: str, default: Any = None) -> Any:
         return self.attributes.get(name, default)

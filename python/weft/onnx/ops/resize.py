@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from weft.onnx.table import Node, op
-from weft.onnx.values import numbers
+from weft.onnx.values import numbers, real_values
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def _nearest(node: Node, x: Tensor, axis: _Axis, at: list[float]) -> Tensor:
 def _interpolated(node: Node, x: Tensor, axis: _Axis, at: list[float], mode: str) -> Tensor:
     rows = [_weights(node, axis, each, mode) for each in at]
     dtype = x.dtype if x.dtype.is_floating_point else torch.float32
-    weights = torch.tensor(rows, dtype=torch.float64).to(dtype)
+    with real_values():
+        weights = torch.tensor(rows, dtype=torch.float64).to(dtype)
     moved = x.to(dtype).movedim(axis.number, -1)
     found = torch.matmul(moved, weights.t()).movedim(-1, axis.number)
     if x.dtype.is_floating_point:
