@@ -4,6 +4,7 @@
 import copy
 import io
 import math
+import pickle
 import sys
 
 import onnx
@@ -358,10 +359,32 @@ def test_models_that_make_no_sense(tmp_path):
         weft.from_onnx(buffer.getvalue())
 
 
-def test_wrong_shapes_are_the_users_error():
-    program = weft.from_onnx(mlp()[0])
-    with pytest.raises(errors.ModelError, match="operator Gemm of ai.onnx 17"):
-        program(torch.randn(3, 9))
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        (torch.randn(3, 9), r"'x': expected shape .'n', 8., found .3, 9."),
+        (torch.randn(3, 8, 1), "expected shape"),
+        (torch.randn(3, 8).double(), "expected torch.float32, found torch.float64"),
+        ([1.0], "expected a torch.Tensor, found list"),
+    ],
+)
+def test_inputs_are_what_the_model_declares(value, message):
+    with pytest.raises(errors.ArgumentError, match=message):
+        weft.from_onnx(mlp()[0])(value)
+
+
+def test_shapes_that_do_not_fit_together_are_said_with_the_node():
+    node = helper.make_node("MatMul", ["x", "z"], ["y"], name="product")
+    inputs = [tensor("x", ["a", "b"]), tensor("z", ["c", "d"])]
+    program = weft.from_onnx(model([node], inputs, [tensor("y", None)]))
+    with pytest.raises(errors.ModelError, match="operator MatMul of ai.onnx 17, node product"):
+        program(torch.randn(3, 9), torch.randn(3, 9))
+
+
+def test_the_module_can_be_copied_and_stored():
+    program, x = weft.from_onnx(mlp()[0]), torch.randn(3, 8)
+    for twin in (copy.deepcopy(program.module), pickle.loads(pickle.dumps(program.module))):
+        torch.testing.assert_close(twin(x), program(x))
 
 
 def test_every_rule_knows_the_attributes_of_its_newest_operator():

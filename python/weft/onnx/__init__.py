@@ -18,7 +18,9 @@ def from_onnx(model: str | Path | bytes | onnx.ModelProto, **options: Any) -> On
     Inputs are tensors in the graph's order or by name, outputs come in the graph's order: a
     tensor if there is one, a tuple of several. Initializers that are no shapes become parameters
     and buffers of `.module`. Where shapes, axes, conditions or trip counts are inputs of at most
-    64 numbers, each of their values gets a program of its own.
+    64 numbers, each of their values gets a program of its own. An output may share memory with an
+    input or a parameter, as in torch. Inputs of another type or shape than the model declares
+    raise errors.ArgumentError.
 
     model: a file, with its external data beside it, its content, or a ModelProto.
     options: those of `weft.compile`.

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from weft import errors
 from weft.onnx.table import Node, has_rule, rule_for
-from weft.onnx.values import DTYPES, tensor_of
+from weft.onnx.values import dtype_of, tensor_of
 
 # The inputs that say shapes, axes, sizes, trip counts or conditions, by number.
 _DECIDES = {
@@ -73,6 +73,31 @@ class Input:
     name: str
     dtype: torch.dtype | None = None
     shape: tuple[int | str | None, ...] | None = None
+
+    def check(self, value: Any) -> None:
+        """Raises: errors.ArgumentError, if a call's value is not what the model declares."""
+        if self.dtype is None:
+            return
+        if not isinstance(value, torch.Tensor):
+            kind = type(value).__qualname__
+            raise errors.ArgumentError(
+                f"input {self.name!r}: expected a torch.Tensor, found {kind}"
+            )
+        if value.dtype != self.dtype:
+            raise errors.ArgumentError(
+                f"input {self.name!r}: expected {self.dtype}, found {value.dtype}"
+            )
+        if self.shape is not None and not self._fits(value.shape):
+            expected = [size if size is not None else "?" for size in self.shape]
+            raise errors.ArgumentError(
+                f"input {self.name!r}: expected shape {expected}, found {[*value.shape]}"
+            )
+
+    def _fits(self, sizes: torch.Size) -> bool:
+        return len(sizes) == len(self.shape) and all(
+            not isinstance(declared, int) or declared == size
+            for declared, size in zip(self.shape, sizes)
+        )
 
     @property
     def may_decide(self) -> bool:
@@ -229,7 +254,7 @@ def _input(proto: onnx.ValueInfoProto) -> Input:
     if proto.type.WhichOneof("value") != "tensor_type":
         return Input(proto.name)
     tensor = proto.type.tensor_type
-    dtype = DTYPES.get(tensor.elem_type)
+    dtype = dtype_of(tensor.elem_type)
     if not tensor.HasField("shape"):
         return Input(proto.name, dtype)
     shape = tuple(

@@ -44,8 +44,13 @@ class OnnxModule(torch.nn.Module):
         ]
 
     def arguments(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Of a call: the inputs, of which those that decide are plain numbers."""
+        """Of a call: the inputs, of which those that decide are plain numbers.
+
+        Raises: errors.ArgumentError, for one that is not what the model declares.
+        """
         found = list(inputs)
+        for declared, value in zip(self.graph.inputs, found):
+            declared.check(value)
         for i in self._deciding:
             value = found[i]
             if isinstance(value, torch.Tensor) and value.numel() <= MOST_STATIC:

@@ -20,15 +20,21 @@ NEWEST = {"": 26, "ai.onnx.preview.training": 1}
 
 @dataclass(frozen=True)
 class Rule:
-    """function: of the node and its inputs, None for those left out; gives a tensor, a sequence
-    as a list, or a tuple of them. since: the version from which it holds. draws: its values come
-    from a generator. runs: it runs subgraphs, and takes the `Scope` to do so first."""
+    """operator: its domain and name. function: of the node and its inputs, None for those left
+    out; gives a tensor, a sequence as a list, or a tuple of them. since: the version from which it
+    holds. draws: its values come from a generator. runs: it runs subgraphs, and takes the `Scope`
+    to do so first."""
 
+    operator: tuple[str, str]
     function: Callable[..., Any]
     since: int
     attributes: frozenset[str]
     draws: bool
     runs: bool
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A module of them can be stored; functions made in a loop cannot."""
+        return _rule_since, (self.operator, self.since)
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,10 @@ def op(
     """Enters a function in the table. names, attributes: separated by spaces."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
-        rule = Rule(function, since, frozenset(attributes.split()), draws, runs)
         for name in names.split():
-            _rules.setdefault((domain, name), []).append(rule)
+            key = domain, name
+            rule = Rule(key, function, since, frozenset(attributes.split()), draws, runs)
+            _rules.setdefault(key, []).append(rule)
         return function
 
     return enter
@@ -110,6 +117,12 @@ def rule_for(node: Node) -> Rule:
     except TypeError:
         raise node.unsupported(f"a form with {len(node.inputs)} inputs is not known") from None
     return rule
+
+
+def _rule_since(operator: tuple[str, str], since: int) -> Rule:
+    from weft.onnx import ops  # noqa: F401
+
+    return next(rule for rule in _rules[operator] if rule.since == since)
 
 
 def has_rule(domain: str, name: str) -> bool:
