@@ -13,7 +13,7 @@ from weft import errors
 from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from weft import config
+    from weft import cache, config
     from weft.artifact import load
     from weft.compiled import (
         artifact_path,
@@ -24,15 +24,21 @@ if TYPE_CHECKING:
         report,
         stats,
     )
+    from weft.onnx import from_onnx
+    from weft.traced import from_pt2, from_traced
 
 __version__ = "0.1.0"
 
 __all__ = [
     "artifact_path",
+    "cache",
     "compile",
     "config",
     "errors",
     "from_exported_program",
+    "from_onnx",
+    "from_pt2",
+    "from_traced",
     "get_num_threads",
     "ir",
     "load",
@@ -46,6 +52,9 @@ _HOMES = {
     "artifact_path": "weft.compiled",
     "compile": "weft.compiled",
     "from_exported_program": "weft.compiled",
+    "from_onnx": "weft.onnx",
+    "from_pt2": "weft.traced",
+    "from_traced": "weft.traced",
     "ir": "weft.compiled",
     "load": "weft.artifact",
     "profile": "weft.compiled",
@@ -55,8 +64,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "config":
-        return importlib.import_module("weft.config")
+    if name in ("cache", "config"):
+        return importlib.import_module(f"weft.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -100,7 +100,17 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
     seconds.update(json.loads(statistics).get("seconds", {}))
     path, draft, warning = cache.publish(draft)
     _warn(warning)
-    return Build(_core.Artifact.load(path), key, False, graph, options, seconds)
+    try:
+        artifact = _core.Artifact.load(path)
+    except errors.ArtifactError:
+        if Path(path).exists():
+            raise
+        # Another process has emptied the cache meanwhile.
+        draft = cache.begin_private(key)
+        _compiler.compile(graph, str(draft.path), asdict(options))
+        path, draft, warning = cache.publish(draft)
+        artifact = _core.Artifact.load(path)
+    return Build(artifact, key, False, graph, options, seconds)
 
 
 def lower_to(graph: bytes, stage: str, options: Options) -> str:
@@ -124,7 +134,7 @@ def cache_key(graph: bytes, options: Options) -> str:
         WEFT_VERSION,
         LLVM_VERSION,
         _compiler_identity(),
-        _cpu_flags(),
+        cpu_flags(),
         _caches(),
         settings,
         asdict(options),
@@ -145,7 +155,7 @@ def _compiler_identity() -> list[Any]:
 
 
 @lru_cache
-def _cpu_flags() -> str:
+def cpu_flags() -> str:
     """The features that the operating system reports for the first processor."""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
         for line in lines:

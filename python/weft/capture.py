@@ -334,6 +334,23 @@ class Given:
         return self.program.constants[name] if found is None else found
 
 
+class NotCaptured:
+    """There is no program, for a reason that holds for all calls."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def references(self) -> References:
+        return References()
+
+    def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
+        raise KeyError(self.reason)
+
+    def capture(self, *call: Any) -> Captured:
+        """Raises: Declined."""
+        raise Declined(self.reason)
+
+
 def _is_like(leaf: Any, example: Any) -> bool:
     if not isinstance(leaf, torch.Tensor):
         return type(leaf) is type(example) and leaf == example

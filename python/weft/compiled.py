@@ -14,30 +14,36 @@ from weft.capture import Given, Tracing
 from weft.face import Compiled
 from weft.module import callable_of, compile_in_place, compiled_module, is_in_place, method_itself
 from weft.profiling import Profile
+from weft.targets import isa_of
 
 
 def compile(
-    target: Callable[..., Any] | None = None,
+    program: Callable[..., Any] | None = None,
+    /,
     *,
-    isa: str = "native",
+    isa: str | None = None,
+    target: str | None = None,
     threads: int | None = None,
     schedule: str = "",
     precision: str = "float32",
     fullgraph: bool = False,
     inplace: bool = False,
 ) -> Callable[..., Any]:
-    """What does the same as `target`, by programs compiled on first use.
+    """What does the same as `program`, by programs compiled on first use.
 
     A module gives a module: an object of a subclass of its class that shares its `__dict__`, so
     that attributes, parameters, hooks and modes of one are those of the other. A function or
     method gives a callable. PyTorch runs the first call of each kind (of shapes, dtypes, modes);
     the program is used from then on if it has reproduced that call (`weft.config.verify`).
 
-    target: a torch.nn.Module or a function; without it, the result is a decorator.
-    isa: "native", or "avx2" or "avx512" to compile for that instruction set, with those of the
-    machine's extensions that work on its vectors: "avx512" leaves out matrix units (AMX) alone.
-    "amx" is "native" with float32 on the matrix unit too, as exact bfloat16 parts: faster on a
-    processor that keeps the unit at its full rate, slower on one that throttles it.
+    program: a torch.nn.Module or a function; without it, the result is a decorator.
+    isa: "native", which is the default, or "avx2" or "avx512" to compile for that instruction
+    set, with those of the machine's extensions that work on its vectors: "avx512" leaves out
+    matrix units (AMX) alone. "amx" is "native" with float32 on the matrix unit too, as exact
+    bfloat16 parts: faster on a processor that keeps the unit at its full rate, slower on one that
+    throttles it.
+    target: instead of `isa`, "native", "x86-64-v3" or "x86-64-v4", the name of a processor, or
+    "llvm -mcpu=…" with one of these.
     threads: the most that a call runs on; by default the machine's. Calls run on as many of them
     as `weft.get_num_threads()` gives: torch's number, unless `weft.set_num_threads` or
     WEFT_THREADS says otherwise.
@@ -49,38 +55,45 @@ def compile(
     have no instructions for bfloat16.
     fullgraph: a call that PyTorch would have to run raises errors.NotCompiledError instead.
     inplace: the module object itself is compiled and returned, for those who hold it already.
-    Raises: TypeError, if `target` cannot be called, or is no module to be compiled in place;
+    Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
     """
     settings = dict(
-        isa=isa, threads=threads, schedule=schedule, precision=precision, fullgraph=fullgraph
+        isa=isa,
+        target=target,
+        threads=threads,
+        schedule=schedule,
+        precision=precision,
+        fullgraph=fullgraph,
     )
-    if target is None:
+    if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
-    if not callable(target):
-        raise TypeError(f"expected a module or function, found {type(target).__qualname__}")
-    options = _options(isa, threads, schedule, precision)
-    if inplace and not isinstance(target, torch.nn.Module):
-        raise TypeError(f"expected a module to compile in place, found {type(target).__qualname__}")
+    if not callable(program):
+        raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
+    options = options_of(isa, target, threads, schedule, precision)
+    if inplace and not isinstance(program, torch.nn.Module):
+        kind = type(program).__qualname__
+        raise TypeError(f"expected a module to compile in place, found {kind}")
 
     def answering(original: Callable[..., Any]) -> _core.Callable:
         return Compiled(original, Tracing(original), options, settings).callable()
 
-    target = method_itself(target)
-    if inplace or is_in_place(target):
-        compile_in_place(target, answering)
-        return target
-    if (made := callable_of(target)) is not None:
-        target = made.original  # compiled already: by other settings now
-    if isinstance(target, torch.nn.Module):
-        return compiled_module(target, answering(target))
-    return answering(target)
+    program = method_itself(program)
+    if inplace or is_in_place(program):
+        compile_in_place(program, answering)
+        return program
+    if (made := callable_of(program)) is not None:
+        program = made.original  # compiled already: by other settings now
+    if isinstance(program, torch.nn.Module):
+        return compiled_module(program, answering(program))
+    return answering(program)
 
 
 def from_exported_program(
     program: torch.export.ExportedProgram,
     *,
-    isa: str = "native",
+    isa: str | None = None,
+    target: str | None = None,
     threads: int | None = None,
     schedule: str = "",
     precision: str = "float32",
@@ -92,11 +105,23 @@ def from_exported_program(
     """
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"expected an ExportedProgram, found {type(program).__qualname__}")
-    options = _options(isa, threads, schedule, precision)
+    options = options_of(isa, target, threads, schedule, precision)
     return Compiled(program.module(), Given(program), options, {}).callable()
 
 
-def _options(isa: str, threads: int | None, schedule: str, precision: str) -> Options:
+def options_of(
+    isa: str | None = None,
+    target: str | None = None,
+    threads: int | None = None,
+    schedule: str = "",
+    precision: str = "float32",
+) -> Options:
+    """Of the arguments of `compile`. Raises: errors.ConfigError."""
+    if target is not None:
+        if isa is not None:
+            raise errors.ConfigError("expected isa or target, found both")
+        isa = isa_of(target)
+    isa = "native" if isa is None else isa
     if isa not in ("native", "avx2", "avx512", "amx"):
         raise errors.ConfigError(f"expected isa native, avx2, avx512 or amx, found {isa!r}")
     if threads is not None and threads < 1:

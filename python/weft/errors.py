@@ -32,3 +32,11 @@ class NotCompiledError(Error, RuntimeError):
 
 class WeftWarning(UserWarning):
     """Something that costs speed but not correctness."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """An imported model has an operator, or a form of one, that Weft does not know."""
+
+
+class ModelError(Error, ValueError):
+    """An imported model that makes no sense: damaged, or at odds with itself."""

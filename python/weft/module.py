@@ -21,6 +21,7 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from weft import _core
+from weft.imported import Imported
 from weft.subclass import (
     call_eagerly,
     forward_is_the_call,
@@ -160,6 +161,8 @@ def callable_of(compiled: Any) -> _core.Callable | None:
         return compiled
     if _is(compiled, CompiledModule):
         return _held(compiled)
+    if _is(compiled, Imported):
+        return compiled.callable
     found = vars(type(compiled)).get("_weft_callable")
     return found if _is(found, _core.Callable) else None
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 import torch
+from processes import python
 
 import weft
 from weft.benchmark.exported import load_exported
@@ -137,3 +138,210 @@ def test_inspect(artifact, capsys):
 def test_inspect_what_is_no_artifact(model, capsys):
     assert main(["inspect", str(model)]) == 1
     assert "model.pt2" in capsys.readouterr().err
+
+
+FACTORIES = """
+import torch
+
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x, scale=1.0):
+        return {"y": torch.nn.functional.gelu(self.linear(x)) * scale}
+
+def make():
+    torch.manual_seed(0)
+    return Small().eval(), (torch.ones(2, 8),), {"scale": 2.0}
+
+def alone():
+    return Small().eval()
+
+def writes():
+    return lambda x: x.add_(1), (torch.zeros(3),)
+
+def prints():
+    def program(x):
+        print("in the program")
+        return x + 1
+    return program, (torch.ones(3),)
+
+def unfit():
+    return Small(), (torch.ones(2, 7),)
+
+def broken():
+    raise ValueError("no such thing\\nand more")
+
+def number():
+    return 3, (1,)
+
+def four():
+    return 1, 2, 3, 4
+
+value = 7
+"""
+
+
+@pytest.fixture
+def factories(tmp_path):
+    path = tmp_path / "factories.py"
+    path.write_text(FACTORIES)
+    return path
+
+
+@pytest.fixture
+def onnx_model(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper
+
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8])
+    shape = helper.make_tensor_value_info("shape", TensorProto.INT64, [2])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    relu, reshape = (
+        helper.make_node("Relu", ["x"], ["y"]),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+    )
+    for name, node, inputs in (("relu", relu, [x]), ("reshape", reshape, [x, shape])):
+        graph = helper.make_graph([node], "g", inputs, [y])
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        onnx.save(proto, tmp_path / f"{name}.onnx")
+    return tmp_path / "relu.onnx"
+
+
+def test_compile(factories, tmp_path, capsys):
+    output = tmp_path / "small.so"
+    assert main(["compile", f"{factories}:make", "-o", str(output)]) == 0
+    assert "compiled factories.py:make in " in (printed := capsys.readouterr().out)
+    assert str(output) in printed
+    assert [each["name"] for each in weft.load(output).signature][-1] == "x"
+
+
+def test_compile_for_a_target(factories, tmp_path, capsys):
+    output = tmp_path / "small.so"
+    arguments = ["--target", "x86-64-v3", "--threads", "1", "-o", str(output)]
+    assert main(["compile", f"{factories}:make", *arguments]) == 0
+    manifest = weft.load(output).manifest
+    assert manifest["threads_hint"] == 1 and "avx512f" not in manifest["cpu_features"]
+
+
+def test_run_prints_stores_and_compares(factories, tmp_path, capsys):
+    output = tmp_path / "outputs.pt"
+    assert main(["run", f"{factories}:make", "--compare", "--output", str(output)]) == 0
+    printed = in_words(capsys)
+    assert "['y'] float32 [2, 4]" in printed
+    assert float(printed.rpartition("difference from PyTorch: ")[2]) < 1e-6
+    assert torch.load(output)["y"].shape == (2, 4)
+
+
+def test_run_with_inputs(factories, tmp_path, capsys):
+    inputs = tmp_path / "inputs.pt"
+    for stored in ((torch.zeros(5, 8),), {"x": torch.zeros(5, 8)}):
+        torch.save(stored, inputs)
+        assert main(["run", f"{factories}:alone", "--inputs", str(inputs)]) == 0
+        assert "['y'] float32 [5, 4]" in in_words(capsys)
+
+
+def test_run_gives_each_call_arguments_of_its_own(factories, capsys):
+    assert main(["run", f"{factories}:writes", "--compare"]) == 0
+    printed = in_words(capsys)
+    assert "0 float32 [3] 1 1 1" in printed and "PyTorch: 0" in printed
+
+
+def test_run_of_what_pytorch_runs_says_so(factories, capsys):
+    assert main(["run", f"{factories}:prints"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.count("in the program") in (1, 2)  # warnings may be given once
+    assert captured.err.startswith("weft: PyTorch runs this call: the call prints")
+
+
+def test_run_of_an_exported_and_of_an_onnx_model(model, onnx_model, capsys):
+    assert main(["run", str(model)]) == 0
+    assert "['best'] int64 [3]" in in_words(capsys)
+    assert main(["run", str(onnx_model), "--shape", "x=3x8", "--compare"]) == 0
+    assert "[0] float32 [3, 8] 0 " in in_words(capsys)
+
+
+def test_show(factories, capsys):
+    assert main(["show", f"{factories}:make"]) == 0
+    assert "weft.gelu" in capsys.readouterr().out
+    assert main(["show", f"{factories}:make", "--stage", "llvm"]) == 0
+    assert "llvm.func" in capsys.readouterr().out
+
+
+def test_explain(factories, capsys):
+    assert main(["explain", f"{factories}:make"]) == 0
+    assert "dot_general_0" in capsys.readouterr().out
+    assert main(["explain", f"{factories}:prints"]) == 0
+    assert "run by PyTorch" in (printed := in_words(capsys)) and "the call prints" in printed
+
+
+def test_bench_of_an_onnx_model(onnx_model, tmp_path):
+    options = ["--systems", "weft", "--rounds", "1", "--seconds", "0", "--threads", "1"]
+    output = tmp_path / "results.json"
+    options += ["--shape", "x=3x8", "--json", str(output)]
+    assert main(["bench", str(onnx_model), *options]) == 0
+    (measured,) = json.loads(output.read_text())["models"]
+    assert measured["systems"]["weft"]["seconds"] > 0, measured
+
+
+def test_failures_are_one_line_each(factories, onnx_model, tmp_path, capsys):
+    torch.save((torch.ones(1),) * 3, tmp_path / "three.pt")
+    reshape = str(tmp_path / "reshape.onnx")
+    cases = {
+        ("run", str(tmp_path / "none.onnx")): "none.onnx: No such file",
+        ("run", f"{tmp_path}/none.py:make"): "expected a Python file",
+        ("run", f"{factories}:nothing"): "expected a factory 'nothing'",
+        ("run", f"{factories}:value"): "expected a factory 'value'",
+        ("run", f"{factories}:broken"): "ValueError: no such thing (line ",
+        ("run", f"{factories}:number"): "a module or function, found int",
+        ("run", f"{factories}:four"): "found 4 values",
+        ("run", f"{factories}:alone"): "expected --inputs",
+        ("run", f"{factories}:unfit"): "the call fails: RuntimeError: mat1 and mat2",
+        ("run", f"{factories}:make", "--target", "z80"): "found 'z80'",
+        ("run", f"{factories}:make", "--threads", "0"): "threads of at least 1",
+        ("compile", f"{factories}:prints"): "is not compiled: the call prints",
+        ("show", f"{factories}:prints"): "is not compiled: the call prints",
+        ("run", str(onnx_model)): "--shape x=…",
+        ("run", str(onnx_model), "--shape", "z=1"): "expected --shape of an input among ['x']",
+        ("run", str(onnx_model), "--inputs", str(tmp_path / "three.pt")): "expected inputs ['x']",
+        ("run", reshape, "--shape", "x=3x8"): "expected --inputs, as 'shape' is no plain data",
+    }
+    for arguments, expected in cases.items():
+        assert main([*arguments]) == 1, arguments
+        captured = capsys.readouterr()
+        assert captured.err.startswith("weft: ") and expected in captured.err, captured.err
+        assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [], ["frobnicate"], ["run"], ["run", "model.txt"], ["run", "model.py"],
+        ["show", "m.onnx", "--stage", "none"], ["run", "m.onnx", "--shape", "x"],
+        ["run", "m.onnx", "--shape", "x=2xtwo"], ["run", "m.onnx", "--precision", "fp8"],
+    ],
+)  # fmt: skip
+def test_wrong_command_lines(arguments, capsys):
+    assert main(arguments) == 2
+    assert "usage: weft" in capsys.readouterr().err
+
+
+def test_help(capsys):
+    assert main(["--help"]) == 0
+    assert "compile" in capsys.readouterr().out
+    for command in ("compile", "run", "show", "explain", "bench"):
+        assert main([command, "--help"]) == 0
+        assert "examples:\n  weft " in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"weft {weft.__version__}\n"
+
+
+def test_a_reader_that_has_seen_enough(factories):
+    script = (
+        "import os, sys; from weft.cli import main; r, w = os.pipe(); os.close(r); "
+        "os.dup2(w, 1); sys.stdout = os.fdopen(1, 'w'); "
+        "sys.exit(main(['show', sys.argv[1], '--stage', 'llvm']))"
+    )
+    result = python(script, f"{factories}:make")
+    assert result.returncode == 0 and "Traceback" not in result.stderr, result.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,6 @@ import torch
 
 from weft import errors
 from weft.benchmark.case import Case
-from weft.benchmark.systems import REFERENCE, SYSTEMS, Prepared, float64
-
-
-@dataclass(frozen=True)
-class ExportedFile:
-    """A `Subject`: a file of torch.export.save, and one of torch.save with its arguments."""
-
-    path: Path
-    inputs: Path | None
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    def load(self) -> Case:
-        return load_exported(self.path, self.inputs)
-
-    def system(self, name: str) -> Callable[[Case, int], Prepared]:
-        return {**SYSTEMS, REFERENCE: float64}[name]
 
 
 def load_exported(path: Path, inputs: Path | None) -> Case:
@@ -54,6 +34,14 @@ def _arguments(
             raise errors.ConfigError(f"expected --inputs, as {path} holds no example inputs")
         args, kwargs = program.example_inputs
         return tuple(args), dict(kwargs)
+    return stored_inputs(inputs)
+
+
+def stored_inputs(inputs: Path) -> tuple[tuple, dict[str, Any]]:
+    """Positional and keyword arguments from a file of torch.save.
+
+    Raises: errors.ConfigError, if the file holds something else; OSError.
+    """
     found = _loaded(functools.partial(torch.load, weights_only=True), inputs)
     if isinstance(found, tuple | list):
         return tuple(found), {}
