@@ -146,7 +146,7 @@ docs: build
 	@$(RUN) tools/write-overloads.py
 	@mkdir -p build/docs
 	@$(TBLGEN) -gen-op-doc -dialect=weft compiler/Graph/Ops.td -o build/docs/ops.md
-	@for room in Transforms Kernels Lowering; do \
+	@for room in Autodiff Transforms Kernels Lowering; do \
 	  $(TBLGEN) -gen-pass-doc compiler/$$room/Passes.td -o build/docs/passes-$$room.md; done
 	@ls build/docs
 
