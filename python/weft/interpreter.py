@@ -82,9 +82,8 @@ def run_nodes(
 
 def _check_operands(op: str, operands: list[torch.Tensor]) -> None:
     name = op.removeprefix("weft.")
-    if name in _BINARY or name == "cmp":
-        x, y = operands
-        assert x.shape == y.shape and x.dtype == y.dtype, (op, x.shape, y.shape, x.dtype, y.dtype)
+    if name in _BINARY or name in ("cmp", "fma"):
+        assert len({(x.shape, x.dtype) for x in operands}) == 1, (op, operands)
     if name == "select":
         condition, x, y = operands
         assert condition.shape == x.shape == y.shape and x.dtype == y.dtype, op
@@ -137,6 +136,17 @@ _BINARY = {
 }
 for _name, _function in _BINARY.items():
     EVALUATE[f"weft.{_name}"] = lambda node, attrs, xs, types, f=_function: f(*xs)
+
+
+@evaluates("fma")
+def _fma(node, attrs: Attrs, xs, types):
+    """Rounded once but in float64, for which torch has nothing wider."""
+    x, y, z = xs
+    if x.dtype == torch.bool:
+        return x & y | z
+    if not x.is_floating_point():
+        return x * y + z
+    return (x.double() * y.double() + z.double()).to(x.dtype)
 
 
 @evaluates("cmp")
