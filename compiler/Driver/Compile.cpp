@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A JSON graph in, a shared object out.
+// A graph in, a shared object out.
 #include "compiler/Driver/Compile.h"
 #include "compiler/Driver/CodeGen.h"
 #include "compiler/Driver/Diagnostics.h"
-#include "compiler/Driver/GraphImport.h"
 #include "compiler/Driver/Link.h"
+#include "compiler/Driver/ModuleText.h"
 #include "compiler/Driver/StageRunner.h"
 #include "runtime/Abi.h"
 #include "llvm/Support/Process.h"
@@ -23,13 +23,13 @@ public:
     context.printOpOnDiagnostic(false); // users are told their line, not our IR
   }
 
-  llvm::Error lower(StringRef json, StringRef stage) {
+  llvm::Error lower(StringRef graph, StringRef stage, StringRef from) {
     bool done = timed("graph", [&] {
-      module = importGraph(json, context);
-      return bool(module);
+      module = readModule(graph, context);
+      return module && succeeded(prepareEntry(*module));
     });
     StageRunner runner(settings, report.seconds, cancelled);
-    return done && succeeded(runner.run(*module, stage)) ? llvm::Error::success() : failure();
+    return done && succeeded(runner.run(*module, stage, from)) ? llvm::Error::success() : failure();
   }
 
   llvm::Error emit(StringRef outputPath) {
@@ -75,7 +75,9 @@ private:
   OwningOpRef<ModuleOp> module;
 };
 
-llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
+} // namespace
+
+llvm::Expected<StageSettings> weft::resolveSettings(const CompileOptions &options) {
   std::string isa = llvm::sys::Process::GetEnv("WEFT_ISA").value_or(options.isa);
   llvm::Expected<TargetInfo> target = TargetInfo::host(isa);
   if (!target)
@@ -89,29 +91,28 @@ llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
   return StageSettings{std::move(*target), options.threads, options.schedule, *precision};
 }
 
-} // namespace
-
-llvm::Expected<CompileReport> weft::compileGraph(StringRef json, CompileOptions options,
+llvm::Expected<CompileReport> weft::compileGraph(StringRef graph, CompileOptions options,
                                                  StringRef outputPath,
-                                                 const std::atomic<bool> *cancelled) {
-  llvm::Expected<StageSettings> settings = resolve(options);
+                                                 const std::atomic<bool> *cancelled,
+                                                 StringRef from) {
+  llvm::Expected<StageSettings> settings = resolveSettings(options);
   if (!settings)
     return settings.takeError();
   Compilation compilation(std::move(*settings), cancelled);
-  if (llvm::Error error = compilation.lower(json, stages().back().name))
+  if (llvm::Error error = compilation.lower(graph, stages().back().name, from))
     return error;
   if (llvm::Error error = compilation.emit(outputPath))
     return error;
   return std::move(compilation.report);
 }
 
-llvm::Expected<std::string> weft::lowerGraph(StringRef json, CompileOptions options,
+llvm::Expected<std::string> weft::lowerGraph(StringRef graph, CompileOptions options,
                                              StringRef stage) {
-  llvm::Expected<StageSettings> settings = resolve(options);
+  llvm::Expected<StageSettings> settings = resolveSettings(options);
   if (!settings)
     return settings.takeError();
   Compilation compilation(std::move(*settings));
-  if (llvm::Error error = compilation.lower(json, stage))
+  if (llvm::Error error = compilation.lower(graph, stage, stages().front().name))
     return error;
   return compilation.text();
 }

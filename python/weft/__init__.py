@@ -13,13 +13,12 @@ from weft import errors
 from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from weft import config
+    from weft import config, ir
     from weft.artifact import load
     from weft.compiled import (
         artifact_path,
         compile,
         from_exported_program,
-        ir,
         profile,
         report,
         stats,
@@ -46,7 +45,6 @@ _HOMES = {
     "artifact_path": "weft.compiled",
     "compile": "weft.compiled",
     "from_exported_program": "weft.compiled",
-    "ir": "weft.compiled",
     "load": "weft.artifact",
     "profile": "weft.compiled",
     "report": "weft.compiled",
@@ -55,8 +53,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "config":
-        return importlib.import_module("weft.config")
+    if name in ("config", "ir"):
+        return importlib.import_module(f"weft.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

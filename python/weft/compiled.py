@@ -124,7 +124,7 @@ def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Prof
     return _face(compiled).profile(*args, repeats=repeats, **kwargs)
 
 
-def ir(compiled: Any, stage: str = "graph") -> str:
+def text_of_ir(compiled: Any, stage: str = "graph") -> str:
     """The IR of the latest program at a stage (`graph` … `llvm`), as text."""
     return _face(compiled).ir(stage)
 
