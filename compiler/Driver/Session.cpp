@@ -229,6 +229,43 @@ void Session::forget(Fault &fault) {
     state->memories.pop_back();
 }
 
+/// The parts of "a,b(c,d),e{x=1 y=2}" between the outer commas.
+static std::vector<std::string> splitPipeline(StringRef text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (char character : text) {
+    depth += StringRef("({[<").contains(character);
+    depth -= StringRef(")}]>").contains(character);
+    if (character == ',' && depth == 0)
+      parts.emplace_back();
+    else
+      parts.back().push_back(character);
+  }
+  return parts;
+}
+
+std::vector<std::string> api::stagePasses(Fault &fault, const std::string &stage,
+                                          const Options &options) {
+  llvm::Expected<StageSettings> settings = resolveSettings(convert(options));
+  llvm::Expected<ArrayRef<Stage>> upTo = stagesBetween(stages().front().name, stage);
+  if (!settings || !upTo || upTo->empty()) {
+    fault = {Fault::Kind::Refused, "expected a stage after 'graph' and options that make sense"};
+    llvm::consumeError(settings.takeError());
+    llvm::consumeError(upTo.takeError());
+    return {};
+  }
+  std::shared_ptr<MLIRContext> context = makeContext();
+  PassManager pm(context.get(), ModuleOp::getOperationName());
+  upTo->back().build(pm, *settings);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  pm.printAsTextualPipeline(stream);
+  StringRef inner = text;
+  inner.consume_front("builtin.module(");
+  inner.consume_back(")");
+  return splitPipeline(inner);
+}
+
 std::vector<std::string> api::stageNames() {
   std::vector<std::string> names;
   for (const Stage &stage : stages())

@@ -148,6 +148,10 @@ private:
 /// The stages in order.
 std::vector<std::string> stageNames();
 
+/// The passes that lead to a stage from the one before, as runPasses takes them.
+std::vector<std::string> stagePasses(Fault &fault, const std::string &stage,
+                                     const Options &options);
+
 } // namespace weft::api
 
 #endif

@@ -121,6 +121,14 @@ Handle createOp(Session &session, std::string name,
   return op;
 }
 
+std::vector<std::string> stagePasses(const std::string &stage, const nb::dict &options) {
+  Fault fault;
+  std::vector<std::string> passes = api::stagePasses(fault, stage, parseOptions(options));
+  if (fault)
+    raise(fault);
+  return passes;
+}
+
 void bindData(nb::module_ &module) {
   nb::class_<Elements>(module, "Elements", "A tensor that is an attribute.")
       .def(
@@ -206,4 +214,5 @@ void bindSession(nb::module_ &module) {
   bindReads(session);
   bindChanges(session);
   module.def("stage_names", api::stageNames);
+  module.def("stage_passes", stagePasses);
 }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ def compile(
     precision: str = "float32",
     fullgraph: bool = False,
     inplace: bool = False,
+    passes: Iterable[Any] = (),
 ) -> Callable[..., Any]:
     """What does the same as `target`, by programs compiled on first use.
 
@@ -48,18 +49,26 @@ def compile(
     sums, and everything else, stay float32. It is off with "float32". Slower on processors that
     have no instructions for bfloat16.
     fullgraph: a call that PyTorch would have to run raises errors.NotCompiledError instead.
+    passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
+    of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
+    runs the call, and a warning has its error.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     Raises: TypeError, if `target` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
     """
     settings = dict(
-        isa=isa, threads=threads, schedule=schedule, precision=precision, fullgraph=fullgraph
+        isa=isa,
+        threads=threads,
+        schedule=schedule,
+        precision=precision,
+        fullgraph=fullgraph,
+        passes=_passes(passes),
     )
     if target is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(target):
         raise TypeError(f"expected a module or function, found {type(target).__qualname__}")
-    options = _options(isa, threads, schedule, precision)
+    options = _options(isa, threads, schedule, precision, settings["passes"])
     if inplace and not isinstance(target, torch.nn.Module):
         raise TypeError(f"expected a module to compile in place, found {type(target).__qualname__}")
 
@@ -96,14 +105,26 @@ def from_exported_program(
     return Compiled(program.module(), Given(program), options, {}).callable()
 
 
-def _options(isa: str, threads: int | None, schedule: str, precision: str) -> Options:
+def _passes(given: Iterable[Any]) -> tuple[Any, ...]:
+    """Raises: TypeError for what is no pass."""
+    given = tuple(given)
+    if given:
+        from weft.ir.passes import as_pass
+
+        given = tuple(map(as_pass, given))
+    return given
+
+
+def _options(
+    isa: str, threads: int | None, schedule: str, precision: str, passes: tuple[Any, ...] = ()
+) -> Options:
     if isa not in ("native", "avx2", "avx512", "amx"):
         raise errors.ConfigError(f"expected isa native, avx2, avx512 or amx, found {isa!r}")
     if threads is not None and threads < 1:
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
     if precision not in ("float32", "bf16"):
         raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
-    return Options(isa, most_threads() if threads is None else threads, schedule, precision)
+    return Options(isa, most_threads() if threads is None else threads, schedule, precision, passes)
 
 
 def report(compiled: Any, file: Any = None) -> None:

@@ -7,9 +7,10 @@ face.md is a tour.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import (
     IRError,
@@ -21,7 +22,6 @@ from weft.errors import (
 )
 from weft.ir import ops
 from weft.ir.building import Builder, bind_parameters, call, emit, function
-from weft.ir.capturing import of
 from weft.ir.elements import Syntax
 from weft.ir.functions import Function
 from weft.ir.module import STAGES, Module
@@ -31,10 +31,16 @@ from weft.ir.rewriting import Rewriter
 from weft.ir.types import Location, OtherType, TensorType, tensor
 from weft.ir.values import Block, Operation, Value
 
+if TYPE_CHECKING:
+    from weft.ir.capturing import of
+    from weft.ir.comparing import Difference, bisect, diff
+    from weft.ir.running import run
+
 __all__ = [
     "STAGES",
     "Block",
     "Builder",
+    "Difference",
     "Function",
     "IRError",
     "Location",
@@ -55,15 +61,34 @@ __all__ = [
     "Value",
     "VerificationError",
     "bind_parameters",
+    "bisect",
     "call",
+    "diff",
     "emit",
     "function",
     "module_pass",
     "of",
     "ops",
     "pattern",
+    "run",
     "tensor",
 ]
+
+
+# What captures and runs programs loads torch.export, which takes long.
+_LATE = {
+    "Difference": "weft.ir.comparing",
+    "bisect": "weft.ir.comparing",
+    "diff": "weft.ir.comparing",
+    "of": "weft.ir.capturing",
+    "run": "weft.ir.running",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)
 
 
 class _Package(ModuleType):

@@ -132,12 +132,14 @@ class TracedFunction:
     module. module: one with this function alone, and those that it calls.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str, private: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str, private: bool, names: Mapping[str, Any]
+    ) -> None:
         self._function = function
         self.name = name
         self._private = private
         self.__doc__ = function.__doc__
-        self.types = _annotations(function)
+        self.types = _annotations(function, names)
 
     @property
     def module(self) -> Module:
@@ -181,13 +183,15 @@ def function(
     """
     if target is None:
         return lambda decorated: function(decorated, name=name, private=private)
-    return TracedFunction(target, name or target.__name__, private)
+    frame = emission.calling_frame()
+    local_names = {} if frame is None else frame.f_locals
+    return TracedFunction(target, name or target.__name__, private, local_names)
 
 
-def _annotations(target: Callable[..., Any]) -> dict[str, TensorType]:
-    """Also of a module with `from __future__ import annotations`."""
-    captured = inspect.getclosurevars(target).nonlocals
-    hints = typing.get_type_hints(target, localns=dict(captured))
+def _annotations(target: Callable[..., Any], names: Mapping[str, Any]) -> dict[str, TensorType]:
+    """names: of the place that the function is defined at, which the annotations are of in a
+    module with `from __future__ import annotations`."""
+    hints = typing.get_type_hints(target, localns=dict(names))
     types = {}
     for name in inspect.signature(target).parameters:
         if not isinstance(hints.get(name), (TensorType, OtherType)):
@@ -229,6 +233,10 @@ def bind_parameters(
             module._session.replace_uses(params[number]._ref, made._ref)
     for number in sorted(numbers, reverse=True):
         module._session.erase_parameter(target._handle, number)
+        # Those of a captured model come last.
+        place = number - len(params) + len(module.tensors)
+        if function == "main" and place >= 0:
+            del module.tensors[place]
     return len(numbers)
 
 

@@ -75,7 +75,8 @@ def capture(model: Callable[..., Any], inputs: tuple, kwargs: dict[str, Any]) ->
     interface = _Interface(target, inputs, kwargs, captured, signature)
     graph = json.loads(captured.lowered.graph)
     constants = interface.rearrange(graph)
-    module = Module(Session.import_graph(json.dumps(graph).encode()))
+    session = Session.import_graph(json.dumps(graph).encode())
+    module = Module(session, tensors=interface.tensors)
     if constants:
         bind_parameters(module, constants)
     return Program(module, captured, signature, interface.tensors)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import types
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -258,11 +259,17 @@ def data_for(op: str, name: str, value: Any) -> Any:
     return None if value is True else from_python(value)
 
 
-def caller() -> tuple[str, int, str]:
-    """The innermost line that is not Weft's own."""
+def calling_frame() -> types.FrameType | None:
+    """The innermost one that is not Weft's own."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
+    return frame
+
+
+def caller() -> tuple[str, int, str]:
+    """The file, line and function that `calling_frame` is at."""
+    frame = calling_frame()
     if frame is None:
         return ("", 0, "")
     return (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)

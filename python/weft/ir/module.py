@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft import errors
+import torch
+
+from weft import _core, errors
 from weft._compiler import Session, stage_names
 from weft.builds import Options
 from weft.ir import showing
@@ -29,9 +32,16 @@ class Module:
 
     __hash__ = None  # it changes
 
-    def __init__(self, session: Session | None = None, stage: str = "graph") -> None:
+    def __init__(
+        self,
+        session: Session | None = None,
+        stage: str = "graph",
+        tensors: Sequence[torch.Tensor] = (),
+    ) -> None:
+        """tensors: those of a captured model, which `main` takes last."""
         self._session = Session.create() if session is None else session
         self.stage = _checked(stage)
+        self.tensors = list(tensors)
 
     @classmethod
     def parse(cls, text: str, *, stage: str = "graph", name: str = "text") -> Module:
@@ -137,7 +147,7 @@ class Module:
             raise explained(error, name) from None
 
     def clone(self) -> Module:
-        return Module(self._session.clone(), self.stage)
+        return Module(self._session.clone(), self.stage, self.tensors)
 
     def remove_unused(self) -> int:
         """Erases ops without effect whose results nothing reads, and private functions that
@@ -152,12 +162,12 @@ class Module:
         """
         if STAGES.index(_checked(stage)) < STAGES.index(self.stage):
             raise errors.IRError(f"expected a stage not before {self.stage!r}, found {stage!r}")
-        lowered = self._session.lower(self.stage, stage, asdict(Options(**options)))
-        return Module(lowered, stage)
+        lowered = self._session.lower(self.stage, stage, Options(**options).for_compiler())
+        return Module(lowered, stage, self.tensors)
 
     def assembly(self, **options: Any) -> str:
         """The machine code as the assembler's text, all kernels one after another."""
-        return self._session.assembly(self.stage, asdict(Options(**options)))
+        return self._session.assembly(self.stage, Options(**options).for_compiler())
 
     def compile(self, path: str | Path, **options: Any) -> None:
         """Writes the shared object of this module, which `weft.load` opens.
@@ -166,10 +176,16 @@ class Module:
         """
         from weft import _compiler
 
-        try:
-            self._session.compile(self.stage, str(path), asdict(Options(**options)))
-        except _compiler.CompileError as error:
-            raise errors.CompileError(str(error)) from None
+        told = Options(**options).for_compiler()
+        with tempfile.TemporaryDirectory(prefix="weft-ir-") as folder:
+            cache = _core.Cache(Path(folder))  # which seals what it holds
+            draft, _ = cache.begin("module")
+            try:
+                self._session.compile(self.stage, str(draft.path), told)
+            except _compiler.CompileError as error:
+                raise errors.CompileError(str(error)) from None
+            sealed, draft, _ = cache.publish(draft)
+            shutil.copyfile(sealed, path)
 
     def run_passes(self, pipeline: str) -> None:
         """Runs passes of the compiler in place: their names as `weft-opt` has them, with commas
