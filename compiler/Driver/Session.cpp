@@ -183,13 +183,43 @@ void Session::verify(Fault &fault) {
     fault = {Fault::Kind::Invalid, log.text};
 }
 
+/// The parts of "a,b(c,d),e{x=1 y=2}" between the outer commas.
+static std::vector<std::string> splitPipeline(StringRef text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (char character : text) {
+    depth += StringRef("({[<").contains(character);
+    depth -= StringRef(")}]>").contains(character);
+    if (character == ',' && depth == 0)
+      parts.emplace_back();
+    else
+      parts.back().push_back(character);
+  }
+  return parts;
+}
+
+/// Adds what `pipeline` names to `pm`, passes over functions within an implied `func.func`.
+static LogicalResult addPasses(StringRef pipeline, OpPassManager &pm, llvm::raw_ostream &messages) {
+  for (const std::string &part : splitPipeline(pipeline)) {
+    std::string ignored;
+    llvm::raw_string_ostream silent(ignored);
+    OpPassManager probe(ModuleOp::getOperationName());
+    std::string nested = "func.func(" + part + ")";
+    bool isOverFunctions = failed(parsePassPipeline(part, probe, silent)) &&
+                           succeeded(parsePassPipeline(nested, probe, silent));
+    if (failed(parsePassPipeline(isOverFunctions ? nested : part, pm, messages)))
+      return failure();
+  }
+  return success();
+}
+
 void Session::runPasses(Fault &fault, const std::string &pipeline) {
   DiagnosticLog log(*state->context);
   Threads threads(*state->context);
   std::string message;
   llvm::raw_string_ostream messages(message);
   PassManager pm(state->context.get(), ModuleOp::getOperationName());
-  if (failed(parsePassPipeline(pipeline, pm, messages))) {
+  if (failed(addPasses(pipeline, pm, messages))) {
     fault = {Fault::Kind::Refused, message};
     return;
   }
@@ -227,21 +257,6 @@ void Session::forget(Fault &fault) {
     fault = {Fault::Kind::Refused, "expected a module that was remembered"};
   else
     state->memories.pop_back();
-}
-
-/// The parts of "a,b(c,d),e{x=1 y=2}" between the outer commas.
-static std::vector<std::string> splitPipeline(StringRef text) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (char character : text) {
-    depth += StringRef("({[<").contains(character);
-    depth -= StringRef(")}]>").contains(character);
-    if (character == ',' && depth == 0)
-      parts.emplace_back();
-    else
-      parts.back().push_back(character);
-  }
-  return parts;
 }
 
 std::vector<std::string> api::stagePasses(Fault &fault, const std::string &stage,

@@ -39,6 +39,8 @@ def test_pipelines_mix_passes():
     assert pipeline(module) is module and names(module) == ["fma", "func.return"]
     assert [name for name, _ in pipeline.seconds] == ["use-fma", "canonicalize", "cse"]
     assert all(seconds >= 0 for _, seconds in pipeline.seconds)
+    names_of_functions = ["weft-simplify,cse", "func.func(weft-merge-matmuls)"]
+    assert names(ir.Pipeline(names_of_functions)(main.module)) == ["mul", "add", "func.return"]
     low = main.module
     assert names(ir.Pipeline([use_fma], level=1)(low)) == ["mul", "add", "func.return"]
 

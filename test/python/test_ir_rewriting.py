@@ -63,6 +63,7 @@ def test_a_pattern_leaves_a_product_with_other_users_alone():
         return ops.add(product, x), product
 
     assert fma.apply(shared.module) == 0
+    assert list(fma.declined) == ["mul is read by func.return too"]
     duplicating = ir.pattern(
         lambda a, b, c: ops.add(ops.mul(a, b), c), lambda a, b, c: ops.fma(a, b, c), shared=True
     )

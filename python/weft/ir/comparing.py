@@ -24,6 +24,8 @@ from weft.ir.running import executable
 from weft.ir.values import Operation
 from weft.module import callable_of
 
+# Roundings of half precision that count as none.
+_STEPS = 16
 _VALUE = re.compile(r"%(\d+)")
 
 
@@ -100,7 +102,8 @@ def bisect(
     The captured graph is compared with eager PyTorch, then, in float64, the module behind each pass
     with the graph, and last the machine code. passes: further ones, run on the graph first; those
     that a compiled model was given come ahead of them.
-    tolerance: errors up to this count as none, relative where the value is above 1.
+    tolerance: errors up to this count as none, relative where the value is above 1; results of
+    half precision may be some roundings off.
     options: those of `weft.compile`.
     Raises: errors.NotCompiledError, if PyTorch has to run the call.
     """
@@ -156,7 +159,7 @@ class _Search:
         for wanted, result in zip(expected, found, strict=True):
             one, other = _wide(wanted), _wide(result)
             error = float(_errors(one, other).max(initial=0.0))
-            if error > self.tolerance:
+            if error > max(self.tolerance, _rounding(wanted), _rounding(result)):
                 return Difference(name, *_ordered(explain(), one, other, error))
         return None
 
@@ -234,6 +237,12 @@ def _eager(model: Callable[..., Any], inputs: tuple, program: Program) -> dict[i
         for target in program.captured.lowered.outputs
         if target.kind == "user" and target.result is not None and not target.is_complex
     }
+
+
+def _rounding(tensor: torch.Tensor) -> float:
+    """What half precision may lose in a few steps; wider types have the tolerance alone."""
+    half = tensor.dtype in (torch.float16, torch.bfloat16)
+    return _STEPS * torch.finfo(tensor.dtype).eps if half else 0.0
 
 
 def _wide(tensor: torch.Tensor) -> np.ndarray:

@@ -16,6 +16,10 @@ from weft.ir.module import Module
 HIGHEST_LEVEL = 3
 
 
+class _Broken(Exception):
+    """What a pass left breaks a rule."""
+
+
 class Pass:
     """A function that changes a module, as `weft.ir.module_pass` makes it. Calling it runs it on a
     module, verifies that, and returns what the function does.
@@ -32,20 +36,23 @@ class Pass:
     def __call__(self, module: Module) -> Any:
         """Raises: errors.PassError, if the verifier refuses what it leaves; its own exceptions. The
         module is then as it was, with all handles on it."""
-        return module.attempt(self._run)
+        try:
+            return module.attempt(self._run)
+        except _Broken as broken:
+            path = _kept(module.text(locations=True))
+            raise errors.PassError(
+                f"pass {self.name!r} left IR that breaks a rule: {broken}\n"
+                f"the IR before it: {path}",
+                self.name,
+                path,
+            ) from None
 
     def _run(self, module: Module) -> Any:
-        before = module.text(locations=True)
         result = self.function(module)
         try:
             module.verify()
         except errors.VerificationError as error:
-            path = _kept(before)
-            raise errors.PassError(
-                f"pass {self.name!r} left IR that breaks a rule: {error}\nthe IR before it: {path}",
-                self.name,
-                path,
-            ) from None
+            raise _Broken(str(error)) from None
         return result
 
     def fingerprint(self) -> str:

@@ -88,7 +88,11 @@ class Match:
 
 
 class Pattern:
-    """See `pattern`."""
+    """See `pattern`.
+
+    declined: why matches were left alone the last time that it was applied, with the last such
+    match.
+    """
 
     def __init__(
         self,
@@ -100,6 +104,7 @@ class Pattern:
     ) -> None:
         self.name = name
         self.match = match
+        self.declined: dict[str, Match] = {}
         self._replace = replace
         self._where = where
         self._shared = shared
@@ -121,7 +126,9 @@ class Pattern:
         if not self._fits(self._root, op, values, ops):
             return None
         match = Match(values, tuple(ops))
-        if not self._shared and not _is_own(match):
+        if not self._shared and (reader := _other_reader(match)) is not None:
+            inner, user = reader
+            self.declined[f"{inner.name} is read by {user.name} too"] = match
             return None
         if self._where is None:
             return match
@@ -173,6 +180,7 @@ class Pattern:
 
     def _apply(self, module: Module, remove_unused: bool) -> int:
         rewriter = Rewriter(module)
+        self.declined = {}
         for _ in range(_MOST_ROUNDS):
             before = rewriter.count
             for op in rewriter.walk(self._root.definition.name):
@@ -229,10 +237,14 @@ def pattern(
     return Pattern(match, replace, where, name, shared)
 
 
-def _is_own(match: Match) -> bool:
-    """Whether nothing outside the match reads its inner results."""
+def _other_reader(match: Match) -> tuple[Operation, Operation] | None:
+    """An op of the match and one outside it that reads an inner result."""
     inner = set(match.ops)
-    return all(user in inner for op in match.ops[:-1] for user in op.users)
+    for op in match.ops[:-1]:
+        for user in op.users:
+            if user not in inner:
+                return op, user
+    return None
 
 
 def _variables(node: Any) -> set[str]:
