@@ -32,9 +32,10 @@ static api::Outcome failed(llvm::Error error) {
 }
 
 api::Outcome api::compile(std::string_view graph, const std::string &outputPath,
-                          const Options &options, const std::atomic<bool> &cancelled) {
+                          const Options &options, const std::atomic<bool> &cancelled,
+                          const std::string &from) {
   llvm::Expected<CompileReport> report =
-      compileGraph(graph, convert(options), outputPath, &cancelled);
+      compileGraph(graph, convert(options), outputPath, &cancelled, from);
   if (!report)
     return failed(report.takeError());
   return {true, toJson(*report)};

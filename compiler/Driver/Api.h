@@ -31,7 +31,7 @@ struct Outcome {
 ///
 /// Once `cancelled` is set, by any thread, it fails at the next step or kernel and writes nothing.
 Outcome compile(std::string_view graph, const std::string &outputPath, const Options &options,
-                const std::atomic<bool> &cancelled);
+                const std::atomic<bool> &cancelled, const std::string &from = "graph");
 
 /// lowerGraph; the text is IR.
 Outcome lower(std::string_view graph, const std::string &stage, const Options &options);

@@ -102,7 +102,7 @@ static std::string nameOf(ModuleOp part) {
 static bool holdsEntries(ModuleOp part) { return !part->getParentOp(); }
 
 static LogicalResult generateObject(ModuleOp part, const TargetInfo &target, StringRef exported,
-                                    ObjectCode &object) {
+                                    llvm::CodeGenFileType form, ObjectCode &object) {
   object.name = nameOf(part);
   llvm::LLVMContext context; // one per object: LLVM's are not shared between threads
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(part, context, object.name);
@@ -126,15 +126,16 @@ static LogicalResult generateObject(ModuleOp part, const TargetInfo &target, Str
 
   llvm::raw_svector_ostream stream(object.bytes);
   llvm::legacy::PassManager pm;
-  if ((*machine)->addPassesToEmitFile(pm, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
-    return part.emitError("LLVM cannot write object files for ") << target.triple;
+  if ((*machine)->addPassesToEmitFile(pm, stream, nullptr, form))
+    return part.emitError("LLVM cannot write code for ") << target.triple;
   pm.run(*module);
   return success();
 }
 
 FailureOr<std::vector<ObjectCode>> weft::generateCode(ModuleOp module, const TargetInfo &target,
                                                       StringRef exported,
-                                                      const std::atomic<bool> *cancelled) {
+                                                      const std::atomic<bool> *cancelled,
+                                                      llvm::CodeGenFileType form) {
   SmallVector<ModuleOp> parts{module};
   llvm::append_range(parts, module.getOps<ModuleOp>());
   std::vector<ObjectCode> objects(parts.size());
@@ -142,7 +143,7 @@ FailureOr<std::vector<ObjectCode>> weft::generateCode(ModuleOp module, const Tar
           module.getContext(), 0, parts.size(), [&](size_t i) -> LogicalResult {
             if (cancelled && *cancelled)
               return emitError(parts[i].getLoc()) << "cancelled during code generation";
-            return generateObject(parts[i], target, exported, objects[i]);
+            return generateObject(parts[i], target, exported, form, objects[i]);
           })))
     return failure();
   return objects;

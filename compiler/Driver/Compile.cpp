@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A JSON graph in, a shared object out.
+// A graph in, a shared object out.
 #include "compiler/Driver/Compile.h"
 #include "compiler/Driver/CodeGen.h"
 #include "compiler/Driver/Diagnostics.h"
-#include "compiler/Driver/GraphImport.h"
 #include "compiler/Driver/Link.h"
+#include "compiler/Driver/ModuleText.h"
 #include "compiler/Driver/StageRunner.h"
 #include "compiler/Driver/Training.h"
 #include "runtime/Abi.h"
@@ -26,10 +26,10 @@ public:
     context.printOpOnDiagnostic(false); // users are told their line, not our IR
   }
 
-  llvm::Error lower(StringRef json, StringRef stage) {
+  llvm::Error lower(StringRef graph, StringRef stage, StringRef from) {
     bool done = timed("graph", [&] {
-      module = importGraph(json, context);
-      return bool(module);
+      module = readModule(graph, context);
+      return module && succeeded(prepareEntry(*module));
     });
     if (done && !training.role.empty() && stage != "graph") {
       done = timed("joint", [&] { return succeeded(makeTraining(*module, training, stage)); });
@@ -37,7 +37,7 @@ public:
         return llvm::Error::success();
     }
     StageRunner runner(settings, report.seconds, cancelled);
-    return done && succeeded(runner.run(*module, stage)) ? llvm::Error::success() : failure();
+    return done && succeeded(runner.run(*module, stage, from)) ? llvm::Error::success() : failure();
   }
 
   llvm::Error emit(StringRef outputPath) {
@@ -84,7 +84,9 @@ private:
   OwningOpRef<ModuleOp> module;
 };
 
-llvm::Expected<StageSettings> resolve(const CompileOptions &options) {
+} // namespace
+
+llvm::Expected<StageSettings> weft::resolveSettings(const CompileOptions &options) {
   std::string isa = llvm::sys::Process::GetEnv("WEFT_ISA").value_or(options.isa);
   if (options.threads < 1)
     return llvm::createStringError("expected at least 1 thread, found %lld",
@@ -102,35 +104,34 @@ llvm::Expected<TrainingOptions> resolveTraining(const CompileOptions &options) {
   return TrainingOptions::parse(options.role, options.wrt, options.differentiated);
 }
 
-} // namespace
-
-llvm::Expected<CompileReport> weft::compileGraph(StringRef json, CompileOptions options,
+llvm::Expected<CompileReport> weft::compileGraph(StringRef graph, CompileOptions options,
                                                  StringRef outputPath,
-                                                 const std::atomic<bool> *cancelled) {
-  llvm::Expected<StageSettings> settings = resolve(options);
+                                                 const std::atomic<bool> *cancelled,
+                                                 StringRef from) {
+  llvm::Expected<StageSettings> settings = resolveSettings(options);
   if (!settings)
     return settings.takeError();
   llvm::Expected<TrainingOptions> training = resolveTraining(options);
   if (!training)
     return training.takeError();
   Compilation compilation(std::move(*settings), std::move(*training), cancelled);
-  if (llvm::Error error = compilation.lower(json, stages().back().name))
+  if (llvm::Error error = compilation.lower(graph, stages().back().name, from))
     return error;
   if (llvm::Error error = compilation.emit(outputPath))
     return error;
   return std::move(compilation.report);
 }
 
-llvm::Expected<std::string> weft::lowerGraph(StringRef json, CompileOptions options,
+llvm::Expected<std::string> weft::lowerGraph(StringRef graph, CompileOptions options,
                                              StringRef stage) {
-  llvm::Expected<StageSettings> settings = resolve(options);
+  llvm::Expected<StageSettings> settings = resolveSettings(options);
   if (!settings)
     return settings.takeError();
   llvm::Expected<TrainingOptions> training = resolveTraining(options);
   if (!training)
     return training.takeError();
   Compilation compilation(std::move(*settings), std::move(*training));
-  if (llvm::Error error = compilation.lower(json, stage))
+  if (llvm::Error error = compilation.lower(graph, stage, stages().front().name))
     return error;
   return compilation.text();
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A JSON graph in, a shared object out: the stages, code generation and linking in order.
+// A graph in, a shared object out: the stages, code generation and linking in order.
 #ifndef WEFT_COMPILER_DRIVER_COMPILE_H
 #define WEFT_COMPILER_DRIVER_COMPILE_H
 
+#include "compiler/Driver/Stages.h"
 #include "llvm/Support/Error.h"
 #include <atomic>
 #include <string>
@@ -26,20 +27,24 @@ struct CompileReport {
   std::vector<std::pair<std::string, double>> seconds;
 };
 
-/// Compile the JSON graph `json` into the shared object `outputPath`, which appears complete
-/// or not at all. An error carries the diagnostics, each with the user's line, and, when a
-/// pass failed, names a reproducer for weft-opt. It also fails, soon and without writing, when
-/// `cancelled` comes to be set.
+/// What the options and the environment ask for; an error names the one that makes no sense.
+llvm::Expected<StageSettings> resolveSettings(const CompileOptions &options);
+
+/// Compile `graph`, in JSON or as the IR of the stage `from`, into the shared object
+/// `outputPath`, which appears complete or not at all. An error carries the diagnostics, each with
+/// the user's line, and, when a pass failed, names a reproducer for weft-opt. It also fails, soon
+/// and without writing, when `cancelled` comes to be set.
 ///
 /// The environment has its say: WEFT_ISA replaces `options.isa`; WEFT_DUMP=folder leaves
 /// `NN-stage.mlir` after each stage; WEFT_VERIFY=1 verifies the IR after every pass.
-llvm::Expected<CompileReport> compileGraph(llvm::StringRef json, CompileOptions options,
+llvm::Expected<CompileReport> compileGraph(llvm::StringRef graph, CompileOptions options,
                                            llvm::StringRef outputPath,
-                                           const std::atomic<bool> *cancelled = nullptr);
+                                           const std::atomic<bool> *cancelled = nullptr,
+                                           llvm::StringRef from = "graph");
 
-/// The IR of the JSON graph `json` after `stage`, as text with locations. With a role the stages
-/// `joint` and `partitioned` come behind `graph`, and those that follow are of that role.
-llvm::Expected<std::string> lowerGraph(llvm::StringRef json, CompileOptions options,
+/// The IR of `graph`, in JSON or as IR, after `stage`, as text with locations. With a role the
+/// stages `joint` and `partitioned` follow `graph`, and the later ones are of that role.
+llvm::Expected<std::string> lowerGraph(llvm::StringRef graph, CompileOptions options,
                                        llvm::StringRef stage);
 
 } // namespace weft

@@ -3,38 +3,17 @@
 // knows a single op by name.
 #include "compiler/Driver/GraphImport.h"
 #include "compiler/Driver/JsonAttributes.h"
+#include "compiler/Driver/OpCreation.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Verifier.h"
-#include "llvm/ADT/ScopeExit.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace weft;
 namespace json = llvm::json;
 
 namespace {
-
-/// The least and the largest number of operands that the op's traits allow.
-std::pair<size_t, size_t> operandCounts(RegisteredOperationName name) {
-  constexpr size_t any = std::numeric_limits<size_t>::max();
-  if (name.hasTrait<OpTrait::ZeroOperands>())
-    return {0, 0};
-  if (name.hasTrait<OpTrait::OneOperand>())
-    return {1, 1};
-  if (name.hasTrait<OpTrait::NOperands<2>::Impl>())
-    return {2, 2};
-  if (name.hasTrait<OpTrait::NOperands<3>::Impl>())
-    return {3, 3};
-  if (name.hasTrait<OpTrait::AtLeastNOperands<1>::Impl>())
-    return {1, any};
-  if (name.hasTrait<OpTrait::AtLeastNOperands<2>::Impl>())
-    return {2, any};
-  if (name.hasTrait<OpTrait::AtLeastNOperands<3>::Impl>())
-    return {3, any};
-  return {0, any};
-}
 
 class GraphImporter {
 public:
@@ -55,8 +34,6 @@ private:
   void locateInput(Value value);
   LogicalResult readTypes(const json::Object &node, OperationState &state);
   LogicalResult readAttributes(const json::Object &node, OperationState &state);
-  LogicalResult checkShape(const OperationState &state);
-  LogicalResult inferTypes(const json::Object &node, OperationState &state);
   LogicalResult readOutputs(const json::Object &graph);
 
   FailureOr<Value> valueNumbered(const json::Value &number);
@@ -232,7 +209,9 @@ LogicalResult GraphImporter::readNode(const json::Object &node, size_t number) {
   if (failed(readOperands(node, state)) || failed(readTypes(node, state)) ||
       failed(readAttributes(node, state)))
     return failure();
-  if (failed(checkShape(state)) || failed(inferTypes(node, state)))
+  auto report = [&] { return error(); };
+  if (failed(checkParts(state, report)) ||
+      failed(inferTypes(state, /*typed=*/node.get("types"), report)))
     return failure();
   Operation *op = builder.create(state);
   llvm::append_range(values, op->getResults());
@@ -301,62 +280,6 @@ LogicalResult GraphImporter::readAttributes(const json::Object &node, OperationS
     state.addAttribute(StringRef(name), *attribute);
   }
   return success();
-}
-
-static bool isOptional(OperationName op, StringAttr attribute) {
-  return op.getStringRef() == AttentionOp::getOperationName() &&
-         attribute == AttentionOp::getHiddenScoreAttrName(op);
-}
-
-/// What any op may carry beside its own, such as what tells of its derivative.
-static bool isDiscardable(NamedAttribute attribute) {
-  return attribute.getName().strref().starts_with("weft.");
-}
-
-/// Inference and Operation::create trust what they are given, so that a hole in the JSON has
-/// to be found here. Every attribute of the dialect's ops is required, but what passes add.
-LogicalResult GraphImporter::checkShape(const OperationState &state) {
-  RegisteredOperationName name = *state.name.getRegisteredInfo();
-  for (StringAttr attribute : name.getAttributeNames())
-    if (!state.attributes.get(attribute) && !isOptional(state.name, attribute))
-      return error() << "expected attribute '" << attribute.getValue() << "'";
-  for (NamedAttribute attribute : state.attributes)
-    if (!llvm::is_contained(name.getAttributeNames(), attribute.getName()) &&
-        !isDiscardable(attribute))
-      return error() << "unknown attribute '" << attribute.getName().getValue() << "'";
-
-  auto [least, most] = operandCounts(name);
-  size_t count = state.operands.size();
-  if (auto sizes = dyn_cast_or_null<DenseI32ArrayAttr>(state.attributes.get("operandSegmentSizes")))
-    least = most = std::accumulate(sizes.asArrayRef().begin(), sizes.asArrayRef().end(), 0);
-  if (count < least || count > most)
-    return error() << "expected " << (least == most ? "" : "at least ") << least
-                   << " operands, found " << count;
-  return success();
-}
-
-/// Ops keep their attributes in a property struct, and inference reads them from there.
-LogicalResult GraphImporter::inferTypes(const json::Object &node, OperationState &state) {
-  RegisteredOperationName name = *state.name.getRegisteredInfo();
-  DictionaryAttr attributes = state.attributes.getDictionary(&context);
-  SmallVector<std::max_align_t> storage(
-      llvm::divideCeil(name.getOpPropertyByteSize(), sizeof(std::max_align_t)));
-  OpaqueProperties properties(storage.data());
-  name.initOpProperties(properties, OpaqueProperties(nullptr));
-  llvm::scope_exit release([&] { name.destroyOpProperties(properties); });
-  if (name.getOpPropertyByteSize() && failed(name.setOpPropertiesFromAttribute(
-                                          name, properties, attributes, [&] { return error(); })))
-    return failure();
-  if (node.get("types") || name.hasTrait<OpTrait::ZeroResults>())
-    return success();
-  auto *inference = name.getInterface<InferTypeOpInterface>();
-  if (!inference)
-    return error() << "expected \"types\", since this op does not infer them";
-  if (succeeded(inference->inferReturnTypes(&context, loc, state.operands, attributes, properties,
-                                            {}, state.types)))
-    return success();
-  return error() << "cannot infer result types from operands of type "
-                 << TypeRange(ValueRange(state.operands));
 }
 
 LogicalResult GraphImporter::readOutputs(const json::Object &graph) {

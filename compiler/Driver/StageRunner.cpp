@@ -19,21 +19,21 @@ StageRunner::StageRunner(StageSettings settings, Timings &seconds,
       verifyEachPass(llvm::sys::Process::GetEnv("WEFT_VERIFY").value_or("0") != "0"),
       cancelled(cancelled) {}
 
-LogicalResult StageRunner::run(ModuleOp module, StringRef last) {
-  const Stage &first = stages().front();
-  llvm::Expected<ArrayRef<Stage>> remaining = stagesBetween(first.name, last);
+LogicalResult StageRunner::run(ModuleOp module, StringRef last, StringRef first) {
+  llvm::Expected<ArrayRef<Stage>> remaining = stagesBetween(first, last);
   if (!remaining)
     return emitError(module.getLoc()) << llvm::toString(remaining.takeError());
-  if (failed(dump(module, first)))
+  if (failed(dump(module, *(remaining->begin() - 1))))
     return failure();
-  OwningOpRef<ModuleOp> graph = module.clone(); // a failed pass leaves anything behind
+  OwningOpRef<ModuleOp> before = module.clone(); // a failed pass leaves anything behind
   for (const Stage &stage : *remaining) {
     if (cancelled && *cancelled)
       return emitError(module.getLoc()) << "cancelled before stage '" << stage.name << "'";
     auto start = std::chrono::steady_clock::now();
     if (failed(runStage(module, stage)))
-      return emitError(module.getLoc()) << "cannot reach stage '" << stage.name
-                                        << "'; to reproduce: " << reproduce(*graph, stage);
+      return emitError(module.getLoc())
+             << "cannot reach stage '" << stage.name
+             << "'; to reproduce: " << reproduce(*before, remaining->begin(), stage);
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     seconds.emplace_back(stage.name, elapsed.count());
     if (failed(dump(module, stage)))
@@ -70,19 +70,20 @@ LogicalResult StageRunner::runStage(ModuleOp module, const Stage &stage) const {
   return pm.run(module);
 }
 
-/// Brings `graph` to where `failing` began, by the stages that have succeeded once, and writes
-/// that down. Returns the command that reproduces the failure.
-std::string StageRunner::reproduce(ModuleOp graph, const Stage &failing) const {
+/// Brings `before` to where `failing` began, by the stages from `first` on that have succeeded
+/// once, and writes that down. Returns the command that reproduces the failure.
+std::string StageRunner::reproduce(ModuleOp before, const Stage *first,
+                                   const Stage &failing) const {
   {
     // What these stages have to say has been said.
-    ScopedDiagnosticHandler silent(graph.getContext(), [](Diagnostic &) { return success(); });
-    for (const Stage *stage = stages().begin() + 1; stage != &failing; ++stage)
-      if (failed(runStage(graph, *stage)))
+    ScopedDiagnosticHandler silent(before.getContext(), [](Diagnostic &) { return success(); });
+    for (const Stage *stage = first; stage != &failing; ++stage)
+      if (failed(runStage(before, *stage)))
         return "no reproducer: stage '" + stage->name.str() + "' fails the second time";
   }
-  PassManager pm(graph.getContext(), ModuleOp::getOperationName());
+  PassManager pm(before.getContext(), ModuleOp::getOperationName());
   failing.build(pm, settings);
-  return writeReproducer(graph, pm);
+  return writeReproducer(before, pm);
 }
 
 LogicalResult StageRunner::dump(ModuleOp module, const Stage &stage) const {

@@ -17,13 +17,14 @@ public:
   StageRunner(StageSettings settings, Timings &seconds,
               const std::atomic<bool> *cancelled = nullptr);
 
-  /// Bring `module` from the stage "graph" to `last`. Fails after a diagnostic, the last note
+  /// Bring `module` from the stage `first` to `last`. Fails after a diagnostic, the last note
   /// of which names the reproducer.
-  llvm::LogicalResult run(mlir::ModuleOp module, llvm::StringRef last);
+  llvm::LogicalResult run(mlir::ModuleOp module, llvm::StringRef last,
+                          llvm::StringRef first = "graph");
 
 private:
   llvm::LogicalResult runStage(mlir::ModuleOp module, const Stage &stage) const;
-  std::string reproduce(mlir::ModuleOp graph, const Stage &failing) const;
+  std::string reproduce(mlir::ModuleOp before, const Stage *first, const Stage &failing) const;
   llvm::LogicalResult dump(mlir::ModuleOp module, const Stage &stage) const;
 
   StageSettings settings;

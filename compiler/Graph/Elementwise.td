@@ -92,6 +92,26 @@ def Weft_AndOp : Weft_BinaryOp<"and", "bitwise (bool: logical) and", [Commutativ
 def Weft_OrOp : Weft_BinaryOp<"or", "bitwise (bool: logical) or", [Commutative]> { let hasFolder = 1; }
 def Weft_XorOp : Weft_BinaryOp<"xor", "bitwise (bool: logical) exclusive or", [Commutative]> { let hasFolder = 1; }
 
+def Weft_FmaOp : Weft_PureOp<"fma", [SameOperandsAndResultType, Elementwise]> {
+  let summary = "x * y + z with one rounding (bool: (x and y) or z)";
+  let description = [{
+    result[i...] = lhs[i...] * rhs[i...] + addend[i...]. lhs, rhs, addend, result: (i...) of one
+    element type. The product of floats is not rounded ahead of the sum; f16 and bf16 compute in
+    f32; integers wrap.
+
+    * fma_c1: operands and result have one type, layout included.
+
+    Created by passes, users' among them, never by the frontend: PyTorch rounds twice; lowered
+    to linalg.
+
+    ```mlir
+    %0 = weft.fma %x, %y, %z : tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Weft_Tensor:$lhs, Weft_Tensor:$rhs, Weft_Tensor:$addend);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs `,` $addend attr-dict `:` type($result)";
+}
 def Weft_CmpOp : Weft_PureOp<"cmp", [SameTypeOperands, Elementwise, InferTypeOpAdaptor]> {
   let summary = "Compare two tensors element by element";
   let description = [{

@@ -107,6 +107,14 @@ static Value byType(OpBuilder &b, Location loc, ValueRange x) {
   return IntOp::create(b, loc, x);
 }
 
+static Value emitFma(OpBuilder &b, Location loc, ValueRange x, bool isBool) {
+  if (isa<FloatType>(x[0].getType()))
+    return math::FmaOp::create(b, loc, x);
+  if (isBool)
+    return arith::OrIOp::create(b, loc, arith::AndIOp::create(b, loc, x[0], x[1]), x[2]);
+  return arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, x[0], x[1]), x[2]);
+}
+
 static Value emitNeg(OpBuilder &b, Location loc, Value x) {
   if (isa<FloatType>(x.getType()))
     return arith::NegFOp::create(b, loc, x);
@@ -308,6 +316,7 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
       })
       .Case([&](SubOp) { return byType<arith::SubFOp, arith::SubIOp>(b, loc, x); })
       .Case([&](MulOp) { return byType<arith::MulFOp, arith::MulIOp>(b, loc, x); })
+      .Case([&](FmaOp) { return emitFma(b, loc, x, isBool); })
       .Case([&](DivOp) -> Value {
         if (isa<FloatType>(x[0].getType()))
           return arith::DivFOp::create(b, loc, x);

@@ -5,6 +5,27 @@
 
 include "mlir/Pass/PassBase.td"
 
+def InlineCalls : Pass<"weft-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "Put bodies in place of calls";
+  let description = [{
+    A graph from a user's passes may have functions beside its entries, whose bodies take the
+    place of their calls. Those that nothing calls then are erased.
+
+    ```mlir
+    %0 = call @fused_dot_add0(%x, %w, %b) : ...
+    // becomes
+    %0 = weft.dot_general %x, %w ...
+    %1 = weft.add %0, %b ...
+    ```
+
+    Declines calls of kernels. Fails on functions that call themselves.
+  }];
+  let statistics = [
+    Statistic<"numInlined", "num-inlined", "calls that were inlined">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def FoldEmpty : Pass<"weft-fold-empty", "::mlir::func::FuncOp"> {
   let summary = "Replace what has no elements, or sums none, by constants";
   let description = [{

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // weft._compiler: the compiler, loaded only when the artifact cache misses.
-#include "compiler/Driver/Api.h"
-#include <atomic>
+#include "python/bindings/Compiler.h"
+
+#include "python/bindings/CompilerSession.h"
+
 #include <chrono>
 #include <future>
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <optional>
 #include <stdexcept>
@@ -22,7 +23,8 @@ class OutputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Options that are not given keep their defaults; one that is unknown is an error.
+} // namespace
+
 api::Options parseOptions(const nb::dict &dict) {
   api::Options options;
   for (auto [key, value] : dict) {
@@ -58,10 +60,8 @@ std::string textOrThrow(api::Outcome outcome) {
   return std::move(outcome.text);
 }
 
-/// Runs `work` on a thread of its own, while this one looks after signals: a Python handler
-/// that raises, as Ctrl-C's does, sets `cancelled` and its exception comes out of here.
-/// Expects the GIL; `work` runs without it.
-template <typename Work> api::Outcome runInterruptibly(std::atomic<bool> &cancelled, Work work) {
+api::Outcome runInterruptibly(std::atomic<bool> &cancelled,
+                              const std::function<api::Outcome()> &work) {
   using namespace std::chrono_literals;
   std::optional<nb::python_error> raised;
   nb::gil_scoped_release release;
@@ -78,6 +78,8 @@ template <typename Work> api::Outcome runInterruptibly(std::atomic<bool> &cancel
     throw std::move(*raised);
   return outcome;
 }
+
+namespace {
 
 /// `graph` stays valid without the GIL: the caller's frame holds the immutable bytes.
 std::string compile(const nb::bytes &graph, const std::string &outputPath,
@@ -112,5 +114,6 @@ NB_MODULE(_compiler, m) {
   m.def("lower", lower, nb::arg("graph"), nb::arg("stage"), nb::arg("options") = nb::dict(),
         "The IR of a JSON graph after a stage, as text with locations.\n\n"
         "Raises:\n    CompileError: the diagnostics, each with the user's line.");
+  bindSession(m);
   m.attr("llvm_version") = api::llvmVersion();
 }

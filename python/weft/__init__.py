@@ -13,13 +13,12 @@ from weft import errors
 from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from weft import cache, config
+    from weft import cache, config, ir
     from weft.artifact import load
     from weft.compiled import (
         artifact_path,
         compile,
         from_exported_program,
-        ir,
         profile,
         report,
         stats,
@@ -55,7 +54,6 @@ _HOMES = {
     "from_onnx": "weft.onnx",
     "from_pt2": "weft.traced",
     "from_traced": "weft.traced",
-    "ir": "weft.compiled",
     "load": "weft.artifact",
     "profile": "weft.compiled",
     "report": "weft.compiled",
@@ -64,7 +62,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("cache", "config"):
+    if name in ("cache", "config", "ir"):
         return importlib.import_module(f"weft.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")

@@ -10,7 +10,7 @@ import json
 import os
 import time
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ class Options:
     "rows=6,groups=4,chunk=768,panels=2".
     precision: of the operands of float32 contractions, "float32" or "bf16".
     role: of training, "forward" or "backward", or nothing; wrt, differentiated: numbers, separated
-    by commas, of the inputs whose gradients are wanted and of the outputs that have cotangents."""
+    by commas, of the inputs whose gradients are wanted and of the outputs that have cotangents.
+    passes: of weft.ir, which change the graph ahead of the compiler's."""
 
     isa: str = "native"
     threads: int = field(default_factory=most_threads)
@@ -42,6 +43,13 @@ class Options:
     role: str = ""
     wrt: str = ""
     differentiated: str = ""
+    passes: tuple[Any, ...] = ()
+
+    def for_compiler(self) -> dict[str, Any]:
+        """What the compiler is told; the passes have been run by then."""
+        return {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name != "passes"
+        }
 
 
 @dataclass
@@ -63,12 +71,17 @@ class Build:
 
 
 def build(graph: bytes, options: Options) -> Build:
-    """The artifact of a graph in JSON.
+    """The artifact of a graph in JSON, changed by the passes of the options.
 
     Trouble with the cache warns and costs a compilation, nothing else.
     Raises: errors.CompileError.
     """
-    key = cache_key(graph, options)
+    identity = without_locations(graph)
+    if options.passes:
+        from weft.ir.changing import changed_graph
+
+        graph, identity = changed_graph(graph, options.passes)
+    key = cache_key(identity, options)
     cache = _core.Cache(_core.Cache.default_folder())
     path, warning = cache.lookup(key)
     _warn(warning)
@@ -90,11 +103,11 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
     seconds = {"load compiler": time.perf_counter() - start}
     try:
         try:
-            statistics = _compiler.compile(graph, str(draft.path), asdict(options))
+            statistics = _compiler.compile(graph, str(draft.path), options.for_compiler())
         except _compiler.OutputError as full:
             _warn(f"the artifact cache is full ({full}): compiled programs will not be kept")
             draft = cache.begin_private(key)
-            statistics = _compiler.compile(graph, str(draft.path), asdict(options))
+            statistics = _compiler.compile(graph, str(draft.path), options.for_compiler())
     except (_compiler.CompileError, _compiler.OutputError) as error:
         raise errors.CompileError(str(error)) from None
     seconds.update(json.loads(statistics).get("seconds", {}))
@@ -107,7 +120,7 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
             raise
         # Another process has emptied the cache meanwhile.
         draft = cache.begin_private(key)
-        _compiler.compile(graph, str(draft.path), asdict(options))
+        _compiler.compile(graph, str(draft.path), options.for_compiler())
         path, draft, warning = cache.publish(draft)
         artifact = _core.Artifact.load(path)
     return Build(artifact, key, False, graph, options, seconds)
@@ -121,13 +134,13 @@ def lower_to(graph: bytes, stage: str, options: Options) -> str:
     from weft import _compiler
 
     try:
-        return _compiler.lower(graph, stage, asdict(options))
+        return _compiler.lower(graph, stage, options.for_compiler())
     except _compiler.CompileError as error:
         raise errors.CompileError(str(error)) from None
 
 
 def cache_key(graph: bytes, options: Options) -> str:
-    """Equal for graphs that differ in source locations only."""
+    """graph: without source locations."""
     # The compiler heeds these too.
     settings = {name: os.environ.get(name, "") for name in ("WEFT_CPU_CACHES", "WEFT_ISA")}
     facts = [
@@ -137,10 +150,11 @@ def cache_key(graph: bytes, options: Options) -> str:
         cpu_flags(),
         _caches(),
         settings,
-        asdict(options),
+        options.for_compiler(),
+        [each.fingerprint() for each in options.passes],
     ]
     key = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=20)
-    key.update(without_locations(graph))
+    key.update(graph)
     return key.hexdigest()
 
 

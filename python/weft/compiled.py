@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -28,6 +28,7 @@ def compile(
     precision: str = "float32",
     fullgraph: bool = False,
     inplace: bool = False,
+    passes: Iterable[Any] = (),
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -54,6 +55,9 @@ def compile(
     sums, and everything else, stay float32. It is off with "float32". Slower on processors that
     have no instructions for bfloat16.
     fullgraph: a call that PyTorch would have to run raises errors.NotCompiledError instead.
+    passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
+    of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
+    runs the call, and a warning has its error.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
@@ -65,12 +69,13 @@ def compile(
         schedule=schedule,
         precision=precision,
         fullgraph=fullgraph,
+        passes=_passes(passes),
     )
     if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision)
+    options = options_of(isa, target, threads, schedule, precision, settings["passes"])
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
@@ -109,12 +114,23 @@ def from_exported_program(
     return Compiled(program.module(), Given(program), options, {}).callable()
 
 
+def _passes(given: Iterable[Any]) -> tuple[Any, ...]:
+    """Raises: TypeError for what is no pass."""
+    given = tuple(given)
+    if given:
+        from weft.ir.passes import as_pass
+
+        given = tuple(map(as_pass, given))
+    return given
+
+
 def options_of(
     isa: str | None = None,
     target: str | None = None,
     threads: int | None = None,
     schedule: str = "",
     precision: str = "float32",
+    passes: tuple[Any, ...] = (),
 ) -> Options:
     """Of the arguments of `compile`. Raises: errors.ConfigError."""
     if target is not None:
@@ -128,7 +144,8 @@ def options_of(
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
     if precision not in ("float32", "bf16"):
         raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
-    return Options(isa, most_threads() if threads is None else threads, schedule, precision)
+    threads = most_threads() if threads is None else threads
+    return Options(isa, threads, schedule, precision, passes=passes)
 
 
 def report(compiled: Any, file: Any = None) -> None:
@@ -149,7 +166,7 @@ def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Prof
     return _face(compiled).profile(*args, repeats=repeats, **kwargs)
 
 
-def ir(compiled: Any, stage: str = "graph", role: str = "forward") -> str:
+def text_of_ir(compiled: Any, stage: str = "graph", role: str = "forward") -> str:
     """The IR of the latest program at a stage (`graph` … `llvm`), as text; of one that trains also
     `joint` and `partitioned`, and with role="backward" what follows of its backward."""
     return _face(compiled).ir(stage, role)

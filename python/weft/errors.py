@@ -26,6 +26,47 @@ class ConfigError(Error, ValueError):
     """A setting (environment variable or call) with a value that makes no sense."""
 
 
+class IRError(Error, ValueError):
+    """A step of `weft.ir` that makes no sense, such as erasing an op that has uses."""
+
+
+class ParseError(IRError):
+    """Text that is no IR. Attributes: reason, line and column (from 1; 0 if unknown)."""
+
+    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(f"line {line}, column {column}: {reason}" if line else reason)
+        self.reason = reason
+        self.line = line
+        self.column = column
+
+
+class PassError(Error, RuntimeError):
+    """A pass failed or left IR that the verifier refuses.
+
+    Attributes: pass_name, path (of a file with the IR before the pass, or None)."""
+
+    def __init__(self, text: str, pass_name: str = "", path: str | None = None) -> None:
+        super().__init__(text)
+        self.pass_name = pass_name
+        self.path = path
+
+
+class PatternLimitError(PassError):
+    """A pattern whose own result matches it again and again; the text has its name."""
+
+
+class Stale(Error, ReferenceError):
+    """A handle on IR that is gone; the text says what became of it."""
+
+
+class VerificationError(IRError):
+    """IR that breaks a rule of an op. Attributes: constraints (name → text, of the op)."""
+
+    def __init__(self, text: str, constraints: dict[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.constraints = constraints or {}
+
+
 class NotCompiledError(Error, RuntimeError):
     """PyTorch has to run a call that `fullgraph=True` wants compiled; the text says why."""
 

@@ -88,6 +88,8 @@ def _check_operands(op: str, operands: list[torch.Tensor]) -> None:
     if name in _BINARY or name in ("cmp", "max", "min"):
         x, y = operands
         assert x.shape == y.shape and x.dtype == y.dtype, (op, x.shape, y.shape, x.dtype, y.dtype)
+    if name in _BINARY or name in ("cmp", "fma"):
+        assert len({(x.shape, x.dtype) for x in operands}) == 1, (op, operands)
     if name == "select":
         condition, x, y = operands
         assert condition.shape == x.shape == y.shape and x.dtype == y.dtype, op
@@ -156,6 +158,17 @@ def _sqrt(node, attrs: Attrs, xs, types):
     if attrs.get(SUBGRADIENT) != "zero":
         return torch.sqrt(xs[0])
     return torch.where(xs[0] == 0, torch.zeros_like(xs[0]), torch.sqrt(xs[0].where(xs[0] != 0, 1)))
+
+
+@evaluates("fma")
+def _fma(node, attrs: Attrs, xs, types):
+    """Rounded once but in float64, for which torch has nothing wider."""
+    x, y, z = xs
+    if x.dtype == torch.bool:
+        return x & y | z
+    if not x.is_floating_point():
+        return x * y + z
+    return (x.double() * y.double() + z.double()).to(x.dtype)
 
 
 @evaluates("cmp")

@@ -88,3 +88,24 @@ func.func private @convert(%x: tensor<4xf32>) -> tensor<4xi1> attributes {weft.k
   %2 = weft.convert %1 : tensor<4xf64> -> tensor<4xi1>
   return %2 : tensor<4xi1>
 }
+
+// -----
+
+// A product and a sum of floats round once; half precision does so in f32.
+// CHECK-LABEL: func.func private @fma(
+// CHECK: math.fma %{{.*}}, %{{.*}}, %{{.*}} : f32
+// CHECK: %[[WIDE:.*]] = math.fma %{{.*}}, %{{.*}}, %{{.*}} : f32
+// CHECK: arith.truncf %[[WIDE]] : f32 to bf16
+// CHECK: %[[PRODUCT:.*]] = arith.muli
+// CHECK: arith.addi %[[PRODUCT]], %{{.*}} : i32
+// CHECK: %[[BOTH:.*]] = arith.andi
+// CHECK: arith.ori %[[BOTH]], %{{.*}} : i1
+func.func private @fma(%x: tensor<4xf32>, %h: tensor<4xbf16>, %i: tensor<4xi32>, %b: tensor<4xi1>)
+    -> (tensor<4xf32>, tensor<4xbf16>, tensor<4xi32>, tensor<4xi1>)
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.fma %x, %x, %x : tensor<4xf32>
+  %1 = weft.fma %h, %h, %h : tensor<4xbf16>
+  %2 = weft.fma %i, %i, %i : tensor<4xi32>
+  %3 = weft.fma %b, %b, %b : tensor<4xi1>
+  return %0, %1, %2, %3 : tensor<4xf32>, tensor<4xbf16>, tensor<4xi32>, tensor<4xi1>
+}

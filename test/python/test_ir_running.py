@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""weft.ir: modules that are run at any stage, compared, and compiled by users' passes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+from weft import ir
+from weft.ir import ops
+
+fma = ir.pattern(lambda a, b, c: ops.add(ops.mul(a, b), c), lambda a, b, c: ops.fma(a, b, c))
+
+
+@ir.module_pass(name="use-fma", level=2)
+def use_fma(module):
+    fma.apply(module, remove_unused=True)
+
+
+@ir.module_pass(name="add-to-sub")
+def add_to_sub(module):
+    ir.pattern(lambda a, b: ops.add(a, b), lambda a, b: ops.sub(a, b)).apply(module)
+
+
+@ir.function
+def main(x: ir.tensor(3, 4), y: ir.tensor(3, 4)):
+    return ops.add(ops.mul(x, y), y)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(8, 16, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(16)
+        self.head = torch.nn.Linear(16 * 64, 10)
+
+    def forward(self, x):
+        x = torch.nn.functional.gelu(self.norm(self.conv(x)))
+        return torch.softmax(self.head(x.flatten(1)), -1)
+
+
+@pytest.fixture(scope="module")
+def captured():
+    torch.manual_seed(0)
+    model, x = Model().eval(), torch.randn(2, 8, 8, 8)
+    with torch.no_grad():
+        return model, x, model(x), ir.of(model, x)
+
+
+@pytest.mark.parametrize("stage", ir.STAGES)
+def test_every_stage_runs(captured, stage):
+    _, x, expected, module = captured
+    torch.testing.assert_close(ir.run(module, stage, x), expected)
+
+
+@pytest.mark.parametrize("stage", ["graph", "kernels"])
+def test_what_is_given_comes_back(stage):
+    x, y = np.random.default_rng(0).standard_normal((2, 3, 4), np.float32)
+    result = ir.run(main.module, stage, x, y)
+    assert isinstance(result, np.ndarray)
+    np.testing.assert_allclose(result, x * y + y, rtol=1e-6)
+    as_tensor = ir.run(main.module, stage, torch.from_numpy(x), torch.from_numpy(y))
+    assert isinstance(as_tensor, torch.Tensor)
+
+    @ir.function(name="main")
+    def two(x: ir.tensor(3, 4)):
+        return -x, ops.abs(x)
+
+    results = ir.run(two.module, stage, x)
+    assert isinstance(results, tuple) and len(results) == 2
+    np.testing.assert_array_equal(results[1], abs(x))
+    with pytest.raises(ir.IRError, match="expected 2 inputs"):
+        ir.run(main.module, stage, x)
+    with pytest.raises((ir.IRError, weft.errors.ArgumentError), match="x.*expected"):
+        ir.run(main.module, stage, x.T, y)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "bf16", "f16", "i32", "u8", "bool"])
+def test_fma_is_the_same_interpreted_and_compiled(dtype):
+    type_ = ir.tensor(37, dtype=dtype)
+
+    @ir.function(name="main")
+    def program(x: type_, y: type_, z: type_):
+        return ops.fma(x, y, z)
+
+    torch.manual_seed(0)
+    if type_.torch_dtype.is_floating_point:
+        tensors = [torch.randn(37).to(type_.torch_dtype) for _ in range(3)]
+    else:
+        tensors = [torch.randint(0, 2, (37,)).to(type_.torch_dtype) for _ in range(3)]
+    interpreted = ir.run(program.module, "graph", *tensors)
+    torch.testing.assert_close(ir.run(program.module, "llvm", *tensors), interpreted)
+
+
+def test_fma_rounds_once():
+    @ir.function(name="main")
+    def program(x: ir.tensor(1), y: ir.tensor(1), z: ir.tensor(1)):
+        return ops.fma(x, y, z)
+
+    x = torch.tensor([1 + 2**-12])
+    z = -(x * x)
+    exact = torch.tensor([2.0**-24])
+    for stage in ("graph", "kernels"):
+        assert ir.run(program.module, stage, x, x, z) == exact != x * x + z
+
+
+def test_calls_of_functions_are_run():
+    @ir.function
+    def double(x: ir.tensor(4)):
+        return x + x
+
+    @ir.function(name="main")
+    def program(x: ir.tensor(4)):
+        return double(double(x))
+
+    for stage in ("graph", "optimized", "llvm"):
+        assert ir.run(program.module, stage, torch.ones(4)).tolist() == [4.0] * 4
+    assert [function.name for function in program.module.lower("optimized")] == ["main"]
+
+
+def test_a_diff_shows_what_changed_and_nothing_else():
+    module = main.module
+    before = module.clone()
+    assert ir.diff(before, module) == ""
+    fma.apply(module)
+    assert ir.diff(before, module, context=0).splitlines()[2:] == [
+        "@@ -4 +4 @@",
+        "-    %1 = weft.add %0, %arg1 : tensor<3x4xf32>",
+        "+    %1 = weft.fma %arg0, %arg1, %arg1 : tensor<3x4xf32>",
+    ]
+    before, added = str(module), ir.Rewriter(module)
+    with added.after(module["main"].body[0]):
+        ops.neg(module["main"].params[0])
+    assert [line for line in ir.diff(before, module).splitlines()[2:] if line[0] in "+-"] == [
+        "+    %new0 = weft.neg %arg0 : tensor<3x4xf32>"
+    ]
+    swapped = before.replace("weft.mul %arg0, %arg1", "weft.mul %arg1, %arg0")
+    assert "+    %0 = weft.mul %arg1, %arg0" in ir.diff(before, swapped)
+
+
+def test_bisect_finds_nothing_where_nothing_differs(captured):
+    model, x, _, _ = captured
+    assert ir.bisect(model, x) is None
+    assert ir.bisect(model, x, passes=[use_fma, "canonicalize"]) is None
+
+
+def test_bisect_finds_the_pass_and_the_op(captured):
+    model, x, _, _ = captured
+    found = ir.bisect(model, x, tolerance=1e-4, passes=["cse", add_to_sub, "canonicalize"])
+    assert (found.pass_name, found.op.name) == ("add-to-sub", "sub")
+    assert found.op.location.file == __file__
+    assert found.error > 1e-4 and found.expected.shape == found.found.shape == (2, 10)
+    assert "weft.sub" in found.diff and "add-to-sub at sub" in str(found)
+
+
+def test_users_passes_take_part_in_compiling():
+    def program(x, y):
+        return x * y + y
+
+    x, y = torch.randn(64), torch.randn(64)
+    with torch.no_grad():
+        plain = weft.compile(program)
+        plain(x, y)
+        compiled = weft.compile(program, passes=[use_fma])
+        torch.testing.assert_close(compiled(x, y), program(x, y))
+        torch.testing.assert_close(compiled(x, y), program(x, y))
+    assert compiled.stats()["graphs"] == 1, compiled.stats()
+    assert "weft.fma" in compiled.ir("graph") and "weft.add" not in compiled.ir("graph")
+    assert "weft.fma" not in weft.ir(plain)
+    assert "weft.fma" in weft.ir(compiled, "kernels")
+    assert compiled.artifact_path != plain.artifact_path
+
+
+def test_users_passes_are_part_of_the_cache_key():
+    def program(x, y):
+        return x * y + y
+
+    def artifact(*passes):
+        with torch.no_grad():
+            compiled = weft.compile(program, passes=passes)
+            compiled(torch.ones(8), torch.ones(8))
+        return compiled.artifact_path
+
+    @ir.module_pass(name="use-fma", level=2)
+    def other(module):
+        return fma.apply(module) * 0
+
+    assert artifact(use_fma) == artifact(use_fma)
+    assert len({artifact(), artifact(use_fma), artifact(other), artifact("cse")}) == 4
+
+
+def test_a_wrong_pass_costs_speed_and_is_named(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "first")
+
+    def program(x, y):
+        return x * y + y
+
+    @ir.module_pass
+    def fail(module):
+        raise ValueError("not today")
+
+    x, y = torch.randn(8), torch.randn(8)
+    for bad, text in ((fail, "not today"), (add_to_sub, "does not reproduce")):
+        compiled = weft.compile(program, passes=[bad])
+        with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.testing.assert_close(compiled(x, y), program(x, y))
+            torch.testing.assert_close(compiled(x, y), program(x, y))
+        assert any(text in str(each.message) for each in caught) or any(
+            text in reason for reason in compiled.stats()["breaks"]
+        )
+    assert ir.bisect(weft.compile(program, passes=[add_to_sub]), x, y).pass_name == "add-to-sub"
+    with pytest.raises(TypeError, match="expected a weft.ir.module_pass"):
+        weft.compile(program, passes=[print])
