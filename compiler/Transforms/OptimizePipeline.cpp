@@ -42,7 +42,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: inline calls, fold what is empty, form attention, simplify, merge matmuls, fold batch "
+      "graph to optimized: inline calls, fold what is empty, form attention, simplify, merge "
+      "matmuls, fold batch "
       "norms, merge "
       "convolutions, widen "
       "attention, lower precision, use Winograd, choose layouts, bind, decompose, split reductions",
