@@ -104,6 +104,9 @@ std::unique_ptr<Session> Session::lower(Fault &fault, const std::string &from,
     fault = {Fault::Kind::Refused, llvm::toString(settings.takeError())};
     return nullptr;
   }
+  verify(fault); // passes trust what they are given
+  if (fault)
+    return nullptr;
   std::unique_ptr<Session> lowered = clone(fault);
   DiagnosticLog log(*state->context);
   Threads threads(*state->context);
@@ -214,6 +217,9 @@ static LogicalResult addPasses(StringRef pipeline, OpPassManager &pm, llvm::raw_
 }
 
 void Session::runPasses(Fault &fault, const std::string &pipeline) {
+  verify(fault); // passes trust what they are given
+  if (fault)
+    return;
   DiagnosticLog log(*state->context);
   Threads threads(*state->context);
   std::string message;

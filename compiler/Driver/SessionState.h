@@ -5,6 +5,7 @@
 
 #include "compiler/Driver/HandleTable.h"
 #include "compiler/Driver/Session.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"

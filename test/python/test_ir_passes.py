@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import weft
 from weft import ir
 from weft.ir import ops
 
@@ -80,6 +81,18 @@ def test_a_pass_that_raises_is_undone():
     assert any(entry.name == "fail" for entry in raised.traceback)
     assert str(module) == before and add.name == "add"
     assert use_fma(module) == 1, "the session goes on"
+
+
+def test_a_pass_of_the_compilers_that_fails_is_undone():
+    module = ir.Module.parse("""
+      func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }""")
+    before, call = str(module), module["main"].body[0]
+    with pytest.raises(weft.errors.CompileError, match="do not call themselves, found 'main'"):
+        module.run_passes("weft-inline-calls")
+    assert str(module) == before and call.attributes["callee"] == "main"
 
 
 def test_what_is_no_pass_is_refused():

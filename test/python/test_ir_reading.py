@@ -124,6 +124,26 @@ def test_a_models_parameters_come_behind_its_inputs(block):
     assert kinds == ["input"] * 2 + ["weight"] * weights + ["buffer"] * (len(names) - weights - 2)
 
 
+def test_tied_weights_are_one_parameter_and_literals_none():
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(10, 4)
+            self.head = torch.nn.Linear(4, 10, bias=False)
+            self.head.weight = self.table.weight
+            self.offsets = torch.arange(20.0).reshape(5, 4)
+
+        def forward(self, ids, *, scale):
+            return self.head(self.table(ids) * scale + self.offsets[: len(ids)])
+
+    model, ids, scale = Tied(), torch.tensor([1, 2, 3]), torch.tensor(2.0)
+    module = ir.of(model, ids, scale=scale)
+    assert [value.name for value in module["main"].params] == ["ids", "scale", "table.weight"]
+    torch.testing.assert_close(
+        ir.run(module, "graph", ids, scale), model(ids, scale=scale).detach()
+    )
+
+
 def test_ops_of_a_model_know_their_lines(block):
     _, module = block
     softmax = next(op for op in module["main"].body if op.name == "softmax")

@@ -170,6 +170,21 @@ def test_a_rewriter_edits_in_place():
     module.verify()
 
 
+def test_broken_modules_reach_no_pass():
+    module = main.module
+    multiply, _, end = module["main"].body
+    rewriter = ir.Rewriter(module)
+    with rewriter.before(end):
+        wrong = ops.transpose(multiply.result, [1, 0])
+    rewriter.set_operand(end, 0, wrong)
+    assert module["main"].result_types == [ir.tensor(4, 3)], "what a function returns is its type"
+    rewriter.erase(end)
+    for step in (lambda: module.lower("llvm"), lambda: module.run_passes("cse"), module.verify):
+        with pytest.raises(ir.VerificationError):
+            step()
+    assert "weft.transpose" in str(module) and module.clone() == module
+
+
 def test_attributes_of_the_wrong_kind_are_refused():
     @ir.function(name="main")
     def program(x: ir.tensor(2, 3)):

@@ -55,6 +55,10 @@ def captured():
 def test_every_stage_runs(captured, stage):
     _, x, expected, module = captured
     torch.testing.assert_close(ir.run(module, stage, x), expected)
+    lowered = module.lower(stage)
+    torch.testing.assert_close(ir.run(lowered, stage, x), expected)
+    again = ir.Module.parse(lowered.text(), stage=stage)
+    torch.testing.assert_close(ir.run(again, stage, x, *module.tensors), expected)
 
 
 @pytest.mark.parametrize("stage", ["graph", "kernels"])

@@ -35,7 +35,7 @@ class Builder:
 
     @contextlib.contextmanager
     def function(
-        self, name: str, *types: Any, private: bool = False, **params: Any
+        self, name: str, /, *types: Any, private: bool = False, **params: Any
     ) -> Iterator[list[Value]]:
         """In the body of the `with` statement ops are emitted into the new function, whose
         parameters it gives. types, params: of the parameters, without and with names.
@@ -74,7 +74,7 @@ class Builder:
             self._open[-1], [emission.reference(value) for value in values]
         )
 
-    def emit(self, name: str, *operands: Any, result_type: Any = None, **attributes: Any) -> Any:
+    def emit(self, name: str, /, *operands: Any, result_type: Any = None, **attributes: Any) -> Any:
         """The op `name`, with or without the dialect, of `operands`: as the function of
         `weft.ir.ops` for ops of the graph; of other dialects with the types of the results."""
         return emit(name, *operands, result_type=result_type, **attributes)
@@ -84,7 +84,7 @@ class Builder:
         return call(function, *operands)
 
 
-def emit(name: str, *operands: Any, result_type: Any = None, **attributes: Any) -> Any:
+def emit(name: str, /, *operands: Any, result_type: Any = None, **attributes: Any) -> Any:
     """Makes the op `name` where ops are being made; see `Builder.emit`."""
     full = name if "." in name else f"weft.{name}"
     data = [(key, emission.data_for(full, key, value)) for key, value in attributes.items()]

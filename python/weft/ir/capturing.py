@@ -75,10 +75,10 @@ def capture(model: Callable[..., Any], inputs: tuple, kwargs: dict[str, Any]) ->
     interface = _Interface(target, inputs, kwargs, captured, signature)
     graph = json.loads(captured.lowered.graph)
     constants = interface.rearrange(graph)
-    session = Session.import_graph(json.dumps(graph).encode())
-    module = Module(session, tensors=interface.tensors)
+    module = Module(Session.import_graph(json.dumps(graph).encode()))
     if constants:
         bind_parameters(module, constants)
+    module.tensors = list(interface.tensors)
     return Program(module, captured, signature, interface.tensors)
 
 
@@ -114,7 +114,7 @@ class _Interface:
             """The input of that number, or a new one that nothing reads."""
             if number is not None:
                 numbers[number] = len(entries)
-                entries.append(old[number])
+                entries.append({**old[number], "name": name or old[number]["name"]})
             elif tensor.dtype in NAMES:
                 entries.append(_entry(name, kind, tensor))
 

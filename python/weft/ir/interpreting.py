@@ -32,7 +32,8 @@ def interpret(
 ) -> list[torch.Tensor]:
     """The results of a function.
 
-    double: floats of every width are float64. observe: is told of each op's results.
+    double: floats of every width are float64, which inputs may be already. observe: is told of
+    each op's results.
     Raises: errors.IRError for inputs that do not fit and for ops that have no such meaning.
     """
     run = _Run(module, double, observe)
@@ -69,8 +70,8 @@ class _Run:
 
     def _fit(self, value: Any, tensor: torch.Tensor) -> torch.Tensor:
         type_ = value.type
-        found = (tuple(tensor.shape), tensor.dtype)
-        if found != (type_.shape, type_.torch_dtype):
+        dtypes = (type_.torch_dtype, self.dtype(type_.torch_dtype))
+        if tuple(tensor.shape) != type_.shape or tensor.dtype not in dtypes:
             raise errors.IRError(
                 f"input {value.name or value.index}: expected {type_}, found "
                 f"{list(tensor.shape)} of {tensor.dtype}"

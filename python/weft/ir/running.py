@@ -26,9 +26,7 @@ def run(module: Module, stage: str, *arrays: Any, **options: Any) -> Any:
     Returns an array, or a tensor if tensors were given; a tuple of several.
     Raises: errors.IRError for arrays that do not fit; errors.CompileError.
     """
-    program = executable(module, stage, **options)
-    tensors = _completed(module, [to_tensor(each) for each in arrays])
-    results = program(tensors)
+    results = executable(module, stage, **options)([to_tensor(each) for each in arrays])
     as_tensors = any(isinstance(each, torch.Tensor) for each in arrays)
     converted = tuple(each if as_tensors else to_array(each) for each in results)
     return converted[0] if len(converted) == 1 else converted
@@ -37,10 +35,11 @@ def run(module: Module, stage: str, *arrays: Any, **options: Any) -> Any:
 def executable(
     module: Module, stage: str, **options: Any
 ) -> Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]:
-    """Runs `main` of the module at a stage on all its inputs."""
+    """Runs `main` of the module at a stage on its inputs; see `run`."""
     lowered = module if stage == module.stage else module.lower(stage, **options)
     if stage == "graph":
-        return lambda tensors: interpret(lowered, tensors)
+        count = len(lowered["main"].params)
+        return lambda tensors: interpret(lowered, _completed(module, tensors, count))
     return _compiled(lowered, options)
 
 
@@ -53,6 +52,7 @@ def _compiled(
         program = load(path)  # it stays mapped without its file
 
     def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        tensors = _completed(module, tensors, len(program.signature))
         if len(tensors) != len(program.signature):
             names = ", ".join(spec["name"] for spec in program.signature)
             raise errors.IRError(
@@ -74,8 +74,11 @@ def _laid_out(tensor: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
     return laid_out.copy_(tensor)
 
 
-def _completed(module: Module, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    missing = max(len(module.tensors), 0) and len(module["main"].params) - len(tensors)
-    if missing and 0 < missing <= len(module.tensors):
+def _completed(
+    module: Module, tensors: Sequence[torch.Tensor], count: int
+) -> Sequence[torch.Tensor]:
+    """With as many at the end as there are to be, of those that the module was captured with."""
+    missing = count - len(tensors)
+    if 0 < missing <= len(module.tensors):
         return [*tensors, *module.tensors[-missing:]]
     return tensors
