@@ -2,14 +2,13 @@
 // Modules that come as text.
 #include "compiler/Driver/ModuleText.h"
 #include "compiler/Driver/GraphImport.h"
+#include "compiler/Graph/AttributeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Parser/Parser.h"
 
 using namespace mlir;
-
-static constexpr llvm::StringLiteral entryName = "weft.entry", argumentName = "weft.name",
-                                     argumentKind = "weft.kind";
+using namespace weft;
 
 OwningOpRef<ModuleOp> weft::parseModule(StringRef text, MLIRContext &context, StringRef name) {
   return parseSourceString<ModuleOp>(text, ParserConfig(&context), name);
@@ -25,10 +24,10 @@ OwningOpRef<ModuleOp> weft::readModule(StringRef source, MLIRContext &context) {
 
 static void nameArguments(func::FuncOp entry, Builder &builder) {
   for (unsigned number = 0; number < entry.getNumArguments(); ++number) {
-    if (!entry.getArgAttr(number, argumentName))
-      entry.setArgAttr(number, argumentName, builder.getStringAttr("arg" + Twine(number)));
-    if (!entry.getArgAttr(number, argumentKind))
-      entry.setArgAttr(number, argumentKind, builder.getStringAttr("input"));
+    if (!entry.getArgAttr(number, attr::name))
+      entry.setArgAttr(number, attr::name, builder.getStringAttr("arg" + Twine(number)));
+    if (!entry.getArgAttr(number, attr::kind))
+      entry.setArgAttr(number, attr::kind, builder.getStringAttr("input"));
   }
 }
 
@@ -36,13 +35,13 @@ LogicalResult weft::prepareEntry(ModuleOp module) {
   Builder builder(module.getContext());
   auto functions = module.getOps<func::FuncOp>();
   // Below the stage "loops" entries are no functions any more.
-  auto isEntry = [](func::FuncOp function) { return function->hasAttr(entryName); };
+  auto isEntry = [](func::FuncOp function) { return function->hasAttr(attr::entry); };
   if (functions.empty() || llvm::any_of(functions, isEntry))
     return success();
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main || main.isExternal())
     return module.emitError("expected a function 'main' to lower");
-  main->setAttr(entryName, builder.getUnitAttr());
+  main->setAttr(attr::entry, builder.getUnitAttr());
   nameArguments(main, builder);
   return success();
 }

@@ -8,6 +8,7 @@
 #include "compiler/Driver/ModuleText.h"
 #include "compiler/Driver/SessionState.h"
 #include "compiler/Driver/StageRunner.h"
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -172,7 +173,7 @@ std::string Session::structure(Fault &) {
   OwningOpRef<ModuleOp> copy = state->module->clone();
   for (auto function : copy->getOps<func::FuncOp>())
     for (unsigned number = 0; number < function.getNumArguments(); ++number)
-      for (StringRef name : {"weft.name", "weft.kind"})
+      for (StringRef name : {attr::name, attr::kind})
         function.removeArgAttr(number, name);
   std::string text;
   llvm::raw_string_ostream stream(text);

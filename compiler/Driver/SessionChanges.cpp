@@ -4,6 +4,7 @@
 #include "compiler/Driver/Diagnostics.h"
 #include "compiler/Driver/OpCreation.h"
 #include "compiler/Driver/SessionState.h"
+#include "compiler/Graph/AttributeNames.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Verifier.h"
@@ -328,7 +329,7 @@ Handle Session::createFunction(Fault &fault, const std::string &name,
       func::FuncOp::create(rewriter, loc, name, rewriter.getFunctionType(arguments, {}));
   function.addEntryBlock();
   for (auto [number, text] : llvm::enumerate(names))
-    function.setArgAttr(number, "weft.name", rewriter.getStringAttr(text));
+    function.setArgAttr(number, attr::name, rewriter.getStringAttr(text));
   if (isPrivate)
     function.setPrivate();
   return state->handles.of(function);

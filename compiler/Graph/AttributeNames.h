@@ -12,9 +12,10 @@ namespace weft::attr {
 using Name = llvm::StringLiteral;
 
 // On functions: what they are.
-constexpr Name entry = "weft.entry";     ///< called from outside
-constexpr Name kernel = "weft.kernel";   ///< its kind, such as "contraction"
-constexpr Name service = "weft.service"; ///< one of `services`, done by the host
+constexpr Name entry = "weft.entry";         ///< called from outside
+constexpr Name kernel = "weft.kernel";       ///< its kind, such as "contraction"
+constexpr Name service = "weft.service";     ///< one of `services`, done by the host
+constexpr Name primitive = "weft.primitive"; ///< outlined by a user's pass: one unit
 
 /// A verdict is a barrier after which all threads leave if thread 0 has found a reason; at a stage
 /// the program's next stage begins.

@@ -63,6 +63,7 @@ constexpr Rule rules[] = {
     {attr::entry, OnFunction, isMark},
     {attr::kernel, OnFunction, isText},
     {attr::service, OnFunction, isService},
+    {attr::primitive, OnFunction, isTrue},
     {attr::subgradient, OnOp, isSubgradient},
     {attr::stopsGradient, OnOp, isTrue},
     {attr::jointInputs, OnFunction, isCount<0>},

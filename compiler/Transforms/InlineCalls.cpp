@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass weft-inline-calls: expects graph functions of one block each, which users' passes may
 // have outlined; leaves entries without calls, and none of the functions that only they called.
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -39,7 +40,7 @@ struct InlineCalls : weft::impl::InlineCallsBase<InlineCalls> {
       if (failed(visit(function, symbols)))
         return signalPassFailure();
     for (func::FuncOp function : functions)
-      if (inlined.contains(function) && !function->hasAttr("weft.entry") &&
+      if (inlined.contains(function) && !function->hasAttr(attr::entry) &&
           SymbolTable::symbolKnownUseEmpty(function, getOperation()))
         function.erase();
   }
@@ -52,7 +53,7 @@ private:
     open.insert(function);
     for (func::CallOp call : llvm::make_early_inc_range(function.getOps<func::CallOp>())) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-      if (!callee || !callee.getBody().hasOneBlock() || callee->hasAttr("weft.kernel"))
+      if (!callee || !callee.getBody().hasOneBlock() || callee->hasAttr(attr::kernel))
         continue;
       if (open.contains(callee))
         return call.emitOpError() << "expected functions that do not call themselves, found '"

@@ -18,8 +18,8 @@ from weft.capture import Given, Tracing
 from weft.reachability import References
 from weft.signature import Declined, HasEffects, Heard, Signature, describe
 from weft.specialize import Specialized, declined, specialize
+from weft.specialize_training import specialize_training
 from weft.state import Snapshot, snapshot
-from weft.training import specialize_training
 from weft.verified import Verified
 
 MOST_SPECIALIZATIONS = 64

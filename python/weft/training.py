@@ -10,31 +10,23 @@ does with these.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 
-from weft import _core, errors, interpreter
-from weft.builds import Build, Options, build
-from weft.capture import Captured
+from weft import _core, interpreter
+from weft.builds import Build
 from weft.fallbacks import torch_host
 from weft.frontend.dtypes import DTYPES
-from weft.frontend.lowered import Lowered
-from weft.frontend.pairs import REAL_OF
 from weft.outputs import build_outputs
-from weft.signature import Declined, Signature, tensors_of
-from weft.specialize import Specialized, Wiring, specialize
+from weft.signature import tensors_of
+from weft.specialize import Specialized, Wiring
 
 # Of the program's results by number, None for one that nobody used.
 Cotangents = dict[int, torch.Tensor | None]
-
-_NO_DERIVATIVE = re.compile(
-    r"(?:(?P<location>[^\n]*?): )?(?:error: )(?P<reason>\S+ has no derivative)"
-)
 
 
 @dataclass
@@ -54,8 +46,8 @@ class Training:
     count: int
     wiring: Wiring
     draws: bool
-    requires: list[bool] = field(default_factory=list)
-    connected: list[list[bool]] = field(default_factory=list)
+    requires: list[bool]
+    connected: list[list[bool]]
     by_pytorch: int = 0
 
     def __post_init__(self) -> None:
@@ -69,9 +61,6 @@ class Training:
         self._program = _core.Program(self.backward.artifact)
         self._host = torch_host(self.manifest)
         self._document: dict[str, Any] | None = None
-        # Without a comparison (weft.config.verify), everything is taken to be connected.
-        self.requires = self.requires or [True] * len(self.outputs)
-        self.connected = self.connected or [[True] * len(self.wrt)] * len(self.outputs)
         self.bind(self.wiring)
 
     def bind(self, wiring: Wiring) -> None:
@@ -344,79 +333,3 @@ def _backward_by_pytorch(ctx: Any, cotangents: Cotangents) -> list[torch.Tensor 
         return training.gradients_by_pytorch(
             ordered, cotangents, create_graph=torch.is_grad_enabled()
         )
-
-
-# --- making one ---
-
-
-def specialize_training(captured: Captured, signature: Signature, options: Options) -> Specialized:
-    """Compiles both programs of what was captured.
-
-    The result's `training` is None where no input that requires gradients is read: then it is a
-    program like those without gradients.
-    Raises: Declined, where gradients cannot be compiled, with the reason; errors.CompileError.
-    """
-    lowered = captured.lowered
-    _refuse_aliases(lowered, signature)
-    examples = dict(zip(range(len(signature.examples)), signature.examples))
-    slots = {leaf: examples[slot] for leaf, slot in signature.slots.items()}
-    wrt = tuple(
-        number
-        for number, source in enumerate(lowered.inputs)
-        if _tensor(source, slots, captured).requires_grad
-    )
-    outputs = tuple(
-        sorted(
-            {
-                target.result
-                for target in lowered.outputs
-                if target.kind == "user"
-                and target.result is not None
-                and lowered.result_dtypes[target.result].is_floating_point
-            }
-        )
-    )
-    if not wrt:
-        return specialize(captured, signature, options)
-    if not outputs:
-        raise Declined("nothing that it returns requires gradients")
-    numbers = {
-        "wrt": ",".join(map(str, wrt)),
-        "differentiated": ",".join(map(str, outputs)),
-    }
-    try:
-        made = specialize(captured, signature, replace(options, role="forward", **numbers))
-        backward = build(lowered.graph, replace(options, role="backward", **numbers))
-    except errors.CompileError as error:
-        if (found := _NO_DERIVATIVE.search(str(error))) is None:
-            raise
-        raise Declined(
-            f"its gradients are not compiled: {found['reason']}", found["location"]
-        ) from None
-    count = len(lowered.result_dtypes)
-    made.training = Training(wrt, outputs, backward, count, made.wiring, made.draws)
-    return made
-
-
-def _tensor(source, slots: dict[int, torch.Tensor], captured: Captured) -> torch.Tensor:
-    match source.kind:
-        case "user":
-            return slots[source.index]
-        case "constant":
-            return source.tensor
-    return captured.resolve(source.name)
-
-
-def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
-    for target in lowered.outputs:
-        if target.view is not None:
-            raise Declined(
-                "gradients are wanted, and it returns an argument, or what shares memory with "
-                "one or with another result"
-            )
-        if target.kind == "input":
-            raise Declined("gradients are wanted, and it writes to an argument")
-        if target.is_complex:
-            raise Declined("gradients of complex numbers are wanted")
-    if any(each.dtype in REAL_OF for each in signature.examples):
-        raise Declined("gradients are wanted, and an argument is complex")

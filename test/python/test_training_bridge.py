@@ -266,3 +266,14 @@ def test_saved_tensor_hooks():
     out.sum().backward()
     assert packed
     torch.testing.assert_close(x.grad, (x.exp() * (x + 1)).detach())
+
+
+def test_unverified_programs_know_what_requires_gradients(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    x, y = leaf(3, 4), leaf(3, 4, seed=1)
+    out = weft.compile(several)(x, y)
+    assert out["sum"].requires_grad and not out["rest"][2].requires_grad
+    first, second = weft.compile(lambda x, y: (x.sin(), y.sort().indices + y.cos()))(x, y)
+    apart = dict(allow_unused=True, retain_graph=True)
+    assert torch.autograd.grad(first.sum(), (x, y), **apart)[1] is None
+    assert torch.autograd.grad(second.sum(), (x, y), **apart)[0] is None
