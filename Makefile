@@ -120,7 +120,7 @@ capture-fuzz: build
 lint: .venv/stamp lint-code
 
 lint-code:
-	$(call say,checking includes, FileCheck directives and documents; clang-format and ruff)
+	$(call say,checking includes; FileCheck directives; documents; clang-format and ruff)
 	@$(BIN)/python tools/check-includes.py
 	@$(BIN)/python tools/check-filecheck.py
 	@$(BIN)/python tools/check-papers.py
