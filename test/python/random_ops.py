@@ -26,12 +26,14 @@ class Draw(Protocol):
 @dataclass(frozen=True)
 class Line:
     """`expression` of the names in `operands`. arithmetic: may round. changes: is a statement
-    that changes its first operand in place."""
+    that changes its first operand in place. by_chance: that no rounding shows in an element of
+    PyTorch's says nothing of how it came about."""
 
     expression: str
     operands: tuple[str, ...]
     arithmetic: bool = True
     changes: bool = False
+    by_chance: bool = False
 
 
 Op = Callable[["Writer", Draw], Line | None]
@@ -492,7 +494,7 @@ def attended(writer: Writer, draw: Draw) -> Line | None:
     # Of NaN PyTorch's kernels make zeros at times.
     query = "{0}.nan_to_num(1, 1, 1)"
     form = f"F.scaled_dot_product_attention({query}, {{1}}, {{1}} * 0.5, is_causal={causal})"
-    return Line(form, (name, keys))
+    return Line(form, (name, keys), by_chance=True)
 
 
 @op

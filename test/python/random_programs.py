@@ -149,7 +149,7 @@ class Writer:
                 run.line(target, line)
                 continue
             exact = self._exact_elements(mine, exactly) if floats else mine
-            if not all(of_operands):
+            if line.by_chance or not all(of_operands):
                 exact = torch.zeros(mine.shape, dtype=torch.bool)
             run.rounded(target, line, eps, exact)
         self.lines.append((target, line))
