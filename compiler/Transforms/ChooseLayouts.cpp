@@ -93,9 +93,12 @@ static SmallVector<Linear> linearsOf(func::FuncOp function) {
   SmallVector<Linear> linears;
   for (Operation &op : function.front()) {
     auto add = [&](ArrayRef<int64_t> contract) {
+      RankedTensorType tokens = tensorType(op.getOperand(0));
       ValueRange weights = op.getOperands().drop_front();
-      linears.push_back({tensorType(op.getOperand(0)), weights,
-                         isInByOut(contract) && !llvm::all_of(weights, isCopiedWeight)});
+      if (tokens.getRank() == 0) // a factor
+        return;
+      linears.push_back(
+          {tokens, weights, isInByOut(contract) && !llvm::all_of(weights, isCopiedWeight)});
     };
     if (auto multi = dyn_cast<MultiDotOp>(op))
       add(multi.getRhsContract());

@@ -489,3 +489,13 @@ func.func @folded_relayout() -> (tensor<2x3xf16, #weft.layout<[1, 0]>>, tensor<1
   %2 = weft.slice %1 [0, 0] to [1, 3] by [1, 1] : tensor<2x3xf16> -> tensor<1x3xf16>
   return %0, %2 : tensor<2x3xf16, #weft.layout<[1, 0]>>, tensor<1x3xf16>
 }
+
+// -----
+
+// A factor without dims is no linear layer's tokens.
+// CHECK-LABEL: func.func @factor
+func.func @factor(%x: tensor<f32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry} {
+  // CHECK: weft.dot_general %{{.*}}, %{{.*}} : tensor<f32>, tensor<4xf32> -> tensor<4xf32>
+  %0 = weft.dot_general %x, %y batch [] x [] contract [] x [] : tensor<f32>, tensor<4xf32> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
