@@ -172,6 +172,12 @@ def text_of_ir(compiled: Any, stage: str = "graph", role: str = "forward") -> st
     return _face(compiled).ir(stage, role)
 
 
+def graph(compiled: Any, part: str = "forward") -> str:
+    """The graph of the latest program, of one that trains "joint", "forward" or "backward"; see
+    `Compiled.graph`."""
+    return _face(compiled).graph(part)
+
+
 def artifact_path(compiled: Any) -> Any:
     """Where the latest program's artifact lies."""
     return _face(compiled).artifact_path

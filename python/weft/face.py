@@ -207,6 +207,27 @@ class Compiled:
             build = latest.training.backward
         return lower_to(build.graph, stage, build.options)
 
+    def graph(self, part: str = "forward") -> str:
+        """The graph of the latest program, as text: of one that trains "joint", which has its
+        gradients as well, or one of the halves that it was cut into, "forward" and "backward"; of
+        others "forward" alone.
+
+        Raises: errors.Error, if nothing has been compiled, or it has no gradients;
+        errors.ConfigError for an unknown part.
+        """
+        parts = ("joint", "forward", "backward")
+        if part not in parts:
+            raise errors.ConfigError(f"expected one of {', '.join(parts)}, found {part!r}")
+        if self._programs.latest().training is not None:
+            if part == "joint":
+                return self.ir("joint")
+            from weft.ir import Module
+
+            return str(Module.parse(self.ir("partitioned"))[part])
+        if part != "forward":
+            raise errors.Error("the latest program has no gradients")
+        return self.ir("graph")
+
     @property
     def compile_seconds(self) -> dict[str, float]:
         """How long the latest program took: `capture` and `lower` up to the graph, `build`

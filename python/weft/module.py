@@ -36,12 +36,12 @@ from weft.subclass import (
 # What a compiled module answers itself, unless the user's class or object has the name.
 FACE = frozenset(
     {
-        *("artifact_path", "artifact_paths", "compile_seconds", "eager_reasons", "ir"),
+        *("artifact_path", "artifact_paths", "compile_seconds", "eager_reasons", "graph", "ir"),
         *("original", "profile", "report", "stats"),
     }
 )
 # Those that can be asked for at any time.
-_METHODS = ("ir", "profile", "report", "stats")
+_METHODS = ("graph", "ir", "profile", "report", "stats")
 _OF_BASE = ("_adopt", "_held", "_hold")
 _held, _hold = _core.ModuleBase._held, _core.ModuleBase._hold
 _class_of = object.__dict__["__class__"]

@@ -142,10 +142,19 @@ def test_report_and_ir_of_training():
         found = weft.ir(compiled, stage)
         assert all(part in found for part in parts), found
     assert "gradient 0" in weft.ir(compiled, "optimized", role="backward")
+    assert compiled.graph("joint") == weft.ir(compiled, "joint")
+    forward, backward = compiled.graph("forward"), weft.graph(compiled, "backward")
+    assert "gradient 0" in backward and "gradient 0" not in forward
+    assert "@forward" in forward and "@backward" not in forward
     plain = weft.compile(torch.neg)
     plain(x.detach())
+    assert "weft.neg" in plain.graph()
     with pytest.raises(weft.errors.Error, match="has no backward"):
         weft.ir(plain, role="backward")
+    with pytest.raises(weft.errors.Error, match="has no gradients"):
+        plain.graph("backward")
+    with pytest.raises(weft.errors.ConfigError, match="expected one of joint, forward, backward"):
+        plain.graph("sideways")
 
 
 class Repeated(torch.nn.Module):
