@@ -19,7 +19,7 @@ def from_onnx(model: str | Path | bytes | onnx.ModelProto, **options: Any) -> On
     tensor if there is one, a tuple of several. Initializers that are no shapes become parameters
     and buffers of `.module`. Where shapes, axes, conditions or trip counts are inputs of at most
     64 numbers, each of their values gets a program of its own. An output may share memory with an
-    input or a parameter, as in torch. Inputs of another type or shape than the model declares
+    input or a parameter, as in torch. Inputs of another type than the model declares
     raise errors.ArgumentError.
 
     model: a file, with its external data beside it, its content, or a ModelProto.

@@ -75,7 +75,10 @@ class Input:
     shape: tuple[int | str | None, ...] | None = None
 
     def check(self, value: Any) -> None:
-        """Raises: errors.ArgumentError, if a call's value is not what the model declares."""
+        """Shapes are left to the nodes: models run with other ones than they declare.
+
+        Raises: errors.ArgumentError, if a call's value has another type than declared.
+        """
         if self.dtype is None:
             return
         if not isinstance(value, torch.Tensor):
@@ -87,17 +90,6 @@ class Input:
             raise errors.ArgumentError(
                 f"input {self.name!r}: expected {self.dtype}, found {value.dtype}"
             )
-        if self.shape is not None and not self._fits(value.shape):
-            expected = [size if size is not None else "?" for size in self.shape]
-            raise errors.ArgumentError(
-                f"input {self.name!r}: expected shape {expected}, found {[*value.shape]}"
-            )
-
-    def _fits(self, sizes: torch.Size) -> bool:
-        return len(sizes) == len(self.shape) and all(
-            not isinstance(declared, int) or declared == size
-            for declared, size in zip(self.shape, sizes)
-        )
 
     @property
     def may_decide(self) -> bool:
