@@ -13,13 +13,13 @@ from pathlib import Path
 
 import torch
 
-import weft.frontend  # noqa: F401 (fills the table)
+import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft.frontend.decompose import has_same_values
 from weft.frontend.table import TABLE
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "overloads.md"
 
-_GRADIENT = "the gradient of another op: programs that train run in PyTorch so far"
+_GRADIENT = "the gradient of another op, which Weft derives from that op itself"
 _TRANSFORM = "PyTorch's transform runs inside the program, on pairs of reals"
 _DATA = "its size or number depends on data: the call runs in PyTorch"
 _DRAWS = "draws from PyTorch's generator, which its kernel does inside the program"

@@ -153,12 +153,12 @@ def test_a_rewriter_edits_in_place():
     with rewriter.after(multiply):
         negated = ops.neg(multiply.result)
     rewriter.set_operand(add, 0, negated)
-    rewriter.set_attribute(add, "weft.note", "kept")
-    rewriter.set_attribute(add, "weft.marked")
+    rewriter.set_attribute(add, "user.note", "kept")
+    rewriter.set_attribute(add, "user.marked")
     assert names(module) == ["mul", "neg", "add", "func.return"]
-    assert add.attributes == {"weft.note": "kept", "weft.marked": True}
-    rewriter.remove_attribute(add, "weft.note")
-    assert add.attributes == {"weft.marked": True} and multiply.is_before(add)
+    assert add.attributes == {"user.note": "kept", "user.marked": True}
+    rewriter.remove_attribute(add, "user.note")
+    assert add.attributes == {"user.marked": True} and multiply.is_before(add)
     with pytest.raises(ir.IRError, match="has uses"):
         rewriter.erase(multiply)
     with pytest.raises(ir.IRError, match="does not end its block"):

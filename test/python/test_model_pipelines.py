@@ -4,7 +4,6 @@ from module to module, training loops."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import warnings
 from typing import Any
@@ -245,28 +244,24 @@ class Trainer:
 
 @pytest.mark.parametrize("inplace", [False, True])
 def test_training_loop(inplace, verified):
-    """It trains as without Weft, by PyTorch today, with one warning; validation is compiled."""
+    """It trains as without Weft, by compiled programs, and so does validation."""
     x = torch.randn(3, 6, 4)
     batches = [(each, each.sum(1, keepdim=True)) for each in x]
     outcomes = []
     for compiling in (False, True):
         torch.manual_seed(1)
         module, trainer = LitModule(), Trainer(epochs=3)
-        warned = contextlib.nullcontext()
         if compiling:
             module = weft.compile(module, inplace=inplace)
-            warned = pytest.warns(WeftWarning, match="does not compile training yet")
-        with warned as caught:
-            trainer.fit(module, batches)
+        trainer.fit(module, batches)
         outcomes.append((module, trainer))
     (plain, eager), (compiled, ours) = outcomes
-    (warning,) = [each for each in caught if each.category is WeftWarning]
-    assert warning.filename == __file__
-    assert compiled.losses == plain.losses and ours.validation[-1] < ours.validation[0]
+    assert compiled.losses == pytest.approx(plain.losses, rel=1e-5)
+    assert ours.validation[-1] < ours.validation[0]
     assert compiled.events == plain.events and compiled.trainer is ours
     assert ours.validation == pytest.approx(eager.validation, rel=1e-5)
     for mine, other in zip(compiled.parameters(), plain.parameters(), strict=True):
-        assert torch.equal(mine, other)
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-6)
     stats = weft.stats(compiled)
-    assert stats["breaks"] == ["parameters require gradients"]
+    assert stats["breaks"] == []
     assert stats["graphs"] and stats["hits"] >= 3
