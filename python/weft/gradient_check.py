@@ -28,6 +28,8 @@ _MOST_OUTPUTS = 16
 _SEED = 0
 # How much further apart gradients may be where float64 cannot tell, as numbers are drawn anew.
 _WHERE_RANDOM = 10
+# What of a gradient that ought to be zero nobody takes for a number.
+_NOISE = 1e-6
 # How many last bits of what gradients are computed from two computations may disagree by.
 _LAST_BITS = 16
 
@@ -85,6 +87,8 @@ def _compare_values(
     for place in far:
         x, y = eager[place], own[place]
         reference = None if exact is None else exact[place]
+        if reference is not None and _is_noise(x, reference):
+            raise Differs(f"{_name(place)} is rounding noise alone in eager execution")
         if not _excused(x, y, reference, magnitude):
             raise Differs(f"{_name(place)} differs: {example_of(x, y)}")
 
@@ -104,6 +108,13 @@ def _excused(
     if as_exact(eager, own, exact, tolerance):
         return True
     return _within(eager, exact, last_bits) and _within(own, exact, last_bits)
+
+
+def _is_noise(eager: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether eager execution's gradient is what its rounding left of a sum that cancels, as of a
+    bias ahead of a batch norm: then nobody can say whether another one is right."""
+    error = (eager.double() - exact).abs().max().item()
+    return error > _NOISE and error > exact.abs().max().item() / 100
 
 
 def _within(x: torch.Tensor, y: torch.Tensor, bound: float) -> bool:
