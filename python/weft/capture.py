@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 import traceback
-import types
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -34,12 +33,12 @@ from weft.input_names import input_namer
 from weft.isolated import call_isolated
 from weft.observation import Observer
 from weft.outputs import Structure
-from weft.python_random import Draws
 from weft.reachability import References, find_references
-from weft.returned_objects import existing_objects, returns_objects, stand_in
-from weft.signature import PLAIN, Declined, HasEffects, Heard, Signature, register_dataclasses
-from weft.state import Snapshot, snapshot
-from weft.traced_constants import KnownValues, keep_constants_live
+from weft.returned_objects import existing_objects
+from weft.signature import Declined, Signature, register_dataclasses
+from weft.state import Snapshot
+from weft.traced_constants import keep_constants_live
+from weft.traced_root import TracedRoot, refuse_effects
 
 # What tracing imports on the way is imported by the parent, lest every child do it again: these
 # ahead of the first trace, and after each what else was needed.
@@ -151,7 +150,7 @@ def _import_all(names: list[str]) -> None:
 
 
 class _Resolver:
-    """Finds a tensor by the name that `_Root` has for it."""
+    """Finds a tensor by the name that `TracedRoot` has for it."""
 
     def __init__(self, references: References) -> None:
         self._references = references
@@ -213,7 +212,7 @@ class _Trace:
         register_dataclasses((self.args, self.kwargs))
         existing = existing_objects() if self.may_make_objects else None
         observer = Observer()
-        root = _Root(self.target, self.references, existing, observer)
+        root = TracedRoot(self.target, self.references, existing, observer)
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
             # What the call assigns we look after ourselves.
@@ -224,11 +223,11 @@ class _Trace:
             except Exception as error:
                 # Tracing runs the user's code on tensors without values; whatever it raises,
                 # the eager call tells the user what is really wrong, if anything is.
-                _refuse_effects(root, observer)
+                refuse_effects(root, observer)
                 traced.returns_objects = root.observed.returns_objects
                 traced.only_as_eager = hearing.untrue and not traced.returns_objects
                 raise Declined(_reason(error), _user_line(error)) from None
-            _refuse_effects(root, observer)
+            refuse_effects(root, observer)
             traced.warned = observer.warned
             try:
                 self._lower(program, traced)
@@ -238,11 +237,11 @@ class _Trace:
 
     def values(self, inputs: _Inputs) -> Values:
         register_dataclasses((self.args, self.kwargs))
-        root = _Root(self.target, self.references, None, Observer())
+        root = TracedRoot(self.target, self.references, None, Observer())
         with answers_as_in_eager(), fakes_completed():
             return values_of(self._exported(root), inputs)
 
-    def _exported(self, root: _Root) -> torch.export.ExportedProgram:
+    def _exported(self, root: TracedRoot) -> torch.export.ExportedProgram:
         for function in self.references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
@@ -360,175 +359,6 @@ def _is_like(leaf: Any, example: Any) -> bool:
         and tuple(leaf.shape) == tuple(example.shape)
         and leaf.stride() == example.stride()
     )
-
-
-class _ReturnsObjects(Exception):
-    """The call returns objects that no pytree describes, which it may have made."""
-
-
-class _Root(torch.nn.Module):
-    """What is traced: the target with the modules and tensors that it reaches, since
-    torch.export knows only tensors of submodules."""
-
-    def __init__(
-        self,
-        target: Callable[..., Any],
-        references: References,
-        existing: list[Any] | None,
-        observer: Observer,
-    ) -> None:
-        super().__init__()
-        self.train(any(module.training for module in references.modules))
-        # Not submodules: a function's modules are those of the references.
-        object.__setattr__(self, "_target", target)
-        object.__setattr__(self, "_references", references)
-        object.__setattr__(self, "_tensors", _named_tensors(references.modules))
-        # In an object, since export puts attributes and containers back as they were.
-        observed = types.SimpleNamespace(
-            effects=False,
-            modes=False,
-            returns_objects=False,
-            existing=existing,
-            draws=Draws(),
-            listening=observer.listening,
-        )
-        object.__setattr__(self, "observed", observed)
-        for number, module in enumerate(references.modules):
-            self._modules[f"m{number}"] = module
-        for number, tensor in enumerate(references.tensors):
-            object.__setattr__(self, f"t{number}", tensor)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        fakes = self._fakes()
-        before, arguments = self._state(fakes), _Arguments(args, kwargs)
-        modes = _modes()
-        try:
-            with (
-                self.observed.draws.watched(before.generators),
-                KnownValues(),
-                self.observed.listening(),
-            ):
-                result = self._target(*args, **kwargs)
-        finally:
-            self.observed.modes = modes != _modes()
-            bound = before.bindings.hold() and arguments.hold()
-            if not bound or not self._state(fakes).same_as(before):
-                self.observed.effects = True
-        register_dataclasses(result)
-        self._refuse_given(result, arguments.containers() | set(before.reached), fakes)
-        if not returns_objects(result):
-            return result
-        if self.observed.existing is None:
-            self.observed.returns_objects = True
-            raise _ReturnsObjects
-        return stand_in(result, self.observed.existing)
-
-    def _refuse_given(
-        self, result: Any, containers: set[int], fakes: dict[int, torch.Tensor]
-    ) -> None:
-        """Programs make their containers anew, and tensors that require no gradients.
-
-        containers: addresses of those that there were before the call.
-        Raises: Declined.
-        """
-        for node in _nodes(result):
-            if isinstance(node, torch.Tensor):
-                given = id(node) in fakes or id(node) in containers
-                if node.requires_grad and not given and not torch.is_grad_enabled():
-                    raise Declined("a result is made to require gradients")
-            elif not isinstance(node, tuple) and type(node) not in PLAIN and id(node) in containers:
-                if not _is_leaf(node):
-                    raise Declined("the call returns a container that it has not made")
-
-    def _fakes(self) -> dict[int, torch.Tensor]:
-        """The tensors that export has put in the place of others. A recurrent net keeps a
-        list of its parameters, which it renews when it finds them replaced."""
-        fakes = {}
-        for named, name, tensor in self._tensors:
-            fake = named[name]
-            fakes[id(fake)] = tensor
-            for attribute, value in vars(tensor).items():
-                vars(fake).setdefault(attribute, value)
-        return fakes
-
-    def _state(self, originals: dict[int, Any]) -> Snapshot:
-        # The tracer must not see that reading the state switches gradients off and on: it
-        # would cut the program in pieces, one for each tensor.
-        with torch._C.DisableTorchFunction():
-            return snapshot(self._references, originals)
-
-
-def _modes() -> tuple:
-    """torch's own settings, which a call may leave otherwise than it found them."""
-    return (
-        torch.is_grad_enabled(),
-        torch.is_inference_mode_enabled(),
-        torch.get_default_dtype(),
-        torch.is_autocast_enabled("cpu"),
-        torch.get_autocast_dtype("cpu"),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.get_float32_matmul_precision(),
-        torch.get_num_threads(),
-        torch.backends.mha.get_fastpath_enabled(),
-    )
-
-
-class _Arguments:
-    """The arguments' containers, and the attributes of their tensors, as they are at first."""
-
-    def __init__(self, args: tuple, kwargs: dict[str, Any]) -> None:
-        self._call = (args, kwargs)
-        self._leaves, self._structure = pytree.tree_flatten(self._call)
-        self._attributes = [_attributes(leaf) for leaf in self._leaves]
-
-    def containers(self) -> set[int]:
-        """Addresses of all that is within the arguments, tensors among them."""
-        return {id(node) for node in _nodes(self._call)}
-
-    def hold(self) -> bool:
-        leaves, structure = pytree.tree_flatten(self._call)
-        return (
-            structure == self._structure
-            and all(now is before for now, before in zip(leaves, self._leaves, strict=True))
-            and [_attributes(leaf) for leaf in leaves] == self._attributes
-        )
-
-
-def _nodes(value: Any) -> list[Any]:
-    """A pytree's nodes and leaves."""
-    nodes: list[Any] = []
-    pytree.tree_leaves(value, is_leaf=lambda node: nodes.append(node) is not None)
-    return nodes
-
-
-def _is_leaf(node: Any) -> bool:
-    return pytree._get_node_type(node) not in pytree.SUPPORTED_NODES
-
-
-def _attributes(leaf: Any) -> set[str]:
-    return set(vars(leaf)) if isinstance(leaf, torch.Tensor) else set()
-
-
-def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torch.Tensor]]:
-    return [
-        (named, name, tensor)
-        for module in modules
-        for child in module.modules()
-        for named in (child._parameters, child._buffers)
-        for name, tensor in named.items()
-        if tensor is not None
-    ]
-
-
-def _refuse_effects(root: _Root, observer: Observer) -> None:
-    if root.observed.effects:
-        raise HasEffects("the call changes attributes of the module, its arguments or globals")
-    if root.observed.modes:
-        raise Declined("the call leaves torch's settings otherwise than it finds them")
-    if observer.reason is not None:
-        raise Heard(observer.reason)
-    if root.observed.draws.found:
-        raise Declined("the call sets a seed, or draws from Python's or NumPy's generators")
 
 
 def _reason(error: Exception) -> str:
