@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// Which object each handle names, or what became of it. Hears of all changes through the
+/// Which object each handle names, or what became of it. Is told of all changes through the
 /// rewriter that it listens to, so that no handle ever leads to freed memory: an op that is
 /// replaced by another with as many results is from then on that other one, and each result is
 /// its replacement; what is erased is Stale.

@@ -270,10 +270,11 @@ std::vector<std::string> api::stagePasses(Fault &fault, const std::string &stage
                                           const Options &options) {
   llvm::Expected<StageSettings> settings = resolveSettings(convert(options));
   llvm::Expected<ArrayRef<Stage>> upTo = stagesBetween(stages().front().name, stage);
-  if (!settings || !upTo || upTo->empty()) {
-    fault = {Fault::Kind::Refused, "expected a stage after 'graph' and options that make sense"};
-    llvm::consumeError(settings.takeError());
-    llvm::consumeError(upTo.takeError());
+  llvm::Error error = llvm::joinErrors(settings.takeError(), upTo.takeError());
+  if (error || upTo->empty()) {
+    std::string reason =
+        error ? llvm::toString(std::move(error)) : "expected a stage after 'graph'";
+    fault = {Fault::Kind::Refused, std::move(reason)};
     return {};
   }
   std::shared_ptr<MLIRContext> context = makeContext();

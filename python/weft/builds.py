@@ -106,8 +106,7 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
             statistics = _compiler.compile(graph, str(draft.path), options.for_compiler())
         except _compiler.OutputError as full:
             _warn(f"the artifact cache is full ({full}): compiled programs will not be kept")
-            draft = cache.begin_private(key)
-            statistics = _compiler.compile(graph, str(draft.path), options.for_compiler())
+            draft, statistics = _compile_privately(graph, options, key, cache)
     except (_compiler.CompileError, _compiler.OutputError) as error:
         raise errors.CompileError(str(error)) from None
     seconds.update(json.loads(statistics).get("seconds", {}))
@@ -119,11 +118,20 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
         if Path(path).exists():
             raise
         # Another process has emptied the cache meanwhile.
-        draft = cache.begin_private(key)
-        _compiler.compile(graph, str(draft.path), options.for_compiler())
+        draft, _ = _compile_privately(graph, options, key, cache)
         path, draft, warning = cache.publish(draft)
         artifact = _core.Artifact.load(path)
     return Build(artifact, key, False, graph, options, seconds)
+
+
+def _compile_privately(
+    graph: bytes, options: Options, key: str, cache: _core.Cache
+) -> tuple[Any, str]:
+    """A draft beside the cache, and the compiler's statistics."""
+    from weft import _compiler
+
+    draft = cache.begin_private(key)
+    return draft, _compiler.compile(graph, str(draft.path), options.for_compiler())
 
 
 def lower_to(graph: bytes, stage: str, options: Options) -> str:

@@ -109,12 +109,12 @@ class Programs:
     def find_trained(self, args: tuple, kwargs: dict[str, Any]) -> Specialized | None:
         """A program with gradients that stands for the call and has been verified."""
         for environment in self._environments:
-            if not environment.core.holds():
+            trained = [each for each in environment.specializations if each.training is not None]
+            if not trained or not environment.core.holds():
                 continue
-            for specialized in environment.specializations:
-                if specialized.training is not None and specialized.verified:
-                    if specialized.core.matches(args, kwargs):
-                        return specialized
+            for specialized in trained:
+                if specialized.verified and specialized.core.matches(args, kwargs):
+                    return specialized
         return None
 
     def all(self) -> list[Specialized]:

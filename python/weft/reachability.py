@@ -208,7 +208,7 @@ class _Search:
                     or value is os.environ
                     or (value is os and path[1:2] in _ENVIRONMENT)
                 ):
-                    # Their names are among the code's constants; observation.py hears others.
+                    # Their names are among the code's constants; observation.py notices others.
                     self.found.environment.update(_strings(function.__code__))
                 if _is_builtin(value):
                     self.found.values.append(Same(value))

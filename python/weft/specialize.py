@@ -118,6 +118,17 @@ def specialize(
     )
 
 
+def slot_or_tensor(
+    source: frontend.InputSource, slots: dict[int, int], resolve: Callable[[str], torch.Tensor]
+) -> int | torch.Tensor:
+    """What a program reads: the number of a tensor among the arguments, or another tensor."""
+    if source.kind == "user":
+        return slots[source.index]
+    if source.kind == "constant":
+        return source.tensor
+    return resolve(source.name)
+
+
 @dataclass(frozen=True)
 class Wiring:
     """Turns the frontend's sources and targets into descriptions for C++.
@@ -140,11 +151,7 @@ class Wiring:
         return describe_outputs(self.structure, self.leaves())
 
     def source(self, source: frontend.InputSource) -> int | torch.Tensor:
-        if source.kind == "user":
-            return self.slots[source.index]
-        if source.kind == "constant":
-            return source.tensor
-        return self.resolve(source.name)
+        return slot_or_tensor(source, self.slots, self.resolve)
 
     def effects(self) -> list[tuple[int | torch.Tensor, int]]:
         effects = []

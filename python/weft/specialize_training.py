@@ -12,10 +12,10 @@ from weft import errors
 from weft.builds import Options, build
 from weft.capture import Captured
 from weft.connections import connections
-from weft.frontend.lowered import Lowered
+from weft.frontend.lowered import InputSource, Lowered
 from weft.frontend.pairs import REAL_OF
 from weft.signature import Declined, Signature
-from weft.specialize import Specialized, specialize
+from weft.specialize import Specialized, slot_or_tensor, specialize
 from weft.training import Training
 
 _NO_DERIVATIVE = re.compile(
@@ -32,12 +32,10 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
     """
     lowered = captured.lowered
     _refuse_aliases(lowered, signature)
-    examples = dict(zip(range(len(signature.examples)), signature.examples))
-    slots = {leaf: examples[slot] for leaf, slot in signature.slots.items()}
     wrt = tuple(
         number
         for number, source in enumerate(lowered.inputs)
-        if _tensor(source, slots, captured).requires_grad
+        if _tensor(source, signature, captured).requires_grad
     )
     if not wrt:
         return specialize(captured, signature, options)
@@ -77,13 +75,9 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
     return made
 
 
-def _tensor(source, slots: dict[int, torch.Tensor], captured: Captured) -> torch.Tensor:
-    match source.kind:
-        case "user":
-            return slots[source.index]
-        case "constant":
-            return source.tensor
-    return captured.resolve(source.name)
+def _tensor(source: InputSource, signature: Signature, captured: Captured) -> torch.Tensor:
+    found = slot_or_tensor(source, signature.slots, captured.resolve)
+    return signature.examples[found] if isinstance(found, int) else found
 
 
 def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:

@@ -38,21 +38,28 @@ def changes_within(value: Any) -> Iterator[Change]:
         yield from _of_object(value)
 
 
-def _within_sequence(values: Any, change: Callable[[], Any]) -> Callable:
-    old = list(values)
-    change()
+def _restoring(values: Any, keep: Callable, refill: Callable) -> Callable:
+    """Makes a change of a container out of a function. keep: what copies the container's entries,
+    which `refill` puts back."""
 
-    def undo() -> None:
-        values.clear()
-        values.extend(old)
+    def change(function: Callable[[], Any]) -> Callable:
+        def run() -> Callable:
+            old = keep(values)
+            function()
 
-    return undo
+            def undo() -> None:
+                values.clear()
+                refill(old)
+
+            return undo
+
+        return run
+
+    return change
 
 
 def _of_sequence(values: Any) -> Iterator[Change]:
-    def change(function: Callable[[], Any]) -> Callable:
-        return lambda: _within_sequence(values, function)
-
+    change = _restoring(values, list, values.extend)
     yield "append", change(lambda: values.append(values[0] if values else 1.0))
     yield "insert", change(lambda: values.insert(0, values[-1] if values else 1.0))
     yield "clear", change(values.clear)
@@ -63,18 +70,7 @@ def _of_sequence(values: Any) -> Iterator[Change]:
 
 
 def _of_dict(values: dict) -> Iterator[Change]:
-    def change(function: Callable[[], Any]) -> Callable:
-        def run() -> Callable:
-            old = dict(values)
-            function()
-
-            def undo() -> None:
-                values.clear()
-                values.update(old)
-
-            return undo
-
-        return run
+    change = _restoring(values, dict, values.update)
 
     def rename() -> None:
         key = next(iter(values))
@@ -92,18 +88,7 @@ def _of_dict(values: dict) -> Iterator[Change]:
 
 
 def _of_set(values: set) -> Iterator[Change]:
-    def change(function: Callable[[], Any]) -> Callable:
-        def run() -> Callable:
-            old = set(values)
-            function()
-
-            def undo() -> None:
-                values.clear()
-                values.update(old)
-
-            return undo
-
-        return run
+    change = _restoring(values, set, values.update)
 
     yield "add", change(lambda: values.add("added"))
     yield "clear", change(values.clear)

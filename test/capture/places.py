@@ -28,6 +28,19 @@ _HOOKS_AND_SETS = ("_backward", "_forward", "_state_dict", "_load_state_dict", "
                    "_is_full_backward", "_compiled_call_impl")  # fmt: skip
 
 
+_PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (types.MethodType, ("__self__", "__func__")),
+    (functools.partial, ("func", "args", "keywords")),
+    (property, ("fget",)),
+    ((staticmethod, classmethod), ("__func__",)),
+)
+
+
+def _parts_of(value: Any) -> tuple[str, ...]:
+    """Attributes that hold what a wrapper of functions stands for."""
+    return next((parts for kinds, parts in _PARTS if isinstance(value, kinds)), ())
+
+
 @dataclass(frozen=True)
 class Place:
     """put: holds another value from now on; it returns what puts the old one back. remove: the
@@ -90,23 +103,15 @@ class _Walk:
         elif isinstance(value, torch.Tensor):
             self.objects[path] = value
             self.attributes(value, path)
-        elif isinstance(value, types.MethodType):
-            self.visit(value.__self__, f"{path}.__self__")
-            self.visit(value.__func__, f"{path}.__func__")
         elif isinstance(value, types.FunctionType):
             if is_of_world(value, self.module):
                 self.objects[path] = value
                 self.function(value, path)
-        elif isinstance(value, functools.partial):
-            self.visit(value.func, f"{path}.func")
-            self.visit(value.args, f"{path}.args")
-            self.visit(value.keywords, f"{path}.keywords")
         elif isinstance(value, type):
             self.kind(value, path)
-        elif isinstance(value, property):
-            self.visit(value.fget, f"{path}.fget")
-        elif isinstance(value, (staticmethod, classmethod)):
-            self.visit(value.__func__, f"{path}.__func__")
+        elif parts := _parts_of(value):
+            for part in parts:
+                self.visit(getattr(value, part), f"{path}.{part}")
         elif isinstance(value, weakref.ref):
             self.visit(value(), f"{path}()")
         elif isinstance(value, (list, deque)):

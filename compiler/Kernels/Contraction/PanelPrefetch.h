@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Prefetches packed B one panel ahead. Only the first row tile that reads a panel misses the
-// caches: so each row tile prefetches a share of what comes next, the next chunk of the panel or
-// the panel that replaces it in the next block of panels.
+// caches: so each row tile prefetches a part of the next chunk of the panel, or of the panel that
+// replaces it in the next block of panels.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_PANELPREFETCH_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_PANELPREFETCH_H
 

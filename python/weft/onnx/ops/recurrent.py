@@ -184,20 +184,8 @@ def _run(
 
 
 @op("RNN", _RECURRENT, since=7)
-def rnn(
-    node: Node,
-    x: Tensor,
-    w: Tensor,
-    r: Tensor,
-    b: Tensor | None = None,
-    lengths: Tensor | None = None,
-    h: Tensor | None = None,
-) -> tuple[Tensor, ...]:
-    return _recurrent(node, x, w, r, b, lengths, [h])
-
-
 @op("GRU", f"{_RECURRENT} linear_before_reset", since=7)
-def gru(
+def rnn_or_gru(
     node: Node,
     x: Tensor,
     w: Tensor,
