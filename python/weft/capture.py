@@ -29,6 +29,7 @@ from weft.composites import composites_written_out
 from weft.difference import Values, values_of
 from weft.frontend.asking import strides_in_eager
 from weft.frontend.fakes import fakes_completed
+from weft.frontend.strides import is_static
 from weft.input_names import input_namer
 from weft.isolated import call_isolated
 from weft.observation import Observer
@@ -281,7 +282,9 @@ def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] |
     ]
     return tuple(
         strides_in_eager(node)
-        if isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), torch.Tensor)
+        if isinstance(node, torch.fx.Node)
+        and isinstance(node.meta.get("val"), torch.Tensor)
+        and is_static(node.meta["val"])
         else None
         for node in user
     )

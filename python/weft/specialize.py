@@ -172,6 +172,9 @@ class Wiring:
             return (OBJECT, target.value)
         if target.view is None:
             result = (RESULT, target.result)
+            if target.chosen is not None:
+                count = (RESULT, target.chosen.count)
+                return (NODE, _chosen_rows, target.chosen, (result, count))
             return (NODE, _as_complex, None, (result,)) if target.is_complex else result
         return self.view(target.view)
 
@@ -198,7 +201,8 @@ class Wiring:
         """
         eager: dict[int, tuple[int, ...]] = {}
         for target in self.lowered.outputs:
-            if target.kind == "user" and target.result is not None and target.view is None:
+            is_whole = target.view is None and target.chosen is None
+            if target.kind == "user" and target.result is not None and is_whole:
                 strides = leaves[target.index]
                 if target.is_complex and strides is not None:
                     strides = (*(2 * stride for stride in strides), 1)
@@ -208,6 +212,21 @@ class Wiring:
 
 def _as_complex(results: list[torch.Tensor], _: None) -> torch.Tensor:
     return torch.view_as_complex(*results)
+
+
+def _chosen_rows(results: list[torch.Tensor], chosen: frontend.ChosenRows) -> torch.Tensor:
+    """The first of all rows, as many as were chosen, in memory of their own: one tensor, however
+    many results show it."""
+    table, count = results
+    if not hasattr(table, "chosen_rows"):
+        rows = table.narrow(chosen.dim, 0, int(count))
+        strides = (
+            (1, len(rows)) if chosen.by_column else torch.empty(rows.shape, device="meta").stride()
+        )
+        table.chosen_rows = torch.empty_strided(rows.shape, strides, dtype=rows.dtype).copy_(rows)
+    if chosen.column is None:
+        return table.chosen_rows
+    return table.chosen_rows.select(1, chosen.column)
 
 
 def strides_beside_own(

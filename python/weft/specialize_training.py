@@ -89,6 +89,8 @@ def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
             )
         if target.kind == "input":
             raise Declined("gradients are wanted, and it writes to an argument")
+        if target.chosen is not None:
+            raise Declined("gradients are wanted of as many rows as a mask chooses")
         if target.is_complex:
             raise Declined("gradients of complex numbers are wanted")
     if any(each.dtype in REAL_OF for each in signature.examples):

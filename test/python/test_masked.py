@@ -33,6 +33,9 @@ COMPILED = {
     "mean of rows": lambda x: x[x[:, 0] > 0].mean(),
     "not the others": lambda x: x[~(x > 0)].sum(),
     "integers": lambda x: (x * 10).long()[x > 0].sum(),
+    "counted by Python": lambda x: x[x > 0].numel() + x,
+    "behind a dim": lambda x: x[:, x[0] > 0].sum(),
+    "two masks": lambda x: x[x > 0].exp().sum() + x[x <= 0].max(),
     "beside a scalar": lambda x: (x[x > 0] / x.sum()).sum(),
     "doubled in place": doubled_where_positive,
     "by one mask": written_by_one_mask,
@@ -71,10 +74,8 @@ def unread(x):
 
 LEFT = {
     "unread": unread,
-    "returned": lambda x: x[x > 0],
-    "counted by Python": lambda x: x[x > 0].numel() + x,
-    "two masks": lambda x: (x[x > 0].exp() + 1).sum() + x[x < 0].max(),
-    "behind a dim": lambda x: x[:, x[0] > 0].sum(),
+    "two masks": lambda x: (x[x > 0] + x[x >= 0]).sum() * 0,
+    "a range": lambda x: torch.arange(x[x > 0].numel()),
     "written by another mask": lambda x: x.clone().index_put((x < 0,), x[x >= 0][:1].sum(0)),
 }
 

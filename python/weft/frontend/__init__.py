@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from weft.frontend.lowered import (
+    ChosenRows,
     Fallback,
     InputSource,
     Location,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllValues",
+    "ChosenRows",
     "Fallback",
     "InputSource",
     "Location",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from weft.frontend.lowered import InputSource, Unsupported, ViewOf
-from weft.frontend.strides import order_of, share_elements, storage_of
+from weft.frontend.strides import is_static, order_of, share_elements, storage_of
 from weft.frontend.twins import Twins
 
 
@@ -26,6 +26,10 @@ class Aliases:
 
     def views(self, outputs: list[torch.fx.Node | None]) -> list[ViewOf | None]:
         """For each output leaf the view that it is, None if it owns its storage."""
+        # What has as many rows as data say is packed where it is returned, and a view of nothing.
+        outputs = [
+            node if node is not None and is_static(node.meta["val"]) else None for node in outputs
+        ]
         self._twins = Twins(self.graph, [node for node in outputs if node is not None])
         roots: dict[int, torch.fx.Node] = {}
         for node in self.sources:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,26 +15,27 @@ from torch.export.graph_signature import (
     ConstantArgument,
     InputKind,
     InputSpec,
-    OutputKind,
     TensorArgument,
 )
 
-from weft.frontend.aliases import Aliases
 from weft.frontend.autocast import (
     bodies,
     refuse_recurrent,
     restore_lines,
     switches_autocast_on,
 )
-from weft.frontend.builder import Builder
 from weft.frontend.dtypes import NAMES
+from weft.frontend.exported_outputs import outputs_of, views_of
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.functionalisation import refuse_unfaithful
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
-from weft.frontend.lowered import InputSource, Lowered, OutputTarget, Unsupported, ViewOf
-from weft.frontend.masked import Masked
-from weft.frontend.pairs import REAL_OF, Pair, join, shown_real, split
+from weft.frontend.lowered import (
+    InputSource,
+    Lowered,
+    Unsupported,
+)
+from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
 from weft.frontend.strides import order_of
 from weft.frontend.walk import Walk
 
@@ -45,11 +46,6 @@ _GRAPH_KINDS = {
     "parameter": "weight",
     "buffer": "buffer",
     "constant": "constant",
-}
-_MUTATIONS = {
-    OutputKind.BUFFER_MUTATION: "buffer",
-    OutputKind.USER_INPUT_MUTATION: "input",
-    OutputKind.PARAMETER_MUTATION: "buffer",
 }
 # Literals in the user's source up to this size become constants of the graph.
 _MAX_LITERAL = 16
@@ -79,8 +75,8 @@ def lower(
         env[node] = _feed(walk, node, source, name_of)
         sources.update((id(entry.value), source) for entry in graph.inputs[first:])
     values = walk.run(functional.graph, env)
-    views = _views(program, _inputs(program))
-    outputs = _outputs(functional, walk.builder, values, views)
+    views = views_of(program, _inputs(program))
+    outputs = outputs_of(functional, walk.builder, values, views)
     graph.prune()
     if not graph.nodes and all(target.kind == "constant" for target in outputs):
         # Nothing to gain; and what is no tensor may be of another type in tracing, as torch.Size.
@@ -218,88 +214,3 @@ def _feed(
     name = name_of(source) or source.name or node.name
     walk.graph.add_input(name, _GRAPH_KINDS[source.kind], order, entry)
     return entry if shown is value else split(walk.builder, entry)
-
-
-def _views(program: ExportedProgram, inputs: _Inputs) -> list[ViewOf | None]:
-    """For each leaf of the returned pytree the view that it is."""
-    sources = {
-        node: source
-        for node, source in inputs
-        if source is not None and isinstance(node.meta.get("val"), torch.Tensor)
-    }
-    by_name = {node.name: node for node in program.graph.nodes}
-    signature = program.graph_signature
-    by_target = {
-        spec.target or spec.arg.name: by_name[spec.arg.name]
-        for spec in signature.input_specs
-        if isinstance(spec.arg, TensorArgument)
-    }
-    mutated = {
-        by_name[spec.arg.name]: by_target[spec.target]
-        for spec in signature.output_specs
-        if spec.kind in _MUTATIONS
-    }
-    leaves = [
-        by_name[spec.arg.name] if isinstance(spec.arg, TensorArgument) else None
-        for spec in signature.output_specs
-        if spec.kind == OutputKind.USER_OUTPUT
-    ]
-    return Aliases(program.graph, sources, mutated).views(leaves)
-
-
-def _outputs(
-    program: ExportedProgram,
-    builder: Builder,
-    values: Sequence[Any],
-    views: Sequence[ViewOf | None],
-) -> list[OutputTarget]:
-    specs = program.graph_signature.output_specs
-    users = {
-        spec.arg.name: number
-        for number, spec in enumerate(
-            s for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT
-        )
-    }
-    first_leaf = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
-    nodes = {node.name: node for node in program.graph.nodes}
-    results: dict[tuple[int, str], int] = {}
-
-    def result(value: Value, name: str = "") -> int:
-        """name: of the tensor that the user gets, with the strides of eager mode where these are
-        dense; equal values of two names are two tensors."""
-        if (id(value), name) not in results:
-            order = order_of(shown_real(nodes[name].meta["val"])) if name else None
-            results[id(value), name] = builder.graph.add_output(value, order)
-        return results[id(value), name]
-
-    targets, leaf = [], 0
-    for spec, value in zip(specs, values, strict=True):
-        if spec.kind in _MUTATIONS:
-            if isinstance(value, Pair):
-                raise Unsupported("complex numbers are written in place")
-            kind = _MUTATIONS[spec.kind]
-            where = {"index": users[spec.target]} if kind == "input" else {"name": spec.target}
-            targets.append(OutputTarget(kind, result=result(value), **where))
-            continue
-        if spec.kind != OutputKind.USER_OUTPUT:
-            raise Unsupported(f"an output of kind {spec.kind.name.lower()}")
-        view = views[leaf]
-        if view is not None:
-            if isinstance(view.base, int):
-                view = _rebased(view, view.base + first_leaf)
-            targets.append(OutputTarget("user", index=leaf, view=view))
-        elif isinstance(value, Masked):
-            raise Unsupported("the number of elements that a mask chooses is only known by a run")
-        elif isinstance(value, Pair):
-            number = result(join(builder, value), spec.arg.name)
-            targets.append(OutputTarget("user", index=leaf, result=number, is_complex=True))
-        elif isinstance(value, Value):
-            targets.append(OutputTarget("user", index=leaf, result=result(value, spec.arg.name)))
-        else:
-            targets.append(OutputTarget("constant", index=leaf, value=value))
-        leaf += 1
-    return targets
-
-
-def _rebased(view: ViewOf, base: int) -> ViewOf:
-    return ViewOf(base, view.identity, view.sizes, view.strides, view.offset, view.dtype)

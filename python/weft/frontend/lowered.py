@@ -85,6 +85,20 @@ class ViewOf:
 
 
 @dataclass(frozen=True)
+class ChosenRows:
+    """The first rows of a result, as many as the graph output `count` says, are the user's.
+
+    dim: whose elements are called rows. by_column: the user's tensor (rows, columns) lies column by
+    column. column: the user gets this one of them alone.
+    """
+
+    count: int
+    dim: int
+    by_column: bool = False
+    column: int | None = None
+
+
+@dataclass(frozen=True)
 class OutputTarget:
     """What one effect or one leaf of the returned pytree is.
 
@@ -93,7 +107,7 @@ class OutputTarget:
     output leaf `index` is the Python object `value`.
     `result`: position among the graph's outputs, None for constants and views. Two targets
     with the same `result` and kind "user" are the same object. is_complex: the result's last dim
-    holds the parts of complex numbers.
+    holds the parts of complex numbers. chosen: which of the result's rows are the user's.
     """
 
     kind: Literal["user", "buffer", "input", "constant"]
@@ -103,6 +117,7 @@ class OutputTarget:
     result: int | None = None
     view: ViewOf | None = None
     is_complex: bool = False
+    chosen: ChosenRows | None = None
 
 
 @dataclass(frozen=True)

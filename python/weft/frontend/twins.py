@@ -43,10 +43,10 @@ class Twins:
         return self._twins[node]
 
     def _made(self, node: torch.fx.Node) -> Any:
-        if node.target is operator.getitem:
-            return self.of(node.args[0])[node.args[1]]
         if not _shown_by(node):
             return self._from_fake(node.meta["val"])
+        if node.target is operator.getitem:
+            return self.of(node.args[0])[node.args[1]]
         if node.target._schema.is_mutable and torch.Tag.inplace_view not in node.target.tags:
             return self._written(node)
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self.of)
@@ -96,12 +96,20 @@ def _needed(graph: torch.fx.Graph, nodes: Iterable[torch.fx.Node]) -> set[torch.
 
 def _shown_by(node: torch.fx.Node) -> list[torch.fx.Node]:
     """The arguments of a call that its result is, or may be, or is a view of."""
-    if node.target is operator.getitem or _is_idle_dropout(node):
+    if node.target is operator.getitem:
+        # Of results some of which have as many elements as data say, each is its own.
+        return [node.args[0]] if _is_all_static(node.args[0]) else []
+    if _is_idle_dropout(node):
         return [node.args[0]]
     if not isinstance(node.target, torch._ops.OpOverload):
         return []
     storages = _storages(node)
     return [each for each in node.all_input_nodes if not storages.isdisjoint(_storages(each))]
+
+
+def _is_all_static(node: torch.fx.Node) -> bool:
+    values = flatten_results(node.meta["val"])
+    return all(is_static(value) for value in values if isinstance(value, torch.Tensor))
 
 
 def _is_idle_dropout(node: torch.fx.Node) -> bool:

@@ -15,7 +15,13 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from weft.frontend import ops  # noqa: F401  (fills the table)
+from weft.frontend import (  # noqa: F401  (they fill the tables)
+    masked_elements,
+    masked_places,
+    masked_sums,
+    masked_unique,
+    ops,
+)
 from weft.frontend.asking import ask, lays_out_otherwise
 from weft.frontend.builder import Builder
 from weft.frontend.decompose import decompose
@@ -185,8 +191,6 @@ class Walk:
     def _lower_masked(self, op, site: Site, args, kwargs) -> Any:
         mark = len(self.graph.nodes)
         try:
-            if not isinstance(site.results[0], torch.Tensor):
-                raise Decline(f"{op} of elements that a mask chooses")
             return lower_masked(op, site, args, kwargs)
         except Decline as decline:
             del self.graph.nodes[mark:]

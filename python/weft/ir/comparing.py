@@ -239,7 +239,10 @@ def _eager(model: Callable[..., Any], inputs: tuple, program: Program) -> dict[i
     return {
         target.result: leaves[target.index]
         for target in program.captured.lowered.outputs
-        if target.kind == "user" and target.result is not None and not target.is_complex
+        if target.kind == "user"
+        and target.result is not None
+        and not target.is_complex
+        and target.chosen is None
     }
 
 

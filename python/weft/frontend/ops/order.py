@@ -135,6 +135,11 @@ def _sort(
     return b.reshape(b.convert(values, x.dtype), shape), b.reshape(indices, shape)
 
 
+def sorted_with_places(site: Site, x: Value) -> tuple[Value, Value]:
+    """All elements of x in order, and where in the flattened x they stood."""
+    return _sort(site, site.builder.reshape(x, [x.size]), 0, False)
+
+
 def _nth(site: Site, x: Value, k: int, dim: int) -> tuple[Value, Value]:
     """The k-th smallest, counted from 1, in the shape of the call's results."""
     b = site.builder
@@ -179,12 +184,15 @@ def _search(site: Site, sequence: Value, x, right: bool) -> Value:
     low = b.constant(0, torch.int64, site.shape)
     high = b.constant(size, torch.int64, site.shape)
     rows = [b.iota(torch.int64, site.shape, d) for d in range(sequence.rank - 1)]
-    for _ in range(size.bit_length()):
+    levels = size.bit_length()
+    for level in range(levels):
         middle = b.scalar("div", b.binary("add", low, high), 2)
-        # Where nothing is left between them, neither moves.
         element = b.gather(sequence, [*rows, middle], range(sequence.rank))
-        ahead = b.unary("not", b.compare("gt" if right else "ge", element, x))
-        is_open = b.compare("lt", low, high)
-        high = b.select(b.binary("and", is_open, b.unary("not", ahead)), middle, high)
-        low = b.select(b.binary("and", is_open, ahead), b.scalar("add", middle, 1), low)
+        behind = b.compare("gt" if right else "ge", element, x)
+        ahead = b.unary("not", behind)
+        # Only on the last level can nothing be left between them, and neither may move then.
+        if level + 1 == levels:
+            ahead = b.binary("and", b.compare("lt", low, high), ahead)
+        high = b.select(behind, middle, high)
+        low = b.select(ahead, b.scalar("add", middle, 1), low)
     return site.finish(low)

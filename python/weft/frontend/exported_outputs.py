@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The outputs of an exported program: effects, results, views and constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+
+from weft.frontend.aliases import Aliases
+from weft.frontend.builder import Builder
+from weft.frontend.chosen import Packer
+from weft.frontend.graph import Value
+from weft.frontend.lowered import ChosenRows, InputSource, OutputTarget, Unsupported, ViewOf
+from weft.frontend.masked import Masked
+from weft.frontend.pairs import Pair, join, shown_real
+from weft.frontend.strides import order_of
+
+_MUTATIONS = {
+    OutputKind.BUFFER_MUTATION: "buffer",
+    OutputKind.USER_INPUT_MUTATION: "input",
+    OutputKind.PARAMETER_MUTATION: "buffer",
+}
+
+
+def views_of(
+    program: ExportedProgram, inputs: Sequence[tuple[torch.fx.Node, InputSource | None]]
+) -> list[ViewOf | None]:
+    """For each leaf of the returned pytree the view that it is."""
+    sources = {
+        node: source
+        for node, source in inputs
+        if source is not None and isinstance(node.meta.get("val"), torch.Tensor)
+    }
+    by_name = {node.name: node for node in program.graph.nodes}
+    signature = program.graph_signature
+    by_target = {
+        spec.target or spec.arg.name: by_name[spec.arg.name]
+        for spec in signature.input_specs
+        if isinstance(spec.arg, TensorArgument)
+    }
+    mutated = {
+        by_name[spec.arg.name]: by_target[spec.target]
+        for spec in signature.output_specs
+        if spec.kind in _MUTATIONS
+    }
+    leaves = [
+        by_name[spec.arg.name] if isinstance(spec.arg, TensorArgument) else None
+        for spec in signature.output_specs
+        if spec.kind == OutputKind.USER_OUTPUT
+    ]
+    return Aliases(program.graph, sources, mutated).views(leaves)
+
+
+def outputs_of(
+    program: ExportedProgram,
+    builder: Builder,
+    values: Sequence[Any],
+    views: Sequence[ViewOf | None],
+) -> list[OutputTarget]:
+    specs = program.graph_signature.output_specs
+    users = {
+        spec.arg.name: number
+        for number, spec in enumerate(
+            s for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT
+        )
+    }
+    first_leaf = sum(spec.kind != OutputKind.USER_OUTPUT for spec in specs)
+    nodes = {node.name: node for node in program.graph.nodes}
+    results: dict[tuple[int, str], int] = {}
+
+    def result(value: Value, name: str = "") -> int:
+        """name: of the tensor that the user gets, with the strides of eager mode where these are
+        dense; equal values of two names are two tensors."""
+        if (id(value), name) not in results:
+            order = order_of(shown_real(nodes[name].meta["val"])) if name else None
+            results[id(value), name] = builder.graph.add_output(value, order)
+        return results[id(value), name]
+
+    packer = Packer(builder)
+    targets, leaf = [], 0
+    for spec, value in zip(specs, values, strict=True):
+        if spec.kind in _MUTATIONS:
+            if isinstance(value, Pair):
+                raise Unsupported("complex numbers are written in place")
+            kind = _MUTATIONS[spec.kind]
+            where = {"index": users[spec.target]} if kind == "input" else {"name": spec.target}
+            targets.append(OutputTarget(kind, result=result(value), **where))
+            continue
+        if spec.kind != OutputKind.USER_OUTPUT:
+            raise Unsupported(f"an output of kind {spec.kind.name.lower()}")
+        view = views[leaf]
+        if view is not None:
+            if isinstance(view.base, int):
+                view = _rebased(view, view.base + first_leaf)
+            targets.append(OutputTarget("user", index=leaf, view=view))
+        elif isinstance(value, Masked):
+            _refuse_gaps(nodes[spec.arg.name], value)
+            packed, count = packer.pack(value)
+            by_column = bool(value.columns) or value.table is not None
+            chosen = ChosenRows(result(count), value.dim, by_column, value.column)
+            targets.append(OutputTarget("user", index=leaf, result=result(packed), chosen=chosen))
+        elif isinstance(value, Pair):
+            number = result(join(builder, value), spec.arg.name)
+            targets.append(OutputTarget("user", index=leaf, result=number, is_complex=True))
+        elif isinstance(value, Value):
+            targets.append(OutputTarget("user", index=leaf, result=result(value, spec.arg.name)))
+        else:
+            targets.append(OutputTarget("constant", index=leaf, value=value))
+        leaf += 1
+    return targets
+
+
+def _refuse_gaps(node: torch.fx.Node, value: Masked) -> None:
+    """Chosen elements are packed in the order of their dims."""
+    packed = [math.prod(value.value.shape[dim + 1 :]) for dim in range(value.dim, value.value.rank)]
+    if not value.columns and list(node.meta["val"].stride()[value.dim :]) != packed:
+        raise Unsupported("chosen elements that are returned with gaps between them")
+
+
+def _rebased(view: ViewOf, base: int) -> ViewOf:
+    return ViewOf(base, view.identity, view.sizes, view.strides, view.offset, view.dtype)
