@@ -37,7 +37,7 @@ REASONS = {
     "max_pool2d_with_indices_backward.default": _GRADIENT,
     "native_group_norm_backward.default": _GRADIENT,
     "native_layer_norm_backward.default": _GRADIENT,
-    "nonzero.default": _DATA,
+    "nonzero.default": "chosen places, by a rule of their own (`masked_places.py`)",
     "rand.default": _DRAWS,
     "randn.default": _DRAWS,
     "randperm.default": _DRAWS,
