@@ -14,6 +14,7 @@ chance: what is found too far is measured again, against eager's error at the sa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -147,7 +148,9 @@ class Accuracy:
         found = []
         generator = torch.Generator().manual_seed(0)
         for _ in range(_NEIGHBOURS):
-            call = self._call.mapped("", lambda leaf: _moved(leaf, generator))
+            # Where there are no floats, integers are what is summed; beside them, mostly indices.
+            move = partial(_moved if self._floats() else _moved_integers, generator=generator)
+            call = self._call.mapped("", move)
             eager = run(call.on, copies(call.tensors))
             if eager.error is not None or len(eager.leaves) != len(self._eager.leaves):
                 continue
@@ -190,6 +193,14 @@ def _moved(leaf: object, generator: torch.Generator) -> object:
     steps = torch.randint(-4, 5, leaf.shape, generator=generator).to(leaf.dtype)
     moved = leaf + leaf * (steps * torch.finfo(leaf.dtype).eps)
     return torch.where(moved.isfinite(), moved, leaf)
+
+
+def _moved_integers(leaf: object, generator: torch.Generator) -> object:
+    """By one at most, element by element, none from or to below zero."""
+    if not isinstance(leaf, torch.Tensor) or leaf.dtype == torch.bool or leaf.is_complex():
+        return leaf
+    steps = torch.randint(-1, 2, leaf.shape, generator=generator).to(leaf.dtype)
+    return torch.where((leaf > 0) & (leaf + steps >= 0), leaf + steps, leaf)
 
 
 def _equal(want: torch.Tensor, got: torch.Tensor) -> bool:

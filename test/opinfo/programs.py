@@ -32,6 +32,7 @@ from torch.export.graph_signature import (
     TensorArgument,
 )
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from opinfo.calls import Call
@@ -97,7 +98,7 @@ def _exported(call: Call) -> ExportedProgram:
         spec.append(made)
         return leaves
 
-    mode = FakeTensorMode(allow_non_fake_inputs=True, export=True)
+    mode = FakeTensorMode(allow_non_fake_inputs=True, export=True, shape_env=ShapeEnv())
     with fakes_completed(), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -111,12 +112,14 @@ def _exported(call: Call) -> ExportedProgram:
 
 def _program_of(module: torch.fx.GraphModule, out_spec: pytree.TreeSpec) -> ExportedProgram:
     placeholders = module.graph.find_nodes(op="placeholder")
+    constants = _lifted_constants(module, placeholders)
     (output,) = module.graph.find_nodes(op="output")
     for leaf in output.args[0]:
         if isinstance(leaf, torch.fx.Node) and not isinstance(leaf.meta.get("val"), torch.Tensor):
             raise RunsEagerly("a result depends on values, and is no tensor")
     inputs = [
-        InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None) for node in placeholders
+        *(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(name), name) for name in constants),
+        *(InputSpec(InputKind.USER_INPUT, TensorArgument(n.name), None) for n in placeholders),
     ]
     outputs = [OutputSpec(OutputKind.USER_OUTPUT, _argument(x), None) for x in output.args[0]]
     in_spec = pytree.tree_flatten((tuple(placeholders), {}))[1]
@@ -128,17 +131,32 @@ def _program_of(module: torch.fx.GraphModule, out_spec: pytree.TreeSpec) -> Expo
             state_dict={},
             range_constraints={},
             module_call_graph=[ModuleCallEntry("", ModuleCallSignature([], [], in_spec, out_spec))],
-            constants=_constants(module),
+            constants=constants,
             verifiers=[TrainingIRVerifier],
         )
     except Exception as error:  # torch.export's verifier: what it refuses is not captured
         raise RunsEagerly(f"no exported program: {_first_line(error)}") from None
 
 
-def _constants(module: torch.fx.GraphModule) -> dict[str, torch.Tensor]:
-    """Tensors that the op itself makes from numbers."""
-    names = {node.target for node in module.graph.find_nodes(op="get_attr")}
-    return {name: getattr(module, name) for name in names}
+def _lifted_constants(
+    module: torch.fx.GraphModule, placeholders: Sequence[torch.fx.Node]
+) -> dict[str, torch.Tensor]:
+    """Tensors that the op itself makes from numbers, made inputs of the graph ahead of the others,
+    as torch.export does, by name."""
+    constants: dict[str, torch.Tensor] = {}
+    first = next(iter(module.graph.nodes))
+    for node in module.graph.find_nodes(op="get_attr"):
+        value = getattr(module, node.target)
+        if not isinstance(value, torch.Tensor):
+            continue
+        with module.graph.inserting_before(first):
+            given = module.graph.placeholder(f"c_{len(constants)}")
+        given.meta["val"] = node.meta.get("val", value)
+        constants[given.name] = value
+        node.replace_all_uses_with(given)
+        module.graph.erase_node(node)
+    module.recompile()
+    return constants
 
 
 def _argument(leaf: Any) -> TensorArgument | ConstantArgument:
@@ -195,6 +213,8 @@ def _moved_target(
     moved = replace(target, index=target.index + (arguments if target.kind == "input" else leaves))
     if target.result is not None:
         moved = replace(moved, result=target.result + results)
+    if target.chosen is not None:
+        moved = replace(moved, chosen=replace(target.chosen, count=target.chosen.count + results))
     if target.view is not None:
         base = target.view.base
         base = base + first if isinstance(base, int) else _moved_source(base, arguments)

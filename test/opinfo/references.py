@@ -19,6 +19,8 @@ from opinfo.samples import ops
 _SMALLER = (torch.float32, torch.bfloat16, torch.float16)
 # Ops whose values depend on the element type itself: float64 is no better than eager.
 _OF_THE_TYPE = frozenset(("nextafter", "nan_to_num", "frexp"))
+# Ops that compute integers in float32, whatever the default type is.
+_INTEGERS_IN_FLOAT32 = frozenset(("masked.std", "masked.var"))
 
 
 def reference_of(op: str, call: Call, eager: Ran) -> list[torch.Tensor | None]:
@@ -30,7 +32,7 @@ def reference_of(op: str, call: Call, eager: Ran) -> list[torch.Tensor | None]:
         return none
     if torch.float64 in kinds:
         return [exact_of(op, call), *none[1:]]
-    double = call.mapped(call.label, _in_double)
+    double = call.mapped(call.label, _all_in_double if op in _INTEGERS_IN_FLOAT32 else _in_double)
     with _floats_of_integers_in_double():
         found = run(double.on, copies(double.tensors))
     if found.error is not None or len(found.leaves) != len(leaves):
@@ -57,6 +59,11 @@ def _in_double(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
         return leaf.double() if leaf.dtype in _SMALLER else leaf
     return torch.float64 if leaf in _SMALLER else leaf
+
+
+def _all_in_double(leaf: Any) -> Any:
+    numbers = isinstance(leaf, torch.Tensor) and leaf.dtype != torch.bool
+    return leaf.double() if numbers else _in_double(leaf)
 
 
 def is_pointwise(op: str) -> bool:
