@@ -42,6 +42,7 @@ ZEROS_OF_ANY_SIGN: dict[str, str] = {
     **dict.fromkeys(("msort", "sort", "topk", "kthvalue"), _EQUAL),
     "nn.functional.embedding_bag": _EQUAL,
     "_batch_norm_with_update": _ORDER,
+    "native_layer_norm": _ORDER,
     "linalg.vecdot": _ORDER,
     **{f"nn.functional.conv_transpose{n}d": _ORDER for n in (1, 2, 3)},
     "nansum": _ORDER,

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import torch
 
+from weft.frontend.chosen import Packer
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.masked import Masked, masked
-from weft.frontend.table import Site
+from weft.frontend.table import Site, lowers
 
 
 @masked("nonzero.default", "argwhere.default")
@@ -61,3 +62,17 @@ def flat(site: Site, x: Masked, start_dim: int = 0, end_dim: int = -1):
     if x.value.rank != 1:
         raise Decline("the dims of chosen elements put together")
     return x
+
+
+@lowers("nonzero_static.default")
+def static_places(site: Site, x: Value, *, size: int, fill_value: int = -1):
+    """(size, rank): the first places, as many as there is room for, and fillers."""
+    b, (rows, columns) = site.builder, site.shape
+    if not x.size or not rows or not columns:
+        return b.constant(fill_value, torch.int64, site.shape)
+    packed, count = Packer(b).pack(places(site, x))
+    if rows > x.size:
+        packed = b.pad(packed, [0, 0], [rows - x.size, 0], 0)
+    first = b.slice(packed, 0, 0, rows)
+    is_found = b.compare("lt", b.iota(torch.int64, site.shape, 0), b.broadcast(count, site.shape))
+    return b.select(is_found, first, b.constant(fill_value, torch.int64, site.shape))

@@ -24,6 +24,7 @@ from weft.frontend.ops import (  # noqa: F401
     pool,
     recurrent,
     reduce,
+    rounding,
     scatter,
     shape,
     special,

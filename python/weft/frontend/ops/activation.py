@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
-from weft.frontend.table import Promotion, Site, lowers
+from weft.frontend.lowered import Decline
+from weft.frontend.table import Promotion, Site, dim_of, lowers
 
 
 @lowers("relu.default")
@@ -139,3 +141,18 @@ def threshold(site: Site, x: Value, limit, value):
     b = site.builder
     (x,) = site.promoted(x, kind=Promotion.NO_OPMATH)
     return b.select(b.compare("le", x, limit), b.constant(value, x.dtype, x.shape), x)
+
+
+@lowers("_softmax_backward_data.default", "_log_softmax_backward_data.default")
+def softmax_backward(site: Site, gradient: Value, output: Value, dim: int, input_dtype):
+    """Of the gradient and the result of a softmax, or of its logarithm."""
+    if site.dtype != opmath(site.dtype) or output.dtype != site.dtype or not output.rank:
+        raise Decline(f"{site.target} of {site.dtype}")
+    b, dims = site.builder, [dim_of(dim, output.rank)]
+    is_log = "_log_" in site.target
+    products = gradient if is_log else b.binary("mul", gradient, output)
+    total = b.broadcast(b.reduce("sum", products, dims, True), output.shape)
+    if is_log:
+        weighted = b.binary("mul", b.unary("exp", output), total)
+        return b.binary("sub", gradient, weighted)
+    return b.binary("mul", b.binary("sub", gradient, total), output)

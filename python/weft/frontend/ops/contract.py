@@ -97,6 +97,30 @@ def addmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
     return scaled[0] if len(scaled) == 1 else b.binary("add", *scaled)
 
 
+@lowers("addbmm.default")
+def addbmm(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
+    """The sum of a batch's products is one product, of rows as long as all of theirs."""
+    b = site.builder
+    rows = b.transpose(x, [1, 0, 2])
+    rows = b.reshape(rows, [x.shape[1], x.shape[0] * x.shape[2]])
+    columns = b.reshape(y, [y.shape[0] * y.shape[1], y.shape[2]])
+    return addmm(site, added, rows, columns, beta, alpha)
+
+
+@lowers("bilinear.default")
+def bilinear(site: Site, x: Value, y: Value, weight: Value, bias: Value | None = None):
+    """x (..., i), y (..., j), weight (o, i, j): all sums over i first, by one product."""
+    if site.dtype != opmath(site.dtype):
+        raise Decline(f"bilinear of {site.dtype}")
+    b, (_, i, j) = site.builder, weight.shape
+    rows = b.reshape(x, [x.size // max(i, 1), i])
+    parts = b.dot(rows, b.transpose(weight, [1, 0, 2]), ([1], [0]))
+    others = b.reshape(y, [rows.shape[0], 1, j])
+    products = b.binary("mul", parts, b.broadcast(others, parts.shape))
+    total = b.reshape(b.reduce("sum", products, [2]), site.shape)
+    return total if bias is None else b.binary("add", total, b.broadcast(bias, site.shape))
+
+
 @lowers("addr.default")
 def addr(site: Site, added: Value, x: Value, y: Value, beta=1, alpha=1):
     """The factor goes to x: its product with y may be beyond the type's range."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -102,21 +103,32 @@ def _compare_row_column(site: Site, predicate: str, diagonal: int, shape) -> Val
 @lowers("tril_indices.default", "triu_indices.default")
 def triangle_indices(site: Site, row, col, offset=0, **_):
     """Small ones, as constants."""
-    if math.prod(site.shape) > _MAX_CONSTANT:
-        raise Decline(f"indices of a triangle of more than {_MAX_CONSTANT // 2} elements")
     make = torch.tril_indices if "tril" in site.target else torch.triu_indices
-    return site.builder.dense(make(row, col, offset, dtype=site.dtype))
+    return _written_out(site, make, row, col, offset)
+
+
+@lowers("logspace.default")
+def logspace(site: Site, start, end, steps, base=10.0, **_):
+    return _written_out(site, torch.logspace, start, end, steps, base)
+
+
+def _written_out(site: Site, make: Callable[..., torch.Tensor], *args) -> Value:
+    """What torch makes of numbers, as a constant."""
+    if math.prod(site.shape) > _MAX_CONSTANT:
+        raise Decline(f"{site.target} of more than {_MAX_CONSTANT} elements")
+    if not math.prod(site.shape):
+        return site.builder.constant(0, site.dtype, site.shape)
+    return site.builder.dense(make(*args, dtype=site.dtype))
 
 
 @lowers("linspace.default")
 def linspace(site: Site, start, end, steps, **_):
     """RangeFactories: from the start in the first half, from the end in the second."""
     b = site.builder
-    if not is_float(site.dtype) or steps < 2 or not math.isfinite(end - start):
-        raise Decline("linspace of integers or of fewer than two steps")
-    if site.dtype != opmath(site.dtype):
-        # torch rounds on the way, differently in each vector.
-        raise Decline(f"linspace of {site.dtype}")
+    # torch rounds on the way, differently in each vector.
+    rounds = not is_float(site.dtype) or site.dtype != opmath(site.dtype)
+    if rounds or steps < 2 or not math.isfinite(end - start):
+        return _written_out(site, torch.linspace, start, end, steps)
     n = b.iota(torch.int64, site.shape, 0)
     step = (end - start) / (steps - 1)
     up = b.scalar("add", b.scalar("mul", b.convert(n, torch.float64), step), start)

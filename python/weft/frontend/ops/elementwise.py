@@ -49,12 +49,6 @@ def exact_unary(site: Site, x: Value):
     return site.builder.unary("sign" if op == "sgn" else op, x)
 
 
-@lowers("ceil.default", "floor.default", "trunc.default", "fix.default", "round.default")
-def rounding(site: Site, x: Value):
-    op = {"round": "round_even", "fix": "trunc"}.get(name := site.target.split(".")[1], name)
-    return site.builder.unary(op, x) if is_float(x.dtype) else x
-
-
 @lowers("bitwise_not.default")
 def bitwise_not(site: Site, x: Value):
     return site.builder.unary("not", x)

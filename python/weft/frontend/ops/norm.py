@@ -29,8 +29,9 @@ def layer_norm(site: Site, x, normalized_shape, weight=None, bias=None, eps=1e-5
 
 @lowers("native_layer_norm.default")
 def native_layer_norm(site: Site, x, normalized_shape, weight, bias, eps):
-    site.only(0)
-    return layer_norm(site, x, normalized_shape, weight, bias, eps), None, None
+    result = layer_norm(site, x, normalized_shape, weight, bias, eps)
+    dims = list(range(x.rank - len(normalized_shape), x.rank))
+    return result, *_statistics(site, x, dims, eps)
 
 
 @lowers("group_norm.default")
@@ -41,8 +42,11 @@ def group_norm(site: Site, x, groups, weight=None, bias=None, eps=1e-5, _=True):
 
 @lowers("native_group_norm.default")
 def native_group_norm(site: Site, x, weight, bias, n, c, spatial, groups, eps):
-    site.only(0)
-    return group_norm(site, x, groups, weight, bias, eps), None, None
+    result = group_norm(site, x, groups, weight, bias, eps)
+    if not site.used - {0}:
+        return result, None, None
+    grouped = site.builder.reshape(x, [n, groups, x.size // max(n * groups, 1)])
+    return result, *_statistics(site, grouped, [2], eps)
 
 
 @lowers("instance_norm.default")
@@ -119,6 +123,20 @@ def _apply(site: Site, x, mean, variance, weight, bias, eps: float) -> Value:
     if any(y is not None and y.shape != (x.shape[1],) for y in operands[1:]):
         raise Decline("batch_norm whose parameters are not one number for each channel")
     return site.finish(site.builder.batch_norm(*operands, eps))
+
+
+def _statistics(site: Site, x: Value, dims: list[int], eps: float) -> tuple[Value | None, ...]:
+    """Mean and inverse deviation, the second and third result, where something reads them."""
+    if not site.used - {0}:
+        return None, None
+    if not x.size:
+        raise Decline(f"the statistics of nothing in {site.target}")
+    mean, variance = moments(site, x, dims, 0)
+    inverse = _inverse_deviation(site, variance, eps)
+    return tuple(
+        site.builder.reshape(site.builder.convert(value, meta.dtype), meta.shape)
+        for value, meta in zip((mean, inverse), site.results[1:])
+    )
 
 
 def _inverse_deviation(site: Site, variance: Value, eps: float) -> Value:

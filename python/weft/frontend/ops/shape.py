@@ -14,23 +14,25 @@ from weft.frontend.table import Site, dim_of, dims_of, lowers
 @lowers(
     *("view.default", "reshape.default", "_unsafe_view.default", "unsqueeze.default"),
     *("squeeze.default", "squeeze.dim", "squeeze.dims", "flatten.using_ints"),
+    *("view_copy.default", "unsqueeze_copy.default", "squeeze_copy.default"),
+    *("squeeze_copy.dim", "squeeze_copy.dims", "_reshape_copy.default"),
     *("unflatten.int", "view_as.default", "reshape_as.default", "ravel.default"),
 )
 def reshape(site: Site, x: Value, *_, **__):
     return site.builder.reshape(x, site.shape)
 
 
-@lowers("expand.default", "expand_as.default", "broadcast_to.default")
+@lowers("expand.default", "expand_copy.default", "expand_as.default", "broadcast_to.default")
 def expand(site: Site, x: Value, *_, **__):
     return site.builder.broadcast(x, site.shape)
 
 
-@lowers("permute.default")
+@lowers("permute.default", "permute_copy.default")
 def permute(site: Site, x: Value, dims):
     return site.builder.transpose(x, [dim_of(dim, x.rank) for dim in dims])
 
 
-@lowers("transpose.int", "swapaxes.default", "swapdims.default")
+@lowers("transpose.int", "transpose_copy.int", "swapaxes.default", "swapdims.default")
 def transpose(site: Site, x: Value, first, second):
     perm = list(range(x.rank))
     if perm:
@@ -39,7 +41,7 @@ def transpose(site: Site, x: Value, first, second):
     return site.builder.transpose(x, perm)
 
 
-@lowers("t.default", "numpy_T.default")
+@lowers("t.default", "t_copy.default", "numpy_T.default")
 def reverse_dims(site: Site, x: Value):
     return site.builder.transpose(x, range(x.rank)[::-1])
 
@@ -49,21 +51,21 @@ def swap_last(site: Site, x: Value):
     return transpose(site, x, -1, -2)
 
 
-@lowers("slice.Tensor")
+@lowers("slice.Tensor", "slice_copy.Tensor")
 def slice_(site: Site, x: Value, dim=0, start=None, end=None, step=1):
     dim = dim_of(dim, x.rank)
     start, limit, step = slice(start, end, step).indices(x.shape[dim])
     return site.builder.slice(x, dim, start, max(limit, start), step)
 
 
-@lowers("narrow.default")
+@lowers("narrow.default", "narrow_copy.default")
 def narrow(site: Site, x: Value, dim, start, length):
     dim = dim_of(dim, x.rank)
     start %= max(x.shape[dim], 1)
     return site.builder.slice(x, dim, start, start + length)
 
 
-@lowers("select.int")
+@lowers("select.int", "select_copy.int")
 def select(site: Site, x: Value, dim, index):
     return _select(site, x, dim_of(dim, x.rank), index)
 
@@ -74,14 +76,21 @@ def _select(site: Site, x: Value, dim: int, index: int) -> Value:
     return site.builder.reshape(one, [n for d, n in enumerate(x.shape) if d != dim])
 
 
-@lowers("unbind.int")
+@lowers("unbind.int", "unbind_copy.int")
 def unbind(site: Site, x: Value, dim=0):
     dim = dim_of(dim, x.rank)
     return tuple(_select(site, x, dim, i) if i in site.used else None for i in range(x.shape[dim]))
 
 
 @lowers(
-    *("split.Tensor", "split.sizes", "split_with_sizes.default", "chunk.default"),
+    *(
+        "split.Tensor",
+        "split.sizes",
+        "split_with_sizes.default",
+        "split_copy.Tensor",
+        "split_with_sizes_copy.default",
+        "chunk.default",
+    ),
     *("tensor_split.sections", "unsafe_split.Tensor", "unsafe_chunk.default"),
 )
 def split(site: Site, x: Value, _, dim=0):
