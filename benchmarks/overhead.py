@@ -28,12 +28,12 @@ from rich.table import Table
 
 import weft
 from weft import _core
+from weft.artifacts.builds import Options
 from weft.benchmark.case import Case
-from weft.builds import Options
-from weft.capture import Given
-from weft.signature import describe
-from weft.specialize import Specialized, specialize
-from weft.state import snapshot
+from weft.capture.signature import describe
+from weft.capture.state import snapshot
+from weft.capture.tracing import Given
+from weft.compiled.specialize import Specialized, specialize
 
 _TIME_CALL = Path(_core.__file__).parents[2] / "benchmarks/weft-time-call"
 _COMPILATIONS, _PROCESSES = 5, 3

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from weft import _core, errors, frontend, set_num_threads
-from weft.builds import Options, build
+from weft.artifacts.builds import Options, build
 from weft.frontend.dtypes import DTYPES
 
 _NAMES = ("rows", "groups", "chunk", "panels")

@@ -26,7 +26,7 @@ from torch import nn
 import weft
 from benchmarks.models import resnet50
 from weft import _core
-from weft.kernels import KernelCall
+from weft.artifacts.kernels import KernelCall
 
 _SQUARES = ((768, 768), (3072, 768), (768, 3072), (256, 256), (384, 1536), (1024, 1024))
 _MATMULS = [(m, n, k) for n, k in _SQUARES for m in (16, 32, 64, 128, 512, 1024)]

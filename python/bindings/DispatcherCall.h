@@ -3,8 +3,8 @@
 // One call of an op through torch's C dispatcher, with every argument but the tensors fixed.
 //
 // The dispatcher takes 64 bits an argument and believes the caller about their meaning, so
-// descriptions come only from python/weft/dispatcher.py, which compares with the op's schema:
-// (op, overload, arguments, results). An argument is one of (TENSOR, number of the input),
+// descriptions come only from python/weft/artifacts/dispatcher.py, which compares with the op's
+// schema: (op, overload, arguments, results). An argument is one of (TENSOR, number of the input),
 // (BITS, integer), (CONSTANT, name of an exported function that gives the number),
 // (STRING, text), (LIST, children), (SOME, child): an optional that is there, or (RESULT, number
 // of the output): memory that the op is given for a result. An optional that is not there is

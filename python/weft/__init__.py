@@ -14,8 +14,8 @@ from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from weft import cache, config, ir
-    from weft.artifact import load
-    from weft.compiled import (
+    from weft.artifacts.load import load
+    from weft.compiled.api import (
         artifact_path,
         compile,
         from_exported_program,
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         report,
         stats,
     )
+    from weft.compiled.from_traced import from_pt2, from_traced
     from weft.onnx import from_onnx
-    from weft.traced import from_pt2, from_traced
 
 __version__ = "0.1.0"
 
@@ -50,17 +50,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "artifact_path": "weft.compiled",
-    "compile": "weft.compiled",
-    "from_exported_program": "weft.compiled",
+    "artifact_path": "weft.compiled.api",
+    "compile": "weft.compiled.api",
+    "from_exported_program": "weft.compiled.api",
     "from_onnx": "weft.onnx",
-    "from_pt2": "weft.traced",
-    "from_traced": "weft.traced",
-    "graph": "weft.compiled",
-    "load": "weft.artifact",
-    "profile": "weft.compiled",
-    "report": "weft.compiled",
-    "stats": "weft.compiled",
+    "from_pt2": "weft.compiled.from_traced",
+    "from_traced": "weft.compiled.from_traced",
+    "graph": "weft.compiled.api",
+    "load": "weft.artifacts.load",
+    "profile": "weft.compiled.api",
+    "report": "weft.compiled.api",
+    "stats": "weft.compiled.api",
 }
 
 

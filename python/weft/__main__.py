@@ -3,7 +3,7 @@
 
 import sys
 
-from weft.cli import main
+from weft.cli.main import main
 
 # Processes that measure are spawned, and import this file.
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The folder of compiled programs: where it is, how large it is, and how to empty it.
 
-runtime/Cache.h writes the artifacts, verified.py the records beside them.
+runtime/Cache.h writes the artifacts, compiled/verification_records.py the records beside them.
 """
 
 from __future__ import annotations

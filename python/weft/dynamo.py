@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
-from weft.compiled import compile
+from weft.compiled.api import compile
 
 
 def backend(

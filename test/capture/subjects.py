@@ -16,8 +16,8 @@ import torch
 import torch.utils._pytree as pytree
 
 import weft
-from weft import capture
-from weft.signature import Declined
+from weft.capture import tracing as capture
+from weft.capture.signature import Declined
 
 
 class Weft:

@@ -37,13 +37,13 @@ from torch.utils import _pytree as pytree
 
 from opinfo.calls import Call
 from weft import frontend
-from weft.builds import Options
-from weft.capture import Captured, digest_of, strides_of
+from weft.artifacts.builds import Options
+from weft.capture.outputs import Structure
+from weft.capture.signature import Declined, describe
+from weft.capture.tracing import Captured, digest_of, strides_of
+from weft.compiled.specialize import Specialized, specialize
 from weft.frontend.fakes import fakes_completed
-from weft.interpreter import result_counts
-from weft.outputs import Structure
-from weft.signature import Declined, describe
-from weft.specialize import Specialized, specialize
+from weft.frontend.interpreter import result_counts
 
 # torch.export lists these ops anew for every program that writes to its arguments, in 0.2 s, since
 # more may be registered; none are here.

@@ -86,7 +86,7 @@ def verified(monkeypatch):
 @pytest.fixture
 def compiled_only(monkeypatch):
     """Fails a test whose call PyTorch runs."""
-    from weft.face import Compiled
+    from weft.compiled.compiled import Compiled
 
     def refuse(self, reason, args, kwargs):
         raise AssertionError(f"ran eagerly: {reason}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What a compiled callable has done so far."""
 
-from weft.module import callable_of
+from weft.compiled.module import callable_of
 
 
 def programs(compiled) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from weft.frontend import Lowered, lower
-from weft.interpreter import run_graph
+from weft.frontend.interpreter import run_graph
 
 
 def run_module(module: torch.nn.Module, args: tuple, kwargs: dict | None = None) -> tuple:

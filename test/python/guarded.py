@@ -19,7 +19,7 @@ import torch
 from guarded_memory import Guarded
 from torch.utils import _pytree as pytree
 
-from weft import builds
+from weft.artifacts import builds
 from weft.frontend import lower
 from weft.frontend.dtypes import DTYPES
 

@@ -9,7 +9,7 @@ import torch
 from counting import latest, programs
 
 import weft
-from weft.capture import Tracing
+from weft.capture.tracing import Tracing
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -125,7 +125,7 @@ def test_a_counter_counts(monkeypatch):
     traced = []
     capture = Tracing.capture
     monkeypatch.setattr(
-        "weft.capture.Tracing.capture",
+        "weft.capture.tracing.Tracing.capture",
         lambda *call, **how: traced.append(1) or capture(*call, **how),
     )
     model = Counter()

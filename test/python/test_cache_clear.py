@@ -79,7 +79,8 @@ def test_without_a_folder(folder):
 
 def test_a_cache_that_is_emptied_while_a_program_is_published(folder, monkeypatch):
     """Another process does so between the artifact's last step into the cache and its loading."""
-    from weft import _core, builds
+    from weft import _core
+    from weft.artifacts import builds
 
     real, left = _core.Artifact.load, [1]
 

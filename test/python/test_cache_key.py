@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft import builds
-from weft.builds import Options, cache_key
+from weft.artifacts import builds
+from weft.artifacts.builds import Options, cache_key
 
 
 def test_team_is_part_of_it():

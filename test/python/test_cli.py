@@ -10,7 +10,7 @@ from processes import python
 import weft
 from weft.benchmark.exported import load_exported
 from weft.benchmark.measure import exported_in_float64
-from weft.cli import main
+from weft.cli.main import main
 
 nn = torch.nn
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -339,7 +339,7 @@ def test_help(capsys):
 
 def test_a_reader_that_has_seen_enough(factories):
     script = (
-        "import os, sys; from weft.cli import main; r, w = os.pipe(); os.close(r); "
+        "import os, sys; from weft.cli.main import main; r, w = os.pipe(); os.close(r); "
         "os.dup2(w, 1); sys.stdout = os.fdopen(1, 'w'); "
         "sys.exit(main(['show', sys.argv[1], '--stage', 'llvm']))"
     )

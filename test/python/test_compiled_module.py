@@ -467,7 +467,7 @@ class TestNeverSilentlyEager:
             in_place(x.to_sparse())
 
     def test_past_the_limit_of_programs(self, monkeypatch):
-        monkeypatch.setattr("weft.programs.MOST_SPECIALIZATIONS", 2)
+        monkeypatch.setattr("weft.compiled.programs.MOST_SPECIALIZATIONS", 2)
         linear = nn.Linear(4, 4).eval()
         compiled, strict = weft.compile(linear), weft.compile(linear, fullgraph=True)
         for rows in (1, 2):

@@ -17,7 +17,7 @@ from torch import nn
 
 import weft
 from weft import _core
-from weft.module import CompiledModule, callable_of
+from weft.compiled.module import CompiledModule, callable_of
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 

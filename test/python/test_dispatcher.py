@@ -14,7 +14,7 @@ from test_steady_state import resident_bytes
 from threads import in_threads
 
 import weft
-from weft import dispatcher
+from weft.artifacts import dispatcher
 from weft.frontend.lowered import Decline
 
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
@@ -108,7 +108,7 @@ def all_fall_back(monkeypatch):
 
 @pytest.fixture
 def never_dispatched(monkeypatch):
-    monkeypatch.setattr("weft.fallbacks.describe_call", lambda target, arguments: None)
+    monkeypatch.setattr("weft.artifacts.fallbacks.describe_call", lambda target, arguments: None)
 
 
 def ways(compiled) -> list[str]:
@@ -213,7 +213,9 @@ def test_a_failing_op_raises_torchs_own_error(load, all_fall_back, monkeypatch):
     good, bad = torch.eye(3), -torch.eye(3)
     assert_same(compiled(good), good)
     assert ways(compiled) == ["dispatcher"]
-    monkeypatch.setattr("weft.face.Compiled._eager", lambda self, why, a, k, *_: self.original(*a))
+    monkeypatch.setattr(
+        "weft.compiled.compiled.Compiled._eager", lambda self, why, a, k, *_: self.original(*a)
+    )
     call = weft.load(compiled.artifact_path) if load else compiled
     for _ in range(3):
         with pytest.raises(torch.linalg.LinAlgError, match="positive-definite"):
@@ -313,7 +315,7 @@ def test_the_loaded_artifact_dispatches_too(all_fall_back, monkeypatch):
     def refuse(*_):
         raise AssertionError("ran through torch.ops")
 
-    monkeypatch.setattr("weft.fallbacks._function", lambda target, arguments: refuse)
+    monkeypatch.setattr("weft.artifacts.fallbacks._function", lambda target, arguments: refuse)
     assert_same(weft.load(compiled.artifact_path)(x)[0], aten.sinc(x))
 
 

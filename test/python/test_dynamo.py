@@ -4,7 +4,7 @@
 import pytest
 import torch
 
-from weft.face import Compiled
+from weft.compiled.compiled import Compiled
 
 
 @pytest.fixture(autouse=True)

@@ -106,7 +106,9 @@ def test_fallback_that_raises_leaves_everything_usable():
         torch.testing.assert_close(compiled(good), function(good))
     with pytest.MonkeyPatch.context() as patch:
         # Such a call is PyTorch's to refuse.
-        patch.setattr("weft.face.Compiled._eager", lambda self, why, a, k, *_: self.original(*a))
+        patch.setattr(
+            "weft.compiled.compiled.Compiled._eager", lambda self, why, a, k, *_: self.original(*a)
+        )
         with pytest.raises(torch.linalg.LinAlgError, match="positive-definite"):
             compiled(bad)
     torch.testing.assert_close(compiled(good), function(good))

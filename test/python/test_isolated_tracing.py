@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import weft
-from weft.isolated import call_isolated, in_child
-from weft.signature import Declined
+from weft.capture.isolated import call_isolated, in_child
+from weft.capture.signature import Declined
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -52,8 +52,8 @@ def test_a_child_that_dies_is_a_reason():
 
 
 def test_a_child_that_waits_for_another_thread_is_given_up(monkeypatch):
-    monkeypatch.setattr("weft.isolated._SECONDS_WITHOUT_PROGRESS", 0.2)
-    monkeypatch.setattr("weft.isolated._TICK", 0.1)
+    monkeypatch.setattr("weft.capture.isolated._SECONDS_WITHOUT_PROGRESS", 0.2)
+    monkeypatch.setattr("weft.capture.isolated._TICK", 0.1)
     lock = threading.Lock()
     with lock, pytest.raises(Declined, match="another thread"):
         call_isolated(lock.acquire, {})

@@ -11,7 +11,7 @@ from torch import nn
 
 import weft
 from weft import errors
-from weft.builds import Options, cache_key
+from weft.artifacts.builds import Options, cache_key
 
 
 class Encoder(nn.Module):

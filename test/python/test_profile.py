@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import weft
-from weft import _core, roofline
+from weft import _core
+from weft.reporting import roofline
 
 nn = torch.nn
 pytestmark = pytest.mark.usefixtures("no_grad")

@@ -98,7 +98,7 @@ def test_one_that_does_not_fit_is_named_and_pytorch_runs():
 
 
 def test_is_part_of_the_cache_key():
-    from weft.builds import Options, cache_key
+    from weft.artifacts.builds import Options, cache_key
 
     graph = json.dumps({"nodes": []}).encode()
     keys = {cache_key(graph, Options(schedule=text)) for text in ("", "rows=1", "rows=2")}

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import weft
-from weft import builds, errors, targets
+from weft import errors
+from weft.artifacts import builds, targets
 
 HAS_AVX512 = "avx512vl" in builds.cpu_flags().split()
 

@@ -62,7 +62,7 @@ def test_number_of_threads():
 def test_calls_follow_torch():
     """A program that was made while torch had one thread can run on more later."""
     code = """
-from weft.builds import Options
+from weft.artifacts.builds import Options
 torch.set_num_threads(1)
 compiled = weft.compile(torch.nn.Linear(512, 512).requires_grad_(False))
 x = torch.randn(256, 512)

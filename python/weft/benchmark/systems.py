@@ -15,7 +15,7 @@ from weft import set_num_threads
 from weft._build import WEFT_VERSION
 from weft.benchmark.case import Case
 from weft.benchmark.measure import exported_in_float64, float_leaves, in_float64
-from weft.compiled import compile, from_exported_program, stats
+from weft.compiled.api import compile, from_exported_program, stats
 
 # One that sets what later ones find, and one that is compared with PyTorch's.
 _MOST_CALLS_BEFORE_HIT = 3

@@ -96,7 +96,7 @@ class _Package(ModuleType):
 
     def __call__(self, compiled: Any, stage: str = "graph", role: str = "forward") -> str:
         """The IR of the latest program of what `weft.compile` returned, as text."""
-        from weft.compiled import text_of_ir
+        from weft.compiled.api import text_of_ir
 
         return text_of_ir(compiled, stage, role)
 

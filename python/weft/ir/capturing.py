@@ -12,15 +12,15 @@ import torch
 
 from weft import errors, frontend
 from weft._compiler import Session
-from weft.capture import Captured, Tracing
+from weft.capture.input_names import input_namer
+from weft.capture.signature import Declined, Signature, describe
+from weft.capture.state import snapshot
+from weft.capture.tracing import Captured, Tracing
+from weft.compiled.module import callable_of, method_itself
 from weft.frontend.dtypes import NAMES
 from weft.frontend.lowered import InputSource
-from weft.input_names import input_namer
 from weft.ir.building import bind_parameters
 from weft.ir.module import Module
-from weft.module import callable_of, method_itself
-from weft.signature import Declined, Signature, describe
-from weft.state import snapshot
 
 
 @dataclass

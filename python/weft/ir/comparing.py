@@ -15,6 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft._compiler import stage_passes
+from weft.compiled.module import callable_of
 from weft.ir.capturing import Program, capture
 from weft.ir.elements import to_array
 from weft.ir.interpreting import interpret
@@ -22,7 +23,6 @@ from weft.ir.module import Module
 from weft.ir.passes import Pass, as_pass
 from weft.ir.running import executable
 from weft.ir.values import Operation
-from weft.module import callable_of
 
 # Roundings of half precision that count as none.
 _STEPS = 16
@@ -225,7 +225,7 @@ def _pass_name(text: str) -> str:
 
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
-    from weft.builds import Options
+    from weft.artifacts.builds import Options
 
     return Options(**options).for_compiler()
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from weft import errors
-from weft.interpreter import EVALUATE
+from weft.frontend.interpreter import EVALUATE
 from weft.ir.elements import from_elements
 from weft.ir.emission import DEFINITIONS
 from weft.ir.functions import Function

@@ -13,7 +13,7 @@ import torch
 
 from weft import _core, errors
 from weft._compiler import Session, stage_names
-from weft.builds import Options
+from weft.artifacts.builds import Options
 from weft.ir import showing
 from weft.ir.emission import explained
 from weft.ir.functions import Function

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from weft import errors
-from weft.artifact import load
+from weft.artifacts.load import load
 from weft.ir.elements import to_array, to_tensor
 from weft.ir.interpreting import interpret
 from weft.ir.module import Module

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft.imported import Imported
+from weft.compiled.imported import Imported
 
 if TYPE_CHECKING:
     import onnx
@@ -29,7 +29,7 @@ def from_onnx(model: str | Path | bytes | onnx.ModelProto, **options: Any) -> On
     the node, of what is not known.
     Source: https://onnx.ai/onnx/operators/
     """
-    from weft.compiled import compile
+    from weft.compiled.api import compile
     from weft.onnx.graph import read_model
     from weft.onnx.module import OnnxModule
 

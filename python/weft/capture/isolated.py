@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs a function in a forked copy of this process, where nobody sees what it does.
+
+Tracing runs the user's code on tensors without values: it fills tables and caches, advances
+iterators and draws random numbers, and torch.export changes what the whole process sees. All of it
+happens in the child; the parent gets the result alone. An object that both know goes back as a
+reference to the parent's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import io
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from weft import _core
+from weft.capture.signature import Declined
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_SECONDS_WITHOUT_PROGRESS = 1.0
+_ATTEMPTS = 3
+_TICK = 0.5  # seconds
+
+
+def call_isolated(function: Callable[[], Any], known: dict[int, Any]) -> Any:
+    """`function()` in a child process.
+
+    known: the parent's objects that the result may refer to, by address; the caller keeps them
+    alive. Other tensors come by value.
+    Raises: what `function` raised, as it pickles; Declined, if the child died, got stuck again and
+    again on a lock that a thread of the parent held at the fork, or made a result that cannot come
+    back.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(_Stuck):
+            return _call_once(function, known)
+    return _call_once(function, known)
+
+
+class _Stuck(Declined):
+    """The child waits for a thread that it does not have."""
+
+
+def _call_once(function: Callable[[], Any], known: dict[int, Any]) -> Any:
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        _run_child(function, known, writer)
+    os.close(writer)
+    try:
+        reply = _read_all(reader, pid)
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(reader)
+        status = _reap(pid)
+    if not reply:
+        raise Declined(f"tracing ended early ({_how_it_ended(status)})")
+    raised, value = _Unpickler(io.BytesIO(reply), known).load()
+    if raised:
+        raise value
+    return value
+
+
+def in_child() -> bool:
+    """Whether this process is such a child."""
+    return _in_child
+
+
+# --- the child ---
+
+_in_child = False
+
+
+def _run_child(function: Callable[[], Any], known: dict[int, Any], writer: int) -> None:
+    global _in_child
+    _in_child = True
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its child itself
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        faulthandler.disable()  # it writes to a file of its own
+        # Finalizers of what the parent owns are not ours to run.
+        gc.disable()
+        # The threads of PyTorch's pool stayed in the parent.
+        torch.set_num_threads(1)
+        _core.set_num_threads(1)
+        try:
+            reply = (False, function())
+        except Exception as error:
+            reply = (True, error)
+        _write_all(writer, _pickled(reply, known))
+    finally:
+        os._exit(0)
+
+
+def _pickled(reply: tuple[bool, Any], known: dict[int, Any]) -> bytes:
+    try:
+        return _dumped(reply, known)
+    except Exception as error:
+        text = str(reply[1]) if reply[0] else f"{type(error).__name__}: {error}"
+        return _dumped((True, Declined(f"the traced program cannot be handed over: {text}")), known)
+
+
+def _dumped(reply: tuple[bool, Any], known: dict[int, Any]) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer, known).dump(reply)
+    return buffer.getvalue()
+
+
+def _write_all(writer: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(writer, view) :]
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, buffer: io.BytesIO, known: dict[int, Any]) -> None:
+        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
+        self._known = known
+
+    def persistent_id(self, value: Any) -> Any:
+        if self._known.get(id(value)) is value and not isinstance(value, _BY_VALUE):
+            return ("object", id(value))
+        if isinstance(value, type) and not _is_importable(value):
+            return ("type", id(value), value.__module__, value.__qualname__)
+        return None
+
+
+_BY_VALUE = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.Size)
+
+
+def _is_importable(kind: type) -> bool:
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
+
+
+# --- the parent ---
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, buffer: io.BytesIO, known: dict[int, Any]) -> None:
+        super().__init__(buffer)
+        self._known = known
+
+    def persistent_load(self, reference: Any) -> Any:
+        kind, address, *names = reference
+        if kind == "object":
+            return self._known[address]
+        for found in _classes(object, set()):
+            if id(found) == address and [found.__module__, found.__qualname__] == names:
+                return found
+        raise Declined(f"the call made the class {'.'.join(names)}")
+
+
+def _classes(base: type, seen: set[type]) -> Any:
+    for kind in type.__subclasses__(base):
+        if kind not in seen:
+            seen.add(kind)
+            yield kind
+            yield from _classes(kind, seen)
+
+
+def _read_all(reader: int, pid: int) -> bytes:
+    """Raises: _Stuck, if the child sleeps for a while."""
+    parts, progress, since = [], _progress(pid), time.monotonic()
+    poll = select.poll()
+    poll.register(reader, select.POLLIN)
+    while True:
+        if poll.poll(int(_TICK * 1000)):
+            part = os.read(reader, 1 << 20)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+        now = _progress(pid)
+        if now != progress or now[0] != "S":
+            progress, since = now, time.monotonic()
+        elif time.monotonic() - since > _SECONDS_WITHOUT_PROGRESS:
+            raise _Stuck("tracing waits for something that another thread holds")
+
+
+def _progress(pid: int) -> tuple[str, ...]:
+    """Whether it sleeps ("S"), and the processor time that it has had."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+            return (fields[0], *fields[11:13])
+    except OSError:
+        return ("",)
+
+
+def _reap(pid: int) -> int | None:
+    try:
+        return os.waitpid(pid, 0)[1]
+    except ChildProcessError:  # a handler of the user's waits for all children
+        return None
+
+
+def _how_it_ended(status: int | None) -> str:
+    if status is None:
+        return "nobody knows how"
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return f"exit status {os.waitstatus_to_exitcode(status)}"

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Hears what a traced call does besides tensor operations: prints, logs, asks for the time, opens
+files, imports, looks into namespaces. No guard watches such reads and no program repeats such
+effects, so that PyTorch has to run the call.
+
+It replaces functions of Python for good and is for a child process (isolated.py) alone.
+"""
+
+from __future__ import annotations
+
+import _thread
+import builtins
+import contextlib
+import datetime
+import io
+import logging
+import os
+import sys
+import sysconfig
+import threading
+import time
+import types
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from weft.capture.compile_probes import RELAYS as _RELAYS
+from weft.capture.reachability import is_watched_import
+from weft.capture.signature import Declined
+
+# What each call may find otherwise, by module.
+_READERS = {
+    time: (
+        "asks for the time",
+        *("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"),
+        *("process_time", "process_time_ns", "thread_time", "thread_time_ns", "sleep"),
+        *("localtime", "gmtime", "ctime", "asctime", "strftime"),
+    ),
+    os: (
+        "asks the operating system",
+        *("stat", "lstat", "access", "getcwd", "listdir", "scandir", "readlink", "read", "write"),
+        *("urandom", "times", "getloadavg", "getpid", "getppid"),
+    ),
+    _thread: ("asks for its thread", "get_ident", "get_native_id"),
+    sys: ("looks into the interpreter", "getrefcount", "getrecursionlimit", "getswitchinterval"),
+}
+_RECURSION_LIMIT = sys.getrecursionlimit
+# Files that Python's imports read.
+_SOURCES = (".py", ".pyc", ".so", ".pth", ".json")
+# What else changes the machine, as sys.addaudithook names it.
+_ACTIONS = ("os.", "socket.", "subprocess.", "shutil.", "sqlite3.", "urllib.", "tempfile.")
+
+
+class Refused(Declined):
+    """The call is stopped before it does what cannot be undone."""
+
+
+class Observer:
+    """reason: what the call did first, None so far. warned: whether it has warned, which a program
+    does not; by default eager execution shows it once, on the first call."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.warned = False
+        self._listens = False
+        self._watched: set[tuple[int, str]] = set()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Within it, the user's code runs."""
+        self._listens = True
+        try:
+            yield
+        finally:
+            self._listens = False
+
+    def note(self, what: str, frame: types.FrameType) -> bool:
+        """Whether the user's code does it; frame: which did."""
+        place = _users(frame) if self._listens else None
+        if place is not None and self.reason is None:
+            self.reason = f"the call {what} ({place})"
+        return place is not None
+
+    def refuse(self, what: str, frame: types.FrameType) -> None:
+        if self.note(what, frame):
+            raise Refused(str(self.reason))
+
+    def _of_torch(self) -> None:
+        """What of torch no guard and no program knows: whether a tensor has a gradient, and that
+        results come from inference mode."""
+        enter, getter = torch.inference_mode.__enter__, torch.Tensor.grad
+        around = torch.is_inference_mode_enabled()
+
+        def entered(mode: torch.inference_mode) -> None:
+            caller = sys._getframe(1)
+            if mode.mode is not around and self._listens and not _is_of_fakes(caller):
+                self.reason = self.reason or "the call enters or leaves inference mode"
+            enter(mode)
+
+        def gradient(tensor: torch.Tensor) -> Any:
+            self.note("reads a gradient", sys._getframe(1))
+            return getter.__get__(tensor)
+
+        torch.inference_mode.__enter__ = entered
+        torch.Tensor.grad = property(gradient, getter.__set__, getter.__delete__)
+
+    def _environment(self, known: Container[str]) -> None:
+        get, iterate, environ = os._Environ.__getitem__, os._Environ.__iter__, os.environ
+
+        def note(what: str, frame: types.FrameType) -> None:
+            """Settings that libraries read are taken as they are."""
+            if not (_users(frame) or "").startswith(_SITE):
+                self.note(what, frame)
+
+        def item(variables: Any, name: str) -> str:
+            if variables is environ and name not in known:
+                note("asks for a variable by a computed name", sys._getframe(1))
+            return get(variables, name)
+
+        def names(variables: Any) -> Iterator[str]:
+            note("asks for all variables", sys._getframe(1))
+            return iterate(variables)
+
+        os._Environ.__getitem__, os._Environ.__iter__ = item, names
+
+    def install(
+        self, names: Iterable[tuple[dict[str, Any], str]], environment: Container[str]
+    ) -> None:
+        """names: (namespace, name) pairs that the user's code may call without a module's help.
+        environment: variables that are watched."""
+        self._watched = {(id(namespace), name) for namespace, name in names}
+        replaced = dict(self._readers()) | dict(self._builtins()) | self._dates()
+        for original, replacement in replaced.items():
+            _replace(original, replacement)
+        for namespace, name in names:
+            value = namespace.get(name)
+            if isinstance(value, (types.BuiltinFunctionType, type)) and value in replaced:
+                namespace[name] = replaced[value]
+        self._of_torch()
+        self._environment(environment)
+        builtins.__import__ = self._importing(builtins.__import__)
+        logging.Logger.callHandlers = lambda logger, record: self._logged(record)
+        sys.stdout, sys.stderr = _Stream(self), _Stream(self)
+        sys.addaudithook(self._audit)
+
+    def _readers(self) -> Iterable[tuple[Any, Any]]:
+        for module, (what, *names) in _READERS.items():
+            for name in names:
+                function = getattr(module, name)
+                yield function, self._heard(function, what)
+
+    def _dates(self) -> dict[type, type]:
+        """Classes that read the clock, in the place of which subclasses stand that say so."""
+        refuse, day, plain = self.refuse, datetime.date, datetime.datetime
+
+        class Date(datetime.date):
+            @classmethod
+            def today(cls) -> Any:
+                refuse("asks for the time", sys._getframe(1))
+                return day.today()
+
+        class DateTime(datetime.datetime):
+            @classmethod
+            def now(cls, *args: Any, **kwargs: Any) -> Any:
+                refuse("asks for the time", sys._getframe(1))
+                return plain.now(*args, **kwargs)
+
+            today = utcnow = now
+
+        return {day: Date, plain: DateTime}
+
+    def _builtins(self) -> Iterable[tuple[Any, Any]]:
+        yield warnings.warn, self._warning
+        yield print, self._silent("prints")
+        yield input, self._silent("waits for input")
+        yield globals, self._heard(globals, "looks into a namespace")
+        yield eval, self._heard(eval, "evaluates text")
+        yield exec, self._heard(exec, "executes text")
+        yield open, self._heard(open, "opens a file")
+
+    def _heard(self, function: Callable, what: str) -> Callable:
+        def heard(*args: Any, **kwargs: Any) -> Any:
+            caller = sys._getframe(1)
+            # `inspect` asks for the recursion limit, lest it go on for ever.
+            if function is not _RECURSION_LIMIT or not _is_of_stdlib(caller.f_code.co_filename):
+                self.refuse(what, caller)
+            if function in _OF_THE_CALLER:
+                return _in_caller(function, sys._getframe(1), args)
+            return function(*args, **kwargs)
+
+        return heard
+
+    def _warning(self, *args: Any, **kwargs: Any) -> None:
+        self.warned = self.warned or self._listens and _users(sys._getframe(1)) is not None
+
+    def _silent(self, what: str) -> Callable:
+        def silent(*args: Any, **kwargs: Any) -> None:
+            self.note(what, sys._getframe(1))
+
+        return silent
+
+    def _importing(self, original: Callable) -> Callable:
+        def importing(
+            name: str,
+            globals: Any = None,
+            locals: Any = None,
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> types.ModuleType:
+            # Functions in C import in the name of whoever calls them, with a list of no names.
+            by_c = isinstance(fromlist, list)
+            caller = sys._getframe(1)
+            # torch's `is_compiling` asks ours.
+            by_us = name.partition(".")[0] == __package__
+            if not (
+                by_c
+                or by_us
+                or _is_of_library(caller)
+                or is_watched_import(name, fromlist or (), level, self._watched)
+            ):
+                self.note(f"imports {name}", caller)
+            return original(name, globals, locals, fromlist, level)
+
+        return importing
+
+    def _logged(self, record: logging.LogRecord) -> None:
+        if not record.name.startswith(("torch.", "weft")):
+            self.note("logs", sys._getframe(1))
+
+    def _audit(self, event: str, args: tuple) -> None:
+        if event == "open":
+            path = args[0]
+            if isinstance(path, str) and not path.endswith(_SOURCES) and not _is_of_python(path):
+                self.refuse(f"opens the file {path}", sys._getframe(1))
+        elif event.startswith(_ACTIONS):
+            self.refuse(f"does something that cannot be undone, {event}", sys._getframe(1))
+
+
+class _Stream(io.TextIOBase):
+    """In the place of standard output and error."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def write(self, text: str) -> int:
+        frame = sys._getframe(1)
+        # The default filter prints a warning once a line: the eager call has printed it.
+        if frame.f_globals.get("__name__") != "warnings":
+            self._observer.note("prints", frame)
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+
+_OF_THE_CALLER = (globals, eval, exec)
+
+
+def _in_caller(function: Callable, frame: types.FrameType, args: tuple) -> Any:
+    """What such a function gives in the frame that calls it."""
+    if not args:
+        return frame.f_globals
+    return function(args[0], *(args[1:] or (frame.f_globals, frame.f_locals)))
+
+
+def _replace(original: Any, replacement: Any) -> None:
+    """Under all the names that Python's modules have for it."""
+    for module in (sys.modules[original.__module__], builtins, os, threading, warnings):
+        if vars(module).get(original.__name__) is original:
+            setattr(module, original.__name__, replacement)
+
+
+_PYTHON = sysconfig.get_path("stdlib") + os.sep
+_SITE = tuple({sysconfig.get_path(kind) + os.sep for kind in ("purelib", "platlib")})
+# What torch imports while it traces.
+_OF_TRACING = frozenset(
+    {"sympy", "mpmath", "networkx", "jinja2", "numpy", "typing_extensions", "weft"}
+)
+
+
+def _is_of_stdlib(file: str) -> bool:
+    return file.startswith(_PYTHON) and not file.startswith(_SITE)
+
+
+def _is_of_python(path: str) -> bool:
+    return path.startswith((_PYTHON, os.path.dirname(torch.__file__), "/proc/", "/sys/", "/dev/"))
+
+
+def _users(frame: types.FrameType | None) -> str | None:
+    """Where code of the user's, or of a library that is not torch's, does something, with its own
+    hands or through the standard library; None if it is not such code, as in imports.
+    """
+    while frame is not None:
+        name, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
+        if file.startswith("<frozen importlib"):
+            return None
+        top = name.partition(".")[0]
+        if top == "torch" and name not in _RELAYS:
+            return _place(frame) if name.startswith("torch.testing.") else None
+        if top in _OF_TRACING:
+            return None
+        of_python = _is_of_stdlib(file)
+        made = file.startswith("<") and name != "__main__"
+        if not (of_python or made or name in _RELAYS):
+            return None if _is_in_kernel(frame) else _place(frame)
+        frame = frame.f_back
+    return None
+
+
+def _is_in_kernel(frame: types.FrameType | None) -> bool:
+    """Whether it is that of an op of the user's, which every call of the program runs."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if name.startswith(("torch._ops", "torch._library", "torch.library")):
+            return True
+        if name.startswith(f"{__package__}."):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _is_of_fakes(frame: types.FrameType) -> bool:
+    """Whether it is that of torch's own tracing."""
+    name = str(frame.f_globals.get("__name__"))
+    return name.startswith("torch.") and name != "torch.utils._contextlib"
+
+
+def _place(frame: types.FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _is_of_library(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_SITE)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A program's outputs as a recipe.
+
+The tuples made here are what `weft._core.Specialization` reads; Outputs.h defines them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from weft.capture.returned_objects import Made, make
+from weft.capture.signature import make_dataclass
+
+# Outputs.h
+RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE = range(8)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A pytree's form, as `pytree.TreeSpec`, which does not pickle without a warning. type: None of
+    a leaf."""
+
+    type: Any
+    context: Any
+    children: tuple[Structure, ...]
+
+    @staticmethod
+    def of(spec: pytree.TreeSpec) -> Structure:
+        if spec.is_leaf():
+            return Structure(None, None, ())
+        return Structure(spec.type, spec.context, tuple(map(Structure.of, spec.children())))
+
+
+def describe_outputs(structure: Structure, leaves: list[tuple]) -> tuple:
+    """The recipe for a value of this structure. leaves: one recipe per leaf, in order."""
+    remaining = iter(leaves)
+
+    def build(node: Structure) -> tuple:
+        if node.type is None:
+            return next(remaining)
+        children = tuple(build(child) for child in node.children)
+        if node.type is tuple:
+            return (_TUPLE, children)
+        if node.type is list:
+            return (_LIST, children)
+        if node.type is dict:
+            return (_DICT, tuple(node.context), children)
+        return (NODE, _unflatten(node.type), node.context, children)
+
+    return build(structure)
+
+
+def build_outputs(
+    recipe: tuple, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]
+) -> Any:
+    """The value that a recipe without views describes, as Outputs.cpp makes it."""
+    kind, *rest = recipe
+    if kind == RESULT:
+        return results[rest[0]]
+    if kind == SLOT:
+        return slots[rest[0]]
+    if kind == OBJECT:
+        return rest[0]
+    children = [build_outputs(child, results, slots) for child in rest[-1]]
+    if kind == _DICT:
+        return dict(zip(rest[0], children, strict=True))
+    if kind == NODE:
+        return rest[0](children, rest[1])
+    return tuple(children) if kind == _TUPLE else children
+
+
+def _unflatten(kind: type) -> Callable[[Any, Any], Any]:
+    if kind is Made:
+        return make
+    known = pytree.SUPPORTED_NODES.get(kind)
+    return functools.partial(make_dataclass, kind) if known is None else known.unflatten_fn

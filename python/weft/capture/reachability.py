@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a module or function can reach besides its arguments.
+
+For a module: itself and its methods. For a function or method: its closure, its defaults and
+the globals that its code names, followed into the user's functions, classes and containers.
+Of installed libraries only what their code names itself counts, by identity.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import dis
+import functools
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from weft._core import Callable as CompiledCallable
+from weft.capture.signature import PLAIN, Same
+
+# Modules whose functions and constants do not change under a program.
+_STABLE = frozenset({"torch", "numpy", "weft"}) | sys.stdlib_module_names - {"__main__"}
+_ENVIRONMENT = (("environ",), ("getenv",))
+# Through these, code reaches what no name tells.
+_OF_THE_PROCESS = frozenset({"builtins", "importlib", "os", "posix", "sys"})
+# Of a module, what is looked into for itself.
+_OF_MODULES = frozenset({"_parameters", "_buffers", "_modules"})
+_LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
+INSTALLED = (*_LIBRARIES, sysconfig.get_path("stdlib"), "<frozen ")
+
+
+@dataclass
+class References:
+    """modules: in the order found. names: (namespace, name) pairs whose value matters.
+    values: plain values and functions, compared by value or identity. code: the user's own
+    functions and methods, whose lines can be named. attributes: names that code of the user's reads
+    or sets. environment: of variables that it may read."""
+
+    modules: list[torch.nn.Module] = field(default_factory=list)
+    tensors: list[torch.Tensor] = field(default_factory=list)
+    cells: list[types.CellType] = field(default_factory=list)
+    functions: list[types.FunctionType] = field(default_factory=list)
+    names: list[tuple[dict[str, Any], str]] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    code: list[types.FunctionType] = field(default_factory=list)
+    attributes: set[str] = field(default_factory=set)
+    environment: set[str] = field(default_factory=set)
+    reason: str | None = None
+
+
+def find_references(target: Callable[..., Any]) -> References:
+    """What `target` (a module, a function or a bound method) reaches now."""
+    references = References()
+    search = _Search(references)
+    search.value(target, "the target")
+    for module in references.modules:
+        for child in search.children(module):
+            search.methods(type(child))
+            for name, value in vars(child).items():
+                search.attribute(value, name)
+    return references
+
+
+class _Search:
+    def __init__(self, references: References) -> None:
+        self.found = references
+        self.seen: set[int] = set()
+        self.looked: dict[int, Any] = {}  # into which, kept alive
+
+    def value(self, value: Any, name: str) -> None:
+        if isinstance(value, torch.nn.Module):
+            if not any(value is module for module in self.found.modules):
+                self.found.modules.append(value)
+        elif isinstance(value, torch.Tensor):
+            if not any(value is tensor for tensor in self.found.tensors):
+                self.found.tensors.append(value)
+        elif isinstance(value, types.MethodType):
+            self.value(value.__self__, name)
+            self.value(value.__func__, name)
+        elif isinstance(value, types.FunctionType):
+            self.found.values.append(value)
+            self.function(value)
+        elif isinstance(value, CompiledCallable):
+            self.value(value.original, name)
+        else:
+            self.found.values.append(value)
+            self.methods(value if isinstance(value, type) else type(value))
+            self.within(value)
+
+    def within(self, value: Any) -> None:
+        """What functions and methods reach that lie in containers and in objects of the user's."""
+        waiting = [value]
+        while waiting:
+            each = waiting.pop()
+            kind = type(each)
+            if kind in PLAIN or id(each) in self.looked:
+                continue
+            self.looked[id(each)] = each
+            if isinstance(each, types.MethodType):
+                waiting += (each.__self__, each.__func__)
+            elif isinstance(each, types.FunctionType):
+                if not is_library(each):
+                    self.function(each)
+            elif isinstance(each, functools.partial):
+                waiting += (each.func, each.args, each.keywords)
+            elif isinstance(each, (tuple, list, set, frozenset, collections.deque)):
+                waiting.extend(each)
+            elif isinstance(each, dict):
+                waiting.extend(each.values())
+            elif isinstance(each, CompiledCallable):
+                waiting.append(each.original)
+            elif isinstance(each, torch.nn.Module):
+                self.methods(kind)
+                waiting.append(vars(each))
+            elif isinstance(each, type):
+                if not is_stable(each) and not is_library_class(each):
+                    self.methods(each)
+            elif not is_stable(kind) and not is_library_class(kind):
+                self.methods(kind)
+                waiting.append(getattr(each, "__dict__", None))
+
+    def children(self, module: torch.nn.Module) -> list[torch.nn.Module]:
+        try:
+            return [*module.modules()]
+        except TypeError as error:  # a class that compares by value, such as a dataclass
+            self.found.reason = f"the module's children cannot be told apart: {error}"
+            return []
+
+    def attribute(self, value: Any, name: str) -> None:
+        """What the snapshot of a module's attributes guards by identity alone."""
+        if isinstance(value, types.MethodType):
+            value = value.__func__
+        if isinstance(value, types.FunctionType):
+            self.function(value)
+        elif callable(value) and not isinstance(value, (type, torch.nn.Module)):
+            self.methods(type(value))
+        if name not in _OF_MODULES:
+            self.within(value)
+
+    def function(self, function: types.FunctionType) -> None:
+        if id(function) in self.seen or is_stable(function):
+            return
+        self.seen.add(id(function))
+        self.found.functions.append(function)
+        self.found.code.append(function)
+        self.found.values.append(Same(function.__code__))
+        library = is_library(function)
+        for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self.reached(default, f"a default of {function.__qualname__}", library)
+        free = function.__code__.co_freevars
+        for name, cell in zip(free, function.__closure__ or (), strict=True):
+            self.found.cells.append(cell)
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not filled yet
+                self.found.reason = self.found.reason or f"{name!r} is not bound yet"
+                continue
+            if isinstance(value, types.FunctionType):
+                self.function(value)  # that this one decorates
+            self.reached(value, f"{name!r} of {function.__qualname__}'s closure", library)
+        for code in _codes(function.__code__):
+            if not library:
+                self.found.attributes.update(code.co_names)
+            self.globals(function, code, library)
+            if not library:
+                self.imports(code)
+
+    def reached(self, value: Any, name: str, library: bool) -> None:
+        """A value that a function names. Tensors and modules of a library are as any."""
+        if library and not isinstance(value, (torch.Tensor, torch.nn.Module)):
+            self.found.values.append(Same(value))
+            if isinstance(value, types.FunctionType) and not is_stable(value):
+                self.found.code.append(value)
+        else:
+            self.value(value, name)
+
+    def methods(self, kind: type) -> None:
+        """What the methods and properties of a class reach."""
+        for base in kind.__mro__:
+            if id(base) in self.seen or is_stable(base):
+                continue
+            self.seen.add(id(base))
+            for member in vars(base).values():
+                if isinstance(member, property):
+                    member = member.fget
+                elif isinstance(member, (staticmethod, classmethod)):
+                    member = member.__func__
+                if isinstance(member, types.FunctionType):
+                    self.function(member)
+
+    def globals(self, function: types.FunctionType, code: types.CodeType, library: bool) -> None:
+        for path in _global_paths(code):
+            namespace: Any = function.__globals__
+            for name in path:
+                self.found.names.append((namespace, name))
+                if name not in namespace:
+                    break
+                value = namespace[name]
+                if not library and (
+                    value is os.getenv
+                    or value is os.environ
+                    or (value is os and path[1:2] in _ENVIRONMENT)
+                ):
+                    # Their names are among the code's constants; observation.py notices others.
+                    self.found.environment.update(_strings(function.__code__))
+                if _is_builtin(value):
+                    self.found.values.append(Same(value))
+                    break
+                if not isinstance(value, types.ModuleType) or library:
+                    self.reached(value, f"global {'.'.join(path)!r}", library)
+                    break
+                # Python's modules and torch's, too: tools patch their functions.
+                self.found.values.append(value)
+                namespace = vars(value)
+            else:
+                if isinstance(value, types.ModuleType) and not is_stable(value):
+                    self.everything_of(value)
+
+    def imports(self, code: types.CodeType) -> None:
+        """What `from module import name` within a function finds."""
+        for module_name, names in _imports(code):
+            self.found.names.append((sys.modules, module_name))
+            module = sys.modules.get(module_name)
+            if module is None or is_stable(module):
+                continue
+            for name in names:
+                self.found.names.append((vars(module), name))
+                if name in vars(module):
+                    self.reached(vars(module)[name], f"{name!r} of {module_name}", library=False)
+
+    def everything_of(self, module: types.ModuleType) -> None:
+        """Of a module that code has in hand: `getattr(settings, name)` may read any name."""
+        for name, value in vars(module).items():
+            self.found.names.append((vars(module), name))
+            self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
+
+
+def _is_builtin(value: Any) -> bool:
+    """Whether it is a function of C or Cython, of which there is nothing more to see."""
+    kinds = ("builtin_function_or_method", "cython_function_or_method")
+    return type(value).__name__ in kinds
+
+
+def is_library(function: types.FunctionType) -> bool:
+    return function.__code__.co_filename.startswith(_LIBRARIES)
+
+
+def is_library_class(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    return (getattr(module, "__file__", None) or "").startswith(_LIBRARIES)
+
+
+def is_stable(value: Any) -> bool:
+    """Whether a function, class or module belongs to Python or torch."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.partition(".")[0] in _STABLE
+    module = getattr(value, "__module__", None)
+    return (
+        isinstance(module, str)
+        and module.partition(".")[0] in _STABLE
+        or (getattr(builtins, getattr(value, "__name__", ""), None) is value)
+    )
+
+
+def is_watched_import(
+    name: str, names: Iterable[str], level: int, watched: Container[tuple[int, str]]
+) -> bool:
+    """Whether `import name`, or `from name import names`, gives what it gave when references were
+    found. watched: the ids of namespaces with names in them."""
+    module = sys.modules.get(name)
+    if level or module is None or name.partition(".")[0] in _OF_THE_PROCESS:
+        return False
+    if is_stable(module):
+        return True
+    found = vars(module)
+    return bool(names) and all(each in found and (id(found), each) in watched for each in names)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code and that of the functions, lambdas and comprehensions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _strings(code: types.CodeType) -> Iterator[str]:
+    for each in _codes(code):
+        yield from (constant for constant in each.co_consts if isinstance(constant, str))
+
+
+@functools.lru_cache(maxsize=4096)
+def _global_paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
+    """Global names with the attributes of them that are read or set: `np.pi` is ("np", "pi").
+
+    Remembered, as disassembling is most of the time that a changed attribute costs a call.
+    """
+    paths: list[tuple[str, ...]] = []
+    path: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR") and path:
+            path.append(instruction.argval)
+            continue
+        if path:
+            paths.append(tuple(path))
+            path = []
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
+            path = [instruction.argval]
+    if path:
+        paths.append(tuple(path))
+    return tuple(paths)
+
+
+@functools.cache
+def names_of_torch() -> tuple[str, ...]:
+    """Functions of `torch` that its layers call."""
+    named: set[str] = set()
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(("torch.nn.modules.", "torch.nn.functional")):
+            for value in [*vars(module).values()]:
+                for function in [value, *(vars(value).values() if isinstance(value, type) else ())]:
+                    if isinstance(function, types.FunctionType):
+                        named.update(*(code.co_names for code in _codes(function.__code__)))
+    return tuple(sorted(name for name in named if callable(vars(torch).get(name))))
+
+
+@functools.lru_cache(maxsize=4096)
+def _imports(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Modules, by absolute names, with the names that are imported from each."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    constants: list[Any] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_CONST":
+            constants.append(instruction.argval)
+        elif instruction.opname == "IMPORT_NAME":
+            level, names = constants[-2:]
+            if level == 0:
+                found.append((instruction.argval, names or ()))
+    return tuple(found)

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a program depends on besides a call's arguments: modules, closures, globals.
+
+A `Snapshot` of it has a key, equal for equal states; the tensors of modules, which a program reads
+by name, so that states which differ in them alone share programs; and guards, that C++ checks on
+every call (equal keys and the same tensors follow from holding guards).
+"""
+
+from __future__ import annotations
+
+import array
+import contextvars
+import ctypes
+import functools
+import io
+import mmap
+import os
+import queue
+import threading
+import types
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import is_ as _is
+from typing import Any
+
+import numpy
+import torch
+from torch.nn.modules import module as torch_module
+from torch.nn.parameter import is_lazy
+
+from weft._core import Callable as CompiledCallable
+from weft._core import Guards
+from weft.capture import python_random
+from weft.capture.name_bindings import Bindings
+from weft.capture.reachability import References, is_library, is_stable, names_of_torch
+from weft.capture.signature import PLAIN, Declined, Same, check_tensor
+
+_HOOKS = (
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_forward_hooks",
+    "_forward_pre_hooks",
+)
+_GLOBAL_HOOKS = tuple(f"_global{name}" for name in _HOOKS)
+_TENSORS = ("_parameters", "_buffers")
+# Attributes of every module that do not tell its computation apart.
+_BOOKKEEPING = frozenset(
+    (*_HOOKS, *_TENSORS, "_modules", "_non_persistent_buffers_set")
+    + tuple(f"{name}_with_kwargs" for name in _HOOKS)
+    + tuple(f"{name}_always_called" for name in _HOOKS)
+    + tuple(f"_{when}state_dict_{kind}hooks" for when in ("", "load_") for kind in ("", "pre_"))
+    + ("_load_state_dict_post_hooks",)
+)
+_MOST_OBJECTS = 100_000
+_MOST_WATCHED_BYTES = 64 * 1024  # compared on every call
+_BUFFERS = (numpy.ndarray, bytearray, array.array, *ctypes._SimpleCData.__mro__[1:2])
+# Of Python's own classes, those whose objects hold what changes and have no guard.
+_STREAMS = (io.IOBase, memoryview, mmap.mmap, queue.SimpleQueue)
+# Windows on what others hold.
+_VIEWS = (
+    *(type(view) for view in ({}.keys(), {}.values(), {}.items())),
+    *(types.MappingProxyType, types.CellType, weakref.ref, weakref.ProxyType),
+    *(torch.UntypedStorage, torch.TypedStorage),
+)
+_CONTAINERS = (tuple, list, dict, set, frozenset, torch.nn.Module)
+
+
+# They mean something else to every thread.
+_OF_THREADS = (threading.local, contextvars.ContextVar)
+_BY_IDENTITY = (torch.Tensor, types.ModuleType, types.FunctionType, CompiledCallable)
+# What torch.nn.Module does on every call.
+_CALL_PROTOCOL = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__", "forward")
+# Their classes have attributes, which change without a program noticing.
+_UNINTERESTING = frozenset(
+    {"contextlib", "logging", "weakref", "torch.fx", "torch.jit", "torch._ops"}
+)
+
+
+@dataclass
+class Snapshot:
+    """reason: why PyTorch has to run calls in this state, or None. tensors: of the modules, in the
+    order in which the key counts them. gradients: parameters that may come to require them.
+    generators: of random numbers, whose state is no part of it. reached: every object that was
+    looked into or compared, by address; it keeps them alive."""
+
+    key: tuple = ()
+    tensors: list[torch.Tensor] = field(default_factory=list)
+    guards: Guards = field(default_factory=Guards)
+    reason: str | None = None
+    gradients: list[torch.Tensor] = field(default_factory=list)
+    bindings: Bindings = field(default_factory=Bindings)
+    generators: list[Any] = field(default_factory=list)
+    reached: dict[int, Any] = field(default_factory=dict)
+
+    def same_as(self, other: Snapshot) -> bool:
+        """Whether nothing has happened between the two, tensors' values apart."""
+        return self.key == other.key and self.has_tensors(other.tensors)
+
+    def has_tensors(self, tensors: list[torch.Tensor]) -> bool:
+        return len(self.tensors) == len(tensors) and all(map(_is, self.tensors, tensors))
+
+
+def snapshot(references: References, originals: dict[int, Any] | None = None) -> Snapshot:
+    """The state that `references` reach, as it is now.
+
+    originals: objects that others stand for, by the others' addresses; the key is that of
+    the originals.
+    """
+    return _Walk(originals or {}).run(references)
+
+
+def _has_identity(entry: object) -> bool:
+    """Whether a set that holds it changes only when it holds other entries."""
+    functions = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+    return type(entry) in PLAIN or isinstance(entry, (type, *functions))
+
+
+def _never_changes(value: Any) -> bool:
+    """Whether an object of Python's or torch's holds nothing that could come to be otherwise."""
+    kind = type(value)
+    if not is_stable(kind) or kind.__hash__ is None or isinstance(value, (*_CONTAINERS, *_BUFFERS)):
+        return False
+    if type(getattr(value, "__dict__", None)) is not dict:
+        return True
+    module = kind.__module__
+    return any(module == name or module.startswith(f"{name}.") for name in _UNINTERESTING)
+
+
+class _Walk:
+    def __init__(self, originals: dict[int, Any]) -> None:
+        self.result = Snapshot()
+        self.originals = originals
+        self.seen: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}  # of the tensors of modules
+        self.slotted: dict[type, bool] = {}
+        self.named = True  # whether programs can call the module that is looked into by a name
+
+    def run(self, references: References) -> Snapshot:
+        key: list[Any] = []
+        for name in _GLOBAL_HOOKS:
+            hooks = getattr(torch_module, name)
+            self.result.guards.watch_hooks(hooks)
+            if hooks:
+                self.result.reason = "a hook is set on all modules"
+        key.append(self.library())
+        for module in references.modules:
+            key.append(self.module(module, type(module).__name__))
+        for tensor in references.tensors:
+            key.append(self.same(tensor))
+            self.tensor(tensor, "a tensor of the function's closure or globals")
+        for cell in references.cells:
+            self.result.guards.watch_cell(cell)
+            self.result.bindings.add_cell(cell)
+        for function in references.functions:
+            self.result.guards.watch_function(function)
+            key.append(self.attributes(function, references.attributes))
+        key.append(self.environment(references.environment))
+        for namespace, name in references.names:
+            self.result.guards.watch_name(namespace, name)
+            self.result.bindings.add_name(namespace, name)
+        key.extend(self.value(value) for value in references.values)
+        if references.reason is not None:
+            self.result.reason = references.reason
+        # A state that PyTorch has to deal with is another one than the same without hooks.
+        self.result.key = (self.result.reason, *key)
+        return self.result
+
+    def library(self) -> tuple:
+        """What torch's own layers call: tools patch it."""
+        guards, functions = self.result.guards, vars(torch.nn.functional)
+        guards.watch_object(torch.Tensor)
+        names = [(functions, name) for name, value in functions.items() if callable(value)]
+        names += [(vars(torch), name) for name in names_of_torch()]
+        for namespace, name in names:
+            guards.watch_name(namespace, name)
+        patched = [namespace.get(name) for namespace, name in names]
+        return tuple(map(Same, patched + list(vars(torch.Tensor).values())))
+
+    def attributes(self, function: types.FunctionType, named: set[str]) -> Any:
+        """Of a function of the user's, those that code names."""
+        attributes = vars(function)
+        if is_library(function):
+            return None
+        if not named.intersection(attributes):
+            return None
+        self.result.guards.watch_dict(attributes)
+        return tuple((k, self.value(v)) for k, v in attributes.items() if k in named)
+
+    def environment(self, names: set[str]) -> Any:
+        """Those of the process's variables that code may read."""
+        if not names:
+            return None
+        self.result.guards.watch_dict(os.environ._data)
+        return tuple((name, os.environ.get(name)) for name in sorted(names))
+
+    def module(self, module: torch.nn.Module, path: str) -> tuple:
+        number = self.seen.get(id(module))
+        if number is not None:
+            return ("again", number)
+        self._enter(module)
+        if isinstance(module, torch.jit.ScriptModule):
+            return (self.unwatched(module),)
+        attributes = vars(module)
+        self.slots(module)
+        guards = self.result.guards
+        guards.watch_object(module)
+        for name in _HOOKS:
+            hooks = attributes.get(name)
+            if hooks is not None:
+                guards.watch_hooks(hooks)
+                if hooks and self.result.reason is None:
+                    self.result.reason = f"{path} has hooks"
+        if "_compiled_call_impl" in attributes and module._compiled_call_impl is not None:
+            self.result.reason = f"{path} has been compiled by torch.compile"
+        key: list[Any] = [self.type(type(module))]
+        for kind in _TENSORS:
+            key.append(self.tensors(attributes[kind], path))
+        children = attributes["_modules"]
+        guards.watch_dict(children)
+        for name, child in children.items():
+            key.append((name, None if child is None else self.module(child, f"{path}.{name}")))
+        # The code of a GraphModule is its class's `forward`; its attributes record its making.
+        graph = isinstance(module, torch.fx.GraphModule)
+        for name, value in attributes.items():
+            if name == "training" or (name not in _BOOKKEEPING and not graph):
+                key.append((name, self.value(value)))
+        return tuple(key)
+
+    def unnamed(self, module: torch.nn.Module) -> tuple:
+        """One that lies in a container or an object: its tensors are constants of programs, which
+        do not serve others in their places."""
+        before, self.named = self.named, False
+        try:
+            return self.module(module, type(module).__name__)
+        finally:
+            self.named = before
+
+    def tensors(self, named: dict[str, torch.Tensor | None], path: str) -> tuple:
+        self.result.guards.watch_dict(named)
+        for name, tensor in named.items():
+            if tensor is not None:
+                self.tensor(tensor, f"{path}.{name}")
+        return tuple((name, self.parameter(tensor)) for name, tensor in named.items())
+
+    def parameter(self, tensor: torch.Tensor | None) -> Any:
+        """By what code can tell of it without its values, and which others are the same one."""
+        if tensor is None:
+            return None
+        tensor = self.originals.get(id(tensor), tensor)
+        number = self.numbers.setdefault(id(tensor), len(self.numbers))
+        if number < len(self.result.tensors):
+            return number
+        self.result.tensors.append(tensor)
+        self.result.reached[id(tensor)] = tensor
+        self.result.guards.watch_object(tensor)
+        attributes = tuple((k, self.value(v)) for k, v in vars(tensor).items())
+        if not self.named:
+            attributes += (self.same(tensor),)
+        if is_lazy(tensor) or tensor.layout != torch.strided:
+            return (number, type(tensor), attributes)
+        metadata = (tensor.dtype, tensor.device, tuple(tensor.shape), tensor.stride())
+        return (number, type(tensor), *metadata, tensor.requires_grad, attributes)
+
+    def tensor(self, tensor: torch.Tensor, name: str) -> None:
+        if torch.is_grad_enabled() and tensor.dtype.is_floating_point:
+            self.result.gradients.append(tensor)
+        try:
+            with torch.no_grad():
+                check_tensor(tensor, name)
+        except Declined as declined:
+            self.result.reason = self.result.reason or declined.reason
+
+    def value(self, value: Any) -> Any:
+        """A hashable stand-in, equal for values that a program cannot tell apart."""
+        kind = type(value)
+        if kind is Same:
+            return value
+        if kind is float:
+            return (kind, value.hex())
+        if kind in PLAIN:
+            return (kind, value)
+        if isinstance(value, python_random.KINDS):
+            self.result.generators.append(value)
+            return self.same(value)
+        if isinstance(value, torch.nn.Module):
+            return self.unnamed(value)
+        if kind is weakref.ref and isinstance(value(), torch.Tensor):
+            return (kind, self.same(value()))  # a recurrent layer has those of its parameters
+        if isinstance(value, (*_OF_THREADS, *_STREAMS, *_VIEWS)):
+            return self.unwatched(value)
+        if isinstance(value, type):
+            return self.type(value)
+        if isinstance(value, _BY_IDENTITY):
+            return self.same(value)
+        if kind.__module__ == "unittest.mock":
+            return self.mock(value)
+        if isinstance(value, functools.partial):
+            return self.partial(value)
+        if _never_changes(value):
+            return self.opaque(value)
+        number = self.seen.get(id(value))
+        if number is not None:
+            return ("again", number)
+        self._enter(value)
+        if isinstance(value, tuple):
+            return (kind, tuple(self.value(entry) for entry in value))
+        if isinstance(value, list):
+            self.result.guards.watch_list(value)
+            return (kind, tuple(self.value(entry) for entry in value))
+        if isinstance(value, dict):
+            self.result.guards.watch_dict(value)
+            return (kind, tuple((self.value(k), self.value(v)) for k, v in value.items()))
+        if kind in (set, frozenset) and all(map(_has_identity, value)):
+            self.result.guards.watch_set(value)
+            return (kind, frozenset(map(self.value, value)))
+        return self.object(value)
+
+    def type(self, kind: type) -> Any:
+        """A class and its attributes, which `forward` may be or read."""
+        if id(kind) in self.seen or (is_stable(kind) and not issubclass(kind, torch.nn.Module)):
+            return self.same(kind)
+        self._enter(kind)
+        guards, key = self.result.guards, [self.same(kind)]
+        for base in kind.__mro__:
+            if base is object or (is_stable(base) and not issubclass(base, torch.nn.Module)):
+                continue
+            guards.watch_object(base)
+            if is_stable(base):
+                names = _CALL_PROTOCOL if base is torch.nn.Module else vars(base)
+                key += [(name, Same(vars(base).get(name))) for name in names]
+            else:
+                self.result.bindings.add_class(base)
+                key += [(name, self.member(value)) for name, value in vars(base).items()]
+        return tuple(key)
+
+    def member(self, value: Any) -> Any:
+        kind = type(value)
+        looked_into = isinstance(value, torch.nn.Module) or not is_stable(kind)
+        if looked_into or kind in PLAIN or kind in (tuple, list, dict, set):
+            return self.value(value)
+        return self.same(value) if isinstance(value, torch.Tensor) else Same(value)
+
+    def object(self, value: Any) -> Any:
+        """Any other object: its class and attributes, such as a model's configuration."""
+        if not hasattr(value, "__dict__"):
+            return self.opaque(value)
+        self.slots(value)
+        self.result.guards.watch_object(value)
+        attributes = vars(value)
+        return (self.type(type(value)), tuple((k, self.value(v)) for k, v in attributes.items()))
+
+    def slots(self, value: Any) -> None:
+        """Attributes outside of `__dict__` have no guard."""
+        kind = type(value)
+        if kind not in self.slotted:
+            bases = (base for base in kind.__mro__ if not is_stable(base))
+            members = (member for base in bases for member in vars(base).values())
+            self.slotted[kind] = any(isinstance(m, types.MemberDescriptorType) for m in members)
+        if self.slotted[kind]:
+            self.unwatched(value)
+
+    def partial(self, value: functools.partial) -> tuple:
+        self.result.guards.watch_object(value)
+        held = (value.func, value.args, value.keywords, vars(value))
+        return (self.same(value), *map(self.value, held))
+
+    def mock(self, value: Any) -> tuple:
+        """Its attributes alone: to look further makes more of its kind."""
+        self.result.guards.watch_object(value)
+        plain = ((k, v) for k, v in vars(value).items() if type(v) in PLAIN)
+        return (self.same(value), tuple((k, self.value(v)) for k, v in plain))
+
+    def opaque(self, value: Any) -> Any:
+        """An object without attributes to watch: one that never changes, memory that is
+        compared on every call, or a reason to leave the calls to PyTorch."""
+        kind = type(value)
+        if isinstance(value, _BUFFERS):
+            if not isinstance(value, numpy.ndarray) or not value.dtype.hasobject:
+                if memoryview(value).nbytes <= _MOST_WATCHED_BYTES:
+                    self.result.guards.watch_buffer(value)
+                    return (self.same(value), bytes(memoryview(value).tobytes()))
+        # What compares by value and has a hash never changes, by Python's convention.
+        elif kind.__hash__ is not None and not isinstance(value, Iterator):
+            if kind.__hash__ is not object.__hash__ or is_stable(kind):
+                return self.same(value)
+        return self.unwatched(value)
+
+    def unwatched(self, value: Any) -> Same:
+        if self.result.reason is None:
+            self.result.reason = f"an object of {type(value).__qualname__}, which has no guard"
+        return self.same(value)
+
+    def same(self, value: Any) -> Same:
+        value = self.originals.get(id(value), value)
+        self.result.reached[id(value)] = value
+        return Same(value)
+
+    def _enter(self, value: Any) -> None:
+        if len(self.seen) >= _MOST_OBJECTS:
+            raise Declined("the module reaches too many objects to guard")
+        self.seen[id(value)] = len(self.seen)
+        self.result.reached[id(value)] = value

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What torch.export is given to trace: the target with all that it reaches, watched for what no
+program does, such as writes to attributes."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from weft.capture.observation import Observer
+from weft.capture.python_random import Draws
+from weft.capture.reachability import References
+from weft.capture.returned_objects import returns_objects, stand_in
+from weft.capture.signature import PLAIN, Declined, HasEffects, Heard, register_dataclasses
+from weft.capture.state import Snapshot, snapshot
+from weft.capture.traced_constants import KnownValues
+
+
+class _ReturnsObjects(Exception):
+    """The call returns objects that no pytree describes, which it may have made."""
+
+
+class TracedRoot(torch.nn.Module):
+    """What is traced: the target with the modules and tensors that it reaches, since
+    torch.export knows only tensors of submodules."""
+
+    def __init__(
+        self,
+        target: Callable[..., Any],
+        references: References,
+        existing: list[Any] | None,
+        observer: Observer,
+    ) -> None:
+        super().__init__()
+        self.train(any(module.training for module in references.modules))
+        # Not submodules: a function's modules are those of the references.
+        object.__setattr__(self, "_target", target)
+        object.__setattr__(self, "_references", references)
+        object.__setattr__(self, "_tensors", _named_tensors(references.modules))
+        # In an object, since export puts attributes and containers back as they were.
+        observed = types.SimpleNamespace(
+            effects=False,
+            modes=False,
+            returns_objects=False,
+            existing=existing,
+            draws=Draws(),
+            listening=observer.listening,
+        )
+        object.__setattr__(self, "observed", observed)
+        for number, module in enumerate(references.modules):
+            self._modules[f"m{number}"] = module
+        for number, tensor in enumerate(references.tensors):
+            object.__setattr__(self, f"t{number}", tensor)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        fakes = self._fakes()
+        before, arguments = self._state(fakes), _Arguments(args, kwargs)
+        modes = _modes()
+        try:
+            with (
+                self.observed.draws.watched(before.generators),
+                KnownValues(),
+                self.observed.listening(),
+            ):
+                result = self._target(*args, **kwargs)
+        finally:
+            self.observed.modes = modes != _modes()
+            bound = before.bindings.hold() and arguments.hold()
+            if not bound or not self._state(fakes).same_as(before):
+                self.observed.effects = True
+        register_dataclasses(result)
+        self._refuse_given(result, arguments.containers() | set(before.reached), fakes)
+        if not returns_objects(result):
+            return result
+        if self.observed.existing is None:
+            self.observed.returns_objects = True
+            raise _ReturnsObjects
+        return stand_in(result, self.observed.existing)
+
+    def _refuse_given(
+        self, result: Any, containers: set[int], fakes: dict[int, torch.Tensor]
+    ) -> None:
+        """Programs make their containers anew, and tensors that require no gradients.
+
+        containers: addresses of those that there were before the call.
+        Raises: Declined.
+        """
+        for node in _nodes(result):
+            if isinstance(node, torch.Tensor):
+                given = id(node) in fakes or id(node) in containers
+                if node.requires_grad and not given and not torch.is_grad_enabled():
+                    raise Declined("a result is made to require gradients")
+            elif not isinstance(node, tuple) and type(node) not in PLAIN and id(node) in containers:
+                if not _is_leaf(node):
+                    raise Declined("the call returns a container that it has not made")
+
+    def _fakes(self) -> dict[int, torch.Tensor]:
+        """The tensors that export has put in the place of others. A recurrent net keeps a
+        list of its parameters, which it renews when it finds them replaced."""
+        fakes = {}
+        for named, name, tensor in self._tensors:
+            fake = named[name]
+            fakes[id(fake)] = tensor
+            for attribute, value in vars(tensor).items():
+                vars(fake).setdefault(attribute, value)
+        return fakes
+
+    def _state(self, originals: dict[int, Any]) -> Snapshot:
+        # The tracer must not see that reading the state switches gradients off and on: it
+        # would cut the program in pieces, one for each tensor.
+        with torch._C.DisableTorchFunction():
+            return snapshot(self._references, originals)
+
+
+def _modes() -> tuple:
+    """torch's own settings, which a call may leave otherwise than it found them."""
+    return (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch.is_autocast_enabled("cpu"),
+        torch.get_autocast_dtype("cpu"),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+        torch.get_num_threads(),
+        torch.backends.mha.get_fastpath_enabled(),
+    )
+
+
+class _Arguments:
+    """The arguments' containers, and the attributes of their tensors, as they are at first."""
+
+    def __init__(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        self._call = (args, kwargs)
+        self._leaves, self._structure = pytree.tree_flatten(self._call)
+        self._attributes = [_attributes(leaf) for leaf in self._leaves]
+
+    def containers(self) -> set[int]:
+        """Addresses of all that is within the arguments, tensors among them."""
+        return {id(node) for node in _nodes(self._call)}
+
+    def hold(self) -> bool:
+        leaves, structure = pytree.tree_flatten(self._call)
+        return (
+            structure == self._structure
+            and all(now is before for now, before in zip(leaves, self._leaves, strict=True))
+            and [_attributes(leaf) for leaf in leaves] == self._attributes
+        )
+
+
+def _nodes(value: Any) -> list[Any]:
+    """A pytree's nodes and leaves."""
+    nodes: list[Any] = []
+    pytree.tree_leaves(value, is_leaf=lambda node: nodes.append(node) is not None)
+    return nodes
+
+
+def _is_leaf(node: Any) -> bool:
+    return pytree._get_node_type(node) not in pytree.SUPPORTED_NODES
+
+
+def _attributes(leaf: Any) -> set[str]:
+    return set(vars(leaf)) if isinstance(leaf, torch.Tensor) else set()
+
+
+def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torch.Tensor]]:
+    return [
+        (named, name, tensor)
+        for module in modules
+        for child in module.modules()
+        for named in (child._parameters, child._buffers)
+        for name, tensor in named.items()
+        if tensor is not None
+    ]
+
+
+def refuse_effects(root: TracedRoot, observer: Observer) -> None:
+    """Raises: Declined, where the call has done what no program does."""
+    if root.observed.effects:
+        raise HasEffects("the call changes attributes of the module, its arguments or globals")
+    if root.observed.modes:
+        raise Declined("the call leaves torch's settings otherwise than it finds them")
+    if observer.reason is not None:
+        raise Heard(observer.reason)
+    if root.observed.draws.found:
+        raise Declined("the call sets a seed, or draws from Python's or NumPy's generators")

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a module or function and one call's arguments to the graph of that call.
+
+Everything that is known about how programs are captured lies here: today torch.export
+traces them with fake tensors, in a copy of the process (isolated.py), so that nobody sees it. The
+rest of the package sees `Tracing`, `Given`, `Captured`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from weft import frontend
+from weft.capture.compile_probes import Hearing, answers_as_in_eager
+from weft.capture.composites import composites_written_out
+from weft.capture.input_names import input_namer
+from weft.capture.isolated import call_isolated
+from weft.capture.observation import Observer
+from weft.capture.outputs import Structure
+from weft.capture.reachability import References, find_references
+from weft.capture.returned_objects import existing_objects
+from weft.capture.signature import Declined, Signature, register_dataclasses
+from weft.capture.state import Snapshot
+from weft.capture.traced_constants import keep_constants_live
+from weft.capture.traced_root import TracedRoot, refuse_effects
+from weft.compiled.first_difference import Values, values_of
+from weft.frontend.asking import strides_in_eager
+from weft.frontend.fakes import fakes_completed
+from weft.frontend.strides import is_static
+
+# What tracing imports on the way is imported by the parent, lest every child do it again: these
+# ahead of the first trace, and after each what else was needed.
+_NEEDED_FOR_TRACING = ("torch._dynamo", "torch.export._trace", "torch._export.non_strict_utils")
+_IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath")
+
+
+_Inputs = dict[frontend.InputSource, torch.Tensor]
+
+
+@dataclass
+class Captured:
+    """A program and how to call it. resolve: finds the live tensor that it calls by a name.
+    structure: of the value returned. strides: of its leaves, as eager execution has them, None for
+    what is no tensor. digest: of the operations that the program called. lower_seconds: what the
+    frontend took. warned: the call has warned, which the program does not."""
+
+    lowered: frontend.Lowered
+    resolve: Callable[[str], torch.Tensor]
+    structure: Structure
+    strides: tuple[tuple[int, ...] | None, ...]
+    digest: str
+    lower_seconds: float
+    warned: bool = False
+
+
+class Tracing:
+    """Captures a module or function anew for each kind of call."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        self.target = target
+
+    def references(self) -> References:
+        return find_references(self.target)
+
+    def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
+        """Finds the live tensor that programs call by a name."""
+        return _Resolver(references)
+
+    def values(
+        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: _Inputs
+    ) -> Values:
+        """What PyTorch computes op by op in the program of a call, of these inputs."""
+        known = {**state.reached, **{id(each): each for each in inputs.values()}}
+        trace = _Trace(self.target, self.references(), args, kwargs, True, False, known)
+        return call_isolated(lambda: trace.values(inputs), known)
+
+    def capture(
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        training: bool = False,
+    ) -> Captured:
+        """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
+        execution is, or where that cannot be compiled, as the program is written for compilers.
+
+        references, state: of the target. training: it is to be differentiated. Runs no kernel on
+        the user's data, and no code of the user's in this process.
+        Raises: Declined, with the reason why there is no such program; HasEffects, if the
+        target changed its state; frontend.Unsupported.
+        """
+        _import(_NEEDED_FOR_TRACING)
+        known = {**state.reached, **{id(each): each for each in signature.examples}}
+
+        as_eager, may_make_objects = True, False
+        while True:
+            trace = _Trace(
+                self.target, references, args, kwargs, as_eager, may_make_objects, known, training
+            )
+            traced = call_isolated(trace.run, known)
+            if traced.returns_objects and not may_make_objects:
+                may_make_objects = True
+            elif traced.only_as_eager and as_eager:
+                as_eager = False
+            else:
+                break
+        _import(traced.imported)
+        if traced.failure is not None:
+            raise traced.failure
+        assert traced.lowered is not None and traced.structure is not None
+        return Captured(
+            traced.lowered,
+            self.resolver(references),
+            traced.structure,
+            traced.strides,
+            traced.digest,
+            traced.lower_seconds,
+            traced.warned,
+        )
+
+
+def _import(names: Iterable[str]) -> None:
+    """On a thread of its own: a failed import within them keeps the frames that led to it, and so
+    the user's model, until the cycle collector comes."""
+    missing = [name for name in names if name not in sys.modules]
+    if missing:
+        importer = threading.Thread(target=_import_all, args=(missing,))
+        importer.start()
+        importer.join()
+
+
+def _import_all(names: list[str]) -> None:
+    for name in names:
+        with contextlib.suppress(Exception):  # it was imported beside something else
+            importlib.import_module(name)
+
+
+class _Resolver:
+    """Finds a tensor by the name that `TracedRoot` has for it."""
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+
+    def __call__(self, name: str) -> torch.Tensor:
+        first, _, rest = name.partition(".")
+        number = int(first[1:])
+        if first[0] == "t":
+            return self._references.tensors[number]
+        path, _, attribute = rest.rpartition(".")
+        return getattr(self._references.modules[number].get_submodule(path), attribute)
+
+
+@dataclass
+class _Traced:
+    """What comes back from the child. returns_objects, only_as_eager: another attempt is due.
+    imported: modules that came to be imported."""
+
+    failure: Exception | None = None
+    returns_objects: bool = False
+    only_as_eager: bool = False
+    lowered: frontend.Lowered | None = None
+    structure: Structure | None = None
+    strides: tuple[tuple[int, ...] | None, ...] = ()
+    digest: str = ""
+    lower_seconds: float = 0.0
+    warned: bool = False
+    imported: tuple[str, ...] = ()
+
+
+@dataclass
+class _Trace:
+    """One attempt, for a process of its own. as_eager: the program hears what eager execution does
+    if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
+    known: objects that the parent has, too, by address."""
+
+    target: Callable[..., Any]
+    references: References
+    args: tuple
+    kwargs: dict[str, Any]
+    as_eager: bool
+    may_make_objects: bool
+    known: dict[int, Any]
+    training: bool = False
+
+    def run(self) -> _Traced:
+        before = set(sys.modules)
+        traced = _Traced()
+        try:
+            self._export(traced)
+        except (Declined, frontend.Unsupported) as why:
+            traced.failure = why
+        traced.imported = tuple(
+            name for name in set(sys.modules) - before if name.startswith(_IMPORTED_FOR_TRACING)
+        )
+        return traced
+
+    def _export(self, traced: _Traced) -> None:
+        register_dataclasses((self.args, self.kwargs))
+        existing = existing_objects() if self.may_make_objects else None
+        observer = Observer()
+        root = TracedRoot(self.target, self.references, existing, observer)
+        heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
+        with heard as hearing, fakes_completed(), warnings.catch_warnings():
+            # What the call assigns we look after ourselves.
+            warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
+            observer.install(self.references.names, self.references.environment)
+            try:
+                program = self._exported(root)
+            except Exception as error:
+                # Tracing runs the user's code on tensors without values; whatever it raises,
+                # the eager call tells the user what is really wrong, if anything is.
+                refuse_effects(root, observer)
+                traced.returns_objects = root.observed.returns_objects
+                traced.only_as_eager = hearing.untrue and not traced.returns_objects
+                raise Declined(_reason(error), _user_line(error)) from None
+            refuse_effects(root, observer)
+            traced.warned = observer.warned
+            try:
+                self._lower(program, traced)
+            except frontend.Unsupported:
+                traced.only_as_eager = hearing.untrue
+                raise
+
+    def values(self, inputs: _Inputs) -> Values:
+        register_dataclasses((self.args, self.kwargs))
+        root = TracedRoot(self.target, self.references, None, Observer())
+        with answers_as_in_eager(), fakes_completed():
+            return values_of(self._exported(root), inputs)
+
+    def _exported(self, root: TracedRoot) -> torch.export.ExportedProgram:
+        for function in self.references.code:
+            # torch.export names only lines in functions called `forward` otherwise.
+            torch.fx.proxy._register_stack_trace_anchor(function)
+        with composites_written_out():
+            program = torch.export.export(root, self.args, self.kwargs, strict=False)
+        keep_constants_live(program.constants, self.known)
+        return program
+
+    def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
+        namer = input_namer(self.target, self.args, self.kwargs)
+        start = time.perf_counter()
+        traced.lowered = frontend.lower(program, namer, self.training)
+        traced.lower_seconds = time.perf_counter() - start
+        traced.structure = Structure.of(program.call_spec.out_spec)
+        traced.strides = strides_of(program)
+        traced.digest = digest_of(program)
+
+
+def digest_of(program: torch.export.ExportedProgram) -> str:
+    """Equal for programs that call the same operations with the same arguments."""
+    bodies = [
+        str(module.graph)
+        for module in program.graph_module.modules()
+        if isinstance(module, torch.fx.GraphModule)
+    ]
+    return hashlib.blake2b("\n".join(bodies).encode(), digest_size=16).hexdigest()
+
+
+def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] | None, ...]:
+    """Of the leaves of the value returned."""
+    (output,) = program.graph.find_nodes(op="output")
+    kinds = program.graph_signature.output_specs
+    user = [
+        node
+        for node, spec in zip(output.args[0], kinds, strict=True)
+        if spec.kind == torch.export.graph_signature.OutputKind.USER_OUTPUT
+    ]
+    return tuple(
+        strides_in_eager(node)
+        if isinstance(node, torch.fx.Node)
+        and isinstance(node.meta.get("val"), torch.Tensor)
+        and is_static(node.meta["val"])
+        else None
+        for node in user
+    )
+
+
+class Given:
+    """Captures nothing: the program was exported by the user."""
+
+    def __init__(self, program: torch.export.ExportedProgram) -> None:
+        self.program = program
+
+    def references(self) -> References:
+        return References(tensors=[*self.program.state_dict.values()])
+
+    def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
+        return self._tensor
+
+    def values(
+        self, args: tuple, kwargs: dict[str, Any], state: Snapshot, inputs: _Inputs
+    ) -> Values:
+        return values_of(self.program, inputs)
+
+    def capture(
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        training: bool = False,
+    ) -> Captured:
+        """Raises: Declined, if the call is not the one that was exported."""
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        if structure != self.program.call_spec.in_spec:
+            raise Declined("the program was exported for other arguments")
+        placeholders = self.program.graph.find_nodes(op="placeholder")
+        for node, leaf in zip(placeholders[-len(leaves) :] if leaves else (), leaves, strict=True):
+            if not _is_like(leaf, node.meta["val"]):
+                raise Declined(f"the program was exported for another {node.name}")
+        start = time.perf_counter()
+        lowered = frontend.lower(self.program, training=training)
+        seconds = time.perf_counter() - start
+        structure = Structure.of(self.program.call_spec.out_spec)
+        strides, digest = strides_of(self.program), digest_of(self.program)
+        return Captured(lowered, self.resolver(references), structure, strides, digest, seconds)
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        found = self.program.state_dict.get(name)
+        return self.program.constants[name] if found is None else found
+
+
+class NotCaptured:
+    """There is no program, for a reason that holds for all calls."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def references(self) -> References:
+        return References()
+
+    def resolver(self, references: References) -> Callable[[str], torch.Tensor]:
+        raise KeyError(self.reason)
+
+    def capture(self, *call: Any) -> Captured:
+        """Raises: Declined."""
+        raise Declined(self.reason)
+
+
+def _is_like(leaf: Any, example: Any) -> bool:
+    if not isinstance(leaf, torch.Tensor):
+        return type(leaf) is type(example) and leaf == example
+    return (
+        isinstance(example, torch.Tensor)
+        and leaf.dtype == example.dtype
+        and tuple(leaf.shape) == tuple(example.shape)
+        and leaf.stride() == example.stride()
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Declined):
+        return error.reason
+    return f"torch.export: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _user_line(error: Exception) -> str | None:
+    """The innermost frame of the traceback that is neither torch's nor ours."""
+    ours = (__file__, torch.__path__[0])
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith(ours) and "/weft/" not in frame.filename
+    ]
+    return f"{users[-1].filename}:{users[-1].lineno}" if users else None

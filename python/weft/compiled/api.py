@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`weft.compile`, and what is asked of the callable or module that it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from weft import _core, errors
+from weft.artifacts.builds import Options, most_threads
+from weft.artifacts.targets import isa_of
+from weft.capture.tracing import Given, Tracing
+from weft.compiled.compiled import Compiled
+from weft.compiled.module import (
+    callable_of,
+    compile_in_place,
+    compiled_module,
+    is_in_place,
+    method_itself,
+)
+from weft.reporting.profile import Profile
+
+
+def compile(
+    program: Callable[..., Any] | None = None,
+    /,
+    *,
+    isa: str | None = None,
+    target: str | None = None,
+    threads: int | None = None,
+    schedule: str = "",
+    precision: str = "float32",
+    fullgraph: bool = False,
+    inplace: bool = False,
+    passes: Iterable[Any] = (),
+) -> Callable[..., Any]:
+    """What does the same as `program`, by programs compiled on first use.
+
+    A module gives a module: an object of a subclass of its class that shares its `__dict__`, so
+    that attributes, parameters, hooks and modes of one are those of the other. A function or
+    method gives a callable. PyTorch runs the first call of each kind (of shapes, dtypes, modes);
+    the program is used from then on if it has reproduced that call (`weft.config.verify`).
+
+    program: a torch.nn.Module or a function; without it, the result is a decorator.
+    isa: "native", which is the default, or "avx2" or "avx512" to compile for that instruction
+    set, with those of the machine's extensions that work on its vectors: "avx512" leaves out
+    matrix units (AMX) alone. "amx" is "native" with float32 on the matrix unit too, as exact
+    bfloat16 parts: faster on a processor that keeps the unit at its full rate, slower on one that
+    throttles it.
+    target: instead of `isa`, "native", "x86-64-v3" or "x86-64-v4", the name of a processor, or
+    "llvm -mcpu=…" with one of these.
+    threads: the most that a call runs on; by default the machine's. Calls run on as many of them
+    as `weft.get_num_threads()` gives: torch's number, unless `weft.set_num_threads` or
+    WEFT_THREADS says otherwise.
+    schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
+    "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
+    PyTorch runs the call.
+    precision: "bf16" rounds the operands of float32 matmuls and convolutions to bfloat16; their
+    sums, and everything else, stay float32. It is off with "float32". Slower on processors that
+    have no instructions for bfloat16.
+    fullgraph: a call that PyTorch would have to run raises errors.NotCompiledError instead.
+    passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
+    of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
+    runs the call, and a warning has its error.
+    inplace: the module object itself is compiled and returned, for those who hold it already.
+    Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
+    errors.ConfigError for unknown options.
+    """
+    settings = dict(
+        isa=isa,
+        target=target,
+        threads=threads,
+        schedule=schedule,
+        precision=precision,
+        fullgraph=fullgraph,
+        passes=_passes(passes),
+    )
+    if program is None:
+        return lambda function: compile(function, inplace=inplace, **settings)
+    if not callable(program):
+        raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
+    options = options_of(isa, target, threads, schedule, precision, settings["passes"])
+    if inplace and not isinstance(program, torch.nn.Module):
+        kind = type(program).__qualname__
+        raise TypeError(f"expected a module to compile in place, found {kind}")
+
+    def answering(original: Callable[..., Any]) -> _core.Callable:
+        return Compiled(original, Tracing(original), options, settings).callable()
+
+    program = method_itself(program)
+    if inplace or is_in_place(program):
+        compile_in_place(program, answering)
+        return program
+    if (made := callable_of(program)) is not None:
+        program = made.original  # compiled already: by other settings now
+    if isinstance(program, torch.nn.Module):
+        return compiled_module(program, answering(program))
+    return answering(program)
+
+
+def from_exported_program(
+    program: torch.export.ExportedProgram,
+    *,
+    isa: str | None = None,
+    target: str | None = None,
+    threads: int | None = None,
+    schedule: str = "",
+    precision: str = "float32",
+) -> Callable[..., Any]:
+    """A callable for the calls that `program` was exported for; its weights are taken live.
+
+    Other calls run `program.module()`, whose checks say what is wrong with them. Options as
+    for `compile`.
+    """
+    if not isinstance(program, torch.export.ExportedProgram):
+        raise TypeError(f"expected an ExportedProgram, found {type(program).__qualname__}")
+    options = options_of(isa, target, threads, schedule, precision)
+    return Compiled(program.module(), Given(program), options, {}).callable()
+
+
+def _passes(given: Iterable[Any]) -> tuple[Any, ...]:
+    """Raises: TypeError for what is no pass."""
+    given = tuple(given)
+    if given:
+        from weft.ir.passes import as_pass
+
+        given = tuple(map(as_pass, given))
+    return given
+
+
+def options_of(
+    isa: str | None = None,
+    target: str | None = None,
+    threads: int | None = None,
+    schedule: str = "",
+    precision: str = "float32",
+    passes: tuple[Any, ...] = (),
+) -> Options:
+    """Of the arguments of `compile`. Raises: errors.ConfigError."""
+    if target is not None:
+        if isa is not None:
+            raise errors.ConfigError("expected isa or target, found both")
+        isa = isa_of(target)
+    isa = "native" if isa is None else isa
+    if isa not in ("native", "avx2", "avx512", "amx"):
+        raise errors.ConfigError(f"expected isa native, avx2, avx512 or amx, found {isa!r}")
+    if threads is not None and threads < 1:
+        raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
+    if precision not in ("float32", "bf16"):
+        raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
+    threads = most_threads() if threads is None else threads
+    return Options(isa, threads, schedule, precision, passes=passes)
+
+
+def report(compiled: Any, file: Any = None) -> None:
+    """Prints what has been compiled, how fast it runs and what PyTorch ran and why.
+
+    compiled: what weft.compile returned. file: where to, by default standard output.
+    """
+    _face(compiled).report(file)
+
+
+def stats(compiled: Any) -> dict[str, Any]:
+    """What has happened so far; `Compiled.stats` lists the entries."""
+    return _face(compiled).stats()
+
+
+def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
+    """Times every kernel of the program for these arguments; see `Compiled.profile`."""
+    return _face(compiled).profile(*args, repeats=repeats, **kwargs)
+
+
+def text_of_ir(compiled: Any, stage: str = "graph", role: str = "forward") -> str:
+    """The IR of the latest program at a stage (`graph` … `llvm`), as text; of one that trains also
+    `joint` and `partitioned`, and with role="backward" what follows of its backward."""
+    return _face(compiled).ir(stage, role)
+
+
+def graph(compiled: Any, part: str = "forward") -> str:
+    """The graph of the latest program, of one that trains "joint", "forward" or "backward"; see
+    `Compiled.graph`."""
+    return _face(compiled).graph(part)
+
+
+def artifact_path(compiled: Any) -> Any:
+    """Where the latest program's artifact lies."""
+    return _face(compiled).artifact_path
+
+
+def _face(compiled: Any) -> Compiled:
+    found = callable_of(compiled)
+    if found is None:
+        raise TypeError(f"expected what weft.compile returned, found {type(compiled).__qualname__}")
+    return found.face

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What stands behind a compiled callable or module.
+
+The callable is C++ and answers every call that one of its programs stands for. `Compiled`
+is asked about the others: it compiles a program for them, or finds the reason why PyTorch
+has to run them. PyTorch runs a program's first call too, and the program is published if it has
+reproduced that (verification.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing
+
+from weft import _core, config, errors
+from weft.artifacts.builds import Options, lower_to
+from weft.artifacts.kernels import kernel_calls
+from weft.capture import isolated
+from weft.capture.reachability import INSTALLED
+from weft.capture.signature import Declined
+from weft.capture.tracing import Given, Tracing
+from weft.compiled.first_call import FirstCall
+from weft.compiled.programs import Found, Programs
+from weft.compiled.specialize import Specialized
+from weft.reporting.profile import Profile
+from weft.reporting.tables import render
+
+_ADVICE = "PyTorch runs this call: {reason}; weft.report() lists such calls from now on"
+
+
+class Compiled:
+    """The face of one callable. Attributes that it lacks are those of the target.
+
+    original: the module or function. traced: the same, for torch.fx; of a module, as its parents
+    hold it. settings: the arguments of `weft.compile`.
+    """
+
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        capture: Tracing | Given,
+        options: Options,
+        settings: dict[str, Any],
+    ) -> None:
+        self.original = original
+        self.traced = original  # what torch.fx shall see
+        self.options = options
+        self.settings = settings
+        self.eager_reasons: Counter[str] = Counter()
+        self._programs = Programs(capture, options)
+
+    def callable(self) -> _core.Callable:
+        """What the user calls; it holds this face, and nobody holds it but the user."""
+        made = _core.Callable(self)
+        self._programs.callable = weakref.ref(made)
+        return made
+
+    @property
+    def face(self) -> Compiled:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "original":
+            raise AttributeError(name)
+        return getattr(self.original, name)
+
+    # What the C++ callable asks for.
+
+    def dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call that no program stands for yet."""
+        if isolated.in_child():  # what a traced program calls becomes part of it
+            return self.original(*args, **kwargs)
+        if is_fx_symbolic_tracing():
+            return self.traced(*args, **kwargs)
+        with _outside_dynamo():
+            return self._dispatch(args, kwargs)
+
+    def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if torch.is_grad_enabled() and config.verify != "always":
+            if not _core.interposition_active():
+                trained = self._programs.find_trained(args, kwargs)
+                if trained is not None:
+                    return self._run(trained, args, kwargs)
+        self._programs.totals.misses += 1
+        found = self._find(args, kwargs)
+        if isinstance(found, Declined):
+            return self._declined(found, args, kwargs)
+        specialized = found.specialized
+        if specialized.transient:  # PyTorch runs first calls anyway
+            return self.original(*args, **kwargs)
+        if specialized.reason is not None:
+            reason = _with_location(specialized.reason, specialized.location)
+            return self._eager(reason, args, kwargs)
+        if config.verify == "always" or not specialized.verified:
+            return self._first_call(found, args, kwargs)
+        return self._run(specialized, args, kwargs)
+
+    def _run(self, specialized: Specialized, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if specialized.training is not None:
+            outcome, value = specialized.training.call(specialized, args, kwargs)
+        else:
+            outcome, value = specialized.core.call(args, kwargs)
+        if not outcome:
+            return self._eager(value, args, kwargs)
+        self._programs.totals.hits += 1
+        return value
+
+    def _find(self, args: tuple, kwargs: dict[str, Any]) -> Found | Declined:
+        """What is to run the call, or why PyTorch has to. That is not raised: while it is handled,
+        it would become the context of what the user's own code raises."""
+        try:
+            return self._programs.find(args, kwargs)
+        except Declined as why:
+            return why.with_traceback(None)
+        except Exception as error:  # an object of the user's that cannot be looked at, or a bug
+            return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
+
+    def _first_call(self, found: Found, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return FirstCall(self._programs, self.original, self._refuse, found, args, kwargs).run()
+
+    def declined(
+        self, core: _core.Specialization, reason: str, args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
+        """A call whose program could not run it; nothing has been written yet."""
+        if isolated.in_child():
+            return self.original(*args, **kwargs)
+        if not reason:
+            reason = next(
+                _with_location(s.reason, s.location) for s in self._programs.all() if s.core is core
+            )
+        return self._eager(reason, args, kwargs)
+
+    # What the user asks for.
+
+    def report(self, file: Any = None) -> None:
+        """Prints what has been compiled, how fast it runs and what PyTorch ran and why.
+
+        file: where to, by default standard output.
+        """
+        render(self._programs.all(), self.eager_reasons, file)
+
+    def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
+        """Times every kernel of the program for these arguments in `repeats` calls, after one
+        that is not counted. They are calls like others: what they write is written each time.
+
+        Raises: errors.Error, if PyTorch has to run the call; errors.ConfigError, if `repeats`
+        is less than 1.
+        """
+        if repeats < 1:
+            raise errors.ConfigError(f"expected repeats of at least 1, found {repeats}")
+        try:
+            found = self._programs.find(args, kwargs)
+            if not found.specialized.verified:
+                self._first_call(found, args, kwargs)
+            specialized = found.specialized
+        except Declined as why:  # gradients among the reasons
+            raise errors.Error(
+                f"PyTorch runs this call: {_with_location(why.reason, why.location)}"
+            ) from None
+        runs = []
+        for _ in range(repeats + 1):
+            timed, outcome = specialized.core.time(args, kwargs)
+            if not timed:
+                reason = specialized.reason or outcome
+                raise errors.Error(
+                    f"PyTorch runs this call: {_with_location(reason, specialized.location)}"
+                )
+            runs.append(outcome)
+        kernels = kernel_calls(specialized.manifest, runs[1:])
+        return Profile(specialized.shapes, _core.get_num_threads(), repeats, kernels)
+
+    def stats(self) -> dict[str, Any]:
+        """What has happened so far.
+
+        graphs: programs published. breaks: why calls ran eagerly, each reason once; that a first
+        call is run by PyTorch for comparison, and ops that it computes inside a program, are none.
+        hits: calls that a program answered. misses: calls that no program was ready for. captures:
+        programs traced. capture_seconds, compile_seconds, verify_seconds: spent on tracing, on
+        lowering and compiling, and on comparing first calls, PyTorch's own time left out.
+        """
+        callable_ = self._programs.callable()
+        hits = 0 if callable_ is None else callable_._hits()
+        totals = vars(self._programs.totals) | {"hits": self._programs.totals.hits + hits}
+        return {"graphs": totals.pop("graphs"), "breaks": list(self.eager_reasons), **totals}
+
+    def ir(self, stage: str = "graph", role: str = "forward") -> str:
+        """The IR of the latest program at a stage (`graph` … `llvm`), as text.
+
+        Of one that trains, `joint` and `partitioned` are stages as well; behind them stands the
+        forward program, or with role="backward" that one.
+        Raises: errors.Error, if nothing has been compiled, or has no backward; errors.CompileError
+        for an unknown stage.
+        """
+        latest = self._programs.latest()
+        build = latest.build
+        if role == "backward":
+            if latest.training is None:
+                raise errors.Error("the latest program has no backward")
+            build = latest.training.backward
+        return lower_to(build.graph, stage, build.options)
+
+    def graph(self, part: str = "forward") -> str:
+        """The graph of the latest program, as text: of one that trains "joint", which has its
+        gradients as well, or one of the halves that it was cut into, "forward" and "backward"; of
+        others "forward" alone.
+
+        Raises: errors.Error, if nothing has been compiled, or it has no gradients;
+        errors.ConfigError for an unknown part.
+        """
+        parts = ("joint", "forward", "backward")
+        if part not in parts:
+            raise errors.ConfigError(f"expected one of {', '.join(parts)}, found {part!r}")
+        if self._programs.latest().training is not None:
+            if part == "joint":
+                return self.ir("joint")
+            from weft.ir import Module
+
+            return str(Module.parse(self.ir("partitioned"))[part])
+        if part != "forward":
+            raise errors.Error("the latest program has no gradients")
+        return self.ir("graph")
+
+    @property
+    def compile_seconds(self) -> dict[str, float]:
+        """How long the latest program took: `capture` and `lower` up to the graph, `build`
+        from there to the loaded artifact; the compiler's own stages, which are part of
+        `build`, unless the artifact was found in the cache.
+
+        Raises: errors.Error, if nothing has been compiled.
+        """
+        latest = self._programs.latest()
+        return {**latest.seconds, **latest.build.seconds}
+
+    @property
+    def artifact_path(self) -> Path:
+        """Where the latest program's artifact lies."""
+        return Path(self._programs.latest().build.artifact.path)
+
+    @property
+    def artifact_paths(self) -> list[Path]:
+        return [Path(s.build.artifact.path) for s in self._programs.all() if s.build is not None]
+
+    # Calls that PyTorch runs.
+
+    def _declined(self, why: Declined, args: tuple, kwargs: dict[str, Any]) -> Any:
+        programs = self._programs
+        if why.type is not None and why.type not in programs.refused_types:
+            programs.refused_types = (*programs.refused_types, why.type)
+        return self._eager(_with_location(why.reason, why.location), args, kwargs)
+
+    def _eager(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self._refuse(reason)
+        return self.original(*args, **kwargs)
+
+    def _refuse(self, reason: str) -> None:
+        """Raises: errors.NotCompiledError, if the user asked for that."""
+        if self.settings.get("fullgraph"):
+            raise errors.NotCompiledError(reason)
+        self.eager_reasons[reason] += 1
+        known, self._programs.user_knows = self._programs.user_knows, True
+        self._programs.arm()
+        if not known:
+            warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, _frames_to_user())
+
+
+@contextlib.contextmanager
+def _outside_dynamo() -> Iterator[None]:
+    """Our own code is none that torch.compile around it should look at."""
+    before = torch._C._dynamo.eval_frame.set_eval_frame(None)
+    try:
+        yield
+    finally:
+        torch._C._dynamo.eval_frame.set_eval_frame(before)
+
+
+def _frames_to_user() -> int:
+    """The `stacklevel` with which the function that calls this one warns at the user's line: that
+    of the nearest caller that is not installed, such as torch's Sequential, if there is one."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    nearest = level
+    while frame.f_code.co_filename.startswith(INSTALLED):
+        if frame.f_back is None:
+            return nearest
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _with_location(reason: str | None, location: str | None) -> str:
+    return f"{reason} ({location})" if location else f"{reason}"

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The first call of a program: PyTorch runs it, the program computes the same beside it, and is
+published if it has reproduced that (verification.py)."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from weft import errors
+from weft.capture.state import Snapshot, snapshot
+from weft.compiled.first_difference import explain
+from weft.compiled.gradient_check import compare_gradients
+from weft.compiled.programs import Found, Programs
+from weft.compiled.specialize import declined
+from weft.compiled.verification import Check, Verdict
+from weft.compiled.verification_records import Verified
+
+# Another thread may come between now and then.
+_MOST_INCONCLUSIVE_CHECKS = 3
+
+
+@dataclass
+class FirstCall:
+    """`original(*args, **kwargs)`, which `found` is to stand for from now on.
+
+    refuse: is told why a program is kept away for good, and may raise errors.NotCompiledError.
+    """
+
+    programs: Programs
+    original: Callable[..., Any]
+    refuse: Callable[[str], None]
+    found: Found
+    args: tuple
+    kwargs: dict[str, Any]
+
+    def run(self) -> Any:
+        """PyTorch's value."""
+        specialized = self.found.specialized
+        with self.programs.lock:
+            ours = not specialized.checking
+            specialized.checking = True
+        if not ours:  # another thread, or a call within this one, finds out
+            return self._eager()
+        try:
+            return self._check()
+        finally:
+            specialized.checking = False
+
+    def _eager(self) -> Any:
+        return self.original(*self.args, **self.kwargs)
+
+    def _check(self) -> Any:
+        start = time.perf_counter()
+        check = self._begin()
+        if check is None:
+            return self._eager()
+        middle = time.perf_counter()
+        value = self._eager()
+        end = time.perf_counter()
+        try:
+            self._settle(check, value)
+        except errors.NotCompiledError:
+            raise
+        except Exception as error:  # a bug of ours costs speed, never the user's result
+            self._keep_away(f"it cannot be compared: {type(error).__name__}: {error}")
+        self.programs.totals.verify_seconds += time.perf_counter() - end + middle - start
+        return value
+
+    def _begin(self) -> Check | None:
+        """None if the program cannot be compared. The call is not made while that is handled, which
+        would become the context of what it raises."""
+        state = self.found.environment.state
+        try:
+            return Check(
+                self.found.specialized, self.found.signature, state, self.args, self.kwargs
+            )
+        except Exception as error:
+            self._keep_away(f"it cannot be compared: {type(error).__name__}: {error}")
+            return None
+
+    def _settle(self, check: Check, value: Any) -> None:
+        """What becomes of a program, now that PyTorch's value is known."""
+        specialized, state = self.found.specialized, self.found.environment.state
+        finding = check.conclude(value, lambda: self._change_of(state), self._eager)
+        forward = finding.verdict
+        if forward is Verdict.SAME and specialized.training is not None:
+            finding = compare_gradients(specialized.training, check, finding)
+        if finding.verdict is Verdict.INCONCLUSIVE:
+            specialized.inconclusive += 1
+            if specialized.inconclusive >= _MOST_INCONCLUSIVE_CHECKS:
+                self._keep_away(f"nothing is known of it: {finding.reason}")
+        elif finding.verdict is not forward:
+            self._keep_away(f"{finding.reason}")
+        elif finding.verdict is Verdict.DIFFERENT:
+            inputs = dict(zip(specialized.lowered.inputs, check.inputs))
+            values = functools.partial(
+                self.programs.capture.values, self.args, self.kwargs, state, inputs
+            )
+            self._keep_away(f"{finding.reason}{explain(specialized, values)}")
+        else:
+            self._accept(finding.layouts)
+
+    def _accept(self, layouts: dict[int, tuple[tuple[int, ...], int]]) -> None:
+        specialized, environment = self.found.specialized, self.found.environment
+        with self.programs.lock:
+            if specialized.verified:
+                return
+            record = Verified.of(specialized, layouts)
+            record.apply(specialized)
+            record.save()
+            self.programs.publish(environment, specialized)
+            # What the call did and undid in dicts is no change.
+            environment.core.rearm(snapshot(self.programs.capture.references()).guards)
+
+    def _keep_away(self, difference: str) -> None:
+        """PyTorch runs such calls from now on; what was compiled stays for the report."""
+        reason = f"the program does not reproduce eager execution: {difference}"
+        self.refuse(reason)
+        self.found.specialized.reason = reason
+        self.programs.replace(self.found, declined(self.found.signature, reason, None))
+
+    def _change_of(self, before: Snapshot) -> str | None:
+        """What has become of the state since, None if it is as it was."""
+        if before.guards.hold():
+            return None
+        now = snapshot(self.programs.capture.references())
+        if not before.bindings.hold() or not now.same_as(before):
+            return "attributes of the module or globals changed meanwhile"
+        return None

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a lowered program to a callable one: its artifact, fed and read as `Lowered` says."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from weft import _core, frontend
+from weft.artifacts.builds import Build, Options, build
+from weft.artifacts.fallbacks import draws_random_numbers, torch_host
+from weft.artifacts.load import bound_arguments
+from weft.capture.outputs import NODE, OBJECT, RESULT, SLOT, VIEW, Structure, describe_outputs
+from weft.capture.signature import Signature
+from weft.capture.tracing import Captured
+from weft.frontend.dtypes import DTYPES
+
+if TYPE_CHECKING:
+    from weft.compiled.training import Training
+
+
+@dataclass
+class Specialized:
+    """One program, with what the report tells of it.
+
+    core: the C++ object. reason: why PyTorch runs these calls instead, or None. verified: whether
+    it has reproduced eager execution, and may be called. checking: whether a thread finds out.
+    wants_gradients: whether the calls record gradients. training: what computes these.
+    """
+
+    core: _core.Specialization
+    shapes: str
+    reason: str | None = None
+    location: str | None = None
+    lowered: frontend.Lowered | None = None
+    build: Build | None = None
+    manifest: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    wiring: Wiring | None = None
+    verified: bool = True
+    checking: bool = False
+    inconclusive: int = 0
+    transient: bool = False
+    wants_gradients: bool = False
+    training: Training | None = None
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return draws_random_numbers(self.manifest)
+
+    def rebound(self, resolve: Callable[[str], torch.Tensor]) -> Specialized:
+        """The same program for other tensors of the modules, found by `resolve`."""
+        if self.wiring is None:
+            return self
+        wiring = replace(self.wiring, resolve=resolve)
+        core = self.core.rebound(wiring.sources(), wiring.effects(), wiring.outputs())
+        training = None if self.training is None else self.training.rebound(wiring)
+        return replace(self, core=core, wiring=wiring, training=training, checking=False)
+
+
+def shapes_of(signature: Signature) -> str:
+    """The tensors' shapes in one line: `f32[2, 3], i64[]`."""
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    names |= {torch.complex64: "c64", torch.complex128: "c128"}
+    return ", ".join(f"{names[t.dtype]}{list(t.shape)}" for t in signature.examples)
+
+
+def declined(signature: Signature, reason: str, location: str | None) -> Specialized:
+    """Stands for calls that PyTorch runs."""
+    core = _core.Specialization(signature.arguments, signature.names, signature.examples)
+    return Specialized(core, shapes_of(signature), reason, location)
+
+
+def specialize(
+    captured: Captured,
+    signature: Signature,
+    options: Options,
+) -> Specialized:
+    """Compiles what was captured for calls of `signature`.
+
+    Raises: errors.CompileError.
+    """
+    start = time.perf_counter()
+    lowered = captured.lowered
+    built = build(lowered.graph, options)
+    seconds = {"build": time.perf_counter() - start}
+
+    manifest = json.loads(built.artifact.manifest)
+    core = _core.Specialization(signature.arguments, signature.names, signature.examples)
+    dtypes = tuple(example.dtype for example in signature.examples)
+    wiring = Wiring(
+        signature.slots, dtypes, lowered, captured.structure, captured.resolve, captured.digest
+    )
+    core.attach(
+        program=_core.Program(built.artifact),
+        sources=wiring.sources(),
+        eager_strides=wiring.eager_strides(captured.strides, manifest),
+        effects=wiring.effects(),
+        outputs=wiring.outputs(),
+        random=_random_state(manifest),
+        host=torch_host(manifest),
+        watched=bound_arguments(manifest),
+    )
+    return Specialized(
+        core,
+        shapes_of(signature),
+        lowered=lowered,
+        build=built,
+        manifest=manifest,
+        seconds=seconds,
+        wiring=wiring,
+    )
+
+
+def slot_or_tensor(
+    source: frontend.InputSource, slots: dict[int, int], resolve: Callable[[str], torch.Tensor]
+) -> int | torch.Tensor:
+    """What a program reads: the number of a tensor among the arguments, or another tensor."""
+    if source.kind == "user":
+        return slots[source.index]
+    if source.kind == "constant":
+        return source.tensor
+    return resolve(source.name)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Turns the frontend's sources and targets into descriptions for C++.
+
+    slots, dtypes: of the tensors among the arguments, by leaf and by slot. digest: of what was
+    captured.
+    """
+
+    slots: dict[int, int]
+    dtypes: tuple[torch.dtype, ...]
+    lowered: frontend.Lowered
+    structure: Structure
+    resolve: Callable[[str], torch.Tensor]
+    digest: str
+
+    def sources(self) -> list[int | torch.Tensor]:
+        return [self.source(source) for source in self.lowered.inputs]
+
+    def outputs(self) -> tuple:
+        return describe_outputs(self.structure, self.leaves())
+
+    def source(self, source: frontend.InputSource) -> int | torch.Tensor:
+        return slot_or_tensor(source, self.slots, self.resolve)
+
+    def effects(self) -> list[tuple[int | torch.Tensor, int]]:
+        effects = []
+        for target in self.lowered.outputs:
+            if target.kind == "buffer":
+                effects.append((self.resolve(target.name), target.result))
+            elif target.kind == "input":
+                effects.append((self.slots[target.index], target.result))
+        return effects
+
+    def leaves(self) -> list[tuple]:
+        """The recipes of the returned pytree's leaves, in order."""
+        users = [t for t in self.lowered.outputs if t.kind in ("user", "constant")]
+        return [self.leaf(target) for target in sorted(users, key=lambda t: t.index)]
+
+    def leaf(self, target: frontend.OutputTarget) -> tuple:
+        if target.kind == "constant":
+            return (OBJECT, target.value)
+        if target.view is None:
+            result = (RESULT, target.result)
+            if target.chosen is not None:
+                count = (RESULT, target.chosen.count)
+                return (NODE, _chosen_rows, target.chosen, (result, count))
+            return (NODE, _as_complex, None, (result,)) if target.is_complex else result
+        return self.view(target.view)
+
+    def view(self, view: frontend.ViewOf) -> tuple:
+        if isinstance(view.base, int):
+            base_target = self.lowered.outputs[view.base]
+            base, dtype = self.leaf(base_target), None
+        else:
+            source = self.source(view.base)
+            is_slot = isinstance(source, int)
+            base = (SLOT, source) if is_slot else (OBJECT, source)
+            own = self.dtypes[source] if is_slot else source.dtype
+            dtype = view.dtype if own != view.dtype else None
+        if view.identity:
+            return base
+        return (VIEW, base, view.sizes, view.strides, view.offset, dtype)
+
+    def eager_strides(
+        self, leaves: Sequence[tuple[int, ...] | None], manifest: dict[str, Any]
+    ) -> list[tuple[int, ...] | None]:
+        """The strides with which the user gets each result, where they are not the program's.
+
+        leaves: the strides of the value's leaves in eager execution.
+        """
+        eager: dict[int, tuple[int, ...]] = {}
+        for target in self.lowered.outputs:
+            is_whole = target.view is None and target.chosen is None
+            if target.kind == "user" and target.result is not None and is_whole:
+                strides = leaves[target.index]
+                if target.is_complex and strides is not None:
+                    strides = (*(2 * stride for stride in strides), 1)
+                eager[target.result] = strides
+        return strides_beside_own(manifest, eager)
+
+
+def _as_complex(results: list[torch.Tensor], _: None) -> torch.Tensor:
+    return torch.view_as_complex(*results)
+
+
+def _chosen_rows(results: list[torch.Tensor], chosen: frontend.ChosenRows) -> torch.Tensor:
+    """The first of all rows, as many as were chosen, in memory of their own: one tensor, however
+    many results show it."""
+    table, count = results
+    if not hasattr(table, "chosen_rows"):
+        rows = table.narrow(chosen.dim, 0, int(count))
+        strides = (
+            (1, len(rows)) if chosen.by_column else torch.empty(rows.shape, device="meta").stride()
+        )
+        table.chosen_rows = torch.empty_strided(rows.shape, strides, dtype=rows.dtype).copy_(rows)
+    if chosen.column is None:
+        return table.chosen_rows
+    return table.chosen_rows.select(1, chosen.column)
+
+
+def strides_beside_own(
+    manifest: dict[str, Any], wanted: dict[int, tuple[int, ...]]
+) -> list[tuple[int, ...] | None]:
+    """Of each result the strides wanted, None where that is nothing or the program's own."""
+    results = manifest["entries"]["main"]["results"]
+    own = [tuple(result["strides"]) for result in results]
+    asked = [wanted.get(number, strides) for number, strides in enumerate(own)]
+    return [None if strides == each else each for strides, each in zip(own, asked)]
+
+
+def _random_state(manifest: dict[str, Any]) -> tuple | None:
+    if draws_random_numbers(manifest):
+        return (torch.get_rng_state, torch.set_rng_state)
+    return None

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a captured call that records gradients to its two programs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import torch
+
+from weft import errors
+from weft.artifacts.builds import Options, build
+from weft.capture.signature import Declined, Signature
+from weft.capture.tracing import Captured
+from weft.compiled.gradient_connections import connections
+from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
+from weft.compiled.training import Training
+from weft.frontend.lowered import InputSource, Lowered
+from weft.frontend.pairs import REAL_OF
+
+_NO_DERIVATIVE = re.compile(
+    r"(?:(?P<location>[^\n]*?): )?(?:error: )(?P<reason>\S+ has no derivative)"
+)
+
+
+def specialize_training(captured: Captured, signature: Signature, options: Options) -> Specialized:
+    """Compiles both programs of what was captured.
+
+    The result's `training` is None where no input that requires gradients is read: then it is a
+    program like those without gradients.
+    Raises: Declined, where gradients cannot be compiled, with the reason; errors.CompileError.
+    """
+    lowered = captured.lowered
+    _refuse_aliases(lowered, signature)
+    wrt = tuple(
+        number
+        for number, source in enumerate(lowered.inputs)
+        if _tensor(source, signature, captured).requires_grad
+    )
+    if not wrt:
+        return specialize(captured, signature, options)
+    connected = connections(lowered.graph, wrt)
+    returned = {target.result for target in lowered.outputs if target.kind == "user"}
+    outputs = tuple(
+        number
+        for number, dtype in enumerate(lowered.result_dtypes)
+        if number in returned and dtype.is_floating_point and any(connected[number])
+    )
+    if not outputs:
+        raise Declined("nothing that it returns requires gradients")
+    numbers = {
+        "wrt": ",".join(map(str, wrt)),
+        "differentiated": ",".join(map(str, outputs)),
+    }
+    try:
+        made = specialize(captured, signature, replace(options, role="forward", **numbers))
+        backward = build(lowered.graph, replace(options, role="backward", **numbers))
+    except errors.CompileError as error:
+        if (found := _NO_DERIVATIVE.search(str(error))) is None:
+            raise
+        raise Declined(
+            f"its gradients are not compiled: {found['reason']}", found["location"]
+        ) from None
+    count = len(lowered.result_dtypes)
+    made.training = Training(
+        wrt,
+        outputs,
+        backward,
+        count,
+        made.wiring,
+        made.draws,
+        requires=[True] * len(outputs),
+        connected=[connected[number] for number in outputs],
+    )
+    return made
+
+
+def _tensor(source: InputSource, signature: Signature, captured: Captured) -> torch.Tensor:
+    found = slot_or_tensor(source, signature.slots, captured.resolve)
+    return signature.examples[found] if isinstance(found, int) else found
+
+
+def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
+    for target in lowered.outputs:
+        if target.view is not None:
+            raise Declined(
+                "gradients are wanted, and it returns an argument, or what shares memory with "
+                "one or with another result"
+            )
+        if target.kind == "input":
+            raise Declined("gradients are wanted, and it writes to an argument")
+        if target.chosen is not None:
+            raise Declined("gradients are wanted of as many rows as a mask chooses")
+        if target.is_complex:
+            raise Declined("gradients of complex numbers are wanted")
+    if any(each.dtype in REAL_OF for each in signature.examples):
+        raise Declined("gradients are wanted, and an argument is complex")

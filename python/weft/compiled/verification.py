@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether a program does what eager execution does, found out on one call.
+
+The program computes its results first, out of place, then PyTorch runs the call; values, structure,
+dtypes, strides, aliasing, what has been written, the state and the random numbers have to agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import torch
+
+from weft.capture.isolated import call_isolated
+from weft.capture.python_random import GLOBAL, same_states, state_of
+from weft.capture.signature import PLAIN, Declined, Signature, own_attributes
+from weft.capture.state import Snapshot
+from weft.compiled.specialize import Specialized
+from weft.frontend import interpreter
+from weft.frontend.dtypes import DTYPES
+from weft.frontend.pairs import shown_real
+
+# How far plain rounding takes two computations of the same apart, beside the element and beside
+# the mean of the tensor. Beyond it a float64 run decides.
+TOLERANCES = {
+    torch.float64: 1e-12,
+    torch.float32: 2e-5,
+    torch.bfloat16: 2e-2,
+    torch.float16: 3e-3,
+}
+# With operands rounded to bfloat16, whose 8 bits give 2**-8 an operand: over a network of some
+# dozen layers the largest of many elements is off by some twenty of these.
+_BF16_TOLERANCE = 0.1
+# How far eager execution may be from float64 where that decides, in tolerances: a computation that
+# rounding drives further apart has no right result, and one that is beyond it is not the same.
+_MOST_TOLERANCES = 500
+# How many times as far from float64 as eager's a program's result may be; sums in another order
+# are twice as far at times.
+_WORSE = 4
+
+# How many last bits of what a float64 result was computed from two computations may disagree by.
+_LAST_BITS = 8
+
+
+class Verdict(Enum):
+    SAME = 0
+    DIFFERENT = 1
+    INCONCLUSIVE = 2  # something else happened meanwhile, or the program declined this call
+
+
+@dataclass
+class Finding:
+    """reason: what differs, None if nothing. layouts: strides and storage offset that the user got
+    from eager execution for each result, by number."""
+
+    verdict: Verdict
+    reason: str | None = None
+    layouts: dict[int, tuple[tuple[int, ...], int]] = field(default_factory=dict)
+
+
+class Differs(Exception):
+    """What eager execution did and the program did not."""
+
+
+class Unclear(Exception):
+    """Nothing can be said of this call."""
+
+
+class Check:
+    """One call, computed by the program as it is made; `conclude` once PyTorch has run it.
+
+    inputs: those of the program's graph, as they were ahead of the call. results: of the program.
+    eager: what eager execution has given in the place of each, by number.
+    """
+
+    def __init__(
+        self,
+        specialized: Specialized,
+        signature: Signature,
+        state: Snapshot,
+        args: tuple,
+        kwargs: dict[str, Any],
+    ) -> None:
+        self._program = specialized
+        self._signature = signature
+        self._state = state
+        self._generators = [(each, state_of(each)) for each in (*GLOBAL, *state.generators)]
+        wiring = specialized.wiring
+        self._sources = [self._tensor(source) for source in wiring.sources()]
+        self._targets = [(self._tensor(t), result) for t, result in wiring.effects()]
+        seen = {id(each): each for each in (*signature.examples, *state.tensors, *self._sources)}
+        self._marks = [_Mark(tensor) for tensor in seen.values()]
+        self.inputs = [
+            shown_real(each.clone() if self._is_written(each) else each) for each in self._sources
+        ]
+        self._known = seen
+        self.eager: dict[int, torch.Tensor] = {}
+        self._run(args, kwargs)
+
+    @property
+    def results(self) -> list[torch.Tensor]:
+        return self._results
+
+    @property
+    def sources(self) -> list[torch.Tensor]:
+        """The tensors of the call that the program reads."""
+        return self._sources
+
+    @property
+    def draws(self) -> bool:
+        return self._drawn is not None
+
+    def _tensor(self, source: int | torch.Tensor) -> torch.Tensor:
+        return self._signature.examples[source] if isinstance(source, int) else source
+
+    def _is_written(self, tensor: torch.Tensor) -> bool:
+        storages = {_storage(target) for target, _ in self._targets}
+        return _storage(tensor) in storages
+
+    def _run(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Random numbers come from a copy of the generator: that of a child process."""
+        core = self._program.core
+        self._drawn: Any = None
+        if not self._program.draws:
+            self._ran, self._value, self._results, self._laid_out = core.evaluate(args, kwargs)
+            return
+
+        def draw() -> tuple:
+            return (*core.evaluate(args, kwargs), torch.get_rng_state())
+
+        known = {**self._state.reached, **self._known}
+        outcome = call_isolated(draw, known)
+        self._ran, self._value, self._results, self._laid_out, self._drawn = outcome
+
+    def conclude(
+        self, expected: Any, unchanged: Callable[[], str | None], again: Callable[[], Any]
+    ) -> Finding:
+        """expected: what PyTorch returned. unchanged: why Python's state is not as it was. again:
+        makes the call once more."""
+        finding = Finding(Verdict.SAME)
+        try:
+            if not self._ran:
+                raise Unclear(self._value)
+            self._compare_writes()
+            pairs = list(_pairs(expected, self._value, "the result"))
+            self._compare_aliases(pairs)
+            pairs = [self._real_pair(*pair) for pair in pairs]
+            finding.layouts = self._compare_layouts(pairs)
+            self._compare_values(pairs)
+            self._compare_generators(again)
+            if (reason := unchanged()) is not None:
+                raise Unclear(reason)
+        except Differs as why:
+            finding.verdict, finding.reason = Verdict.DIFFERENT, str(why)
+        except (Unclear, Declined) as why:
+            finding.verdict, finding.reason = Verdict.INCONCLUSIVE, str(why)
+        return finding
+
+    # What was written.
+
+    def _compare_writes(self) -> None:
+        for mark in self._marks:
+            if mark.moved():
+                raise Differs("eager execution gives a tensor another shape, strides or memory")
+            if mark.written() and not self._is_written(mark.tensor):
+                raise Differs("eager execution writes to a tensor that the program leaves alone")
+        for example in self._signature.examples:
+            if own_attributes(example):
+                raise Differs("eager execution sets attributes of an argument")
+        for target, result in self._targets:
+            self._compare_values([(target, self._results[result], "what is written")])
+
+    def _compare_aliases(self, pairs: list) -> None:
+        inputs = {_storage(mark.tensor) for mark in self._marks}
+        first: dict[tuple, int] = {}
+        mirrored: dict[tuple, int] = {}
+        for number, (eager, own, name) in enumerate(pairs):
+            if (id(eager) in self._known or id(own) in self._known) and eager is not own:
+                raise Differs(f"{name} is an argument or weight itself on one side alone")
+            if self._drawn is not None or eager.numel() == 0:
+                continue
+            if _storage(eager) in inputs or _storage(own) in inputs:
+                if eager.data_ptr() != own.data_ptr():
+                    raise Differs(f"{name} shares memory with an argument or weight")
+            elif first.setdefault(_storage(eager), number) != mirrored.setdefault(
+                _storage(own), number
+            ):
+                raise Differs(f"{name} shares memory with another result")
+
+    def _real_pair(
+        self, eager: torch.Tensor, own: torch.Tensor, name: str
+    ) -> tuple[torch.Tensor, torch.Tensor, str]:
+        """As the program computes them: complex numbers along a last dim of two."""
+        if not eager.is_complex() or eager is own:
+            return eager, own, name
+        if eager.is_conj():
+            raise Differs(f"{name} is a lazily conjugated view")
+        places = {each.data_ptr(): each for each in self._laid_out}
+        return shown_real(eager), places.get(own.data_ptr(), shown_real(own)), name
+
+    def _compare_layouts(self, pairs: list) -> dict[int, tuple[tuple[int, ...], int]]:
+        """What the program lays out by itself lies as it does in eager execution."""
+        numbers = {id(each): number for number, each in enumerate(self._laid_out)}
+        layouts: dict[int, tuple[tuple[int, ...], int]] = {}
+        for eager, own, name in pairs:
+            number = numbers.get(id(own))
+            if number is not None:
+                layouts[number] = (eager.stride(), eager.storage_offset())
+                self.eager[number] = eager
+            elif eager.stride() != own.stride():
+                raise Differs(f"{name} has strides {own.stride()}, not {eager.stride()}")
+        return layouts
+
+    def _compare_generators(self, again: Callable[[], Any]) -> None:
+        for generator, before in self._generators:
+            drawn = self._drawn if generator is torch.default_generator else None
+            if same_states(state_of(generator), before if drawn is None else drawn):
+                continue
+            which = type(generator).__qualname__
+            if drawn is not None:
+                raise Unclear(f"another thread draws from a {which} meanwhile")
+            known = {**self._state.reached, **self._known}
+            if call_isolated(lambda generator=generator: _draws(generator, again), known):
+                raise Differs(f"eager execution draws random numbers from a {which}")
+
+    # Values.
+
+    def _compare_values(self, pairs: list[tuple[torch.Tensor, torch.Tensor, str]]) -> None:
+        far = [pair for pair in pairs if self._is_far(*pair)]
+        if not far:
+            return
+        if self._drawn is not None or self._program.build.options.precision != "float32":
+            raise Differs(f"{far[0][2]} differs: {example_of(*far[0][:2])}")
+        exact = self._exact()
+        for eager, own, name in far:
+            reference = exact.get(id(own))
+            if reference is None or not reference.excuses(eager, own):
+                raise Differs(f"{name} differs: {example_of(eager, own)}")
+
+    def _is_far(self, eager: torch.Tensor, own: torch.Tensor, name: str) -> bool:
+        """Raises: Differs, where no rounding is an excuse."""
+        if eager is own or eager.numel() == 0:
+            return False
+        if not (eager.is_floating_point() or eager.is_complex()):
+            if not torch.equal(eager, own):
+                raise Differs(f"{name} differs: {example_of(eager, own)}")
+            return False
+        if torch.equal(eager, own):
+            return False
+        tolerance = TOLERANCES.get(eager.dtype, 0.0)
+        if self._program.build.options.precision == "bf16":
+            tolerance = max(tolerance, _BF16_TOLERANCE)
+        return not is_near(eager, own, tolerance)
+
+    def _exact(self) -> dict[int, _Exact]:
+        """What float64 makes of the results, by the address of the program's own."""
+        document = json.loads(self._program.lowered.graph)
+        try:
+            with torch.no_grad():
+                values = interpreter.run_nodes(document, self.inputs, double=True)
+        except Exception as error:  # an op that float64 has no kernel for
+            raise Differs(f"values differ, and float64 has no say: {error}") from None
+        history = _History(document, values)
+        results = [
+            _Exact(values[number], history.magnitude_ahead_of(number), history.coarsest_of(number))
+            for number in (output["value"] for output in document["outputs"])
+        ]
+        own = [*self._results, *self._laid_out]
+        return {id(each): result for each, result in zip(own, results + results, strict=True)}
+
+
+@dataclass(frozen=True)
+class _Exact:
+    """A result in float64. magnitude: the largest of what it was computed from last. coarsest: the
+    eps of the type that rounded what it was computed from most."""
+
+    value: torch.Tensor
+    magnitude: float
+    coarsest: float
+
+    def excuses(self, eager: torch.Tensor, own: torch.Tensor) -> bool:
+        """Whether rounding alone may have made the program's result other than PyTorch's."""
+        if eager.dtype not in TOLERANCES:
+            return False
+        eps = torch.finfo(eager.dtype).eps
+        if eager.dtype == torch.float64 and self.coarsest <= eps:  # which is no better than itself
+            bound = _LAST_BITS * eps * self.magnitude
+            return bool(((eager - own).abs() <= bound).all())
+        tolerance = max(
+            (t for dtype, t in TOLERANCES.items() if torch.finfo(dtype).eps <= self.coarsest),
+            default=0.0,
+        )
+        return as_exact(eager, own, self.value, max(tolerance, TOLERANCES[eager.dtype]))
+
+
+class _History:
+    """What the values of a graph were computed from."""
+
+    def __init__(self, document: dict[str, Any], values: list[torch.Tensor]) -> None:
+        self._values = values
+        self._operands: dict[int, list[int]] = {}
+        self._coarsest = [_eps(each["dtype"]) for each in document["inputs"]]
+        for node, count in zip(document["nodes"], interpreter.result_counts(document)):
+            own = [_eps(dtype) for dtype, _ in node.get("types", ())]
+            coarsest = max([0.0, *own, *(self._coarsest[each] for each in node["in"])])
+            for _ in range(count):
+                self._operands[len(self._coarsest)] = node["in"]
+                self._coarsest.append(coarsest)
+
+    def coarsest_of(self, number: int) -> float:
+        """The eps of the type of fewest bits among those of what a value was computed from."""
+        return self._coarsest[number]
+
+    def magnitude_ahead_of(self, number: int, depth: int = 2) -> float:
+        """Of the operands of the op that gives a value, and of theirs: what cancels leaves their
+        last bits."""
+        operands = self._operands.get(number, []) if depth else []
+        sizes = [self._size(each) for each in operands]
+        ahead = (self.magnitude_ahead_of(each, depth - 1) for each in operands)
+        return max([0.0, *sizes, *ahead])
+
+    def _size(self, number: int) -> float:
+        value = self._values[number]
+        finite = value[value.isfinite()].abs() if value.is_floating_point() else value.flatten()[:0]
+        return float(finite.max()) if finite.numel() else 0.0
+
+
+class _Mark:
+    """A tensor and what tells whether it was written or moved."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+        self._place = self._now()
+        # Inference mode leaves the version counters alone.
+        self._counts = not (torch.is_inference_mode_enabled() or tensor.is_inference())
+        self._content = self._fingerprint()
+
+    def _now(self) -> tuple:
+        tensor = self.tensor
+        return (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad)
+
+    def _fingerprint(self) -> Any:
+        if self._counts:
+            return self.tensor._version
+        with torch.no_grad():
+            content = self.tensor.detach().contiguous().flatten().view(torch.uint8)
+            return torch.hash_tensor(content).item() if content.numel() else None
+
+    def moved(self) -> bool:
+        return self._now() != self._place
+
+    def written(self) -> bool:
+        return self._fingerprint() != self._content
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _pairs(eager: Any, own: Any, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor, str]]:
+    """The tensors of two values at the same places.
+
+    Raises: Differs, where anything but tensors does.
+    """
+    if eager is own and not isinstance(eager, torch.Tensor):
+        return
+    if type(eager) is not type(own):
+        raise Differs(f"{name} is a {type(own).__qualname__}, not a {type(eager).__qualname__}")
+    if isinstance(eager, torch.Tensor):
+        if (eager.dtype, eager.shape) != (own.dtype, own.shape):
+            raise Differs(f"{name} is {own.dtype}{list(own.shape)}, not {eager.dtype}"
+                           f"{list(eager.shape)}")  # fmt: skip
+        yield eager, own, name
+    elif isinstance(eager, (tuple, list)):
+        if len(eager) != len(own):
+            raise Differs(f"{name} has {len(own)} entries, not {len(eager)}")
+        for number, (x, y) in enumerate(zip(eager, own)):
+            yield from _pairs(x, y, f"{name}[{number}]")
+        yield from _attributes(eager, own, name)
+    elif isinstance(eager, dict):
+        if list(eager) != list(own):
+            raise Differs(f"{name} has other keys")
+        for key in eager:
+            yield from _pairs(eager[key], own[key], f"{name}[{key!r}]")
+        yield from _attributes(eager, own, name)
+    elif isinstance(eager, float):
+        if eager.hex() != own.hex():
+            raise Differs(f"{name} is {own}, not {eager}")
+    elif isinstance(eager, PLAIN) or not hasattr(eager, "__dict__"):
+        if eager != own:
+            raise Differs(f"{name} is {own!r}, not {eager!r}")
+    else:
+        yield from _attributes(eager, own, name)
+
+
+def _attributes(eager: Any, own: Any, name: str) -> Iterator:
+    if hasattr(eager, "__dict__"):
+        yield from _pairs(vars(eager), vars(own), name)
+
+
+def is_near(eager: torch.Tensor, own: torch.Tensor, tolerance: float) -> bool:
+    x, y = eager.detach().double(), own.detach().double()
+    finite = x.isfinite()
+    if not torch.equal(x[~finite].nan_to_num(7.0), y[~finite].nan_to_num(7.0)):
+        return False
+    x, y = x[finite], y[finite]
+    bound = tolerance * (x.abs() + x.abs().mean())
+    return bool(((x - y).abs() <= bound).all())
+
+
+def _eps(name: str) -> float:
+    dtype = DTYPES[name]
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
+def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolerance: float) -> bool:
+    """Whether the program is about as close to float64 as eager execution, at worst."""
+    x, y, z = (each.detach().double().flatten() for each in (eager, own, exact))
+    finite = x.isfinite() & z.isfinite()
+    if not torch.equal(x[~finite].nan_to_num(7.0), y[~finite].nan_to_num(7.0)):
+        return False
+    x, y, z = x[finite], y[finite], z[finite]
+    if not x.numel():
+        return True
+    if not is_near(z, x, _MOST_TOLERANCES * tolerance):
+        return False
+    eps = torch.finfo(eager.dtype).eps
+    slack = _WORSE * eps * (z.abs() + z.abs().mean()) + torch.finfo(eager.dtype).tiny
+    return bool(((y - z).abs() <= _WORSE * (x - z).abs().max() + slack).all())
+
+
+def example_of(eager: torch.Tensor, own: torch.Tensor) -> str:
+    x, y = eager.detach().flatten(), own.detach().flatten()
+    unequal = (x != y) & ~((x != x) & (y != y))
+    at = int(unequal.to(torch.uint8).argmax())
+    return f"{y[at].item()} instead of {x[at].item()} at {at} of {x.numel()}"
+
+
+def _draws(generator: Any, call: Callable[[], Any]) -> bool:
+    """Asked in a process of its own, where no other thread draws."""
+    before = state_of(generator)
+    call()
+    return not same_states(state_of(generator), before)
