@@ -15,13 +15,16 @@ from weft._core import get_num_threads, set_num_threads
 if TYPE_CHECKING:
     from weft import cache, config, ir
     from weft.artifacts.load import load
+    from weft.capture.kept_out import disable
     from weft.compiled.api import (
         artifact_path,
         compile,
+        explain,
         from_exported_program,
         graph,
         profile,
         report,
+        reset,
         stats,
     )
     from weft.compiled.from_traced import from_pt2, from_traced
@@ -34,7 +37,9 @@ __all__ = [
     "cache",
     "compile",
     "config",
+    "disable",
     "errors",
+    "explain",
     "from_exported_program",
     "from_onnx",
     "from_pt2",
@@ -45,6 +50,7 @@ __all__ = [
     "load",
     "profile",
     "report",
+    "reset",
     "set_num_threads",
     "stats",
 ]
@@ -52,6 +58,8 @@ __all__ = [
 _HOMES = {
     "artifact_path": "weft.compiled.api",
     "compile": "weft.compiled.api",
+    "disable": "weft.capture.kept_out",
+    "explain": "weft.compiled.api",
     "from_exported_program": "weft.compiled.api",
     "from_onnx": "weft.onnx",
     "from_pt2": "weft.compiled.from_traced",
@@ -60,6 +68,7 @@ _HOMES = {
     "load": "weft.artifacts.load",
     "profile": "weft.compiled.api",
     "report": "weft.compiled.api",
+    "reset": "weft.compiled.api",
     "stats": "weft.compiled.api",
 }
 

@@ -28,6 +28,7 @@ from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
 from weft.capture.input_names import input_namer
 from weft.capture.isolated import call_isolated
+from weft.capture.kept_out import refuse_kept_out
 from weft.capture.observation import Observer
 from weft.capture.outputs import Structure
 from weft.capture.reachability import References, find_references
@@ -224,10 +225,12 @@ class _Trace:
             except Exception as error:
                 # Tracing runs the user's code on tensors without values; whatever it raises,
                 # the eager call tells the user what is really wrong, if anything is.
+                refuse_kept_out()
                 refuse_effects(root, observer)
                 traced.returns_objects = root.observed.returns_objects
                 traced.only_as_eager = hearing.untrue and not traced.returns_objects
                 raise Declined(_reason(error), _user_line(error)) from None
+            refuse_kept_out()
             refuse_effects(root, observer)
             traced.warned = observer.warned
             try:

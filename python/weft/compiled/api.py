@@ -12,7 +12,7 @@ from weft import _core, errors
 from weft.artifacts.builds import Options, most_threads
 from weft.artifacts.targets import isa_of
 from weft.capture.tracing import Given, Tracing
-from weft.compiled.compiled import Compiled
+from weft.compiled.compiled import Compiled, reset_all
 from weft.compiled.module import (
     callable_of,
     compile_in_place,
@@ -20,6 +20,7 @@ from weft.compiled.module import (
     is_in_place,
     method_itself,
 )
+from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
 
 
@@ -187,6 +188,26 @@ def graph(compiled: Any, part: str = "forward") -> str:
 def artifact_path(compiled: Any) -> Any:
     """Where the latest program's artifact lies."""
     return _face(compiled).artifact_path
+
+
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    """Makes one call, and says whether a program answers such calls, or why PyTorch runs them.
+
+    function: a function or module, or what weft.compile made of one, which gets the program. The
+    call does what it always does. Print the result, or read its fields.
+    """
+    found = callable_of(function)
+    face = _face(compile(function) if found is None else function)
+    return face.explain(*args, **kwargs)
+
+
+def reset(compiled: Any = None) -> None:
+    """Forgets the programs of `compiled`, by default of everything compiled in this process; the
+    files in the cache stay (`weft.cache.clear`)."""
+    if compiled is None:
+        reset_all()
+    else:
+        _face(compiled).reset()
 
 
 def _face(compiled: Any) -> Compiled:

@@ -31,8 +31,12 @@ from weft.capture.tracing import Given, Tracing
 from weft.compiled.first_call import FirstCall
 from weft.compiled.programs import Found, Programs
 from weft.compiled.specialize import Specialized
+from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
 from weft.reporting.tables import render
+
+# Of all callables that live.
+_living: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 _ADVICE = "PyTorch runs this call: {reason}; weft.report() lists such calls from now on"
 
@@ -57,6 +61,7 @@ class Compiled:
         self.settings = settings
         self.eager_reasons: Counter[str] = Counter()
         self._programs = Programs(capture, options)
+        _living.add(self)
 
     def callable(self) -> _core.Callable:
         """What the user calls; it holds this face, and nobody holds it but the user."""
@@ -178,6 +183,34 @@ class Compiled:
         kernels = kernel_calls(specialized.manifest, runs[1:])
         return Profile(specialized.shapes, _core.get_num_threads(), repeats, kernels)
 
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Makes the call, with all that it does, and says how it and those like it are run."""
+        known = Counter(self.eager_reasons)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.WeftWarning)
+            self.dispatch(args, kwargs)
+        breaks = self.eager_reasons - known
+        if breaks:
+            return Explanation(False, tuple(breaks))
+        found = self._find(args, kwargs)
+        if isinstance(found, Declined):
+            return Explanation(False, (_with_location(found.reason, found.location),))
+        program = found.specialized
+        if program.reason is not None:
+            return Explanation(False, (_with_location(program.reason, program.location),))
+        kernels = [each for each in kernel_calls(program.manifest) if each.kind != "torch"]
+        host = tuple(
+            _with_location(f"{each.target}: {each.reason}", each.location and str(each.location))
+            for each in program.lowered.fallbacks
+        )
+        return Explanation(True, (), program.shapes, len(kernels), host)
+
+    def reset(self) -> None:
+        """Forgets all programs: the next calls are captured as if they were the first. What has
+        been counted stays."""
+        self._programs.reset()
+        self.eager_reasons.clear()
+
     def stats(self) -> dict[str, Any]:
         """What has happened so far.
 
@@ -270,6 +303,11 @@ class Compiled:
         self._programs.arm()
         if not known:
             warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, _frames_to_user())
+
+
+def reset_all() -> None:
+    for face in list(_living):
+        face.reset()
 
 
 @contextlib.contextmanager

@@ -120,6 +120,17 @@ class Programs:
     def all(self) -> list[Specialized]:
         return [each for env in self._environments for each in env.specializations]
 
+    def reset(self) -> None:
+        """Forgets every program, and what was found out about calls."""
+        with self.lock:
+            self._environments = []
+            self.user_knows = False
+            self.refused_types, self.given_up = (), None
+            self._states_with_effects = self._times_heard = 0
+            if (callable_ := self.callable()) is not None:
+                callable_._arm([])
+                callable_._run_eagerly((), False, False)
+
     def latest(self) -> Specialized:
         for specialized in reversed(self.all()):
             if specialized.build is not None:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""weft.explain, weft.disable and weft.reset."""
+
+import pytest
+import torch
+from torch import nn
+
+import weft
+
+pytestmark = pytest.mark.usefixtures("no_grad", "verified")
+
+
+def branching(x):
+    return x + 1 if x.sum() > 0 else x - 1
+
+
+def test_a_whole_call_is_explained():
+    found = weft.explain(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), torch.randn(2, 4))
+    assert found.whole and not found.breaks and found.kernels >= 1 and "f32[2, 4]" in found.shapes
+    assert "One program" in str(found)
+
+
+def test_a_break_is_explained_with_its_line():
+    found = weft.explain(branching, torch.ones(3))
+    assert not found.whole
+    (reason,) = found.breaks
+    assert "test_explaining.py" in reason and reason in str(found)
+
+
+def test_explaining_does_not_warn_and_again_says_the_same(recwarn):
+    compiled = weft.compile(branching)
+    first, second = (weft.explain(compiled, torch.ones(3)) for _ in range(2))
+    assert first == second and not first.whole
+    assert not [each for each in recwarn if issubclass(each.category, weft.errors.WeftWarning)]
+
+
+def test_explaining_makes_the_call_and_its_program():
+    compiled, x = weft.compile(lambda x: x.add_(1)), torch.zeros(3)
+    assert weft.explain(compiled, x).whole and x.tolist() == [1, 1, 1]
+    assert weft.stats(compiled)["graphs"] == 1
+
+
+def test_host_ops_are_named():
+    found = weft.explain(lambda x: torch.linalg.cholesky(x @ x.T + torch.eye(3)), torch.randn(3, 3))
+    assert found.whole and any("cholesky" in each for each in found.host_ops)
+
+
+@weft.disable
+def secret(x):
+    return x * 2
+
+
+def swallowing(x):
+    try:
+        return secret(x)
+    except Exception:
+        return x * 3
+
+
+@pytest.mark.parametrize("function", [lambda x: secret(x) + 1, swallowing])
+def test_disabled_functions_are_in_no_program(function):
+    compiled, x = weft.compile(function), torch.ones(3)
+    with pytest.warns(weft.errors.WeftWarning, match="secret, which weft.disable keeps out"):
+        assert compiled(x).equal(function(x))
+    assert weft.stats(compiled)["graphs"] == 0 and compiled(x).equal(function(x))
+
+
+def test_disabled_modules_are_in_no_program():
+    inner = weft.disable(nn.Linear(3, 3))
+    assert isinstance(inner, nn.Linear)
+    found = weft.explain(nn.Sequential(inner, nn.ReLU()), torch.randn(2, 3))
+    assert not found.whole and "forward, which weft.disable" in found.breaks[0]
+    with pytest.raises(TypeError, match="expected a function or module"):
+        weft.disable(3)
+
+
+def test_reset_forgets_programs():
+    one, other = weft.compile(lambda x: x + 1), weft.compile(branching)
+    x = torch.ones(3)
+    with pytest.warns(weft.errors.WeftWarning):
+        for _ in range(2):
+            assert one(x).equal(x + 1) and other(x).equal(x + 1)
+    weft.reset(one)
+    assert one(x).equal(x + 1) and one(x).equal(x + 1)
+    assert weft.stats(one)["captures"] == 2 and weft.stats(other)["breaks"]
+    weft.reset()
+    assert not weft.stats(other)["breaks"]
+    with pytest.warns(weft.errors.WeftWarning):
+        other(x)
+    assert one(x).equal(x + 1) and weft.stats(one)["captures"] == 3
