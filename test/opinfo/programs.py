@@ -210,7 +210,10 @@ def _moved_source(source: frontend.InputSource, arguments: int) -> frontend.Inpu
 def _moved_target(
     target: frontend.OutputTarget, arguments: int, leaves: int, results: int, first: int
 ) -> frontend.OutputTarget:
-    moved = replace(target, index=target.index + (arguments if target.kind == "input" else leaves))
+    moved = target
+    if target.index is not None:
+        by = arguments if target.kind == "input" else leaves
+        moved = replace(target, index=target.index + by)
     if target.result is not None:
         moved = replace(moved, result=target.result + results)
     if target.chosen is not None:

@@ -260,7 +260,46 @@ def test_parts_of_what_is_no_result(shared):
         parts = each(torch.ones(4, 2))
         parts[0].zero_()
         assert parts[1].sum() == (2 * 2 if shared else 4 * 2)
-    assert bool(compiled.eager_reasons) == shared
+    assert not compiled.eager_reasons
+
+
+OF_WHAT_IS_NO_RESULT = {
+    "windows": lambda x: (lambda y: (y[1:], y[:-1], y[0]))(x + 1),
+    "of a stack": lambda x: (lambda y: (y[:, 1:], y[-1].unsqueeze(0)))(torch.stack([x, x * 2])),
+    "of a convolution": lambda x: (lambda y: (y[:, 0], y[0], y[:, 1:]))(
+        torch.nn.functional.conv1d(x[None], torch.ones(3, 5, 2))
+    ),
+    "of two": lambda x: (lambda y, z: (y[1:], z[0], y[:2], z[:1]))(x + 1, x.exp()),
+}
+
+
+@pytest.mark.parametrize("name", OF_WHAT_IS_NO_RESULT)
+def test_views_of_hidden_tensors(name, compiled_only):
+    function = OF_WHAT_IS_NO_RESULT[name]
+    compiled = weft.compile(function)
+    for _ in range(3):
+        x = torch.randn(5, 5)
+        found, expected = compiled(x), function(x)
+        for own, eager in zip(found, expected):
+            torch.testing.assert_close(own, eager)
+            assert own.stride() == eager.stride() and own.storage_offset() == eager.storage_offset()
+        found[0].zero_(), expected[0].zero_()
+        for own, eager in zip(found, expected):
+            torch.testing.assert_close(own, eager)
+
+
+def test_views_of_a_hidden_tensor_that_is_written():
+    def function(x):
+        y = x + 1
+        y.add_(1)
+        return y[1:], y[:-1]
+
+    compiled = weft.compile(function)
+    for _ in range(2):
+        rows, others = compiled(torch.zeros(3, 2))
+        rows.zero_()
+        assert others.tolist() == [[2, 2], [0, 0]]
+    assert "a tensor that is none" in weft.stats(compiled)["breaks"][0]
 
 
 @pytest.mark.parametrize("fresh", [True, False])

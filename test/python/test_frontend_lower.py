@@ -269,6 +269,6 @@ def test_what_cannot_be_a_graph_is_refused():
 
 
 def test_no_tensor_is_computed():
-    """Nothing is gained, and a fake's torch.broadcast_shapes gives a tuple instead of a Size."""
+    """A fake's torch.broadcast_shapes gives a tuple instead of a Size."""
     with pytest.raises(Unsupported, match="it computes no tensor"):
         lowered_of(lambda x: torch.broadcast_shapes(x.shape, (2, 1)), torch.ones(3))

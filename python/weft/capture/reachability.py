@@ -210,7 +210,7 @@ class _Search:
                 ):
                     # Their names are among the code's constants; observation.py notices others.
                     self.found.environment.update(_strings(function.__code__))
-                if _is_builtin(value):
+                if is_builtin(value):
                     self.found.values.append(Same(value))
                     break
                 if not isinstance(value, types.ModuleType) or library:
@@ -242,7 +242,7 @@ class _Search:
             self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
 
 
-def _is_builtin(value: Any) -> bool:
+def is_builtin(value: Any) -> bool:
     """Whether it is a function of C or Cython, of which there is nothing more to see."""
     kinds = ("builtin_function_or_method", "cython_function_or_method")
     return type(value).__name__ in kinds

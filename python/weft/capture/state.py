@@ -33,7 +33,7 @@ from weft._core import Callable as CompiledCallable
 from weft._core import Guards
 from weft.capture import python_random
 from weft.capture.name_bindings import Bindings
-from weft.capture.reachability import References, is_library, is_stable, names_of_torch
+from weft.capture.reachability import References, is_builtin, is_library, is_stable, names_of_torch
 from weft.capture.signature import PLAIN, Declined, Same, check_tensor
 
 _HOOKS = (
@@ -291,7 +291,7 @@ class _Walk:
             return self.unwatched(value)
         if isinstance(value, type):
             return self.type(value)
-        if isinstance(value, _BY_IDENTITY):
+        if isinstance(value, _BY_IDENTITY) or is_builtin(value):
             return self.same(value)
         if kind.__module__ == "unittest.mock":
             return self.mock(value)

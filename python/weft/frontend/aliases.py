@@ -24,8 +24,12 @@ class Aliases:
     sources: dict[torch.fx.Node, InputSource]
     mutated: dict[torch.fx.Node, torch.fx.Node]
 
-    def views(self, outputs: list[torch.fx.Node | None]) -> list[ViewOf | None]:
-        """For each output leaf the view that it is, None if it owns its storage."""
+    def views(
+        self, outputs: list[torch.fx.Node | None]
+    ) -> tuple[list[ViewOf | None], list[torch.fx.Node]]:
+        """For each output leaf the view that it is, None if it owns its storage; and tensors that
+        are none of the leaves, of which leaves that share elements are views, as if they stood
+        behind the leaves."""
         # What has as many rows as data say is packed where it is returned, and a view of nothing.
         outputs = [
             node if node is not None and is_static(node.meta["val"]) else None for node in outputs
@@ -39,18 +43,47 @@ class Aliases:
             if node is not None and _covers_storage(self._twin(node)):
                 owners.setdefault(storage_of(self._twin(node)), (position, node))
         views = [None if node is None else self._view(node, roots, owners) for node in outputs]
-        self._refuse_hidden_bases([n for n, view in zip(outputs, views) if n and view is None])
-        return views
+        bases = self._hidden_bases([n for n, view in zip(outputs, views) if n and view is None])
+        for number, base in enumerate(bases):
+            owners[storage_of(self._twin(base))] = (len(outputs) + number, base)
+        if bases:
+            views = [None if node is None else self._view(node, roots, owners) for node in outputs]
+        self._refuse_shared([n for n, view in zip(outputs, views) if n and view is None])
+        return views, bases
 
     def _twin(self, node: torch.fx.Node) -> torch.Tensor:
         return self._twins.of(self.mutated.get(node, node))
 
-    def _refuse_hidden_bases(self, nodes: list[torch.fx.Node]) -> None:
-        """Results that show the same elements of what is neither an input nor a result."""
+    def _sharing(self, nodes: list[torch.fx.Node]) -> list[int]:
+        """The storages of which several of these results show the same elements."""
         members: dict[int, dict[int, torch.Tensor]] = {}
         for twin in map(self._twin, nodes):
             members.setdefault(storage_of(twin), {})[id(twin)] = twin
-        if any(share_elements([*each.values()]) for each in members.values()):
+        return [key for key, each in members.items() if share_elements([*each.values()])]
+
+    def _hidden_bases(self, nodes: list[torch.fx.Node]) -> list[torch.fx.Node]:
+        """What results that share elements are views of, where that is neither an input nor a
+        result, and nothing is written: a base is returned as it was made."""
+        sharing = self._sharing(nodes)
+        if not sharing or self.mutated or _writes(self.graph):
+            return []
+        fakes = {storage_of(each.meta["val"]) for each in nodes}
+        made = [
+            node
+            for node in self.graph.nodes
+            for value in [node.meta.get("val")]
+            if isinstance(value, torch.Tensor) and is_static(value) and storage_of(value) in fakes
+        ]
+        bases: dict[int, torch.fx.Node] = {}
+        for node in made:
+            twin = self._twin(node)
+            if storage_of(twin) in sharing and _covers_storage(twin):
+                bases.setdefault(storage_of(twin), node)
+        return [*bases.values()]
+
+    def _refuse_shared(self, nodes: list[torch.fx.Node]) -> None:
+        """Results that show the same elements of what is neither an input nor a result."""
+        if self._sharing(nodes):
             raise Unsupported("results share elements of a tensor that is none")
 
     def _view(self, node, roots, owners) -> ViewOf | None:
@@ -80,6 +113,11 @@ class Aliases:
             offset=twin.storage_offset() - begins,
             dtype=twin.dtype,
         )
+
+
+def _writes(graph: torch.fx.Graph) -> bool:
+    targets = (node.target for node in graph.nodes)
+    return any(isinstance(t, torch._ops.OpOverload) and t._schema.is_mutable for t in targets)
 
 
 def _covers_storage(value: torch.Tensor) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch._functorch import predispatch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
@@ -75,11 +76,15 @@ def lower(
         env[node] = _feed(walk, node, source, name_of)
         sources.update((id(entry.value), source) for entry in graph.inputs[first:])
     values = walk.run(functional.graph, env)
-    views = views_of(program, _inputs(program))
-    outputs = outputs_of(functional, walk.builder, values, views)
+    views, bases = views_of(program, _inputs(program))
+    if bases and functional is not program:
+        raise Unsupported("results share elements of a tensor that is none")
+    shown = [(node, env.get(node)) for node in bases]
+    outputs = outputs_of(functional, walk.builder, values, views, shown)
     graph.prune()
-    if not graph.nodes and all(target.kind == "constant" for target in outputs):
-        # Nothing to gain; and what is no tensor may be of another type in tracing, as torch.Size.
+    only_numbers = not graph.nodes and all(target.kind == "constant" for target in outputs)
+    if only_numbers and _has_tuples(program.call_spec.out_spec):
+        # A torch.Size may be a tuple in tracing.
         raise Unsupported("it computes no tensor")
     return Lowered(
         graph=graph.to_json(),
@@ -123,6 +128,12 @@ def lower_all_values(program: ExportedProgram) -> AllValues:
     graph.prune()
     inputs = tuple(fed[id(entry.value)] for entry in graph.inputs)
     return AllValues(graph.to_json(), inputs, tuple(ops))
+
+
+def _has_tuples(structure: pytree.TreeSpec) -> bool:
+    kind = structure.type
+    is_tuple = isinstance(kind, type) and issubclass(kind, tuple)
+    return is_tuple or any(map(_has_tuples, structure.children()))
 
 
 def _functionalised(program: ExportedProgram) -> ExportedProgram:

@@ -29,8 +29,9 @@ _MUTATIONS = {
 
 def views_of(
     program: ExportedProgram, inputs: Sequence[tuple[torch.fx.Node, InputSource | None]]
-) -> list[ViewOf | None]:
-    """For each leaf of the returned pytree the view that it is."""
+) -> tuple[list[ViewOf | None], list[torch.fx.Node]]:
+    """For each leaf of the returned pytree the view that it is; and the nodes of what leaves are
+    views of that is no leaf itself (`Aliases.views`)."""
     sources = {
         node: source
         for node, source in inputs
@@ -61,7 +62,9 @@ def outputs_of(
     builder: Builder,
     values: Sequence[Any],
     views: Sequence[ViewOf | None],
+    bases: Sequence[tuple[torch.fx.Node, Any]],
 ) -> list[OutputTarget]:
+    """What is done with each result. bases: with their values, behind the leaves (`views_of`)."""
     specs = program.graph_signature.output_specs
     users = {
         spec.arg.name: number
@@ -112,6 +115,10 @@ def outputs_of(
         else:
             targets.append(OutputTarget("constant", index=leaf, value=value))
         leaf += 1
+    for node, value in bases:
+        if not isinstance(value, Value):
+            raise Unsupported("results share elements of a tensor that is none")
+        targets.append(OutputTarget("hidden", result=result(value, node.name)))
     return targets
 
 

@@ -104,13 +104,14 @@ class OutputTarget:
 
     kind "user": output leaf `index`; kind "buffer": `result` is copied into buffer `name`;
     kind "input": `result` is copied into flattened call argument `index`; kind "constant":
-    output leaf `index` is the Python object `value`.
+    output leaf `index` is the Python object `value`; kind "hidden": no leaf, but what leaves are
+    views of.
     `result`: position among the graph's outputs, None for constants and views. Two targets
     with the same `result` and kind "user" are the same object. is_complex: the result's last dim
     holds the parts of complex numbers. chosen: which of the result's rows are the user's.
     """
 
-    kind: Literal["user", "buffer", "input", "constant"]
+    kind: Literal["user", "buffer", "input", "constant", "hidden"]
     index: int | None = None
     name: str | None = None
     value: Any = None
