@@ -11,6 +11,7 @@ import types
 import warnings
 import weakref
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -331,3 +332,37 @@ def test_a_warning_is_shown_though_the_program_is_known(recwarn):
         warnings.simplefilter("default")
         compiled(torch.ones(3))
         assert [str(each.message) for each in recwarn if each.category is UserWarning]
+
+
+class NamedByItsMethod(nn.Module):
+    def __init__(self, method):
+        super().__init__()
+        self.method, self.table = method, {"method": method}
+
+    def forward(self, x):
+        names = self.method.__name__, self.table["method"].__name__
+        return x + names.count("uniform")
+
+
+class Draws:
+    def uniform(self):
+        pass
+
+    def normal(self):
+        pass
+
+
+@pytest.mark.parametrize("kind", [Draws, numpy.random.RandomState])
+def test_methods_of_objects(kind):
+    """A bound method has its function's attributes, and of Cython's nothing else to tell it by."""
+    owner = kind()
+    compiled = weft.compile(module := NamedByItsMethod(owner.uniform))
+    x = torch.zeros(2)
+    for _ in range(2):
+        assert compiled(x).tolist() == [2, 2]
+    module.method = owner.normal
+    for _ in range(2):
+        assert compiled(x).tolist() == [1, 1]
+    module.table["method"] = owner.normal
+    for _ in range(2):
+        assert compiled(x).tolist() == [0, 0]

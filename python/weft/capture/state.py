@@ -297,6 +297,8 @@ class _Walk:
             return self.mock(value)
         if isinstance(value, functools.partial):
             return self.partial(value)
+        if kind is types.MethodType:  # answers for the attributes of its function
+            return (kind, self.value(value.__func__), self.value(value.__self__))
         if _never_changes(value):
             return self.opaque(value)
         number = self.seen.get(id(value))
