@@ -50,6 +50,28 @@ def FoldEmpty : Pass<"weft-fold-empty", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def OutlineScans : Pass<"weft-outline-scans", "::mlir::ModuleOp"> {
+  let summary = "Make functions of the bodies of scans";
+  let description = [{
+    The body becomes a private function marked `weft.step`, so that all passes over functions
+    see a step as they see a program; the scan becomes a `weft.loop` over it. Invariants are
+    marked as constants, which are prepared as weights are.
+
+    ```mlir
+    %0 = weft.scan 100 carry(%h = %h0 : tensor<8xf32>) -> (tensor<8xf32>) { ... }
+    // becomes
+    %0 = weft.loop @step 100 reverse false carry(%h0) over() with()
+      : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+
+    Never declines.
+  }];
+  let statistics = [
+    Statistic<"numOutlined", "num-outlined", "scans that became loops">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
   let summary = "Take copies out of the way of contractions";
   let description = [{
@@ -289,6 +311,28 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   let statistics = [
     Statistic<"numRelayouts", "num-relayouts", "relayouts inserted">
   ];
+}
+
+def HoistInvariants : Pass<"weft-hoist-invariants", "::mlir::ModuleOp"> {
+  let summary = "Compute ahead of a loop what its steps compute alike";
+  let description = [{
+    Packed copies of invariants, and arithmetic on invariants alone, move ahead of the loop,
+    and the step is given their results. What depends on weights there goes on to @bind.
+
+    ```mlir
+    func.func private @step(%h: tensor<8x64xf32>, %w: tensor<64x64xf32>) ... {
+      %0 = weft.relayout %w : tensor<64x64xf32> -> tensor<64x64xf32, #packed>
+    // becomes
+    %0 = weft.relayout %w : tensor<64x64xf32> -> tensor<64x64xf32, #packed>
+    %1 = weft.loop @step 100 reverse false carry(%h) over() with(%0) ...
+    ```
+
+    Declines what kernels compute on the fly: broadcasts, slices, reshapes, constants.
+  }];
+  let statistics = [
+    Statistic<"numHoisted", "num-hoisted", "values that are computed ahead of a loop">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
 }
 
 def HoistBind : Pass<"weft-hoist-bind", "::mlir::ModuleOp"> {
