@@ -15,6 +15,7 @@ static void addCleanup(OpPassManager &manager) {
 void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &options) {
   manager.addPass(createInlineCalls());
   manager.addNestedPass<func::FuncOp>(createFoldEmpty());
+  manager.addNestedPass<func::FuncOp>(createRollLoops());
   addCleanup(manager);
   manager.addPass(createOutlineScans());
   // Not with bf16 contractions, as attention computes in f32.
@@ -44,7 +45,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: inline calls, fold what is empty, outline scans, form attention, "
+      "graph to optimized: inline calls, fold what is empty, roll loops, outline scans, form "
+      "attention, "
       "simplify, merge "
       "matmuls, fold batch "
       "norms, merge "
