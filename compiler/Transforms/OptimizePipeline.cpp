@@ -17,6 +17,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   manager.addNestedPass<func::FuncOp>(createFoldEmpty());
   manager.addNestedPass<func::FuncOp>(createRollLoops());
   addCleanup(manager);
+  manager.addNestedPass<func::FuncOp>(createBatchSteps());
+  addCleanup(manager);
   manager.addPass(createOutlineScans());
   // Not with bf16 contractions, as attention computes in f32.
   if (!options.bf16)
@@ -45,7 +47,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: inline calls, fold what is empty, roll loops, outline scans, form "
+      "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, outline "
+      "scans, form "
       "attention, "
       "simplify, merge "
       "matmuls, fold batch "

@@ -80,6 +80,30 @@ def RollLoops : Pass<"weft-roll-loops", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def BatchSteps : Pass<"weft-batch-steps", "::mlir::func::FuncOp"> {
+  let summary = "Compute the contractions of a scan that depend on no state for all steps at once";
+  let description = [{
+    A contraction of an element of a sequence with an invariant becomes one of the whole
+    sequence, ahead of the scan, with what it needs, and with the elementwise ops that alone
+    read its result. The scan reads what is left as a sequence.
+
+    ```mlir
+    %h = weft.scan 100 carry(...) over(%x = %xs : tensor<100x4x8xf32>) with(%w = %weight : ...) {
+      %0 = weft.dot_general %x, %w ... : tensor<4x8xf32>, tensor<16x8xf32> -> tensor<4x16xf32>
+    // becomes
+    %0 = weft.dot_general %xs, %weight ... -> tensor<100x4x16xf32>
+    %h = weft.scan 100 carry(...) over(%x = %0 : tensor<100x4x16xf32>) {
+    ```
+
+    Declines contractions that depend on a state, and elementwise ops by themselves, which
+    cost less in the step than a sequence of their results.
+  }];
+  let statistics = [
+    Statistic<"numBatched", "num-batched", "contractions that left a scan">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def OutlineScans : Pass<"weft-outline-scans", "::mlir::ModuleOp"> {
   let summary = "Make functions of the bodies of scans";
   let description = [{
