@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from compiled_cases import check
 from torch import nn
+from torch._higher_order_ops.scan import scan
 
 import weft
 
@@ -231,3 +232,40 @@ def all_states(x, weight):
 def test_states_that_are_read_one_by_one_stay():
     compiled = check(all_states, torch.randn(3, 7), torch.randn(7, 7) / 9)
     assert "weft.loop" not in compiled.ir("kernels")
+
+
+class HigherOrderScan(Cell):
+    """reverse: from the last element to the first."""
+
+    def __init__(self, reverse: bool):
+        super().__init__()
+        self.reverse = reverse
+
+    def forward(self, xs):
+        def step(hidden, x):
+            hidden = torch.tanh(self.gate(x) + self.again(hidden))
+            return hidden, hidden * 2
+
+        return scan(step, self.zeros(xs[0]), xs, reverse=self.reverse)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_higher_order_scans(reverse, dtype):
+    compiled = check(HigherOrderScan(reverse).to(dtype), torch.randn(9, 3, 5, dtype=dtype))
+    assert compiled.ir("kernels").count("weft.loop @") == 1
+
+
+def sum_of_determinants(xs):
+    def step(state, x):
+        return state + torch.linalg.det(x), state * 1
+
+    return scan(step, xs[0, 0, 0], xs)
+
+
+def test_scans_of_what_pytorch_must_run_are_left_to_it(no_grad):
+    xs = torch.randn(9, 3, 3)
+    compiled = weft.compile(sum_of_determinants)
+    found, expected = compiled(xs), sum_of_determinants(xs)
+    assert any("in the steps of a scan" in reason for reason in compiled.eager_reasons)
+    torch.testing.assert_close(found, expected)
