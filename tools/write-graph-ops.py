@@ -3,8 +3,8 @@
 """Writes the Python functions of the graph dialect's ops.
 
 Reads what `llvm-tblgen --dump-json` says of compiler/Graph/Ops.td; writes the definitions as data
-(`_graph_definitions.py`) and a function for each op (`_graph_ops.py`), with the op's description
-as docstring.
+(`_graph_definitions.py`) and a function for each op (`_graph_ops.py`) but those with a body, with
+the op's description as docstring.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ KINDS = {
     "StrAttr": "str",
     "DenseI64ArrayAttr": "i64s",
     "ElementsAttr": "elements",
+    "FlatSymbolRefAttr": "symbol",
 }
 INFERRING = ("InferTypeOpAdaptor", "SameOperandsAndResultType", "AllTypesMatch")
 RULE = re.compile(r"^\* (\w+_c\d+): (.*(?:\n  .*)*)", re.MULTILINE)
@@ -40,6 +41,12 @@ class Dialect:
         names = self.records["!instanceof"]["Op"]
         ops = [self.records[name] for name in names if name.startswith("Weft_")]
         return sorted(ops, key=lambda op: op["opName"])
+
+    def is_made_of_values(self, op: dict[str, Any]) -> bool:
+        """Whether operands and attributes are all there is: no body, of its own or a function."""
+        kinds = [attribute[1] for attribute in self.attributes(op)]
+        ends = any(trait["def"] == "Terminator" for trait in op["traits"])
+        return not (op["regions"]["args"] or "symbol" in kinds or ends)
 
     def is_a(self, record: str, *classes: str) -> bool:
         return any(each in self.records[record]["!superclasses"] for each in classes)
@@ -148,7 +155,8 @@ def _group(name: str, mark: str) -> str:
 
 
 def functions(dialect: Dialect) -> str:
-    names = [python_name(op["opName"]) for op in dialect.ops()]
+    made = [op for op in dialect.ops() if dialect.is_made_of_values(op)]
+    names = [python_name(op["opName"]) for op in made]
     head = [
         LICENCE
         + '"""The ops of the graph dialect as functions, made by tools/write-graph-ops.py."""\n',
@@ -156,7 +164,7 @@ def functions(dialect: Dialect) -> str:
         "from weft.ir.emission import emit\n",
         f"__all__ = {names!r}\n\n",
     ]
-    return "\n".join(head) + "\n\n".join(function(dialect, op) for op in dialect.ops())
+    return "\n".join(head) + "\n\n".join(function(dialect, op) for op in made)
 
 
 def main() -> None:

@@ -29,7 +29,8 @@ private:
   LogicalResult createEntry(const json::Object &graph);
   FailureOr<RankedTensorType> readInput(const json::Object &input, size_t number);
   FailureOr<RankedTensorType> inOrder(RankedTensorType type, const json::Object &object);
-  LogicalResult readNode(const json::Object &node, size_t number);
+  LogicalResult readNode(const json::Object &node, Location location);
+  LogicalResult readBody(const json::Object &node, OperationState &state);
   LogicalResult readOperands(const json::Object &node, OperationState &state);
   void locateInput(Value value);
   LogicalResult readTypes(const json::Object &node, OperationState &state);
@@ -67,7 +68,7 @@ OwningOpRef<ModuleOp> GraphImporter::import(const json::Object &graph) {
     where = llvm::formatv("node {0}", number);
     if (!node.getAsObject())
       return error() << "expected an object", nullptr;
-    if (failed(readNode(*node.getAsObject(), number)))
+    if (failed(readNode(*node.getAsObject(), locations[number])))
       return nullptr;
   }
   if (failed(readOutputs(graph)) || failed(verify(*module)))
@@ -196,18 +197,18 @@ FailureOr<RankedTensorType> GraphImporter::inOrder(RankedTensorType type,
   return withLayout(type, LayoutAttr::get(&context, *order, -1, 0));
 }
 
-LogicalResult GraphImporter::readNode(const json::Object &node, size_t number) {
+LogicalResult GraphImporter::readNode(const json::Object &node, Location location) {
   std::optional<StringRef> name = node.getString("op");
   if (!name)
     return error() << "expected a string \"op\"";
   where += (" (" + *name + ")").str();
-  loc = locations[number];
+  loc = location;
   if (!RegisteredOperationName::lookup(*name, &context))
     return error() << "unknown op";
 
   OperationState state(loc, *name);
   if (failed(readOperands(node, state)) || failed(readTypes(node, state)) ||
-      failed(readAttributes(node, state)))
+      failed(readAttributes(node, state)) || failed(readBody(node, state)))
     return failure();
   auto report = [&] { return error(); };
   if (failed(checkParts(state, report)) ||
@@ -215,6 +216,48 @@ LogicalResult GraphImporter::readNode(const json::Object &node, size_t number) {
     return failure();
   Operation *op = builder.create(state);
   llvm::append_range(values, op->getResults());
+  return success();
+}
+
+/// {"arguments": [types], "nodes": [...], "outputs": [numbers]}: values in it have numbers of their
+/// own, and its ops the line of the node.
+LogicalResult GraphImporter::readBody(const json::Object &node, OperationState &state) {
+  if (state.name.getStringRef() != ScanOp::getOperationName())
+    return success();
+  const json::Object *body = node.getObject("body");
+  const json::Array *arguments = body ? body->getArray("arguments") : nullptr;
+  const json::Array *nodes = body ? body->getArray("nodes") : nullptr;
+  const json::Array *outputs = body ? body->getArray("outputs") : nullptr;
+  if (!arguments || !nodes || !outputs)
+    return error() << "expected a \"body\" with arrays \"arguments\", \"nodes\" and \"outputs\"";
+
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<Value> outside = std::exchange(values, {});
+  std::string whereOutside = where;
+  Block *block = builder.createBlock(state.addRegion());
+  for (const json::Value &argument : *arguments) {
+    llvm::Expected<RankedTensorType> type = parseTensorType(argument, context);
+    if (!type)
+      return report(type.takeError());
+    values.push_back(block->addArgument(*type, loc));
+  }
+  for (auto [number, inner] : llvm::enumerate(*nodes)) {
+    where = llvm::formatv("{0}, node {1} of its body", whereOutside, number);
+    if (!inner.getAsObject())
+      return error() << "expected an object";
+    if (failed(readNode(*inner.getAsObject(), loc)))
+      return failure();
+  }
+  where = whereOutside;
+  SmallVector<Value> yielded;
+  for (const json::Value &number : *outputs) {
+    FailureOr<Value> value = valueNumbered(number);
+    if (failed(value))
+      return failure();
+    yielded.push_back(*value);
+  }
+  YieldOp::create(builder, loc, yielded);
+  values = std::move(outside);
   return success();
 }
 

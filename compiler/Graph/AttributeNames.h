@@ -13,6 +13,7 @@ using Name = llvm::StringLiteral;
 
 // On functions: what they are.
 constexpr Name entry = "weft.entry";         ///< called from outside
+constexpr Name step = "weft.step";           ///< run by loops of entries, once an iteration
 constexpr Name kernel = "weft.kernel";       ///< its kind, such as "contraction"
 constexpr Name service = "weft.service";     ///< one of `services`, done by the host
 constexpr Name primitive = "weft.primitive"; ///< outlined by a user's pass: one unit

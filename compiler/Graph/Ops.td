@@ -11,6 +11,7 @@ include "compiler/Graph/Contract.td"
 include "compiler/Graph/Index.td"
 include "compiler/Graph/Order.td"
 include "compiler/Graph/Effects.td"
+include "compiler/Graph/Scan.td"
 include "compiler/Graph/Composite.td"
 
 #endif

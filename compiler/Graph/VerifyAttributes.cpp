@@ -61,6 +61,7 @@ std::string isKind(Attribute attribute) { return isOneOf(attribute, attr::kinds)
 
 constexpr Rule rules[] = {
     {attr::entry, OnFunction, isMark},
+    {attr::step, OnFunction, isMark},
     {attr::kernel, OnFunction, isText},
     {attr::service, OnFunction, isService},
     {attr::primitive, OnFunction, isTrue},

@@ -154,6 +154,18 @@ struct ConvertAdvance : OpConversionPattern<AdvanceOp> {
   }
 };
 
+struct ConvertLoop : OpConversionPattern<LoopOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult matchAndRewrite(LoopOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Type> results;
+    if (failed(getTypeConverter()->convertTypes(op.getResultTypes(), results)))
+      return failure();
+    rewriter.replaceOpWithNewOp<LoopOp>(op, results, adaptor.getOperands(), op->getAttrs());
+    return success();
+  }
+};
+
 struct ConvertConstant : OpConversionPattern<ConstantOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult matchAndRewrite(ConstantOp op, OpAdaptor,
@@ -219,7 +231,8 @@ void LowerToLinalg::runOnOperation() {
   populateGatherToLinalg(patterns, converter);
   populateScatterToLinalg(patterns, converter);
   populateOrderToLinalg(patterns, converter);
-  patterns.add<ConvertAdvance, ConvertAssert, ConvertFallback, ConvertConstant>(converter, context);
+  patterns.add<ConvertAdvance, ConvertAssert, ConvertFallback, ConvertLoop, ConvertConstant>(
+      converter, context);
 
   ConversionTarget target(*context);
   target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
@@ -231,7 +244,7 @@ void LowerToLinalg::runOnOperation() {
            converter.isLegal(&function.getBody());
   });
   target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp, AdvanceOp, AssertOp, CumulativeOp,
-                               ScatterOp, SortOp>(
+                               LoopOp, ScatterOp, SortOp>(
       [&](Operation *op) { return converter.isLegal(op); });
   target.addDynamicallyLegalOp<TorchFallbackOp>(
       [](TorchFallbackOp op) { return op->hasAttr("operand_dtypes"); });

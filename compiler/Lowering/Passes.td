@@ -46,7 +46,9 @@ def LowerToLoops : Pass<"weft-lower-to-loops", "::mlir::ModuleOp"> {
     someone else. Entries take their results, the thread's number and the number of
     threads as arguments; a result is written where the caller wants it by the kernel that
     makes it. One that is an argument, or comes a second time, is marked as an alias.
-    Fallbacks, asserts and copies become calls to declarations with `weft.service`.
+    Fallbacks, asserts and copies become calls to declarations with `weft.service`. A
+    `weft.loop` becomes an `scf.for` around the calls of its step: states are carried as
+    memrefs, in two buffers that steps write in turns, or in the rows of a stacked output.
 
     ```mlir
     func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry} {
@@ -79,7 +81,8 @@ def PlanMemory : Pass<"weft-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Lay the buffers of an entry out in one arena";
   let description = [{
     Every `memref.alloc` becomes a view of a new argument, at a multiple of 64 bytes; two
-    share bytes when no call needs both. `weft.arena_bytes` is the size of the arena and
+    share bytes when no call needs both; what a loop uses of the outside is needed in all of
+    its steps. `weft.arena_bytes` is the size of the arena and
     `weft.liveness_bound` what any plan needs at least: the most bytes of tensors, and of
     threads' scratch memory, that are alive at once.
 

@@ -42,7 +42,8 @@ struct FoldEmpty : weft::impl::FoldEmptyBase<FoldEmpty> {
         if (failed(decompose(attention)))
           return signalPassFailure();
     for (Operation *op : collect<Operation *>())
-      if (isa<WeftDialect>(op->getDialect()) && !isa<ConstantOp>(op) && isMemoryEffectFree(op))
+      if (isa<WeftDialect>(op->getDialect()) && !isa<ConstantOp, YieldOp>(op) &&
+          isMemoryEffectFree(op))
         fold(op);
   }
 

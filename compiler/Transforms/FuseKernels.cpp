@@ -64,7 +64,7 @@ static void separateStoredConstants(Block &block) {
 void FuseKernelsPass::runOnOperation() {
   SymbolTable symbols(getOperation());
   for (auto entry : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-    if (!entry->hasAttr(attr::entry))
+    if (!entry->hasAttr(attr::entry) && !entry->hasAttr(attr::step))
       continue;
     eraseDeadOps(entry.front());
     reduceAssertedConditions(entry.front());

@@ -15,7 +15,11 @@ static void addCleanup(OpPassManager &manager) {
 void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &options) {
   manager.addPass(createInlineCalls());
   manager.addNestedPass<func::FuncOp>(createFoldEmpty());
+  manager.addNestedPass<func::FuncOp>(createRollLoops());
   addCleanup(manager);
+  manager.addNestedPass<func::FuncOp>(createBatchSteps());
+  addCleanup(manager);
+  manager.addPass(createOutlineScans());
   // Not with bf16 contractions, as attention computes in f32.
   if (!options.bf16)
     manager.addNestedPass<func::FuncOp>(createFormAttention());
@@ -31,6 +35,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
       createUseWinograd(UseWinogradOptions{options.lanes, options.l2Bytes}));
   manager.addNestedPass<func::FuncOp>(
       createChooseLayouts(ChooseLayoutsOptions{options.lanes, options.registers}));
+  manager.addPass(createHoistInvariants());
   manager.addPass(createHoistBind());
   manager.addNestedPass<func::FuncOp>(createDecomposeComposites(
       // Measured on 1 to 12 queries, 64 to 2048 keys: with half-empty vectors it costs as much.
@@ -42,10 +47,14 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: inline calls, fold what is empty, form attention, simplify, merge "
+      "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, outline "
+      "scans, form "
+      "attention, "
+      "simplify, merge "
       "matmuls, fold batch "
       "norms, merge "
       "convolutions, widen "
-      "attention, lower precision, use Winograd, choose layouts, bind, decompose, split reductions",
+      "attention, lower precision, use Winograd, choose layouts, hoist invariants, bind, "
+      "decompose, split reductions",
       buildOptimizePipeline);
 }

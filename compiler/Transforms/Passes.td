@@ -50,6 +50,82 @@ def FoldEmpty : Pass<"weft-fold-empty", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def RollLoops : Pass<"weft-roll-loops", "::mlir::func::FuncOp"> {
+  let summary = "Make scans of loops that were unrolled when the program was traced";
+  let description = [{
+    Finds ops that repeat, and makes a scan of them where each operand of a step comes from the
+    same step, from the one before it, from outside and is the same in all steps, or is a part
+    of a tensor that moves along one dim, or a constant. Results of all steps that a concat
+    stacks become stacked outputs, last values become last states. The first and the last step
+    may differ from the others, which then stand alone.
+
+    ```mlir
+    %x0 = weft.slice %xs [0, 0] to [1, 8] by [1, 1] ...
+    %h1 = weft.add %h0, %x0
+    %x1 = weft.slice %xs [1, 0] to [2, 8] by [1, 1] ...
+    %h2 = weft.add %h1, %x1
+    // becomes
+    %h = weft.scan 2 carry(%s = %h0 : tensor<1x8xf32>) over(%x = %rows : tensor<2x1x8xf32>) ...
+    ```
+
+    Declines where another step or single steps' results are read, where weights differ from
+    step to step, and few steps of elementwise ops alone, which are fused with each other.
+  }];
+  let options = [
+    Option<"fewestSteps", "fewest-steps", "int64_t", "8", "steps that are rolled at least">
+  ];
+  let statistics = [
+    Statistic<"numRolled", "num-rolled", "scans made">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
+def BatchSteps : Pass<"weft-batch-steps", "::mlir::func::FuncOp"> {
+  let summary = "Compute the contractions of a scan that depend on no state for all steps at once";
+  let description = [{
+    A contraction of an element of a sequence with an invariant becomes one of the whole
+    sequence, ahead of the scan, with what it needs, and with the elementwise ops that alone
+    read its result. The scan reads what is left as a sequence.
+
+    ```mlir
+    %h = weft.scan 100 carry(...) over(%x = %xs : tensor<100x4x8xf32>) with(%w = %weight : ...) {
+      %0 = weft.dot_general %x, %w ... : tensor<4x8xf32>, tensor<16x8xf32> -> tensor<4x16xf32>
+    // becomes
+    %0 = weft.dot_general %xs, %weight ... -> tensor<100x4x16xf32>
+    %h = weft.scan 100 carry(...) over(%x = %0 : tensor<100x4x16xf32>) {
+    ```
+
+    Declines contractions that depend on a state, and elementwise ops by themselves, which
+    cost less in the step than a sequence of their results.
+  }];
+  let statistics = [
+    Statistic<"numBatched", "num-batched", "contractions that left a scan">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
+def OutlineScans : Pass<"weft-outline-scans", "::mlir::ModuleOp"> {
+  let summary = "Make functions of the bodies of scans";
+  let description = [{
+    The body becomes a private function marked `weft.step`, so that all passes over functions
+    see a step as they see a program; the scan becomes a `weft.loop` over it. Invariants are
+    marked as constants, which are prepared as weights are.
+
+    ```mlir
+    %0 = weft.scan 100 carry(%h = %h0 : tensor<8xf32>) -> (tensor<8xf32>) { ... }
+    // becomes
+    %0 = weft.loop @step 100 reverse false carry(%h0) over() with()
+      : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+
+    Never declines.
+  }];
+  let statistics = [
+    Statistic<"numOutlined", "num-outlined", "scans that became loops">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def Simplify : Pass<"weft-simplify", "::mlir::func::FuncOp"> {
   let summary = "Take copies out of the way of contractions";
   let description = [{
@@ -289,6 +365,28 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   let statistics = [
     Statistic<"numRelayouts", "num-relayouts", "relayouts inserted">
   ];
+}
+
+def HoistInvariants : Pass<"weft-hoist-invariants", "::mlir::ModuleOp"> {
+  let summary = "Compute ahead of a loop what its steps compute alike";
+  let description = [{
+    Packed copies of invariants, and arithmetic on invariants alone, move ahead of the loop,
+    and the step is given their results. What depends on weights there goes on to @bind.
+
+    ```mlir
+    func.func private @step(%h: tensor<8x64xf32>, %w: tensor<64x64xf32>) ... {
+      %0 = weft.relayout %w : tensor<64x64xf32> -> tensor<64x64xf32, #packed>
+    // becomes
+    %0 = weft.relayout %w : tensor<64x64xf32> -> tensor<64x64xf32, #packed>
+    %1 = weft.loop @step 100 reverse false carry(%h) over() with(%0) ...
+    ```
+
+    Declines what kernels compute on the fly: broadcasts, slices, reshapes, constants.
+  }];
+  let statistics = [
+    Statistic<"numHoisted", "num-hoisted", "values that are computed ahead of a loop">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
 }
 
 def HoistBind : Pass<"weft-hoist-bind", "::mlir::ModuleOp"> {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrent modules: unrolled into cells while these are few, else PyTorch's own loop."""
+"""Recurrent modules, as loops over their steps."""
 
 import re
-from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
@@ -44,24 +44,75 @@ def test_other_cells(kind):
     check(kind(5, 7, 2, bidirectional=True, batch_first=True), torch.randn(3, 4, 5))
 
 
+class Several(nn.Module):
+    def __init__(self, *nets: nn.Module):
+        super().__init__()
+        self.nets = nn.ModuleList(nets)
+
+    def forward(self, x):
+        return [net(x) for net in self.nets]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("steps", [1, 2, 17])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_lengths(steps, batch, dtype):
+    """Small enough for one thread, and for both."""
+    torch.manual_seed(0)
+    nets = [nn.LSTM(5, 7), nn.GRU(5, 7), nn.RNN(5, 7), nn.RNN(5, 7, nonlinearity="relu")]
+    check(Several(*nets).to(dtype), torch.randn(steps, batch, 5, dtype=dtype))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_wide_states_on_all_threads(kind):
+    torch.manual_seed(0)
+    check(kind(33, 130, bidirectional=True), torch.randn(17, 37, 33))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_steps(dtype):
+    torch.manual_seed(0)
+    check(nn.LSTM(5, 7, dtype=dtype), torch.randn(1000, 3, 5, dtype=dtype))
+
+
 @pytest.mark.parametrize("batch_first", [False, True])
-def test_steps_share_kernels(batch_first):
-    """The products of all but the first step, which begins with zeros."""
+def test_steps_are_a_loop(batch_first):
     compiled = check(nn.LSTM(5, 7, batch_first=batch_first), torch.randn(9, 9, 5))
-    calls = re.findall(r"call @(\w+)\(", compiled.ir("kernels"))
-    assert Counter(calls).most_common(1)[0][1] == 8, calls
+    assert "weft.scan 9 " in compiled.ir("graph")
+    assert compiled.ir("kernels").count("weft.loop @") == 1
+    assert compiled.ir("loops").count("scf.yield %") > 0
+
+
+def test_artifacts_do_not_grow_with_the_number_of_steps():
+    lstm = nn.LSTM(5, 7, 2, bidirectional=True)
+    sizes = []
+    for steps in (10, 1000):
+        compiled = weft.compile(lstm)
+        with torch.no_grad():
+            compiled(torch.randn(steps, 3, 5))
+        sizes.append(Path(compiled.artifact_paths[0]).stat().st_size)
+    # The product of 3000 rows has another schedule than that of 30.
+    assert sizes[1] <= 1.25 * sizes[0], sizes
+
+
+def test_one_and_two_threads_give_the_same_bits(own_threads, no_grad):
+    lstm, x = nn.LSTM(33, 130, 2), torch.randn(17, 37, 33)
+    results = []
+    for threads in (1, 2):
+        weft.set_num_threads(threads)
+        results.append(weft.compile(lstm, threads=2)(x)[0])
+    assert torch.equal(*results)
+
+
+def test_single_cells():
+    torch.manual_seed(0)
+    cells = [nn.LSTMCell(5, 7), nn.GRUCell(5, 7), nn.RNNCell(5, 7, nonlinearity="relu")]
+    check(Several(*cells), torch.randn(3, 5))
 
 
 def test_half_precision():
     torch.manual_seed(0)
     check(nn.GRU(5, 7).bfloat16(), torch.randn(3, 2, 5, dtype=torch.bfloat16))
-
-
-def test_many_cells_are_left_to_pytorch():
-    compiled = check(nn.LSTM(5, 7, 2), torch.randn(257, 2, 5), native=False)
-    (fallback,) = latest(compiled).lowered.fallbacks
-    assert fallback.target == "aten.lstm.input"
-    assert fallback.reason == "unrolled it has 514 cells, more than 512"
 
 
 def test_dropout_between_layers_is_left_to_pytorch():

@@ -31,7 +31,7 @@ static int64_t bytesRead(func::FuncOp entry, const SymbolTable &symbols) {
 llvm::StringSet<> weft::findKernelsOfColdWeights(ModuleOp module, int64_t cacheBytes) {
   llvm::StringSet<> kernels;
   SymbolTable symbols(module);
-  for (func::FuncOp entry : EntryIR::find(module))
+  for (func::FuncOp entry : entriesAndSteps(module))
     if (bytesRead(entry, symbols) > cacheBytes)
       for (func::CallOp call : entry.getOps<func::CallOp>())
         kernels.insert(call.getCallee());

@@ -18,7 +18,7 @@ Value weft::ownerOf(Value tensor) {
 }
 
 CrossThreadReads::CrossThreadReads(ModuleOp module) {
-  for (func::FuncOp entry : EntryIR::find(module))
+  for (func::FuncOp entry : entriesAndSteps(module))
     for (func::CallOp call : entry.getOps<func::CallOp>())
       calls[call.getCallee()].push_back(call);
 }

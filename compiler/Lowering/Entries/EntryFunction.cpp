@@ -2,6 +2,7 @@
 #include "compiler/Lowering/Entries/EntryFunction.h"
 #include "compiler/Lowering/Entries/AbiTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -22,6 +23,8 @@ private:
   void createFunction();
   void loadTensors();
   LogicalResult emitAddress(Operation *op);
+  LogicalResult emitStep(Operation *op);
+  LogicalResult emitLoop(scf::ForOp loop);
   void beginStage();
   void chooseStage();
   LogicalResult emitCall(func::CallOp call);
@@ -86,24 +89,24 @@ FailureOr<EntryFunction> weft::emitEntryFunction(const EntryIR &entry,
   return EntryFunctionEmitter(entry, fallbacks).emit();
 }
 
-/// Addresses are computed before all stages, as they depend only on the arena and the thread.
+/// Addresses are computed before all stages, as they depend only on the arena and the thread; those
+/// that depend on the step of a loop, in the loop.
 FailureOr<EntryFunction> EntryFunctionEmitter::emit() {
   createFunction();
   loadTensors();
   Block &body = form.function().getBody().front();
+  auto isStep = llvm::IsaPred<func::CallOp, scf::ForOp>;
   for (Operation &op : body.without_terminator()) {
     loc = op.getLoc();
-    if (!isa<func::CallOp>(op) && failed(emitAddress(&op)))
+    if (!isStep(op) && failed(emitAddress(&op)))
       return failure();
   }
   Block *ahead = builder.getInsertionBlock();
   beginStage();
-  auto calls = body.getOps<func::CallOp>();
-  for (func::CallOp call : calls) {
-    loc = call.getLoc();
-    if (failed(emitCall(call)))
+  auto steps = llvm::make_filter_range(body.without_terminator(), isStep);
+  for (Operation &op : steps)
+    if (failed(emitStep(&op)))
       return failure();
-  }
   loc = body.getTerminator()->getLoc();
   if (verdictPending)
     return body.getTerminator()->emitOpError(
@@ -112,7 +115,8 @@ FailureOr<EntryFunction> EntryFunctionEmitter::emit() {
   builder.setInsertionPointToEnd(ahead);
   chooseStage();
   // If the entry begins with the end of a stage, there is no stage before the first fallback.
-  int32_t first = !calls.empty() && serviceOf(calleeOf(*calls.begin())) == "stage";
+  auto call = steps.empty() ? func::CallOp() : dyn_cast<func::CallOp>(*steps.begin());
+  int32_t first = call && serviceOf(calleeOf(call)) == "stage";
   return EntryFunction{function, first, static_cast<int32_t>(stages.size())};
 }
 
@@ -177,6 +181,30 @@ LogicalResult EntryFunctionEmitter::emitAddress(Operation *op) {
                                               values.lookup(product.getRhs()));
         return success();
       })
+      .Case([&](arith::SubIOp difference) {
+        values[difference] = LLVM::SubOp::create(builder, loc, values.lookup(difference.getLhs()),
+                                                 values.lookup(difference.getRhs()));
+        return success();
+      })
+      .Case([&](arith::RemUIOp remainder) {
+        values[remainder] = LLVM::URemOp::create(builder, loc, values.lookup(remainder.getLhs()),
+                                                 values.lookup(remainder.getRhs()));
+        return success();
+      })
+      .Case([&](arith::CmpIOp comparison) {
+        // The predicates of both dialects are the same.
+        auto predicate = static_cast<LLVM::ICmpPredicate>(comparison.getPredicate());
+        values[comparison] =
+            LLVM::ICmpOp::create(builder, loc, predicate, values.lookup(comparison.getLhs()),
+                                 values.lookup(comparison.getRhs()));
+        return success();
+      })
+      .Case([&](arith::SelectOp choice) {
+        values[choice] = LLVM::SelectOp::create(builder, loc, values.lookup(choice.getCondition()),
+                                                values.lookup(choice.getTrueValue()),
+                                                values.lookup(choice.getFalseValue()));
+        return success();
+      })
       .Case([&](memref::ViewOp view) {
         emitView(view);
         return success();
@@ -193,6 +221,45 @@ void EntryFunctionEmitter::emitView(memref::ViewOp view) {
   values[view] = LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(),
                                      values.lookup(view.getSource()),
                                      ArrayRef<LLVM::GEPArg>{values.lookup(view.getByteShift())});
+}
+
+LogicalResult EntryFunctionEmitter::emitStep(Operation *op) {
+  loc = op->getLoc();
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return emitCall(call);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return emitLoop(loop);
+  return emitAddress(op);
+}
+
+LogicalResult EntryFunctionEmitter::emitLoop(scf::ForOp loop) {
+  SmallVector<Value> inits{values.lookup(loop.getLowerBound())};
+  SmallVector<Type> types{builder.getI64Type()};
+  for (Value init : loop.getInitArgs()) {
+    inits.push_back(values.lookup(init));
+    types.push_back(pointer);
+  }
+  Block *header = newBlock(types), *body = newBlock(), *behind = newBlock();
+  LLVM::BrOp::create(builder, loc, inits, header);
+  builder.setInsertionPointToEnd(header);
+  Value index = header->getArgument(0);
+  Value more = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::slt, index,
+                                    values.lookup(loop.getUpperBound()));
+  LLVM::CondBrOp::create(builder, loc, more, body, behind);
+
+  builder.setInsertionPointToEnd(body);
+  for (auto [inside, argument] :
+       llvm::zip_equal(loop.getBody()->getArguments(), header->getArguments()))
+    values[inside] = argument;
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (failed(emitStep(&op)))
+      return failure();
+  SmallVector<Value> next{LLVM::AddOp::create(builder, loc, index, values.lookup(loop.getStep()))};
+  for (Value yielded : loop.getYieldedValues())
+    next.push_back(values.lookup(yielded));
+  LLVM::BrOp::create(builder, loc, next, header);
+  builder.setInsertionPointToEnd(behind);
+  return success();
 }
 
 LogicalResult EntryFunctionEmitter::emitCall(func::CallOp call) {

@@ -25,6 +25,14 @@ SmallVector<func::FuncOp> EntryIR::find(ModuleOp module) {
   return found;
 }
 
+SmallVector<func::FuncOp> weft::entriesAndSteps(ModuleOp module) {
+  SmallVector<func::FuncOp> found = EntryIR::find(module);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(attr::step))
+      found.push_back(function);
+  return found;
+}
+
 StringRef weft::serviceOf(func::FuncOp callee) {
   auto service = callee->getAttrOfType<StringAttr>(attr::service);
   return service ? service.getValue() : "";

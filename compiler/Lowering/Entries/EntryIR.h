@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The form of an entry in the loops stage: straight-line calls on memrefs, which are arguments,
-// parts of the arena, or an advanced view of either.
+// The form of an entry in the loops stage: calls on memrefs, which are arguments, parts of the
+// arena, or an advanced view of either, and scf.for loops of such calls, which carry memrefs.
 //
 //   @main(arguments..., bound..., results..., [arena,] thread, threads)
 //
@@ -29,7 +29,7 @@ public:
   explicit EntryIR(mlir::func::FuncOp entry);
 
   mlir::func::FuncOp function() const { return entry; }
-  /// The functions of the module that are entries in memref form.
+  /// The functions of the module that are entries.
   static llvm::SmallVector<mlir::func::FuncOp> find(mlir::ModuleOp module);
 
   llvm::ArrayRef<mlir::BlockArgument> tensors() const { return tensorArguments; }
@@ -49,6 +49,9 @@ private:
   llvm::SmallVector<mlir::BlockArgument> tensorArguments;
   mlir::Value arenaArgument, threadArgument, threadsArgument;
 };
+
+/// The entries of a module on tensors, and the steps of their loops.
+llvm::SmallVector<mlir::func::FuncOp> entriesAndSteps(mlir::ModuleOp module);
 
 /// The name of a service, or empty for a kernel.
 llvm::StringRef serviceOf(mlir::func::FuncOp callee);

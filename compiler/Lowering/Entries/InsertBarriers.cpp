@@ -3,6 +3,8 @@
 // since the last one. In straight-line code, placing barriers as late as possible gives the fewest.
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace weft;
@@ -35,44 +37,94 @@ struct Access {
   SmallVector<MemoryRange> reads, writes;
 };
 
+/// Walks one entry in program order.
+class BarrierInserter {
+public:
+  BarrierInserter(func::FuncOp entry, SymbolTable &symbols) : entry(entry), symbols(symbols) {}
+
+  /// Returns the number of barriers inserted.
+  int64_t run();
+
+private:
+  void visit(Block &block);
+  void visitCall(func::CallOp call);
+  void visitLoop(scf::ForOp loop);
+  void insert(Operation *before, StringRef name, StringRef service);
+  void decide(Operation *before);
+  void beginStage(Operation *before);
+
+  func::FuncOp entry;
+  SymbolTable &symbols;
+  SmallVector<Access> pending; ///< since the last barrier
+  bool isOpen = false;         ///< an assert or fallback has run since the status was last checked
+  bool isAlone = false;        ///< only thread 0 runs the current stage
+  bool isBehindFallback = false;
+  int64_t barriers = 0;
+};
+
 struct InsertBarriers : weft::impl::InsertBarriersBase<InsertBarriers> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     for (func::FuncOp entry : EntryIR::find(getOperation()))
-      insertBarriers(entry, symbols);
+      barriers += BarrierInserter(entry, symbols).run();
   }
-
-  void insertBarriers(func::FuncOp entry, SymbolTable &symbols);
 };
 
 } // namespace
 
-static MemoryRange rangeOf(Value buffer) {
-  int64_t size = byteSize(cast<MemRefType>(buffer.getType()));
-  int64_t offset = 0;
-  int64_t slice = 0;
-  Value root = buffer;
-  while (Operation *op = root.getDefiningOp()) {
-    if (auto bytes = dyn_cast<UnrealizedConversionCastOp>(op)) {
-      // Elements after the end of an advanced operand are not read: the range ends with it.
-      root = bytes.getOperand(0);
-      size = byteSize(cast<MemRefType>(root.getType())) - offset;
-      continue;
-    }
-    auto view = dyn_cast<memref::ViewOp>(op);
-    if (!view)
-      break;
-    root = view.getSource();
-    if (std::optional<int64_t> constant = getConstantIntValue(view.getByteShift())) {
-      offset += *constant;
-      continue;
-    }
-    // A view of this thread's slice of scratch: the call as a whole accesses all slices.
-    slice = size;
-    size = byteSize(cast<MemRefType>(root.getType()));
-    offset = 0;
+/// Whether the view is a thread's slice of a buffer; others that are not at a constant place depend
+/// on the step of a loop.
+static bool isThreadSlice(memref::ViewOp view) {
+  auto product = view.getByteShift().getDefiningOp<arith::MulIOp>();
+  auto factor = product ? dyn_cast<BlockArgument>(product.getLhs()) : BlockArgument();
+  return factor && isa<func::FuncOp>(factor.getOwner()->getParentOp());
+}
+
+/// Appends where `range`, of the value `range.root`, may be in the arguments of the entry.
+static void appendRanges(MemoryRange range, SmallVectorImpl<MemoryRange> &ranges) {
+  auto from = [&](Value root) {
+    MemoryRange moved = range;
+    moved.root = root;
+    appendRanges(moved, ranges);
+  };
+  auto takeAll = [&](Value root) {
+    range.low = 0;
+    range.high = byteSize(cast<MemRefType>(root.getType()));
+  };
+  Operation *op = range.root.getDefiningOp();
+  if (!op) {
+    auto argument = cast<BlockArgument>(range.root);
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop)
+      return ranges.push_back(range);
+    from(loop.getTiedLoopInit(argument)->get());
+    return from(loop.getTiedLoopYieldedValue(argument)->get());
   }
-  return {root, offset, offset + size, slice};
+  if (auto choice = dyn_cast<arith::SelectOp>(op)) {
+    from(choice.getTrueValue());
+    return from(choice.getFalseValue());
+  }
+  if (auto bytes = dyn_cast<UnrealizedConversionCastOp>(op)) {
+    // Elements after the end of an advanced operand are not read: the range ends with it.
+    range.high = std::min(range.high, byteSize(cast<MemRefType>(bytes.getOperand(0).getType())));
+    return from(bytes.getOperand(0));
+  }
+  auto view = dyn_cast<memref::ViewOp>(op);
+  if (!view)
+    return ranges.push_back(range);
+  if (std::optional<int64_t> constant = getConstantIntValue(view.getByteShift())) {
+    range.low += *constant;
+    range.high += *constant;
+    return from(view.getSource());
+  }
+  // The call as a whole accesses all slices of scratch, and the loop as a whole all elements.
+  range.slice = isThreadSlice(view) ? range.high - range.low : 0;
+  takeAll(view.getSource());
+  from(view.getSource());
+}
+
+static void appendRanges(Value buffer, SmallVectorImpl<MemoryRange> &ranges) {
+  appendRanges(MemoryRange{buffer, 0, byteSize(cast<MemRefType>(buffer.getType()))}, ranges);
 }
 
 static Access accessOf(func::CallOp call, func::FuncOp callee) {
@@ -80,13 +132,13 @@ static Access accessOf(func::CallOp call, func::FuncOp callee) {
   CallOperands operands = operandsOf(call, callee);
   access.serial = isSerial(callee);
   for (Value input : operands.inputs)
-    access.reads.push_back(rangeOf(input));
+    appendRanges(input, access.reads);
   for (Value output : operands.outputs)
-    access.writes.push_back(rangeOf(output));
+    appendRanges(output, access.writes);
   if (operands.scratch)
-    access.writes.push_back(rangeOf(operands.scratch));
+    appendRanges(operands.scratch, access.writes);
   if (operands.claims)
-    access.writes.push_back(rangeOf(operands.claims));
+    appendRanges(operands.claims, access.writes);
   return access;
 }
 
@@ -119,54 +171,75 @@ static func::FuncOp declareService(ModuleOp module, SymbolTable &symbols, String
   return function;
 }
 
+int64_t BarrierInserter::run() {
+  visit(entry.getBody().front());
+  if (isOpen)
+    decide(entry.getBody().front().getTerminator());
+  return barriers;
+}
+
+void BarrierInserter::visit(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto call = dyn_cast<func::CallOp>(op))
+      visitCall(call);
+    else if (auto loop = dyn_cast<scf::ForOp>(op))
+      visitLoop(loop);
+  }
+}
+
 /// Ops after a failed assert have no visible effects and no out-of-bounds accesses, so one check of
 /// the status serves all asserts, before a fallback and at the end. Between stages the caller waits
 /// for all threads and checks the status.
-void InsertBarriers::insertBarriers(func::FuncOp entry, SymbolTable &symbols) {
-  SmallVector<Access> pending; // since the last barrier
-  bool isOpen = false;         // an assert or fallback has run since the status was last checked
-  bool isAlone = false;        // only thread 0 runs the current stage
-  auto insert = [&](Operation *before, StringRef name, StringRef service) {
-    OpBuilder builder(before);
-    func::CallOp::create(builder, before->getLoc(),
-                         declareService(getOperation(), symbols, name, service));
-    pending.clear();
-    ++barriers;
-  };
-  auto decide = [&](Operation *before) {
-    insert(before, verdictName, "verdict");
-    isOpen = false;
-    // The next assert must not write the status before all threads have read it.
-    pending.push_back({/*serial=*/isAlone, {statusRange()}, {}});
-  };
-  auto beginStage = [&](Operation *before) {
-    insert(before, stageName, "stage");
-    isOpen = false;
-    isAlone = !isAlone;
-  };
-  bool isBehindFallback = false;
-  for (func::CallOp call : llvm::make_early_inc_range(entry.getOps<func::CallOp>())) {
-    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    StringRef service = serviceOf(callee);
-    if (service == "barrier") {
-      pending.clear();
-      continue;
-    }
-    bool isFallback = service == "fallback";
-    if (isAlone ? !isSerial(callee) : isFallback)
-      beginStage(call);
-    else if (isBehindFallback || (isFallback && isOpen))
-      decide(call);
-    isBehindFallback = isFallback;
-    Access access = accessOf(call, callee);
-    bool givesVerdict = isFallback || service == "assert";
-    if (givesVerdict)
-      access.writes.push_back(statusRange());
-    if (llvm::any_of(pending, [&](const Access &earlier) { return mustWait(earlier, access); }))
-      insert(call, barrierName, "barrier");
-    pending.push_back(std::move(access));
-    isOpen |= givesVerdict;
-  }
-  if (isOpen)
-    decide(entry.getBody().front().getTerminator());
+void BarrierInserter::visitCall(func::CallOp call) {
+  auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+  StringRef service = serviceOf(callee);
+  if (service == "barrier")
+    return pending.clear();
+  bool isFallback = service == "fallback";
+  if (isAlone ? !isSerial(callee) : isFallback)
+    beginStage(call);
+  else if (isBehindFallback || (isFallback && isOpen))
+    decide(call);
+  isBehindFallback = isFallback;
+  Access access = accessOf(call, callee);
+  bool givesVerdict = isFallback || service == "assert";
+  if (givesVerdict)
+    access.writes.push_back(statusRange());
+  if (llvm::any_of(pending, [&](const Access &earlier) { return mustWait(earlier, access); }))
+    insert(call, barrierName, "barrier");
+  pending.push_back(std::move(access));
+  isOpen |= givesVerdict;
+}
+
+/// A step may have to wait for what the one before it did: the body is visited again, with the
+/// accesses of a step pending. Loops have no fallbacks and asserts; their stage is the team's.
+void BarrierInserter::visitLoop(scf::ForOp loop) {
+  if (isAlone)
+    beginStage(loop);
+  else if (isBehindFallback)
+    decide(loop);
+  isBehindFallback = false;
+  visit(*loop.getBody());
+  visit(*loop.getBody());
+}
+
+void BarrierInserter::insert(Operation *before, StringRef name, StringRef service) {
+  OpBuilder builder(before);
+  func::CallOp::create(builder, before->getLoc(),
+                       declareService(entry->getParentOfType<ModuleOp>(), symbols, name, service));
+  pending.clear();
+  ++barriers;
+}
+
+void BarrierInserter::decide(Operation *before) {
+  insert(before, verdictName, "verdict");
+  isOpen = false;
+  // The next assert must not write the status before all threads have read it.
+  pending.push_back({/*serial=*/isAlone, {statusRange()}, {}});
+}
+
+void BarrierInserter::beginStage(Operation *before) {
+  insert(before, stageName, "stage");
+  isOpen = false;
+  isAlone = !isAlone;
 }

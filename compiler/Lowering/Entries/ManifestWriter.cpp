@@ -138,7 +138,7 @@ static json::Object writeEntry(const EntryIR &form, ArrayRef<func::FuncOp> fallb
   }
   auto entry = form.function();
   auto module = entry->getParentOfType<ModuleOp>();
-  for (auto call : entry.getOps<func::CallOp>()) {
+  entry.walk([&](func::CallOp call) {
     auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
     StringRef service = serviceOf(callee);
     if (service.empty())
@@ -148,7 +148,7 @@ static json::Object writeEntry(const EntryIR &form, ArrayRef<func::FuncOp> fallb
           writeFallbackCall(call, callee, llvm::find(fallbacks, callee) - fallbacks.begin()));
     else if (service == "assert")
       asserts.push_back(stringOr(callee, attr::message));
-  }
+  });
   return json::Object{{"arguments", std::move(arguments)},
                       {"bound", std::move(bound)},
                       {"results", std::move(results)},

@@ -4,6 +4,8 @@
 #include "compiler/Lowering/Entries/ThreadLocalPlacement.h"
 #include "compiler/Lowering/Passes.h"
 #include "compiler/Target/TargetInfo.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -14,24 +16,29 @@ namespace weft {
 #include "compiler/Lowering/Passes.h.inc"
 } // namespace weft
 
-/// Steps number the ops of the block.
-static DenseMap<Operation *, int64_t> numberSteps(Block &block) {
-  DenseMap<Operation *, int64_t> steps;
-  for (auto [step, op] : llvm::enumerate(block))
-    steps[&op] = step;
-  return steps;
+/// The first and the last number of an op and what is in it, in program order.
+using Steps = DenseMap<Operation *, std::pair<int64_t, int64_t>>;
+
+static void numberSteps(Block &block, Steps &steps, int64_t &next) {
+  for (Operation &op : block) {
+    int64_t first = next++;
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      numberSteps(*loop.getBody(), steps, next);
+    steps[&op] = {first, next - 1};
+  }
 }
 
-/// Extends `lifetime` by every call that uses `buffer`, also through views.
-static void addUses(Value buffer, const DenseMap<Operation *, int64_t> &steps, Lifetime &lifetime) {
-  for (Operation *user : buffer.getUsers()) {
-    if (isa<memref::ViewOp, UnrealizedConversionCastOp>(user)) {
-      addUses(user->getResult(0), steps, lifetime);
+/// Extends `lifetime` by every call that uses `value`, also through views. `scope`: the block of
+/// the buffer. What a loop in it uses is alive in all of its steps.
+static void addUses(Value value, Block *scope, const Steps &steps, Lifetime &lifetime) {
+  for (Operation *user : value.getUsers()) {
+    auto [first, last] = steps.lookup(scope->findAncestorOpInBlock(*user));
+    if (isa<memref::ViewOp, UnrealizedConversionCastOp, arith::SelectOp>(user)) {
+      addUses(user->getResult(0), scope, steps, lifetime);
       continue;
     }
-    int64_t step = steps.lookup(user);
-    lifetime.first = std::min(lifetime.first, step);
-    lifetime.last = std::max(lifetime.last, step);
+    lifetime.first = std::min(lifetime.first, first);
+    lifetime.last = std::max(lifetime.last, last);
   }
 }
 
@@ -49,16 +56,19 @@ struct PlanMemory : weft::impl::PlanMemoryBase<PlanMemory> {
 
 LogicalResult PlanMemory::plan(func::FuncOp entry) {
   Block &block = entry.getBody().front();
-  DenseMap<Operation *, int64_t> steps = numberSteps(block);
+  Steps steps;
+  int64_t end = 0;
+  numberSteps(block, steps, end);
   SmallVector<memref::AllocOp> buffers, persistent;
-  for (auto buffer : block.getOps<memref::AllocOp>())
+  entry.walk([&](memref::AllocOp buffer) {
     (buffer->hasAttr(attr::persistent) ? persistent : buffers).push_back(buffer);
+  });
   SmallVector<Lifetime> lifetimes;
   for (memref::AllocOp buffer : buffers) {
     Lifetime lifetime{byteSize(buffer.getType()), std::numeric_limits<int64_t>::max(), -1};
-    addUses(buffer, steps, lifetime);
+    addUses(buffer, buffer->getBlock(), steps, lifetime);
     if (lifetime.last < 0) // unused: never live
-      lifetime.first = lifetime.last = steps.lookup(buffer), lifetime.bytes = 0;
+      lifetime.first = lifetime.last = steps.lookup(buffer).first, lifetime.bytes = 0;
     lifetimes.push_back(lifetime);
   }
   MemoryPlan plan = planMemory(lifetimes);

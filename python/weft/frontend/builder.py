@@ -10,15 +10,29 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
 from weft.frontend.dtypes import is_float, is_integer, opmath
-from weft.frontend.graph import STOPS_GRADIENT, SUBGRADIENT, Graph, Value, enum, segments
+from weft.frontend.graph import (
+    STOPS_GRADIENT,
+    SUBGRADIENT,
+    Body,
+    Graph,
+    Value,
+    enum,
+    segments,
+)
 from weft.frontend.lowered import Decline, Fallback
 
 Scalar = bool | int | float
+# The builder of a scan's body, the states ahead of a step, its elements of the sequences and the
+# invariants, to the states behind it and its outputs.
+Step = Callable[
+    ["Builder", Sequence[Value], Sequence[Value], Sequence[Value]],
+    tuple[Sequence[Value], Sequence[Value]],
+]
 
 
 def count_windows(size: int, window: int, stride: int, dilation: int) -> int:
@@ -302,6 +316,36 @@ class Builder:
         if condition.rank:
             condition = self.reduce("all", condition, range(condition.rank))
         self.graph.emit("assert", [condition], {"message": message}, [])
+
+    # Recurrence
+
+    def scan(
+        self,
+        states: Sequence[Value],
+        sequences: Sequence[Value],
+        invariants: Sequence[Value],
+        length: int,
+        step: Step,
+        reverse: bool = False,
+    ) -> tuple[list[Value], list[Value]]:
+        """sequences: (length, ...) each. To the last states, and the outputs of all steps,
+        (length, ...) each. reverse: from the last step to the first."""
+        graph = Graph(self.graph.training, self.graph.constant, location=self.graph.location)
+        elements = [Value(x.dtype, x.shape[1:], x.bounds) for x in sequences]
+        before = [Value(x.dtype, x.shape) for x in states]
+        same = [Value(x.dtype, x.shape, x.bounds) for x in invariants]
+        after, outputs = step(Builder(graph), before, elements, same)
+        body = Body([*before, *elements, *same], graph.nodes, [*after, *outputs])
+        attrs = {
+            "length": length,
+            "reverse": reverse,
+            "operandSegmentSizes": segments(len(states), len(sequences), len(invariants)),
+        }
+        types = [(x.dtype, x.shape) for x in after]
+        types += [(x.dtype, (length, *x.shape)) for x in outputs]
+        results = self.graph.emit("scan", [*states, *sequences, *invariants], attrs, types)
+        self.graph.nodes[-1].body = body
+        return results[: len(states)], results[len(states) :]
 
     # Composites
 

@@ -23,7 +23,10 @@ from weft.frontend.lowered import Location
 # Ops whose result type is not a function of operands and attributes.
 TYPED = frozenset(
     f"weft.{op}"
-    for op in ("convert", "constant", "iota", "broadcast_in_dim", "reshape", "torch_fallback")
+    for op in (
+        *("convert", "constant", "iota", "broadcast_in_dim", "reshape", "torch_fallback"),
+        "scan",
+    )
 )
 # compiler/Graph/Derivative.h
 STOPS_GRADIENT = "weft.stops_gradient"
@@ -49,12 +52,22 @@ class Value:
 
 
 @dataclass(eq=False)
+class Body:
+    """What a scan repeats: a graph of its own, which sees no values of the other."""
+
+    arguments: list[Value]
+    nodes: list[Node]
+    outputs: list[Value]
+
+
+@dataclass(eq=False)
 class Node:
     op: str
     operands: list[Value]
     attrs: dict[str, Any]
     results: list[Value]
     location: Location | None
+    body: Body | None = None
 
 
 @dataclass(eq=False)
@@ -149,18 +162,7 @@ class Graph:
         for entry in self.inputs:
             numbers[id(entry.value)] = len(numbers)
         lines: dict[Location, int] = {}
-        nodes = []
-        for node in self.nodes:
-            record: dict[str, Any] = {
-                "op": node.op,
-                "in": [numbers[id(value)] for value in node.operands],
-                "attrs": node.attrs,
-            }
-            if node.op in TYPED:
-                record["types"] = [_type(value) for value in node.results]
-            for value in node.results:
-                numbers[id(value)] = len(numbers)
-            nodes.append(record)
+        nodes = [_record(node, numbers) for node in self.nodes]
         document = {
             "version": 3,
             "name": name,
@@ -186,6 +188,30 @@ class Graph:
             "nodes": at,
         }
         return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _record(node: Node, numbers: dict[int, int]) -> dict[str, Any]:
+    """A node in the document; its results get the next numbers. Values of a body have numbers of
+    their own, its arguments the first."""
+    record: dict[str, Any] = {
+        "op": node.op,
+        "in": [numbers[id(value)] for value in node.operands],
+        "attrs": node.attrs,
+    }
+    if node.op in TYPED:
+        record["types"] = [_type(value) for value in node.results]
+    if node.body:
+        inner: dict[int, int] = {}
+        for value in node.body.arguments:
+            inner[id(value)] = len(inner)
+        record["body"] = {
+            "arguments": [_type(value) for value in node.body.arguments],
+            "nodes": [_record(each, inner) for each in node.body.nodes],
+            "outputs": [inner[id(value)] for value in node.body.outputs],
+        }
+    for value in node.results:
+        numbers[id(value)] = len(numbers)
+    return record
 
 
 def without_locations(graph: bytes) -> bytes:

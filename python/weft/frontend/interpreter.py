@@ -68,11 +68,20 @@ def run_nodes(
             entry
         )
         assert sorted(entry["order"]) == list(range(value.dim())), entry
-    for node in document["nodes"]:
+    _run(document["nodes"], values, of)
+    return values
+
+
+def _run(nodes, values: list[torch.Tensor], of: Callable[[torch.dtype], torch.dtype]) -> None:
+    """Appends the results of all nodes. of: the type in which one is computed."""
+    for node in nodes:
         operands = [values[number] for number in node["in"]]
         _check_operands(node["op"], operands)
         types = [(of(DTYPES[dtype]), tuple(shape)) for dtype, shape in node.get("types", ())]
-        results = EVALUATE[node["op"]](node, node["attrs"], operands, types)
+        if node["op"] == "weft.scan":
+            results = _scan(node, operands, types, of)
+        else:
+            results = EVALUATE[node["op"]](node, node["attrs"], operands, types)
         results = [results] if isinstance(results, torch.Tensor) else list(results)
         if node["attrs"].get(STOPS_GRADIENT):
             results = [result.detach() for result in results]
@@ -80,7 +89,25 @@ def run_nodes(
         for result, (dtype, shape) in zip(results, types):
             assert (result.dtype, tuple(result.shape)) == (dtype, shape), node
         values.extend(results)
-    return values
+
+
+def _scan(node, operands, types, of: Callable[[torch.dtype], torch.dtype]) -> list[torch.Tensor]:
+    attrs, body = node["attrs"], node["body"]
+    carried, read, _ = _sizes(attrs)
+    states, sequences = operands[:carried], operands[carried : carried + read]
+    steps = range(attrs["length"])
+    stacked: list[dict[int, torch.Tensor]] = [{} for _ in types[carried:]]
+    for step in reversed(steps) if attrs["reverse"] else steps:
+        elements = [sequence[step] for sequence in sequences]
+        values = [*states, *elements, *operands[carried + read :]]
+        for value, (dtype, shape) in zip(values, body["arguments"], strict=True):
+            assert (value.dtype, list(value.shape)) == (of(DTYPES[dtype]), shape), node
+        _run(body["nodes"], values, of)
+        results = [values[number] for number in body["outputs"]]
+        states = results[:carried]
+        for rows, result in zip(stacked, results[carried:], strict=True):
+            rows[step] = result
+    return [*states, *(torch.stack([rows[step] for step in steps]) for rows in stacked)]
 
 
 def _check_operands(op: str, operands: list[torch.Tensor]) -> None:
@@ -393,9 +420,14 @@ def _softmax(node, attrs: Attrs, xs, types):
 
 def _optional(attrs: Attrs, xs) -> list[torch.Tensor | None]:
     """The operands with None for those that are absent."""
-    sizes = re.findall(r"\d+", attrs["operandSegmentSizes"]["mlir"].partition(":")[2])
     rest = list(xs)
-    return [rest.pop(0) if int(size) else None for size in sizes]
+    return [rest.pop(0) if size else None for size in _sizes(attrs)]
+
+
+def _sizes(attrs: Attrs) -> list[int]:
+    """How many operands each group has."""
+    text = attrs["operandSegmentSizes"]["mlir"].partition(":")[2]
+    return [int(size) for size in re.findall(r"\d+", text)]
 
 
 @evaluates("layer_norm")

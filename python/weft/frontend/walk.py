@@ -198,6 +198,8 @@ class Walk:
 
     def _region(self, name: str, args: list[Any]) -> Any:
         """The body of a region, in place of the op that holds it."""
+        if name == "scan":
+            return self._scan(*args)
         body = next((i for i, a in enumerate(args) if isinstance(a, torch.fx.GraphModule)), None)
         switched_off = name == "wrap_with_autocast" and args[2] is False
         if body is None or not (name == "wrap_with_set_grad_enabled" or switched_off):
@@ -209,6 +211,27 @@ class Walk:
             return self.run(graph, env)
         with self.graph.constant_to_derivative(not args[0]):
             return self.run(graph, env)
+
+    def _scan(self, body: torch.fx.GraphModule, states, sequences, invariants) -> list[Value]:
+        """torch._higher_order_ops.scan. sequences: (length, ...) each."""
+        given = [*states, *sequences, *invariants]
+        if not all(isinstance(value, Value) for value in given):
+            raise Unsupported("a scan of what are no real tensors", self.graph.location)
+        if not sequences or not sequences[0].shape[0]:
+            raise Unsupported("a scan over nothing", self.graph.location)
+
+        def step(builder: Builder, state, elements, same):
+            inner = Walk(builder.graph)
+            placeholders = body.graph.find_nodes(op="placeholder")
+            results = inner.run(body.graph, dict(zip(placeholders, [*state, *elements, *same])))
+            if any(each.op in EFFECTS for each in builder.graph.nodes):
+                reason = inner.fallbacks[0].target if inner.fallbacks else "a check of values"
+                raise Unsupported(f"{reason} in the steps of a scan", self.graph.location)
+            return results[: len(states)], results[len(states) :]
+
+        length = sequences[0].shape[0]
+        last, stacked = self.builder.scan(states, sequences, invariants, length, step)
+        return [*last, *stacked]
 
     def _lower(self, op, site: Site, args, kwargs, depth: int) -> tuple[Value | None, ...]:
         """By its rule, by its decomposition, or by PyTorch."""

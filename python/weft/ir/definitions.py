@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Attribute:
-    """One that an op's definition has. kind: "i64", "f64", "bool", "str", "i64s", "elements", or
-    the mnemonic of an enum, whose cases are then given."""
+    """One that an op's definition has. kind: "i64", "f64", "bool", "str", "i64s", "elements",
+    "symbol", or the mnemonic of an enum, whose cases are then given."""
 
     name: str
     kind: str

@@ -227,6 +227,7 @@ _READERS = {
     "str": str,
     "i64s": lambda value: [int(each) for each in value],
     "elements": to_elements,
+    "symbol": lambda name: Syntax(f"@{name}"),
 }
 
 

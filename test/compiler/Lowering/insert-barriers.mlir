@@ -180,3 +180,31 @@ func.func @advanced(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<128xi
   call @k(%x, %b, %s, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
   return
 }
+
+// In a loop, a step waits for what the one before it wrote; the second call for the first.
+// CHECK-LABEL: func.func @loop(
+// CHECK: scf.for
+// CHECK: call @weft_barrier
+// CHECK-NEXT: call @k(%{{[a-z0-9]+}}, %[[A:[a-z0-9_]+]],
+// CHECK-NEXT: call @weft_barrier
+// CHECK-NEXT: call @k(%[[A]],
+// CHECK-NEXT: scf.yield
+func.func @loop(%x: memref<16xf32>, %r: memref<10x16xf32>, %arena: memref<64xi8>, %thread: index, %threads: index)
+    attributes {weft.entry, weft.arena_bytes = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c10 = arith.constant 10 : index
+  %c64 = arith.constant 64 : index
+  %s = memref.view %arena[%c0][] : memref<64xi8> to memref<64xi8>
+  %none = memref.alloc() : memref<64xi8>
+  %0 = scf.for %t = %c0 to %c10 step %c1 iter_args(%h = %x) -> memref<16xf32> {
+    %bytes = builtin.unrealized_conversion_cast %r : memref<10x16xf32> to memref<640xi8>
+    %at = arith.muli %t, %c64 : index
+    %row = memref.view %bytes[%at][] : memref<640xi8> to memref<16xf32>
+    %a = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+    func.call @k(%h, %a, %none, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+    func.call @k(%a, %row, %none, %thread, %threads) : (memref<16xf32>, memref<16xf32>, memref<64xi8>, index, index) -> ()
+    scf.yield %row : memref<16xf32>
+  }
+  return
+}

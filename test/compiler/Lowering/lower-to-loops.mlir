@@ -80,7 +80,7 @@ func.func @main(%x: tensor<3xi8>) -> tensor<3xi8> attributes {weft.entry} {
 // -----
 
 func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> attributes {weft.entry} {
-  // expected-error @+1 {{expected only calls, fallbacks, asserts and advances in an entry}}
+  // expected-error @+1 {{expected only calls, loops, fallbacks, asserts and advances in an entry}}
   %0 = arith.negf %x : tensor<3xf32>
   return %0 : tensor<3xf32>
 }

@@ -93,3 +93,24 @@ func.func @advanced(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %thr
   call @k(%half, %r, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
   return
 }
+
+// What a loop reads of the outside is alive in all of its steps; of two buffers inside it, the
+// second call's result may lie where nothing of a step is alive any more, but not on the first.
+// CHECK-LABEL: func.func @loop(
+// CHECK-SAME: weft.arena_bytes = 384 : i64
+func.func @loop(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c10 = arith.constant 10 : index
+  %s = memref.alloc() : memref<0xi8>
+  %a = memref.alloc() : memref<32xf32>
+  call @k(%x, %a, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  scf.for %t = %c0 to %c10 step %c1 {
+    %b = memref.alloc() : memref<32xf32>
+    %c = memref.alloc() : memref<32xf32>
+    func.call @k(%a, %b, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+    func.call @k(%b, %c, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+    func.call @k(%c, %r, %s, %thread, %threads) : (memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index) -> ()
+  }
+  return
+}

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrent nets, unrolled: a cell for each step, layer and direction."""
+"""Recurrent nets: a scan for each layer and direction, whose steps are cells.
+
+Graphs that are to be differentiated have a cell for each step, as scans have no derivative yet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import opmath
@@ -14,7 +17,7 @@ from weft.frontend.ops.contract import linear
 from weft.frontend.ops.shape import select
 from weft.frontend.table import Site, lowers
 
-_MAX_CELLS = 512  # each costs 3 to 5 ms of compilation
+_MAX_CELLS = 512  # of those without a scan: each costs 3 to 5 ms of compilation
 
 # From what the input and the hidden state give to the gates, (batch, gates * width) each, and
 # the state of the step before, (batch, width) each, to that of this one; hidden state first.
@@ -52,43 +55,58 @@ def _parts(b: Builder, gates: Value, count: int) -> list[Value]:
 
 @dataclass(frozen=True)
 class _Direction:
-    """One direction of one layer. time: the dim of steps. params: of the input, of the hidden
-    state, their biases if there are any, and the projection of the hidden state, if there is one.
+    """One direction of one layer. params: of the input, of the hidden state, their biases if there
+    are any, and the projection of the hidden state, if there is one.
     """
 
     site: Site
     cell: Cell
-    time: int
     params: Sequence[Value]
     has_biases: bool
 
-    def run(self, x: Value, state: Sequence[Value], steps: Sequence[int]):
-        """x: (steps, batch, in), or (batch, steps, in). To what the steps give, in their own
-        order, and the last state."""
+    def run(self, x: Value, state: Sequence[Value], reverse: bool) -> tuple[Value, Sequence[Value]]:
+        """x: (steps, batch, in). To what the steps give, (steps, batch, out), in their own order,
+        and the last state."""
         b = self.site.builder
-        biases = self.params[2:4] if self.has_biases else (None, None)
-        projection = self.params[4 if self.has_biases else 2 :]
-        given = linear(self.site, x, self.params[0], biases[0])
+        bias = self.params[2] if self.has_biases else None
+        # What does not depend on the state is one product for all steps.
+        rows = b.reshape(x, (x.shape[0] * x.shape[1], x.shape[2]))
+        given = linear(self.site, rows, self.params[0], bias)
+        given = b.reshape(given, (*x.shape[:2], given.shape[1]))
+        used = [self.params[1], *self.params[3:]] if self.has_biases else list(self.params[1:])
+        if b.graph.training:
+            return self._unrolled(given, state, used, reverse)
+
+        def step(b: Builder, state, elements, used):
+            state = self._step(b, elements[0], state, used)
+            return state, [state[0]]
+
+        last, (hidden,) = b.scan(state, [given], used, x.shape[0], step, reverse)
+        return hidden, last
+
+    def _unrolled(self, given: Value, state, used, reverse: bool):
+        b = self.site.builder
+        steps = range(given.shape[0])
         hidden = {}
-        for step in steps:
-            seen = select(self.site, given, self.time, step)
-            recalled = linear(self.site, state[0], self.params[1], biases[1])
-            wide = [b.convert(value, opmath(x.dtype)) for value in (seen, recalled, *state)]
-            state = [
-                b.convert(value, x.dtype) for value in self.cell(b, wide[0], wide[1], wide[2:])
-            ]
-            if projection:
-                state[0] = linear(self.site, state[0], projection[0])
-            hidden[step] = self._as_step(state[0])
-        return b.concat([hidden[step] for step in sorted(hidden)], self.time), state
+        for step in reversed(steps) if reverse else steps:
+            state = self._step(b, select(self.site, given, 0, step), state, used)
+            hidden[step] = b.reshape(state[0], (1, *state[0].shape))
+        return b.concat([hidden[step] for step in steps], 0), state
 
-    def _as_step(self, hidden: Value) -> Value:
-        shape = list(hidden.shape)
-        shape.insert(self.time, 1)
-        return self.site.builder.reshape(hidden, shape)
+    def _step(self, b: Builder, given: Value, state: Sequence[Value], used: Sequence[Value]):
+        """used: the params but those of the input."""
+        site = replace(self.site, builder=b)
+        bias = used[1] if self.has_biases else None
+        recalled = linear(site, state[0], used[0], bias)
+        dtype = state[0].dtype
+        wide = [b.convert(value, opmath(dtype)) for value in (given, recalled, *state)]
+        after = [b.convert(value, dtype) for value in self.cell(b, wide[0], wide[1], wide[2:])]
+        for projection in used[2 if self.has_biases else 1 :]:
+            after[0] = linear(site, after[0], projection)
+        return after
 
 
-def _unrolled(
+def _recurrent(
     site: Site,
     cell: Cell,
     x: Value,
@@ -105,12 +123,12 @@ def _unrolled(
     if train and dropout:
         raise Decline("random")
     b = site.builder
-    time = 1 if batch_first else 0
     directions = 2 if bidirectional else 1
     count = layers * directions
-    steps = range(x.shape[time])
-    if len(steps) * count > _MAX_CELLS:
-        raise Decline(f"unrolled it has {len(steps) * count} cells, more than {_MAX_CELLS}")
+    if batch_first:
+        x = b.transpose(x, (1, 0, 2))
+    if b.graph.training and x.shape[0] * count > _MAX_CELLS:
+        raise Decline(f"unrolled it has {x.shape[0] * count} cells, more than {_MAX_CELLS}")
     per_direction = len(params) // count
     last: list[Sequence[Value]] = []
     for _ in range(layers):
@@ -119,8 +137,8 @@ def _unrolled(
             number = len(last)
             own = params[number * per_direction : (number + 1) * per_direction]
             state = [select(site, all_, 0, number) for all_ in states]
-            one = _Direction(site, cell, time, own, has_biases)
-            output, state = one.run(x, state, steps[::-1] if direction else steps)
+            one = _Direction(site, cell, own, has_biases)
+            output, state = one.run(x, state, reverse=direction == 1)
             outputs.append(output)
             last.append(state)
         x = b.concat(outputs, 2)
@@ -128,24 +146,24 @@ def _unrolled(
         b.concat([b.reshape(value, [1, *value.shape]) for value in values], 0)
         for values in zip(*last, strict=True)
     )
-    return x, *stacked
+    return b.transpose(x, (1, 0, 2)) if batch_first else x, *stacked
 
 
 @lowers("lstm.input")
 def lstm(site: Site, x: Value, states: Sequence[Value], *settings):
-    return _unrolled(site, _lstm_cell, x, states, *settings)
+    return _recurrent(site, _lstm_cell, x, states, *settings)
 
 
 @lowers("gru.input")
 def gru(site: Site, x: Value, state: Value, *settings):
-    return _unrolled(site, _gru_cell, x, [state], *settings)
+    return _recurrent(site, _gru_cell, x, [state], *settings)
 
 
 @lowers("rnn_tanh.input")
 def rnn_tanh(site: Site, x: Value, state: Value, *settings):
-    return _unrolled(site, _tanh_cell, x, [state], *settings)
+    return _recurrent(site, _tanh_cell, x, [state], *settings)
 
 
 @lowers("rnn_relu.input")
 def rnn_relu(site: Site, x: Value, state: Value, *settings):
-    return _unrolled(site, _relu_cell, x, [state], *settings)
+    return _recurrent(site, _relu_cell, x, [state], *settings)

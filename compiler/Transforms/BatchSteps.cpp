@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass weft-batch-steps: contractions in the body of a scan that depend on no state are
+// computed for all steps at once, ahead of the scan, which reads their results as a sequence.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace weft {
+#define GEN_PASS_DEF_BATCHSTEPS
+#include "compiler/Transforms/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+/// One scan whose body is taken apart. What is computed ahead of it has the steps as its first dim.
+class StepBatcher {
+public:
+  explicit StepBatcher(ScanOp scan) : scan(scan), builder(scan), length(scan.getLength()) {}
+
+  /// Returns the number of contractions that leave the scan.
+  int64_t run();
+
+private:
+  void findStateless();
+  bool isBatchable(Operation *op) const;
+  void chooseMoved();
+  void move(Operation *op);
+  void passAsSequence(OpResult value);
+
+  /// Whether it is another at each step, but depends on no state.
+  bool differs(Value value) const { return ofSteps.contains(value); }
+  bool isConstant(Value value) const { return invariant.contains(value); }
+
+  Value ahead(Value value);
+  Value repeated(Value value);
+  RankedTensorType batched(Type type) const {
+    auto tensor = cast<RankedTensorType>(type);
+    SmallVector<int64_t> shape{length};
+    llvm::append_range(shape, tensor.getShape());
+    return RankedTensorType::get(shape, tensor.getElementType());
+  }
+  static SmallVector<int64_t> shifted(ArrayRef<int64_t> dims) {
+    return llvm::map_to_vector(dims, [](int64_t dim) { return dim + 1; });
+  }
+  static SmallVector<int64_t> with(int64_t first, ArrayRef<int64_t> rest) {
+    SmallVector<int64_t> all{first};
+    llvm::append_range(all, rest);
+    return all;
+  }
+
+  ScanOp scan;
+  OpBuilder builder;
+  int64_t length;
+  llvm::DenseSet<Value> invariant, ofSteps;
+  llvm::SetVector<Operation *> moved;
+  IRMapping outside; ///< what is computed ahead of the scan
+};
+
+} // namespace
+
+int64_t StepBatcher::run() {
+  findStateless();
+  chooseMoved();
+  if (moved.empty())
+    return 0;
+  SmallVector<Operation *> ordered;
+  for (Operation &op : scan.getStep())
+    if (moved.contains(&op))
+      ordered.push_back(&op);
+  for (Operation *op : ordered)
+    move(op);
+  for (Operation *op : ordered)
+    passAsSequence(op->getResult(0));
+  for (Operation *op : llvm::reverse(ordered))
+    if (op->use_empty())
+      op->erase();
+  return llvm::count_if(ordered, llvm::IsaPred<DotGeneralOp>);
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+void StepBatcher::findStateless() {
+  ArrayRef<BlockArgument> arguments = scan.getStep().getArguments();
+  arguments = arguments.drop_front(scan.getInits().size());
+  size_t read = scan.getSequences().size();
+  ofSteps.insert_range(arguments.take_front(read));
+  for (auto [argument, operand] :
+       llvm::zip_equal(arguments.drop_front(read), scan.getInvariants())) {
+    invariant.insert(argument);
+    outside.map(argument, operand);
+  }
+  for (auto [argument, sequence] : llvm::zip(arguments, scan.getSequences()))
+    outside.map(argument, sequence);
+  for (Operation &op : scan.getStep().without_terminator()) {
+    if (llvm::all_of(op.getOperands(), [&](Value value) { return isConstant(value); }))
+      invariant.insert_range(op.getResults());
+    else if (isBatchable(&op))
+      ofSteps.insert_range(op.getResults());
+  }
+}
+
+/// Whether the op on all steps is one op of the same kind.
+bool StepBatcher::isBatchable(Operation *op) const {
+  auto isStateless = [&](Value value) { return differs(value) || isConstant(value); };
+  if (op->getNumResults() != 1 || !llvm::all_of(op->getOperands(), isStateless) ||
+      layoutOf(tensorType(op->getResult(0))))
+    return false;
+  auto onlyFirstDiffers = [&] {
+    return differs(op->getOperand(0)) &&
+           llvm::all_of(op->getOperands().drop_front(), [&](Value v) { return isConstant(v); });
+  };
+  if (auto dot = dyn_cast<DotGeneralOp>(op))
+    return dot.getLhsBatch().empty() && onlyFirstDiffers();
+  if (isa<BroadcastInDimOp, LayerNormOp, ReduceOp, ReshapeOp, RmsNormOp, SliceOp, SoftmaxOp,
+          TransposeOp>(op))
+    return onlyFirstDiffers();
+  return op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op);
+}
+
+/// Contractions, what they read, and the elementwise ops that alone read what is moved: they are
+/// computed with it, and are no further sequence.
+void StepBatcher::chooseMoved() {
+  SmallVector<Value> pending;
+  for (auto dot : scan.getStep().getOps<DotGeneralOp>())
+    if (differs(dot))
+      pending.push_back(dot);
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (op && differs(value) && moved.insert(op))
+      llvm::append_range(pending, op->getOperands());
+  }
+  auto joins = [&](Operation &op) {
+    return (op.hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op)) &&
+           differs(op.getResult(0)) && llvm::all_of(op.getOperands(), [&](Value operand) {
+             auto isThis = [&](Operation *user) { return user == &op; };
+             return isConstant(operand) || (moved.contains(operand.getDefiningOp()) &&
+                                            llvm::all_of(operand.getUsers(), isThis));
+           });
+  };
+  for (Operation &op : scan.getStep().without_terminator())
+    if (!moved.empty() && !moved.contains(&op) && op.getNumResults() == 1 && joins(op))
+      moved.insert(&op);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops on all steps
+//===----------------------------------------------------------------------===//
+
+/// What `value` is ahead of the scan; what all steps compute alike is computed there once.
+Value StepBatcher::ahead(Value value) {
+  if (Value known = outside.lookupOrNull(value))
+    return known;
+  for (Value operand : value.getDefiningOp()->getOperands())
+    ahead(operand);
+  builder.clone(*value.getDefiningOp(), outside);
+  return outside.lookup(value);
+}
+
+/// `value` for all steps, repeated if it is the same in all of them.
+Value StepBatcher::repeated(Value value) {
+  Value once = ahead(value);
+  if (differs(value))
+    return once;
+  RankedTensorType type = batched(value.getType());
+  if (auto constant = once.getDefiningOp<ConstantOp>())
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return ConstantOp::create(builder, value.getLoc(), splat.resizeSplat(type));
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(1, type.getRank()));
+  return BroadcastInDimOp::create(builder, value.getLoc(), type, once, dims);
+}
+
+void StepBatcher::move(Operation *op) {
+  Location loc = op->getLoc();
+  RankedTensorType type = batched(op->getResult(0).getType());
+  Value first = differs(op->getOperand(0)) ? ahead(op->getOperand(0)) : Value();
+  auto clone = [&](ValueRange operands) {
+    Operation *copy = builder.clone(*op);
+    copy->setOperands(operands);
+    copy->getResult(0).setType(type);
+    return copy->getResult(0);
+  };
+  auto withRest = [&] {
+    SmallVector<Value> operands{first};
+    for (Value operand : op->getOperands().drop_front())
+      operands.push_back(ahead(operand));
+    return operands;
+  };
+  Value result =
+      llvm::TypeSwitch<Operation *, Value>(op)
+          .Case([&](DotGeneralOp dot) {
+            return DotGeneralOp::create(builder, loc, type, first, ahead(dot.getRhs()),
+                                        ArrayRef<int64_t>(), ArrayRef<int64_t>(),
+                                        shifted(dot.getLhsContract()), dot.getRhsContract());
+          })
+          .Case([&](BroadcastInDimOp broadcast) {
+            return BroadcastInDimOp::create(builder, loc, type, first,
+                                            with(0, shifted(broadcast.getDims())));
+          })
+          .Case([&](ReduceOp reduce) {
+            Value copy = clone(first);
+            copy.getDefiningOp<ReduceOp>().setDims(shifted(reduce.getDims()));
+            return copy;
+          })
+          .Case([&](SoftmaxOp softmax) {
+            Value copy = clone(first);
+            copy.getDefiningOp<SoftmaxOp>().setDim(softmax.getDim() + 1);
+            return copy;
+          })
+          .Case([&](SliceOp slice) {
+            return SliceOp::create(builder, loc, type, first, with(0, slice.getStart()),
+                                   with(length, slice.getLimit()), with(1, slice.getStride()));
+          })
+          .Case([&](TransposeOp transpose) {
+            return TransposeOp::create(builder, loc, type, first,
+                                       with(0, shifted(transpose.getPerm())));
+          })
+          .Case<LayerNormOp, ReshapeOp, RmsNormOp>([&](auto) { return clone(withRest()); })
+          .Default([&](Operation *) {
+            return clone(llvm::map_to_vector(op->getOperands(),
+                                             [&](Value operand) { return repeated(operand); }));
+          });
+  outside.map(op->getResult(0), result);
+}
+
+/// The scan reads `value`, if anything that stays needs it, from a sequence.
+void StepBatcher::passAsSequence(OpResult value) {
+  auto stays = [&](OpOperand &use) { return !moved.contains(use.getOwner()); };
+  if (llvm::none_of(value.getUses(), stays))
+    return;
+  unsigned place = scan.getInits().size() + scan.getSequences().size();
+  BlockArgument element = scan.getStep().insertArgument(place, value.getType(), value.getLoc());
+  scan.getSequencesMutable().append(outside.lookup(value));
+  value.replaceUsesWithIf(element, stays);
+}
+
+namespace {
+
+struct BatchSteps : weft::impl::BatchStepsBase<BatchSteps> {
+  void runOnOperation() override {
+    getOperation().walk([&](ScanOp scan) { numBatched += StepBatcher(scan).run(); });
+  }
+};
+
+} // namespace

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/Transforms/RepeatedSteps.h"
+#include "compiler/Graph/Constraints.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace weft;
+
+std::string RepeatedSteps::analyze() {
+  for (auto [position, op] : llvm::enumerate(ops))
+    positions[op] = position;
+  sources.resize(period);
+  for (unsigned op : llvm::seq(period))
+    for (unsigned operand : llvm::seq(at(0, op)->getNumOperands()))
+      if (std::string why = classify(op, operand); !why.empty())
+        return why;
+  for (unsigned op : llvm::seq(period))
+    for (unsigned result : llvm::seq(at(0, op)->getNumResults()))
+      if (std::string why = classifyUses(op, result); !why.empty())
+        return why;
+  return carried.empty() ? "no step reads what the one before it computed" : "";
+}
+
+std::optional<RepeatedSteps::Place> RepeatedSteps::placeOf(Value value) const {
+  auto result = dyn_cast<OpResult>(value);
+  auto found = result ? positions.find(result.getOwner()) : positions.end();
+  if (found == positions.end())
+    return std::nullopt;
+  return Place{found->second / period, found->second % period, result.getResultNumber()};
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+std::string RepeatedSteps::classify(unsigned op, unsigned operand) {
+  SmallVector<Value> values;
+  for (unsigned step : llvm::seq(steps))
+    values.push_back(at(step, op)->getOperand(operand));
+  OperandSource source;
+  if (sliceVaries(op)) {
+    SmallVector<Value> slices;
+    for (unsigned step : llvm::seq(steps))
+      slices.push_back(at(step, op)->getResult(0));
+    if (placeOf(values[0]) || !isElement(slices, source))
+      return "a slice moves from step to step, but not along a sequence";
+    elementOps[op] = source.number;
+    sources[op].push_back(source);
+    return "";
+  }
+  if (!isLater(op, operand, source) && !isConstant(values, source)) {
+    if (placeOf(values[1]))
+      return "a step reads more than the one before it computed";
+    if (llvm::all_equal(values)) {
+      invariants.insert(values[0]);
+      source = {OperandSource::Invariant, 0, 0, values[0]};
+    } else if (!isElement(values, source)) {
+      return "a value changes from step to step, and is no part of a sequence";
+    }
+  }
+  sources[op].push_back(source);
+  return "";
+}
+
+/// Whether the operand is computed by the same step or, but for the first one, by the one before.
+bool RepeatedSteps::isLater(unsigned op, unsigned operand, OperandSource &source) {
+  std::optional<Place> second = placeOf(at(1, op)->getOperand(operand));
+  if (!second || second->step > 1)
+    return false;
+  bool isSame = second->step == 1;
+  for (unsigned step : llvm::seq(isSame ? 0u : 1u, steps)) {
+    std::optional<Place> place = placeOf(at(step, op)->getOperand(operand));
+    if (!place || place->step != step - !isSame || place->op != second->op ||
+        place->result != second->result)
+      return false;
+  }
+  if (isSame) {
+    source = {OperandSource::SameStep, second->op, second->result, Value()};
+    return true;
+  }
+  Value init = at(0, op)->getOperand(operand);
+  if (placeOf(init))
+    return false;
+  auto isKnown = [&](const CarriedValue &value) {
+    return value.op == second->op && value.result == second->result && value.init == init;
+  };
+  auto *known = llvm::find_if(carried, isKnown);
+  source = {OperandSource::Carried, static_cast<unsigned>(known - carried.begin()), 0, Value()};
+  if (known == carried.end())
+    carried.push_back({second->op, second->result, init});
+  return true;
+}
+
+static SplatElementsAttr splatOf(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+}
+
+/// Whether the operand is a constant: the same one, or a number for each step.
+bool RepeatedSteps::isConstant(ArrayRef<Value> values, OperandSource &source) {
+  auto attributeOf = [](Value value) {
+    auto constant = value.getDefiningOp<ConstantOp>();
+    return constant ? Attribute(constant.getValue()) : Attribute();
+  };
+  if (!llvm::all_of(values, attributeOf))
+    return false;
+  if (llvm::all_equal(llvm::map_range(values, attributeOf))) {
+    source = {OperandSource::Constant, 0, 0, values[0]};
+    return true;
+  }
+  if (!llvm::all_of(values, splatOf))
+    return false;
+  ConstantOfStep constant{tensorType(values[0]), {}};
+  for (Value value : values)
+    constant.values.push_back(splatOf(value).getSplatValue<Attribute>());
+  source = {OperandSource::StepConstant, static_cast<unsigned>(constants.size()), 0, Value()};
+  constants.push_back(std::move(constant));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Elements of sequences
+//===----------------------------------------------------------------------===//
+
+static SliceOp sliceOf(Value value) {
+  if (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getOperand();
+  return value.getDefiningOp<SliceOp>();
+}
+
+bool RepeatedSteps::sliceVaries(unsigned op) const {
+  auto slice = dyn_cast<SliceOp>(at(0, op));
+  return slice && llvm::any_of(llvm::seq(1u, steps), [&](unsigned step) {
+           return cast<SliceOp>(at(step, op)).getStart() != slice.getStart();
+         });
+}
+
+/// Whether the values are parts of one tensor, equally far from each other along one dim, so that
+/// none is between two of them: single elements, or neighbouring parts.
+bool RepeatedSteps::isElement(ArrayRef<Value> values, OperandSource &source) {
+  SliceOp first = sliceOf(values[0]), second = sliceOf(values[1]);
+  if (!first || !second)
+    return false;
+  ElementOfSequence element{first, -1, 0, tensorType(values[0])};
+  for (auto [dim, start, next] : llvm::enumerate(first.getStart(), second.getStart())) {
+    if (start == next)
+      continue;
+    if (element.advance != 0)
+      return false;
+    element.dim = dim;
+    element.advance = next - start;
+  }
+  if (element.advance == 0 || placeOf(first.getOperand()))
+    return false;
+  bool areNeighbours =
+      first.getStride()[element.dim] == 1 && std::abs(element.advance) == element.size();
+  if (element.size() != 1 && !areNeighbours)
+    return false;
+  for (auto [step, value] : llvm::enumerate(values)) {
+    SliceOp slice = sliceOf(value);
+    if (!slice || slice.getOperand() != first.getOperand() || value.getType() != element.type ||
+        slice.getType() != first.getType() || slice.getStride() != first.getStride())
+      return false;
+    SmallVector<int64_t> expected(first.getStart());
+    expected[element.dim] += static_cast<int64_t>(step) * element.advance;
+    if (slice.getStart() != ArrayRef(expected))
+      return false;
+  }
+  source = {OperandSource::Element, enter(element), 0, Value()};
+  return true;
+}
+
+unsigned RepeatedSteps::enter(ElementOfSequence element) {
+  auto *known = llvm::find_if(elements, [&](ElementOfSequence &other) {
+    return other.first.getOperand() == element.first.getOperand() &&
+           other.first->getAttrDictionary() == element.first->getAttrDictionary() &&
+           other.dim == element.dim && other.advance == element.advance &&
+           other.type == element.type;
+  });
+  unsigned number = known - elements.begin();
+  if (known == elements.end())
+    elements.push_back(element);
+  return number;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// The concat that reads `value`, by itself or through a reshape that nothing else reads, and the
+/// operand's number there.
+static std::optional<std::pair<Operation *, unsigned>> concatOf(OpOperand &use) {
+  if (isa<ConcatOp>(use.getOwner()))
+    return std::pair(use.getOwner(), use.getOperandNumber());
+  auto reshape = dyn_cast<ReshapeOp>(use.getOwner());
+  if (!reshape || !reshape->hasOneUse())
+    return std::nullopt;
+  OpOperand &next = *reshape->use_begin();
+  if (!isa<ConcatOp>(next.getOwner()))
+    return std::nullopt;
+  return std::pair(next.getOwner(), next.getOperandNumber());
+}
+
+std::string RepeatedSteps::classifyUses(unsigned op, unsigned result) {
+  if (elementOps.contains(op))
+    return "";
+  auto isOutside = [&](OpOperand &use) { return !positions.contains(use.getOwner()); };
+  auto valueOf = [&](unsigned step) -> Value { return at(step, op)->getResult(result); };
+  // How many uses each value has, beside those as parts of stacks of all steps.
+  SmallVector<unsigned> others(steps);
+  for (unsigned step : llvm::seq(steps))
+    others[step] = llvm::count_if(valueOf(step).getUses(), isOutside);
+  for (OpOperand &use : valueOf(0).getUses()) {
+    if (!isOutside(use))
+      continue;
+    auto first = concatOf(use);
+    if (!first)
+      continue;
+    auto [concat, number] = *first;
+    for (bool isReversed : {false, true}) {
+      if (isReversed ? number + 1 < steps : number + steps > concat->getNumOperands())
+        continue;
+      auto isPart = [&, concat = concat, number = number](unsigned step) {
+        unsigned place = isReversed ? number - step : number + step;
+        Value part = concat->getOperand(place);
+        Value whole = valueOf(step);
+        auto reshape = part.getDefiningOp<ReshapeOp>();
+        bool isReshaped = reshape && reshape.getOperand() == whole && reshape->hasOneUse();
+        return part.getType() == concat->getOperand(number).getType() &&
+               (part == whole || isReshaped);
+      };
+      if (!llvm::all_of(llvm::seq(steps), isPart))
+        continue;
+      auto isSame = [&, concat = concat](const StackedUse &use) { return use.concat == concat; };
+      if (llvm::any_of(stacked, isSame))
+        return "one concat stacks several results of the steps";
+      stacked.push_back({op, result, concat, isReversed ? number + 1 - steps : number, isReversed});
+      for (unsigned &count : others)
+        --count;
+      break;
+    }
+  }
+  if (llvm::any_of(ArrayRef(others).drop_back(), [](unsigned count) { return count > 0; }))
+    return "what single steps compute is read behind them";
+  if (others.back() > 0)
+    last.push_back({op, result});
+  return "";
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a repeated sequence of ops would be as a scan: where each operand of a step comes from, and
+// where its results go.
+#ifndef WEFT_COMPILER_TRANSFORMS_REPEATEDSTEPS_H
+#define WEFT_COMPILER_TRANSFORMS_REPEATEDSTEPS_H
+
+#include "compiler/Graph/Graph.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace weft {
+
+/// A part of a tensor for each step, as `type`.
+struct ElementOfSequence {
+  SliceOp first;               ///< the part of the first step
+  int64_t dim = 0;             ///< along which the parts follow each other
+  int64_t advance = 0;         ///< from one to the next; negative towards the front
+  mlir::RankedTensorType type; ///< of a part, reshaped
+
+  int64_t size() { return first.getType().getDimSize(dim); }
+};
+
+/// Splat constants of one type that differ from step to step.
+struct ConstantOfStep {
+  mlir::RankedTensorType type;
+  llvm::SmallVector<mlir::Attribute> values; ///< of each step
+};
+
+/// Result `result` of op `op` of the step before; `init` for the first step.
+struct CarriedValue {
+  unsigned op, result;
+  mlir::Value init;
+};
+
+/// Where an operand comes from. `number`: of the op of the same step, of the carried value, of the
+/// sequence or of the constants; `result`: of the op. `value`: an invariant, or an equal constant.
+struct OperandSource {
+  enum Kind { SameStep, Carried, Invariant, Constant, Element, StepConstant } kind;
+  unsigned number = 0, result = 0;
+  mlir::Value value;
+};
+
+/// A concat that stacks a result of all steps: operands from `first` on, as they are or reshaped.
+struct StackedUse {
+  unsigned op, result;
+  mlir::Operation *concat;
+  unsigned first;
+  bool isReversed; ///< the last step comes first
+};
+
+class RepeatedSteps {
+public:
+  /// `ops`: of `steps` steps, as many each, in program order.
+  RepeatedSteps(llvm::ArrayRef<mlir::Operation *> ops, unsigned steps)
+      : ops(ops), steps(steps), period(ops.size() / steps) {}
+
+  /// Empty if the steps are a scan; otherwise why they are not.
+  std::string analyze();
+
+  llvm::ArrayRef<mlir::Operation *> ops;
+  unsigned steps, period;
+  llvm::SmallVector<llvm::SmallVector<OperandSource>> sources; ///< of each op of a step
+  llvm::DenseMap<unsigned, unsigned> elementOps; ///< slices that are elements of a sequence
+  llvm::SmallVector<CarriedValue> carried;
+  llvm::SmallVector<ElementOfSequence> elements;
+  llvm::SmallVector<ConstantOfStep> constants;
+  llvm::SetVector<mlir::Value> invariants;
+  llvm::SmallVector<StackedUse> stacked;
+  /// Results whose last value is read behind the steps.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> last;
+
+  bool contains(mlir::Operation *op) const { return positions.contains(op); }
+  mlir::Operation *at(unsigned step, unsigned op) const { return ops[step * period + op]; }
+
+private:
+  struct Place {
+    unsigned step, op, result;
+  };
+  std::optional<Place> placeOf(mlir::Value value) const;
+  std::string classify(unsigned op, unsigned operand);
+  std::string classifyUses(unsigned op, unsigned result);
+  bool isLater(unsigned op, unsigned operand, OperandSource &source);
+  bool isConstant(llvm::ArrayRef<mlir::Value> values, OperandSource &source);
+  bool isElement(llvm::ArrayRef<mlir::Value> values, OperandSource &source);
+  bool sliceVaries(unsigned op) const;
+  unsigned enter(ElementOfSequence element);
+
+  llvm::DenseMap<mlir::Operation *, unsigned> positions;
+};
+
+} // namespace weft
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: weft-opt %s -split-input-file -weft-lower-to-loops | FileCheck %s
+
+// A state that is stacked lives in the rows of the output: the step reads the row before. Its last
+// value, which the caller wants, too, is copied once.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[H:.*]]: memref<8xf32>{{.*}}, %[[XS:.*]]: memref<9x8xf32>{{.*}}, %[[LAST:.*]]: memref<8xf32>{{.*}}, %[[ALL:.*]]: memref<9x8xf32>
+// CHECK: scf.for %[[T:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[S:.*]] = %[[H]])
+// CHECK: %[[ROW:.*]] = arith.subi %{{.*}}, %[[T]]
+// CHECK: %[[XBYTES:.*]] = builtin.unrealized_conversion_cast %[[XS]]
+// CHECK: %[[XAT:.*]] = arith.muli %[[ROW]], %{{.*}}
+// CHECK: %[[X:.*]] = memref.view %[[XBYTES]][%[[XAT]]]
+// CHECK: %[[Y:.*]] = memref.view
+// CHECK: func.call @k(%[[S]], %[[X]], %[[Y]],
+// CHECK: scf.yield %[[Y]]
+// CHECK: %[[END:.*]] = memref.view
+// CHECK: call @weft_copy(%[[END]], %[[LAST]])
+// CHECK-NOT: func.func private @step
+func.func @main(%h: tensor<8xf32>, %xs: tensor<9x8xf32>) -> (tensor<8xf32>, tensor<9x8xf32>)
+    attributes {weft.entry} {
+  %0:2 = weft.loop @step 9 reverse true carry(%h) over(%xs) with()
+    : (tensor<8xf32>, tensor<9x8xf32>) -> (tensor<8xf32>, tensor<9x8xf32>)
+  return %0#0, %0#1 : tensor<8xf32>, tensor<9x8xf32>
+}
+func.func private @step(%h: tensor<8xf32>, %x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+    attributes {weft.step} {
+  %0 = call @k(%h, %x) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0, %0 : tensor<8xf32>, tensor<8xf32>
+}
+func.func private @k(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {weft.kernel = "nest"}
+
+// -----
+
+// Others have two buffers, of which the last of nine steps writes the caller's. A state that is
+// the one of the step before is copied, as its memory is written next.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[H:.*]]: memref<8xf32>{{.*}}, %[[LAST:.*]]: memref<8xf32>{{.*}}, %[[LATE:.*]]: memref<8xf32>
+// CHECK: %[[OTHER:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: %[[LATER:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: scf.for %[[T:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[S:.*]] = %[[H]], %[[D:.*]] = %[[H]])
+// CHECK: %[[PARITY:.*]] = arith.remui %[[T]]
+// CHECK: %[[IS:.*]] = arith.cmpi eq, %[[PARITY]], %{{.*}}
+// CHECK: %[[NEXT:.*]] = arith.select %[[IS]], %[[LAST]], %[[OTHER]]
+// CHECK: %[[DELAYED:.*]] = arith.select %{{.*}}, %[[LATE]], %[[LATER]]
+// CHECK: func.call @k(%[[S]], %[[D]], %[[NEXT]],
+// CHECK: func.call @weft_copy(%[[S]], %[[DELAYED]])
+// CHECK: scf.yield %[[NEXT]], %[[DELAYED]]
+func.func @main(%h: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {weft.entry} {
+  %0:2 = weft.loop @step 9 reverse false carry(%h, %h) over() with()
+    : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
+}
+func.func private @step(%h: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+    attributes {weft.step} {
+  %0 = call @k(%h, %d) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0, %h : tensor<8xf32>, tensor<8xf32>
+}
+func.func private @k(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {weft.kernel = "nest"}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: weft-opt %s -split-input-file -weft-roll-loops="fewest-steps=3" | FileCheck %s
+
+// Rows of a sequence, a weight, and a state that is stacked and whose last value is returned.
+// CHECK-LABEL: @stacked(
+// CHECK-SAME: %[[XS:.*]]: tensor<3x2x4xf32>, %[[W:.*]]: tensor<4x4xf32>, %[[H:.*]]: tensor<2x4xf32>)
+// CHECK-NOT: weft.dot_general
+// CHECK: %[[S:.*]]:2 = weft.scan 3 carry(%[[A:.*]] = %[[H]] : tensor<2x4xf32>) over(%[[X:.*]] = %{{.*}} : tensor<3x1x2x4xf32>) with(%[[V:.*]] = %[[W]] : tensor<4x4xf32>)
+// CHECK-NEXT: %[[R:.*]] = weft.reshape %[[X]]
+// CHECK-NEXT: %[[D:.*]] = weft.dot_general %[[A]], %[[V]]
+// CHECK-NEXT: %[[N:.*]] = weft.add %[[D]], %[[R]]
+// CHECK-NEXT: weft.yield %[[N]], %[[N]]
+// CHECK: %[[Y:.*]] = weft.reshape %[[S]]#1
+// CHECK: %[[ALL:.*]] = weft.reshape %[[Y]]
+// CHECK: return %[[ALL]], %[[S]]#0
+func.func @stacked(%xs: tensor<3x2x4xf32>, %w: tensor<4x4xf32>, %h: tensor<2x4xf32>)
+    -> (tensor<3x2x4xf32>, tensor<2x4xf32>) {
+  %s0 = weft.slice %xs [0, 0, 0] to [1, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x0 = weft.reshape %s0 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n0 = weft.add %d0, %x0 : tensor<2x4xf32>
+  %s1 = weft.slice %xs [1, 0, 0] to [2, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x1 = weft.reshape %s1 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d1 = weft.dot_general %n0, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n1 = weft.add %d1, %x1 : tensor<2x4xf32>
+  %s2 = weft.slice %xs [2, 0, 0] to [3, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x2 = weft.reshape %s2 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d2 = weft.dot_general %n1, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n2 = weft.add %d2, %x2 : tensor<2x4xf32>
+  %r0 = weft.reshape %n0 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %r1 = weft.reshape %n1 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %r2 = weft.reshape %n2 : tensor<2x4xf32> -> tensor<1x2x4xf32>
+  %all = weft.concat %r0, %r1, %r2 dim 0 : tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32> -> tensor<3x2x4xf32>
+  return %all, %n2 : tensor<3x2x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// From the last row to the first, and a number for each step.
+// CHECK-LABEL: @reversed(
+// CHECK-SAME: %[[XS:.*]]: tensor<2x3xf32>, %[[H:.*]]: tensor<2x1xf32>)
+// CHECK: %[[ROWS:.*]] = weft.transpose %{{.*}} perm [1, 0, 2]
+// CHECK: %[[NUMBERS:.*]] = weft.reverse %{{.*}} dims [0] : tensor<3xf32>
+// CHECK: weft.scan 3 reverse carry(%{{.*}} = %[[H]] : tensor<2x1xf32>) over(%{{.*}} = %{{.*}} : tensor<3x2x1xf32>, %[[T:.*]] = %[[NUMBERS]] : tensor<3xf32>)
+// CHECK: weft.broadcast_in_dim %[[T]] dims [] : tensor<f32> -> tensor<2x1xf32>
+func.func @reversed(%xs: tensor<2x3xf32>, %h: tensor<2x1xf32>) -> tensor<2x1xf32> {
+  %x0 = weft.slice %xs [0, 2] to [2, 3] by [1, 1] : tensor<2x3xf32> -> tensor<2x1xf32>
+  %c0 = weft.constant dense<0.0> : tensor<2x1xf32>
+  %m0 = weft.mul %x0, %c0 : tensor<2x1xf32>
+  %q0 = weft.reduce <sum> %h dims [0] : tensor<2x1xf32> -> tensor<1xf32>
+  %b0 = weft.broadcast_in_dim %q0 dims [1] : tensor<1xf32> -> tensor<2x1xf32>
+  %n0 = weft.add %b0, %m0 : tensor<2x1xf32>
+  %x1 = weft.slice %xs [0, 1] to [2, 2] by [1, 1] : tensor<2x3xf32> -> tensor<2x1xf32>
+  %c1 = weft.constant dense<1.0> : tensor<2x1xf32>
+  %m1 = weft.mul %x1, %c1 : tensor<2x1xf32>
+  %q1 = weft.reduce <sum> %n0 dims [0] : tensor<2x1xf32> -> tensor<1xf32>
+  %b1 = weft.broadcast_in_dim %q1 dims [1] : tensor<1xf32> -> tensor<2x1xf32>
+  %n1 = weft.add %b1, %m1 : tensor<2x1xf32>
+  %x2 = weft.slice %xs [0, 0] to [2, 1] by [1, 1] : tensor<2x3xf32> -> tensor<2x1xf32>
+  %c2 = weft.constant dense<2.0> : tensor<2x1xf32>
+  %m2 = weft.mul %x2, %c2 : tensor<2x1xf32>
+  %q2 = weft.reduce <sum> %n1 dims [0] : tensor<2x1xf32> -> tensor<1xf32>
+  %b2 = weft.broadcast_in_dim %q2 dims [1] : tensor<1xf32> -> tensor<2x1xf32>
+  %n2 = weft.add %b2, %m2 : tensor<2x1xf32>
+  return %n2 : tensor<2x1xf32>
+}
+
+// -----
+
+// The first step is another: it stands alone.
+// CHECK-LABEL: @first_step(
+// CHECK: weft.dot_general
+// CHECK: weft.sub
+// CHECK: weft.scan 3
+func.func @first_step(%w: tensor<4x4xf32>, %h: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %d = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n0 = weft.sub %d, %h : tensor<2x4xf32>
+  %d1 = weft.dot_general %n0, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n1 = weft.add %d1, %n0 : tensor<2x4xf32>
+  %d2 = weft.dot_general %n1, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n2 = weft.add %d2, %n1 : tensor<2x4xf32>
+  %d3 = weft.dot_general %n2, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n3 = weft.add %d3, %n2 : tensor<2x4xf32>
+  return %n3 : tensor<2x4xf32>
+}
+
+// -----
+
+// Layers: each has a weight of its own.
+// CHECK-LABEL: @weights(
+// CHECK-NOT: weft.scan
+func.func @weights(%xs: tensor<3x2x4xf32>, %w: tensor<4x4xf32>, %w1: tensor<4x4xf32>, %h: tensor<2x4xf32>)
+    -> tensor<2x4xf32> {
+  %s0 = weft.slice %xs [0, 0, 0] to [1, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x0 = weft.reshape %s0 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n0 = weft.add %d0, %x0 : tensor<2x4xf32>
+  %s1 = weft.slice %xs [1, 0, 0] to [2, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x1 = weft.reshape %s1 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d1 = weft.dot_general %n0, %w1 batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n1 = weft.add %d1, %x1 : tensor<2x4xf32>
+  %s2 = weft.slice %xs [2, 0, 0] to [3, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x2 = weft.reshape %s2 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d2 = weft.dot_general %n1, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n2 = weft.add %d2, %x2 : tensor<2x4xf32>
+  return %n2 : tensor<2x4xf32>
+}
+
+// -----
+
+// What single steps compute is read.
+// CHECK-LABEL: @single(
+// CHECK-NOT: weft.scan
+func.func @single(%xs: tensor<3x2x4xf32>, %w: tensor<4x4xf32>, %h: tensor<2x4xf32>)
+    -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %s0 = weft.slice %xs [0, 0, 0] to [1, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x0 = weft.reshape %s0 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n0 = weft.add %d0, %x0 : tensor<2x4xf32>
+  %s1 = weft.slice %xs [1, 0, 0] to [2, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x1 = weft.reshape %s1 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d1 = weft.dot_general %n0, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n1 = weft.add %d1, %x1 : tensor<2x4xf32>
+  %s2 = weft.slice %xs [2, 0, 0] to [3, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
+  %x2 = weft.reshape %s2 : tensor<1x2x4xf32> -> tensor<2x4xf32>
+  %d2 = weft.dot_general %n1, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n2 = weft.add %d2, %x2 : tensor<2x4xf32>
+  return %n1, %n2 : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// Few steps of elementwise ops are one kernel.
+// CHECK-LABEL: @elementwise(
+// CHECK-NOT: weft.scan
+func.func @elementwise(%h: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %e0 = weft.exp %h : tensor<2x4xf32>
+  %n0 = weft.neg %e0 : tensor<2x4xf32>
+  %e1 = weft.exp %n0 : tensor<2x4xf32>
+  %n1 = weft.neg %e1 : tensor<2x4xf32>
+  %e2 = weft.exp %n1 : tensor<2x4xf32>
+  %n2 = weft.neg %e2 : tensor<2x4xf32>
+  return %n2 : tensor<2x4xf32>
+}
