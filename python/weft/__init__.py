@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from weft.onnx import from_onnx
     from weft.traced import from_pt2, from_traced
+    from weft.warming import warm
 
 __version__ = "0.1.0"
 
@@ -47,6 +48,7 @@ __all__ = [
     "report",
     "set_num_threads",
     "stats",
+    "warm",
 ]
 
 _HOMES = {
@@ -61,6 +63,7 @@ _HOMES = {
     "profile": "weft.compiled",
     "report": "weft.compiled",
     "stats": "weft.compiled",
+    "warm": "weft.warming",
 }
 
 
