@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/ThreadTeam.h"
+#include "runtime/CpuQuota.h"
 #include "runtime/Errors.h"
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <pthread.h>
 #include <sched.h>
 #include <string>
@@ -13,11 +15,17 @@
 namespace weft::rt {
 namespace {
 
+/// What the control groups allow, as it was when it was first asked for.
+int32_t processorsOfQuota() {
+  static const int32_t processors = cpuQuota().value_or(std::numeric_limits<int32_t>::max());
+  return processors;
+}
+
 int32_t availableProcessors() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    return CPU_COUNT(&set);
-  return std::max(1, int32_t(std::thread::hardware_concurrency()));
+  bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+  int32_t processors = known ? CPU_COUNT(&set) : int32_t(std::thread::hardware_concurrency());
+  return std::max(1, std::min(processors, processorsOfQuota()));
 }
 
 /// WEFT_THREADS; 0 without it.
@@ -87,7 +95,7 @@ int32_t getNumThreads() {
   if (ofEnvironment)
     return ofEnvironment;
   if (auto followed = followedThreads.load(std::memory_order_relaxed))
-    return std::max(1, followed());
+    return std::max(1, std::min(followed(), processorsOfQuota()));
   static const int32_t processors = availableProcessors();
   return processors;
 }

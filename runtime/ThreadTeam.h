@@ -15,7 +15,8 @@
 namespace weft::rt {
 
 /// The number of threads that programs use: the last setNumThreads, else WEFT_THREADS, else
-/// followThreads, else the processors available to this process.
+/// followThreads, but no more than the process's CPU quota, else the processors that its affinity
+/// mask and its quota leave to this process.
 /// Raises: ConfigError if WEFT_THREADS is not a positive integer.
 int32_t getNumThreads();
 

@@ -30,6 +30,7 @@ struct Callable {
   bool full;                       // there will be no more programs
   bool eagerWhileGrad;             // no program has gradients
   uint64_t hits;
+  uint64_t uses; // of programs, those that Python calls among them: a clock
 };
 
 struct Names {
@@ -86,6 +87,7 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
       continue;
     case Specialization::Done:
       ++self->hits;
+      specialization->lastUse = ++self->uses;
       if (i > 0 && i < specializations.size())
         std::rotate(specializations.begin(), specializations.begin() + i,
                     specializations.begin() + i + 1);
@@ -93,6 +95,7 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
     case Specialization::Error:
       return true;
     case Specialization::Declined: {
+      specialization->lastUse = ++self->uses;
       if (self->userKnows && !specialization->program) {
         value = callOriginal(self, call);
         return true;
@@ -224,6 +227,10 @@ static PyObject *hits(PyObject *self, PyObject *) {
   return PyLong_FromUnsignedLongLong(cast(self)->hits);
 }
 
+static PyObject *tick(PyObject *self, PyObject *) {
+  return PyLong_FromUnsignedLongLong(++cast(self)->uses);
+}
+
 static PyObject *getAttribute(PyObject *self, PyObject *name) {
   if (PyObject *value = PyObject_GenericGetAttr(self, name))
     return value;
@@ -278,6 +285,7 @@ PyObject *makeCallableType(PyObject *module) {
   static PyMethodDef methods[] = {{"_arm", arm, METH_O, nullptr},
                                   {"_run_eagerly", runEagerly, METH_VARARGS, nullptr},
                                   {"_hits", hits, METH_NOARGS, nullptr},
+                                  {"_tick", tick, METH_NOARGS, nullptr},
                                   {}};
   static PyMemberDef members[] = {
       {"__vectorcalloffset__", T_PYSSIZET, offsetof(Callable, vectorcall), READONLY, nullptr},

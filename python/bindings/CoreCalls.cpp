@@ -167,6 +167,14 @@ static void bindEnvironment(nb::module_ &module) {
                throw nb::type_error("expected a Specialization");
              self.specializations.insert(self.specializations.begin(), borrowRef(specialization));
            })
+      .def("remove",
+           [](Environment &self, nb::handle specialization) {
+             std::vector<PyRef> others;
+             for (const PyRef &each : self.specializations)
+               if (each.get() != specialization.ptr())
+                 others.push_back(each);
+             self.specializations.swap(others);
+           })
       .def("replace",
            [](Environment &self, nb::list specializations) {
              std::vector<PyRef> others;
@@ -295,6 +303,7 @@ static void bindSpecialization(nb::module_ &module) {
           nb::arg("sources"), nb::arg("effects"), nb::arg("outputs"))
       .def("time", &timeOnce, nb::arg("args"), nb::arg("kwargs"))
       .def("matches", &standsFor, nb::arg("args"), nb::arg("kwargs"))
+      .def_rw("last_use", &Specialization::lastUse)
       .def("seconds", &Specialization::seconds);
 }
 

@@ -85,6 +85,7 @@ std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
   copy->saveRandomState = saveRandomState;
   copy->restoreRandomState = restoreRandomState;
   copy->weights = weights.forOtherTensors();
+  copy->lastUse = lastUse;
   return copy;
 }
 

@@ -73,6 +73,7 @@ public:
   std::optional<Outputs> outputs;
   PyRef saveRandomState, restoreRandomState; // null when the program draws no numbers
   WeightWatch weights;
+  uint64_t lastUse = 0; ///< on the clock of the callable that it belongs to
   /// What is read to check the tensors the program owns; empty unless the program runs so long that
   /// its data is likely to have driven that out of the caches.
   Footprint footprint;

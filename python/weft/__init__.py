@@ -28,9 +28,10 @@ if TYPE_CHECKING:
         stats,
     )
     from weft.compiled.from_traced import from_pt2, from_traced
+    from weft.compiled.warming import warm
     from weft.onnx import from_onnx
 
-__version__ = "0.1.0"
+
 
 __all__ = [
     "artifact_path",
@@ -53,6 +54,7 @@ __all__ = [
     "reset",
     "set_num_threads",
     "stats",
+    "warm",
 ]
 
 _HOMES = {
@@ -70,6 +72,7 @@ _HOMES = {
     "report": "weft.compiled.api",
     "reset": "weft.compiled.api",
     "stats": "weft.compiled.api",
+    "warm": "weft.compiled.warming",
 }
 
 

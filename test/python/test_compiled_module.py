@@ -473,6 +473,7 @@ class TestNeverSilentlyEager:
         for rows in (1, 2):
             check_answers(compiled, linear, x[:rows])
             check_answers(strict, linear, x[:rows])
+        monkeypatch.setattr("weft.compiled.eviction.Admission.admits", lambda self, hits: False)
         with pytest.warns(WeftWarning, match="more than .* programs"):
             check_answers(compiled, linear, x)
         with pytest.raises(NotCompiledError, match="more than .* programs"):

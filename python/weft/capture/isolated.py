@@ -19,8 +19,9 @@ import pickle
 import select
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ def call_isolated(function: Callable[[], Any], known: dict[int, Any]) -> Any:
     alive. Other tensors come by value.
     Raises: what `function` raised, as it pickles; Declined, if the child died, got stuck again and
     again on a lock that a thread of the parent held at the fork, or made a result that cannot come
-    back.
+    back; Abandoned, see `manner`.
     """
     for _ in range(_ATTEMPTS - 1):
         with contextlib.suppress(_Stuck):
@@ -51,6 +52,32 @@ def call_isolated(function: Callable[[], Any], known: dict[int, Any]) -> Any:
 
 class _Stuck(Declined):
     """The child waits for a thread that it does not have."""
+
+
+class Abandoned(Exception):
+    """Nobody wants the result any more."""
+
+
+class _Manner(threading.local):
+    """How this thread's children run."""
+
+    stop: Callable[[], bool] | None = None
+    niceness = 0
+
+
+_manner = _Manner()
+
+
+@contextlib.contextmanager
+def manner(stop: Callable[[], bool], niceness: int) -> Iterator[None]:
+    """Children that this thread makes within have a lower priority, and end early, by the
+    exception `Abandoned`, once `stop()`."""
+    before = _manner.stop, _manner.niceness
+    _manner.stop, _manner.niceness = stop, niceness
+    try:
+        yield
+    finally:
+        _manner.stop, _manner.niceness = before
 
 
 def _call_once(function: Callable[[], Any], known: dict[int, Any]) -> Any:
@@ -89,7 +116,9 @@ _in_child = False
 def _run_child(function: Callable[[], Any], known: dict[int, Any], writer: int) -> None:
     global _in_child
     _in_child = True
+    _manner.stop = None
     try:
+        os.nice(_manner.niceness)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its child itself
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -190,6 +219,8 @@ def _read_all(reader: int, pid: int) -> bytes:
             if not part:
                 return b"".join(parts)
             parts.append(part)
+        if _manner.stop is not None and _manner.stop():
+            raise Abandoned
         now = _progress(pid)
         if now != progress or now[0] != "S":
             progress, since = now, time.monotonic()

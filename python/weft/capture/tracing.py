@@ -105,7 +105,7 @@ class Tracing:
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
-        _import(_NEEDED_FOR_TRACING)
+        prepare()
         known = {**state.reached, **{id(each): each for each in signature.examples}}
 
         as_eager, may_make_objects = True, False
@@ -133,6 +133,11 @@ class Tracing:
             traced.lower_seconds,
             traced.warned,
         )
+
+
+def prepare() -> None:
+    """Loads what tracing needs, which may take a second."""
+    _import(_NEEDED_FOR_TRACING)
 
 
 def _import(names: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ import torch
 from weft import _core, errors
 from weft.artifacts.builds import Options, most_threads
 from weft.artifacts.targets import isa_of
-from weft.capture.tracing import Given, Tracing
+from weft.capture.tracing import Given, Tracing, prepare
 from weft.compiled.compiled import Compiled, reset_all
 from weft.compiled.module import (
     callable_of,
@@ -35,6 +35,7 @@ def compile(
     precision: str = "float32",
     fullgraph: bool = False,
     inplace: bool = False,
+    background: bool = False,
     passes: Iterable[Any] = (),
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
@@ -66,6 +67,9 @@ def compile(
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.
     inplace: the module object itself is compiled and returned, for those who hold it already.
+    background: PyTorch runs the calls of a new kind while their program is compiled and compared
+    beside them, in processes of low priority; the first call after that is the program's. A call
+    keeps its arguments alive until then. `wait` waits for it.
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
     """
@@ -76,6 +80,7 @@ def compile(
         schedule=schedule,
         precision=precision,
         fullgraph=fullgraph,
+        background=background,
         passes=_passes(passes),
     )
     if program is None:
@@ -86,6 +91,9 @@ def compile(
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
+
+    if background:  # rather than beside the calls, which would share the GIL with it
+        prepare()
 
     def answering(original: Callable[..., Any]) -> _core.Callable:
         return Compiled(original, Tracing(original), options, settings).callable()

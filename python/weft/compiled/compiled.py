@@ -28,8 +28,9 @@ from weft.capture import isolated
 from weft.capture.reachability import INSTALLED
 from weft.capture.signature import Declined
 from weft.capture.tracing import Given, Tracing
+from weft.compiled import background
 from weft.compiled.first_call import FirstCall
-from weft.compiled.programs import Found, Programs
+from weft.compiled.programs import Found, Programs, Request
 from weft.compiled.specialize import Specialized
 from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
@@ -60,13 +61,13 @@ class Compiled:
         self.options = options
         self.settings = settings
         self.eager_reasons: Counter[str] = Counter()
-        self._programs = Programs(capture, options)
+        self.programs = Programs(capture, options)
         _living.add(self)
 
     def callable(self) -> _core.Callable:
         """What the user calls; it holds this face, and nobody holds it but the user."""
         made = _core.Callable(self)
-        self._programs.callable = weakref.ref(made)
+        self.programs.callable = weakref.ref(made)
         return made
 
     @property
@@ -92,11 +93,16 @@ class Compiled:
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if torch.is_grad_enabled() and config.verify != "always":
             if not _core.interposition_active():
-                trained = self._programs.find_trained(args, kwargs)
+                trained = self.programs.find_trained(args, kwargs)
                 if trained is not None:
                     return self._run(trained, args, kwargs)
-        self._programs.totals.misses += 1
+        self.programs.totals.misses += 1
+        if background.is_pending(self.programs, args, kwargs):
+            return self.original(*args, **kwargs)
         found = self._find(args, kwargs)
+        if isinstance(found, Request):
+            background.submit(self, found)
+            return self.original(*args, **kwargs)
         if isinstance(found, Declined):
             return self._declined(found, args, kwargs)
         specialized = found.specialized
@@ -116,21 +122,24 @@ class Compiled:
             outcome, value = specialized.core.call(args, kwargs)
         if not outcome:
             return self._eager(value, args, kwargs)
-        self._programs.totals.hits += 1
+        self.programs.totals.hits += 1
+        self.programs.has_used(specialized)
         return value
 
-    def _find(self, args: tuple, kwargs: dict[str, Any]) -> Found | Declined:
+    def _find(self, args: tuple, kwargs: dict[str, Any]) -> Found | Request | Declined:
         """What is to run the call, or why PyTorch has to. That is not raised: while it is handled,
         it would become the context of what the user's own code raises."""
         try:
-            return self._programs.find(args, kwargs)
+            if self.settings.get("background"):
+                return self.programs.look_up(args, kwargs)
+            return self.programs.find(args, kwargs)
         except Declined as why:
             return why.with_traceback(None)
         except Exception as error:  # an object of the user's that cannot be looked at, or a bug
             return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
 
     def _first_call(self, found: Found, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return FirstCall(self._programs, self.original, self._refuse, found, args, kwargs).run()
+        return FirstCall(self.programs, self.original, self._refuse, found, args, kwargs).run()
 
     def declined(
         self, core: _core.Specialization, reason: str, args: tuple, kwargs: dict[str, Any]
@@ -140,7 +149,7 @@ class Compiled:
             return self.original(*args, **kwargs)
         if not reason:
             reason = next(
-                _with_location(s.reason, s.location) for s in self._programs.all() if s.core is core
+                _with_location(s.reason, s.location) for s in self.programs.all() if s.core is core
             )
         return self._eager(reason, args, kwargs)
 
@@ -151,7 +160,12 @@ class Compiled:
 
         file: where to, by default standard output.
         """
-        render(self._programs.all(), self.eager_reasons, file)
+        render(self.programs.all(), self.eager_reasons, file)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until all programs that calls have asked for are compiled (`background=True`), at most
+        `timeout` seconds; whether they are."""
+        return background.wait(self.programs, timeout)
 
     def profile(self, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
         """Times every kernel of the program for these arguments in `repeats` calls, after one
@@ -163,7 +177,7 @@ class Compiled:
         if repeats < 1:
             raise errors.ConfigError(f"expected repeats of at least 1, found {repeats}")
         try:
-            found = self._programs.find(args, kwargs)
+            found = self.programs.find(args, kwargs)
             if not found.specialized.verified:
                 self._first_call(found, args, kwargs)
             specialized = found.specialized
@@ -208,7 +222,7 @@ class Compiled:
     def reset(self) -> None:
         """Forgets all programs: the next calls are captured as if they were the first. What has
         been counted stays."""
-        self._programs.reset()
+        self.programs.reset()
         self.eager_reasons.clear()
 
     def stats(self) -> dict[str, Any]:
@@ -220,9 +234,7 @@ class Compiled:
         programs traced. capture_seconds, compile_seconds, verify_seconds: spent on tracing, on
         lowering and compiling, and on comparing first calls, PyTorch's own time left out.
         """
-        callable_ = self._programs.callable()
-        hits = 0 if callable_ is None else callable_._hits()
-        totals = vars(self._programs.totals) | {"hits": self._programs.totals.hits + hits}
+        totals = vars(self.programs.totals) | {"hits": self.programs.hits()}
         return {"graphs": totals.pop("graphs"), "breaks": list(self.eager_reasons), **totals}
 
     def ir(self, stage: str = "graph", role: str = "forward") -> str:
@@ -233,7 +245,7 @@ class Compiled:
         Raises: errors.Error, if nothing has been compiled, or has no backward; errors.CompileError
         for an unknown stage.
         """
-        latest = self._programs.latest()
+        latest = self.programs.latest()
         build = latest.build
         if role == "backward":
             if latest.training is None:
@@ -252,7 +264,7 @@ class Compiled:
         parts = ("joint", "forward", "backward")
         if part not in parts:
             raise errors.ConfigError(f"expected one of {', '.join(parts)}, found {part!r}")
-        if self._programs.latest().training is not None:
+        if self.programs.latest().training is not None:
             if part == "joint":
                 return self.ir("joint")
             from weft.ir import Module
@@ -270,22 +282,22 @@ class Compiled:
 
         Raises: errors.Error, if nothing has been compiled.
         """
-        latest = self._programs.latest()
+        latest = self.programs.latest()
         return {**latest.seconds, **latest.build.seconds}
 
     @property
     def artifact_path(self) -> Path:
         """Where the latest program's artifact lies."""
-        return Path(self._programs.latest().build.artifact.path)
+        return Path(self.programs.latest().build.artifact.path)
 
     @property
     def artifact_paths(self) -> list[Path]:
-        return [Path(s.build.artifact.path) for s in self._programs.all() if s.build is not None]
+        return [Path(s.build.artifact.path) for s in self.programs.all() if s.build is not None]
 
     # Calls that PyTorch runs.
 
     def _declined(self, why: Declined, args: tuple, kwargs: dict[str, Any]) -> Any:
-        programs = self._programs
+        programs = self.programs
         if why.type is not None and why.type not in programs.refused_types:
             programs.refused_types = (*programs.refused_types, why.type)
         return self._eager(_with_location(why.reason, why.location), args, kwargs)
@@ -299,8 +311,8 @@ class Compiled:
         if self.settings.get("fullgraph"):
             raise errors.NotCompiledError(reason)
         self.eager_reasons[reason] += 1
-        known, self._programs.user_knows = self._programs.user_knows, True
-        self._programs.arm()
+        known, self.programs.user_knows = self.programs.user_knows, True
+        self.programs.arm()
         if not known:
             warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, _frames_to_user())
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft import errors
-from weft.capture.state import Snapshot, snapshot
+from weft.capture.state import snapshot
 from weft.compiled.first_difference import explain
 from weft.compiled.gradient_check import compare_gradients
 from weft.compiled.programs import Found, Programs
@@ -85,7 +85,7 @@ class FirstCall:
     def _settle(self, check: Check, value: Any) -> None:
         """What becomes of a program, now that PyTorch's value is known."""
         specialized, state = self.found.specialized, self.found.environment.state
-        finding = check.conclude(value, lambda: self._change_of(state), self._eager)
+        finding = check.conclude(value, lambda: self.programs.change_of(state), self._eager)
         forward = finding.verdict
         if forward is Verdict.SAME and specialized.training is not None:
             finding = compare_gradients(specialized.training, check, finding)
@@ -122,12 +122,3 @@ class FirstCall:
         self.refuse(reason)
         self.found.specialized.reason = reason
         self.programs.replace(self.found, declined(self.found.signature, reason, None))
-
-    def _change_of(self, before: Snapshot) -> str | None:
-        """What has become of the state since, None if it is as it was."""
-        if before.guards.hold():
-            return None
-        now = snapshot(self.programs.capture.references())
-        if not before.bindings.hold() or not now.same_as(before):
-            return "attributes of the module or globals changed meanwhile"
-        return None

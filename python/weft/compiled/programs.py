@@ -4,28 +4,37 @@ calls."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from weft import _core, config, errors, frontend
 from weft.artifacts.builds import Options
+from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.reachability import References
 from weft.capture.signature import Declined, HasEffects, Heard, Signature, describe
 from weft.capture.state import Snapshot, snapshot
 from weft.capture.tracing import Given, Tracing
+from weft.compiled.eviction import Admission, evict
 from weft.compiled.specialize import Specialized, declined, specialize
 from weft.compiled.specialize_training import specialize_training
 from weft.compiled.verification_records import Verified
+
+if TYPE_CHECKING:
+    from weft.compiled.background import Job
 
 MOST_SPECIALIZATIONS = 64
 _MOST_ENVIRONMENTS = 16
 # A call may set what is missing, and find it there the next time; a counter never settles.
 _MOST_STATES_WITH_EFFECTS = 3
+# Programs in a row that were made for a state that was gone by then.
+_MOST_LATE = 16
 
 
 @dataclass
@@ -47,6 +56,20 @@ class Found:
 
 
 @dataclass
+class Request:
+    """A call that no program stands for, and the state in which it was made. gradients: whether it
+    records them."""
+
+    args: tuple
+    kwargs: dict[str, Any]
+    signature: Signature
+    references: References
+    state: Snapshot
+    environment: Environment
+    gradients: bool
+
+
+@dataclass
 class Totals:
     graphs: int = 0
     hits: int = 0  # beside those that C++ counts
@@ -62,7 +85,8 @@ class Programs:
 
     callable: that one, while it lives. user_knows: a warning has said that calls run eagerly, so
     that such calls need not be told of again. refused_types: of arguments. given_up: why no call
-    is looked at any more.
+    is looked at any more. pending: what is compiled beside the calls. lock: is not held while
+    anything is compiled beside them.
     """
 
     def __init__(self, capture: Tracing | Given, options: Options) -> None:
@@ -73,13 +97,27 @@ class Programs:
         self.user_knows = False
         self.refused_types: tuple[type, ...] = ()
         self.given_up: str | None = None
+        self.pending: tuple[Job, ...] = ()
         self._options = options
+        self._admission = Admission()
         self._environments: list[Environment] = []
         self._states_with_effects = 0
         self._times_heard = 0
+        self._late = 0
+        _all.add(self)
 
     def find(self, args: tuple, kwargs: dict[str, Any]) -> Found:
         """Raises: Declined, for what PyTorch has to run in any state."""
+        with self.lock:
+            found = self.look_up(args, kwargs)
+            if isinstance(found, Found):
+                return found
+            specialized = self.compile(found)
+            self._enter(found, specialized)
+            return Found(specialized, found.environment, found.signature)
+
+    def look_up(self, args: tuple, kwargs: dict[str, Any]) -> Found | Request:
+        """A request for what there is no program for. Raises: Declined, as `find`."""
         if self.given_up is not None:
             raise Declined(self.given_up)
         if _core.interposition_active():
@@ -96,15 +134,65 @@ class Programs:
                 if specialized.wants_gradients == gradients:
                     if specialized.core.matches(args, kwargs):
                         return Found(specialized, environment, signature)
-            if len(self.all()) >= MOST_SPECIALIZATIONS:
-                raise Declined(f"more than {MOST_SPECIALIZATIONS} programs would be needed")
-            specialized = self._compile(references, state, signature, args, kwargs, gradients)
-            specialized.wants_gradients = gradients
-            if not specialized.transient:
-                environment.specializations.append(specialized)
-                if specialized.verified:
-                    self.publish(environment, specialized)
-            return Found(specialized, environment, signature)
+            if len(self.all()) >= MOST_SPECIALIZATIONS and not self._admission.admits(self.hits()):
+                raise Declined(
+                    f"more than {MOST_SPECIALIZATIONS} programs would be needed, and few of them "
+                    "answer more than a call"
+                )
+            return Request(args, kwargs, signature, references, state, environment, gradients)
+
+    def compile(self, request: Request, apart: bool = False) -> Specialized:
+        """The program of a request, or why there is none. apart: in processes of their own."""
+        made = self._compile(request, apart)
+        made.wants_gradients = request.gradients
+        return made
+
+    def enter_later(self, request: Request, specialized: Specialized) -> None:
+        """Enters a program that has been compiled beside the calls, if what it was made for is as
+        it was."""
+        with self.lock:
+            environment, state = request.environment, request.state
+            if (
+                any(each is environment for each in self._environments)
+                and environment.state.has_tensors(state.tensors)
+                and specialized.core.matches(request.args, request.kwargs)
+                and self.change_of(state) is None
+            ):
+                self._late = 0
+                self._enter(request, specialized)
+                return
+            self._late += 1
+            if self._late >= _MOST_LATE:
+                self.given_up = "the state changes while programs are compiled"
+
+    def _enter(self, request: Request, specialized: Specialized) -> None:
+        if specialized.transient:
+            return
+        while len(self.all()) >= MOST_SPECIALIZATIONS:
+            evict(self._environments)
+        request.environment.specializations.append(specialized)
+        self.has_used(specialized)
+        if specialized.verified:
+            self.publish(request.environment, specialized)
+
+    def has_used(self, specialized: Specialized) -> None:
+        callable_ = self.callable()
+        if callable_ is not None:
+            specialized.core.last_use = callable_._tick()
+
+    def hits(self) -> int:
+        """Calls that programs have answered."""
+        callable_ = self.callable()
+        return self.totals.hits + (0 if callable_ is None else callable_._hits())
+
+    def change_of(self, before: Snapshot) -> str | None:
+        """What has become of the state since, None if it is as it was."""
+        if before.guards.hold():
+            return None
+        now = snapshot(self.capture.references())
+        if not before.bindings.hold() or not now.same_as(before):
+            return "attributes of the module or globals changed meanwhile"
+        return None
 
     def find_trained(self, args: tuple, kwargs: dict[str, Any]) -> Specialized | None:
         """A program with gradients that stands for the call and has been verified."""
@@ -143,7 +231,7 @@ class Programs:
             return
         callable_._arm([each.core for each in self._environments])
         if self.user_knows:
-            full = self.given_up is not None or len(self.all()) >= MOST_SPECIALIZATIONS
+            full = self.given_up is not None
             callable_._run_eagerly(self.refused_types, full, _none_has_gradients(self.all()))
 
     def publish(self, environment: Environment, specialized: Specialized) -> None:
@@ -211,19 +299,10 @@ class Programs:
             [each.core for each in published if each.build is None or not always]
         )
 
-    def _compile(
-        self,
-        references: References,
-        state: Snapshot,
-        signature: Signature,
-        args: tuple,
-        kwargs: dict[str, Any],
-        gradients: bool,
-    ) -> Specialized:
+    def _compile(self, request: Request, apart: bool) -> Specialized:
+        signature = request.signature
         try:
-            return self._captured_and_compiled(
-                references, state, signature, args, kwargs, gradients
-            )
+            return self._captured_and_compiled(request, apart)
         except HasEffects as why:
             self._count_effects(why.reason)
             made = declined(signature, why.reason, None)
@@ -241,6 +320,8 @@ class Programs:
         except frontend.Unsupported as why:
             location = None if why.location is None else str(why.location)
             return declined(signature, why.reason, location)
+        except Abandoned:
+            raise
         except Exception as error:  # a bug of ours costs speed, never the user's result
             reason = f"compilation failed: {type(error).__name__}: {error}"
             return declined(signature, reason, None)
@@ -250,35 +331,36 @@ class Programs:
         if self._states_with_effects == _MOST_STATES_WITH_EFFECTS:
             self.given_up = reason
 
-    def _captured_and_compiled(
-        self,
-        references: References,
-        state: Snapshot,
-        signature: Signature,
-        args: tuple,
-        kwargs: dict[str, Any],
-        gradients: bool,
-    ) -> Specialized:
+    def _captured_and_compiled(self, request: Request, apart: bool) -> Specialized:
         start = time.perf_counter()
         self.totals.captures += 1
+        signature, gradients = request.signature, request.gradients
+        call = (request.args, request.kwargs, request.references, request.state, signature)
         try:
-            captured = self.capture.capture(args, kwargs, references, state, signature, gradients)
+            captured = self.capture.capture(*call, gradients)
         finally:
             whole = time.perf_counter() - start
             self.totals.capture_seconds += whole
         lower = captured.lower_seconds
         seconds = {"capture": whole - lower, "lower": lower}
         make = specialize_training if gradients else specialize
+        if apart:  # from here on it lies in the cache
+            call_isolated(lambda: _discard(make(captured, signature, self._options)), {})
         made = make(captured, signature, self._options)
         self.totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}
         # A warning is shown by PyTorch's first call, which a verified program has no need of.
+        made.warned = captured.warned
         remembered = None if captured.warned else Verified.find(made)
         if remembered is not None:
             remembered.apply(made)
         elif config.verify != "off":
             made.verified = False
         return made
+
+
+def _discard(made: Specialized) -> None:
+    """A child's program stays with the child."""
 
 
 def _wants_gradients(signature: Signature, state: Snapshot) -> bool:
@@ -292,3 +374,16 @@ def _none_has_gradients(programs: list[Specialized]) -> bool:
     """Whether calls with gradients have come, and PyTorch has to run them."""
     wanting = [each for each in programs if each.wants_gradients]
     return bool(wanting) and all(each.build is None for each in wanting)
+
+
+_all: weakref.WeakSet[Programs] = weakref.WeakSet()
+
+
+def _renew_in_child() -> None:
+    """Another thread of the parent may have held the lock, and was to compile what is pending."""
+    for programs in [*_all]:
+        programs.lock = threading.RLock()
+        programs.pending = ()
+
+
+os.register_at_fork(after_in_child=_renew_in_child)
