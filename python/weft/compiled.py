@@ -29,6 +29,8 @@ def compile(
     fullgraph: bool = False,
     inplace: bool = False,
     passes: Iterable[Any] = (),
+    capture: str = "export",
+    backend: str = "native",
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -58,6 +60,10 @@ def compile(
     passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.
+    capture: where programs come from: "export" traces them by torch.export, "observe" watches the
+    first call in the interpreter.
+    backend: what runs them: "native" code, or "eager", PyTorch's own operations without the Python
+    between them. "observe" goes with "eager".
     inplace: the module object itself is compiled and returned, for those who hold it already.
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
@@ -70,7 +76,14 @@ def compile(
         precision=precision,
         fullgraph=fullgraph,
         passes=_passes(passes),
+        capture=capture,
+        backend=backend,
     )
+    if (capture, backend) not in (("export", "native"), ("observe", "eager")):
+        raise errors.ConfigError(
+            "expected capture='export' with backend='native' or capture='observe' with "
+            f"backend='eager', found {capture!r} with {backend!r}"
+        )
     if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
@@ -81,6 +94,10 @@ def compile(
         raise TypeError(f"expected a module to compile in place, found {kind}")
 
     def answering(original: Callable[..., Any]) -> _core.Callable:
+        if capture == "observe":
+            from weft.observe.face import Observed
+
+            return Observed(original, settings).callable()
         return Compiled(original, Tracing(original), options, settings).callable()
 
     program = method_itself(program)
