@@ -7,10 +7,10 @@
 namespace weft::capture {
 
 static constexpr const char *names[] = {
-    "pure",     "types",   "builds", "reads",      "changes",   "operation",  "in place",
-    "metadata", "setting", "state",  "statistics", "get",       "isinstance", "getattr",
-    "hasattr",  "setattr", "len",    "type",       "super",     "next",       "fold",
-    "partial",  "any",     "map",    "new object", "new tuple",
+    "pure",     "types",   "builds",   "reads",      "changes", "operation",  "in place",
+    "metadata", "setting", "state",    "statistics", "get",     "isinstance", "getattr",
+    "hasattr",  "setattr", "len",      "type",       "super",   "next",       "fold",
+    "partial",  "any",     "referent", "asked",      "map",     "new object", "new tuple",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -59,6 +59,7 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "getattr" ? &all.getAttribute : slot;
   slot = name == "storage" ? &all.storage : slot;
   slot = name == "tuple" ? &all.tuple : slot;
+  slot = name == "snapshot" ? &all.snapshot : slot;
   if (!slot)
     return false;
   Py_INCREF(function);

@@ -34,10 +34,12 @@ enum class Kind : uint8_t {
   Type,
   Super,
   Next,
-  Fold,    // sum, min, max: of numbers or tensors
-  Partial, // functools.partial
-  Any,     // any, all
-  Map,     // calls its first argument
+  Fold,     // sum, min, max: of numbers or tensors
+  Partial,  // functools.partial
+  Any,      // any, all
+  Referent, // a call of a weak reference
+  Asked,    // asked again by a replay, though it may run Python code
+  Map,      // calls its first argument
   NewObject,
   NewTuple,
   Names, // how many
@@ -54,7 +56,7 @@ struct Operators {
   PyObject *compare[6] = {};
   PyObject *getItem = nullptr, *setItem = nullptr, *negative = nullptr, *positive = nullptr;
   PyObject *invert = nullptr, *truth = nullptr, *getAttribute = nullptr, *storage = nullptr;
-  PyObject *tuple = nullptr;
+  PyObject *tuple = nullptr, *snapshot = nullptr;
 };
 Operators &operators();
 /// name: of a field, or "binary 3". False if there is none.

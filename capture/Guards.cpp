@@ -194,7 +194,8 @@ bool Guards::FunctionWatch::holds() const {
 }
 
 static bool sameKeys(PyObject *dict, PyObject *keys) {
-  if (PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys))
+  Py_ssize_t count = PyDict_Check(dict) ? PyDict_GET_SIZE(dict) : PySet_GET_SIZE(dict);
+  if (count != PyTuple_GET_SIZE(keys))
     return false;
   if (PyDict_CheckExact(dict)) {
     Py_ssize_t at = 0, i = 0;

@@ -56,7 +56,7 @@ public:
   /// Of a list or tuple, and of a dict.
   void length(const Owner &owner, Py_ssize_t length, std::string name);
   void item(const Owner &owner, Py_ssize_t i, Expected expected, std::string name);
-  /// All keys, plain, in their order.
+  /// All keys of a dict or items of a set, plain, in their order.
   void keys(const Owner &owner, PyObject *keys, std::string name);
   void cell(const Owner &owner, Expected expected, std::string name);
   /// What a slot or another member that C keeps holds.

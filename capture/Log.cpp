@@ -137,14 +137,22 @@ bool Replay::run(const Record &record) {
   return true;
 }
 
-PyRef Log::replay(const std::vector<PyRef> &registers) const {
+PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot) const {
   Replay replay(registers, resultCount);
   PyRef value;
   bool same = true;
+  std::vector<PyRef> before;
+  for (size_t i = 0; same && i < written.size(); ++i) {
+    before.push_back(PyRef::steal(PyObject_CallOneArg(snapshot, replay.finish(written[i]).get())));
+    same = static_cast<bool>(before.back());
+  }
   for (size_t i = 0; same && i < records.size(); ++i)
     same = replay.run(records[i]);
   if (same)
     value = replay.finish(output);
+  for (size_t i = 0; !value && i < before.size(); ++i)
+    if (before[i])
+      PyRef::steal(PyObject_CallMethod(before[i].get(), "restore", nullptr));
   PyErr_Clear(); // the call runs once more, in the interpreter, and raises its own
   return value;
 }
@@ -284,11 +292,15 @@ int Log::traverse(visitproc visit, void *arg) const {
     if (int result = visitOutcome(record.outcome, visit, arg))
       return result;
   }
+  for (const Form &form : written)
+    if (int result = visitForm(form, visit, arg))
+      return result;
   return visitForm(output, visit, arg);
 }
 
 void Log::clear() {
   auto records = std::exchange(this->records, {});
+  auto written = std::exchange(this->written, {});
   Form output = std::exchange(this->output, {});
 }
 

@@ -46,14 +46,17 @@ class Log {
 public:
   int newResult() { return resultCount++; }
   void append(Record record) { records.push_back(std::move(record)); }
+  /// An external tensor whose memory an operation writes.
+  void write(Form tensor) { written.push_back(std::move(tensor)); }
   /// Ends the log: what the call gives, and when results are let go.
   void finish(Form output);
   size_t size() const { return records.size(); }
   const std::vector<Record> &all() const { return records; }
 
   /// What the call gives, or null with no error set if an operation gave something else than it
-  /// did or raised an error.
-  PyRef replay(const std::vector<PyRef> &registers) const;
+  /// did or raised an error; what had been written until then is as it was.
+  /// snapshot: torch's memory of a tensor, an object with a method `restore`.
+  PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot) const;
   /// One line an operation.
   std::vector<std::string> texts() const;
 
@@ -63,6 +66,7 @@ public:
 private:
   int resultCount = 0;
   std::vector<Record> records;
+  std::vector<Form> written;
   Form output;
 };
 

@@ -71,7 +71,7 @@ PyObject *run(PyObject *self, PyObject *args) {
   if (!observation.guards.check(unpacked.call, registers))
     Py_RETURN_NONE;
   PyRef held = PyRef::borrow(self); // an operation may let go of the program
-  PyRef value = observation.log.replay(registers);
+  PyRef value = observation.log.replay(registers, operators().snapshot);
   if (!value)
     Py_RETURN_FALSE;
   return PyTuple_Pack(1, value.get());
@@ -89,6 +89,16 @@ PyObject *whyMiss(PyObject *self, PyObject *args) {
   if (observation.guards.check(unpacked.call, registers, &failed))
     Py_RETURN_NONE;
   return PyUnicode_FromString(observation.guards.text(failed).c_str());
+}
+
+/// snapshots(): of the memory that the observed call has written, ahead of that.
+PyObject *snapshots(PyObject *self, PyObject *) {
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const PyRef &each : observationOf(self).snapshots)
+    if (!list || PyList_Append(list.get(), each.get()) < 0)
+      return nullptr;
+  observationOf(self).snapshots.clear();
+  return list.release();
 }
 
 PyObject *guardTexts(PyObject *self, PyObject *) {
@@ -142,6 +152,7 @@ void dealloc(PyObject *self) {
 PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, nullptr},
     {"why_miss", whyMiss, METH_VARARGS, nullptr},
+    {"take_snapshots", snapshots, METH_NOARGS, nullptr},
     {"guards", guardTexts, METH_NOARGS, nullptr},
     {"log", logTexts, METH_NOARGS, nullptr},
     {},

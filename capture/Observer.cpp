@@ -26,8 +26,10 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
   else if (enterCall(target, args, kwargs) && !interpreter::install(trace))
     return;
   bool observing = !values.failed();
-  if (observing)
+  if (observing) {
     active = this;
+    collects = PyGC_Disable(); // finalizers of what others have left would run within the call
+  }
   observation.value = PyRef::steal(PyObject_Call(target, args, kwargs));
   PyObject *type, *error, *traceback;
   PyErr_Fetch(&type, &error, &traceback);
@@ -46,7 +48,7 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
 }
 
 bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
-  Frame none{nullptr, {}, nullptr};
+  Frame none{nullptr, {}, {}, nullptr};
   frames.push_back(std::move(none));
   std::vector<PyObject *> given;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
@@ -97,6 +99,8 @@ void Observer::stop() {
     if (each.frame)
       interpreter::watch(each.frame, false);
   frames.clear();
+  if (collects)
+    PyGC_Enable();
   if (interpreter::tracedBy(trace))
     interpreter::remove();
 }
@@ -123,7 +127,7 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
       frames.pop_back();
   } else if (what == PyTrace_EXCEPTION) {
     Frame &at = current(frame);
-    if (at.pending.then == Then::Append || at.pending.then == Then::Items)
+    if (appends(at.pending.then))
       values.fail(at.pending.what + " raised an error");
     at.pending = {};
     PyObject *raised = PyTuple_Check(argument) ? PyTuple_GET_ITEM(argument, 1) : nullptr;
@@ -147,7 +151,7 @@ Observer::Frame &Observer::current(PyFrameObject *frame) {
       frames.resize(i + 1);
       return frames[i];
     }
-  frames.push_back({frame, {}, nullptr});
+  frames.push_back({frame, PyRef::borrow((PyObject *)frame), {}, nullptr});
   return frames.back();
 }
 
@@ -167,7 +171,7 @@ void Observer::enterFrame(PyFrameObject *frame) {
   }
   bool collects = outer.yields == Pending::Yields::Collected &&
                   interpreter::code(frame)->co_flags & CO_GENERATOR;
-  if (fromC && (outer.then == Then::Append || outer.then == Then::Items) && !collects) {
+  if (fromC && appends(outer.then) && !collects && !outer.nested) {
     if (!outer.slot) {
       values.fail(outer.what + " called Python code");
       return;
@@ -199,7 +203,7 @@ void Observer::enterFrame(PyFrameObject *frame) {
       Py_TYPE(locals[0]) == outer.type && !values.find(locals[0]))
     values.enterFresh(locals[0]); // what type.__call__ has just made
   interpreter::watch(frame, true);
-  frames.push_back({frame, {}, nullptr});
+  frames.push_back({frame, PyRef::borrow((PyObject *)frame), {}, nullptr});
 }
 
 /// Its code runs: takes the guards under which it is this code, with these defaults and cells.
@@ -276,6 +280,9 @@ void Observer::finish(Frame &frame) {
   case Then::Append:
     appendRecord(frame, top);
     break;
+  case Then::Stored:
+    appendRecord(frame, Py_None);
+    break;
   case Then::Items: {
     PyRef items = PyRef::steal(PyTuple_New(pending.count));
     for (int i = 0; items && i < pending.count; ++i)
@@ -293,6 +300,12 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   std::optional<Outcome> outcome = values.enterOutcome(value, frame.pending.what);
   if (!outcome)
     return false;
+  if (PyObject *written = frame.pending.written) {
+    std::optional<TensorFacts> now = TensorFacts::of(written);
+    if (!now || now->gradient() || (frame.pending.facts && !frame.pending.facts->match(written)))
+      return values.fail(frame.pending.what + " changes a tensor from outside");
+    values.noteWritten(written);
+  }
   record.outcome = std::move(*outcome);
   record.location = here();
   log.append(std::move(record));
@@ -354,6 +367,8 @@ bool Observer::isPlainWithin(PyObject *object) {
     }
     return values.isUsable(object);
   }
+  if (PyAnySet_CheckExact(object) && values.isExternal(object))
+    return true;
   if (!PyDict_CheckExact(object) || !values.find(object))
     return false;
   PyObject *key, *value;
@@ -369,7 +384,10 @@ void Observer::guardMethods(PyObject *object, std::initializer_list<const char *
     return;
   for (const char *method : methods) {
     PyRef name = PyRef::steal(PyUnicode_InternFromString(method));
-    guards.typeItem(type, name.get(), interpreter::typeLookup(type, name.get()));
+    PyObject *found = interpreter::typeLookup(type, name.get());
+    guards.typeItem(type, name.get(), found);
+    if (found && PyFunction_Check(found))
+      values.pin(found, std::string(type->tp_name) + "." + method);
   }
 }
 
@@ -387,10 +405,10 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
   Record &record = frame.pending.record;
   record.callable = PyRef::borrow(callable);
   record.names = PyRef::borrow(names);
+  PyObject *out = nullptr;
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0 &&
-        arguments[arguments.size() - PyTuple_GET_SIZE(names) + i] != Py_None)
-      return values.fail(what + " writes to out=");
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0)
+      out = arguments[arguments.size() - PyTuple_GET_SIZE(names) + i];
   for (PyObject *each : arguments) {
     if (!values.isOperand(each))
       return values.fail(what + " takes " + shown(each));
@@ -399,15 +417,33 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
       return false;
     record.arguments.push_back(std::move(*form));
   }
-  return expect(frame, Then::Append, true, std::move(what));
+  expect(frame, Then::Append, true, std::move(what));
+  return !out || out == Py_None || writes(frame, out);
 }
 
 bool Observer::inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
-  const Value *target = arguments.empty() ? nullptr : values.find(arguments[0]);
-  if (!target || target->origin != Origin::Result ||
-      values.sharesWithExternal(arguments[0], operators().storage))
-    return values.fail(nameOf(callable) + " writes to a tensor from outside");
-  return operation(frame, callable, arguments, names);
+  return !arguments.empty() && operation(frame, callable, arguments, names) &&
+         writes(frame, arguments[0]);
+}
+
+bool Observer::writes(Frame &frame, PyObject *tensor) {
+  if (!tensor || !isTensor(tensor) || !values.find(tensor))
+    return values.fail(frame.pending.what + " writes to no tensor");
+  PyObject *external = values.externalOf(tensor);
+  if (!external)
+    return true;
+  std::optional<TensorFacts> facts = TensorFacts::of(tensor);
+  if (!facts || facts->gradient())
+    return values.fail(frame.pending.what + " writes to a tensor from outside that has gradients");
+  frame.pending.written = tensor;
+  frame.pending.facts = facts;
+  PyRef snapshot = PyRef::steal(PyObject_CallOneArg(operators().snapshot, external));
+  std::optional<Form> form = values.form(external);
+  if (!snapshot || !form)
+    return values.fail(frame.pending.what + " writes to memory that cannot be copied");
+  observation.snapshots.push_back(std::move(snapshot));
+  log.write(std::move(*form));
+  return true;
 }
 
 } // namespace weft::capture

@@ -30,6 +30,7 @@ struct Observation {
   std::string reason; // why no program stands for the call; empty if one does
   std::string location;
   uint64_t opcodes = 0;
+  std::vector<PyRef> snapshots; // of the memory that the call has written, ahead of that
 };
 
 class Observer {
@@ -53,9 +54,13 @@ private:
     Append,   // the top is the outcome of `record`
     Instance, // the top is an instance of `type` that this call makes
     Items,    // as Append, of a tensor that was unpacked: `count` items
+    Stored,   // as Append, of what gives None
     Star,     // below `count` items is a list that unpacking made
     Made,     // plain, or made by a function that reads nothing else
   };
+  static bool appends(Then then) {
+    return then == Then::Append || then == Then::Items || then == Then::Stored;
+  }
   struct Pending {
     Then then = Then::Nothing;
     bool python = false;  // whether C code may enter Python frames
@@ -65,11 +70,15 @@ private:
     enum class Yields : uint8_t { Anything, Plain, Collected } yields = Yields::Anything;
     Record record;
     PyTypeObject *type = nullptr;
+    PyObject *written = nullptr;      // a tensor from outside
+    std::optional<TensorFacts> facts; // its own
+    bool nested = false;              // Python code within the function is a part of it
     std::string what;
     int count = 0;
   };
   struct Frame {
-    PyFrameObject *frame;
+    PyFrameObject *frame; // null: what called the target
+    PyRef held;           // the frame, until it returns
     Pending pending;
     PyObject *names = nullptr; // of the next call's keywords; the code's constant
   };
@@ -127,6 +136,8 @@ private:
   // For all.
   /// A record of calling `callable`, whose outcome is the frame's next top.
   bool operation(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// The operation that is pending will write to the tensor.
+  bool writes(Frame &frame, PyObject *tensor);
   bool inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// Whether an operand has a class in Python whose methods may answer; they are guarded.
   bool answersInPython(PyObject *object, std::initializer_list<const char *> methods);
@@ -147,6 +158,7 @@ private:
   std::vector<Frame> frames;
   std::vector<PyObject *> settings; // that the log has asked for since one was last changed
   bool over = false;
+  bool collects = false; // whether the garbage collector was on
 };
 
 /// A dict or an OrderedDict itself; subclasses may answer otherwise.

@@ -14,12 +14,20 @@ static bool isGenerator(PyObject *function) {
   return code->co_flags & CO_GENERATOR;
 }
 
-/// The descriptor of a bound method in C; null if there is none.
+/// The descriptor of a bound method in C; null if there is none. super() finds one of a base.
 static PyObject *descriptorOf(PyObject *bound) {
   PyObject *self = PyCFunction_GET_SELF(bound);
-  const char *name = ((PyCFunctionObject *)bound)->m_ml->ml_name;
-  PyRef text = PyRef::steal(PyUnicode_InternFromString(name));
-  return self && text ? interpreter::typeLookup(Py_TYPE(self), text.get()) : nullptr;
+  PyMethodDef *method = ((PyCFunctionObject *)bound)->m_ml;
+  PyRef text = PyRef::steal(PyUnicode_InternFromString(method->ml_name));
+  PyObject *order = self && text ? Py_TYPE(self)->tp_mro : nullptr;
+  for (Py_ssize_t i = 0; order && i < PyTuple_GET_SIZE(order); ++i) {
+    auto *type = (PyTypeObject *)PyTuple_GET_ITEM(order, i);
+    PyObject *found = PyDict_GetItemWithError(type->tp_dict, text.get());
+    if (found && Py_TYPE(found) == &PyMethodDescr_Type &&
+        ((PyMethodDescrObject *)found)->d_method == method)
+      return found;
+  }
+  return nullptr;
 }
 
 bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
@@ -63,6 +71,8 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   }
   if (kindOf((PyObject *)Py_TYPE(callable)) == Kind::Partial)
     return callPartial(frame, callable, arguments, names);
+  if (PyWeakref_CheckRefExact(callable))
+    return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
   if (PyType_Check(callable))
     return callClass(frame, (PyTypeObject *)callable);
   PyRef method = PyRef::steal(PyUnicode_InternFromString("__call__"));
@@ -120,7 +130,8 @@ bool Observer::yields(PyObject *value) {
 }
 
 bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs) {
-  if (!PyTuple_CheckExact(args) && !PyList_CheckExact(args))
+  if (!PyTuple_CheckExact(args) && !PyList_CheckExact(args) &&
+      !(PyTuple_Check(args) && isPlain(args))) // a torch.Size
     return values.fail("spreads " + shown(args));
   if (kwargs && (!PyDict_CheckExact(kwargs) || !values.find(kwargs)))
     return values.fail("spreads " + shown(kwargs));

@@ -189,11 +189,23 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
         return values.fail(what + " of " + shown(each));
     return expect(frame, Then::Plain, false, what);
   case Kind::Statistics:
-    if (arguments.size() > 5 && arguments[5] != Py_False &&
-        (arguments[3] != Py_None || arguments[4] != Py_None))
-      return values.fail(what + " writes running statistics");
     if (names || arguments.size() < 6)
       return values.fail(what + " with arguments by name");
+    if (!operation(frame, callable, arguments, names))
+      return false;
+    for (size_t i : {3, 4})
+      if (arguments[5] != Py_False && arguments[i] != Py_None && !writes(frame, arguments[i]))
+        return false;
+    return true;
+  case Kind::Referent: {
+    // Alive as long as the program, which holds it for another reason.
+    PyObject *referent = arguments.size() == 1 ? PyWeakref_GetObject(arguments[0]) : Py_None;
+    return (referent != Py_None && values.find(referent) &&
+            expect(frame, Then::Usable, false, what)) ||
+           values.fail("asks a weak reference");
+  }
+  case Kind::Asked:
+    frame.pending.nested = true;
     return operation(frame, callable, arguments, names);
   case Kind::IsInstance:
     if (arguments.size() == 2 && Py_TYPE(callable) == &PyMethodDescr_Type) // type's own
@@ -229,6 +241,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return true;
     if (PyList_CheckExact(object) || PyDict_Check(object))
       return values.readLength(object) && expect(frame, Then::Plain, false, what);
+    if (PyAnySet_CheckExact(object))
+      return values.readWhole(object) && expect(frame, Then::Plain, false, what);
     if (values.isFresh(object) && !PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE))
       return expect(frame, Then::Plain, false, what);
     return (answersInPython(object, {"__len__"}) && expect(frame, Then::Plain, true, what)) ||

@@ -30,6 +30,8 @@ bool Observer::truth(Frame &frame, PyObject *object) {
     return values.readLength(object);
   if (PyTuple_Check(object))
     return true;
+  if (PyAnySet_CheckExact(object))
+    return values.readWhole(object);
   guardMethods(object, {"__bool__", "__len__"});
   PyTypeObject *type = Py_TYPE(object);
   bool asked = (type->tp_as_number && type->tp_as_number->nb_bool) ||
@@ -190,11 +192,8 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
     guardMethods(container, {"__setitem__", "__delitem__"});
     if (!value || !inPlace(frame, operators().setItem, operands, nullptr))
       return values.fail("deletes an item of a tensor");
-    frame.pending.python = false;
-    // It leaves nothing on the stack to look at.
-    bool appended = appendRecord(frame, Py_None);
-    frame.pending = {};
-    return appended;
+    frame.pending.then = Then::Stored; // nothing is left on the stack
+    return true;
   }
   if (PyList_CheckExact(container) || isDict(container))
     return (isPlain(key) || values.fail("a key that is not plain")) &&
@@ -214,7 +213,8 @@ bool Observer::readIterable(Frame &frame, PyObject *object) {
            values.fail("iterates over " + shown(object));
   if (!values.isUsable(object))
     return values.fail("iterates over " + shown(object) + " of unknown origin");
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || isDict(object))
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || isDict(object) ||
+      (PyAnySet_CheckExact(object) && values.isExternal(object)))
     return values.readWhole(object);
   if (isTensor(object)) // Tensor.__iter__ is Python's
     return answersInPython(object, {"__iter__"}) && (frame.pending.python = true);

@@ -41,6 +41,7 @@ public:
   static std::optional<TensorFacts> of(PyObject *tensor);
   /// Never leaves a Python error behind.
   bool match(PyObject *tensor) const;
+  bool gradient() const { return requiresGrad; }
   /// "float32[3, 4]".
   std::string text() const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // How replays make the values that operations take and the call gives, and what they share.
+#include "capture/Declared.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 #include "capture/Values.h"
@@ -94,15 +95,26 @@ bool Values::leavesGeneratorOpen() const {
   return false;
 }
 
-bool Values::sharesWithExternal(PyObject *tensor, PyObject *storage) {
-  PyRef own = PyRef::steal(PyObject_CallOneArg(storage, tensor));
-  bool shares = !own;
-  for (size_t i = 0; !shares && i < externals.size(); ++i) {
-    PyRef other = PyRef::steal(PyObject_CallOneArg(storage, externals[i].tensor.get()));
-    shares = !other || PyObject_RichCompareBool(own.get(), other.get(), Py_EQ) != 0;
-  }
+/// What cannot tell is taken to share.
+bool Values::sharesMemory(PyObject *left, PyObject *right) {
+  PyRef x = PyRef::steal(PyObject_CallOneArg(operators().storage, left));
+  PyRef y = PyRef::steal(PyObject_CallOneArg(operators().storage, right));
+  bool shares = !x || !y || PyObject_RichCompareBool(x.get(), y.get(), Py_EQ) != 0;
   PyErr_Clear();
   return shares;
+}
+
+PyObject *Values::externalOf(PyObject *tensor) {
+  for (const External &each : externals)
+    if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
+      return each.tensor.get();
+  return nullptr;
+}
+
+void Values::noteWritten(PyObject *tensor) {
+  for (External &each : externals)
+    if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
+      each.version = Tensors::get()->version(each.tensor.get());
 }
 
 bool Values::externalWasWritten() const {

@@ -289,14 +289,15 @@ bool Values::readWhole(PyObject *container) {
   const Value *value = find(container);
   if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
     return true;
-  if (PyDict_Check(container)) {
+  bool set = PyAnySet_CheckExact(container);
+  if (PyDict_Check(container) || set) {
     PyRef keys = PyRef::steal(PySequence_Tuple(container));
     if (!keys || !isPlain(keys.get())) {
       PyErr_Clear();
       return fail("reads all of " + value->name + ", whose keys are not plain");
     }
     guards.keys(owner(container, *value), keys.get(), value->name);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
+    for (Py_ssize_t i = 0; !set && i < PyTuple_GET_SIZE(keys.get()); ++i)
       if (!readKey(container, PyTuple_GET_ITEM(keys.get(), i)))
         return false;
     return true;

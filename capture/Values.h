@@ -70,9 +70,10 @@ public:
   Owner owner(PyObject *object, const Value &value) const;
   /// How a replay makes the object. Reads containers as a whole.
   std::optional<Form> form(PyObject *object);
-  /// Whether it shares memory with a tensor from outside. storage: torch's function that gives a
-  /// tensor's storage an identity.
-  bool sharesWithExternal(PyObject *tensor, PyObject *storage);
+  /// A tensor from outside that shares memory with this one, or null; borrowed.
+  PyObject *externalOf(PyObject *tensor);
+  /// Has just been written to, as the log says.
+  void noteWritten(PyObject *tensor);
   /// Whether it can be handed to an operation: tensors and plain values, in containers.
   bool isOperand(PyObject *object);
   /// Whether a generator of this call has not come to its end; letting it go would run code.
@@ -88,6 +89,7 @@ public:
 private:
   // Of what nests deeper no form is made; a list may hold itself.
   static constexpr int mostDepth = 64;
+  bool sharesMemory(PyObject *left, PyObject *right);
   struct External {
     PyRef tensor;
     int64_t version;

@@ -29,7 +29,7 @@ def compile(
     fullgraph: bool = False,
     inplace: bool = False,
     passes: Iterable[Any] = (),
-    capture: str = "export",
+    capture: str | None = None,
     backend: str = "native",
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
@@ -61,13 +61,14 @@ def compile(
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.
     capture: where programs come from: "export" traces them by torch.export, "observe" watches the
-    first call in the interpreter.
-    backend: what runs them: "native" code, or "eager", PyTorch's own operations without the Python
-    between them. "observe" goes with "eager".
+    first call in the interpreter. By default what goes with the backend.
+    backend: what runs them: "native" code, of "export"; or "eager", PyTorch's own operations
+    without the Python between them, of "observe".
     inplace: the module object itself is compiled and returned, for those who hold it already.
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
     """
+    capture = {"native": "export", "eager": "observe"}.get(backend) if capture is None else capture
     settings = dict(
         isa=isa,
         target=target,

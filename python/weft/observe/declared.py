@@ -9,13 +9,15 @@ goes into the log, with its result. in place: one that writes to its first argum
 tensor, what is guarded of those from outside. setting: of torch, which a replay asks for again and
 compares. state: sets what torch keeps for the thread.
 statistics: a norm that writes running statistics if its sixth argument says that it trains. fold:
-adds or compares items. map: calls its first argument. The others are single functions.
+adds or compares items. map: calls its first argument. asked: a
+replay asks again and compares. The others are single functions.
 
 Whatever is not declared here ends a capture.
 """
 
 from __future__ import annotations
 
+import abc
 import builtins
 import functools
 import itertools
@@ -29,6 +31,7 @@ from typing import Any
 import torch
 
 from weft import _capture
+from weft.observe.snapshot import Snapshot
 
 _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
           torch.iinfo)  # fmt: skip
@@ -116,6 +119,7 @@ def declare_all() -> None:
         if isinstance(function, types.BuiltinFunctionType):
             _capture.declare(function, "pure")
     _capture.declare(functools.partial, "partial")
+    _capture.declare(vars(abc)["_abc_instancecheck"], "asked")
     for name in ("chain", "islice", "product", "repeat", "count", "zip_longest", "combinations"):
         _capture.declare(getattr(itertools, name), "builds")
     _capture.declare(object.__new__, "new object")
@@ -154,7 +158,22 @@ def _declare_operators() -> None:
     _capture.set_operator("getattr", getattr)
     _capture.set_operator("tuple", tuple)
     _capture.set_operator("storage", _storage)
-    for name in (*names, "lt", "le", "eq", "ne", "gt", "ge", "neg", "pos", "invert", "abs"):
+    _capture.set_operator("snapshot", Snapshot)
+    _capture.declare(operator.setitem, "in place")
+    for name in (
+        *names,
+        "getitem",
+        "lt",
+        "le",
+        "eq",
+        "ne",
+        "gt",
+        "ge",
+        "neg",
+        "pos",
+        "invert",
+        "abs",
+    ):
         _capture.declare(getattr(operator, name), "operation")
 
 

@@ -21,6 +21,7 @@ import torch
 from weft import _capture, _core, config, errors
 from weft.observe.declared import declare_all
 from weft.observe.sameness import difference
+from weft.observe.snapshot import Snapshot
 
 # Programs of a callable, and captures in a row that published none, after which calls run eagerly.
 MOST_PROGRAMS = 8
@@ -39,7 +40,7 @@ class Observed:
         self.traced = original
         self.settings = settings
         self.eager_reasons: Counter[str] = Counter()
-        self._programs: list[tuple[_Surroundings, Any]] = []
+        self._programs: list[tuple[_Surroundings, Any, bool]] = []
         self._published = self._captures = self._hits = self._misses = self._failures = 0
         self._capture_seconds = self._verify_seconds = 0.0
 
@@ -64,9 +65,12 @@ class Observed:
         if _core.interposition_active():
             return self._eager("a mode, a transform or a tracer of torch is active", args, kwargs)
         surroundings = _Surroundings()
-        for number, (around, program) in enumerate(self._programs):
+        for number, (around, program, random) in enumerate(self._programs):
             if around.hold():
+                generators = torch.get_rng_state() if random else None
                 found = program.run(args, kwargs)
+                if generators is not None and found is False:
+                    torch.set_rng_state(generators)
                 if found:
                     self._hits += 1
                     if number:
@@ -96,7 +100,8 @@ class Observed:
         if reason is None:
             self._failures = 0
             self._published += 1
-            self._programs.insert(0, (around, program))
+            random = not torch.equal(generators, torch.get_rng_state())
+            self._programs.insert(0, (around, program, random))
             del self._programs[MOST_PROGRAMS:]
         else:
             self._failures += 1
@@ -115,17 +120,12 @@ class Observed:
         """Why the program cannot be published, if it cannot."""
         if not around.hold():
             return "changes a setting of torch"
-        if not torch.equal(generators, torch.get_rng_state()):
-            return "takes random numbers"
         missed = program.why_miss(args, kwargs)
         if missed is not None:
             return f"changes what it has read: {missed}"
         if config.verify == "off":
             return None
-        found = program.run(args, kwargs)
-        if not found:
-            return "an operation gives another result when it is run again"
-        return difference(value, found[0])
+        return _fault_of_replay(program, generators, value, args, kwargs)
 
     def declined(self, core: Any, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._eager(reason, args, kwargs)
@@ -182,7 +182,7 @@ class Observed:
     def report(self, file: TextIO | None = None) -> None:
         """Prints the log of each program, and why calls ran eagerly."""
         file = file or sys.stdout
-        for _, program in self._programs:
+        for _, program, _ in self._programs:
             print("\n".join(program.log()), file=file)
         for reason, count in self.eager_reasons.items():
             print(f"PyTorch ran {count} calls: {reason}", file=file)
@@ -207,3 +207,29 @@ class _Surroundings:
             and torch.is_inference_mode_enabled() == self._inference
             and torch.is_grad_enabled() == self._grad
         )
+
+
+def _fault_of_replay(
+    program: Any, generators: torch.Tensor, value: Any, args: tuple, kwargs: dict[str, Any]
+) -> str | None:
+    """Replays the call from what was there ahead of it; leaves what the call has left."""
+    ahead = program.take_snapshots()
+    tensors = tuple(each.tensor for each in ahead)
+    left, generators_left = [Snapshot(each) for each in tensors], torch.get_rng_state()
+    with torch.autograd._unsafe_preserve_version_counter(tensors):
+        for each in reversed(ahead):
+            each.restore()
+        torch.set_rng_state(generators)
+        found = program.run(args, kwargs)
+        replayed = [Snapshot(each) for each in tensors]
+        same_numbers = torch.equal(torch.get_rng_state(), generators_left)
+        for each in left:
+            each.restore()
+        torch.set_rng_state(generators_left)
+    if not found:
+        return "an operation gives another result when it is run again"
+    if not same_numbers:
+        return "takes other random numbers when it is run again"
+    if not all(x.agrees(y) for x, y in zip(left, replayed)):
+        return "writes something else when it is run again"
+    return difference(value, found[0])
