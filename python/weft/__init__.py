@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from weft.compiled.warming import warm
     from weft.onnx import from_onnx
 
-
+__version__ = "0.1.0"
 
 __all__ = [
     "artifact_path",

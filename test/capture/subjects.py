@@ -18,6 +18,7 @@ import torch.utils._pytree as pytree
 import weft
 from weft.capture import tracing as capture
 from weft.capture.signature import Declined
+from weft.observe import face
 
 
 class Weft:
@@ -48,6 +49,22 @@ class Weft:
             yield
         finally:
             capture.Tracing.capture = old
+
+
+class Observed(Weft):
+    """Capture by observing the interpreter; programs run by PyTorch's own operations."""
+
+    def compile(self, target: Callable[..., Any]) -> Callable[..., Any]:
+        return weft.compile(target, capture="observe", backend="eager")
+
+    @contextlib.contextmanager
+    def capturing_nothing(self) -> Iterator[None]:
+        old = face.Observed._capture
+        face.Observed._capture = lambda self, around, args, kwargs: self.original(*args, **kwargs)
+        try:
+            yield
+        finally:
+            face.Observed._capture = old
 
 
 class Eager:
@@ -97,4 +114,4 @@ class Stale(Eager):
         return compiled.hits
 
 
-SUBJECTS = {"weft": Weft, "eager": Eager, "stale": Stale}
+SUBJECTS = {"weft": Weft, "observe": Observed, "eager": Eager, "stale": Stale}

@@ -37,6 +37,8 @@ def compile(
     inplace: bool = False,
     background: bool = False,
     passes: Iterable[Any] = (),
+    capture: str | None = None,
+    backend: str = "native",
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -66,6 +68,10 @@ def compile(
     passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.
+    capture: where programs come from: "export" traces them by torch.export, "observe" watches the
+    first call in the interpreter. By default what goes with the backend.
+    backend: what runs them: "native" code, of "export"; or "eager", PyTorch's own operations
+    without the Python between them, of "observe".
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
     beside them, in processes of low priority; the first call after that is the program's. A call
@@ -73,6 +79,7 @@ def compile(
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
     """
+    capture = {"native": "export", "eager": "observe"}.get(backend) if capture is None else capture
     settings = dict(
         isa=isa,
         target=target,
@@ -82,7 +89,14 @@ def compile(
         fullgraph=fullgraph,
         background=background,
         passes=_passes(passes),
+        capture=capture,
+        backend=backend,
     )
+    if (capture, backend) not in (("export", "native"), ("observe", "eager")):
+        raise errors.ConfigError(
+            "expected capture='export' with backend='native' or capture='observe' with "
+            f"backend='eager', found {capture!r} with {backend!r}"
+        )
     if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
@@ -96,6 +110,10 @@ def compile(
         prepare()
 
     def answering(original: Callable[..., Any]) -> _core.Callable:
+        if capture == "observe":
+            from weft.observe.face import Observed
+
+            return Observed(original, settings).callable()
         return Compiled(original, Tracing(original), options, settings).callable()
 
     program = method_itself(program)

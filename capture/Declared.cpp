@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/Declared.h"
+
+#include <cstring>
+#include <unordered_map>
+
+namespace weft::capture {
+
+static constexpr const char *names[] = {
+    "pure",     "types",   "builds",   "reads",      "changes", "operation",  "in place",
+    "metadata", "setting", "state",    "statistics", "get",     "isinstance", "getattr",
+    "hasattr",  "setattr", "len",      "type",       "super",   "next",       "fold",
+    "partial",  "any",     "referent", "asked",      "map",     "new object", "new tuple",
+};
+static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
+
+static std::unordered_map<PyObject *, Kind> &table() {
+  static std::unordered_map<PyObject *, Kind> kinds;
+  return kinds;
+}
+
+Kind kindOf(PyObject *callable) {
+  auto found = table().find(callable);
+  return found == table().end() ? Kind::None : found->second;
+}
+
+bool declare(PyObject *callable, const char *name) {
+  for (size_t i = 0; i < std::size(names); ++i)
+    if (std::strcmp(names[i], name) == 0) {
+      Py_INCREF(callable);
+      table()[callable] = static_cast<Kind>(i + 1);
+      return true;
+    }
+  PyErr_Format(PyExc_ValueError, "expected a kind of declaration, found '%s'", name);
+  return false;
+}
+
+Operators &operators() {
+  static Operators all;
+  return all;
+}
+
+bool setOperator(const std::string &name, PyObject *function) {
+  Operators &all = operators();
+  auto number = [&](const char *prefix, PyObject **list, int count) -> PyObject ** {
+    if (!name.starts_with(prefix))
+      return nullptr;
+    int i = std::atoi(name.c_str() + std::strlen(prefix));
+    return i >= 0 && i < count ? &list[i] : nullptr;
+  };
+  PyObject **slot = number("binary ", all.binary, 26);
+  slot = slot ? slot : number("compare ", all.compare, 6);
+  slot = name == "getitem" ? &all.getItem : slot;
+  slot = name == "setitem" ? &all.setItem : slot;
+  slot = name == "neg" ? &all.negative : slot;
+  slot = name == "pos" ? &all.positive : slot;
+  slot = name == "invert" ? &all.invert : slot;
+  slot = name == "truth" ? &all.truth : slot;
+  slot = name == "getattr" ? &all.getAttribute : slot;
+  slot = name == "storage" ? &all.storage : slot;
+  slot = name == "tuple" ? &all.tuple : slot;
+  slot = name == "snapshot" ? &all.snapshot : slot;
+  if (!slot)
+    return false;
+  Py_INCREF(function);
+  *slot = function;
+  return true;
+}
+
+} // namespace weft::capture

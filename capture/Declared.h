@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What functions and classes in C read and write, as the Python side declares it once
+// (python/weft/observe/declared.py says what each kind means). A call of any other ends the
+// capture.
+#ifndef WEFT_CAPTURE_DECLARED_H
+#define WEFT_CAPTURE_DECLARED_H
+
+#include "capture/PyRef.h"
+
+#include <string>
+
+namespace weft::capture {
+
+enum class Kind : uint8_t {
+  None,
+  Pure,       // plain arguments, also within containers, to a plain value
+  Types,      // looks at its arguments' types alone
+  Builds,     // reads its arguments' items, and makes a container or iterator of them
+  Reads,      // a method that reads its container
+  Changes,    // a method that changes its container
+  Operation,  // of torch: goes into the log
+  InPlace,    // of torch: writes to its first argument
+  Metadata,   // of a tensor, not its values
+  Setting,    // of torch, which a replay asks for again and compares
+  State,      // sets torch's state of the thread: goes into the log
+  Statistics, // of torch: writes running statistics if it trains
+  Get,
+  IsInstance,
+  GetAttribute,
+  HasAttribute,
+  SetAttribute,
+  Length,
+  Type,
+  Super,
+  Next,
+  Fold,     // sum, min, max: of numbers or tensors
+  Partial,  // functools.partial
+  Any,      // any, all
+  Referent, // a call of a weak reference
+  Asked,    // asked again by a replay, though it may run Python code
+  Map,      // calls its first argument
+  NewObject,
+  NewTuple,
+  Names, // how many
+};
+
+/// Kind None for what is not declared.
+Kind kindOf(PyObject *callable);
+/// names: what declared.py calls the kinds, in their order from Pure on. False with an error set.
+bool declare(PyObject *callable, const char *name);
+
+/// Python's functions for opcodes.
+struct Operators {
+  PyObject *binary[26] = {}; // by the argument of BINARY_OP
+  PyObject *compare[6] = {};
+  PyObject *getItem = nullptr, *setItem = nullptr, *negative = nullptr, *positive = nullptr;
+  PyObject *invert = nullptr, *truth = nullptr, *getAttribute = nullptr, *storage = nullptr;
+  PyObject *tuple = nullptr, *snapshot = nullptr;
+};
+Operators &operators();
+/// name: of a field, or "binary 3". False if there is none.
+bool setOperator(const std::string &name, PyObject *function);
+
+} // namespace weft::capture
+
+#endif

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/Guards.h"
+
+#include "capture/Interpreter.h"
+#include "capture/Plain.h"
+
+#include <algorithm>
+
+namespace weft::capture {
+
+PyObject *superLookup(PyTypeObject *type, PyObject *after, PyObject *name) {
+  PyObject *order = type->tp_mro;
+  bool behind = false;
+  for (Py_ssize_t i = 0; order && i < PyTuple_GET_SIZE(order); ++i) {
+    PyObject *each = PyTuple_GET_ITEM(order, i);
+    if (behind)
+      if (PyObject *found = PyDict_GetItemWithError(((PyTypeObject *)each)->tp_dict, name))
+        return found;
+    behind |= each == after;
+  }
+  PyErr_Clear();
+  return nullptr;
+}
+
+// Building.
+
+void Guards::add(Kind kind, const Owner &owner, PyRef key, Py_ssize_t number, Expected expected,
+                 std::string name) {
+  checks.push_back({kind, owner, {}, std::move(key), number, std::move(expected), std::move(name)});
+}
+
+void Guards::arguments(Py_ssize_t count, PyObject *names) {
+  argumentCount = count;
+  argumentNames = PyRef::borrow(names);
+}
+
+void Guards::argument(Py_ssize_t i, Expected expected, std::string name) {
+  add(Kind::Argument, {}, {}, i, std::move(expected), std::move(name));
+}
+
+void Guards::watch(bool ofInstance, PyObject *owner, PyObject *key, Expected expected,
+                   std::string name) {
+  auto found = std::ranges::find_if(watches, [&](const Watch &each) {
+    return each.owner.get() == owner && each.ofInstance == ofInstance;
+  });
+  if (found == watches.end()) {
+    add(Kind::Watch, {}, {}, static_cast<Py_ssize_t>(watches.size()), {}, name);
+    watches.push_back({PyRef::borrow(owner), ofInstance, {}, 0, {}});
+    found = watches.end() - 1;
+  }
+  for (const Entry &each : found->entries)
+    if (each.key.get() == key)
+      return;
+  found->entries.push_back({PyRef::borrow(key), {}, std::move(expected), std::move(name)});
+}
+
+void Guards::instanceItem(const Owner &owner, PyObject *key, Expected expected, std::string name) {
+  if (owner.reg < 0)
+    watch(true, owner.object.get(), key, std::move(expected), std::move(name));
+  else
+    add(Kind::InstanceItem, owner, PyRef::borrow(key), 0, std::move(expected), std::move(name));
+}
+
+void Guards::dictItem(const Owner &owner, PyObject *key, Expected expected, std::string name) {
+  if (owner.reg < 0)
+    watch(false, owner.object.get(), key, std::move(expected), std::move(name));
+  else
+    add(Kind::DictItem, owner, PyRef::borrow(key), 0, std::move(expected), std::move(name));
+}
+
+void Guards::instanceDict(const Owner &owner, Expected expected, std::string name) {
+  add(Kind::InstanceDict, owner, {}, 0, std::move(expected), std::move(name));
+}
+void Guards::length(const Owner &owner, Py_ssize_t length, std::string name) {
+  add(Kind::Length, owner, {}, length, {}, std::move(name));
+}
+void Guards::item(const Owner &owner, Py_ssize_t i, Expected expected, std::string name) {
+  add(Kind::Item, owner, {}, i, std::move(expected), std::move(name));
+}
+void Guards::keys(const Owner &owner, PyObject *keys, std::string name) {
+  add(Kind::Keys, owner, PyRef::borrow(keys), 0, {}, std::move(name));
+}
+void Guards::cell(const Owner &owner, Expected expected, std::string name) {
+  add(Kind::Cell, owner, {}, 0, std::move(expected), std::move(name));
+}
+void Guards::member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name) {
+  add(Kind::Member, owner, PyRef::borrow(descriptor), 0, std::move(expected), std::move(name));
+}
+void Guards::type(const Owner &owner, PyTypeObject *type, std::string name) {
+  add(Kind::Type, owner, PyRef::borrow((PyObject *)type), 0, {}, std::move(name));
+}
+void Guards::tensor(const Owner &owner, TensorFacts facts, std::string name) {
+  add(Kind::Tensor, owner, {}, static_cast<Py_ssize_t>(tensors.size()), {},
+      name + ": " + facts.text());
+  tensors.push_back(std::move(facts));
+}
+void Guards::identity(const Owner &left, const Owner &right, bool same, std::string name) {
+  add(same ? Kind::Same : Kind::Different, left, {}, 0, {}, std::move(name));
+  checks.back().other = right;
+}
+
+void Guards::typeItem(PyTypeObject *type, PyObject *name, PyObject *found, PyObject *after) {
+  auto watch = std::ranges::find_if(
+      typeWatches, [&](const TypeWatch &each) { return each.type.get() == (PyObject *)type; });
+  if (watch == typeWatches.end()) {
+    add(Kind::TypeWatch, {}, {}, static_cast<Py_ssize_t>(typeWatches.size()), {}, type->tp_name);
+    typeWatches.push_back({PyRef::borrow((PyObject *)type), 0, {}});
+    watch = typeWatches.end() - 1;
+  }
+  for (const Entry &each : watch->entries)
+    if (each.key.get() == name && each.after.get() == after)
+      return;
+  Expected expected{found ? Expected::Identity : Expected::Absent, PyRef::borrow(found), -1};
+  watch->entries.push_back({PyRef::borrow(name), PyRef::borrow(after), std::move(expected), ""});
+}
+
+static PyFunctionObject *asFunction(const PyRef &ref) {
+  return reinterpret_cast<PyFunctionObject *>(ref.get());
+}
+
+void Guards::function(PyObject *function) {
+  for (const FunctionWatch &each : functions)
+    if (each.function.get() == function)
+      return;
+  auto *made = reinterpret_cast<PyFunctionObject *>(function);
+  add(Kind::Function, {}, {}, static_cast<Py_ssize_t>(functions.size()), {}, shown(function));
+  functions.push_back({PyRef::borrow(function), PyRef::borrow(made->func_code),
+                       PyRef::borrow(made->func_defaults), PyRef::borrow(made->func_kwdefaults)});
+}
+
+// Checking.
+
+/// found: borrowed, null for nothing.
+static bool accept(const Expected &expected, PyObject *found, Guards::Registers &registers) {
+  switch (expected.kind) {
+  case Expected::Absent:
+    return !found;
+  case Expected::Identity:
+    return found == expected.value.get();
+  case Expected::Equal:
+    return found && plainEqual(expected.value.get(), found);
+  case Expected::Load:
+    if (found)
+      registers[expected.reg] = PyRef::borrow(found);
+    return found != nullptr;
+  }
+  return false;
+}
+
+/// Plain keys run no Python code, unless other keys of the dict do; those make it a miss.
+static PyObject *lookUp(PyObject *dict, PyObject *key) {
+  PyObject *found = PyDict_GetItemWithError(dict, key);
+  if (!found)
+    PyErr_Clear();
+  return found;
+}
+
+bool Guards::Watch::holds() const {
+  PyObject *now = ofInstance ? interpreter::instanceDict(owner.get()) : owner.get();
+  if (!now)
+    return std::ranges::all_of(
+        entries, [](const Entry &each) { return each.expected.kind == Expected::Absent; });
+  if (now == dict.get() && interpreter::dictVersion(now) == version)
+    return true;
+  Registers none;
+  for (const Entry &each : entries)
+    if (!accept(each.expected, lookUp(now, each.key.get()), none))
+      return false;
+  dict = PyRef::borrow(now);
+  version = interpreter::dictVersion(now);
+  return true;
+}
+
+bool Guards::TypeWatch::holds() const {
+  auto *now = (PyTypeObject *)type.get();
+  unsigned current = interpreter::typeVersion(now);
+  if (current && current == version)
+    return true;
+  Registers none;
+  for (const Entry &each : entries) {
+    PyObject *found = each.after ? superLookup(now, each.after.get(), each.key.get())
+                                 : interpreter::typeLookup(now, each.key.get());
+    if (!accept(each.expected, found, none))
+      return false;
+  }
+  version = interpreter::typeVersion(now);
+  return true;
+}
+
+bool Guards::FunctionWatch::holds() const {
+  PyFunctionObject *now = asFunction(function);
+  return now->func_code == code.get() && now->func_defaults == defaults.get() &&
+         now->func_kwdefaults == keywordDefaults.get();
+}
+
+static bool sameKeys(PyObject *dict, PyObject *keys) {
+  Py_ssize_t count = PyDict_Check(dict) ? PyDict_GET_SIZE(dict) : PySet_GET_SIZE(dict);
+  if (count != PyTuple_GET_SIZE(keys))
+    return false;
+  if (PyDict_CheckExact(dict)) {
+    Py_ssize_t at = 0, i = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(dict, &at, &key, &value))
+      if (!plainEqual(PyTuple_GET_ITEM(keys, i++), key))
+        return false;
+    return true;
+  }
+  PyRef iterator = PyRef::steal(PyObject_GetIter(dict)); // an OrderedDict keeps its order apart
+  bool same = static_cast<bool>(iterator);
+  for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(keys); ++i) {
+    PyRef key = PyRef::steal(PyIter_Next(iterator.get()));
+    same = key && plainEqual(PyTuple_GET_ITEM(keys, i), key.get());
+  }
+  PyErr_Clear();
+  return same;
+}
+
+bool Guards::holds(const Check &check, const CallArguments &call, Registers &registers) const {
+  auto resolved = [&](const Owner &owner) {
+    return owner.reg < 0 ? owner.object.get() : registers[owner.reg].get();
+  };
+  PyObject *owner = resolved(check.owner);
+  switch (check.kind) {
+  case Kind::Argument:
+    return accept(check.expected, call.values[check.number], registers);
+  case Kind::InstanceItem: {
+    PyObject *dict = interpreter::instanceDict(owner);
+    return accept(check.expected, dict ? lookUp(dict, check.key.get()) : nullptr, registers);
+  }
+  case Kind::DictItem:
+    return accept(check.expected, lookUp(owner, check.key.get()), registers);
+  case Kind::InstanceDict:
+    return accept(check.expected, interpreter::instanceDict(owner), registers);
+  case Kind::Length:
+    return (PyDict_Check(owner) ? PyDict_GET_SIZE(owner) : Py_SIZE(owner)) == check.number;
+  case Kind::Item:
+    if (check.number >= Py_SIZE(owner))
+      return false;
+    return accept(check.expected,
+                  PyTuple_Check(owner) ? PyTuple_GET_ITEM(owner, check.number)
+                                       : PyList_GET_ITEM(owner, check.number),
+                  registers);
+  case Kind::Keys:
+    return sameKeys(owner, check.key.get());
+  case Kind::Cell:
+    return accept(check.expected, PyCell_GET(owner), registers);
+  case Kind::Member: {
+    PyObject *descriptor = check.key.get();
+    PyRef found = PyRef::steal(
+        Py_TYPE(descriptor)->tp_descr_get(descriptor, owner, (PyObject *)Py_TYPE(owner)));
+    PyErr_Clear();
+    return accept(check.expected, found.get(), registers);
+  }
+  case Kind::Type:
+    return (PyObject *)Py_TYPE(owner) == check.key.get();
+  case Kind::Tensor:
+    return tensors[check.number].match(owner);
+  case Kind::Same:
+    return owner == resolved(check.other);
+  case Kind::Different:
+    return owner != resolved(check.other);
+  case Kind::Watch:
+    return watches[check.number].holds();
+  case Kind::TypeWatch:
+    return typeWatches[check.number].holds();
+  case Kind::Function:
+    return functions[check.number].holds();
+  }
+  return false;
+}
+
+static bool sameNames(PyObject *expected, PyObject *found) {
+  Py_ssize_t count = expected ? PyTuple_GET_SIZE(expected) : 0;
+  if (count != (found ? PyTuple_GET_SIZE(found) : 0))
+    return false;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (PyTuple_GET_ITEM(expected, i) != PyTuple_GET_ITEM(found, i) &&
+        PyUnicode_Compare(PyTuple_GET_ITEM(expected, i), PyTuple_GET_ITEM(found, i)) != 0)
+      return false;
+  return true;
+}
+
+bool Guards::check(const CallArguments &call, Registers &registers, size_t *failed) const {
+  registers.assign(registerCount, {});
+  size_t at = 0;
+  bool all = call.count == argumentCount && sameNames(argumentNames.get(), call.names);
+  while (all && at < checks.size()) {
+    all = holds(checks[at], call, registers);
+    ++at;
+  }
+  if (failed)
+    *failed = at;
+  return all;
+}
+
+// Garbage collection.
+
+int Guards::traverse(visitproc visit, void *arg) const {
+  auto owner = [&](const Owner &each) -> int {
+    Py_VISIT(each.object.get());
+    return 0;
+  };
+  for (const Check &each : checks) {
+    if (int result = owner(each.owner))
+      return result;
+    if (int result = owner(each.other))
+      return result;
+    Py_VISIT(each.key.get());
+    Py_VISIT(each.expected.value.get());
+  }
+  auto entries = [&](const std::vector<Entry> &list) -> int {
+    for (const Entry &each : list) {
+      Py_VISIT(each.key.get());
+      Py_VISIT(each.after.get());
+      Py_VISIT(each.expected.value.get());
+    }
+    return 0;
+  };
+  for (const Watch &each : watches) {
+    Py_VISIT(each.owner.get());
+    Py_VISIT(each.dict.get());
+    if (int result = entries(each.entries))
+      return result;
+  }
+  for (const TypeWatch &each : typeWatches) {
+    Py_VISIT(each.type.get());
+    if (int result = entries(each.entries))
+      return result;
+  }
+  for (const FunctionWatch &each : functions) {
+    Py_VISIT(each.function.get());
+    Py_VISIT(each.code.get());
+    Py_VISIT(each.defaults.get());
+    Py_VISIT(each.keywordDefaults.get());
+  }
+  return 0;
+}
+
+void Guards::clear() {
+  // Emptied first, released then: that may run code which comes back here.
+  auto checks = std::exchange(this->checks, {});
+  auto watches = std::exchange(this->watches, {});
+  auto typeWatches = std::exchange(this->typeWatches, {});
+  auto functions = std::exchange(this->functions, {});
+}
+
+} // namespace weft::capture

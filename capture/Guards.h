@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a program assumes of the world outside of it, as a list of checks that run on the raw
+// arguments of a call. Objects that are reached from the function itself are held and compared by
+// identity (pinned); what is reached from the arguments is loaded into registers, and only its
+// type and what was read of it is compared. No check runs Python code.
+#ifndef WEFT_CAPTURE_GUARDS_H
+#define WEFT_CAPTURE_GUARDS_H
+
+#include "capture/PyRef.h"
+#include "capture/Tensors.h"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace weft::capture {
+
+/// A call as vectorcall passes it.
+struct CallArguments {
+  PyObject *const *values;
+  Py_ssize_t count; // positional
+  PyObject *names;  // of keywords, a tuple or null
+};
+
+/// An object that a check looks into: a register's, or the pinned one.
+struct Owner {
+  int reg = -1;
+  PyRef object;
+};
+
+/// What a check has to find.
+struct Expected {
+  enum Kind : uint8_t { Absent, Identity, Equal, Load } kind = Absent;
+  PyRef value;  // Identity, Equal
+  int reg = -1; // Load: where to
+};
+
+class Guards {
+public:
+  using Registers = std::vector<PyRef>;
+
+  /// Registers are numbered from 0.
+  int newRegister() { return registerCount++; }
+  int registers() const { return registerCount; }
+
+  void arguments(Py_ssize_t count, PyObject *names);
+  /// The i-th value of the call, positional ones first.
+  void argument(Py_ssize_t i, Expected expected, std::string name);
+  /// An entry of the object's `__dict__`.
+  void instanceItem(const Owner &owner, PyObject *key, Expected expected, std::string name);
+  void dictItem(const Owner &owner, PyObject *key, Expected expected, std::string name);
+  /// Loads the object's `__dict__`, or finds the pinned one.
+  void instanceDict(const Owner &owner, Expected expected, std::string name);
+  /// Of a list or tuple, and of a dict.
+  void length(const Owner &owner, Py_ssize_t length, std::string name);
+  void item(const Owner &owner, Py_ssize_t i, Expected expected, std::string name);
+  /// All keys of a dict or items of a set, plain, in their order.
+  void keys(const Owner &owner, PyObject *keys, std::string name);
+  void cell(const Owner &owner, Expected expected, std::string name);
+  /// What a slot or another member that C keeps holds.
+  void member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name);
+  void type(const Owner &owner, PyTypeObject *type, std::string name);
+  void tensor(const Owner &owner, TensorFacts facts, std::string name);
+  void identity(const Owner &left, const Owner &right, bool same, std::string name);
+
+  /// What looking `name` up in the type gives; null for nothing. after: for super(), the class of
+  /// the method resolution order behind which it starts.
+  void typeItem(PyTypeObject *type, PyObject *name, PyObject *found, PyObject *after = nullptr);
+  /// The function's code and defaults.
+  void function(PyObject *function);
+
+  /// Whether all holds; fills the registers. failed: the number of the check that did not hold.
+  bool check(const CallArguments &call, Registers &registers, size_t *failed = nullptr) const;
+  /// Of every check, in the user's terms.
+  std::vector<std::string> texts() const;
+  std::string text(size_t check) const;
+
+  int traverse(visitproc visit, void *arg) const;
+  void clear();
+
+private:
+  enum class Kind : uint8_t {
+    Argument,
+    InstanceItem,
+    DictItem,
+    InstanceDict,
+    Length,
+    Item,
+    Keys,
+    Cell,
+    Member,
+    Type,
+    Tensor,
+    Same,
+    Different,
+    Watch,
+    TypeWatch,
+    Function,
+  };
+  struct Check {
+    Kind kind;
+    Owner owner, other;
+    PyRef key; // a name, a key, a descriptor, a tuple of keys, a type
+    Py_ssize_t number = 0;
+    Expected expected;
+    std::string name;
+  };
+  struct Entry {
+    PyRef key, after;
+    Expected expected;
+    std::string name;
+  };
+  /// Entries of one pinned dict, looked up only after the dict has changed in some way.
+  struct Watch {
+    PyRef owner;
+    bool ofInstance;
+    mutable PyRef dict; // that was looked into last, so that its tag means it
+    mutable uint64_t version = 0;
+    std::vector<Entry> entries;
+    bool holds() const;
+  };
+  struct TypeWatch {
+    PyRef type;
+    mutable unsigned version = 0;
+    std::vector<Entry> entries;
+    bool holds() const;
+  };
+  struct FunctionWatch {
+    PyRef function, code, defaults, keywordDefaults;
+    bool holds() const;
+  };
+
+  void add(Kind kind, const Owner &owner, PyRef key, Py_ssize_t number, Expected expected,
+           std::string name);
+  void watch(bool ofInstance, PyObject *owner, PyObject *key, Expected expected, std::string name);
+  bool holds(const Check &check, const CallArguments &call, Registers &registers) const;
+
+  int registerCount = 0;
+  Py_ssize_t argumentCount = 0;
+  PyRef argumentNames;
+  std::vector<Check> checks;
+  std::deque<Watch> watches;
+  std::deque<TypeWatch> typeWatches;
+  std::vector<FunctionWatch> functions;
+  std::vector<TensorFacts> tensors;
+};
+
+/// super()'s lookup. Borrowed, null for nothing.
+PyObject *superLookup(PyTypeObject *type, PyObject *after, PyObject *name);
+
+} // namespace weft::capture
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What observing needs of one CPython's frames, dictionaries and types. Interpreter311.cpp is
+// the only file that knows their layout; another version is another such file.
+#ifndef WEFT_CAPTURE_INTERPRETER_H
+#define WEFT_CAPTURE_INTERPRETER_H
+
+#include <Python.h>
+
+#include <cstdint>
+#include <span>
+
+namespace weft::capture::interpreter {
+
+/// Of an instruction ahead of its execution, as the compiler wrote it: not specialised, its
+/// argument whole.
+struct Instruction {
+  int opcode;
+  int argument;
+};
+
+Instruction instruction(PyFrameObject *frame);
+
+/// The values on the frame's stack, the top last, at an opcode event. Borrowed.
+std::span<PyObject *const> stack(PyFrameObject *frame);
+
+/// The frame's locals, cells and free variables. Borrowed; entries may be null.
+std::span<PyObject *const> locals(PyFrameObject *frame);
+/// Whether local `i` is a cell that the frame made itself.
+bool isOwnCell(PyFrameObject *frame, size_t i);
+
+PyCodeObject *code(PyFrameObject *frame);
+/// The function whose call the frame is. Borrowed.
+PyObject *function(PyFrameObject *frame);
+PyObject *globals(PyFrameObject *frame);
+PyObject *builtins(PyFrameObject *frame);
+PyFrameObject *caller(PyFrameObject *frame);
+/// Whether C code called, rather than the interpreter's own CALL.
+bool enteredFromC(PyFrameObject *frame);
+
+/// Whether a generator has begun and not ended.
+bool isSuspended(PyObject *generator);
+
+/// Opcode events, and no line events, for this frame; or none.
+void watch(PyFrameObject *frame, bool opcodes);
+
+/// Whether a trace function is installed on this thread.
+bool traced();
+/// Whether it is this one.
+bool tracedBy(Py_tracefunc function);
+/// False with a Python error set.
+bool install(Py_tracefunc function);
+void remove();
+
+uint64_t dictVersion(PyObject *dict);
+/// The instance's `__dict__`, made if there is none yet; null if it can have none. Borrowed.
+PyObject *instanceDict(PyObject *object);
+/// 0 when the type has none at present.
+unsigned typeVersion(PyTypeObject *type);
+/// As the method resolution order finds it; null if nothing does. Borrowed.
+PyObject *typeLookup(PyTypeObject *type, PyObject *name);
+
+} // namespace weft::capture::interpreter
+
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// CPython 3.11: frames keep a valid stack pointer at opcode events, execution is not specialised
+// while they are traced, and every dict state has a tag that is unique in the process (PEP 509).
+#define Py_BUILD_CORE
+#define NEED_OPCODE_TABLES
+#include "capture/Interpreter.h"
+
+#include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
+#include <internal/pycore_opcode.h>
+#include <opcode.h>
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030C0000
+#error "frames are read as CPython 3.11 keeps them"
+#endif
+
+namespace weft::capture::interpreter {
+
+static _PyInterpreterFrame *data(PyFrameObject *frame) { return frame->f_frame; }
+
+Instruction instruction(PyFrameObject *frame) {
+  // Of a prefixed instruction only the prefix has an event.
+  const _Py_CODEUNIT *at = data(frame)->prev_instr;
+  int opcode = _PyOpcode_Deopt[_Py_OPCODE(*at)], argument = _Py_OPARG(*at);
+  while (opcode == EXTENDED_ARG) {
+    ++at;
+    opcode = _PyOpcode_Deopt[_Py_OPCODE(*at)];
+    argument = argument << 8 | _Py_OPARG(*at);
+  }
+  return {opcode, argument};
+}
+
+std::span<PyObject *const> stack(PyFrameObject *frame) {
+  _PyInterpreterFrame *inner = data(frame);
+  int base = inner->f_code->co_nlocalsplus;
+  if (inner->stacktop < base)
+    return {};
+  return {inner->localsplus + base, static_cast<size_t>(inner->stacktop - base)};
+}
+
+std::span<PyObject *const> locals(PyFrameObject *frame) {
+  _PyInterpreterFrame *inner = data(frame);
+  return {inner->localsplus, static_cast<size_t>(inner->f_code->co_nlocalsplus)};
+}
+
+bool isOwnCell(PyFrameObject *frame, size_t i) {
+  PyObject *kinds = data(frame)->f_code->co_localspluskinds;
+  return _PyLocals_GetKind(kinds, static_cast<int>(i)) & CO_FAST_CELL;
+}
+
+PyCodeObject *code(PyFrameObject *frame) { return data(frame)->f_code; }
+PyObject *function(PyFrameObject *frame) {
+  return reinterpret_cast<PyObject *>(data(frame)->f_func);
+}
+PyObject *globals(PyFrameObject *frame) { return data(frame)->f_globals; }
+PyObject *builtins(PyFrameObject *frame) { return data(frame)->f_builtins; }
+
+PyFrameObject *caller(PyFrameObject *frame) {
+  PyFrameObject *back = PyFrame_GetBack(frame);
+  Py_XDECREF(back); // the frame that runs below holds it
+  return back;
+}
+
+bool enteredFromC(PyFrameObject *frame) { return data(frame)->is_entry; }
+
+bool isSuspended(PyObject *generator) {
+  int state = reinterpret_cast<PyGenObject *>(generator)->gi_frame_state;
+  return state == FRAME_SUSPENDED || state == FRAME_EXECUTING;
+}
+
+void watch(PyFrameObject *frame, bool opcodes) {
+  frame->f_trace_opcodes = opcodes;
+  frame->f_trace_lines = !opcodes;
+}
+
+bool traced() { return PyThreadState_Get()->c_tracefunc != nullptr; }
+bool tracedBy(Py_tracefunc function) { return PyThreadState_Get()->c_tracefunc == function; }
+bool install(Py_tracefunc function) {
+  // Without an object sys.gettrace() stays None.
+  return _PyEval_SetTrace(PyThreadState_Get(), function, nullptr) == 0;
+}
+void remove() { _PyEval_SetTrace(PyThreadState_Get(), nullptr, nullptr); }
+
+uint64_t dictVersion(PyObject *dict) {
+  return reinterpret_cast<PyDictObject *>(dict)->ma_version_tag;
+}
+
+PyObject *instanceDict(PyObject *object) {
+  PyObject **slot = _PyObject_GetDictPtr(object);
+  return slot ? *slot : nullptr;
+}
+
+unsigned typeVersion(PyTypeObject *type) {
+  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+PyObject *typeLookup(PyTypeObject *type, PyObject *name) { return _PyType_Lookup(type, name); }
+
+} // namespace weft::capture::interpreter

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/Log.h"
+
+#include "capture/Plain.h"
+
+#include <unordered_map>
+
+namespace weft::capture {
+
+namespace {
+
+/// One replay. Lists and dicts that occur twice are made once.
+class Replay {
+public:
+  Replay(const std::vector<PyRef> &registers, int results)
+      : registers(registers), results(results) {}
+
+  PyRef finish(const Form &output) {
+    made.clear();
+    return make(output);
+  }
+  /// Whether the operation gave what it had given.
+  bool run(const Record &record);
+
+private:
+  PyRef make(const Form &form);
+  PyRef makeNew(const Form &form);
+  PyRef makeTuple(const Form &form);
+  bool accept(const Outcome &outcome, PyObject *found);
+
+  const std::vector<PyRef> &registers;
+  std::vector<PyRef> results;
+  std::unordered_map<int, PyRef> made;
+};
+
+} // namespace
+
+PyRef Replay::makeTuple(const Form &form) {
+  PyRef tuple = PyRef::steal(PyTuple_New(static_cast<Py_ssize_t>(form.parts.size())));
+  for (size_t i = 0; tuple && i < form.parts.size(); ++i) {
+    PyObject *part = make(form.parts[i]).release();
+    if (!part)
+      return {};
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), part);
+  }
+  if (!tuple || !form.object)
+    return tuple;
+  // A namedtuple's own __new__ is Python's; tuple's makes one of its class.
+  PyRef arguments = PyRef::steal(PyTuple_Pack(1, tuple.get()));
+  return PyRef::steal(
+      arguments ? PyTuple_Type.tp_new((PyTypeObject *)form.object.get(), arguments.get(), nullptr)
+                : nullptr);
+}
+
+PyRef Replay::makeNew(const Form &form) {
+  if (form.kind == Form::Tuple)
+    return makeTuple(form);
+  if (form.kind == Form::Slice) {
+    PyRef start = make(form.parts[0]), stop = make(form.parts[1]), step = make(form.parts[2]);
+    return PyRef::steal(PySlice_New(start.get(), stop.get(), step.get()));
+  }
+  bool list = form.kind == Form::List;
+  PyRef container = PyRef::steal(list ? PyList_New(0) : PyDict_New());
+  for (size_t i = 0; container && i < form.parts.size(); i += list ? 1 : 2) {
+    PyRef part = make(form.parts[i]);
+    PyRef value = list ? PyRef() : make(form.parts[i + 1]);
+    if (!part || (!list && !value) ||
+        (list ? PyList_Append(container.get(), part.get())
+              : PyDict_SetItem(container.get(), part.get(), value.get())) < 0)
+      return {};
+  }
+  return container;
+}
+
+PyRef Replay::make(const Form &form) {
+  switch (form.kind) {
+  case Form::Constant:
+    return form.object;
+  case Form::Register:
+    return registers[form.index];
+  case Form::Result:
+    return results[form.index];
+  case Form::List:
+  case Form::Dict:
+    if (auto found = made.find(form.index); found != made.end())
+      return found->second;
+    return made[form.index] = makeNew(form);
+  case Form::Tuple:
+  case Form::Slice:
+    return makeNew(form);
+  }
+  return {};
+}
+
+bool Replay::accept(const Outcome &outcome, PyObject *found) {
+  switch (outcome.kind) {
+  case Outcome::Tensor:
+    results[outcome.index] = PyRef::borrow(found);
+    return outcome.facts[0].match(found);
+  case Outcome::Same:
+    return make(outcome.same).get() == found;
+  case Outcome::Plain:
+    return plainEqual(outcome.object.get(), found);
+  case Outcome::Sequence: {
+    if ((PyObject *)Py_TYPE(found) != outcome.object.get())
+      return false;
+    Py_ssize_t count = static_cast<Py_ssize_t>(outcome.parts.size());
+    if (Py_SIZE(found) != count)
+      return false;
+    for (Py_ssize_t i = 0; i < count; ++i)
+      if (!accept(outcome.parts[i],
+                  PyTuple_Check(found) ? PyTuple_GET_ITEM(found, i) : PyList_GET_ITEM(found, i)))
+        return false;
+    return true;
+  }
+  }
+  return false;
+}
+
+bool Replay::run(const Record &record) {
+  std::vector<PyRef> arguments;
+  std::vector<PyObject *> pointers;
+  made.clear(); // a list may have grown since the last operation
+  for (const Form &form : record.arguments) {
+    arguments.push_back(make(form));
+    if (!arguments.back())
+      return false;
+    pointers.push_back(arguments.back().get());
+  }
+  size_t names = record.names ? static_cast<size_t>(PyTuple_GET_SIZE(record.names.get())) : 0;
+  PyRef found = PyRef::steal(PyObject_Vectorcall(record.callable.get(), pointers.data(),
+                                                 pointers.size() - names, record.names.get()));
+  if (!found || !accept(record.outcome, found.get()))
+    return false;
+  for (int each : record.lastUses)
+    results[each] = {};
+  return true;
+}
+
+PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot) const {
+  Replay replay(registers, resultCount);
+  PyRef value;
+  bool same = true;
+  std::vector<PyRef> before;
+  for (size_t i = 0; same && i < written.size(); ++i) {
+    before.push_back(PyRef::steal(PyObject_CallOneArg(snapshot, replay.finish(written[i]).get())));
+    same = static_cast<bool>(before.back());
+  }
+  for (size_t i = 0; same && i < records.size(); ++i)
+    same = replay.run(records[i]);
+  if (same)
+    value = replay.finish(output);
+  for (size_t i = 0; !value && i < before.size(); ++i)
+    if (before[i])
+      PyRef::steal(PyObject_CallMethod(before[i].get(), "restore", nullptr));
+  PyErr_Clear(); // the call runs once more, in the interpreter, and raises its own
+  return value;
+}
+
+static void collect(const Form &form, std::vector<int> &used) {
+  if (form.kind == Form::Result)
+    used.push_back(form.index);
+  for (const Form &part : form.parts)
+    collect(part, used);
+}
+
+static void collect(const Outcome &outcome, std::vector<int> &used) {
+  if (outcome.kind == Outcome::Tensor)
+    used.push_back(outcome.index);
+  collect(outcome.same, used);
+  for (const Outcome &part : outcome.parts)
+    collect(part, used);
+}
+
+void Log::finish(Form form) {
+  output = std::move(form);
+  std::vector<bool> needed(resultCount);
+  std::vector<int> used;
+  collect(output, used);
+  for (int each : used)
+    needed[each] = true;
+  for (size_t i = records.size(); i-- > 0;) {
+    used.clear();
+    for (const Form &form : records[i].arguments)
+      collect(form, used);
+    collect(records[i].outcome, used);
+    for (int each : used)
+      if (!needed[each]) {
+        needed[each] = true;
+        records[i].lastUses.push_back(each);
+      }
+  }
+}
+
+// Telling.
+
+static std::string textOf(const Form &form) {
+  std::string inner;
+  for (size_t i = 0; i < form.parts.size(); ++i)
+    inner += (i ? ", " : "") + textOf(form.parts[i]);
+  switch (form.kind) {
+  case Form::Constant:
+    return shown(form.object.get());
+  case Form::Register:
+    return "a" + std::to_string(form.index);
+  case Form::Result:
+    return "%" + std::to_string(form.index);
+  case Form::Tuple:
+    return "(" + inner + ")";
+  case Form::List:
+    return "[" + inner + "]";
+  case Form::Dict:
+    return "{" + inner + "}";
+  case Form::Slice:
+    return "slice(" + inner + ")";
+  }
+  return "";
+}
+
+static std::string textOf(const Outcome &outcome) {
+  switch (outcome.kind) {
+  case Outcome::Tensor:
+    return "%" + std::to_string(outcome.index) + ": " + outcome.facts[0].text();
+  case Outcome::Same:
+    return textOf(outcome.same);
+  case Outcome::Plain:
+    return shown(outcome.object.get());
+  case Outcome::Sequence:
+    break;
+  }
+  std::string inner;
+  for (size_t i = 0; i < outcome.parts.size(); ++i)
+    inner += (i ? ", " : "") + textOf(outcome.parts[i]);
+  return "(" + inner + ")";
+}
+
+static std::string nameOf(PyObject *callable) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+  const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  std::string made = text ? text : Py_TYPE(callable)->tp_name;
+  PyErr_Clear();
+  return made;
+}
+
+std::vector<std::string> Log::texts() const {
+  std::vector<std::string> lines;
+  for (const Record &record : records) {
+    std::string text = textOf(record.outcome) + " = " + nameOf(record.callable.get()) + "(";
+    Py_ssize_t names = record.names ? PyTuple_GET_SIZE(record.names.get()) : 0;
+    size_t positional = record.arguments.size() - names;
+    for (size_t i = 0; i < record.arguments.size(); ++i) {
+      text += i ? ", " : "";
+      if (i >= positional)
+        text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(
+                    record.names.get(), static_cast<Py_ssize_t>(i - positional)))) +
+                "=";
+      text += textOf(record.arguments[i]);
+    }
+    lines.push_back(text + ")  # " + record.location);
+  }
+  lines.push_back("return " + textOf(output));
+  return lines;
+}
+
+// Garbage collection.
+
+static int visitForm(const Form &form, visitproc visit, void *arg) {
+  Py_VISIT(form.object.get());
+  for (const Form &part : form.parts)
+    if (int result = visitForm(part, visit, arg))
+      return result;
+  return 0;
+}
+
+static int visitOutcome(const Outcome &outcome, visitproc visit, void *arg) {
+  Py_VISIT(outcome.object.get());
+  if (int result = visitForm(outcome.same, visit, arg))
+    return result;
+  for (const Outcome &part : outcome.parts)
+    if (int result = visitOutcome(part, visit, arg))
+      return result;
+  return 0;
+}
+
+int Log::traverse(visitproc visit, void *arg) const {
+  for (const Record &record : records) {
+    Py_VISIT(record.callable.get());
+    Py_VISIT(record.names.get());
+    for (const Form &form : record.arguments)
+      if (int result = visitForm(form, visit, arg))
+        return result;
+    if (int result = visitOutcome(record.outcome, visit, arg))
+      return result;
+  }
+  for (const Form &form : written)
+    if (int result = visitForm(form, visit, arg))
+      return result;
+  return visitForm(output, visit, arg);
+}
+
+void Log::clear() {
+  auto records = std::exchange(this->records, {});
+  auto written = std::exchange(this->written, {});
+  Form output = std::exchange(this->output, {});
+}
+
+} // namespace weft::capture

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The operations of one call in their order, each with the form of its arguments and what could be
+// seen of its results. It keeps no tensor that an operation made. Replaying it calls the same
+// operations again and compares what they give with what was seen: a value that depends on data
+// and comes out otherwise ends the replay.
+#ifndef WEFT_CAPTURE_LOG_H
+#define WEFT_CAPTURE_LOG_H
+
+#include "capture/PyRef.h"
+#include "capture/Tensors.h"
+
+#include <string>
+#include <vector>
+
+namespace weft::capture {
+
+/// How a value is made from what a replay has: constants, registers of the guards, results.
+struct Form {
+  enum Kind : uint8_t { Constant, Register, Result, Tuple, List, Dict, Slice } kind = Constant;
+  PyRef object;            // Constant; of a Tuple, its type
+  int index = 0;           // Register, Result; of a List or Dict, a number that its identity has
+  std::vector<Form> parts; // of a Dict, keys and values in turn
+};
+
+/// What an operation gave.
+struct Outcome {
+  enum Kind : uint8_t { Tensor, Same, Plain, Sequence } kind = Plain;
+  int index = 0;                  // Tensor: which result it is
+  std::vector<TensorFacts> facts; // Tensor: one
+  Form same;                      // Same: an object that was there before
+  PyRef object;                   // Plain: the value. Sequence: the type
+  std::vector<Outcome> parts;     // Sequence
+};
+
+struct Record {
+  PyRef callable;
+  std::vector<Form> arguments; // those by keyword last
+  PyRef names;                 // of keywords, a tuple or null
+  Outcome outcome;
+  std::string location;      // the user's line
+  std::vector<int> lastUses; // results that nothing needs after this
+};
+
+class Log {
+public:
+  int newResult() { return resultCount++; }
+  void append(Record record) { records.push_back(std::move(record)); }
+  /// An external tensor whose memory an operation writes.
+  void write(Form tensor) { written.push_back(std::move(tensor)); }
+  /// Ends the log: what the call gives, and when results are let go.
+  void finish(Form output);
+  size_t size() const { return records.size(); }
+  const std::vector<Record> &all() const { return records; }
+
+  /// What the call gives, or null with no error set if an operation gave something else than it
+  /// did or raised an error; what had been written until then is as it was.
+  /// snapshot: torch's memory of a tensor, an object with a method `restore`.
+  PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot) const;
+  /// One line an operation.
+  std::vector<std::string> texts() const;
+
+  int traverse(visitproc visit, void *arg) const;
+  void clear();
+
+private:
+  int resultCount = 0;
+  std::vector<Record> records;
+  std::vector<Form> written;
+  Form output;
+};
+
+} // namespace weft::capture
+
+#endif

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// weft._capture, the Python face of the room.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+#include <new>
+
+namespace weft::capture {
+
+namespace {
+
+/// What one observed call left: a program if it stands for other calls.
+struct Program {
+  PyObject_HEAD Observation observation;
+};
+
+PyRef listOf(const std::vector<std::string> &texts) {
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const std::string &each : texts) {
+    PyRef text = PyRef::steal(
+        PyUnicode_DecodeUTF8(each.data(), static_cast<Py_ssize_t>(each.size()), "replace"));
+    if (!list || !text || PyList_Append(list.get(), text.get()) < 0)
+      return {};
+  }
+  return list;
+}
+
+/// A call's arguments as a tuple and a dict, in the order in which vectorcall has them.
+class Unpacked {
+public:
+  Unpacked(PyObject *args, PyObject *kwargs) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+      values.push_back(PyTuple_GET_ITEM(args, i));
+    call = {nullptr, PyTuple_GET_SIZE(args), nullptr};
+    if (PyDict_GET_SIZE(kwargs)) {
+      names = PyRef::steal(PySequence_Tuple(kwargs));
+      PyObject *key, *value;
+      for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);)
+        values.push_back(value);
+    }
+    call.values = values.data();
+    call.names = names.get();
+  }
+  CallArguments call;
+
+private:
+  std::vector<PyObject *> values;
+  PyRef names;
+};
+
+Observation &observationOf(PyObject *self) {
+  return reinterpret_cast<Program *>(self)->observation;
+}
+
+bool parse(PyObject *args, PyObject *&positional, PyObject *&keywords) {
+  return PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &positional, &PyDict_Type, &keywords);
+}
+
+/// run(args, kwargs): a tuple with the result; None if the program does not stand for the call;
+/// False if it does but an operation gave something else than when it was observed.
+PyObject *run(PyObject *self, PyObject *args) {
+  PyObject *positional, *keywords;
+  if (!parse(args, positional, keywords))
+    return nullptr;
+  Observation &observation = observationOf(self);
+  if (!observation.reason.empty())
+    Py_RETURN_NONE;
+  Unpacked unpacked(positional, keywords);
+  Guards::Registers registers;
+  if (!observation.guards.check(unpacked.call, registers))
+    Py_RETURN_NONE;
+  PyRef held = PyRef::borrow(self); // an operation may let go of the program
+  PyRef value = observation.log.replay(registers, operators().snapshot);
+  if (!value)
+    Py_RETURN_FALSE;
+  return PyTuple_Pack(1, value.get());
+}
+
+/// why_miss(args, kwargs): the guard that does not hold, in the user's terms, or None.
+PyObject *whyMiss(PyObject *self, PyObject *args) {
+  PyObject *positional, *keywords;
+  if (!parse(args, positional, keywords))
+    return nullptr;
+  Observation &observation = observationOf(self);
+  Unpacked unpacked(positional, keywords);
+  Guards::Registers registers;
+  size_t failed = 0;
+  if (observation.guards.check(unpacked.call, registers, &failed))
+    Py_RETURN_NONE;
+  return PyUnicode_FromString(observation.guards.text(failed).c_str());
+}
+
+/// snapshots(): of the memory that the observed call has written, ahead of that.
+PyObject *snapshots(PyObject *self, PyObject *) {
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const PyRef &each : observationOf(self).snapshots)
+    if (!list || PyList_Append(list.get(), each.get()) < 0)
+      return nullptr;
+  observationOf(self).snapshots.clear();
+  return list.release();
+}
+
+PyObject *guardTexts(PyObject *self, PyObject *) {
+  return listOf(observationOf(self).guards.texts()).release();
+}
+
+PyObject *logTexts(PyObject *self, PyObject *) {
+  return listOf(observationOf(self).log.texts()).release();
+}
+
+PyObject *text(const std::string &value) {
+  return value.empty()
+             ? Py_NewRef(Py_None)
+             : PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace");
+}
+PyObject *reason(PyObject *self, void *) { return text(observationOf(self).reason); }
+PyObject *location(PyObject *self, void *) { return text(observationOf(self).location); }
+PyObject *opcodes(PyObject *self, void *) {
+  return PyLong_FromUnsignedLongLong(observationOf(self).opcodes);
+}
+PyObject *operations(PyObject *self, void *) {
+  return PyLong_FromSize_t(observationOf(self).log.size());
+}
+
+int traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Observation &observation = observationOf(self);
+  Py_VISIT(observation.value.get());
+  if (int result = observation.guards.traverse(visit, arg))
+    return result;
+  return observation.log.traverse(visit, arg);
+}
+
+int clear(PyObject *self) {
+  Observation &observation = observationOf(self);
+  observation.value = {};
+  observation.reason = "it was let go";
+  observation.guards.clear();
+  observation.log.clear();
+  return 0;
+}
+
+void dealloc(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  observationOf(self).~Observation();
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef methods[] = {
+    {"run", run, METH_VARARGS, nullptr},
+    {"why_miss", whyMiss, METH_VARARGS, nullptr},
+    {"take_snapshots", snapshots, METH_NOARGS, nullptr},
+    {"guards", guardTexts, METH_NOARGS, nullptr},
+    {"log", logTexts, METH_NOARGS, nullptr},
+    {},
+};
+PyGetSetDef properties[] = {
+    {"reason", reason, nullptr, nullptr, nullptr},
+    {"location", location, nullptr, nullptr, nullptr},
+    {"opcodes", opcodes, nullptr, nullptr, nullptr},
+    {"operations", operations, nullptr, nullptr, nullptr},
+    {},
+};
+PyType_Slot slots[] = {
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void *>(clear)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
+    {},
+};
+PyType_Spec spec = {"weft._capture.Program", sizeof(Program), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    slots};
+PyTypeObject *programType = nullptr;
+
+/// observe(target, args, kwargs): the call's result and a Program, whose `reason` says why it
+/// stands for no call, or None. Raises what the call raises.
+PyObject *observe(PyObject *, PyObject *args) {
+  PyObject *target, *positional, *keywords;
+  if (!PyArg_ParseTuple(args, "OO!O!", &target, &PyTuple_Type, &positional, &PyDict_Type,
+                        &keywords))
+    return nullptr;
+  PyRef self = PyRef::steal(programType->tp_alloc(programType, 0));
+  if (!self)
+    return nullptr;
+  auto *program = new (&reinterpret_cast<Program *>(self.get())->observation) Observation();
+  Observer(*program).run(target, positional, keywords);
+  PyRef value = std::exchange(program->value, {});
+  if (!value)
+    return nullptr;
+  return PyTuple_Pack(2, value.get(), self.get());
+}
+
+PyObject *declareOne(PyObject *, PyObject *args) {
+  PyObject *callable;
+  const char *kind;
+  if (!PyArg_ParseTuple(args, "Os", &callable, &kind) || !declare(callable, kind))
+    return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject *declarePlain(PyObject *, PyObject *type) {
+  if (!PyType_Check(type))
+    return PyErr_Format(PyExc_TypeError, "expected a class");
+  addPlainType(reinterpret_cast<PyTypeObject *>(type));
+  Py_RETURN_NONE;
+}
+
+PyObject *setOperatorOf(PyObject *, PyObject *args) {
+  const char *name;
+  PyObject *function;
+  if (!PyArg_ParseTuple(args, "sO", &name, &function))
+    return nullptr;
+  if (!setOperator(name, function))
+    return PyErr_Format(PyExc_ValueError, "expected an operator's name, found '%s'", name);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"observe", observe, METH_VARARGS, nullptr},
+    {"declare", declareOne, METH_VARARGS, nullptr},
+    {"declare_plain", declarePlain, METH_O, nullptr},
+    {"set_operator", setOperatorOf, METH_VARARGS, nullptr},
+    {},
+};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "weft._capture",
+                          nullptr,
+                          -1,
+                          functions,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+} // namespace
+
+} // namespace weft::capture
+
+PyMODINIT_FUNC PyInit__capture() {
+  using namespace weft::capture;
+  PyObject *module = PyModule_Create(&definition);
+  programType = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+  if (!module || !programType ||
+      PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject *>(programType)) < 0)
+    return nullptr;
+  return module;
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/Observer.h"
+
+#include "capture/Plain.h"
+
+#include <frameobject.h>
+
+namespace weft::capture {
+
+/// Of the thread that observes; each thread may observe a call of its own.
+static thread_local Observer *active = nullptr;
+
+static int trace(PyObject *, PyFrameObject *frame, int what, PyObject *argument) {
+  if (active)
+    active->event(frame, what, argument);
+  return 0;
+}
+
+// The call.
+
+void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
+  if (active || interpreter::traced())
+    values.fail("another tracer is installed on this thread");
+  else if (!Tensors::get())
+    return;
+  else if (enterCall(target, args, kwargs) && !interpreter::install(trace))
+    return;
+  bool observing = !values.failed();
+  if (observing) {
+    active = this;
+    collects = PyGC_Disable(); // finalizers of what others have left would run within the call
+  }
+  observation.value = PyRef::steal(PyObject_Call(target, args, kwargs));
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  if (observing) {
+    if (!over && !interpreter::tracedBy(trace))
+      values.fail("another tracer was installed");
+    stop();
+    active = nullptr;
+  }
+  if (!observation.value)
+    values.fail("the call raised an error");
+  else if (!values.failed())
+    finishRun(observation.value.get());
+  observation.reason = values.reason();
+  PyErr_Restore(type, error, traceback);
+}
+
+bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
+  Frame none{nullptr, {}, {}, nullptr};
+  frames.push_back(std::move(none));
+  std::vector<PyObject *> given;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    given.push_back(PyTuple_GET_ITEM(args, i));
+  PyRef names = PyRef::steal(PyList_New(0));
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
+    given.push_back(value);
+    if (PyList_Append(names.get(), key) < 0)
+      return false;
+  }
+  names = PyRef::steal(PyList_AsTuple(names.get()));
+  Py_ssize_t positional = PyTuple_GET_SIZE(args);
+  guards.arguments(positional, names.get());
+  if (!values.pin(target, PyFunction_Check(target) ? nameOf(target) : "self"))
+    return false;
+  for (size_t i = 0; i < given.size(); ++i) {
+    Py_ssize_t number = static_cast<Py_ssize_t>(i);
+    std::string name = number < positional
+                           ? "args[" + std::to_string(i) + "]"
+                           : PyUnicode_AsUTF8(PyTuple_GET_ITEM(names.get(), number - positional));
+    if (!values.enterArgument(number, given[i], name))
+      return false;
+  }
+  bool entered = call(frames.back(), target, given, names.get());
+  frames.back().pending.then = Then::Nothing;
+  frames.back().pending.python = true;
+  return entered && !values.failed();
+}
+
+bool Observer::finishRun(PyObject *value) {
+  if (values.leavesGeneratorOpen())
+    return values.fail("leaves a generator open");
+  if (values.externalWasWritten())
+    return values.fail("writes to a tensor from outside");
+  std::optional<Form> output = values.form(value);
+  if (!output)
+    return false;
+  log.finish(std::move(*output));
+  return true;
+}
+
+void Observer::stop() {
+  if (over)
+    return;
+  over = true;
+  for (Frame &each : frames)
+    if (each.frame)
+      interpreter::watch(each.frame, false);
+  frames.clear();
+  if (collects)
+    PyGC_Enable();
+  if (interpreter::tracedBy(trace))
+    interpreter::remove();
+}
+
+// Events.
+
+void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
+  if (over)
+    return;
+  // What a program has raised is its own business; what is called here may raise and clear.
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  if (what == PyTrace_CALL) {
+    enterFrame(frame);
+  } else if (what == PyTrace_OPCODE) {
+    ++observation.opcodes;
+    Frame &at = current(frame);
+    finish(at);
+    if (!values.failed())
+      opcode(at);
+  } else if (what == PyTrace_RETURN) {
+    interpreter::watch(frame, false);
+    if (frames.size() > 1 && frames.back().frame == frame)
+      frames.pop_back();
+  } else if (what == PyTrace_EXCEPTION) {
+    Frame &at = current(frame);
+    if (appends(at.pending.then))
+      values.fail(at.pending.what + " raised an error");
+    at.pending = {};
+    PyObject *raised = PyTuple_Check(argument) ? PyTuple_GET_ITEM(argument, 1) : nullptr;
+    if (raised && PyExceptionInstance_Check(raised) && !values.find(raised))
+      values.enterFresh(raised);
+  }
+  PyErr_Clear();
+  if (values.failed()) {
+    if (observation.location.empty())
+      observation.location = here();
+    stop();
+  }
+  PyErr_Restore(type, error, traceback);
+}
+
+Observer::Frame &Observer::current(PyFrameObject *frame) {
+  // A generator that is thrown into or closed has no event of its call, a frame that is left by an
+  // error has one of its return.
+  for (size_t i = frames.size(); i-- > 1;)
+    if (frames[i].frame == frame) {
+      frames.resize(i + 1);
+      return frames[i];
+    }
+  frames.push_back({frame, PyRef::borrow((PyObject *)frame), {}, nullptr});
+  return frames.back();
+}
+
+void Observer::enterFrame(PyFrameObject *frame) {
+  Pending &outer = frames.back().pending;
+  bool fromC = interpreter::enteredFromC(frame);
+  bool again = frames.size() == 1 && outer.entered; // behind the call: what is let go ran it
+  outer.entered = true;
+  if ((fromC && !outer.python) || again) {
+    values.fail("Python code ran that nobody had called: " +
+                std::string(PyUnicode_AsUTF8(interpreter::code(frame)->co_name)));
+    return;
+  }
+  if (interpreter::code(frame)->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) {
+    values.fail("asynchronous code");
+    return;
+  }
+  bool collects = outer.yields == Pending::Yields::Collected &&
+                  interpreter::code(frame)->co_flags & CO_GENERATOR;
+  if (fromC && appends(outer.then) && !collects && !outer.nested) {
+    if (!outer.slot) {
+      values.fail(outer.what + " called Python code");
+      return;
+    }
+    outer.then = Then::Usable; // the operations within it are logged instead
+  }
+  PyObject *function = interpreter::function(frame);
+  if (!enterFunction(function))
+    return;
+  PyCodeObject *code = interpreter::code(frame);
+  std::span<PyObject *const> locals = interpreter::locals(frame);
+  size_t keywords = static_cast<size_t>(code->co_argcount + code->co_kwonlyargcount) +
+                    (code->co_flags & CO_VARARGS ? 1 : 0);
+  for (size_t i = 0; i < locals.size(); ++i) {
+    PyObject *local = locals[i];
+    if (!local)
+      continue;
+    // The interpreter makes both at each call: cells, and the dict of **keywords.
+    if (PyCell_Check(local) && interpreter::isOwnCell(frame, i)) {
+      if (!values.find(local))
+        values.enterFresh(local);
+      local = PyCell_GET(local);
+    }
+    if (i == keywords && code->co_flags & CO_VARKEYWORDS && local && PyDict_CheckExact(local) &&
+        !values.find(local))
+      values.enterFresh(local);
+  }
+  if (outer.then == Then::Instance && !locals.empty() && locals[0] &&
+      Py_TYPE(locals[0]) == outer.type && !values.find(locals[0]))
+    values.enterFresh(locals[0]); // what type.__call__ has just made
+  interpreter::watch(frame, true);
+  frames.push_back({frame, PyRef::borrow((PyObject *)frame), {}, nullptr});
+}
+
+/// Its code runs: takes the guards under which it is this code, with these defaults and cells.
+bool Observer::enterFunction(PyObject *function) {
+  const Value *known = values.find(function);
+  if (known && known->origin == Origin::Fresh)
+    return true;
+  std::string name = nameOf(function);
+  if (!known && !values.pin(function, name))
+    return false;
+  auto *made = reinterpret_cast<PyFunctionObject *>(function);
+  guards.function(function);
+  if (made->func_defaults && !values.pin(made->func_defaults, name + ".__defaults__"))
+    return false;
+  if (PyObject *defaults = made->func_kwdefaults) {
+    PyObject *key, *value;
+    if (!values.pin(defaults, name + ".__kwdefaults__"))
+      return false;
+    for (Py_ssize_t at = 0; PyDict_Next(defaults, &at, &key, &value);)
+      if (!values.readKey(defaults, key))
+        return false;
+  }
+  for (Py_ssize_t i = 0; made->func_closure && i < PyTuple_GET_SIZE(made->func_closure); ++i)
+    if (!values.pin(PyTuple_GET_ITEM(made->func_closure, i), name + ".__closure__"))
+      return false;
+  return true;
+}
+
+void Observer::finish(Frame &frame) {
+  Pending &pending = frame.pending;
+  if (pending.then == Then::Nothing) {
+    pending.python = pending.entered = pending.slot = false;
+    return;
+  }
+  std::span<PyObject *const> stack = interpreter::stack(frame.frame);
+  PyObject *top = stack.empty() ? Py_None : stack.back();
+  switch (pending.then) {
+  case Then::Nothing:
+    break;
+  case Then::Python:
+    if (!pending.entered) {
+      values.fail(pending.what);
+      break;
+    }
+    [[fallthrough]];
+  case Then::Usable:
+    if (!values.isUsable(top))
+      values.fail(pending.what + " gave " + shown(top) + " of unknown origin");
+    break;
+  case Then::Plain:
+    if (!isPlain(top))
+      values.fail(pending.what + " gave " + shown(top));
+    break;
+  case Then::Instance:
+    if (Py_TYPE(top) == pending.type && !values.isUsable(top))
+      values.enterFresh(top);
+    else if (!values.isUsable(top))
+      values.fail(pending.what + " gave " + shown(top) + " of unknown origin");
+    break;
+  case Then::Made:
+    if (!isPlain(top) && !values.find(top))
+      values.enterFresh(top);
+    break;
+  case Then::Star: {
+    PyObject *list = stack[stack.size() - 1 - static_cast<size_t>(pending.count)];
+    if (!values.find(list))
+      values.enterFresh(list);
+    break;
+  }
+  case Then::Fresh:
+    if (!values.isUsable(top))
+      values.enterFresh(top);
+    break;
+  case Then::Append:
+    appendRecord(frame, top);
+    break;
+  case Then::Stored:
+    appendRecord(frame, Py_None);
+    break;
+  case Then::Items: {
+    PyRef items = PyRef::steal(PyTuple_New(pending.count));
+    for (int i = 0; items && i < pending.count; ++i)
+      PyTuple_SET_ITEM(items.get(), i, Py_NewRef(stack[stack.size() - 1 - i]));
+    if (items)
+      appendRecord(frame, items.get());
+    break;
+  }
+  }
+  pending = {};
+}
+
+bool Observer::appendRecord(Frame &frame, PyObject *value) {
+  Record &record = frame.pending.record;
+  std::optional<Outcome> outcome = values.enterOutcome(value, frame.pending.what);
+  if (!outcome)
+    return false;
+  if (PyObject *written = frame.pending.written) {
+    std::optional<TensorFacts> now = TensorFacts::of(written);
+    if (!now || now->gradient() || (frame.pending.facts && !frame.pending.facts->match(written)))
+      return values.fail(frame.pending.what + " changes a tensor from outside");
+    values.noteWritten(written);
+  }
+  record.outcome = std::move(*outcome);
+  record.location = here();
+  log.append(std::move(record));
+  return true;
+}
+
+/// The line of the innermost frame that is not torch's, as "model.py:12".
+std::string Observer::here() {
+  static PyObject *torch = nullptr;
+  if (!torch)
+    torch = PyUnicode_InternFromString("/torch/");
+  for (size_t i = frames.size(); i-- > 1;) {
+    PyFrameObject *frame = frames[i].frame;
+    PyObject *file = interpreter::code(frame)->co_filename;
+    if (PyUnicode_Find(file, torch, 0, PyUnicode_GET_LENGTH(file), 1) >= 0 && i > 1)
+      continue;
+    return std::string(PyUnicode_AsUTF8(file)) + ":" + std::to_string(PyFrame_GetLineNumber(frame));
+  }
+  return "";
+}
+
+// For all.
+
+std::string nameOf(PyObject *callable) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  std::string made = text ? text : Py_TYPE(callable)->tp_name;
+  PyErr_Clear();
+  return made;
+}
+
+bool Observer::expect(Frame &frame, Then then, bool python, std::string what) {
+  frame.pending.then = then;
+  frame.pending.python = python;
+  frame.pending.what = std::move(what);
+  return true;
+}
+
+bool Observer::isTensor(PyObject *object) { return Tensors::get()->isAny(object); }
+
+bool Observer::allUsable(Arguments arguments, const std::string &what) {
+  for (PyObject *each : arguments)
+    if (!values.isUsable(each))
+      return values.fail(what + " takes " + shown(each) + " of unknown origin");
+  return true;
+}
+
+bool Observer::isPlainWithin(PyObject *object) {
+  if (isPlain(object))
+    return true;
+  if (!values.readWhole(object))
+    return false;
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i) {
+      PyObject *item =
+          PyTuple_Check(object) ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
+      if (!isPlainWithin(item))
+        return false;
+    }
+    return values.isUsable(object);
+  }
+  if (PyAnySet_CheckExact(object) && values.isExternal(object))
+    return true;
+  if (!PyDict_CheckExact(object) || !values.find(object))
+    return false;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
+    if (!isPlain(key) || !isPlainWithin(value))
+      return false;
+  return true;
+}
+
+void Observer::guardMethods(PyObject *object, std::initializer_list<const char *> methods) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+    return;
+  for (const char *method : methods) {
+    PyRef name = PyRef::steal(PyUnicode_InternFromString(method));
+    PyObject *found = interpreter::typeLookup(type, name.get());
+    guards.typeItem(type, name.get(), found);
+    if (found && PyFunction_Check(found))
+      values.pin(found, std::string(type->tp_name) + "." + method);
+  }
+}
+
+bool Observer::answersInPython(PyObject *object, std::initializer_list<const char *> methods) {
+  if (!PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) || isPlain(object) ||
+      !values.isUsable(object))
+    return false;
+  guardMethods(object, methods);
+  return true;
+}
+
+bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  std::string what = nameOf(callable);
+  frame.pending.record = {};
+  Record &record = frame.pending.record;
+  record.callable = PyRef::borrow(callable);
+  record.names = PyRef::borrow(names);
+  PyObject *out = nullptr;
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0)
+      out = arguments[arguments.size() - PyTuple_GET_SIZE(names) + i];
+  for (PyObject *each : arguments) {
+    if (!values.isOperand(each))
+      return values.fail(what + " takes " + shown(each));
+    std::optional<Form> form = values.form(each);
+    if (!form)
+      return false;
+    record.arguments.push_back(std::move(*form));
+  }
+  expect(frame, Then::Append, true, std::move(what));
+  return !out || out == Py_None || writes(frame, out);
+}
+
+bool Observer::inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  return !arguments.empty() && operation(frame, callable, arguments, names) &&
+         writes(frame, arguments[0]);
+}
+
+bool Observer::writes(Frame &frame, PyObject *tensor) {
+  if (!tensor || !isTensor(tensor) || !values.find(tensor))
+    return values.fail(frame.pending.what + " writes to no tensor");
+  PyObject *external = values.externalOf(tensor);
+  if (!external)
+    return true;
+  std::optional<TensorFacts> facts = TensorFacts::of(tensor);
+  if (!facts || facts->gradient())
+    return values.fail(frame.pending.what + " writes to a tensor from outside that has gradients");
+  frame.pending.written = tensor;
+  frame.pending.facts = facts;
+  PyRef snapshot = PyRef::steal(PyObject_CallOneArg(operators().snapshot, external));
+  std::optional<Form> form = values.form(external);
+  if (!snapshot || !form)
+    return values.fail(frame.pending.what + " writes to memory that cannot be copied");
+  observation.snapshots.push_back(std::move(snapshot));
+  log.write(std::move(*form));
+  return true;
+}
+
+} // namespace weft::capture

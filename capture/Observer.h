@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Watches one call run in the real interpreter, opcode by opcode, and makes of it a log of
+// operations and the guards under which the log stands for the call. The first construct whose
+// reads, writes and aliases are not known ends the observation; the call itself goes on.
+//
+// Ahead of an opcode its operands are looked at, and behind it, at the frame's next event, its
+// result. Observer.cpp has the frames, ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp
+// operators and iteration, ObserverCalls.cpp and ObserverDeclared.cpp calls, and
+// ObserverAttributes.cpp attributes.
+#ifndef WEFT_CAPTURE_OBSERVER_H
+#define WEFT_CAPTURE_OBSERVER_H
+
+#include "capture/Declared.h"
+#include "capture/Interpreter.h"
+#include "capture/Values.h"
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace weft::capture {
+
+/// What one call gave.
+struct Observation {
+  PyRef value; // null with a Python error set
+  Guards guards;
+  Log log;
+  std::string reason; // why no program stands for the call; empty if one does
+  std::string location;
+  uint64_t opcodes = 0;
+  std::vector<PyRef> snapshots; // of the memory that the call has written, ahead of that
+};
+
+class Observer {
+public:
+  Observer(Observation &observation)
+      : guards(observation.guards), log(observation.log), values(guards, log),
+        observation(observation) {}
+
+  /// Makes the call, and observes it as far as it can.
+  void run(PyObject *target, PyObject *args, PyObject *kwargs);
+  void event(PyFrameObject *frame, int what, PyObject *argument);
+
+private:
+  /// What an opcode leaves to be looked at.
+  enum class Then : uint8_t {
+    Nothing,
+    Fresh,    // the top is made by this call, unless it is known already
+    Plain,    // the top must be plain
+    Usable,   // the top must have entered
+    Python,   // as Usable, and Python code must have run
+    Append,   // the top is the outcome of `record`
+    Instance, // the top is an instance of `type` that this call makes
+    Items,    // as Append, of a tensor that was unpacked: `count` items
+    Stored,   // as Append, of what gives None
+    Star,     // below `count` items is a list that unpacking made
+    Made,     // plain, or made by a function that reads nothing else
+  };
+  static bool appends(Then then) {
+    return then == Then::Append || then == Then::Items || then == Then::Stored;
+  }
+  struct Pending {
+    Then then = Then::Nothing;
+    bool python = false;  // whether C code may enter Python frames
+    bool entered = false; // whether frames were entered
+    bool slot = false;    // an operator: Python code takes the place of the record
+    // Of a function that takes what a generator gives: it must be plain, or it is kept.
+    enum class Yields : uint8_t { Anything, Plain, Collected } yields = Yields::Anything;
+    Record record;
+    PyTypeObject *type = nullptr;
+    PyObject *written = nullptr;      // a tensor from outside
+    std::optional<TensorFacts> facts; // its own
+    bool nested = false;              // Python code within the function is a part of it
+    std::string what;
+    int count = 0;
+  };
+  struct Frame {
+    PyFrameObject *frame; // null: what called the target
+    PyRef held;           // the frame, until it returns
+    Pending pending;
+    PyObject *names = nullptr; // of the next call's keywords; the code's constant
+  };
+  using Arguments = std::span<PyObject *const>;
+
+  // Frames.
+  bool enterCall(PyObject *target, PyObject *args, PyObject *kwargs);
+  void enterFrame(PyFrameObject *frame);
+  bool enterFunction(PyObject *function);
+  Frame &current(PyFrameObject *frame);
+  void finish(Frame &frame);
+  bool appendRecord(Frame &frame, PyObject *outcome);
+  bool finishRun(PyObject *value);
+  void stop();
+
+  // Opcodes.
+  bool opcode(Frame &frame);
+  bool global(Frame &frame, int argument);
+  bool truth(Frame &frame, PyObject *object);
+  bool unary(Frame &frame, PyObject *object, PyObject *function, const char *method);
+  bool binary(Frame &frame, int argument, PyObject *left, PyObject *right);
+  bool compare(Frame &frame, int argument, PyObject *left, PyObject *right);
+  bool contains(Frame &frame, PyObject *container, PyObject *item);
+  bool subscript(Frame &frame, PyObject *container, PyObject *key);
+  bool storeSubscript(Frame &frame, PyObject *container, PyObject *key, PyObject *value);
+  bool iterate(Frame &frame, PyObject *iterable);
+  bool unpack(Frame &frame, PyObject *sequence, int count);
+  bool step(Frame &frame, PyObject *iterator);
+  bool cell(Frame &frame, int argument, bool reads);
+  bool import(Frame &frame, PyObject *name, PyObject *level);
+
+  // Calls.
+  bool call(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs);
+  bool callDeclared(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
+                    PyObject *names);
+  bool callClass(Frame &frame, PyTypeObject *type);
+  bool callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments);
+  bool isInstance(Frame &frame, PyObject *object, PyObject *type);
+  bool fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
+  bool yields(PyObject *value);
+  bool changesFresh(PyObject *container, const std::string &what);
+
+  // Attributes.
+  bool attribute(Frame &frame, PyObject *object, PyObject *name);
+  bool typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name);
+  bool superAttribute(Frame &frame, PyObject *object, PyObject *name);
+  bool tensorAttribute(Frame &frame, PyObject *object, PyObject *found, PyObject *name);
+  bool instanceAttribute(Frame &frame, PyObject *object, PyObject *name);
+  bool dataDescriptor(Frame &frame, PyObject *object, PyObject *descriptor, PyObject *name);
+  bool readInstance(PyObject *object, PyObject *name);
+  bool storeAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
+
+  // For all.
+  /// A record of calling `callable`, whose outcome is the frame's next top.
+  bool operation(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// The operation that is pending will write to the tensor.
+  bool writes(Frame &frame, PyObject *tensor);
+  bool inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// Whether an operand has a class in Python whose methods may answer; they are guarded.
+  bool answersInPython(PyObject *object, std::initializer_list<const char *> methods);
+  void guardMethods(PyObject *object, std::initializer_list<const char *> methods);
+  bool isTensor(PyObject *object);
+  bool allUsable(Arguments arguments, const std::string &what);
+  /// The whole contents are plain, and read.
+  bool isPlainWithin(PyObject *object);
+  /// Iterating over it gives what has entered.
+  bool readIterable(Frame &frame, PyObject *object);
+  bool expect(Frame &frame, Then then, bool python, std::string what = "");
+  std::string here();
+
+  Guards &guards;
+  Log &log;
+  Values values;
+  Observation &observation;
+  std::vector<Frame> frames;
+  std::vector<PyObject *> settings; // that the log has asked for since one was last changed
+  bool over = false;
+  bool collects = false; // whether the garbage collector was on
+};
+
+/// A dict or an OrderedDict itself; subclasses may answer otherwise.
+bool isDict(PyObject *object);
+/// The callable's name, for people.
+std::string nameOf(PyObject *callable);
+
+} // namespace weft::capture
+
+#endif

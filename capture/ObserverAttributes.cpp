@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Attributes are looked up as CPython looks them up: in the class, in the instance, in the class
+// again; each step that found something or nothing is a guard.
+#include "capture/Observer.h"
+
+#include "capture/Plain.h"
+
+namespace weft::capture {
+
+/// The slot of classes in Python that define `__getattr__`, which is asked last; taken from one.
+static getattrofunc hookedGetAttribute() {
+  static getattrofunc slot = nullptr;
+  if (!slot) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn"));
+    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Module") : nullptr);
+    PyErr_Clear();
+    slot = kind ? ((PyTypeObject *)kind.get())->tp_getattro : PyObject_GenericGetAttr;
+  }
+  return slot;
+}
+
+static setattrofunc hookedSetAttribute() {
+  static setattrofunc slot = nullptr;
+  if (!slot) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn"));
+    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Module") : nullptr);
+    PyErr_Clear();
+    slot = kind ? ((PyTypeObject *)kind.get())->tp_setattro : PyObject_GenericSetAttr;
+  }
+  return slot;
+}
+
+static bool inPython(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
+
+static bool isData(PyObject *descriptor) { return Py_TYPE(descriptor)->tp_descr_set; }
+
+bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
+  if (!values.isUsable(object))
+    return values.fail("the attribute " + shown(name) + " of " + shown(object) +
+                       " of unknown origin");
+  expect(frame, Then::Usable, true, "the attribute " + shown(name) + " of " + shown(object));
+  if (PyType_Check(object))
+    return typeAttribute(frame, (PyTypeObject *)object, name);
+  if (Py_TYPE(object) == &PySuper_Type)
+    return superAttribute(frame, object, name);
+  PyTypeObject *type = Py_TYPE(object);
+  bool module = PyModule_Check(object);
+  if (!module && !inPython(type) && !type->tp_dictoffset) {
+    // Of a class in C, which cannot change: its methods, and what it shows of itself.
+    PyObject *found = interpreter::typeLookup(type, name);
+    if (!found || Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type ||
+        Py_TYPE(found) == &PyClassMethodDescr_Type || Py_TYPE(found) == &PyStaticMethod_Type)
+      return !PyMethod_Check(object) ||
+             values.fail("the attribute " + shown(name) + " of a method");
+    return isPlain(object) || values.fail("the attribute " + shown(name) + " of " + shown(object));
+  }
+  if (!module && !PyFunction_Check(object) && type->tp_getattro != PyObject_GenericGetAttr &&
+      type->tp_getattro != hookedGetAttribute())
+    return values.fail("attributes of " + shown(object) + " are found by a function of its own");
+  static PyObject *const asked = PyUnicode_InternFromString("__getattribute__");
+  PyObject *getter = interpreter::typeLookup(type, asked);
+  if (inPython(type) && !module && type->tp_getattro != PyObject_GenericGetAttr &&
+      !(getter && Py_TYPE(getter) == &PyWrapperDescr_Type))
+    return values.fail("attributes of " + shown(object) + " are found by its __getattribute__");
+  return instanceAttribute(frame, object, name);
+}
+
+bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
+  PyTypeObject *meta = Py_TYPE((PyObject *)type);
+  PyObject *own = interpreter::typeLookup(meta, name);
+  PyObject *found = interpreter::typeLookup(type, name);
+  std::string text = std::string(type->tp_name) + "." + PyUnicode_AsUTF8(name);
+  bool named = PyUnicode_CompareWithASCIIString(name, "__name__") == 0 ||
+               PyUnicode_CompareWithASCIIString(name, "__qualname__") == 0;
+  if (own && named && isData(own) && inPython(type)) {
+    PyRef now = PyRef::steal(PyObject_GetAttr((PyObject *)type, name));
+    guards.member({-1, PyRef::borrow((PyObject *)type)}, own, {Expected::Equal, now, -1}, text);
+    return static_cast<bool>(now);
+  }
+  if (own && isData(own))
+    return !inPython(type) || values.fail("reads " + text);
+  if (inPython(meta)) {
+    guards.typeItem(meta, name, own);
+    guardMethods((PyObject *)type, {"__getattribute__"});
+  }
+  if (inPython(type))
+    guards.typeItem(type, name, found);
+  if (!found)
+    return own || inPython(meta) || values.fail("reads " + text + ", which is absent");
+  if (!values.pin(found, text))
+    return false;
+  if (Py_TYPE(found) == &PyClassMethod_Type || Py_TYPE(found) == &PyStaticMethod_Type) {
+    PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
+    return function && values.pin(function.get(), text);
+  }
+  return !Py_TYPE(found)->tp_descr_get || isPlain(found) || PyFunction_Check(found) ||
+         inPython(Py_TYPE(found)) || values.fail("reads " + text + ", " + shown(found));
+}
+
+bool Observer::superAttribute(Frame &frame, PyObject *object, PyObject *name) {
+  PyRef kind = PyRef::steal(PyObject_GetAttrString(object, "__self_class__"));
+  PyRef after = PyRef::steal(PyObject_GetAttrString(object, "__thisclass__"));
+  if (!kind || !after || !PyType_Check(kind.get()))
+    return values.fail("super() of no class");
+  auto *type = (PyTypeObject *)kind.get();
+  PyObject *found = superLookup(type, after.get(), name);
+  guards.typeItem(type, name, found, after.get());
+  std::string text = std::string("super().") + PyUnicode_AsUTF8(name);
+  if (!found)
+    return values.fail("reads " + text + ", which is absent");
+  if (Py_TYPE(found) == &PyClassMethod_Type || Py_TYPE(found) == &PyStaticMethod_Type) {
+    PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
+    return function && values.pin(function.get(), text);
+  }
+  if (Py_TYPE(found) == &PyProperty_Type)
+    return values.pin(found, text);
+  return ((PyFunction_Check(found) || isPlain(found)) && values.pin(found, text)) ||
+         values.fail("reads " + text + ", " + shown(found));
+}
+
+/// An entry of the instance's own dict, or that there is none.
+bool Observer::readInstance(PyObject *object, PyObject *name) {
+  PyObject *dict =
+      PyModule_Check(object) ? PyModule_GetDict(object) : interpreter::instanceDict(object);
+  PyObject *found = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
+  std::string attribute = PyUnicode_AsUTF8(name);
+  if (isPlain(object)) { // a module, which is held by whatever found it
+    Value held{Origin::Pinned, -1, {}, ""};
+    std::optional<Expected> expected = values.enter(held, found, attribute);
+    if (expected)
+      guards.instanceItem({-1, PyRef::borrow(object)}, name, std::move(*expected),
+                          std::string(PyModule_GetName(object)) + "." + attribute);
+    return expected.has_value();
+  }
+  const Value *value = values.find(object);
+  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
+    return true;
+  return values.readAttribute(object, name, found);
+}
+
+bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name) {
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject *found = interpreter::typeLookup(type, name);
+  if (inPython(type)) {
+    guards.typeItem(type, name, found);
+    guardMethods(object, {"__getattribute__"});
+  }
+  std::string text = std::string(type->tp_name) + "." + PyUnicode_AsUTF8(name);
+  if (isTensor(object) && found && !PyFunction_Check(found) && Py_TYPE(found) != &PyProperty_Type)
+    return tensorAttribute(frame, object, found, name);
+  if (found && isData(found))
+    return dataDescriptor(frame, object, found, name);
+  PyObject *dict =
+      PyModule_Check(object) ? PyModule_GetDict(object) : interpreter::instanceDict(object);
+  if (!readInstance(object, name))
+    return false;
+  if (dict && PyDict_GetItemWithError(dict, name))
+    return true;
+  if (found) {
+    if (!values.pin(found, text))
+      return false;
+    if (Py_TYPE(found) == &PyClassMethod_Type || Py_TYPE(found) == &PyStaticMethod_Type) {
+      PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
+      return function && values.pin(function.get(), text);
+    }
+    return !Py_TYPE(found)->tp_descr_get || isPlain(found) || PyFunction_Check(found) ||
+           inPython(Py_TYPE(found)) || values.fail("reads " + text + ", " + shown(found));
+  }
+  if (!PyModule_Check(object)) {
+    if (type->tp_getattro == hookedGetAttribute() && type->tp_getattro != PyObject_GenericGetAttr)
+      guardMethods(object, {"__getattr__"});
+    return true;
+  }
+  PyRef hook = PyRef::steal(PyUnicode_InternFromString("__getattr__"));
+  return readInstance(object, hook.get());
+}
+
+bool Observer::tensorAttribute(Frame &frame, PyObject *object, PyObject *found, PyObject *name) {
+  PyTypeObject *kind = Py_TYPE(found);
+  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type)
+    return true;
+  PyObject *arguments[] = {object, name};
+  switch (kindOf(found)) {
+  case Kind::Metadata:
+    return expect(frame, Then::Plain, false, "metadata");
+  case Kind::Operation:
+    return operation(frame, operators().getAttribute, arguments, nullptr);
+  default:
+    return values.fail("reads a tensor's " + std::string(PyUnicode_AsUTF8(name)));
+  }
+}
+
+bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descriptor,
+                              PyObject *name) {
+  PyTypeObject *kind = Py_TYPE(descriptor);
+  std::string text = "the attribute " + shown(name) + " of " + shown(object);
+  if (kind == &PyProperty_Type) {
+    PyRef getter = PyRef::steal(PyObject_GetAttrString(descriptor, "fget"));
+    return (getter && PyFunction_Check(getter.get()) && values.pin(getter.get(), text) &&
+            expect(frame, Then::Usable, true, text)) ||
+           values.fail(text + " is a property in C");
+  }
+  if (inPython(kind)) { // a descriptor in Python
+    guardMethods(descriptor, {"__get__", "__set__"});
+    return values.pin(descriptor, text);
+  }
+  bool fresh = values.isFresh(object);
+  if (kind == &PyMemberDescr_Type)
+    return fresh || values.readMember(object, descriptor, PyUnicode_AsUTF8(name));
+  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
+    return true; // that it is the type is a guard
+  if (PyUnicode_CompareWithASCIIString(name, "__dict__") == 0 && !PyModule_Check(object)) {
+    PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr)); // made if need be
+    if (fresh && dict)
+      return values.enterFresh(dict.get());
+    return values.readDict(object);
+  }
+  bool ofFunction = false;
+  for (const char *each : {"__name__", "__qualname__", "__code__", "__defaults__"})
+    ofFunction |= PyFunction_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0;
+  if (ofFunction)
+    return fresh || values.readMember(object, descriptor, PyUnicode_AsUTF8(name));
+  if (std::string(kind->tp_name) == "_collections._tuplegetter")
+    return values.readWhole(object);
+  return values.fail(text + " is " + shown(descriptor));
+}
+
+bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
+  std::string text = "sets the attribute " + shown(name) + " of " + shown(object);
+  PyObject *operands[] = {object, value};
+  if (!allUsable(operands, text))
+    return false;
+  PyTypeObject *type = Py_TYPE(object);
+  if (isTensor(object) || PyModule_Check(object) || PyType_Check(object) || !inPython(type))
+    return PyFunction_Check(object) && values.isFresh(object) ? true : values.fail(text);
+  guardMethods(object, {"__setattr__"});
+  if (type->tp_setattro == hookedSetAttribute() && type->tp_setattro != PyObject_GenericSetAttr)
+    return expect(frame, Then::Nothing, true);
+  PyObject *found = interpreter::typeLookup(type, name);
+  guards.typeItem(type, name, found);
+  if (found && isData(found)) {
+    if (Py_TYPE(found) == &PyProperty_Type) {
+      PyRef setter = PyRef::steal(PyObject_GetAttrString(found, "fset"));
+      return (setter && PyFunction_Check(setter.get()) && values.pin(setter.get(), text) &&
+              expect(frame, Then::Nothing, true)) ||
+             values.fail(text);
+    }
+    if (Py_TYPE(found) != &PyMemberDescr_Type)
+      return values.fail(text);
+  }
+  return (type->tp_setattro == PyObject_GenericSetAttr && values.isFresh(object)) ||
+         values.fail(text);
+}
+
+} // namespace weft::capture

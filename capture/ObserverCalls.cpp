@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Calls: of Python functions, whose frames are watched; of classes; of what is declared.
+#include "capture/Observer.h"
+
+#include "capture/Plain.h"
+
+#include <algorithm>
+
+namespace weft::capture {
+
+static bool isGenerator(PyObject *function) {
+  auto *code = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
+  return code->co_flags & CO_GENERATOR;
+}
+
+/// The descriptor of a bound method in C; null if there is none. super() finds one of a base.
+static PyObject *descriptorOf(PyObject *bound) {
+  PyObject *self = PyCFunction_GET_SELF(bound);
+  PyMethodDef *method = ((PyCFunctionObject *)bound)->m_ml;
+  PyRef text = PyRef::steal(PyUnicode_InternFromString(method->ml_name));
+  PyObject *order = self && text ? Py_TYPE(self)->tp_mro : nullptr;
+  for (Py_ssize_t i = 0; order && i < PyTuple_GET_SIZE(order); ++i) {
+    auto *type = (PyTypeObject *)PyTuple_GET_ITEM(order, i);
+    PyObject *found = PyDict_GetItemWithError(type->tp_dict, text.get());
+    if (found && Py_TYPE(found) == &PyMethodDescr_Type &&
+        ((PyMethodDescrObject *)found)->d_method == method)
+      return found;
+  }
+  return nullptr;
+}
+
+bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  if (!values.isUsable(callable))
+    return values.fail("calls " + shown(callable) + " of unknown origin");
+  std::string what = nameOf(callable);
+  if (!allUsable(arguments, what))
+    return false;
+  if (Kind kind = kindOf(callable); kind != Kind::None)
+    return callDeclared(frame, kind, callable, arguments, names);
+  if (PyMethod_Check(callable)) {
+    std::vector<PyObject *> all{PyMethod_GET_SELF(callable)};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return call(frame, PyMethod_GET_FUNCTION(callable), all, names);
+  }
+  if (PyFunction_Check(callable)) {
+    if (!enterFunction(callable))
+      return false;
+    return expect(frame, isGenerator(callable) ? Then::Fresh : Then::Usable, true, std::move(what));
+  }
+  if (PyCFunction_CheckExact(callable)) {
+    PyObject *descriptor = descriptorOf(callable);
+    std::vector<PyObject *> all{PyCFunction_GET_SELF(callable)};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    if (Kind kind = descriptor ? kindOf(descriptor) : Kind::None; kind != Kind::None)
+      return callDeclared(frame, kind, descriptor, all, names);
+    return values.fail("calls " + what + ", which is not declared");
+  }
+  if (Py_TYPE(callable) == &_PyMethodWrapper_Type) {
+    PyRef owner = PyRef::steal(PyObject_GetAttrString(callable, "__objclass__"));
+    PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+    PyRef self = PyRef::steal(PyObject_GetAttrString(callable, "__self__"));
+    PyObject *descriptor = owner && name && PyType_Check(owner.get())
+                               ? interpreter::typeLookup((PyTypeObject *)owner.get(), name.get())
+                               : nullptr;
+    std::vector<PyObject *> all{self.get()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    if (Kind kind = descriptor ? kindOf(descriptor) : Kind::None; kind != Kind::None)
+      return callDeclared(frame, kind, descriptor, all, names);
+    return values.fail("calls " + what + ", which is not declared");
+  }
+  if (kindOf((PyObject *)Py_TYPE(callable)) == Kind::Partial)
+    return callPartial(frame, callable, arguments, names);
+  if (PyWeakref_CheckRefExact(callable))
+    return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
+  if (PyType_Check(callable))
+    return callClass(frame, (PyTypeObject *)callable);
+  PyRef method = PyRef::steal(PyUnicode_InternFromString("__call__"));
+  PyObject *found = interpreter::typeLookup(Py_TYPE(callable), method.get());
+  if (found && PyFunction_Check(found)) {
+    guardMethods(callable, {"__call__"});
+    return expect(frame, Then::Usable, true, std::move(what));
+  }
+  return values.fail("calls " + what + ", which is not declared");
+}
+
+bool Observer::callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names) {
+  PyRef function = PyRef::steal(PyObject_GetAttrString(partial, "func"));
+  PyRef args = PyRef::steal(PyObject_GetAttrString(partial, "args"));
+  PyRef keywords = PyRef::steal(PyObject_GetAttrString(partial, "keywords"));
+  const Value *value = values.find(partial);
+  if (!function || !args || !keywords || !value || value->origin == Origin::Argument)
+    return values.fail("calls a functools.partial among the arguments");
+  if (value->origin == Origin::Pinned) {
+    std::string name = value->name;
+    if (!values.pin(function.get(), name + ".func") || !values.pin(args.get(), name + ".args") ||
+        !values.pin(keywords.get(), name + ".keywords") || !values.readWhole(keywords.get()))
+      return false;
+  }
+  std::vector<PyObject *> all;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args.get()); ++i)
+    all.push_back(PyTuple_GET_ITEM(args.get(), i));
+  size_t positional = arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0);
+  all.insert(all.end(), arguments.begin(), arguments.begin() + positional);
+  PyRef merged = PyRef::steal(PyDict_Copy(keywords.get()));
+  for (size_t i = positional; merged && i < arguments.size(); ++i)
+    PyDict_SetItem(merged.get(), PyTuple_GET_ITEM(names, i - positional), arguments[i]);
+  PyRef order = PyRef::steal(merged ? PySequence_Tuple(merged.get()) : nullptr);
+  if (!order)
+    return values.fail("calls a functools.partial");
+  PyObject *key, *each;
+  for (Py_ssize_t at = 0; PyDict_Next(merged.get(), &at, &key, &each);)
+    all.push_back(each);
+  return call(frame, function.get(), all, PyTuple_GET_SIZE(order.get()) ? order.get() : nullptr);
+}
+
+/// A generator gives a value to a function in C.
+bool Observer::yields(PyObject *value) {
+  Pending *taker = frames.size() > 1 ? &frames[frames.size() - 2].pending : nullptr;
+  if (!taker || taker->yields == Pending::Yields::Anything)
+    return true;
+  if (taker->yields == Pending::Yields::Plain)
+    return isPlain(value) || values.fail(taker->what + " takes " + shown(value));
+  if (!values.isOperand(value))
+    return values.fail(taker->what + " takes " + shown(value));
+  std::optional<Form> form = values.form(value);
+  if (form)
+    taker->record.arguments[0].parts.push_back(std::move(*form));
+  return form.has_value();
+}
+
+bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs) {
+  if (!PyTuple_CheckExact(args) && !PyList_CheckExact(args) &&
+      !(PyTuple_Check(args) && isPlain(args))) // a torch.Size
+    return values.fail("spreads " + shown(args));
+  if (kwargs && (!PyDict_CheckExact(kwargs) || !values.find(kwargs)))
+    return values.fail("spreads " + shown(kwargs));
+  if (!values.isUsable(args) || !values.readWhole(args) || (kwargs && !values.readWhole(kwargs)))
+    return values.fail("spreads " + shown(args));
+  std::vector<PyObject *> all;
+  for (Py_ssize_t i = 0; i < Py_SIZE(args); ++i)
+    all.push_back(PyTuple_Check(args) ? PyTuple_GET_ITEM(args, i) : PyList_GET_ITEM(args, i));
+  PyRef names;
+  if (kwargs && PyDict_GET_SIZE(kwargs)) {
+    names = PyRef::steal(PySequence_Tuple(kwargs));
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &value);)
+      all.push_back(value);
+  }
+  return call(frame, callable, all, names.get());
+}
+
+bool Observer::callClass(Frame &frame, PyTypeObject *type) {
+  std::string what = type->tp_name;
+  PyTypeObject *meta = Py_TYPE((PyObject *)type);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyExceptionClass_Check((PyObject *)type))
+    return values.fail("makes " + what + ", which is not declared");
+  for (const char *each : {"__new__", "__init__"}) {
+    PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
+    guards.typeItem(type, name.get(), interpreter::typeLookup(type, name.get()));
+  }
+  if (meta->tp_call != PyType_Type.tp_call) // Python's, or one of C that nobody knows
+    return (PyType_HasFeature(meta, Py_TPFLAGS_HEAPTYPE) &&
+            expect(frame, Then::Python, true, what)) ||
+           values.fail("makes " + what);
+  auto *exception = (PyTypeObject *)PyExc_BaseException;
+  bool plain = type->tp_new == PyBaseObject_Type.tp_new ||
+               (PyExceptionClass_Check((PyObject *)type) && type->tp_new == exception->tp_new);
+  PyRef name = PyRef::steal(PyUnicode_InternFromString("__new__"));
+  PyObject *made = interpreter::typeLookup(type, name.get());
+  if (!plain && !(made && Py_TYPE(made) == &PyStaticMethod_Type))
+    return values.fail("makes " + what + ", whose __new__ is not known");
+  frame.pending.type = type;
+  return expect(frame, plain ? Then::Instance : Then::Usable, true, what);
+}
+
+} // namespace weft::capture

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Calls of what is declared, by its kind.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+#include <algorithm>
+
+namespace weft::capture {
+
+bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
+  guardMethods(object, {"__class__"});
+  bool python = false;
+  auto look = [&](PyObject *each) {
+    if (!PyType_Check(each))
+      return values.fail("isinstance of " + shown(each));
+    PyTypeObject *meta = Py_TYPE(each);
+    if (meta == &PyType_Type)
+      return true;
+    PyRef name = PyRef::steal(PyUnicode_InternFromString("__instancecheck__"));
+    PyObject *found = interpreter::typeLookup(meta, name.get());
+    guards.typeItem(meta, name.get(), found);
+    python |= found && PyFunction_Check(found);
+    return (found && (PyFunction_Check(found) || kindOf(found) == Kind::IsInstance)) ||
+           values.fail("isinstance of " + shown(each));
+  };
+  if (PyTuple_CheckExact(type)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type); ++i)
+      if (!look(PyTuple_GET_ITEM(type, i)))
+        return false;
+  } else if (!look(type)) {
+    return false;
+  }
+  return expect(frame, Then::Plain, python, "isinstance");
+}
+
+bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  std::string what = nameOf(callable);
+  bool plain = true, tensors = false;
+  for (PyObject *each : arguments)
+    plain = isPlainWithin(each) && plain;
+  if (values.failed())
+    return false;
+  if (plain)
+    return expect(frame, Then::Plain, false, what);
+  auto look = [&](PyObject *each) { tensors |= isTensor(each); };
+  bool known = true;
+  for (PyObject *each : arguments) {
+    look(each);
+    if (PyTuple_CheckExact(each) || PyList_CheckExact(each))
+      for (Py_ssize_t i = 0; i < Py_SIZE(each); ++i)
+        look(PyTuple_Check(each) ? PyTuple_GET_ITEM(each, i) : PyList_GET_ITEM(each, i));
+    else
+      known &= isPlain(each) || isTensor(each);
+  }
+  if (tensors && known) {
+    for (PyObject *each : arguments)
+      for (Py_ssize_t i = 0; PyList_CheckExact(each) && i < PyList_GET_SIZE(each); ++i)
+        if (isTensor(PyList_GET_ITEM(each, i)))
+          guardMethods(PyList_GET_ITEM(each, i), {"__add__", "__radd__", "__lt__", "__gt__"});
+    return operation(frame, callable, arguments, names);
+  }
+  // What a generator gives is added where nobody sees it: it is kept, and added as a list.
+  bool generator = !arguments.empty() && PyGen_CheckExact(arguments[0]) &&
+                   values.isFresh(arguments[0]) && !interpreter::isSuspended(arguments[0]);
+  for (PyObject *each : arguments.subspan(arguments.empty() ? 0 : 1))
+    generator &= isPlain(each) || isTensor(each);
+  if (generator) {
+    Record &record = frame.pending.record = {};
+    record.callable = PyRef::borrow(callable);
+    record.names = PyRef::borrow(names);
+    record.arguments.emplace_back();
+    record.arguments[0].kind = Form::List;
+    record.arguments[0].index = -1;
+    for (PyObject *each : arguments.subspan(1)) {
+      std::optional<Form> form = values.form(each);
+      if (!form)
+        return false;
+      record.arguments.push_back(std::move(*form));
+    }
+    frame.pending.slot = true;
+    frame.pending.yields = Pending::Yields::Collected;
+    return expect(frame, Then::Append, true, what);
+  }
+  return values.fail(what + " over " + shown(arguments.empty() ? Py_None : arguments[0]));
+}
+
+bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments) {
+  std::string what = nameOf(callable);
+  PyObject *self = arguments.empty() ? nullptr : arguments[0];
+  if (!self)
+    return values.fail(what + " of nothing");
+  if (isPlain(self)) // of a tuple or text
+    return expect(frame, Then::Plain, false, what);
+  bool exact = PyList_CheckExact(self) || PyDict_CheckExact(self) || PyTuple_Check(self) ||
+               PyAnySet_CheckExact(self) || values.isFresh(self) ||
+               std::string(Py_TYPE(self)->tp_name) == "collections.OrderedDict";
+  if (!exact)
+    return values.fail(what + " of " + shown(self));
+  if (kind == Kind::Get) {
+    if (!isDict(self) || arguments.size() < 2 || !isPlain(arguments[1]))
+      return values.fail(what + " of " + shown(self));
+    return values.readKey(self, arguments[1]) && expect(frame, Then::Usable, false, what);
+  }
+  if (kind == Kind::Reads) {
+    if (PyAnySet_CheckExact(self) && !values.isFresh(self))
+      return values.fail(what + " of " + shown(self));
+    // An iterator or a view of what has entered.
+    return values.readWhole(self) && expect(frame, Then::Fresh, true, what);
+  }
+  if (!changesFresh(self, what))
+    return false;
+  bool many = what.ends_with("extend") || what.ends_with("update");
+  bool keyed = (PyDict_Check(self) || PyAnySet_CheckExact(self)) && !many;
+  if (keyed && arguments.size() > 1 && !isPlain(arguments[1]))
+    return values.fail(what + " of a key that is not plain");
+  for (PyObject *each : arguments.subspan(1))
+    if (many && !readIterable(frame, each))
+      return false;
+  return expect(frame, Then::Usable, true, what);
+}
+
+bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
+                            PyObject *names) {
+  std::string what = nameOf(callable);
+  auto argument = [&](size_t i) { return i < arguments.size() ? arguments[i] : nullptr; };
+  auto allPlain = [&] {
+    for (PyObject *each : arguments)
+      if (!isPlainWithin(each))
+        return values.fail(what + " of " + shown(each));
+    return true;
+  };
+  switch (kind) {
+  case Kind::Pure:
+    if (arguments.size() == 1 && isTensor(arguments[0]) && PyType_Check(callable) && !names)
+      return operation(frame, callable, arguments, names); // int(x), float(x), bool(x)
+    if (callable == (PyObject *)&PyBool_Type && arguments.size() == 1)
+      return truth(frame, arguments[0]) && expect(frame, Then::Plain, true, what);
+    return allPlain() && expect(frame, Then::Made, false, what);
+  case Kind::Any:
+    if (arguments.size() == 1 && PyGen_CheckExact(arguments[0]) && values.isFresh(arguments[0])) {
+      frame.pending.yields = Pending::Yields::Plain;
+      return expect(frame, Then::Plain, true, what);
+    }
+    return allPlain() && expect(frame, Then::Plain, false, what);
+  case Kind::Partial:
+    return expect(frame, Then::Fresh, false, what);
+  case Kind::Types:
+    return expect(frame, Then::Plain, false, what);
+  case Kind::Builds:
+    for (PyObject *each : arguments) {
+      if (!readIterable(frame, each))
+        return false;
+      if (PyDict_Check(each) && !values.readWhole(each))
+        return false;
+    }
+    return expect(frame, Then::Fresh, true, what);
+  case Kind::Map: {
+    PyObject *function = argument(0);
+    bool python = function && (PyFunction_Check(function) || PyMethod_Check(function) ||
+                               kindOf(function) == Kind::Pure || function == Py_None);
+    for (size_t i = 1; python && i < arguments.size(); ++i)
+      if (!readIterable(frame, arguments[i]))
+        return false;
+    return (python && (kindOf(function) != Kind::Pure || isPlainWithin(arguments[1])) &&
+            expect(frame, Then::Fresh, true, what)) ||
+           values.fail(what + " of " + shown(function));
+  }
+  case Kind::Reads:
+  case Kind::Changes:
+  case Kind::Get:
+    return callMethod(frame, kind, callable, arguments);
+  case Kind::Setting:
+    if (arguments.empty() && std::ranges::find(settings, callable) != settings.end())
+      return expect(frame, Then::Plain, false, what);
+    if (arguments.empty())
+      settings.push_back(callable);
+    return operation(frame, callable, arguments, names);
+  case Kind::State:
+    settings.clear();
+    return operation(frame, callable, arguments, names);
+  case Kind::Operation:
+    return operation(frame, callable, arguments, names);
+  case Kind::InPlace:
+    return inPlace(frame, callable, arguments, names);
+  case Kind::Metadata:
+    for (PyObject *each : arguments)
+      if (!isPlain(each) && !isTensor(each))
+        return values.fail(what + " of " + shown(each));
+    return expect(frame, Then::Plain, false, what);
+  case Kind::Statistics:
+    if (names || arguments.size() < 6)
+      return values.fail(what + " with arguments by name");
+    if (!operation(frame, callable, arguments, names))
+      return false;
+    for (size_t i : {3, 4})
+      if (arguments[5] != Py_False && arguments[i] != Py_None && !writes(frame, arguments[i]))
+        return false;
+    return true;
+  case Kind::Referent: {
+    // Alive as long as the program, which holds it for another reason.
+    PyObject *referent = arguments.size() == 1 ? PyWeakref_GetObject(arguments[0]) : Py_None;
+    return (referent != Py_None && values.find(referent) &&
+            expect(frame, Then::Usable, false, what)) ||
+           values.fail("asks a weak reference");
+  }
+  case Kind::Asked:
+    frame.pending.nested = true;
+    return operation(frame, callable, arguments, names);
+  case Kind::IsInstance:
+    if (arguments.size() == 2 && Py_TYPE(callable) == &PyMethodDescr_Type) // type's own
+      return isInstance(frame, arguments[1], arguments[0]) &&
+             expect(frame, Then::Plain, false, what);
+    return arguments.size() == 2 && isInstance(frame, arguments[0], arguments[1]);
+  case Kind::GetAttribute:
+  case Kind::HasAttribute: {
+    if (arguments.size() < 2 || !PyUnicode_CheckExact(arguments[1]))
+      return values.fail(what + " of a name that is not text");
+    PyRef name = PyRef::borrow(arguments[1]);
+    PyObject *interned = name.release();
+    PyUnicode_InternInPlace(&interned);
+    name = PyRef::steal(interned);
+    if (!attribute(frame, arguments[0], name.get()))
+      return false;
+    if (kind == Kind::HasAttribute && frame.pending.then != Then::Append)
+      frame.pending.then = Then::Plain;
+    return kind == Kind::GetAttribute || frame.pending.then == Then::Plain ||
+           values.fail("hasattr of a tensor");
+  }
+  case Kind::SetAttribute:
+    if (arguments.size() < 2 || !PyUnicode_CheckExact(arguments[1]))
+      return values.fail(what + " of a name that is not text");
+    if (PyCFunction_Check(callable)
+            ? !storeAttribute(frame, arguments[0], arguments[1], argument(2))
+            : !values.isFresh(arguments[0]))
+      return values.fail(what + " of " + shown(arguments[0]));
+    return true;
+  case Kind::Length: {
+    PyObject *object = argument(0);
+    if (!object || isPlain(object) || PyTuple_CheckExact(object))
+      return true;
+    if (PyList_CheckExact(object) || PyDict_Check(object))
+      return values.readLength(object) && expect(frame, Then::Plain, false, what);
+    if (PyAnySet_CheckExact(object))
+      return values.readWhole(object) && expect(frame, Then::Plain, false, what);
+    if (values.isFresh(object) && !PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE))
+      return expect(frame, Then::Plain, false, what);
+    return (answersInPython(object, {"__len__"}) && expect(frame, Then::Plain, true, what)) ||
+           values.fail("the length of " + shown(object));
+  }
+  case Kind::Type:
+    return (arguments.size() == 1 && expect(frame, Then::Plain, false, what)) ||
+           values.fail("makes a class");
+  case Kind::Super: {
+    std::span<PyObject *const> locals = interpreter::locals(frame.frame);
+    PyObject *localNames = interpreter::code(frame.frame)->co_localsplusnames;
+    for (size_t i = 0; arguments.empty() && i < locals.size(); ++i)
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(localNames, static_cast<Py_ssize_t>(i)),
+                                           "__class__") == 0)
+        if (!values.readCell(locals[i], "__class__"))
+          return false;
+    return expect(frame, Then::Fresh, false, what);
+  }
+  case Kind::Next:
+    if (arguments.size() > 2 || arguments.empty())
+      return values.fail(what + " of nothing");
+    return step(frame, arguments[0]) && expect(frame, Then::Usable, true, what);
+  case Kind::Fold:
+    return fold(frame, callable, arguments, names);
+  case Kind::NewObject: {
+    PyObject *type = argument(0);
+    if (!type || !PyType_Check(type))
+      return values.fail(what + " of " + shown(type));
+    frame.pending.type = (PyTypeObject *)type;
+    return expect(frame, Then::Instance, false, what);
+  }
+  case Kind::NewTuple:
+    return (arguments.size() == 2 && PyTuple_CheckExact(arguments[1]) &&
+            expect(frame, Then::Fresh, false, what)) ||
+           values.fail(what + " of " + shown(argument(1)));
+  case Kind::None:
+  case Kind::Names:
+    break;
+  }
+  return values.fail("calls " + what + ", which is not declared");
+}
+
+} // namespace weft::capture

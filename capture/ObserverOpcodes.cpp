@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What each opcode reads and makes. One that is not listed ends the observation.
+#include "capture/Observer.h"
+
+#include "capture/Plain.h"
+
+#include <opcode.h>
+
+namespace weft::capture {
+
+bool isDict(PyObject *object) { return PyDict_CheckExact(object) || PyODict_CheckExact(object); }
+
+bool Observer::opcode(Frame &frame) {
+  auto [opcode, argument] = interpreter::instruction(frame.frame);
+  std::span<PyObject *const> stack = interpreter::stack(frame.frame);
+  auto peek = [&](size_t depth) { return stack[stack.size() - depth]; };
+  PyCodeObject *code = interpreter::code(frame.frame);
+  auto name = [&](int i) { return PyTuple_GET_ITEM(code->co_names, i); };
+  switch (opcode) {
+  // These move values about, or take the compiler's own.
+  case NOP:
+  case RESUME:
+  case CACHE:
+  case POP_TOP:
+  case PUSH_NULL:
+  case COPY:
+  case SWAP:
+  case LOAD_FAST:
+  case STORE_FAST:
+  case DELETE_FAST:
+  case LOAD_CONST:
+  case LOAD_CLOSURE:
+  case JUMP_FORWARD:
+  case JUMP_BACKWARD:
+  case JUMP_BACKWARD_NO_INTERRUPT:
+  case PRECALL:
+  case RETURN_VALUE:
+  case BUILD_TUPLE:
+  case BUILD_SLICE:
+  case LIST_TO_TUPLE:
+  case LOAD_ASSERTION_ERROR:
+  case MAKE_CELL:
+  case COPY_FREE_VARS:
+  case RETURN_GENERATOR:
+  case PUSH_EXC_INFO:
+  case POP_EXCEPT:
+  case RERAISE:
+  case RAISE_VARARGS:
+  case CHECK_EXC_MATCH:
+  case POP_JUMP_FORWARD_IF_NONE:
+  case POP_JUMP_BACKWARD_IF_NONE:
+  case POP_JUMP_FORWARD_IF_NOT_NONE:
+  case POP_JUMP_BACKWARD_IF_NOT_NONE:
+    frame.pending.python = opcode == RAISE_VARARGS;
+    return true;
+  case YIELD_VALUE:
+    return yields(peek(1));
+  case KW_NAMES:
+    frame.names = PyTuple_GET_ITEM(code->co_consts, argument);
+    return true;
+  case LIST_APPEND:
+  case SET_ADD:
+  case MAP_ADD:
+    return values.isUsable(peek(1)) ||
+           values.fail("a comprehension takes " + shown(peek(1)) + " of unknown origin");
+  case MAKE_FUNCTION:
+    return expect(frame, Then::Fresh, false);
+  case BUILD_LIST:
+  case BUILD_STRING:
+    return expect(frame, Then::Fresh, false);
+  case BUILD_SET:
+  case BUILD_CONST_KEY_MAP:
+  case BUILD_MAP: {
+    for (int i = 1; opcode != BUILD_CONST_KEY_MAP && i <= argument * (opcode == BUILD_MAP ? 2 : 1);
+         ++i)
+      if ((opcode == BUILD_SET || i % 2 == 0) && !isPlain(peek(i)))
+        return values.fail("a key or a set's item that is not plain");
+    return expect(frame, Then::Fresh, false);
+  }
+  case LOAD_GLOBAL:
+    return global(frame, argument);
+  case LOAD_ATTR:
+  case LOAD_METHOD:
+    return attribute(frame, peek(1), name(argument));
+  case STORE_ATTR:
+    return storeAttribute(frame, peek(1), name(argument), peek(2));
+  case DELETE_ATTR:
+    return storeAttribute(frame, peek(1), name(argument), nullptr);
+  case LOAD_DEREF:
+    return cell(frame, argument, true);
+  case STORE_DEREF:
+  case DELETE_DEREF:
+    return cell(frame, argument, false);
+  case BINARY_OP:
+    return binary(frame, argument, peek(2), peek(1));
+  case COMPARE_OP:
+    return compare(frame, argument, peek(2), peek(1));
+  case IS_OP:
+    return values.readIdentity(peek(2), peek(1));
+  case CONTAINS_OP:
+    return contains(frame, peek(1), peek(2));
+  case BINARY_SUBSCR:
+    return subscript(frame, peek(2), peek(1));
+  case STORE_SUBSCR:
+    return storeSubscript(frame, peek(2), peek(1), peek(3));
+  case DELETE_SUBSCR:
+    return storeSubscript(frame, peek(2), peek(1), nullptr);
+  case UNARY_NEGATIVE:
+    return unary(frame, peek(1), operators().negative, "__neg__");
+  case UNARY_POSITIVE:
+    return unary(frame, peek(1), operators().positive, "__pos__");
+  case UNARY_INVERT:
+    return unary(frame, peek(1), operators().invert, "__invert__");
+  case UNARY_NOT:
+  case POP_JUMP_FORWARD_IF_TRUE:
+  case POP_JUMP_FORWARD_IF_FALSE:
+  case POP_JUMP_BACKWARD_IF_TRUE:
+  case POP_JUMP_BACKWARD_IF_FALSE:
+  case JUMP_IF_TRUE_OR_POP:
+  case JUMP_IF_FALSE_OR_POP:
+    return truth(frame, peek(1));
+  case GET_ITER:
+  case GET_YIELD_FROM_ITER:
+    return iterate(frame, peek(1));
+  case FOR_ITER:
+    return step(frame, peek(1));
+  case SEND:
+    return step(frame, peek(2));
+  case UNPACK_SEQUENCE:
+    return unpack(frame, peek(1), argument);
+  case UNPACK_EX:
+    return unpack(frame, peek(1), -1 - (argument & 0xFF));
+  case LIST_EXTEND:
+  case SET_UPDATE:
+    return readIterable(frame, peek(1));
+  case DICT_UPDATE:
+  case DICT_MERGE:
+    return (PyDict_Check(peek(1)) && values.find(peek(1)) && values.readWhole(peek(1))) ||
+           values.fail("spreads " + shown(peek(1)));
+  case FORMAT_VALUE: {
+    bool spec = (argument & 0x04) == 0x04;
+    return (isPlainWithin(peek(spec ? 2 : 1)) && expect(frame, Then::Plain, false, "formatting")) ||
+           values.fail("formats " + shown(peek(spec ? 2 : 1)));
+  }
+  case CALL: {
+    size_t count = static_cast<size_t>(argument);
+    if (peek(count + 2)) // a method, and the object that it is of
+      ++count;
+    PyObject *names = std::exchange(frame.names, nullptr);
+    return call(frame, peek(count + 1), stack.subspan(stack.size() - count), names);
+  }
+  case CALL_FUNCTION_EX: {
+    bool keywords = argument & 1;
+    PyObject *function = peek(keywords ? 3 : 2);
+    return callSpread(frame, function, peek(keywords ? 2 : 1), keywords ? peek(1) : nullptr);
+  }
+  case BEFORE_WITH:
+    return (answersInPython(peek(1), {"__enter__", "__exit__"}) &&
+            expect(frame, Then::Usable, true, "a context manager")) ||
+           values.fail("enters " + shown(peek(1)));
+  case WITH_EXCEPT_START:
+    return expect(frame, Then::Usable, true, "a context manager");
+  case IMPORT_NAME:
+    return import(frame, name(argument), peek(2));
+  case IMPORT_FROM:
+    return attribute(frame, peek(1), name(argument));
+  default:
+    return values.fail("opcode " + std::to_string(opcode) + " is not observed");
+  }
+}
+
+bool Observer::global(Frame &frame, int argument) {
+  PyObject *name = PyTuple_GET_ITEM(interpreter::code(frame.frame)->co_names, argument >> 1);
+  PyObject *globals = interpreter::globals(frame.frame);
+  PyObject *builtins = interpreter::builtins(frame.frame);
+  if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins))
+    return values.fail("globals that are no dict");
+  Value held{Origin::Pinned, -1, {}, PyUnicode_AsUTF8(name)};
+  PyObject *found = nullptr;
+  for (PyObject *dict : {globals, builtins}) {
+    found = PyDict_GetItemWithError(dict, name);
+    std::optional<Expected> expected = values.enter(held, found, held.name);
+    if (!expected)
+      return false;
+    guards.dictItem({-1, PyRef::borrow(dict)}, name, std::move(*expected), held.name);
+    if (found)
+      break;
+  }
+  return true;
+}
+
+bool Observer::cell(Frame &frame, int argument, bool reads) {
+  PyObject *cell = interpreter::locals(frame.frame)[static_cast<size_t>(argument)];
+  PyObject *names = interpreter::code(frame.frame)->co_localsplusnames;
+  std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, argument));
+  if (reads)
+    return values.readCell(cell, name);
+  return values.isFresh(cell) || values.fail("writes " + name + ", a variable from outside");
+}
+
+bool Observer::import(Frame &frame, PyObject *name, PyObject *level) {
+  if (!PyLong_CheckExact(level) || PyLong_AsLong(level) != 0)
+    return values.fail("a relative import");
+  PyObject *modules = PyImport_GetModuleDict();
+  PyRef parts = PyRef::steal(PyUnicode_Split(name, nullptr, 0));
+  PyRef dot = PyRef::steal(PyUnicode_FromString("."));
+  PyRef split = PyRef::steal(PyUnicode_Partition(name, dot.get()));
+  Value held{Origin::Pinned, -1, {}, "sys.modules"};
+  for (PyObject *each : {name, split ? PyTuple_GET_ITEM(split.get(), 0) : name}) {
+    PyObject *module = PyDict_GetItemWithError(modules, each);
+    if (!module || !PyModule_Check(module))
+      return values.fail("imports " + shown(name) + " for the first time");
+    guards.dictItem({-1, PyRef::borrow(modules)}, each,
+                    {Expected::Identity, PyRef::borrow(module), -1},
+                    "sys.modules[" + shown(each) + "]");
+  }
+  PyRef import = PyRef::steal(PyUnicode_InternFromString("__import__"));
+  PyObject *builtins = interpreter::builtins(frame.frame);
+  PyObject *function = PyDict_GetItemWithError(builtins, import.get());
+  guards.dictItem({-1, PyRef::borrow(builtins)}, import.get(),
+                  {Expected::Identity, PyRef::borrow(function), -1}, "__import__");
+  return expect(frame, Then::Plain, true, "an import");
+}
+
+} // namespace weft::capture

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operators, items and iteration: of plain values, of what C keeps, of tensors, of classes in
+// Python.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+#include <opcode.h>
+
+namespace weft::capture {
+
+bool Observer::truth(Frame &frame, PyObject *object) {
+  if (isPlain(object))
+    return true;
+  if (!values.isUsable(object))
+    return values.fail("tests " + shown(object) + " of unknown origin");
+  if (isTensor(object)) {
+    // Read here and now: the opcode leaves no trace of what it found.
+    if (!operation(frame, operators().truth, Arguments(&object, 1), nullptr))
+      return false;
+    int true_ = PyObject_IsTrue(object);
+    if (true_ < 0)
+      return values.fail("the truth of a tensor raised an error");
+    bool appended = appendRecord(frame, true_ ? Py_True : Py_False);
+    frame.pending = {};
+    guardMethods(object, {"__bool__"});
+    return appended;
+  }
+  if (PyList_Check(object) || PyDict_Check(object))
+    return values.readLength(object);
+  if (PyTuple_Check(object))
+    return true;
+  if (PyAnySet_CheckExact(object))
+    return values.readWhole(object);
+  guardMethods(object, {"__bool__", "__len__"});
+  PyTypeObject *type = Py_TYPE(object);
+  bool asked = (type->tp_as_number && type->tp_as_number->nb_bool) ||
+               (type->tp_as_mapping && type->tp_as_mapping->mp_length) ||
+               (type->tp_as_sequence && type->tp_as_sequence->sq_length);
+  if (asked && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !values.isFresh(object))
+    return values.fail("tests " + shown(object));
+  frame.pending.python = true;
+  return true;
+}
+
+bool Observer::unary(Frame &frame, PyObject *object, PyObject *function, const char *method) {
+  if (isPlain(object))
+    return expect(frame, Then::Plain, false, "an operator");
+  if (isTensor(object)) {
+    guardMethods(object, {method});
+    return operation(frame, function, Arguments(&object, 1), nullptr) &&
+           (frame.pending.slot = true);
+  }
+  return (answersInPython(object, {method}) && expect(frame, Then::Python, true, "an operator")) ||
+         values.fail("an operator on " + shown(object));
+}
+
+static const char *const binaryMethods[][3] = {
+    {"__add__", "__radd__", "__iadd__"},
+    {"__and__", "__rand__", "__iand__"},
+    {"__floordiv__", "__rfloordiv__", "__ifloordiv__"},
+    {"__lshift__", "__rlshift__", "__ilshift__"},
+    {"__matmul__", "__rmatmul__", "__imatmul__"},
+    {"__mul__", "__rmul__", "__imul__"},
+    {"__mod__", "__rmod__", "__imod__"},
+    {"__or__", "__ror__", "__ior__"},
+    {"__pow__", "__rpow__", "__ipow__"},
+    {"__rshift__", "__rrshift__", "__irshift__"},
+    {"__sub__", "__rsub__", "__isub__"},
+    {"__truediv__", "__rtruediv__", "__itruediv__"},
+    {"__xor__", "__rxor__", "__ixor__"},
+};
+
+bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *right) {
+  if (isPlain(left) && isPlain(right))
+    return expect(frame, Then::Plain, false, "an operator");
+  bool writes = argument >= NB_INPLACE_ADD;
+  const char *const *methods = binaryMethods[argument % NB_INPLACE_ADD];
+  PyObject *operands[] = {left, right};
+  if (!allUsable(operands, "an operator"))
+    return false;
+  if (isTensor(left) || isTensor(right)) {
+    for (PyObject *each : operands)
+      guardMethods(each, {methods[0], methods[1], methods[2]});
+    PyObject *function = operators().binary[argument];
+    bool made = writes && isTensor(left) ? inPlace(frame, function, operands, nullptr)
+                                         : operation(frame, function, operands, nullptr);
+    frame.pending.slot = !writes;
+    return made;
+  }
+  bool list = PyList_CheckExact(left) || PyList_CheckExact(right);
+  bool tuple = PyTuple_CheckExact(left) || PyTuple_CheckExact(right);
+  if (list || tuple) {
+    for (PyObject *each : operands)
+      if (!isPlain(each) && !PyList_CheckExact(each) && !PyTuple_CheckExact(each))
+        return values.fail("an operator on " + shown(each));
+    if (writes && PyList_CheckExact(left) && !changesFresh(left, "+="))
+      return false;
+    return values.readWhole(left) && values.readWhole(right) && expect(frame, Then::Fresh, false);
+  }
+  for (PyObject *each : operands)
+    if (!isPlain(each) && !answersInPython(each, {methods[0], methods[1], methods[2]}))
+      return values.fail("an operator on " + shown(each));
+  return expect(frame, Then::Python, true, "an operator on " + shown(left));
+}
+
+bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *right) {
+  if (isPlain(left) && isPlain(right))
+    return expect(frame, Then::Plain, false, "a comparison");
+  PyObject *operands[] = {left, right};
+  if (!allUsable(operands, "a comparison"))
+    return false;
+  static constexpr std::initializer_list<const char *> methods = {"__lt__", "__le__", "__eq__",
+                                                                  "__ne__", "__gt__", "__ge__"};
+  if (isTensor(left) || isTensor(right)) {
+    guardMethods(left, methods);
+    guardMethods(right, methods);
+    return operation(frame, operators().compare[argument], operands, nullptr) &&
+           (frame.pending.slot = true);
+  }
+  if (isPlainWithin(left) && isPlainWithin(right))
+    return expect(frame, Then::Plain, false, "a comparison");
+  if ((PyFunction_Check(left) || isPlain(left)) && (PyFunction_Check(right) || isPlain(right)))
+    return values.readIdentity(left, right) && expect(frame, Then::Plain, false, "a comparison");
+  for (PyObject *each : operands)
+    if (!isPlain(each) && !answersInPython(each, methods))
+      return values.fail("compares " + shown(each));
+  return expect(frame, Then::Python, true, "a comparison with " + shown(left));
+}
+
+bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
+  if (isPlain(container) && isPlain(item))
+    return expect(frame, Then::Plain, false, "in");
+  if (!values.isUsable(container) || !values.isUsable(item))
+    return values.fail("looks for " + shown(item) + " in " + shown(container));
+  if (isDict(container) && isPlain(item))
+    return values.readKey(container, item) && expect(frame, Then::Plain, false, "in");
+  if (isPlain(item) && isPlainWithin(container))
+    return expect(frame, Then::Plain, false, "in");
+  bool set = PyAnySet_CheckExact(container) && values.isFresh(container);
+  if (set && isPlain(item))
+    return expect(frame, Then::Plain, false, "in");
+  return (!isTensor(container) && !PyDict_Check(container) &&
+          answersInPython(container, {"__contains__", "__iter__"}) &&
+          expect(frame, Then::Python, true, "looking into " + shown(container))) ||
+         values.fail("looks for " + shown(item) + " in " + shown(container));
+}
+
+bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
+  if (isPlain(container) && isPlain(key)) {
+    if (PyType_Check(container))
+      return values.fail("subscripts a class");
+    return expect(frame, Then::Plain, false, "an item");
+  }
+  PyObject *operands[] = {container, key};
+  if (!allUsable(operands, "an item"))
+    return false;
+  if (isTensor(container)) {
+    guardMethods(container, {"__getitem__"});
+    return operation(frame, operators().getItem, operands, nullptr) && (frame.pending.slot = true);
+  }
+  if (isPlain(key) && isDict(container))
+    return values.readKey(container, key) && expect(frame, Then::Usable, false, "an item");
+  bool list = PyList_CheckExact(container) || PyTuple_Check(container);
+  if (list && PyLong_CheckExact(key)) {
+    Py_ssize_t i = PyLong_AsSsize_t(key);
+    if (i < 0 && PyErr_Occurred())
+      PyErr_Clear();
+    else if ((i < 0 && !values.readLength(container)) || !values.readItem(container, i))
+      return false;
+    return expect(frame, Then::Usable, false, "an item");
+  }
+  if (list && PySlice_Check(key) && isPlain(key))
+    return values.readWhole(container) && expect(frame, Then::Fresh, false);
+  return (!PyDict_CheckExact(container) && !list &&
+          answersInPython(container, {"__getitem__", "__missing__"}) &&
+          expect(frame, Then::Python, true, "an item of " + shown(container))) ||
+         values.fail("an item of " + shown(container));
+}
+
+bool Observer::changesFresh(PyObject *container, const std::string &what) {
+  return values.isFresh(container) ||
+         values.fail(what + " changes " + shown(container) + " from outside");
+}
+
+bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, PyObject *value) {
+  PyObject *operands[] = {container, key, value};
+  size_t count = value ? 3 : 2;
+  if (!allUsable(Arguments(operands, count), "an assignment to an item"))
+    return false;
+  if (isTensor(container)) {
+    guardMethods(container, {"__setitem__", "__delitem__"});
+    if (!value || !inPlace(frame, operators().setItem, operands, nullptr))
+      return values.fail("deletes an item of a tensor");
+    frame.pending.then = Then::Stored; // nothing is left on the stack
+    return true;
+  }
+  if (PyList_CheckExact(container) || isDict(container))
+    return (isPlain(key) || values.fail("a key that is not plain")) &&
+           (!value || !PySlice_Check(key) || isPlain(value) || values.readWhole(value)) &&
+           changesFresh(container, "an assignment");
+  return (answersInPython(container, {"__setitem__", "__delitem__"}) && !PyDict_Check(container) &&
+          !PyList_Check(container) && expect(frame, Then::Nothing, true)) ||
+         values.fail("assigns to an item of " + shown(container));
+}
+
+// Iteration.
+
+bool Observer::readIterable(Frame &frame, PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (isPlain(object))
+    return (!PyType_Check(object) && !PyModule_Check(object)) ||
+           values.fail("iterates over " + shown(object));
+  if (!values.isUsable(object))
+    return values.fail("iterates over " + shown(object) + " of unknown origin");
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || isDict(object) ||
+      (PyAnySet_CheckExact(object) && values.isExternal(object)))
+    return values.readWhole(object);
+  if (isTensor(object)) // Tensor.__iter__ is Python's
+    return answersInPython(object, {"__iter__"}) && (frame.pending.python = true);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
+    frame.pending.python = true;
+    return values.isFresh(object) ||
+           values.fail("iterates over " + shown(object) + " from outside");
+  }
+  return (answersInPython(object, {"__iter__", "__getitem__", "__next__", "__len__"}) &&
+          (frame.pending.python = true)) ||
+         values.fail("iterates over " + shown(object));
+}
+
+bool Observer::iterate(Frame &frame, PyObject *iterable) {
+  if (!readIterable(frame, iterable))
+    return false;
+  bool python = frame.pending.python;
+  return expect(frame, Then::Fresh, python);
+}
+
+bool Observer::step(Frame &frame, PyObject *iterator) {
+  frame.pending.python = true;
+  if (values.isFresh(iterator))
+    return true;
+  return answersInPython(iterator, {"__next__"}) ||
+         values.fail("steps " + shown(iterator) + " from outside");
+}
+
+bool Observer::unpack(Frame &frame, PyObject *sequence, int count) {
+  if (isTensor(sequence) && count >= 0) {
+    if (!values.isUsable(sequence))
+      return values.fail("unpacks a tensor of unknown origin");
+    guardMethods(sequence, {"__iter__"});
+    if (!operation(frame, operators().tuple, Arguments(&sequence, 1), nullptr))
+      return false;
+    frame.pending.then = Then::Items;
+    frame.pending.slot = true;
+    frame.pending.count = count;
+    return true;
+  }
+  if (!readIterable(frame, sequence))
+    return false;
+  if (count >= 0)
+    return true;
+  frame.pending.count = -1 - count;
+  return expect(frame, Then::Star, true);
+}
+
+} // namespace weft::capture

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "capture/Plain.h"
+
+#include <cstring>
+#include <unordered_set>
+
+namespace weft::capture {
+
+static std::unordered_set<PyTypeObject *> &plainTypes() {
+  static std::unordered_set<PyTypeObject *> types;
+  return types;
+}
+
+void addPlainType(PyTypeObject *type) {
+  Py_INCREF(type);
+  plainTypes().insert(type);
+}
+
+bool isSingleton(PyObject *object) {
+  if (object == Py_None || object == Py_True || object == Py_False || object == Py_Ellipsis ||
+      object == Py_NotImplemented || PyType_Check(object) || PyModule_Check(object) ||
+      PyCode_Check(object))
+    return true;
+  if (PyCFunction_CheckExact(object)) {
+    PyObject *self = PyCFunction_GET_SELF(object);
+    return !self || PyModule_Check(self) || PyType_Check(self);
+  }
+  PyTypeObject *type = Py_TYPE(object);
+  return type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
+         type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type ||
+         type == &PyMemberDescr_Type;
+}
+
+bool isPlain(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
+      type == &PyBool_Type || type == &PyBytes_Type || type == &PyComplex_Type ||
+      isSingleton(object))
+    return true;
+  if (type == &PyTuple_Type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      if (!isPlain(PyTuple_GET_ITEM(object, i)))
+        return false;
+    return true;
+  }
+  if (type == &PySlice_Type) {
+    auto *slice = reinterpret_cast<PySliceObject *>(object);
+    return isPlain(slice->start) && isPlain(slice->stop) && isPlain(slice->step);
+  }
+  return type == &PyRange_Type || plainTypes().contains(type);
+}
+
+bool plainEqual(PyObject *left, PyObject *right) {
+  if (left == right)
+    return true;
+  PyTypeObject *type = Py_TYPE(left);
+  if (type != Py_TYPE(right) || isSingleton(left))
+    return false;
+  if (type == &PyFloat_Type) {
+    double x = PyFloat_AS_DOUBLE(left), y = PyFloat_AS_DOUBLE(right);
+    return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (type == &PyComplex_Type) {
+    Py_complex x = PyComplex_AsCComplex(left), y = PyComplex_AsCComplex(right);
+    return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (PyTuple_Check(left)) {
+    if (PyTuple_GET_SIZE(left) != PyTuple_GET_SIZE(right))
+      return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(left); ++i)
+      if (!plainEqual(PyTuple_GET_ITEM(left, i), PyTuple_GET_ITEM(right, i)))
+        return false;
+    return true;
+  }
+  if (type == &PySlice_Type) {
+    auto *x = reinterpret_cast<PySliceObject *>(left);
+    auto *y = reinterpret_cast<PySliceObject *>(right);
+    return plainEqual(x->start, y->start) && plainEqual(x->stop, y->stop) &&
+           plainEqual(x->step, y->step);
+  }
+  if (!isPlain(left) || !isPlain(right))
+    return false;
+  if (type == &PyRange_Type) { // equal ranges may begin elsewhere
+    PyRef x = PyRef::steal(PyObject_Repr(left)), y = PyRef::steal(PyObject_Repr(right));
+    return x && y && PyUnicode_Compare(x.get(), y.get()) == 0;
+  }
+  int equal = PyObject_RichCompareBool(left, right, Py_EQ);
+  if (equal < 0)
+    PyErr_Clear();
+  return equal == 1;
+}
+
+std::string shown(PyObject *object) {
+  if (!object)
+    return "nothing";
+  PyRef text = PyRef::steal(isPlain(object) ? PyObject_Repr(object) : nullptr);
+  const char *characters = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  std::string made =
+      characters ? characters : std::string("an object of ") + Py_TYPE(object)->tp_name;
+  PyErr_Clear();
+  return made.size() > 80 ? made.substr(0, 77) + "..." : made;
+}
+
+} // namespace weft::capture

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Plain values: those that cannot change and whose identity tells nothing. A program that was
+// captured with one holds for every equal one.
+#ifndef WEFT_CAPTURE_PLAIN_H
+#define WEFT_CAPTURE_PLAIN_H
+
+#include "capture/PyRef.h"
+
+#include <string>
+
+namespace weft::capture {
+
+/// Makes instances of a type plain, by equality: torch.Size, torch.dtype and the like.
+void addPlainType(PyTypeObject *type);
+
+/// Numbers, text, None, tuples and slices of plain values, torch's own constants; and, each by its
+/// identity, classes, modules and functions in C that are bound to no object.
+bool isPlain(PyObject *object);
+/// Whether its identity is the value: a class, a module, a function in C, a singleton.
+bool isSingleton(PyObject *object);
+
+/// Exactly equal: types too, bits of floats, items of tuples. Runs no Python code.
+bool plainEqual(PyObject *left, PyObject *right);
+
+/// `repr`, cut; never fails.
+std::string shown(PyObject *object);
+
+} // namespace weft::capture
+
+#endif

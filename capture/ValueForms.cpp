@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How replays make the values that operations take and the call gives, and what they share.
+#include "capture/Declared.h"
+#include "capture/Interpreter.h"
+#include "capture/Plain.h"
+#include "capture/Values.h"
+
+namespace weft::capture {
+
+std::optional<Form> Values::form(PyObject *object) {
+  Form form;
+  auto add = [&](PyObject *part) {
+    std::optional<Form> made = this->form(part);
+    if (made)
+      form.parts.push_back(std::move(*made));
+    return made.has_value();
+  };
+  auto give = [&](bool made) -> std::optional<Form> {
+    --depth;
+    return made ? std::optional(std::move(form)) : std::nullopt;
+  };
+  if (++depth > mostDepth)
+    return give(fail("uses a value that holds itself"));
+  if (isPlain(object)) {
+    form.object = PyRef::borrow(object);
+    return give(true);
+  }
+  const Value *value = find(object);
+  if (value && value->origin == Origin::Result) {
+    form.kind = Form::Result;
+    form.index = value->index;
+    return give(true);
+  }
+  if (value && value->origin != Origin::Fresh) {
+    form.kind = value->origin == Origin::Argument ? Form::Register : Form::Constant;
+    form.index = value->index;
+    form.object = value->origin == Origin::Argument ? PyRef() : PyRef::borrow(object);
+    return give(readWhole(object));
+  }
+  bool made = true;
+  if (PyTuple_Check(object)) {
+    form.kind = Form::Tuple;
+    if (!PyTuple_CheckExact(object)) { // a namedtuple
+      made = PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) &&
+             !interpreter::instanceDict(object);
+      form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
+    }
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(object); ++i)
+      made = add(PyTuple_GET_ITEM(object, i));
+    return give(made || fail("uses " + shown(object)));
+  }
+  if (PySlice_Check(object)) {
+    auto *slice = reinterpret_cast<PySliceObject *>(object);
+    form.kind = Form::Slice;
+    return give(add(slice->start) && add(slice->stop) && add(slice->step));
+  }
+  if (value && (PyList_CheckExact(object) || PyDict_CheckExact(object))) {
+    bool list = PyList_CheckExact(object);
+    form.kind = list ? Form::List : Form::Dict;
+    form.index = value->index;
+    for (Py_ssize_t i = 0; list && made && i < PyList_GET_SIZE(object); ++i)
+      made = add(PyList_GET_ITEM(object, i));
+    Py_ssize_t at = 0;
+    PyObject *key, *item;
+    while (!list && made && PyDict_Next(object, &at, &key, &item))
+      made =
+          (isPlain(key) || fail("uses a dict whose keys are not plain")) && add(key) && add(item);
+    return give(made);
+  }
+  return give(fail("uses " + shown(object) + (value ? "" : " of unknown origin")));
+}
+
+bool Values::isOperand(PyObject *object) {
+  if (isPlain(object) || Tensors::get()->isAny(object) || depth > mostDepth)
+    return true;
+  ++depth;
+  bool operand = PyTuple_Check(object) || PyList_CheckExact(object);
+  for (Py_ssize_t i = 0; operand && i < Py_SIZE(object); ++i)
+    operand =
+        isOperand(PyTuple_Check(object) ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i));
+  if (PySlice_Check(object)) {
+    auto *slice = reinterpret_cast<PySliceObject *>(object);
+    operand = isOperand(slice->start) && isOperand(slice->stop) && isOperand(slice->step);
+  }
+  --depth;
+  return operand;
+}
+
+bool Values::leavesGeneratorOpen() const {
+  for (const auto &[object, value] : entered)
+    if (value.origin == Origin::Fresh && PyGen_CheckExact(object) &&
+        interpreter::isSuspended(object))
+      return true;
+  return false;
+}
+
+/// What cannot tell is taken to share.
+bool Values::sharesMemory(PyObject *left, PyObject *right) {
+  PyRef x = PyRef::steal(PyObject_CallOneArg(operators().storage, left));
+  PyRef y = PyRef::steal(PyObject_CallOneArg(operators().storage, right));
+  bool shares = !x || !y || PyObject_RichCompareBool(x.get(), y.get(), Py_EQ) != 0;
+  PyErr_Clear();
+  return shares;
+}
+
+PyObject *Values::externalOf(PyObject *tensor) {
+  for (const External &each : externals)
+    if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
+      return each.tensor.get();
+  return nullptr;
+}
+
+void Values::noteWritten(PyObject *tensor) {
+  for (External &each : externals)
+    if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
+      each.version = Tensors::get()->version(each.tensor.get());
+}
+
+bool Values::externalWasWritten() const {
+  for (const External &each : externals)
+    if (Tensors::get()->version(each.tensor.get()) != each.version)
+      return true;
+  return false;
+}
+
+} // namespace weft::capture

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where the objects come from that an observed call works with. An object that is not plain has
+// entered by one of four doors: it was read from outside (pinned, or reached from an argument),
+// an operation gave it, or the call made it. What entered by none may not be used.
+//
+// Objects are known by address. Those that entered are held, but for tensors that operations
+// gave: those are known by a weak reference, so that memory is let go as in an eager call.
+#ifndef WEFT_CAPTURE_VALUES_H
+#define WEFT_CAPTURE_VALUES_H
+
+#include "capture/Guards.h"
+#include "capture/Log.h"
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+namespace weft::capture {
+
+enum class Origin : uint8_t { Pinned, Argument, Result, Fresh };
+
+struct Value {
+  Origin origin;
+  int index = -1; // of a register or a result
+  PyRef holder;   // the object, or a weak reference to it
+  std::string name;
+};
+
+class Values {
+public:
+  Values(Guards &guards, Log &log) : guards(guards), log(log) {}
+
+  /// Null if the object has not entered.
+  const Value *find(PyObject *object);
+  bool isFresh(PyObject *object);
+  bool isExternal(PyObject *object);
+  /// Plain, or entered; of tuples, slices and bound methods, all that they hold.
+  bool isUsable(PyObject *object);
+
+  // Doors. They take guards, and fail with a reason.
+
+  /// An object that the program itself holds, known under `name`.
+  bool pin(PyObject *object, std::string name);
+  /// A value found in `container`, which is external: what a check has to find there.
+  std::optional<Expected> enter(const Value &container, PyObject *object, std::string name);
+  /// The i-th value of the call.
+  bool enterArgument(Py_ssize_t i, PyObject *object, std::string name);
+  bool enterFresh(PyObject *object);
+  /// What an operation gave. of: its name.
+  std::optional<Outcome> enterOutcome(PyObject *object, const std::string &of);
+
+  /// Reads an external list, tuple or dict as a whole; nothing is to be done for another object.
+  bool readWhole(PyObject *container);
+  bool readLength(PyObject *container);
+  /// An item of a list or tuple.
+  bool readItem(PyObject *container, Py_ssize_t i);
+  /// An entry of a dict, or that there is none.
+  bool readKey(PyObject *dict, PyObject *key);
+  /// An entry of an instance's `__dict__`; found: null if there is none.
+  bool readAttribute(PyObject *object, PyObject *name, PyObject *found);
+  /// What C keeps for the object behind a descriptor, such as a slot.
+  bool readMember(PyObject *object, PyObject *descriptor, const std::string &name);
+  /// The object's `__dict__` itself.
+  bool readDict(PyObject *object);
+  bool readCell(PyObject *cell, const std::string &name);
+  /// Whether the two are the same object.
+  bool readIdentity(PyObject *left, PyObject *right);
+
+  Owner owner(PyObject *object, const Value &value) const;
+  /// How a replay makes the object. Reads containers as a whole.
+  std::optional<Form> form(PyObject *object);
+  /// A tensor from outside that shares memory with this one, or null; borrowed.
+  PyObject *externalOf(PyObject *tensor);
+  /// Has just been written to, as the log says.
+  void noteWritten(PyObject *tensor);
+  /// Whether it can be handed to an operation: tensors and plain values, in containers.
+  bool isOperand(PyObject *object);
+  /// Whether a generator of this call has not come to its end; letting it go would run code.
+  bool leavesGeneratorOpen() const;
+  /// Whether operations have written to a tensor from outside.
+  bool externalWasWritten() const;
+
+  /// Notes the first reason, and returns false.
+  bool fail(std::string why);
+  bool failed() const { return !why.empty(); }
+  const std::string &reason() const { return why; }
+
+private:
+  // Of what nests deeper no form is made; a list may hold itself.
+  static constexpr int mostDepth = 64;
+  bool sharesMemory(PyObject *left, PyObject *right);
+  struct External {
+    PyRef tensor;
+    int64_t version;
+  };
+  template <typename AddCheck>
+  bool settle(PyObject *object, Expected expected, const std::string &name, AddCheck add);
+  bool put(PyObject *object, Value value);
+  bool enterTensor(PyObject *object, const Owner &owner, const std::string &name);
+  bool enterRegister(PyObject *object, int reg, const std::string &name);
+  std::optional<Expected> enterKnown(const Value &container, const Value &known, PyObject *object,
+                                     const std::string &name);
+
+  Guards &guards;
+  Log &log;
+  std::unordered_map<PyObject *, Value> entered;
+  std::vector<External> externals;
+  std::string why;
+  int depth = 0, freshCount = 0;
+};
+
+} // namespace weft::capture
+
+#endif

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What functions, methods and classes in C read and write, told to the observer once.
+
+pure: plain arguments, also within lists, tuples and dicts, to a plain value, and nothing else is
+read or written. types: looks at no more than the types of its arguments. builds: reads the items
+of its arguments and makes a container or an iterator of them. reads, get: methods that read their
+container, the second by key. changes: a method that changes its container. operation: of torch; it
+goes into the log, with its result. in place: one that writes to its first argument. metadata: of a
+tensor, what is guarded of those from outside. setting: of torch, which a replay asks for again and
+compares. state: sets what torch keeps for the thread.
+statistics: a norm that writes running statistics if its sixth argument says that it trains. fold:
+adds or compares items. map: calls its first argument. asked: a
+replay asks again and compares. The others are single functions.
+
+Whatever is not declared here ends a capture.
+"""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import functools
+import itertools
+import math
+import operator
+import types
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from weft import _capture
+from weft.observe.snapshot import Snapshot
+
+_PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
+          torch.iinfo)  # fmt: skip
+
+_BUILTINS = {
+    "pure": "abs ascii bin bool bytes chr complex divmod float format hex int oct ord pow range "
+    "repr round slice str sorted".split(),
+    "any": "any all".split(),
+    "builds": "list tuple dict set frozenset zip enumerate reversed iter".split(),
+    "fold": "sum min max".split(),
+    "map": "map filter".split(),
+    "types": "callable".split(),
+    "isinstance": "isinstance issubclass".split(),
+    **{name: [name] for name in "getattr hasattr setattr len type super next".split()},
+}
+_METHODS: list[tuple[type, str, str]] = [
+    (list, "reads", "index count copy __iter__"),
+    (list, "changes", "append extend insert pop reverse clear"),
+    (tuple, "reads", "index count __iter__"),
+    (dict, "reads", "keys values items copy __iter__"),
+    (dict, "get", "get"),
+    (dict, "changes", "pop setdefault update clear popitem"),
+    (OrderedDict, "reads", "keys values items copy __iter__"),
+    (OrderedDict, "changes", "pop setdefault update clear popitem"),
+    (set, "changes", "add discard update clear"),
+    (set, "reads", "copy"),
+    (types.GeneratorType, "changes", "send close"),
+]
+# Of a tensor from outside the observer guards what these tell.
+_METADATA = set(
+    "size stride dim ndimension numel nelement is_contiguous is_floating_point is_complex "
+    "element_size get_device is_conj is_neg is_inference is_signed is_same_size "
+    "promote_types can_cast result_type".split()
+)
+_METADATA_GETTERS = (
+    "shape dtype device ndim layout is_cuda is_cpu is_xla is_xpu is_mps is_meta is_sparse "
+    "is_sparse_csr is_mkldnn is_quantized is_nested itemsize nbytes requires_grad is_leaf is_mtia "
+    "is_maia is_vulkan is_ipu"
+).split()
+_VIEW_GETTERS = "T H mT mH real imag data".split()
+# Beside those that are operators of aten by their name.
+_MORE = set(
+    "bfloat16 byte char double cdouble float cfloat bool half int long short type tolist "
+    "new_tensor tensor as_tensor".split()
+)
+# Not because of what they compute: they share memory with what the observer does not know, tell
+# addresses, or change what it believes to be fixed.
+_REFUSED = set(
+    "set_ set_data resize_ resize_as_ resize_as_sparse_ retain_grad _backward rename_ rename names "
+    "align_to align_as refine_names storage_offset data_ptr const_data_ptr untyped_storage numpy "
+    "apply_ map_ map2_ as_subclass from_numpy frombuffer _from_blob from_file asarray is_set_to "
+    "share_memory_ pin_memory is_pinned _version output_nr _fw_primal _make_dual _unpack_dual "
+    "record_stream is_coalesced seed manual_seed _use_cudnn_ctc_loss sparse_resize_ "
+    "set_source_Tensor_storage_offset resize sym_size sym_numel sym_stride sym_storage_offset "
+    "get_num_threads set_num_threads retains_grad copy_sparse_to_sparse_ requires_grad_".split()
+)
+_STATISTICS = ("batch_norm", "instance_norm")
+# What only types decide, and settings: a replay asks for them again and compares.
+_TYPES = ("_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic")
+_SETTINGS = ("_get_tracing_state", "_log_api_usage_once", "is_grad_enabled",
+             "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype",
+             "_is_torch_function_mode_enabled", "_len_torch_function_stack",
+             "_is_torch_function_enabled", "is_autocast_cache_enabled", "get_autocast_dtype",
+             "_is_tracing", "_get_grad_mode", "is_anomaly_enabled", "_get_cudnn_enabled",
+             "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_mkldnn_enabled",
+             "_get_flash_sdp_enabled", "_get_math_sdp_enabled", "_is_autocast_available",
+             "_get_deterministic_algorithms", "get_num_threads", "_get_privateuse1_backend_name",
+             "_are_functorch_transforms_active")  # fmt: skip
+
+
+@functools.cache
+def declare_all() -> None:
+    for kind in _PLAIN:
+        _capture.declare_plain(kind)
+        if kind not in (torch.layout, torch.memory_format, torch.dtype):
+            _capture.declare(kind, "pure")
+    for kind, names in _BUILTINS.items():
+        for name in names:
+            _capture.declare(getattr(builtins, name), kind)
+    for owner, kind, names in _METHODS:
+        for name in names.split():
+            _capture.declare(vars(owner)[name], kind)
+    _declare_plain_types()
+    for function in (*vars(math).values(), operator.index):
+        if isinstance(function, types.BuiltinFunctionType):
+            _capture.declare(function, "pure")
+    _capture.declare(functools.partial, "partial")
+    _capture.declare(vars(abc)["_abc_instancecheck"], "asked")
+    for name in ("chain", "islice", "product", "repeat", "count", "zip_longest", "combinations"):
+        _capture.declare(getattr(itertools, name), "builds")
+    _capture.declare(object.__new__, "new object")
+    _capture.declare(tuple.__new__, "new tuple")
+    _capture.declare(object.__init__, "types")
+    for kind in (BaseException, Exception, RuntimeError, ValueError, TypeError, StopIteration):
+        _capture.declare(kind.__init__, "types")
+    _capture.declare(object.__setattr__, "setattr")
+    _capture.declare(object.__delattr__, "setattr")
+    _capture.declare(vars(type)["__instancecheck__"], "isinstance")
+    _declare_operators()
+    for function, kind in _torch_functions():
+        _capture.declare(function, kind)
+    _capture.declare(torch._C._set_grad_enabled, "state")
+
+
+def _declare_plain_types() -> None:
+    """Methods of text, numbers and the like: they cannot change what they are of."""
+    for owner in (str, int, float, complex, bytes, bool, range, slice, *_PLAIN):
+        for function in vars(owner).values():
+            if isinstance(function, (types.MethodDescriptorType, types.ClassMethodDescriptorType)):
+                _capture.declare(function, "pure")
+
+
+def _declare_operators() -> None:
+    """What opcodes do, and the functions that do the same."""
+    names = ("add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor").split()
+    for number, name in enumerate(names):
+        _capture.set_operator(f"binary {number}", getattr(operator, name))
+        in_place = getattr(operator, "i" + name.rstrip("_"))
+        _capture.set_operator(f"binary {number + len(names)}", in_place)
+    for number, name in enumerate("lt le eq ne gt ge".split()):
+        _capture.set_operator(f"compare {number}", getattr(operator, name))
+    for name in ("getitem", "setitem", "neg", "pos", "invert", "truth"):
+        _capture.set_operator(name, getattr(operator, name))
+    _capture.set_operator("getattr", getattr)
+    _capture.set_operator("tuple", tuple)
+    _capture.set_operator("storage", _storage)
+    _capture.set_operator("snapshot", Snapshot)
+    _capture.declare(operator.setitem, "in place")
+    for name in (
+        *names,
+        "getitem",
+        "lt",
+        "le",
+        "eq",
+        "ne",
+        "gt",
+        "ge",
+        "neg",
+        "pos",
+        "invert",
+        "abs",
+    ):
+        _capture.declare(getattr(operator, name), "operation")
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _torch_functions() -> Iterator[tuple[Any, str]]:
+    impl = torch._C
+    places: list[dict[str, Any]] = [vars(impl.TensorBase), vars(torch)]
+    for owner in (impl._VariableFunctions, impl._nn, impl._linalg, impl._fft, impl._special):
+        places.append({name: getattr(owner, name) for name in dir(owner)})
+    for number, place in enumerate(places):
+        for name, function in place.items():
+            kind = _kind_of(name, function, of_tensor=number == 0)
+            if kind is not None:
+                yield function, kind
+    for names, kind in ((_TYPES, "types"), (_SETTINGS, "setting")):
+        for name in names:
+            for owner in (impl, torch):
+                if hasattr(owner, name):
+                    yield getattr(owner, name), kind
+
+
+def _kind_of(name: str, function: Any, of_tensor: bool) -> str | None:
+    if isinstance(function, types.GetSetDescriptorType) and of_tensor:
+        if name in _METADATA_GETTERS:
+            return "metadata"
+        return "operation" if name in _VIEW_GETTERS else None
+    if not isinstance(function, (types.BuiltinFunctionType, types.MethodDescriptorType)):
+        return None
+    if (
+        name in _REFUSED
+        or (name.startswith("__") and not of_tensor)
+        or name.startswith("_functionalize")
+    ):
+        return None
+    if name in _METADATA:
+        return "metadata"
+    if name in _STATISTICS:
+        return "statistics"
+    if of_tensor and name.startswith("__"):
+        writes = name.startswith("__i") and name not in ("__invert__", "__int__", "__index__")
+        return "in place" if writes else "operation"
+    bare = name.removeprefix("linalg_").removeprefix("fft_").removeprefix("special_")
+    if name not in _MORE and not any(hasattr(torch.ops.aten, each) for each in (name, bare)):
+        return None
+    if name.endswith("_") and not name.endswith("__"):
+        return "in place"
+    return "operation"

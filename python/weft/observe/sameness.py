@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether a replay gave what the call gave: structure, types, metadata, and every bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def difference(eager: Any, replayed: Any, path: str = "the result") -> str | None:
+    """Says where the two differ; None if nowhere."""
+    if eager is replayed:
+        return None
+    if type(eager) is not type(replayed):
+        return f"{path} is a {type(replayed).__name__} instead of a {type(eager).__name__}"
+    if isinstance(eager, torch.Tensor):
+        return _tensors(eager, replayed, path)
+    if isinstance(eager, (list, tuple)):
+        if len(eager) != len(replayed):
+            return f"{path} has {len(replayed)} items instead of {len(eager)}"
+        pairs = zip(eager, replayed)
+        found = (difference(x, y, f"{path}[{i}]") for i, (x, y) in enumerate(pairs))
+        return next((each for each in found if each is not None), None)
+    if isinstance(eager, dict):
+        if list(eager) != list(replayed):
+            return f"{path} has other keys"
+        found = (difference(eager[key], replayed[key], f"{path}[{key!r}]") for key in eager)
+        return next((each for each in found if each is not None), None)
+    if isinstance(eager, float):
+        same = eager.hex() == replayed.hex()
+    else:
+        same = eager == replayed
+    return None if same else f"{path} is {replayed!r} instead of {eager!r}"
+
+
+def _tensors(eager: torch.Tensor, replayed: torch.Tensor, path: str) -> str | None:
+    for name in ("shape", "dtype", "device", "layout", "requires_grad", "is_leaf"):
+        if getattr(eager, name) != getattr(replayed, name):
+            return (
+                f"{name} of {path} is {getattr(replayed, name)} instead of {getattr(eager, name)}"
+            )
+    if eager.stride() != replayed.stride() or eager.storage_offset() != replayed.storage_offset():
+        return f"{path} lies in memory otherwise"
+    if type(eager.grad_fn) is not type(replayed.grad_fn):
+        return f"{path} has another gradient function"
+    with torch.no_grad():
+        x, y = (_bits(each) for each in (eager, replayed))
+        return None if torch.equal(x, y) else f"the values of {path} differ"
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """NaN is no equal of itself; its bits are."""
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor)
+    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    floating = tensor.is_floating_point()
+    return tensor.contiguous().view(sizes[tensor.element_size()]) if floating else tensor
