@@ -179,6 +179,7 @@ void bindReads(nb::class_<Session> &session) {
 
 void bindChanges(nb::class_<Session> &session) {
   session.def("create_op", createOp)
+      .def("add_functions", raising(&Session::addFunctions))
       .def("create_function", raising(&Session::createFunction))
       .def("set_return", raising(&Session::setReturn))
       .def("erase_parameter", raising(&Session::eraseParameter))
@@ -207,6 +208,7 @@ void bindSession(nb::module_ &module) {
       .def("print", print)
       .def("structure", raising(&Session::structure))
       .def("verify", raising(&Session::verify))
+      .def("remarks", &Session::remarks)
       .def("run_passes", raising(&Session::runPasses))
       .def("remember", raising(&Session::remember))
       .def("restore", raising(&Session::restore))

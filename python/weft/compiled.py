@@ -29,6 +29,7 @@ def compile(
     fullgraph: bool = False,
     inplace: bool = False,
     passes: Iterable[Any] = (),
+    level: int = 3,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -58,6 +59,10 @@ def compile(
     passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.
+    level: of optimisation; results agree but for rounding, programs get faster and take longer to
+    compile. 0: every computation is a kernel of its own. 1: the graph is cleaned up, and
+    computations are fused. 2: it is rewritten, as for attention. 3, the default: weights are
+    prepared once, and layouts chosen. Passes of a higher level than this are left out.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
@@ -70,12 +75,13 @@ def compile(
         precision=precision,
         fullgraph=fullgraph,
         passes=_passes(passes),
+        level=level,
     )
     if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision, settings["passes"])
+    options = options_of(isa, target, threads, schedule, precision, settings["passes"], level)
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
@@ -102,6 +108,7 @@ def from_exported_program(
     threads: int | None = None,
     schedule: str = "",
     precision: str = "float32",
+    level: int = 3,
 ) -> Callable[..., Any]:
     """A callable for the calls that `program` was exported for; its weights are taken live.
 
@@ -110,7 +117,7 @@ def from_exported_program(
     """
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"expected an ExportedProgram, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision)
+    options = options_of(isa, target, threads, schedule, precision, level=level)
     return Compiled(program.module(), Given(program), options, {}).callable()
 
 
@@ -131,6 +138,7 @@ def options_of(
     schedule: str = "",
     precision: str = "float32",
     passes: tuple[Any, ...] = (),
+    level: int = 3,
 ) -> Options:
     """Of the arguments of `compile`. Raises: errors.ConfigError."""
     if target is not None:
@@ -144,8 +152,10 @@ def options_of(
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
     if precision not in ("float32", "bf16"):
         raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
+    if level not in range(4) or isinstance(level, bool):
+        raise errors.ConfigError(f"expected level 0, 1, 2 or 3, found {level!r}")
     threads = most_threads() if threads is None else threads
-    return Options(isa, threads, schedule, precision, passes=passes)
+    return Options(isa, threads, schedule, precision, passes=passes, level=level)
 
 
 def report(compiled: Any, file: Any = None) -> None:

@@ -263,6 +263,10 @@ class Compiled:
     def _refuse(self, reason: str) -> None:
         """Raises: errors.NotCompiledError, if the user asked for that."""
         if self.settings.get("fullgraph"):
+            failed = self._programs.failed_pass
+            if failed is not None and str(failed) == reason:
+                cause = failed.__cause__ or failed
+                raise errors.FailedPassError(reason, failed.pass_name, failed.path) from cause
             raise errors.NotCompiledError(reason)
         self.eager_reasons[reason] += 1
         known, self._programs.user_knows = self._programs.user_knows, True

@@ -20,13 +20,16 @@ from weft.errors import (
     Stale,
     VerificationError,
 )
-from weft.ir import ops
+from weft.ir import loops, ops
 from weft.ir.building import Builder, bind_parameters, call, emit, function
 from weft.ir.elements import Syntax
 from weft.ir.functions import Function
+from weft.ir.host_functions import external, host
+from weft.ir.lower_ops import fuse_loops, lower_ops
 from weft.ir.module import STAGES, Module
 from weft.ir.passes import Pass, Pipeline, module_pass
 from weft.ir.patterns import Match, Pattern, pattern
+from weft.ir.remarks import Remark
 from weft.ir.rewriting import Rewriter
 from weft.ir.types import Location, OtherType, TensorType, tensor
 from weft.ir.values import Block, Operation, Value
@@ -54,6 +57,7 @@ __all__ = [
     "Pattern",
     "PatternLimitError",
     "Pipeline",
+    "Remark",
     "Rewriter",
     "Stale",
     "Syntax",
@@ -65,7 +69,12 @@ __all__ = [
     "call",
     "diff",
     "emit",
+    "external",
     "function",
+    "fuse_loops",
+    "host",
+    "loops",
+    "lower_ops",
     "module_pass",
     "of",
     "ops",
