@@ -145,6 +145,7 @@ public:
   void setOperand(Fault &fault, Handle op, int64_t number, ValueRef value);
   void setAttribute(Fault &fault, Handle op, const std::string &name, const Datum &value);
   void removeAttribute(Fault &fault, Handle op, const std::string &name);
+  void setLine(Fault &fault, Handle op, const Line &line);
   /// Erases ops without effect or use, and private functions that nothing calls; how many.
   int64_t removeUnused(Fault &fault);
 

@@ -336,6 +336,11 @@ Handle Session::createFunction(Fault &fault, const std::string &name,
   return state->handles.of(function);
 }
 
+void Session::setLine(Fault &fault, Handle handle, const Line &line) {
+  if (Operation *op = state->handles.op(fault, handle))
+    op->setLoc(state->locationOf(line));
+}
+
 void Session::addFunctions(Fault &fault, const std::string &text) {
   DiagnosticLog log(*state->context);
   OwningOpRef<ModuleOp> added = parseSourceString<ModuleOp>(text, state->context.get());

@@ -190,6 +190,7 @@ void bindChanges(nb::class_<Session> &session) {
       .def("set_operand", raising(&Session::setOperand))
       .def("set_attribute", raising(&Session::setAttribute), nb::arg(), nb::arg(), nb::arg().none())
       .def("remove_attribute", raising(&Session::removeAttribute))
+      .def("set_line", raising(&Session::setLine))
       .def("remove_unused", raising(&Session::removeUnused));
 }
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         profile,
         report,
         stats,
+        visualize,
     )
     from weft.onnx import from_onnx
     from weft.traced import from_pt2, from_traced
@@ -47,6 +48,7 @@ __all__ = [
     "report",
     "set_num_threads",
     "stats",
+    "visualize",
 ]
 
 _HOMES = {
@@ -61,6 +63,7 @@ _HOMES = {
     "profile": "weft.compiled",
     "report": "weft.compiled",
     "stats": "weft.compiled",
+    "visualize": "weft.compiled",
 }
 
 

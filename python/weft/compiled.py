@@ -188,6 +188,11 @@ def graph(compiled: Any, part: str = "forward") -> str:
     return _face(compiled).graph(part)
 
 
+def visualize(compiled: Any, path: Any, stage: str = "graph", **options: Any) -> None:
+    """Draws the latest program into an .svg, .png or .dot; see `Compiled.visualize`."""
+    _face(compiled).visualize(path, stage, **options)
+
+
 def artifact_path(compiled: Any) -> Any:
     """Where the latest program's artifact lies."""
     return _face(compiled).artifact_path

@@ -228,6 +228,22 @@ class Compiled:
             raise errors.Error("the latest program has no gradients")
         return self.ir("graph")
 
+    def visualize(
+        self, path: str | Path, stage: str = "graph", role: str = "forward", **options: Any
+    ) -> None:
+        """Draws the latest program at a stage into an .svg, .png or .dot: `graph`, `optimized`,
+        `kernels` or `linalg`, of one that trains also `joint` and `partitioned`, in two colours.
+
+        options: those of `weft.ir.pictures.visualize`.
+        Raises: errors.Error, if nothing has been compiled, or without Graphviz; errors.IRError.
+        """
+        from weft.ir import Module
+        from weft.ir.pictures import visualize
+
+        is_graph = stage in ("joint", "partitioned")
+        module = Module.parse(self.ir(stage, role), stage="graph" if is_graph else stage)
+        visualize(module, path, **options)
+
     @property
     def compile_seconds(self) -> dict[str, float]:
         """How long the latest program took: `capture` and `lower` up to the graph, `build`

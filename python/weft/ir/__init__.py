@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from weft.ir.capturing import of
     from weft.ir.comparing import Difference, bisect, diff
     from weft.ir.running import run
+    from weft.ir.slowness import Slowdown
 
 __all__ = [
     "STAGES",
@@ -59,6 +60,7 @@ __all__ = [
     "Pipeline",
     "Remark",
     "Rewriter",
+    "Slowdown",
     "Stale",
     "Syntax",
     "TensorType",
@@ -86,6 +88,7 @@ __all__ = [
 
 # What captures and runs programs loads torch.export, which takes long.
 _LATE = {
+    "Slowdown": "weft.ir.slowness",
     "Difference": "weft.ir.comparing",
     "bisect": "weft.ir.comparing",
     "diff": "weft.ir.comparing",

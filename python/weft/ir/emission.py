@@ -100,6 +100,8 @@ class Arithmetic:
     def __matmul__(self, other: Any) -> Any:
         """dot_general of the last dim of one and the last but one of the other; dims ahead of
         those are batch dims, of which both have the same."""
+        if isinstance(other, (np.ndarray, torch.Tensor)):
+            other = constant(other)
         if self.type.rank < 2 or other.type.rank != self.type.rank:
             raise errors.IRError(
                 f"expected matrices of one rank, found {self.type} and {other.type}"

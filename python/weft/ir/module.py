@@ -131,15 +131,35 @@ class Module:
             return NotImplemented
         return self._session.structure() == other._session.structure()
 
-    def show(self, stage: str | None = None, *, constants: bool = False, file: Any = None) -> None:
+    def show(
+        self,
+        stage: str | None = None,
+        *,
+        constants: bool = False,
+        costs: bool | str = False,
+        file: Any = None,
+    ) -> None:
         """Prints the module, in colour on a terminal.
 
         stage: lowered to it first. constants: those of more than ten elements are listed behind
-        the module as `metadata[i]`, with their values if this is true. file: where to, by default
-        standard output.
+        the module as `metadata[i]`, with their values if this is true. costs: in the margin the
+        operations of each op, the bytes it touches and the least time that this machine needs for
+        them; with "measured" also the time of the kernel that ends with it, on random inputs.
+        file: where to, by default standard output.
         """
         module = self if stage is None else self.lower(stage)
-        showing.show(module, constants, file)
+        showing.show(module, constants, file, costs)
+
+    def visualize(self, path: str | Path, *, stage: str | None = None, **options: Any) -> None:
+        """Draws the module, lowered to `stage` first, into an .svg, .png or .dot.
+
+        options: function, fold, attributes and node_attributes, as `weft.ir.pictures.visualize` has
+        them.
+        Raises: errors.IRError; errors.Error without Graphviz.
+        """
+        from weft.ir.pictures import visualize
+
+        visualize(self if stage is None else self.lower(stage), path, **options)
 
     def _repr_html_(self) -> str:
         return showing.html(self)
