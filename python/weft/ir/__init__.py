@@ -37,7 +37,7 @@ from weft.ir.values import Block, Operation, Value
 if TYPE_CHECKING:
     from weft.ir.capturing import of
     from weft.ir.comparing import Difference, bisect, diff
-    from weft.ir.running import run
+    from weft.ir.running import executable, run
     from weft.ir.slowness import Slowdown
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "call",
     "diff",
     "emit",
+    "executable",
     "external",
     "function",
     "fuse_loops",
@@ -92,6 +93,7 @@ _LATE = {
     "Difference": "weft.ir.comparing",
     "bisect": "weft.ir.comparing",
     "diff": "weft.ir.comparing",
+    "executable": "weft.ir.running",
     "of": "weft.ir.capturing",
     "run": "weft.ir.running",
 }

@@ -218,7 +218,10 @@ def written_types(result_type: Any, operands: Sequence[Sequence[Any]]) -> list[s
     if isinstance(result_type, (TensorType, str)):
         return [written(result_type)]
     if all(isinstance(size, int) for size in result_type) and operands:
-        return [written(TensorType(tuple(result_type), operands[0][0].type.dtype))]
+        first = operands[0][0]
+        is_array = isinstance(first, (np.ndarray, np.generic, torch.Tensor))
+        dtype = to_elements(first).dtype if is_array else first.type.dtype
+        return [written(TensorType(tuple(result_type), dtype))]
     return [written(each) for each in result_type]
 
 
