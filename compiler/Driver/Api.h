@@ -19,6 +19,7 @@ struct Options {
   std::string role;                  ///< of training: "forward" or "backward"; empty: the graph
   std::string wrt;                   ///< such as "0,2": inputs whose gradients are wanted
   std::string differentiated;        ///< such as "0": outputs that have cotangents
+  int64_t level = 3;                 ///< of optimisation, 0 to 3: Stages.h
 };
 
 struct Outcome {

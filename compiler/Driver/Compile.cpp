@@ -97,7 +97,11 @@ llvm::Expected<StageSettings> weft::resolveSettings(const CompileOptions &option
   llvm::Expected<Precision> precision = parsePrecision(options.precision);
   if (!precision)
     return precision.takeError();
-  return StageSettings{std::move(*target), options.schedule, *precision};
+  if (options.level < 0 || options.level > highestLevel)
+    return llvm::createStringError("expected a level from 0 to %lld, found %lld",
+                                   static_cast<long long>(highestLevel),
+                                   static_cast<long long>(options.level));
+  return StageSettings{std::move(*target), options.schedule, *precision, options.level};
 }
 
 llvm::Expected<TrainingOptions> resolveTraining(const CompileOptions &options) {

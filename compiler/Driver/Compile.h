@@ -20,6 +20,7 @@ struct CompileOptions {
   std::string role;                  ///< of training, "forward" or "backward", or empty
   std::string wrt;                   ///< numbers of inputs whose gradients are wanted
   std::string differentiated;        ///< numbers of outputs that have cotangents
+  int64_t level = highestLevel;      ///< of optimisation
 };
 
 struct CompileReport {

@@ -6,6 +6,7 @@
 #include "compiler/Driver/Diagnostics.h"
 #include "compiler/Driver/GraphImport.h"
 #include "compiler/Driver/ModuleText.h"
+#include "compiler/Driver/RemarkLog.h"
 #include "compiler/Driver/SessionState.h"
 #include "compiler/Driver/StageRunner.h"
 #include "compiler/Graph/AttributeNames.h"
@@ -91,11 +92,13 @@ std::unique_ptr<Session> Session::importGraph(Fault &fault, std::string_view jso
 std::unique_ptr<Session> Session::clone(Fault &) {
   auto copy = std::make_unique<State>(state->context);
   copy->module = state->module->clone();
+  copy->remarks = state->remarks;
   return std::unique_ptr<Session>(new Session(std::move(copy)));
 }
 
 static CompileOptions convert(const Options &options) {
-  return {options.isa, options.threads, options.schedule, options.precision};
+  return {options.isa,  options.threads, options.schedule,       options.precision,
+          options.role, options.wrt,     options.differentiated, options.level};
 }
 
 std::unique_ptr<Session> Session::lower(Fault &fault, const std::string &from,
@@ -113,6 +116,7 @@ std::unique_ptr<Session> Session::lower(Fault &fault, const std::string &from,
   Threads threads(*state->context);
   StageRunner::Timings seconds;
   ModuleOp module = *lowered->state->module;
+  RemarkLog remarks(*state->context, lowered->state->remarks);
   StageRunner runner(std::move(*settings), seconds);
   if (succeeded(prepareEntry(module)) && succeeded(runner.run(module, to, from)))
     return lowered;
@@ -232,6 +236,7 @@ void Session::runPasses(Fault &fault, const std::string &pipeline) {
   }
   std::string cause = "the module was rewritten by '" + pipeline + "'";
   remember(fault);
+  RemarkLog remarks(*state->context, state->remarks);
   state->handles.expire(*state->module, cause);
   if (failed(pm.run(*state->module))) {
     restore(fault, cause + ", which failed");
@@ -240,6 +245,8 @@ void Session::runPasses(Fault &fault, const std::string &pipeline) {
   }
   forget(fault);
 }
+
+std::vector<Remark> Session::remarks() const { return state->remarks; }
 
 void Session::remember(Fault &) {
   IRMapping mapping;

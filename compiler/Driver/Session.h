@@ -55,6 +55,12 @@ struct NewOp {
   Handle block = 0, before = 0; ///< where: ahead of `before`, or at the end of `block`
 };
 
+/// What a pass had to say of an optimisation: `kind` is "passed", "missed", "failed" or "analysis".
+struct Remark {
+  std::string pass, kind, text;
+  Line line;
+};
+
 struct PrintOptions {
   bool locations = false;
   int64_t mostElements = -1; ///< constants of more elements are left out; -1: none is
@@ -86,6 +92,8 @@ public:
   void verify(Fault &fault);
   /// A pipeline as weft-opt takes it, in place. Handles on what lies in the module go stale.
   void runPasses(Fault &fault, const std::string &pipeline);
+  /// Of the passes and stages that led to this module.
+  std::vector<Remark> remarks() const;
 
   /// Remembers the module, until `restore` brings it back, or `forget` lets it go. Handles that
   /// are alive now are alive then.
@@ -118,6 +126,8 @@ public:
 
   // Changing.
   Handle createOp(Fault &fault, const NewOp &request);
+  /// Adds the functions of a module in text. Their names have to be new.
+  void addFunctions(Fault &fault, const std::string &text);
   /// A function with a block and no results yet, `names` being those of its parameters.
   Handle createFunction(Fault &fault, const std::string &name,
                         const std::vector<std::string> &types,
@@ -135,6 +145,7 @@ public:
   void setOperand(Fault &fault, Handle op, int64_t number, ValueRef value);
   void setAttribute(Fault &fault, Handle op, const std::string &name, const Datum &value);
   void removeAttribute(Fault &fault, Handle op, const std::string &name);
+  void setLine(Fault &fault, Handle op, const Line &line);
   /// Erases ops without effect or use, and private functions that nothing calls; how many.
   int64_t removeUnused(Fault &fault);
 

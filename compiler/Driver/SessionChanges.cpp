@@ -9,6 +9,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Parser/Parser.h"
 
 using namespace mlir;
 using namespace weft;
@@ -333,6 +334,28 @@ Handle Session::createFunction(Fault &fault, const std::string &name,
   if (isPrivate)
     function.setPrivate();
   return state->handles.of(function);
+}
+
+void Session::setLine(Fault &fault, Handle handle, const Line &line) {
+  if (Operation *op = state->handles.op(fault, handle))
+    op->setLoc(state->locationOf(line));
+}
+
+void Session::addFunctions(Fault &fault, const std::string &text) {
+  DiagnosticLog log(*state->context);
+  OwningOpRef<ModuleOp> added = parseSourceString<ModuleOp>(text, state->context.get());
+  if (!added) {
+    fault = {Fault::Kind::Invalid, log.text};
+    return;
+  }
+  SmallVector<func::FuncOp> functions(added->getOps<func::FuncOp>());
+  for (func::FuncOp function : functions)
+    if (state->module->lookupSymbol(function.getSymName()))
+      return refuse(fault, "the name '" + function.getSymName() + "' is taken");
+  for (func::FuncOp function : functions) {
+    function->remove();
+    state->module->getBody()->push_back(function);
+  }
 }
 
 void Session::setReturn(Fault &fault, Handle handle, const std::vector<ValueRef> &refs) {

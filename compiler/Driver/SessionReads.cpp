@@ -89,18 +89,20 @@ std::vector<std::pair<std::string, Datum>> Session::attributes(Fault &fault, Han
 }
 
 /// Of fused locations the first that is known.
-Line Session::line(Fault &fault, Handle handle) {
+Line Session::State::lineOf(Location location) {
   Line line;
-  Operation *op = state->handles.op(fault, handle);
-  if (!op)
-    return line;
-  if (auto place = op->getLoc()->findInstanceOf<FileLineColLoc>()) {
+  if (auto place = location->findInstanceOf<FileLineColLoc>()) {
     line.file = place.getFilename().str();
     line.line = place.getLine();
   }
-  if (auto function = op->getLoc()->findInstanceOf<NameLoc>())
+  if (auto function = location->findInstanceOf<NameLoc>())
     line.function = function.getName().str();
   return line;
+}
+
+Line Session::line(Fault &fault, Handle handle) {
+  Operation *op = state->handles.op(fault, handle);
+  return op ? State::lineOf(op->getLoc()) : Line();
 }
 
 TypeInfo Session::type(Fault &fault, ValueRef ref) {

@@ -28,8 +28,10 @@ struct Session::State {
   HandleTable handles;
   mlir::IRRewriter rewriter;
   std::vector<Memory> memories; ///< the last one is the innermost
+  std::vector<Remark> remarks;
 
   mlir::Location locationOf(const Line &line);
+  static Line lineOf(mlir::Location location);
   /// The function of a handle; null after a fault.
   mlir::func::FuncOp function(Fault &fault, Handle handle);
   /// Brings the module's result types in line with what it returns.

@@ -40,12 +40,13 @@ static void buildOptimized(OpPassManager &pm, const StageSettings &settings) {
   options.lanes = settings.target.lanes(32);
   options.registers = settings.target.vectorRegisters;
   options.l2Bytes = settings.target.l2Bytes;
+  options.level = settings.level;
   options.bf16 = settings.precision == Precision::BFloat16;
   buildOptimizePipeline(pm, options);
 }
 
-static void buildKernels(OpPassManager &pm, const StageSettings &) {
-  pm.addPass(createFuseKernels());
+static void buildKernels(OpPassManager &pm, const StageSettings &settings) {
+  pm.addPass(createFuseKernels(FuseKernelsOptions{settings.level >= 1}));
   pm.addPass(createDedupeKernels());
 }
 

@@ -15,11 +15,17 @@ enum class Precision { Float32, BFloat16 };
 /// "float32" or "bf16". Another name is an error that lists them.
 llvm::Expected<Precision> parsePrecision(llvm::StringRef name);
 
+/// Levels of optimisation: at 0 every computation is a kernel of its own and tensors are
+/// row-major; at 1 the graph is cleaned up and computations are fused; at 2 it is rewritten, as for
+/// attention; at 3 weights are prepared, and layouts chosen.
+constexpr int64_t highestLevel = 3;
+
 /// What the passes of all stages may depend on.
 struct StageSettings {
   TargetInfo target;
   std::string schedule; ///< fixed numbers of contractions' schedules: ScheduleOverride::parse
   Precision precision = Precision::Float32;
+  int64_t level = highestLevel; ///< of optimisation
 };
 
 /// One step from the graph to LLVM; `build` adds the passes that end in it.

@@ -43,7 +43,7 @@ constexpr Name coldWeights = "weft.cold_weights"; ///< weights come from memory 
 constexpr Name schedule = "weft.schedule"; ///< numbers by name
 constexpr Name serial = "weft.serial";     ///< thread 0 does all of it
 constexpr Name flops = "weft.flops";
-constexpr Name bytes = "weft.bytes";                ///< that it reads and writes
+constexpr Name bytes = "weft.bytes";                ///< that it touches
 constexpr Name scratchBytes = "weft.scratch_bytes"; ///< of each thread
 constexpr Name claims = "weft.claims"; ///< sets of counters by which threads claim parts
 

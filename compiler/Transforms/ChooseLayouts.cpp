@@ -178,8 +178,8 @@ namespace {
 
 class LayoutChooser {
 public:
-  LayoutChooser(func::FuncOp function, int64_t lanes, int64_t registers)
-      : function(function), lanes(lanes), builder(function.getContext()),
+  LayoutChooser(func::FuncOp function, int64_t lanes, int64_t registers, bool rowMajor)
+      : function(function), lanes(lanes), rowMajor(rowMajor), builder(function.getContext()),
         linearLayouts(lanes, registers, liesMostlyInByOut(linearsOf(function))),
         isOneLinear(hasOneLinear(function)),
         packsWeights(choosePacking(function, linearLayouts, isOneLinear)) {
@@ -230,6 +230,7 @@ private:
 
   func::FuncOp function;
   int64_t lanes;
+  bool rowMajor;
   OpBuilder builder;
   LinearLayouts linearLayouts;
   bool isOneLinear;
@@ -443,6 +444,12 @@ static FailureOr<LayoutAttr> keepUntiled(LayoutAttr layout) {
 }
 
 void LayoutChooser::visit(Operation *op) {
+  if (rowMajor && !isa<ConstantOp, RelayoutOp, func::ReturnOp>(op)) {
+    visitRowMajor(op);
+    if (auto conv = dyn_cast<ConvOp>(op))
+      movePaddingOut(builder, conv);
+    return;
+  }
   if (op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op))
     return visitElementwise(op);
   llvm::TypeSwitch<Operation *>(op)
@@ -513,8 +520,9 @@ struct ChooseLayouts : weft::impl::ChooseLayoutsBase<ChooseLayouts> {
   using ChooseLayoutsBase::ChooseLayoutsBase;
 
   void runOnOperation() override {
-    if (!getOperation().isExternal())
-      numRelayouts += LayoutChooser(getOperation(), lanes, registers).run();
+    // Kernels that a user has lowered read and write row-major tensors.
+    if (!getOperation().isExternal() && !getOperation()->hasAttr(attr::kernel))
+      numRelayouts += LayoutChooser(getOperation(), lanes, registers, rowMajor).run();
   }
 };
 

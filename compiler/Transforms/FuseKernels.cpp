@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass weft-fuse-kernels: expects entries of primitive weft ops (and attention) with
-// their layouts chosen; leaves entries that only call kernels, check and fall back.
+// their layouts chosen, which may call primitive functions; leaves entries that only call kernels,
+// check and fall back.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/KernelGrouping.h"
 #include "compiler/Transforms/KernelOutlining.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace weft {
@@ -20,6 +22,7 @@ using namespace weft;
 namespace {
 
 struct FuseKernelsPass : weft::impl::FuseKernelsBase<FuseKernelsPass> {
+  using FuseKernelsBase::FuseKernelsBase;
   void runOnOperation() override;
 };
 
@@ -61,8 +64,42 @@ static void separateStoredConstants(Block &block) {
   }
 }
 
+/// Puts the bodies of primitive functions in place of their calls, each op marked with the
+/// function's name and the number of the call, from which FusionGraph tells what stays together.
+static void inlinePrimitives(Block &block, const SymbolTable &symbols) {
+  SmallVector<func::CallOp> calls(block.getOps<func::CallOp>());
+  for (auto [number, call] : llvm::enumerate(calls)) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (!callee || !callee->hasAttr(attr::primitive) || callee->hasAttr(attr::kernel))
+      continue;
+    OpBuilder builder(call);
+    IRMapping mapping;
+    mapping.map(callee.getArguments(), call.getOperands());
+    Attribute unit =
+        builder.getArrayAttr({callee.getSymNameAttr(), builder.getI64IntegerAttr(number)});
+    for (Operation &op : callee.front().without_terminator())
+      builder.clone(op, mapping)->setAttr(attr::primitive, unit);
+    for (auto [result, value] :
+         llvm::zip_equal(call.getResults(), callee.front().getTerminator()->getOperands()))
+      result.replaceAllUsesWith(mapping.lookupOrDefault(value));
+    call.erase();
+  }
+}
+
+/// Kernels take the names of the functions that they are made of.
+static void erasePrimitives(ModuleOp module, SymbolTable &symbols) {
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (function->hasAttr(attr::primitive) && !function->hasAttr(attr::kernel) &&
+        function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, module))
+      symbols.erase(function);
+}
+
 void FuseKernelsPass::runOnOperation() {
   SymbolTable symbols(getOperation());
+  for (auto entry : getOperation().getOps<func::FuncOp>())
+    if (entry->hasAttr(attr::entry))
+      inlinePrimitives(entry.front(), symbols);
+  erasePrimitives(getOperation(), symbols);
   for (auto entry : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
     if (!entry->hasAttr(attr::entry) && !entry->hasAttr(attr::step))
       continue;
@@ -72,7 +109,7 @@ void FuseKernelsPass::runOnOperation() {
     FailureOr<FusionGraph> graph = FusionGraph::build(entry);
     if (failed(graph))
       return signalPassFailure();
-    std::vector<KernelGroup> groups = groupIntoKernels(*graph);
+    std::vector<KernelGroup> groups = groupIntoKernels(*graph, fuse);
     numKernels += groups.size();
     outlineKernels(entry, *graph, groups, symbols);
   }

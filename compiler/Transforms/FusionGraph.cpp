@@ -2,6 +2,7 @@
 // Decides which ops are computed once and which are recomputed in each kernel that uses them, and
 // connects the former.
 #include "compiler/Transforms/FusionGraph.h"
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Transforms/ContractionViews.h"
 #include "compiler/Transforms/InnermostDim.h"
@@ -53,6 +54,10 @@ ArrayRef<Operation *> FusionGraph::getConsumers(Operation *node) const {
 LogicalResult FusionGraph::describe(Block &block) {
   for (auto [position, op] : llvm::enumerate(block)) {
     positions[&op] = position;
+    if (auto unit = op.getAttrOfType<ArrayAttr>(attr::primitive)) {
+      units[&op] = unit;
+      op.removeAttr(attr::primitive);
+    }
     if (std::optional<IterationStructure> structure = getIterationStructure(&op))
       structures[&op] = std::make_unique<IterationStructure>(std::move(*structure));
     else if (isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
@@ -61,13 +66,16 @@ LogicalResult FusionGraph::describe(Block &block) {
   return success();
 }
 
-/// Materializes what effects and the caller read, and blocked operands of kernels.
+/// Materializes what effects and the caller read, what primitive functions return, and blocked
+/// operands of kernels.
 void FusionGraph::materialize(Block &block) {
   for (Operation &op : block) {
     const IterationStructure *structure = getStructure(&op);
     for (auto [number, operand] : llvm::enumerate(op.getOperands())) {
-      if (!structure) {
-        if (Operation *producer = operand.getDefiningOp())
+      Operation *producer = operand.getDefiningOp();
+      bool leavesUnit = producer && getUnit(producer) && getUnit(producer) != getUnit(&op);
+      if (!structure || leavesUnit) {
+        if (producer)
           materialized.insert(producer);
       } else if (structure->blocked[number]) {
         materializeBlockedOperand(operand);

@@ -45,6 +45,10 @@ public:
   bool isGathered(mlir::Operation *op) const { return gathered.contains(op); }
   bool isRowOfRuns(mlir::Operation *op) const { return rowsOfRuns.contains(op); }
 
+  /// The call of a primitive function that an op is of, an array of the function's name and the
+  /// number of the call; null for most.
+  mlir::ArrayAttr getUnit(mlir::Operation *op) const { return units.lookup(op); }
+
   /// Nodes that a node depends on, directly or through recomputed ops.
   llvm::ArrayRef<mlir::Operation *> getProducers(mlir::Operation *node) const;
   /// The reverse; also the next op with effects after one.
@@ -70,6 +74,7 @@ private:
 
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<IterationStructure>> structures;
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
+  llvm::DenseMap<mlir::Operation *, mlir::ArrayAttr> units;
   llvm::SmallVector<mlir::Operation *> nodes;
   /// Ops whose result is stored in memory.
   llvm::DenseSet<mlir::Operation *> materialized;

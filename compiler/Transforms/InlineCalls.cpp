@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass weft-inline-calls: expects graph functions of one block each, which users' passes may
-// have outlined; leaves entries without calls, and none of the functions that only they called.
+// have outlined; leaves entries without calls, but of primitive functions, and none of the
+// functions that only they called.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
@@ -60,6 +61,9 @@ private:
                                   << callee.getName() << "'";
       if (failed(visit(callee, symbols)))
         return failure();
+      // Fusion has to know which ops were one; the outermost function decides.
+      if (callee->hasAttr(attr::primitive) && !function->hasAttr(attr::primitive))
+        continue;
       inlineCall(call, callee);
       inlined.insert(callee);
       ++numInlined;

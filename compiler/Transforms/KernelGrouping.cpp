@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Greedy grouping. In program order, each node joins the groups of its producers: contractions
 // first, so that adding two branches is the epilogue of a matmul, then the latest. Then reductions
-// of one tensor without data flow between them are merged. A merge is rejected if it makes a cycle,
-// if there is no common domain (KernelDomain), if the anchor's emitter does not support the ops, if
-// reductions would gather elements repeatedly or transpose what they read, or if runs of equal
-// elements would be read in the kernel that computes them.
+// of one tensor without data flow between them are merged. A merge is rejected if the ops are not
+// all of one call of a primitive function, or of none, if it makes a cycle, if there is no common
+// domain (KernelDomain), if the anchor's emitter does not support the ops, if reductions would
+// gather elements repeatedly or transpose what they read, or if runs of equal elements would be
+// read in the kernel that computes them. What stays apart for good is a remark.
 #include "compiler/Transforms/KernelGrouping.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/DynamicTopologicalOrder.h"
 #include "compiler/Transforms/KernelDomain.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -29,12 +31,13 @@ namespace {
 class Grouping {
 public:
   explicit Grouping(const FusionGraph &graph);
-  std::vector<KernelGroup> run();
+  std::vector<KernelGroup> run(bool fuse);
 
 private:
   void joinProducers(Operation *node);
   void joinSiblings();
-  bool tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments);
+  StringRef tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments);
+  void explain() const;
   bool hasDomain(const KernelBody &body, Operation *anchor, InputAlignment alignment) const;
   bool fitsAnchor(const KernelBody &body, Operation *anchor) const;
   bool readsElements(Operation *op) const;
@@ -46,6 +49,12 @@ private:
   std::vector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> groupOf;
   DynamicTopologicalOrder order;
+  /// Nodes that did not join the group of a producer, and why.
+  struct Refusal {
+    Operation *producer, *node;
+    StringRef reason;
+  };
+  std::vector<Refusal> refusals;
 };
 
 } // namespace
@@ -64,11 +73,14 @@ Grouping::Grouping(const FusionGraph &graph) : graph(graph), order(graph.getNode
   }
 }
 
-std::vector<KernelGroup> Grouping::run() {
-  for (Operation *node : graph.getNodes())
-    if (graph.getStructure(node))
-      joinProducers(node);
-  joinSiblings();
+std::vector<KernelGroup> Grouping::run(bool fuse) {
+  if (fuse) {
+    for (Operation *node : graph.getNodes())
+      if (graph.getStructure(node))
+        joinProducers(node);
+    joinSiblings();
+    explain();
+  }
   llvm::erase_if(groups, [&](const KernelGroup &group) {
     return group.nodes.empty() || !graph.getStructure(group.nodes.front());
   });
@@ -83,9 +95,27 @@ void Grouping::joinProducers(Operation *node) {
       return hasAnchorA;
     return graph.getPosition(a) > graph.getPosition(b);
   });
-  for (Operation *producer : producers)
-    if (graph.getStructure(producer) && groupOf[producer] != groupOf[node])
-      tryMerge(groupOf[producer], groupOf[node], {InputAlignment::Free, InputAlignment::Shared});
+  for (Operation *producer : producers) {
+    if (!graph.getStructure(producer) || groupOf[producer] == groupOf[node])
+      continue;
+    StringRef reason =
+        tryMerge(groupOf[producer], groupOf[node], {InputAlignment::Free, InputAlignment::Shared});
+    if (!reason.empty())
+      refusals.push_back({producer, node, reason});
+  }
+}
+
+/// Other merges may have brought the two together since.
+void Grouping::explain() const {
+  for (const auto &[producer, node, reason] : refusals) {
+    if (groupOf.lookup(producer) == groupOf.lookup(node))
+      continue;
+    std::string text = (node->getName().getStringRef() + " is not part of the kernel of " +
+                        producer->getName().getStringRef() + ": " + reason)
+                           .str();
+    remark::missed(node->getLoc(), remark::RemarkOpts::name("fusion").category("weft-fuse-kernels"))
+        << text;
+  }
 }
 
 bool Grouping::hasReduction(unsigned group) const {
@@ -106,7 +136,7 @@ void Grouping::joinSiblings() {
     for (size_t i = 1; i < nodes.size(); ++i)
       for (size_t j = 0; j < i; ++j) {
         unsigned first = groupOf[nodes[j]], second = groupOf[nodes[i]];
-        if (first != second && tryMerge(first, second, InputAlignment::Shared))
+        if (first != second && tryMerge(first, second, InputAlignment::Shared).empty())
           break;
       }
 }
@@ -178,10 +208,12 @@ static bool turnsRows(const KernelBody &body) {
   });
 }
 
-/// Tries each alignment of inputs in turn.
-bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments) {
+/// Tries each alignment of inputs in turn. Returns why the groups stay apart, or nothing.
+StringRef Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> alignments) {
+  if (graph.getUnit(groups[into].nodes.front()) != graph.getUnit(groups[from].nodes.front()))
+    return "a primitive function is a unit of its own";
   if (groups[into].anchor && groups[from].anchor)
-    return false;
+    return "each has loops of its own";
   KernelGroup merged = groups[into];
   llvm::append_range(merged.nodes, groups[from].nodes);
   llvm::sort(merged.nodes, [&](Operation *a, Operation *b) {
@@ -192,26 +224,28 @@ bool Grouping::tryMerge(unsigned into, unsigned from, ArrayRef<InputAlignment> a
 
   KernelBody body = graph.getBody(merged.nodes);
   if (body.ops.size() > kMaxOps || body.inputs.size() > kMaxInputs)
-    return false;
-  if (merged.anchor ? !fitsAnchor(body, merged.anchor)
-                    : repeatsReads(body) || turnsRows(body) || readsRuns(body))
-    return false;
+    return "the kernel would have too many ops or inputs";
+  if (merged.anchor && !fitsAnchor(body, merged.anchor))
+    return "only elementwise ops in the order of its results follow a contraction, window or "
+           "composite in its kernel, and views alone precede it";
+  if (!merged.anchor && (repeatsReads(body) || turnsRows(body) || readsRuns(body)))
+    return "elements would be gathered several times";
   if (llvm::none_of(alignments, [&](InputAlignment alignment) {
         return hasDomain(body, merged.anchor, alignment);
       }))
-    return false;
+    return "their loops have no common domain";
   if (!order.merge(into, from, [&](unsigned group, llvm::function_ref<void(unsigned)> visit) {
         for (Operation *node : groups[group].nodes)
           for (Operation *consumer : graph.getConsumers(node))
             visit(groupOf.lookup(consumer));
       }))
-    return false;
+    return "the kernel would wait for itself through another op";
 
   for (Operation *node : groups[from].nodes)
     groupOf[node] = into;
   groups[from] = KernelGroup();
   groups[into] = std::move(merged);
-  return true;
+  return "";
 }
 
 /// Whether `op` pads the result of a contraction or window, which can store to the interior of the
@@ -301,6 +335,6 @@ bool Grouping::fitsAnchor(const KernelBody &body, Operation *anchor) const {
          });
 }
 
-std::vector<KernelGroup> weft::groupIntoKernels(const FusionGraph &graph) {
-  return Grouping(graph).run();
+std::vector<KernelGroup> weft::groupIntoKernels(const FusionGraph &graph, bool fuse) {
+  return Grouping(graph).run(fuse);
 }

@@ -14,9 +14,9 @@ struct KernelGroup {
   mlir::Operation *anchor = nullptr;
 };
 
-/// Each computation of `graph` in exactly one group. Contracting each group to one op keeps the
-/// graph acyclic.
-std::vector<KernelGroup> groupIntoKernels(const FusionGraph &graph);
+/// Each computation of `graph` in exactly one group, of its own unless they are to be fused.
+/// Contracting each group to one op keeps the graph acyclic.
+std::vector<KernelGroup> groupIntoKernels(const FusionGraph &graph, bool fuse);
 
 } // namespace weft
 

@@ -31,6 +31,7 @@ private:
   void outline(const KernelGroup &group);
   func::FuncOp createKernel(const KernelGroup &group, const KernelBody &body, Location loc);
   std::string nextName(StringRef stem);
+  std::string nameOf(const KernelGroup &group, ArrayAttr unit);
 
   func::FuncOp entry;
   const FusionGraph &graph;
@@ -160,13 +161,24 @@ void Outliner::outline(const KernelGroup &group) {
   computed.map(ValueRange(body.results), call.getResults());
 }
 
+/// A kernel of a primitive function has the function's name.
+std::string Outliner::nameOf(const KernelGroup &group, ArrayAttr unit) {
+  if (!unit)
+    return nextName(stemOf(group, graph));
+  StringRef name = cast<StringAttr>(unit[0]).getValue();
+  return symbols.lookup(name) ? nextName(name) : name.str();
+}
+
 func::FuncOp Outliner::createKernel(const KernelGroup &group, const KernelBody &body,
                                     Location loc) {
+  ArrayAttr unit = graph.getUnit(group.nodes.front());
   OpBuilder builder(entry.getContext());
   auto type = builder.getFunctionType(TypeRange(ValueRange(body.inputs.getArrayRef())),
                                       TypeRange(ValueRange(body.results)));
-  auto kernel = func::FuncOp::create(loc, nextName(stemOf(group, graph)), type);
+  auto kernel = func::FuncOp::create(loc, nameOf(group, unit), type);
   kernel.setPrivate();
+  if (unit)
+    kernel->setAttr(attr::primitive, builder.getUnitAttr());
   kernel->setAttr(attr::kernel, builder.getStringAttr(kindOf(group, graph)));
   symbols.insert(kernel);
 

@@ -16,45 +16,55 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   manager.addPass(createInlineCalls());
   manager.addNestedPass<func::FuncOp>(createFoldEmpty());
   manager.addNestedPass<func::FuncOp>(createRollLoops());
-  addCleanup(manager);
-  manager.addNestedPass<func::FuncOp>(createBatchSteps());
-  addCleanup(manager);
+  if (options.level >= 1)
+    addCleanup(manager);
+  if (options.level >= 2) {
+    manager.addNestedPass<func::FuncOp>(createBatchSteps());
+    addCleanup(manager);
+  }
   manager.addPass(createOutlineScans());
   // Not with bf16 contractions, as attention computes in f32.
-  if (!options.bf16)
+  if (options.level >= 2 && !options.bf16)
     manager.addNestedPass<func::FuncOp>(createFormAttention());
-  manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
-  manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
-  manager.addNestedPass<func::FuncOp>(createFoldBatchNorm());
-  manager.addNestedPass<func::FuncOp>(createMergeConvs());
+  if (options.level >= 2) {
+    manager.addNestedPass<func::FuncOp>(createSimplify(SimplifyOptions{options.lanes}));
+    manager.addNestedPass<func::FuncOp>(createMergeMatmuls());
+  }
+  // What these make of weights is worth it where it is prepared once.
+  if (options.level >= 3) {
+    manager.addNestedPass<func::FuncOp>(createFoldBatchNorm());
+    manager.addNestedPass<func::FuncOp>(createMergeConvs());
+  }
   manager.addNestedPass<func::FuncOp>(createWidenAttention());
   if (options.bf16)
     manager.addNestedPass<func::FuncOp>(createLowerPrecision());
-  addCleanup(manager);
-  manager.addNestedPass<func::FuncOp>(
-      createUseWinograd(UseWinogradOptions{options.lanes, options.l2Bytes}));
-  manager.addNestedPass<func::FuncOp>(
-      createChooseLayouts(ChooseLayoutsOptions{options.lanes, options.registers}));
-  manager.addPass(createHoistInvariants());
-  manager.addPass(createHoistBind());
+  if (options.level >= 1)
+    addCleanup(manager);
+  if (options.level >= 3)
+    manager.addNestedPass<func::FuncOp>(
+        createUseWinograd(UseWinogradOptions{options.lanes, options.l2Bytes}));
+  manager.addNestedPass<func::FuncOp>(createChooseLayouts(
+      ChooseLayoutsOptions{options.lanes, options.registers, options.level < 3}));
+  if (options.level >= 3) {
+    manager.addPass(createHoistInvariants());
+    manager.addPass(createHoistBind());
+  }
   manager.addNestedPass<func::FuncOp>(createDecomposeComposites(
       // Measured on 1 to 12 queries, 64 to 2048 keys: with half-empty vectors it costs as much.
       DecomposeCompositesOptions{options.lanes / 2}));
-  manager.addNestedPass<func::FuncOp>(createSplitReductions());
-  addCleanup(manager);
+  if (options.level >= 3)
+    manager.addNestedPass<func::FuncOp>(createSplitReductions());
+  if (options.level >= 1)
+    addCleanup(manager);
 }
 
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
       "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, outline "
-      "scans, form "
-      "attention, "
-      "simplify, merge "
-      "matmuls, fold batch "
-      "norms, merge "
-      "convolutions, widen "
+      "scans, form attention, simplify, merge matmuls, fold batch norms, merge convolutions, widen "
       "attention, lower precision, use Winograd, choose layouts, hoist invariants, bind, "
-      "decompose, split reductions",
+      "decompose, "
+      "split reductions",
       buildOptimizePipeline);
 }

@@ -19,6 +19,11 @@ struct OptimizeOptions : mlir::PassPipelineOptions<OptimizeOptions> {
                             llvm::cl::init(32)};
   Option<int64_t> l2Bytes{*this, "l2-bytes", llvm::cl::desc("size of the second-level cache"),
                           llvm::cl::init(1 << 20)};
+  Option<int64_t> level{
+      *this, "level",
+      llvm::cl::desc("0: what kernels need; 1: clean up; 2: rewrite the graph; 3: prepare weights "
+                     "and choose layouts"),
+      llvm::cl::init(3)};
   Option<bool> bf16{*this, "bf16", llvm::cl::desc("contractions of f32 take bf16 operands"),
                     llvm::cl::init(false)};
 };

@@ -18,7 +18,8 @@ def InlineCalls : Pass<"weft-inline-calls", "::mlir::ModuleOp"> {
     %1 = weft.add %0, %b ...
     ```
 
-    Declines calls of kernels. Fails on functions that call themselves.
+    Declines calls of kernels and of functions marked `weft.primitive`, which fusion takes as units;
+    calls within these are inlined all the same. Fails on functions that call themselves.
   }];
   let statistics = [
     Statistic<"numInlined", "num-inlined", "calls that were inlined">
@@ -360,7 +361,8 @@ def ChooseLayouts : Pass<"weft-choose-layouts", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of one vector register">,
-    Option<"registers", "registers", "int64_t", "32", "number of vector registers">
+    Option<"registers", "registers", "int64_t", "32", "number of vector registers">,
+    Option<"rowMajor", "row-major", "bool", "false", "keep all tensors row-major">
   ];
   let statistics = [
     Statistic<"numRelayouts", "num-relayouts", "relayouts inserted">
@@ -477,6 +479,10 @@ def FuseKernels : Pass<"weft-fuse-kernels", "::mlir::ModuleOp"> {
     Decided from the loops of the ops (`IterationStructure`). Views, masks and arithmetic on
     few elements are repeated by every kernel that reads them; all else is computed once.
 
+    The ops of a call of a function marked `weft.primitive` become kernels without any others, under
+    the function's name: fusion completes what the user began. An op that does not join the kernel
+    of one whose result it reads is a missed remark, with the reason.
+
     ```mlir
     %0 = weft.dot_general %x, %w ...
     %1 = weft.broadcast_in_dim %b ...
@@ -490,6 +496,9 @@ def FuseKernels : Pass<"weft-fuse-kernels", "::mlir::ModuleOp"> {
     of a contraction, window or attention (except views), and relayouts into a
     contraction. `weft.torch_fallback` and `weft.assert` stay in the entry in their order.
   }];
+  let options = [
+    Option<"fuse", "fuse", "bool", "true", "join computations; otherwise each is a kernel">
+  ];
   let statistics = [Statistic<"numKernels", "num-kernels", "kernels outlined">];
 }
 

@@ -179,6 +179,7 @@ void bindReads(nb::class_<Session> &session) {
 
 void bindChanges(nb::class_<Session> &session) {
   session.def("create_op", createOp)
+      .def("add_functions", raising(&Session::addFunctions))
       .def("create_function", raising(&Session::createFunction))
       .def("set_return", raising(&Session::setReturn))
       .def("erase_parameter", raising(&Session::eraseParameter))
@@ -189,6 +190,7 @@ void bindChanges(nb::class_<Session> &session) {
       .def("set_operand", raising(&Session::setOperand))
       .def("set_attribute", raising(&Session::setAttribute), nb::arg(), nb::arg(), nb::arg().none())
       .def("remove_attribute", raising(&Session::removeAttribute))
+      .def("set_line", raising(&Session::setLine))
       .def("remove_unused", raising(&Session::removeUnused));
 }
 
@@ -207,6 +209,7 @@ void bindSession(nb::module_ &module) {
       .def("print", print)
       .def("structure", raising(&Session::structure))
       .def("verify", raising(&Session::verify))
+      .def("remarks", &Session::remarks)
       .def("run_passes", raising(&Session::runPasses))
       .def("remember", raising(&Session::remember))
       .def("restore", raising(&Session::restore))

@@ -70,6 +70,19 @@ static void runProgram(rt::Program &program, nb::list arguments, nb::list result
   program.run(in, out, torch ? &*torch : nullptr);
 }
 
+/// The seconds of each call of @main.
+static std::vector<double> timeProgram(rt::Program &program, nb::list arguments, nb::list results,
+                                       const TorchHost *host) {
+  std::vector<std::vector<int64_t>> argumentNumbers, resultNumbers;
+  std::vector<WeftTensor> in = viewTensors(arguments, argumentNumbers);
+  std::vector<WeftTensor> out = viewTensors(results, resultNumbers);
+  std::optional<TorchCall> torch = makeCall(host);
+  rt::Profile profile;
+  nb::gil_scoped_release released;
+  program.run(in, out, torch ? &*torch : nullptr, &profile);
+  return std::move(profile.seconds);
+}
+
 /// The weights of a loaded artifact, which may be others at each call. Those that it was
 /// prepared for are held, so that none of other content comes to lie where one of them lay.
 class HeldWeights {
@@ -154,7 +167,9 @@ void bindArtifacts(nb::module_ &module) {
       .def("bind", &bindProgram, nb::arg("arguments"), nb::arg("host").none(),
            "Prepare anew what @main keeps of its weights.")
       .def("run", &runProgram, nb::arg("arguments"), nb::arg("results"), nb::arg("host").none(),
-           "Run @main on tensors; `host` runs its fallbacks.");
+           "Run @main on tensors; `host` runs its fallbacks.")
+      .def("time", &timeProgram, nb::arg("arguments"), nb::arg("results"), nb::arg("host").none(),
+           "Run @main, and return the seconds of each of its calls.");
   nb::class_<HeldWeights>(module, "HeldWeights", "Weights given to a loaded artifact.")
       .def(nb::init<std::vector<size_t>>(), nb::arg("numbers"))
       .def("changed", &HeldWeights::changed, nb::arg("arguments"),

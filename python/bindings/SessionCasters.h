@@ -159,6 +159,14 @@ template <> struct type_caster<weft::api::Line> {
   }
 };
 
+template <> struct type_caster<weft::api::Remark> {
+  NB_TYPE_CASTER(weft::api::Remark, const_name("tuple[str, str, str, tuple[str, int, str]]"))
+  bool from_python(handle, uint8_t, cleanup_list *) noexcept { return false; }
+  static handle from_cpp(const weft::api::Remark &remark, rv_policy, cleanup_list *) {
+    return nanobind::make_tuple(remark.pass, remark.kind, remark.text, remark.line).release();
+  }
+};
+
 } // namespace nanobind::detail
 
 #endif

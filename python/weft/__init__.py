@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         report,
         reset,
         stats,
+        visualize,
     )
     from weft.compiled.from_traced import from_pt2, from_traced
     from weft.compiled.warming import warm
@@ -54,6 +55,7 @@ __all__ = [
     "reset",
     "set_num_threads",
     "stats",
+    "visualize",
     "warm",
 ]
 
@@ -72,6 +74,7 @@ _HOMES = {
     "report": "weft.compiled.api",
     "reset": "weft.compiled.api",
     "stats": "weft.compiled.api",
+    "visualize": "weft.compiled.api",
     "warm": "weft.compiled.warming",
 }
 

@@ -71,6 +71,11 @@ class NotCompiledError(Error, RuntimeError):
     """PyTorch has to run a call that `fullgraph=True` wants compiled; the text says why."""
 
 
+class FailedPassError(NotCompiledError, PassError):
+    """With `fullgraph=True`, a pass given to `weft.compile` failed; its own exception is the cause.
+    Attributes: those of PassError."""
+
+
 class WeftWarning(UserWarning):
     """Something that costs speed but not correctness."""
 

@@ -269,6 +269,23 @@ def test_show(factories, capsys):
     assert "llvm.func" in capsys.readouterr().out
 
 
+def test_visualize(factories, tmp_path, capsys):
+    path = tmp_path / "picture.svg"
+    assert main(["visualize", f"{factories}:make", "-o", str(path), "--stage", "kernels"]) == 0
+    assert "<svg" in path.read_text() and "dot_general" in path.read_text()
+    assert in_words(capsys).endswith(f"at kernels: {path}")
+    assert main(["visualize", f"{factories}:make", "-o", str(tmp_path / "picture.gif")]) == 1
+    assert "ends in .svg, .png or .dot" in capsys.readouterr().err
+
+
+def test_bisect(factories, capsys, monkeypatch):
+    assert main(["bisect", f"{factories}:make"]) == 0
+    assert capsys.readouterr().out == "no pass differs\n"
+    # By this tolerance rounding counts as a difference.
+    assert main(["bisect", f"{factories}:make", "--tolerance", "1e-12"]) == 1
+    assert "(error " in capsys.readouterr().out
+
+
 def test_explain(factories, capsys):
     assert main(["explain", f"{factories}:make"]) == 0
     assert "dot_general_0" in capsys.readouterr().out

@@ -220,3 +220,32 @@ def test_a_wrong_pass_costs_speed_and_is_named(monkeypatch):
     assert ir.bisect(weft.compile(program, passes=[add_to_sub]), x, y).pass_name == "add-to-sub"
     with pytest.raises(TypeError, match="expected a weft.ir.module_pass"):
         weft.compile(program, passes=[print])
+
+
+def test_bisect_finds_a_pass_that_slows_the_program(monkeypatch):
+    from weft.ir import slowness
+
+    @ir.module_pass
+    def twice_negated(module):
+        rewriter = ir.Rewriter(module)
+        for op in rewriter.walk("exp"):
+            with rewriter.before(op):
+                turned = op.operands[0]
+                for _ in range(8):
+                    turned = ops.transpose(turned, [1, 0]) @ EYE
+                rewriter.replace(op, ops.exp(turned))
+
+    EYE = torch.eye(33)
+
+    def kernels(*programs):
+        return [len(program.manifest["entries"]["main"]["calls"]) for program, _ in programs]
+
+    monkeypatch.setattr(slowness, "measure", kernels)
+    x = torch.randn(33, 33)
+    assert ir.bisect(lambda x: x.exp(), x, passes=[twice_negated]) is None
+    found = ir.bisect(lambda x: x.exp(), x, passes=[twice_negated], slowdown=2)
+    assert isinstance(found, ir.Slowdown) and found.pass_name == "twice-negated"
+    assert found.before == 1 and found.after >= 8
+    assert "dot_general" in found.diff and "twice-negated: " in str(found)
+    monkeypatch.undo()
+    assert ir.bisect(lambda x: x.exp(), x, slowdown=1e6) is None

@@ -3,8 +3,10 @@
 #include "compiler/Kernels/Emission/WorkChunks.h"
 #include "compiler/Kernels/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -213,14 +215,38 @@ void KernelFunction::setSchedule(ArrayRef<ScheduleEntry> schedule) {
   emitted->setAttr(attr::schedule, builder.getDictionaryAttr(entries));
 }
 
+/// How many elements of `value` the kernel may touch: of what it gathers from or slices, no more
+/// than it takes.
+static int64_t countTouched(Value value) {
+  int64_t all = cast<RankedTensorType>(value.getType()).getNumElements(), touched = 0;
+  for (Operation *user : value.getUsers()) {
+    if (isa<tensor::ExtractSliceOp>(user)) {
+      touched += cast<RankedTensorType>(user->getResult(0).getType()).getNumElements();
+    } else if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(user)) {
+      touched += countTouched(user->getResult(0));
+    } else if (auto generic = isa<tensor::ExtractOp>(user)
+                                  ? dyn_cast<linalg::GenericOp>(user->getParentOp())
+                                  : nullptr) {
+      int64_t steps = 1;
+      for (int64_t range : generic.getStaticLoopRanges())
+        steps *= range;
+      touched += steps;
+    } else {
+      return all;
+    }
+  }
+  return std::min(touched, all);
+}
+
 void KernelFunction::setWork(int64_t flops, bool serial) {
   int64_t bytes = 0;
-  auto count = [&](Type type) {
-    auto tensor = cast<RankedTensorType>(type);
-    bytes += tensor.getNumElements() * llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+  auto sizeOf = [](Type type) {
+    return llvm::divideCeil(cast<RankedTensorType>(type).getElementTypeBitWidth(), 8);
   };
-  llvm::for_each(source.getArgumentTypes(), count);
-  llvm::for_each(source.getResultTypes(), count);
+  for (BlockArgument argument : source.getArguments())
+    bytes += countTouched(argument) * sizeOf(argument.getType());
+  for (Type type : source.getResultTypes())
+    bytes += cast<RankedTensorType>(type).getNumElements() * sizeOf(type);
   emitted->setAttr(attr::flops, builder.getI64IntegerAttr(flops));
   emitted->setAttr(attr::bytes, builder.getI64IntegerAttr(bytes));
   if (serial)

@@ -34,7 +34,8 @@ class Options:
     precision: of the operands of float32 contractions, "float32" or "bf16".
     role: of training, "forward" or "backward", or nothing; wrt, differentiated: numbers, separated
     by commas, of the inputs whose gradients are wanted and of the outputs that have cotangents.
-    passes: of weft.ir, which change the graph ahead of the compiler's."""
+    passes: of weft.ir, which change the graph ahead of the compiler's.
+    level: of optimisation, 0 to 3."""
 
     isa: str = "native"
     threads: int = field(default_factory=most_threads)
@@ -44,6 +45,7 @@ class Options:
     wrt: str = ""
     differentiated: str = ""
     passes: tuple[Any, ...] = ()
+    level: int = 3
 
     def for_compiler(self) -> dict[str, Any]:
         """What the compiler is told; the passes have been run by then."""
@@ -80,7 +82,7 @@ def build(graph: bytes, options: Options) -> Build:
     if options.passes:
         from weft.ir.changing import changed_graph
 
-        graph, identity = changed_graph(graph, options.passes)
+        graph, identity = changed_graph(graph, options.passes, options.level)
     key = cache_key(identity, options)
     cache = _core.Cache(_core.Cache.default_folder())
     path, warning = cache.lookup(key)

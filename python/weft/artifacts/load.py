@@ -67,6 +67,15 @@ class LoadedArtifact:
                 results[number].copy_(source.detach())
         return tuple(results)
 
+    def time(self, *args: torch.Tensor) -> list[float]:
+        """The seconds of each call in `manifest`, of a run after one that prepares weights.
+
+        Raises: what a call raises.
+        """
+        self(*args)
+        results = [_allocate(spec) for spec in self._results]
+        return self._program.time(list(args), results, self._host)
+
     def _bind(self, arguments: list[torch.Tensor]) -> None:
         if self._weights.changed(arguments):
             self._program.bind(arguments, self._host)

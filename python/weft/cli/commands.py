@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import json
 import os
 import shutil
@@ -21,9 +22,10 @@ import torch
 import torch.utils._pytree as pytree
 from rich.console import Console
 
-from weft import compile, errors, from_exported_program, ir, report, stats
+from weft import compile, errors, from_exported_program, ir, report, stats, visualize
 from weft.benchmark.case import Case
 from weft.cli.sources import Source, said
+from weft.compiled.api import options_of
 from weft.reporting.tables import table_of
 
 # One that sets what later ones find, and one that is compared with PyTorch's.
@@ -151,6 +153,35 @@ def _show(options: argparse.Namespace) -> None:
     sys.stdout.write(ir(ran.program, options.stage))
 
 
+def _visualize(options: argparse.Namespace) -> None:
+    ran = _ran(options)
+    if ran.why_not is not None:
+        raise errors.NotCompiledError(f"{ran.case.title} is not compiled: {ran.why_not}")
+    with _progress("drawing"):
+        fold = False if options.no_fold else None
+        visualize(ran.program, options.output, options.stage, fold=fold)
+    print(f"drew {ran.case.title} at {options.stage}: {options.output}")
+
+
+def _bisect(options: argparse.Namespace) -> int:
+    source = Source(options.model, options.inputs, tuple(options.shape))
+    with _progress(f"loading {source.name}"):
+        case = source.load()
+    settings = options_of(None, options.target, options.threads, "", options.precision)
+    with _progress("comparing what each pass leaves"):
+        found = ir.bisect(
+            functools.partial(case.module, **case.kwargs) if case.kwargs else case.module,
+            *case.args,
+            tolerance=options.tolerance,
+            slowdown=options.slowdown,
+            isa=settings.isa,
+            threads=settings.threads,
+            precision=settings.precision,
+        )
+    print("no pass differs" if found is None else found)
+    return 0 if found is None else 1
+
+
 def _explain(options: argparse.Namespace) -> None:
     ran = _ran(options)
     report(ran.program, sys.stdout)
@@ -201,11 +232,13 @@ def _progress(text: str) -> Any:
     return Console(stderr=True).status(f"{text} …")
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
+COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "bench": _bench,
+    "bisect": _bisect,
     "compile": _compile,
     "explain": _explain,
     "inspect": _inspect,
     "run": _run,
     "show": _show,
+    "visualize": _visualize,
 }

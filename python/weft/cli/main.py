@@ -37,6 +37,16 @@ examples:
 examples:
   weft explain model.py:make
 """,
+    "visualize": """\
+examples:
+  weft visualize model.onnx -o model.svg       # equal layers are drawn once
+  weft visualize model.py:make -o kernels.png --stage kernels
+""",
+    "bisect": """\
+examples:
+  weft bisect model.py:make                    # exit status 1: a pass changes results
+  weft bisect model.pt2 --tolerance 1e-5 --slowdown 1.5
+""",
     "bench": """\
 examples:
   weft bench model.pt2 --systems eager weft --rounds 5
@@ -46,16 +56,17 @@ examples:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status: 0; 1 with one line on standard error that says what is wrong; 2 for a
-    command line that makes no sense; 130 after an interrupt."""
+    """The exit status: 0; 1 with one line on standard error that says what is wrong, or of a bisect
+    that has found something; 2 for a command line that makes no sense; 130 after an interrupt."""
     parser = _parser()
     try:
         options = parser.parse_args(arguments)
         _check(options)
     except SystemExit as end:  # of --help with 0, of a wrong command line with 2
         return int(end.code or 0)
+    status = 0
     try:
-        options.command(options)
+        status = options.command(options) or 0
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -65,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (errors.Error, OSError, ModuleNotFoundError) as error:
         print(f"weft: {_said(error)}", file=sys.stderr)
         return 1
-    return 0
+    return status
 
 
 def _said(error: Exception) -> str:
@@ -109,6 +120,15 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--compare", action="store_true", help="with what PyTorch computes")
     show = _command(commands, "show", "print a model's IR")
     show.add_argument("--stage", choices=STAGES, default="graph")
+    visualize = _command(commands, "visualize", "draw a model's IR")
+    visualize.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.svg|png|dot")
+    visualize.add_argument("--stage", choices=STAGES[:4], default="graph")
+    visualize.add_argument("--no-fold", action="store_true", help="draw every layer")
+    bisect = _command(commands, "bisect", "find the first pass that changes results")
+    bisect.add_argument("--tolerance", type=float, default=1e-4)
+    bisect.add_argument(
+        "--slowdown", type=float, metavar="FACTOR", help="or without which it is so much faster"
+    )
     _command(commands, "explain", "print kernels, times, and what PyTorch runs and why")
     bench = _command(commands, "bench", "measure a model in several systems", compiles=False)
     bench.add_argument("--systems", nargs="+", default=["eager", "inductor", "weft"])
@@ -164,12 +184,12 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(map(int, parts))
 
 
-def _later(name: str) -> Callable[[argparse.Namespace], None]:
+def _later(name: str) -> Callable[[argparse.Namespace], int | None]:
     """The commands load torch, which `--help` need not wait for."""
 
-    def command(options: argparse.Namespace) -> None:
+    def command(options: argparse.Namespace) -> int | None:
         from weft.cli import commands
 
-        commands.COMMANDS[name](options)
+        return commands.COMMANDS[name](options)
 
     return command

@@ -39,6 +39,7 @@ def compile(
     passes: Iterable[Any] = (),
     capture: str | None = None,
     backend: str = "native",
+    level: int = 3,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -72,6 +73,10 @@ def compile(
     first call in the interpreter. By default what goes with the backend.
     backend: what runs them: "native" code, of "export"; or "eager", PyTorch's own operations
     without the Python between them, of "observe".
+    level: of optimisation; results agree but for rounding, programs get faster and take longer to
+    compile. 0: every computation is a kernel of its own. 1: the graph is cleaned up, and
+    computations are fused. 2: it is rewritten, as for attention. 3, the default: weights are
+    prepared once, and layouts chosen. Passes of a higher level than this are left out.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
     beside them, in processes of low priority; the first call after that is the program's. A call
@@ -91,6 +96,7 @@ def compile(
         passes=_passes(passes),
         capture=capture,
         backend=backend,
+        level=level,
     )
     if (capture, backend) not in (("export", "native"), ("observe", "eager")):
         raise errors.ConfigError(
@@ -101,7 +107,7 @@ def compile(
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision, settings["passes"])
+    options = options_of(isa, target, threads, schedule, precision, settings["passes"], level)
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
@@ -135,6 +141,7 @@ def from_exported_program(
     threads: int | None = None,
     schedule: str = "",
     precision: str = "float32",
+    level: int = 3,
 ) -> Callable[..., Any]:
     """A callable for the calls that `program` was exported for; its weights are taken live.
 
@@ -143,7 +150,7 @@ def from_exported_program(
     """
     if not isinstance(program, torch.export.ExportedProgram):
         raise TypeError(f"expected an ExportedProgram, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision)
+    options = options_of(isa, target, threads, schedule, precision, level=level)
     return Compiled(program.module(), Given(program), options, {}).callable()
 
 
@@ -164,6 +171,7 @@ def options_of(
     schedule: str = "",
     precision: str = "float32",
     passes: tuple[Any, ...] = (),
+    level: int = 3,
 ) -> Options:
     """Of the arguments of `compile`. Raises: errors.ConfigError."""
     if target is not None:
@@ -177,8 +185,10 @@ def options_of(
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
     if precision not in ("float32", "bf16"):
         raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
+    if level not in range(4) or isinstance(level, bool):
+        raise errors.ConfigError(f"expected level 0, 1, 2 or 3, found {level!r}")
     threads = most_threads() if threads is None else threads
-    return Options(isa, threads, schedule, precision, passes=passes)
+    return Options(isa, threads, schedule, precision, passes=passes, level=level)
 
 
 def report(compiled: Any, file: Any = None) -> None:
@@ -209,6 +219,11 @@ def graph(compiled: Any, part: str = "forward") -> str:
     """The graph of the latest program, of one that trains "joint", "forward" or "backward"; see
     `Compiled.graph`."""
     return _face(compiled).graph(part)
+
+
+def visualize(compiled: Any, path: Any, stage: str = "graph", **options: Any) -> None:
+    """Draws the latest program into an .svg, .png or .dot; see `Compiled.visualize`."""
+    _face(compiled).visualize(path, stage, **options)
 
 
 def artifact_path(compiled: Any) -> Any:

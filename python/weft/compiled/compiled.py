@@ -274,6 +274,22 @@ class Compiled:
             raise errors.Error("the latest program has no gradients")
         return self.ir("graph")
 
+    def visualize(
+        self, path: str | Path, stage: str = "graph", role: str = "forward", **options: Any
+    ) -> None:
+        """Draws the latest program at a stage into an .svg, .png or .dot: `graph`, `optimized`,
+        `kernels` or `linalg`, of one that trains also `joint` and `partitioned`, in two colours.
+
+        options: those of `weft.ir.pictures.visualize`.
+        Raises: errors.Error, if nothing has been compiled, or without Graphviz; errors.IRError.
+        """
+        from weft.ir import Module
+        from weft.ir.pictures import visualize
+
+        is_graph = stage in ("joint", "partitioned")
+        module = Module.parse(self.ir(stage, role), stage="graph" if is_graph else stage)
+        visualize(module, path, **options)
+
     @property
     def compile_seconds(self) -> dict[str, float]:
         """How long the latest program took: `capture` and `lower` up to the graph, `build`
@@ -309,6 +325,10 @@ class Compiled:
     def _refuse(self, reason: str) -> None:
         """Raises: errors.NotCompiledError, if the user asked for that."""
         if self.settings.get("fullgraph"):
+            failed = self._programs.failed_pass
+            if failed is not None and str(failed) == reason:
+                cause = failed.__cause__ or failed
+                raise errors.FailedPassError(reason, failed.pass_name, failed.path) from cause
             raise errors.NotCompiledError(reason)
         self.eager_reasons[reason] += 1
         known, self.programs.user_knows = self.programs.user_knows, True

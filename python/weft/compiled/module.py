@@ -37,11 +37,11 @@ from weft.compiled.module_subclass import (
 FACE = frozenset(
     {
         *("artifact_path", "artifact_paths", "compile_seconds", "eager_reasons", "graph", "ir"),
-        *("original", "profile", "report", "stats", "wait"),
+        *("original", "profile", "report", "stats", "visualize", "wait"),
     }
 )
 # Those that can be asked for at any time.
-_METHODS = ("graph", "ir", "profile", "report", "stats", "wait")
+_METHODS = ("graph", "ir", "profile", "report", "stats", "visualize", "wait")
 _OF_BASE = ("_adopt", "_held", "_hold")
 _held, _hold = _core.ModuleBase._held, _core.ModuleBase._hold
 _class_of = object.__dict__["__class__"]

@@ -85,7 +85,7 @@ class Programs:
 
     callable: that one, while it lives. user_knows: a warning has said that calls run eagerly, so
     that such calls need not be told of again. refused_types: of arguments. given_up: why no call
-    is looked at any more. pending: what is compiled beside the calls. lock: is not held while
+    is looked at any more. failed_pass: the latest failure of a pass of the user's. pending: what is compiled beside the calls. lock: is not held while
     anything is compiled beside them.
     """
 
@@ -95,6 +95,7 @@ class Programs:
         self.totals = Totals()
         self.lock = threading.RLock()
         self.user_knows = False
+        self.failed_pass: errors.PassError | None = None
         self.refused_types: tuple[type, ...] = ()
         self.given_up: str | None = None
         self.pending: tuple[Job, ...] = ()
@@ -322,6 +323,9 @@ class Programs:
             return declined(signature, why.reason, location)
         except Abandoned:
             raise
+        except errors.PassError as error:
+            self.failed_pass = error
+            return declined(signature, str(error), None)
         except Exception as error:  # a bug of ours costs speed, never the user's result
             reason = f"compilation failed: {type(error).__name__}: {error}"
             return declined(signature, reason, None)

@@ -20,13 +20,16 @@ from weft.errors import (
     Stale,
     VerificationError,
 )
-from weft.ir import ops
+from weft.ir import loops, ops
 from weft.ir.building import Builder, bind_parameters, call, emit, function
 from weft.ir.elements import Syntax
 from weft.ir.functions import Function
+from weft.ir.host_functions import external, host
+from weft.ir.lower_ops import fuse_loops, lower_ops
 from weft.ir.module import STAGES, Module
 from weft.ir.passes import Pass, Pipeline, module_pass
 from weft.ir.patterns import Match, Pattern, pattern
+from weft.ir.remarks import Remark
 from weft.ir.rewriting import Rewriter
 from weft.ir.types import Location, OtherType, TensorType, tensor
 from weft.ir.values import Block, Operation, Value
@@ -34,7 +37,8 @@ from weft.ir.values import Block, Operation, Value
 if TYPE_CHECKING:
     from weft.ir.capturing import of
     from weft.ir.comparing import Difference, bisect, diff
-    from weft.ir.running import run
+    from weft.ir.running import executable, run
+    from weft.ir.slowness import Slowdown
 
 __all__ = [
     "STAGES",
@@ -54,7 +58,9 @@ __all__ = [
     "Pattern",
     "PatternLimitError",
     "Pipeline",
+    "Remark",
     "Rewriter",
+    "Slowdown",
     "Stale",
     "Syntax",
     "TensorType",
@@ -65,7 +71,13 @@ __all__ = [
     "call",
     "diff",
     "emit",
+    "executable",
+    "external",
     "function",
+    "fuse_loops",
+    "host",
+    "loops",
+    "lower_ops",
     "module_pass",
     "of",
     "ops",
@@ -77,9 +89,11 @@ __all__ = [
 
 # What captures and runs programs loads torch.export, which takes long.
 _LATE = {
+    "Slowdown": "weft.ir.slowness",
     "Difference": "weft.ir.comparing",
     "bisect": "weft.ir.comparing",
     "diff": "weft.ir.comparing",
+    "executable": "weft.ir.running",
     "of": "weft.ir.capturing",
     "run": "weft.ir.running",
 }

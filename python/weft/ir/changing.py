@@ -11,15 +11,23 @@ from weft.ir.module import Module
 from weft.ir.passes import Pass, Pipeline
 
 
-def changed_graph(graph: bytes, passes: Sequence[Pass]) -> tuple[bytes, bytes]:
-    """What passes make of a graph in JSON: its IR with the users' lines, and without them.
+def changed_graph(graph: bytes, passes: Sequence[Pass], level: int) -> tuple[bytes, bytes]:
+    """What the passes up to a level make of a graph in JSON: its IR with the users' lines, and
+    without them.
 
-    Raises: errors.PassError, if a pass fails or changes what `main` takes or returns; a pass's own
-    exceptions.
+    Raises: errors.PassError, if a pass fails, with its exception as the cause, or changes what
+    `main` takes or returns.
     """
     module = Module(Session.import_graph(graph))
     before = _interface(module)
-    Pipeline(passes)(module)
+    for each in passes:
+        try:
+            Pipeline([each], level=level)(module)
+        except errors.PassError:
+            raise
+        except Exception as error:
+            text = f"pass {each.name!r} failed: {type(error).__name__}: {error}"
+            raise errors.PassError(text, each.name) from error
     after = _interface(module)
     if after != before:
         names = ", ".join(each.name for each in passes)

@@ -22,6 +22,7 @@ from weft.ir.interpreting import interpret
 from weft.ir.module import Module
 from weft.ir.passes import Pass, as_pass
 from weft.ir.running import executable
+from weft.ir.slowness import Slowdown, first_slow
 from weft.ir.values import Operation
 
 # Roundings of half precision that count as none.
@@ -95,15 +96,19 @@ def bisect(
     *inputs: Any,
     tolerance: float = 1e-4,
     passes: Iterable[Pass | str] = (),
+    slowdown: float | None = None,
     **options: Any,
-) -> Difference | None:
-    """The first pass that changes what the program computes, None if none does.
+) -> Difference | Slowdown | None:
+    """The first pass that changes what the program computes, or that slows it down; None if none
+    does.
 
     The captured graph is compared with eager PyTorch, then, in float64, the module behind each pass
     with the graph, and last the machine code. passes: further ones, run on the graph first; those
     that a compiled model was given come ahead of them.
     tolerance: errors up to this count as none, relative where the value is above 1; results of
     half precision may be some roundings off.
+    slowdown: where results agree, also looks for a pass without which the program is more than so
+    many times as fast, by measuring it without each pass in turn.
     options: those of `weft.compile`.
     Raises: errors.NotCompiledError, if PyTorch has to run the call.
     """
@@ -115,7 +120,12 @@ def bisect(
     found = search.against_eager(eager)
     if found is not None:
         return found
-    return search.through([*own, *map(as_pass, passes)], options)
+    everything = [*own, *map(as_pass, passes)]
+    found = search.through(everything, options)
+    if found is not None or slowdown is None:
+        return found
+    steps = _steps(everything, options)
+    return first_slow(program.module, steps, search.inputs, slowdown, options)
 
 
 class _Search:
@@ -197,17 +207,22 @@ def _states(
 ) -> Iterator[tuple[str, Module, Module]]:
     """Each pass with the module ahead of it and behind it, up to the stage `kernels`. What tells
     kernels apart by memory, which is the last pass, is left to the code."""
-    steps: list[tuple[str, Pass]] = [(each.name, each) for each in passes]
-    for stage in ("optimized", "kernels"):
-        for text in stage_passes(stage, _options(options)):
-            steps.append((_pass_name(text), as_pass(text)))
-    for name, step in steps:
+    for name, step in _steps(passes, options):
         if name == "weft-dedupe-kernels":
             break
         after = module.clone()
         step(after)
         yield name, module, after
         module = after
+
+
+def _steps(passes: Sequence[Pass], options: dict[str, Any]) -> list[tuple[str, Pass]]:
+    """All passes up to the stage `kernels`, by name."""
+    steps: list[tuple[str, Pass]] = [(each.name, each) for each in passes]
+    for stage in ("optimized", "kernels"):
+        for text in stage_passes(stage, _options(options)):
+            steps.append((_pass_name(text), as_pass(text)))
+    return steps
 
 
 def _kernels(

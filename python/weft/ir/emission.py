@@ -100,6 +100,8 @@ class Arithmetic:
     def __matmul__(self, other: Any) -> Any:
         """dot_general of the last dim of one and the last but one of the other; dims ahead of
         those are batch dims, of which both have the same."""
+        if isinstance(other, (np.ndarray, torch.Tensor)):
+            other = constant(other)
         if self.type.rank < 2 or other.type.rank != self.type.rank:
             raise errors.IRError(
                 f"expected matrices of one rank, found {self.type} and {other.type}"
@@ -216,7 +218,10 @@ def written_types(result_type: Any, operands: Sequence[Sequence[Any]]) -> list[s
     if isinstance(result_type, (TensorType, str)):
         return [written(result_type)]
     if all(isinstance(size, int) for size in result_type) and operands:
-        return [written(TensorType(tuple(result_type), operands[0][0].type.dtype))]
+        first = operands[0][0]
+        is_array = isinstance(first, (np.ndarray, np.generic, torch.Tensor))
+        dtype = to_elements(first).dtype if is_array else first.type.dtype
+        return [written(TensorType(tuple(result_type), dtype))]
     return [written(each) for each in result_type]
 
 

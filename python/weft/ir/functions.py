@@ -57,6 +57,13 @@ class Function(Operation):
         return "weft.primitive" in self.attributes
 
     @property
+    def is_loops(self) -> bool:
+        """Whether it is a kernel whose body is no graph, as `weft.ir.lower_ops` makes them."""
+        return "weft.kernel" in self.attributes and not any(
+            op.full_name.startswith("weft.") for op in self.body
+        )
+
+    @property
     def callers(self) -> list[Operation]:
         """The calls of it, in order."""
         return [
@@ -65,6 +72,16 @@ class Function(Operation):
             for op in function.body
             if op.full_name == "func.call" and op.attributes["callee"] == self.name
         ]
+
+    def loops(self) -> str:
+        """A kernel at the stage `linalg`, or a function that `weft.ir.lower_ops` made, for people:
+        buffers, loops, what is read and written, what never overlaps.
+
+        Raises: errors.IRError, if it has no loops of linalg.
+        """
+        from weft.ir.loop_text import loops
+
+        return loops(self)
 
     def param_attributes(self, number: int) -> dict[str, Any]:
         """Of the parameter: `weft.name`, `weft.kind` (input, weight, buffer or constant), …"""

@@ -16,6 +16,7 @@ from weft.frontend.interpreter import EVALUATE
 from weft.ir.elements import from_elements
 from weft.ir.emission import DEFINITIONS
 from weft.ir.functions import Function
+from weft.ir.loop_running import compiled
 from weft.ir.module import Module
 from weft.ir.values import Operation
 
@@ -47,6 +48,7 @@ class _Run:
         self.double = double
         self.observe = observe
         self.functions = {function.name: function for function in module.functions}
+        self.loops: dict[str, Any] = {}
 
     def dtype(self, dtype: torch.dtype) -> torch.dtype:
         return torch.float64 if self.double and dtype.is_floating_point else dtype
@@ -94,7 +96,8 @@ class _Run:
 
     def _results(self, op: Operation, operands: list[torch.Tensor]) -> list[torch.Tensor]:
         if op.full_name == "func.call":
-            return self.function(self.functions[op.attributes["callee"]], operands)
+            callee = self.functions[op.attributes["callee"]]
+            return self._loops(callee, operands) or self.function(callee, operands)
         results = _evaluate(op, operands, [self._type(value) for value in op.results])
         results = [results] if isinstance(results, torch.Tensor) else list(results)
         results = [each.to(self.dtype(each.dtype)) for each in results]
@@ -105,6 +108,15 @@ class _Run:
                     f"{value.type}"
                 )
         return results
+
+    def _loops(self, callee: Function, operands: list[torch.Tensor]) -> list[torch.Tensor] | None:
+        """The results of a function of loops, which is compiled; None of one of the graph."""
+        if callee.name not in self.loops:
+            self.loops[callee.name] = compiled(callee) if callee.is_loops else None
+        run = self.loops[callee.name]
+        if run is None:
+            return None
+        return [each.to(self.dtype(each.dtype)) for each in run(operands)]
 
     def _type(self, value: Any) -> tuple[torch.dtype, tuple[int, ...]]:
         return self.dtype(value.type.torch_dtype), value.type.shape

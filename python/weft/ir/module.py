@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from weft.artifacts.builds import Options
 from weft.ir import showing
 from weft.ir.emission import explained
 from weft.ir.functions import Function
+from weft.ir.remarks import Remark, from_session
 from weft.ir.values import Operation
 
 STAGES = tuple(stage_names())
@@ -42,6 +43,7 @@ class Module:
         self._session = Session.create() if session is None else session
         self.stage = _checked(stage)
         self.tensors = list(tensors)
+        self._declined: list[Remark] = []  # by patterns
 
     @classmethod
     def parse(cls, text: str, *, stage: str = "graph", name: str = "text") -> Module:
@@ -105,6 +107,12 @@ class Module:
             return Function(self, handle)
         return self if handle == self._session.module() else Operation(self, handle)
 
+    @property
+    def remarks(self) -> list[Remark]:
+        """What patterns and passes declined on the way to this module, and why, such as which ops
+        fusion left apart."""
+        return [*self._declined, *map(from_session, self._session.remarks())]
+
     # Text.
 
     def text(self, *, locations: bool = False) -> str:
@@ -123,15 +131,35 @@ class Module:
             return NotImplemented
         return self._session.structure() == other._session.structure()
 
-    def show(self, stage: str | None = None, *, constants: bool = False, file: Any = None) -> None:
+    def show(
+        self,
+        stage: str | None = None,
+        *,
+        constants: bool = False,
+        costs: bool | str = False,
+        file: Any = None,
+    ) -> None:
         """Prints the module, in colour on a terminal.
 
         stage: lowered to it first. constants: those of more than ten elements are listed behind
-        the module as `metadata[i]`, with their values if this is true. file: where to, by default
-        standard output.
+        the module as `metadata[i]`, with their values if this is true. costs: in the margin the
+        operations of each op, the bytes it touches and the least time that this machine needs for
+        them; with "measured" also the time of the kernel that ends with it, on random inputs.
+        file: where to, by default standard output.
         """
         module = self if stage is None else self.lower(stage)
-        showing.show(module, constants, file)
+        showing.show(module, constants, file, costs)
+
+    def visualize(self, path: str | Path, *, stage: str | None = None, **options: Any) -> None:
+        """Draws the module, lowered to `stage` first, into an .svg, .png or .dot.
+
+        options: function, fold, attributes and node_attributes, as `weft.ir.pictures.visualize` has
+        them.
+        Raises: errors.IRError; errors.Error without Graphviz.
+        """
+        from weft.ir.pictures import visualize
+
+        visualize(self if stage is None else self.lower(stage), path, **options)
 
     def _repr_html_(self) -> str:
         return showing.html(self)
@@ -147,23 +175,36 @@ class Module:
             raise explained(error, name) from None
 
     def clone(self) -> Module:
-        return Module(self._session.clone(), self.stage, self.tensors)
+        return self._with(self._session.clone(), self.stage)
+
+    def _with(self, session: Session, stage: str) -> Module:
+        made = Module(session, stage, self.tensors)
+        made._declined = list(self._declined)
+        return made
 
     def remove_unused(self) -> int:
         """Erases ops without effect whose results nothing reads, and private functions that
         nothing calls. Returns how many."""
         return self._session.remove_unused()
 
-    def lower(self, stage: str, **options: Any) -> Module:
-        """A new module of a later stage. options: those of `weft.compile`: isa, threads,
-        schedule, precision.
+    def lower(
+        self, stage: str, *, bodies: Mapping[str, Any] | None = None, **options: Any
+    ) -> Module:
+        """A new module of a later stage. bodies: ops become calls of functions with these first,
+        by `weft.ir.lower_ops`. options: those of `weft.compile`: isa, threads, schedule, precision.
 
         Raises: errors.CompileError; errors.IRError for a stage that is unknown or has passed.
         """
         if STAGES.index(_checked(stage)) < STAGES.index(self.stage):
             raise errors.IRError(f"expected a stage not before {self.stage!r}, found {stage!r}")
+        if bodies:
+            from weft.ir.lower_ops import lower_ops
+
+            called = self.clone()
+            lower_ops(called, bodies)
+            return called.lower(stage, **options)
         lowered = self._session.lower(self.stage, stage, Options(**options).for_compiler())
-        return Module(lowered, stage, self.tensors)
+        return self._with(lowered, stage)
 
     def assembly(self, **options: Any) -> str:
         """The machine code as the assembler's text, all kernels one after another."""

@@ -13,6 +13,7 @@ from weft.ir.definitions import Definition
 from weft.ir.elements import Syntax
 from weft.ir.emission import Symbolic, attribute_data, caller
 from weft.ir.module import Module
+from weft.ir.remarks import Remark
 from weft.ir.rewriting import Rewriter
 from weft.ir.values import Operation, Value
 
@@ -181,6 +182,13 @@ class Pattern:
     def _apply(self, module: Module, remove_unused: bool) -> int:
         rewriter = Rewriter(module)
         self.declined = {}
+        self._apply_in_rounds(module, rewriter, remove_unused)
+        for reason, match in self.declined.items():
+            text = f"{match.root.name} is not rewritten: {reason}"
+            module._declined.append(Remark("missed", self.name, text, match.root.location))
+        return rewriter.count
+
+    def _apply_in_rounds(self, module: Module, rewriter: Rewriter, remove_unused: bool) -> None:
         for _ in range(_MOST_ROUNDS):
             before = rewriter.count
             for op in rewriter.walk(self._root.definition.name):
@@ -188,7 +196,7 @@ class Pattern:
                 if match is not None:
                     self._rewrite(rewriter, match, remove_unused)
             if rewriter.count == before:
-                return rewriter.count
+                return
         raise errors.PatternLimitError(
             f"pattern {self.name} has no end: after {rewriter.count} rewrites in {_MOST_ROUNDS} "
             "rounds it still matches",

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from weft import errors
-from weft.artifacts.load import load
+from weft.artifacts.load import LoadedArtifact, load
 from weft.ir.elements import to_array, to_tensor
 from weft.ir.interpreting import interpret
 from weft.ir.module import Module
@@ -46,23 +46,37 @@ def executable(
 def _compiled(
     module: Module, options: dict[str, Any]
 ) -> Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]:
+    program, complete = loaded(module, options)
+
+    def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        with torch.no_grad():
+            return list(program(*complete(tensors)))
+
+    return call
+
+
+def loaded(
+    module: Module, options: dict[str, Any]
+) -> tuple[LoadedArtifact, Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]]:
+    """The module's program, and what makes its arguments of inputs.
+
+    Raises: errors.CompileError.
+    """
     with tempfile.TemporaryDirectory(prefix="weft-ir-") as folder:
         path = Path(folder) / "module.so"
         module.compile(path, **options)
         program = load(path)  # it stays mapped without its file
 
-    def call(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def complete(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         tensors = _completed(module, tensors, len(program.signature))
         if len(tensors) != len(program.signature):
             names = ", ".join(spec["name"] for spec in program.signature)
             raise errors.IRError(
                 f"expected {len(program.signature)} inputs ({names}), found {len(tensors)}"
             )
-        with torch.no_grad():
-            given = [_laid_out(t, spec) for t, spec in zip(tensors, program.signature)]
-            return list(program(*given))
+        return [_laid_out(t, spec) for t, spec in zip(tensors, program.signature)]
 
-    return call
+    return program, complete
 
 
 def _laid_out(tensor: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:

@@ -61,9 +61,13 @@ def _value(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}\n{value}"
 
 
-def show(module: Module, constants: bool, file: Any) -> None:
+def show(module: Module, constants: bool, file: Any, costs: bool | str = False) -> None:
     stream = sys.stdout if file is None else file
     text = readable(module, constants)
+    if costs:
+        from weft.ir.margin import with_costs
+
+        text = with_costs(module, text, measured=costs == "measured")
     if getattr(stream, "isatty", lambda: False)():
         text = _TOKEN.sub(lambda m: f"\033[{_COLOURS[m.lastgroup]}m{m[0]}\033[0m", text)
     print(text, file=stream)

@@ -17,6 +17,7 @@ from weft.ir.emission import Arithmetic
 from weft.ir.types import Location, OtherType, TensorType, type_of
 
 if TYPE_CHECKING:
+    from weft.ir.costs import Cost
     from weft.ir.functions import Function
     from weft.ir.module import Module
 
@@ -173,6 +174,13 @@ class Operation:
         """The line of Python that it comes from, None if that is not known."""
         file, line, function = self._module._session.line(self._handle)
         return Location(file, line, function) if line else None
+
+    @property
+    def cost(self) -> Cost:
+        """Operations and bytes; see `weft.ir.costs`."""
+        from weft.ir.costs import cost
+
+        return cost(self)
 
     @property
     def users(self) -> list[Operation]:

@@ -50,3 +50,26 @@ func.func private @itself(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = call @itself(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Primitive functions stay, for fusion, with the calls within them inlined.
+// CHECK-LABEL: func.func @units(
+// CHECK-NEXT: call @unit
+// CHECK-NEXT: return
+// CHECK: func.func private @unit
+// CHECK-NEXT: weft.exp
+// CHECK-NEXT: return
+// CHECK-NOT: @part
+func.func @units(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry} {
+  %0 = call @unit(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @unit(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.primitive} {
+  %0 = call @part(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @part(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.primitive} {
+  %0 = weft.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
