@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("no_grad")
 
 @pytest.fixture
 def four(monkeypatch):
-    monkeypatch.setattr("weft.programs.MOST_SPECIALIZATIONS", 4)
+    monkeypatch.setattr("weft.compiled.programs.MOST_SPECIALIZATIONS", 4)
 
 
 def mapped():

@@ -85,8 +85,8 @@ class Programs:
 
     callable: that one, while it lives. user_knows: a warning has said that calls run eagerly, so
     that such calls need not be told of again. refused_types: of arguments. given_up: why no call
-    is looked at any more. failed_pass: the latest failure of a pass of the user's. pending: what is compiled beside the calls. lock: is not held while
-    anything is compiled beside them.
+    is looked at any more. failed_pass: the latest failure of a pass of the user's. pending: what is
+    compiled beside the calls. lock: is not held while anything is compiled beside them.
     """
 
     def __init__(self, capture: Tracing | Given, options: Options) -> None:
