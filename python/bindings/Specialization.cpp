@@ -27,7 +27,7 @@ public:
       buffers = std::move(owner.idle.back());
       owner.idle.pop_back();
     }
-    buffers->found.resize(owner.slots.size());
+    buffers->found.resize(owner.slots.size() + owner.objects);
     buffers->slotViews.resize(owner.slots.size());
   }
   ~Lease() {
@@ -76,6 +76,7 @@ std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
   auto copy = std::make_unique<Specialization>();
   copy->arguments = arguments;
   copy->names = names;
+  copy->objects = objects;
   copy->slots = slots;
   copy->sameAs = sameAs;
   copy->program = program;
@@ -136,7 +137,7 @@ Specialization::Outcome Specialization::compute(Buffers &buffers, const CallArgu
 }
 
 bool Specialization::standsFor(const CallArguments &call) {
-  std::vector<PyRef> found(slots.size());
+  std::vector<PyRef> found(slots.size() + objects);
   std::vector<WeftTensor> slotViews(slots.size()), views;
   return matches(call, found, slotViews) && (!program || viewSources(found, slotViews, views));
 }
@@ -171,7 +172,7 @@ static bool hasAttributes(PyObject *tensor) {
 bool Specialization::matchTensors(const std::vector<PyRef> &found,
                                   std::vector<WeftTensor> &views) const {
   // Asking PyTorch lets other threads run: nothing is viewed before.
-  for (size_t i = 0; i < found.size(); ++i) {
+  for (size_t i = 0; i < slots.size(); ++i) {
     PyObject *tensor = found[i].get();
     // The same objects in the same places, and no others: `x is y` may have been asked.
     for (size_t j = 0; j < i; ++j)
@@ -185,7 +186,7 @@ bool Specialization::matchTensors(const std::vector<PyRef> &found,
 
 bool Specialization::viewSlots(const std::vector<PyRef> &found,
                                std::vector<WeftTensor> &views) const {
-  for (size_t i = 0; i < found.size(); ++i)
+  for (size_t i = 0; i < slots.size(); ++i)
     if (!slots[i].matches(found[i].get(), views[i]))
       return false;
   return true;

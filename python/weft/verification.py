@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from weft import interpreter
+from weft.argument_objects import flatten
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
 from weft.isolated import call_isolated
@@ -171,6 +172,9 @@ class Check:
         for example in self._signature.examples:
             if own_attributes(example):
                 raise Differs("eager execution sets attributes of an argument")
+        for value, recipe in self._signature.objects:
+            if flatten(value)[1] != recipe:
+                raise Differs("eager execution changes attributes of an argument")
         for target, result in self._targets:
             self._compare_values([(target, self._results[result], "what is written")])
 
