@@ -2,6 +2,7 @@
 #include "python/bindings/Core.h"
 
 #include "python/bindings/Callable.h"
+#include "python/bindings/DictVersion.h"
 #include "python/bindings/Environment.h"
 #include "python/bindings/ModuleBase.h"
 #include "python/bindings/Specialization.h"
@@ -70,6 +71,8 @@ static void parsePattern(Specialization &self, nb::tuple arguments, nb::tuple na
                          nb::list examples) {
   for (nb::handle argument : arguments)
     self.arguments.emplace_back(argument.ptr());
+  for (const Pattern &argument : self.arguments)
+    self.objects = std::max(self.objects, argument.numbers());
   self.names = borrowRef(names);
   parseSlots(self, examples);
 }
@@ -318,6 +321,14 @@ void bindCalls(nb::module_ &module) {
     throw nb::python_error();
   module.attr("Callable") = callable;
   module.attr("ModuleBase") = moduleBase;
+  module.def(
+      "class_version",
+      [](nb::handle type) {
+        if (!PyType_Check(type.ptr()))
+          throw nb::type_error("expected a class");
+        return assignTypeVersion(reinterpret_cast<PyTypeObject *>(type.ptr()));
+      },
+      nb::arg("type"), "Another number once attributes of the class or of its bases are set.");
   module.def(
       "interposition_active", &interpositionActive,
       "Whether a torch mode, functorch transform or torch.jit.trace is active on this thread.");

@@ -16,6 +16,7 @@ Outputs::Outputs(PyObject *description) {
   switch (kind) {
   case Result:
   case Slot:
+  case Given:
     index = nb::cast<size_t>(nb::handle(PyTuple_GET_ITEM(description, 1)));
     return;
   case Object:
@@ -63,6 +64,8 @@ PyRef Outputs::build(const std::vector<PyRef> &results, const std::vector<PyRef>
     return results[index];
   case Slot:
     return slots[index];
+  case Given:
+    return slots[slots.size() - 1 - index];
   case Object:
     return object;
   case View:

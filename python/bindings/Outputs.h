@@ -5,7 +5,8 @@
 //
 // Descriptions are tuples: (RESULT, index), (SLOT, index), (OBJECT, object),
 // (VIEW, base, sizes, strides, offset, dtype or None), (TUPLE, children), (LIST, children),
-// (DICT, keys, children), (NODE, unflatten, context, children).
+// (DICT, keys, children), (NODE, unflatten, context, children), (GIVEN, number of a node of the
+// arguments' patterns).
 #ifndef WEFT_PYTHON_BINDINGS_OUTPUTS_H
 #define WEFT_PYTHON_BINDINGS_OUTPUTS_H
 
@@ -17,7 +18,7 @@ namespace weft {
 
 class Outputs {
 public:
-  enum Kind { Result, Slot, Object, View, Tuple, List, Dict, Node };
+  enum Kind { Result, Slot, Object, View, Tuple, List, Dict, Node, Given };
 
   explicit Outputs(PyObject *description);
 

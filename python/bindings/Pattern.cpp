@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace nb = nanobind;
@@ -35,6 +36,8 @@ Pattern::Pattern(PyObject *description) {
     flatten = item(description, 2);
     context = item(description, 3);
     children = parseChildren<Pattern>(PyTuple_GET_ITEM(description, 4));
+    if (size > 5)
+      slot = 1 + nb::cast<size_t>(nb::handle(PyTuple_GET_ITEM(description, 5)));
     return;
   }
   throw nb::value_error("expected a kind of pattern");
@@ -54,6 +57,13 @@ static bool sameValue(PyObject *value, PyObject *expected) {
   if (same < 0)
     PyErr_Clear();
   return same == 1;
+}
+
+size_t Pattern::numbers() const {
+  size_t most = kind == Node ? slot : 0;
+  for (const Pattern &child : children)
+    most = std::max(most, child.numbers());
+  return most;
 }
 
 bool Pattern::match(PyObject *candidate, std::vector<PyRef> &slots) const {
@@ -123,6 +133,8 @@ bool Pattern::matchNode(PyObject *candidate, std::vector<PyRef> &slots) const {
   for (size_t i = 0; i < children.size(); ++i)
     if (!children[i].match(PySequence_Fast_GET_ITEM(parts.get(), i), slots))
       return false;
+  if (slot)
+    slots[slots.size() - slot] = PyRef::borrow(candidate);
   return true;
 }
 

@@ -5,7 +5,8 @@
 // a call against it runs no Python, except the flattening function of a registered node.
 //
 // Descriptions are tuples: (TENSOR, slot), (VALUE, object), (TUPLE, children),
-// (LIST, children), (DICT, keys, children), (NODE, type, flatten, context, children).
+// (LIST, children), (DICT, keys, children), (NODE, type, flatten, context, children), and with a
+// number behind that for a node that results may hold.
 #ifndef WEFT_PYTHON_BINDINGS_PATTERN_H
 #define WEFT_PYTHON_BINDINGS_PATTERN_H
 
@@ -21,8 +22,12 @@ public:
 
   explicit Pattern(PyObject *description);
 
-  /// Whether `object` has this shape. Stores its tensors at their slots, owned. Python
-  /// errors that user containers raise count as a mismatch.
+  /// How many numbers of nodes there are.
+  size_t numbers() const;
+
+  /// Whether `object` has this shape. Stores its tensors at their slots, and nodes with a number at
+  /// that number from the end of `slots`, all owned. Python errors that user containers raise count
+  /// as a mismatch.
   bool match(PyObject *object, std::vector<PyRef> &slots) const;
 
   int traverse(visitproc visit, void *arg) const;
@@ -32,9 +37,9 @@ private:
   bool matchNode(PyObject *object, std::vector<PyRef> &slots) const;
 
   Kind kind;
-  size_t slot = 0;
-  PyRef object;  // the value, the tuple of keys, or the node's type
-  PyRef flatten; // of a node
+  size_t slot = 0; // or the number of a node, counted from 1
+  PyRef object;    // the value, the tuple of keys, or the node's type
+  PyRef flatten;   // of a node
   PyRef context;
   std::vector<Pattern> children;
 };

@@ -10,6 +10,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <string_view>
 
@@ -27,7 +28,7 @@ public:
       buffers = std::move(owner.idle.back());
       owner.idle.pop_back();
     }
-    buffers->found.resize(owner.slots.size());
+    buffers->found.resize(owner.slots.size() + owner.objects);
     buffers->slotViews.resize(owner.slots.size());
   }
   ~Lease() {
@@ -76,6 +77,7 @@ std::unique_ptr<Specialization> Specialization::copyForOtherTensors() const {
   auto copy = std::make_unique<Specialization>();
   copy->arguments = arguments;
   copy->names = names;
+  copy->objects = objects;
   copy->slots = slots;
   copy->sameAs = sameAs;
   copy->program = program;
@@ -136,7 +138,7 @@ Specialization::Outcome Specialization::compute(Buffers &buffers, const CallArgu
 }
 
 bool Specialization::standsFor(const CallArguments &call) {
-  std::vector<PyRef> found(slots.size());
+  std::vector<PyRef> found(slots.size() + objects);
   std::vector<WeftTensor> slotViews(slots.size()), views;
   return matches(call, found, slotViews) && (!program || viewSources(found, slotViews, views));
 }
@@ -171,7 +173,7 @@ static bool hasAttributes(PyObject *tensor) {
 bool Specialization::matchTensors(const std::vector<PyRef> &found,
                                   std::vector<WeftTensor> &views) const {
   // Asking PyTorch lets other threads run: nothing is viewed before.
-  for (size_t i = 0; i < found.size(); ++i) {
+  for (size_t i = 0; i < slots.size(); ++i) {
     PyObject *tensor = found[i].get();
     // The same objects in the same places, and no others: `x is y` may have been asked.
     for (size_t j = 0; j < i; ++j)
@@ -185,7 +187,7 @@ bool Specialization::matchTensors(const std::vector<PyRef> &found,
 
 bool Specialization::viewSlots(const std::vector<PyRef> &found,
                                std::vector<WeftTensor> &views) const {
-  for (size_t i = 0; i < found.size(); ++i)
+  for (size_t i = 0; i < slots.size(); ++i)
     if (!slots[i].matches(found[i].get(), views[i]))
       return false;
   return true;
@@ -380,16 +382,52 @@ bool Specialization::fillAliases(const std::vector<PyRef> &found,
   return true;
 }
 
+static bool isRowMajor(const dlpack::Tensor &tensor) {
+  int64_t stride = 1;
+  for (int32_t i = tensor.rank - 1; i >= 0; --i) {
+    if (tensor.sizes[i] > 1 && tensor.strides[i] != stride)
+      return false;
+    stride *= tensor.sizes[i];
+  }
+  return true;
+}
+
+static char *dataOf(const dlpack::Tensor &tensor) {
+  return static_cast<char *>(tensor.data) + tensor.byteOffset;
+}
+
+/// Writes a result of the same type and sizes to a tensor. Not by PyTorch's copy where that does
+/// nothing else: its worker would then spin for milliseconds, on the processor that the next call's
+/// worker needs, and a step over a cache of keys and values writes many tensors.
+static bool writeTo(PyObject *target, PyObject *result) {
+  const Torch &torch = Torch::get();
+  dlpack::Tensor to, from;
+  if (torch.requiresGrad(target) || torch.isInference(target) || torch.isConjugated(target))
+    return torch.copy(target, result);
+  if (!torch.view(target, to) || !torch.view(result, from))
+    return false;
+  std::optional<WeftDType> dtype = fromDLPack(to.dtype);
+  std::span<const int64_t> sizes(to.sizes, to.rank);
+  if (!dtype || dtype != fromDLPack(from.dtype) || !isRowMajor(to) || !isRowMajor(from) ||
+      !std::ranges::equal(sizes, std::span<const int64_t>(from.sizes, from.rank)))
+    return torch.copy(target, result);
+  size_t bytes = rt::dtypeSize(*dtype);
+  for (int64_t size : sizes)
+    bytes *= size;
+  if (bytes)
+    std::memcpy(dataOf(to), dataOf(from), bytes);
+  return torch.countWrite(target);
+}
+
 bool Specialization::commit(const std::vector<PyRef> &found,
                             const std::vector<PyRef> &tensors) const {
   for (const Effect &effect : effects)
-    if (!Torch::get().copy(sourceTensor(effect.target, found), tensors[effect.result].get()))
+    if (!writeTo(sourceTensor(effect.target, found), tensors[effect.result].get()))
       return false;
   return true;
 }
 
-/// Results get the strides that they have in eager mode. Not by PyTorch's copy: its worker would
-/// then spin for milliseconds, on the processor that the next call's worker needs.
+/// Results get the strides that they have in eager mode, not by PyTorch's copy either.
 bool Specialization::layOut(std::vector<PyRef> &tensors,
                             const std::vector<WeftTensor> &views) const {
   const Torch &torch = Torch::get();

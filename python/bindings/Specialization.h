@@ -58,7 +58,8 @@ public:
 
   // Filled by the bindings before first use; immutable afterwards.
   std::vector<Pattern> arguments;
-  PyRef names; // of keyword arguments, whose patterns follow the positional ones
+  PyRef names;        // of keyword arguments, whose patterns follow the positional ones
+  size_t objects = 0; // among the arguments that results may hold
   std::vector<TensorGuard> slots;
   std::vector<int> sameAs;              // for each slot, the first slot that holds the same object
   std::shared_ptr<rt::Program> program; // null: PyTorch runs these calls

@@ -43,6 +43,7 @@ Torch::Torch() {
   isInferenceMethod = own(base.attr("is_inference"));
   isNegMethod = own(base.attr("is_neg"));
   isConjMethod = own(base.attr("is_conj"));
+  incrementVersion = own(impl.attr("_increment_version"));
   inferenceModeEnabled = own(torch.attr("is_inference_mode_enabled"));
   isGradEnabled = own(torch.attr("is_grad_enabled"));
   functionStackLength = own(impl.attr("_len_torch_function_stack"));
@@ -204,6 +205,11 @@ PyObject *Torch::wrap(const WeftTensor &tensor) const {
 
 bool Torch::copy(PyObject *target, PyObject *source) const {
   return static_cast<bool>(PyRef::steal(PyObject_CallMethodOneArg(target, copyName.get(), source)));
+}
+
+bool Torch::countWrite(PyObject *tensor) const {
+  PyRef tensors = PyRef::steal(PyTuple_Pack(1, tensor));
+  return tensors && PyRef::steal(PyObject_CallOneArg(incrementVersion.get(), tensors.get()));
 }
 
 std::optional<WeftDType> fromDLPack(dlpack::DataType type) {

@@ -62,6 +62,8 @@ public:
   PyObject *wrap(const WeftTensor &tensor) const;
   /// Runs `target.copy_(source)`; false with a Python error set.
   bool copy(PyObject *target, PyObject *source) const;
+  /// Counts a write in place that PyTorch has not made; false with a Python error set.
+  bool countWrite(PyObject *tensor) const;
 
 private:
   Torch();
@@ -73,7 +75,8 @@ private:
 
   PyRef tensorType, parameterType;
   const dlpack::ExchangeTable *exchange;
-  PyRef requiresGradGetter, versionGetter, isInferenceMethod, isNegMethod, isConjMethod;
+  PyRef requiresGradGetter, versionGetter, isInferenceMethod, isNegMethod, isConjMethod,
+      incrementVersion;
   PyRef isGradEnabled;
   PyRef inferenceModeEnabled, functionStackLength, dispatchStackLength, functorchStack;
   PyRef jitTracingState;

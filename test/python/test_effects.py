@@ -423,3 +423,39 @@ def test_the_first_of_several_failed_asserts_is_told_and_nothing_is_written(thre
                 compiled(ours, table, rows, columns)
         assert str(told.value) == str(expected.value)
         assert torch.equal(ours, x) and torch.equal(eagers, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+def test_writes_are_counted_as_in_eager_mode(dtype):
+    def function(x, y):
+        x.copy_(y)
+        return y.clone()
+
+    x, compiled = torch.zeros(3, 5, dtype=dtype), weft.compile(function)
+    for target in (x, x.T, torch.zeros(0, 5, dtype=dtype), torch.zeros((), dtype=dtype)):
+        source = torch.ones(target.shape, dtype=dtype)
+        twin = target.clone(memory_format=torch.preserve_format)
+        for _ in range(3):
+            before, expected = target._version, twin._version
+            compiled(target, source)
+            function(twin, source)
+            assert target._version - before == twin._version - expected == 1
+            assert torch.equal(target, twin)
+
+
+def test_writes_that_eager_mode_refuses_are_refused():
+    def function(x):
+        x.add_(1)
+        return x * 2
+
+    compiled = weft.compile(function)
+    compiled(torch.zeros(3))
+    with torch.inference_mode():
+        frozen = torch.zeros(3)
+    for call in (function, compiled, compiled):
+        with pytest.raises(RuntimeError, match="inference tensor"):
+            call(frozen)
+    expanded = torch.zeros(1).expand(3)
+    for call in (function, compiled, compiled):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            call(expanded)

@@ -14,11 +14,12 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from weft.capture.argument_objects import Given
 from weft.capture.returned_objects import Made, make
 from weft.capture.signature import make_dataclass
 
 # Outputs.h
-RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE = range(8)
+RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE, _GIVEN = range(9)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ def describe_outputs(structure: Structure, leaves: list[tuple]) -> tuple:
     def build(node: Structure) -> tuple:
         if node.type is None:
             return next(remaining)
+        if node.type is Given:
+            return (_GIVEN, node.context)
         children = tuple(build(child) for child in node.children)
         if node.type is tuple:
             return (_TUPLE, children)

@@ -17,7 +17,8 @@ import torch.utils._pytree as pytree
 
 from weft.capture.signature import PLAIN
 
-_TENSOR, _VALUE, _TUPLE, _LIST, _DICT, _OBJECT = range(6)
+# Kinds of recipes: what `make` makes of them.
+TENSOR, VALUE, TUPLE, LIST, DICT, OBJECT = range(6)
 
 
 @dataclass
@@ -63,19 +64,19 @@ def stand_in(result: Any, existing: list[Any]) -> Any:
 def make(tensors: list[torch.Tensor], recipe: tuple) -> Any:
     """The object that `recipe` describes."""
     kind, *rest = recipe
-    if kind == _TENSOR:
+    if kind == TENSOR:
         return tensors[rest[0]]
-    if kind == _VALUE:
+    if kind == VALUE:
         return rest[0]
-    what, parts = rest
+    what, parts = rest[:2]
     values = [make(tensors, part) for part in parts]
-    if kind == _TUPLE:
+    if kind == TUPLE:
         return tuple(values)
-    if kind == _LIST:
+    if kind == LIST:
         return values
-    if kind == _DICT:
+    if kind == DICT:
         return dict(zip(what, values))
-    cls, names = what
+    cls, names = what[:2]
     value = cls.__new__(cls)
     vars(value).update(zip(names, values))
     return value
@@ -99,27 +100,27 @@ def _recipe(value: Any, tensors: list[torch.Tensor], seen: set[int]) -> tuple:
     kind = type(value)
     if isinstance(value, torch.Tensor):
         tensors.append(value)
-        return (_TENSOR, len(tensors) - 1)
+        return (TENSOR, len(tensors) - 1)
     if kind in PLAIN or isinstance(value, (type, enum.Enum, torch.Size)):
-        return (_VALUE, value)
+        return (VALUE, value)
     if kind is tuple:
-        return (_TUPLE, None, tuple(_recipe(each, tensors, seen) for each in value))
+        return (TUPLE, None, tuple(_recipe(each, tensors, seen) for each in value))
     # A dict of plain values is not tracked, and so not among the existing.
     if id(value) in seen or not gc.is_tracked(value):
         raise _Unmakeable
     seen.add(id(value))
     if kind is list:
-        return (_LIST, None, tuple(_recipe(each, tensors, seen) for each in value))
+        return (LIST, None, tuple(_recipe(each, tensors, seen) for each in value))
     if kind is dict and all(type(key) in PLAIN for key in value):
         parts = tuple(_recipe(each, tensors, seen) for each in value.values())
-        return (_DICT, tuple(value), parts)
-    if not _is_all_attributes(kind):
+        return (DICT, tuple(value), parts)
+    if not is_all_attributes(kind):
         raise _Unmakeable
     parts = tuple(_recipe(each, tensors, seen) for each in vars(value).values())
-    return (_OBJECT, (kind, tuple(vars(value))), parts)
+    return (OBJECT, (kind, tuple(vars(value))), parts)
 
 
-def _is_all_attributes(cls: type) -> bool:
+def is_all_attributes(cls: type) -> bool:
     """Whether an object of `cls` is what its attributes are, and is nothing to watch over."""
     return (
         cls.__new__ is object.__new__

@@ -68,6 +68,10 @@ class HasEffects(Declined):
     """The call changes Python state, which no program does."""
 
 
+class ChangesArgument(Declined):
+    """The call changes attributes of an object among its arguments."""
+
+
 class Heard(Declined):
     """The call prints, logs or looks for a module, which it may do the first time alone."""
 
@@ -76,13 +80,15 @@ class Heard(Declined):
 class Signature:
     """arguments, names: patterns of positional, then of keyword arguments, and their names.
     leaves: of (args, kwargs), in the order of torch's pytrees. examples: the tensors among
-    them; slots: their numbers by leaf."""
+    them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
+    besides tensors they hold (argument_objects.py)."""
 
     arguments: tuple = ()
     names: tuple[str, ...] = ()
     leaves: list[Any] = field(default_factory=list)
     examples: list[torch.Tensor] = field(default_factory=list)
     slots: dict[int, int] = field(default_factory=dict)
+    objects: list[tuple[Any, tuple]] = field(default_factory=list)
 
 
 def describe(args: tuple, kwargs: dict[str, Any]) -> Signature:
@@ -129,12 +135,27 @@ def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         flatten = flatten_dataclass
     else:
-        raise Declined(
-            f"{name} is a {type(value).__qualname__}, which is no pytree", type=type(value)
-        )
+        return _describe_object(value, name, signature)
     children, context = flatten(value)
     described = tuple(_describe(v, f"{name}.{i}", signature) for i, v in enumerate(children))
     return (_NODE, type(value), flatten, context, described)
+
+
+def _describe_object(value: Any, name: str, signature: Signature) -> tuple:
+    from weft import argument_objects  # which needs this file
+
+    kind = type(value)
+    if not argument_objects.is_object(value):
+        raise Declined(f"{name} is a {kind.__qualname__}, which is no pytree", type=kind)
+    try:
+        tensors, recipe = argument_objects.flatten(value)
+    except argument_objects.NoRecipe as why:
+        reason = f"{name} is a {kind.__qualname__}, which is no pytree and holds {why}"
+        raise Declined(reason, type=kind) from None
+    number = len(signature.objects)
+    signature.objects.append((value, recipe))
+    described = tuple(_describe(v, f"{name}[{i}]", signature) for i, v in enumerate(tensors))
+    return (_NODE, kind, argument_objects.flatten, recipe, described, number)
 
 
 def flatten_dataclass(value: Any) -> tuple[list[Any], list[list[str]]]:

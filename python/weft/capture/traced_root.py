@@ -6,16 +6,25 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from operator import is_not as _is_not
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 
+from weft.capture.argument_objects import NoRecipe, objects_in, with_given
 from weft.capture.observation import Observer
 from weft.capture.python_random import Draws
 from weft.capture.reachability import References
 from weft.capture.returned_objects import returns_objects, stand_in
-from weft.capture.signature import PLAIN, Declined, HasEffects, Heard, register_dataclasses
+from weft.capture.signature import (
+    PLAIN,
+    ChangesArgument,
+    Declined,
+    HasEffects,
+    Heard,
+    register_dataclasses,
+)
 from weft.capture.state import Snapshot, snapshot
 from weft.capture.traced_constants import KnownValues
 
@@ -34,16 +43,19 @@ class TracedRoot(torch.nn.Module):
         references: References,
         existing: list[Any] | None,
         observer: Observer,
+        kinds: set[type],
     ) -> None:
         super().__init__()
         self.train(any(module.training for module in references.modules))
         # Not submodules: a function's modules are those of the references.
         object.__setattr__(self, "_target", target)
         object.__setattr__(self, "_references", references)
+        object.__setattr__(self, "_kinds", kinds)
         object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
         observed = types.SimpleNamespace(
             effects=False,
+            changed_argument=None,
             modes=False,
             returns_objects=False,
             existing=existing,
@@ -58,7 +70,7 @@ class TracedRoot(torch.nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         fakes = self._fakes()
-        before, arguments = self._state(fakes), _Arguments(args, kwargs)
+        before, arguments = self._state(fakes), _Arguments(args, kwargs, self._kinds)
         modes = _modes()
         try:
             with (
@@ -69,11 +81,18 @@ class TracedRoot(torch.nn.Module):
                 result = self._target(*args, **kwargs)
         finally:
             self.observed.modes = modes != _modes()
-            bound = before.bindings.hold() and arguments.hold()
+            self.observed.changed_argument = arguments.changed_object()
+            bound = before.bindings.hold() and (
+                self.observed.changed_argument is not None or arguments.hold()
+            )
             if not bound or not self._state(fakes).same_as(before):
                 self.observed.effects = True
         register_dataclasses(result)
-        self._refuse_given(result, arguments.containers() | set(before.reached), fakes)
+        objects = arguments.objects
+        containers = (arguments.containers() | set(before.reached)) - set(map(id, objects))
+        self._refuse_given(result, containers, fakes)
+        if objects:
+            result = with_given(result, objects)
         if not returns_objects(result):
             return result
         if self.observed.existing is None:
@@ -134,14 +153,28 @@ def _modes() -> tuple:
 class _Arguments:
     """The arguments' containers, and the attributes of their tensors, as they are at first."""
 
-    def __init__(self, args: tuple, kwargs: dict[str, Any]) -> None:
+    def __init__(self, args: tuple, kwargs: dict[str, Any], kinds: set[type]) -> None:
+        """kinds: classes of objects that are pytrees for the trace alone."""
         self._call = (args, kwargs)
+        self.objects = objects_in(self._call, kinds)
+        self._flat = [pytree.tree_flatten(each) for each in self.objects]
         self._leaves, self._structure = pytree.tree_flatten(self._call)
         self._attributes = [_attributes(leaf) for leaf in self._leaves]
 
     def containers(self) -> set[int]:
         """Addresses of all that is within the arguments, tensors among them."""
         return {id(node) for node in _nodes(self._call)}
+
+    def changed_object(self) -> type | None:
+        """The class of one whose attributes are not what they were."""
+        for value, (leaves, structure) in zip(self.objects, self._flat, strict=True):
+            try:
+                now, structure_now = pytree.tree_flatten(value)
+            except NoRecipe:
+                return type(value)
+            if structure_now != structure or any(map(_is_not, now, leaves)):
+                return type(value)
+        return None
 
     def hold(self) -> bool:
         leaves, structure = pytree.tree_flatten(self._call)
@@ -180,6 +213,9 @@ def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torc
 
 def refuse_effects(root: TracedRoot, observer: Observer) -> None:
     """Raises: Declined, where the call has done what no program does."""
+    if root.observed.changed_argument is not None:
+        kind = root.observed.changed_argument.__qualname__
+        raise ChangesArgument(f"the call changes attributes of an argument, a {kind}")
     if root.observed.effects:
         raise HasEffects("the call changes attributes of the module, its arguments or globals")
     if root.observed.modes:

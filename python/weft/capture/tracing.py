@@ -24,6 +24,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import frontend
+from weft.capture.argument_objects import register
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
 from weft.capture.input_names import input_namer
@@ -216,10 +217,10 @@ class _Trace:
         return traced
 
     def _export(self, traced: _Traced) -> None:
-        register_dataclasses((self.args, self.kwargs))
+        kinds = self._register()
         existing = existing_objects() if self.may_make_objects else None
         observer = Observer()
-        root = TracedRoot(self.target, self.references, existing, observer)
+        root = TracedRoot(self.target, self.references, existing, observer, kinds)
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
             # What the call assigns we look after ourselves.
@@ -244,9 +245,14 @@ class _Trace:
                 traced.only_as_eager = hearing.untrue
                 raise
 
-    def values(self, inputs: _Inputs) -> Values:
+    def _register(self) -> set[type]:
+        """Makes what is among the arguments known to pytrees; the classes of the objects."""
         register_dataclasses((self.args, self.kwargs))
-        root = TracedRoot(self.target, self.references, None, Observer())
+        return register((self.args, self.kwargs))
+
+    def values(self, inputs: _Inputs) -> Values:
+        kinds = self._register()
+        root = TracedRoot(self.target, self.references, None, Observer(), kinds)
         with answers_as_in_eager(), fakes_completed():
             return values_of(self._exported(root), inputs)
 

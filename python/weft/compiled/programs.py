@@ -16,9 +16,10 @@ import torch
 
 from weft import _core, config, errors, frontend
 from weft.artifacts.builds import Options
+from weft.capture.argument_objects import ChangingObjects
 from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.reachability import References
-from weft.capture.signature import Declined, HasEffects, Heard, Signature, describe
+from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, Signature, describe
 from weft.capture.state import Snapshot, snapshot
 from weft.capture.tracing import Given, Tracing
 from weft.compiled.eviction import Admission, evict
@@ -105,6 +106,7 @@ class Programs:
         self._states_with_effects = 0
         self._times_heard = 0
         self._late = 0
+        self._changing = ChangingObjects()
         _all.add(self)
 
     def find(self, args: tuple, kwargs: dict[str, Any]) -> Found:
@@ -124,6 +126,7 @@ class Programs:
         if _core.interposition_active():
             raise Declined("a torch mode, functorch transform or torch.jit.trace is active")
         signature = describe(args, kwargs)
+        self._changing.refuse(signature)
         with self.lock:
             references = self.capture.references()
             state = snapshot(references)
@@ -316,6 +319,9 @@ class Programs:
             made = declined(signature, why.reason, why.location)
             made.transient = self._times_heard == 1
             return made
+        except ChangesArgument as why:
+            self._changing.note(signature, why.reason)
+            return declined(signature, why.reason, why.location)
         except Declined as why:
             return declined(signature, why.reason, why.location)
         except frontend.Unsupported as why:
@@ -353,6 +359,7 @@ class Programs:
         made = make(captured, signature, self._options)
         self.totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}
+        self._changing.compiled(signature)
         # A warning is shown by PyTorch's first call, which a verified program has no need of.
         made.warned = captured.warned
         remembered = None if captured.warned else Verified.find(made)

@@ -81,6 +81,8 @@ def _tensor(source: InputSource, signature: Signature, captured: Captured) -> to
 
 
 def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
+    if signature.objects:
+        raise Declined("gradients are wanted, and an argument is an object that is no pytree")
     for target in lowered.outputs:
         if target.view is not None:
             raise Declined(

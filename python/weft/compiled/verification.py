@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from weft.capture.argument_objects import flatten
 from weft.capture.isolated import call_isolated
 from weft.capture.python_random import GLOBAL, same_states, state_of
 from weft.capture.signature import PLAIN, Declined, Signature, own_attributes
@@ -171,6 +172,9 @@ class Check:
         for example in self._signature.examples:
             if own_attributes(example):
                 raise Differs("eager execution sets attributes of an argument")
+        for value, recipe in self._signature.objects:
+            if flatten(value)[1] != recipe:
+                raise Differs("eager execution changes attributes of an argument")
         for target, result in self._targets:
             self._compare_values([(target, self._results[result], "what is written")])
 

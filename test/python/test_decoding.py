@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decoding token by token: a cache of keys and values is an argument whose tensors programs read
+and write, and an object that they give back."""
+
+import copy
+
+import pytest
+import torch
+from transformers import (
+    DynamicCache,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    StaticCache,
+)
+from transformers.cache_utils import StaticLayer
+
+import weft
+from weft import argument_objects
+from weft.capture.argument_objects import ChangingObjects
+from weft.capture.signature import Declined, describe
+
+pytestmark = [
+    pytest.mark.usefixtures("no_grad", "verified"),
+    pytest.mark.filterwarnings("ignore:PyTorch runs this call"),
+]
+
+nn = torch.nn
+PROMPT = 6
+
+
+def gpt2():
+    config = GPT2Config(
+        n_layer=2, n_head=2, n_embd=32, vocab_size=100, n_positions=64,
+        bos_token_id=0, eos_token_id=None,
+    )  # fmt: skip
+    return GPT2LMHeadModel(config).eval()
+
+
+def llama():
+    config = LlamaConfig(
+        num_hidden_layers=2, hidden_size=32, intermediate_size=64, num_attention_heads=4,
+        num_key_value_heads=2, vocab_size=100, max_position_embeddings=64,
+        eos_token_id=None, bos_token_id=0,
+    )  # fmt: skip
+    return LlamaForCausalLM(config).eval()
+
+
+def generate(model, ids, tokens=10, **settings):
+    settings = {"do_sample": False, "pad_token_id": 0, "max_new_tokens": tokens, **settings}
+    return model.generate(ids, **settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "how"), [(gpt2, "greedy"), (llama, "greedy"), (gpt2, "beams"), (llama, "batch")]
+)
+def test_a_static_cache_needs_one_program_for_all_steps(make, how):
+    model = make()
+    ids = torch.randint(1, 100, (3 if how == "batch" else 1, PROMPT))
+    settings = {"cache_implementation": "static", "num_beams": 2 if how == "beams" else 1}
+    expected = generate(model, ids, **settings)
+    compiled = weft.compile(model)
+    for _ in range(3):
+        assert torch.equal(generate(compiled, ids, **settings), expected)
+    stats = compiled.stats()
+    # The first token of each comes with the prompt, and the first step is compared.
+    assert stats["graphs"] == 1 and stats["hits"] == 3 * 9 - 1
+    (reason,) = stats["breaks"]
+    assert "changes attributes of an argument, a StaticCache" in reason
+
+
+def test_prompts_of_many_lengths_are_traced_once():
+    model = gpt2()
+    compiled = weft.compile(model)
+    settings = {"cache_implementation": "static", "max_length": 12}
+    for length in range(2, 9):
+        ids = torch.randint(1, 100, (1, length))
+        expected = generate(model, ids, tokens=None, **settings)
+        assert torch.equal(generate(compiled, ids, tokens=None, **settings), expected)
+    assert compiled.stats()["captures"] <= 3 and compiled.stats()["graphs"] <= 2
+
+
+def test_a_dynamic_cache_runs_in_pytorch_without_tracing_each_length():
+    model = llama()
+    ids = torch.randint(1, 100, (1, PROMPT))
+    compiled = weft.compile(model)
+    assert torch.equal(generate(compiled, ids, 20), generate(model, ids, 20))
+    stats = compiled.stats()
+    assert stats["captures"] <= 2 and stats["graphs"] == 0
+    assert any("a DynamicCache" in reason for reason in stats["breaks"])
+
+
+def test_beside_the_calls():
+    model = llama()
+    ids = torch.randint(1, 100, (1, PROMPT))
+    settings = {"cache_implementation": "static"}
+    expected = generate(model, ids, **settings)
+    compiled = weft.compile(model, background=True)
+    for _ in range(3):
+        assert torch.equal(generate(compiled, ids, **settings), expected)
+        assert compiled.wait()
+    assert compiled.stats()["graphs"] == 1 and compiled.stats()["hits"] >= 9
+
+
+class Step(nn.Module):
+    """One step of attention over a cache."""
+
+    def forward(self, x, cache, scale=1.0):
+        keys, values = cache.update(x, x * 2, 0)
+        scores = torch.softmax(x @ keys.transpose(-1, -2) * scale, -1)
+        return {"result": scores @ values, "cache": cache, "length": cache.get_seq_length()}
+
+
+def filled(rows=1, length=8):
+    config = LlamaConfig(num_hidden_layers=1, num_attention_heads=1, hidden_size=4)
+    cache = StaticCache(config=config, max_cache_len=length)
+    cache.update(torch.randn(rows, 1, 2, 4), torch.randn(rows, 1, 2, 4), 0)
+    return cache
+
+
+def tensors(cache):
+    return argument_objects.flatten(cache)[0]
+
+
+def test_the_object_is_written_in_place_and_given_back(compiled_only):
+    compiled, cache = weft.compile(Step()), filled()
+    twin, before = copy.deepcopy(cache), tensors(cache)
+    for _ in range(4):
+        x = torch.randn(1, 1, 1, 4)
+        result, expected = compiled(x, cache), Step()(x, twin)
+        assert result["cache"] is cache
+        assert all(map(torch.Tensor.is_set_to, tensors(cache), before))
+        assert torch.equal(result["length"], expected["length"])
+        torch.testing.assert_close(result["result"], expected["result"])
+        for own, eager in zip(tensors(cache), tensors(twin), strict=True):
+            torch.testing.assert_close(own, eager)
+    assert compiled.stats()["graphs"] == 1 and compiled.stats()["hits"] == 3
+
+
+def test_another_object_of_the_same_form_is_the_programs(compiled_only):
+    compiled = weft.compile(Step())
+    for _ in range(4):
+        cache, x = filled(), torch.randn(1, 1, 1, 4)
+        twin = copy.deepcopy(cache)
+        result = compiled(x, cache=cache)
+        assert result["cache"] is cache
+        torch.testing.assert_close(result["result"], Step()(x, twin)["result"])
+    assert compiled.stats()["captures"] == 1
+
+
+@pytest.mark.parametrize("change", ["attribute", "length", "flag", "class"])
+def test_what_it_holds_besides_tensors_is_part_of_the_program(change, monkeypatch, compiled_only):
+    def halved(self, keys, values, *args, **kwargs):
+        return keys / 2, values / 2
+
+    compiled, x = weft.compile(Step()), torch.randn(1, 1, 1, 4)
+    for _ in range(2):
+        compiled(x, filled())
+    cache = filled(length=10 if change == "length" else 8)
+    if change == "attribute":
+        cache.layers[0].note = "another"
+    elif change == "flag":
+        cache.layers[0].max_cache_len = True
+    elif change == "class":
+        monkeypatch.setattr(StaticLayer, "update", halved)
+    twin = copy.deepcopy(cache)
+    for _ in range(2):
+        result, expected = compiled(x, cache), Step()(x, twin)
+        torch.testing.assert_close(result["result"], expected["result"])
+    assert compiled.stats()["captures"] == 2
+
+
+def test_past_the_end_pytorchs_error_is_raised():
+    compiled, cache, x = weft.compile(Step()), filled(length=4), torch.randn(1, 1, 1, 4)
+    for _ in range(2):
+        compiled(x, cache)
+    kept = [each.clone() for each in tensors(cache)[:2]]
+    with pytest.raises(IndexError, match="index"):
+        compiled(x, cache)
+    assert compiled.stats()["hits"] == 1
+    assert any(torch.equal(kept[0], each) for each in tensors(cache))
+
+
+def test_objects_of_the_users_run_in_pytorch():
+    class Own(StaticCache):
+        pass
+
+    config = LlamaConfig(num_hidden_layers=1, num_attention_heads=1, hidden_size=4)
+    cache, x = Own(config=config, max_cache_len=8), torch.randn(1, 1, 2, 4)
+    compiled = weft.compile(Step())
+    for _ in range(2):
+        compiled(x, cache)
+    assert "Own, which is no pytree" in compiled.stats()["breaks"][0]
+
+
+def test_shared_and_cyclic_contents_run_in_pytorch():
+    cache, x = filled(), torch.randn(1, 1, 1, 4)
+    cache.layers.append(cache.layers[0])
+    compiled = weft.compile(Step())
+    twin = copy.deepcopy(cache)
+    torch.testing.assert_close(compiled(x, cache)["result"], Step()(x, twin)["result"])
+    assert "two ways" in compiled.stats()["breaks"][0]
+    cyclic = filled()
+    cyclic.itself = cyclic
+    assert weft.compile(Step())(x, cyclic)["cache"] is cyclic
+
+
+def test_gradients_and_a_cache_run_in_pytorch():
+    compiled, cache = weft.compile(Step()), filled()
+    x = torch.randn(1, 1, 1, 4, requires_grad=True)
+    with torch.enable_grad():
+        for _ in range(2):
+            cache = filled()
+            compiled(x, cache)["result"].sum().backward()
+    assert x.grad is not None and compiled.stats()["graphs"] == 0
+
+
+def test_a_class_whose_objects_always_change_is_refused_as_such():
+    changing, signature = ChangingObjects(), describe((filled(),), {})
+    changing.refuse(signature)
+    changing.note(signature, "they change")
+    types = []
+    for _ in range(argument_objects._MANY + 1):
+        with pytest.raises(Declined, match="they change") as caught:
+            changing.refuse(signature)
+        types.append(caught.value.type)
+    assert types == [None] * argument_objects._MANY + [StaticCache]
+    changing.refuse(describe((DynamicCache(),), {}))
