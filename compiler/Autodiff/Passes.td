@@ -26,11 +26,16 @@ def Differentiate : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
     }
     ```
 
+    With `alone` the results are dropped, and what is left is a graph like any other: its
+    derivative is the second one.
+
     Fails, at its line, for an op on the way that has no derivative.
   }];
   let options = [
     ListOption<"wrt", "wrt", "int64_t", "arguments whose gradients are wanted">,
-    ListOption<"of", "results", "int64_t", "results that have cotangents">
+    ListOption<"of", "results", "int64_t", "results that have cotangents">,
+    Option<"alone", "alone", "bool", "false",
+           "give the gradients alone, by a program that can be differentiated again">
   ];
   let dependentDialects = ["::weft::WeftDialect"];
 }

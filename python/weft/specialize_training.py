@@ -9,11 +9,13 @@ from dataclasses import replace
 import torch
 
 from weft import errors
-from weft.builds import Options, build
+from weft.builds import Options
 from weft.capture import Captured
 from weft.connections import connections
+from weft.derivative_program import Half
 from weft.frontend.lowered import InputSource, Lowered
 from weft.frontend.pairs import REAL_OF
+from weft.gradient_graph import GradientGraph
 from weft.signature import Declined, Signature
 from weft.specialize import Specialized, slot_or_tensor, specialize
 from weft.training import Training
@@ -54,7 +56,7 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
     }
     try:
         made = specialize(captured, signature, replace(options, role="forward", **numbers))
-        backward = build(lowered.graph, replace(options, role="backward", **numbers))
+        backward = Half(lowered.graph, replace(options, role="backward", **numbers))
     except errors.CompileError as error:
         if (found := _NO_DERIVATIVE.search(str(error))) is None:
             raise
@@ -68,7 +70,7 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
         backward,
         count,
         made.wiring,
-        made.draws,
+        GradientGraph(lowered.graph, options, made.draws),
         requires=[True] * len(outputs),
         connected=[connected[number] for number in outputs],
     )
