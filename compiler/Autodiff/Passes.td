@@ -40,6 +40,34 @@ def Differentiate : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def FormStep : Pass<"weft-form-step", "::mlir::ModuleOp"> {
+  let summary = "Close a differentiated @main into a training step";
+  let description = [{
+    The last arguments of the program, one for each gradient, stand for these; what an optimizer
+    computes of them becomes a part of @main. The cotangents are ones, and the gradients are results
+    no longer.
+
+    ```mlir
+    func.func @main(%p: tensor<4xf32>, %d: tensor<4xf32>, %g: tensor<f32>)
+        -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>) {
+      ...
+      %new = weft.sub %p, %d : tensor<4xf32>
+      ...
+      return %loss, %new, %gradient : tensor<f32>, tensor<4xf32>, tensor<4xf32>
+    }
+    // becomes
+    func.func @main(%p: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) {
+      ...
+      %new = weft.sub %p, %gradient : tensor<4xf32>
+      return %loss, %new : tensor<f32>, tensor<4xf32>
+    }
+    ```
+
+    Fails where @main is not differentiated, or an argument has another type than its gradient.
+  }];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
   let summary = "Cut a differentiated @main into @forward and @backward";
   let description = [{

@@ -19,8 +19,9 @@ static llvm::Expected<SmallVector<int64_t>> parseNumbers(StringRef text) {
 
 llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef wrt,
                                                        StringRef differentiated) {
-  if (!role.empty() && role != "forward" && role != "backward")
-    return llvm::createStringError("expected role forward or backward, found '" + role + "'");
+  if (!role.empty() && role != "forward" && role != "backward" && role != "step")
+    return llvm::createStringError("expected role forward, backward or step, found '" + role +
+                                   "'");
   SmallVector<StringRef> inputs, outputs;
   wrt.split(inputs, ';');
   differentiated.split(outputs, ';');
@@ -54,7 +55,11 @@ LogicalResult weft::makeTraining(ModuleOp module, const TrainingOptions &options
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
   }
-  if (stage != "joint")
+  if (options.role == "step" && stage != "joint") {
+    manager.addPass(createFormStep());
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(createCSEPass());
+  } else if (stage != "joint")
     manager.addPass(
         createPartition(PartitionOptions{isTrainingStage(stage) ? std::string() : options.role}));
   return manager.run(module);

@@ -16,7 +16,7 @@ struct TrainingOptions {
     llvm::SmallVector<int64_t> wrt;     ///< inputs whose gradients are wanted
     llvm::SmallVector<int64_t> results; ///< those that have cotangents
   };
-  std::string role; ///< "forward" or "backward"; empty: no training
+  std::string role; ///< "forward", "backward" or "step"; empty: no training
   /// In order: each is of the gradients that the one before it gives, the first of the graph.
   std::vector<Derivative> derivatives;
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         report,
         stats,
     )
+    from weft.compiled_step import compile_step
     from weft.onnx import from_onnx
     from weft.traced import from_pt2, from_traced
 
@@ -33,6 +34,7 @@ __all__ = [
     "artifact_path",
     "cache",
     "compile",
+    "compile_step",
     "config",
     "errors",
     "from_exported_program",
@@ -52,6 +54,7 @@ __all__ = [
 _HOMES = {
     "artifact_path": "weft.compiled",
     "compile": "weft.compiled",
+    "compile_step": "weft.compiled_step",
     "from_exported_program": "weft.compiled",
     "from_onnx": "weft.onnx",
     "from_pt2": "weft.traced",
