@@ -20,8 +20,7 @@ static llvm::Expected<SmallVector<int64_t>> parseNumbers(StringRef text) {
 llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef wrt,
                                                        StringRef differentiated) {
   if (!role.empty() && role != "forward" && role != "backward" && role != "step")
-    return llvm::createStringError("expected role forward, backward or step, found '" + role +
-                                   "'");
+    return llvm::createStringError("expected role forward, backward or step, found '" + role + "'");
   SmallVector<StringRef> inputs, outputs;
   wrt.split(inputs, ';');
   differentiated.split(outputs, ';');

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         stats,
     )
     from weft.compiled_step import compile_step
+    from weft.functional_form import functional
     from weft.onnx import from_onnx
     from weft.traced import from_pt2, from_traced
 
@@ -41,6 +42,7 @@ __all__ = [
     "from_onnx",
     "from_pt2",
     "from_traced",
+    "functional",
     "graph",
     "get_num_threads",
     "ir",
@@ -59,6 +61,7 @@ _HOMES = {
     "from_onnx": "weft.onnx",
     "from_pt2": "weft.traced",
     "from_traced": "weft.traced",
+    "functional": "weft.functional_form",
     "graph": "weft.compiled",
     "load": "weft.artifact",
     "profile": "weft.compiled",
