@@ -30,7 +30,8 @@ public:
       : entry(entry), wrt(wrt), results(results), body(entry.getBody().front()),
         builder(body.getTerminator()) {}
 
-  LogicalResult run() {
+  /// `alone`: the gradients are all that @main gives, a program like any other.
+  LogicalResult run(bool alone) {
     if (failed(check("wrt", wrt, entry.getArgumentTypes())) ||
         failed(check("results", results, entry.getResultTypes())))
       return failure();
@@ -44,7 +45,7 @@ public:
     for (Operation *op : llvm::reverse(forward))
       if (failed(visit(op)))
         return failure();
-    finish(inputs);
+    finish(inputs, alone);
     return decomposeRepeated();
   }
 
@@ -128,18 +129,26 @@ private:
     return fallback ? fallback.getTarget() : op->getName().getStringRef();
   }
 
-  void finish(unsigned inputs) {
+  void finish(unsigned inputs, bool alone) {
     Operation *end = body.getTerminator();
-    SmallVector<Value> returned(end->getOperands());
+    unsigned program = end->getNumOperands();
+    SmallVector<Value> returned;
+    if (!alone)
+      llvm::append_range(returned, end->getOperands());
     for (int64_t number : wrt) {
       BlockArgument argument = body.getArgument(number);
       Value gradient = cotangents.lookup(argument);
       returned.push_back(gradient ? gradient : zeros(rowMajor(argument), argument.getLoc()));
     }
-    unsigned program = end->getNumOperands();
     end->setOperands(returned);
     entry.setFunctionType(
         builder.getFunctionType(body.getArgumentTypes(), TypeRange(ValueRange(returned))));
+    if (alone) {
+      // Nothing is prepared from the weights of a program that runs for its gradients.
+      for (unsigned number : llvm::seq(inputs))
+        entry.setArgAttr(number, attr::kind, builder.getStringAttr("input"));
+      return;
+    }
     entry->setAttr(attr::jointInputs, builder.getI64IntegerAttr(inputs));
     entry->setAttr(attr::jointResults, builder.getI64IntegerAttr(program));
     entry->setAttr(attr::jointWrt, builder.getDenseI64ArrayAttr(wrt));
@@ -183,7 +192,7 @@ struct Differentiate : weft::impl::DifferentiateBase<Differentiate> {
       getOperation().emitError() << "expected a function @main";
       return signalPassFailure();
     }
-    if (failed(ReverseWalk(entry, wrt, of).run()))
+    if (failed(ReverseWalk(entry, wrt, of).run(alone)))
       signalPassFailure();
   }
 };

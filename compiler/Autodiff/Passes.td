@@ -26,12 +26,45 @@ def Differentiate : Pass<"weft-differentiate", "::mlir::ModuleOp"> {
     }
     ```
 
+    With `alone` the results are dropped, and what is left is a graph like any other: its
+    derivative is the second one.
+
     Fails, at its line, for an op on the way that has no derivative.
   }];
   let options = [
     ListOption<"wrt", "wrt", "int64_t", "arguments whose gradients are wanted">,
-    ListOption<"of", "results", "int64_t", "results that have cotangents">
+    ListOption<"of", "results", "int64_t", "results that have cotangents">,
+    Option<"alone", "alone", "bool", "false",
+           "give the gradients alone, by a program that can be differentiated again">
   ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
+def FormStep : Pass<"weft-form-step", "::mlir::ModuleOp"> {
+  let summary = "Close a differentiated @main into a training step";
+  let description = [{
+    The last arguments of the program, one for each gradient, stand for these; what an optimizer
+    computes of them becomes a part of @main. The cotangents are ones, and the gradients are results
+    no longer.
+
+    ```mlir
+    func.func @main(%p: tensor<4xf32>, %d: tensor<4xf32>, %g: tensor<f32>)
+        -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>) {
+      ...
+      %new = weft.sub %p, %d : tensor<4xf32>
+      ...
+      return %loss, %new, %gradient : tensor<f32>, tensor<4xf32>, tensor<4xf32>
+    }
+    // becomes
+    func.func @main(%p: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) {
+      ...
+      %new = weft.sub %p, %gradient : tensor<4xf32>
+      return %loss, %new : tensor<f32>, tensor<4xf32>
+    }
+    ```
+
+    Fails where @main is not differentiated, or an argument has another type than its gradient.
+  }];
   let dependentDialects = ["::weft::WeftDialect"];
 }
 

@@ -16,10 +16,10 @@ struct Options {
   int64_t threads = 1;
   std::string schedule; ///< such as "rows=6,groups=4,chunk=768,panels=2"; empty: all chosen
   std::string precision = "float32"; ///< of what contractions read: "float32" or "bf16"
-  std::string role;                  ///< of training: "forward" or "backward"; empty: the graph
-  std::string wrt;                   ///< such as "0,2": inputs whose gradients are wanted
-  std::string differentiated;        ///< such as "0": outputs that have cotangents
-  int64_t level = 3;                 ///< of optimisation, 0 to 3: Stages.h
+  std::string role;           ///< of training: "forward", "backward", "step"; empty: the graph
+  std::string wrt;            ///< such as "0,2": inputs whose gradients are wanted
+  std::string differentiated; ///< such as "0": outputs that have cotangents
+  int64_t level = 3;          ///< of optimisation, 0 to 3: Stages.h
 };
 
 struct Outcome {

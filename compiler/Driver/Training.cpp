@@ -19,28 +19,46 @@ static llvm::Expected<SmallVector<int64_t>> parseNumbers(StringRef text) {
 
 llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef wrt,
                                                        StringRef differentiated) {
-  if (!role.empty() && role != "forward" && role != "backward")
-    return llvm::createStringError("expected role forward or backward, found '" + role + "'");
-  llvm::Expected<SmallVector<int64_t>> inputs = parseNumbers(wrt);
-  if (!inputs)
-    return inputs.takeError();
-  llvm::Expected<SmallVector<int64_t>> outputs = parseNumbers(differentiated);
-  if (!outputs)
-    return outputs.takeError();
-  return TrainingOptions{role.str(), std::move(*inputs), std::move(*outputs)};
+  if (!role.empty() && role != "forward" && role != "backward" && role != "step")
+    return llvm::createStringError("expected role forward, backward or step, found '" + role + "'");
+  SmallVector<StringRef> inputs, outputs;
+  wrt.split(inputs, ';');
+  differentiated.split(outputs, ';');
+  if (inputs.size() != outputs.size())
+    return llvm::createStringError("expected wrt and differentiated of as many derivatives, found "
+                                   "'%s' and '%s'",
+                                   wrt.str().c_str(), differentiated.str().c_str());
+  TrainingOptions options{role.str(), {}};
+  for (auto [of, given] : llvm::zip_equal(inputs, outputs)) {
+    llvm::Expected<SmallVector<int64_t>> numbers = parseNumbers(of);
+    if (!numbers)
+      return numbers.takeError();
+    llvm::Expected<SmallVector<int64_t>> results = parseNumbers(given);
+    if (!results)
+      return results.takeError();
+    options.derivatives.push_back({std::move(*numbers), std::move(*results)});
+  }
+  return options;
 }
 
 bool weft::isTrainingStage(StringRef stage) { return stage == "joint" || stage == "partitioned"; }
 
 LogicalResult weft::makeTraining(ModuleOp module, const TrainingOptions &options, StringRef stage) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
-  DifferentiateOptions differentiate;
-  differentiate.wrt.assign(options.wrt.begin(), options.wrt.end());
-  differentiate.of.assign(options.differentiated.begin(), options.differentiated.end());
-  manager.addPass(createDifferentiate(std::move(differentiate)));
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
-  if (stage != "joint")
+  for (const TrainingOptions::Derivative &each : options.derivatives) {
+    DifferentiateOptions differentiate;
+    differentiate.wrt.assign(each.wrt.begin(), each.wrt.end());
+    differentiate.of.assign(each.results.begin(), each.results.end());
+    differentiate.alone = &each != &options.derivatives.back();
+    manager.addPass(createDifferentiate(std::move(differentiate)));
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(createCSEPass());
+  }
+  if (options.role == "step" && stage != "joint") {
+    manager.addPass(createFormStep());
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(createCSEPass());
+  } else if (stage != "joint")
     manager.addPass(
         createPartition(PartitionOptions{isTrainingStage(stage) ? std::string() : options.role}));
   return manager.run(module);

@@ -7,15 +7,20 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include <string>
+#include <vector>
 
 namespace weft {
 
 struct TrainingOptions {
-  std::string role;                          ///< "forward" or "backward"; empty: no training
-  llvm::SmallVector<int64_t> wrt;            ///< inputs whose gradients are wanted
-  llvm::SmallVector<int64_t> differentiated; ///< outputs that have cotangents
+  struct Derivative {
+    llvm::SmallVector<int64_t> wrt;     ///< inputs whose gradients are wanted
+    llvm::SmallVector<int64_t> results; ///< those that have cotangents
+  };
+  std::string role; ///< "forward", "backward" or "step"; empty: no training
+  /// In order: each is of the gradients that the one before it gives, the first of the graph.
+  std::vector<Derivative> derivatives;
 
-  /// Numbers are separated by commas. An error says what was expected.
+  /// Numbers are separated by commas, derivatives by semicolons. An error says what was expected.
   static llvm::Expected<TrainingOptions> parse(llvm::StringRef role, llvm::StringRef wrt,
                                                llvm::StringRef differentiated);
 };

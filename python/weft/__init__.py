@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from weft.compiled.from_traced import from_pt2, from_traced
     from weft.compiled.warming import warm
     from weft.onnx import from_onnx
+    from weft.training.compiled_step import compile_step
+    from weft.training.functional_form import functional
 
 __version__ = "0.1.0"
 
@@ -38,6 +40,7 @@ __all__ = [
     "artifact_path",
     "cache",
     "compile",
+    "compile_step",
     "config",
     "disable",
     "errors",
@@ -46,6 +49,7 @@ __all__ = [
     "from_onnx",
     "from_pt2",
     "from_traced",
+    "functional",
     "graph",
     "get_num_threads",
     "ir",
@@ -62,12 +66,14 @@ __all__ = [
 _HOMES = {
     "artifact_path": "weft.compiled.api",
     "compile": "weft.compiled.api",
+    "compile_step": "weft.training.compiled_step",
     "disable": "weft.capture.kept_out",
     "explain": "weft.compiled.api",
     "from_exported_program": "weft.compiled.api",
     "from_onnx": "weft.onnx",
     "from_pt2": "weft.compiled.from_traced",
     "from_traced": "weft.compiled.from_traced",
+    "functional": "weft.training.functional_form",
     "graph": "weft.compiled.api",
     "load": "weft.artifacts.load",
     "profile": "weft.compiled.api",

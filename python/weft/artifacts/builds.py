@@ -32,8 +32,9 @@ class Options:
     schedule: numbers of contractions' schedules that are fixed, such as
     "rows=6,groups=4,chunk=768,panels=2".
     precision: of the operands of float32 contractions, "float32" or "bf16".
-    role: of training, "forward" or "backward", or nothing; wrt, differentiated: numbers, separated
-    by commas, of the inputs whose gradients are wanted and of the outputs that have cotangents.
+    role: of training, "forward", "backward" or "step", or nothing; wrt, differentiated: numbers,
+    separated by commas, of the inputs whose gradients are wanted and of the outputs that have
+    cotangents; of each derivative, separated by semicolons.
     passes: of weft.ir, which change the graph ahead of the compiler's.
     level: of optimisation, 0 to 3."""
 

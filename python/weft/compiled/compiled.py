@@ -250,7 +250,7 @@ class Compiled:
         if role == "backward":
             if latest.training is None:
                 raise errors.Error("the latest program has no backward")
-            build = latest.training.backward
+            build = latest.training.backward.build
         return lower_to(build.graph, stage, build.options)
 
     def graph(self, part: str = "forward") -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 
 from weft import errors
-from weft.artifacts.builds import Options, build
+from weft.artifacts.builds import Options
 from weft.capture.signature import Declined, Signature
 from weft.capture.tracing import Captured
 from weft.compiled.gradient_connections import connections
@@ -17,6 +17,8 @@ from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training
 from weft.frontend.lowered import InputSource, Lowered
 from weft.frontend.pairs import REAL_OF
+from weft.training.derivative_program import Half
+from weft.training.gradient_graph import GradientGraph
 
 _NO_DERIVATIVE = re.compile(
     r"(?:(?P<location>[^\n]*?): )?(?:error: )(?P<reason>\S+ has no derivative)"
@@ -54,7 +56,7 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
     }
     try:
         made = specialize(captured, signature, replace(options, role="forward", **numbers))
-        backward = build(lowered.graph, replace(options, role="backward", **numbers))
+        backward = Half(lowered.graph, replace(options, role="backward", **numbers))
     except errors.CompileError as error:
         if (found := _NO_DERIVATIVE.search(str(error))) is None:
             raise
@@ -68,7 +70,7 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
         backward,
         count,
         made.wiring,
-        made.draws,
+        GradientGraph(lowered.graph, options, made.draws),
         requires=[True] * len(outputs),
         connected=[connected[number] for number in outputs],
     )

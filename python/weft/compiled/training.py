@@ -9,25 +9,20 @@ does with these.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 
 from weft import _core
-from weft.artifacts.builds import Build
-from weft.artifacts.fallbacks import torch_host
 from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
 from weft.compiled.specialize import Specialized, Wiring
-from weft.frontend import interpreter
 from weft.frontend.dtypes import DTYPES
-
-# Of the program's results by number, None for one that nobody used.
-Cotangents = dict[int, torch.Tensor | None]
+from weft.training.derivative_program import Half, cotangent, further, is_wrapped
+from weft.training.gradient_graph import Cotangents, GradientGraph
+from weft.training.saved import inputs_of, paired, random_state, reads_of, save
 
 
 @dataclass
@@ -37,31 +32,21 @@ class Training:
     wrt: the graph's inputs that have gradients. outputs: its results that have cotangents, and
     among them `requires` those that require gradients in eager execution. connected: for each of
     `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
-    gradient, not one of zeros. reads: what the backward takes, as (kind, number). written: inputs
-    that the call writes to. by_pytorch: backward calls that PyTorch computed.
+    gradient, not one of zeros. graph: whose gradients may be differentiated again. written: inputs
+    that the call writes to.
     """
 
     wrt: tuple[int, ...]
     outputs: tuple[int, ...]
-    backward: Build
+    backward: Half
     count: int
     wiring: Wiring
-    draws: bool
+    graph: GradientGraph
     requires: list[bool]
     connected: list[list[bool]]
-    by_pytorch: int = 0
 
     def __post_init__(self) -> None:
-        self.manifest = json.loads(self.backward.artifact.manifest)
-        entry = self.manifest["entries"]["main"]
-        self.reads = [_read(argument["name"]) for argument in entry["arguments"]]
-        self._results = [
-            (tuple(each["shape"]), DTYPES[each["dtype"]], each.get("alias"))
-            for each in entry["results"]
-        ]
-        self._program = _core.Program(self.backward.artifact)
-        self._host = torch_host(self.manifest)
-        self._document: dict[str, Any] | None = None
+        self.reads = reads_of(self.backward.manifest)
         self.bind(self.wiring)
 
     def bind(self, wiring: Wiring) -> None:
@@ -83,7 +68,7 @@ class Training:
     @property
     def saved_bytes(self) -> list[tuple[str, int]]:
         """Name and size of what the backward reads of the forward's values."""
-        arguments = self.manifest["entries"]["main"]["arguments"]
+        arguments = self.backward.manifest["entries"]["main"]["arguments"]
         return [
             (
                 f"{each['dtype']}{each['shape']}",
@@ -130,35 +115,17 @@ class Training:
         inputs: of the graph. results: of the forward program, saved ones behind. cotangents: of its
         results by number.
         """
-        arguments = [
-            self._argument(kind, number, inputs, results, cotangents) for kind, number in self.reads
-        ]
-        return self.run(arguments)
+        return self.backward.run(
+            [self._argument(*read, inputs, results, cotangents) for read in self.reads]
+        )
 
     def _argument(self, kind, number, inputs, results, cotangents) -> torch.Tensor:
         match kind:
             case "input":
                 return inputs[number]
             case "gradient":
-                return self.cotangent(cotangents[number], results[number])
+                return cotangent(cotangents[number], results[number])
         return results[number + self.count if kind == "saved" else number]
-
-    @staticmethod
-    def cotangent(given: torch.Tensor | None, result: torch.Tensor) -> torch.Tensor:
-        """In row-major order; zeros for an output that nobody used."""
-        if given is None:
-            return torch.zeros(result.shape, dtype=result.dtype)
-        return given.to(result.dtype).contiguous()
-
-    def run(self, arguments: list[torch.Tensor]) -> list[torch.Tensor]:
-        results = [torch.empty(shape, dtype=dtype) for shape, dtype, _ in self._results]
-        self._program.run(arguments, results, self._host)
-        for number, (_, _, alias) in enumerate(self._results):
-            if alias:
-                ((kind, index),) = alias.items()
-                source = arguments[index] if kind == "argument" else results[index]
-                results[number].copy_(source)
-        return results
 
     def chosen(
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]
@@ -169,45 +136,6 @@ class Training:
             for place in range(len(self.wrt))
         ]
         return [g if is_so else None for g, is_so in zip(gradients, reached, strict=True)]
-
-    def gradients_by_pytorch(
-        self,
-        inputs: Sequence[torch.Tensor],
-        cotangents: Cotangents,
-        *,
-        double: bool = False,
-        create_graph: bool = False,
-    ) -> list[torch.Tensor | None]:
-        """Of the graph's meaning in PyTorch's ops (interpreter.py), by PyTorch's autograd."""
-        if self._document is None:
-            self._document = json.loads(self.wiring.lowered.graph)
-        with torch.enable_grad():
-            # Of their own: one input may have been computed from another.
-            seen = [
-                each.view_as(each) if number in self.wrt else each.detach()
-                for number, each in enumerate(inputs)
-            ]
-            leaves = [seen[number] for number in self.wrt]
-            values = interpreter.run_nodes(self._document, seen, double=double)
-            numbers = [number for number, given in cotangents.items() if given is not None]
-            results = [values[self._document["outputs"][number]["value"]] for number in numbers]
-            reached = [(n, r) for n, r in zip(numbers, results) if r.requires_grad]
-            if not reached:
-                return [None] * len(leaves)
-            return list(
-                torch.autograd.grad(
-                    [result for _, result in reached],
-                    leaves,
-                    [cotangents[number].to(result.dtype) for number, result in reached],
-                    create_graph=create_graph,
-                    allow_unused=True,
-                )
-            )
-
-
-def _read(name: str) -> tuple[str, int]:
-    kind, number = name.split()
-    return kind, int(number)
 
 
 class _Refused(Exception):
@@ -237,12 +165,14 @@ class _Step(torch.autograd.Function):
     def forward(ctx: Any, call: _Call, *wanted: torch.Tensor) -> tuple[torch.Tensor, ...]:
         training = call.training
         ctx.training = training
-        ctx.random = torch.get_rng_state() if training.draws else None
+        ctx.random = torch.get_rng_state() if training.graph.draws else None
         originals = {number: call.inputs[number].clone() for number in training.written}
         ran, reason, results, laid_out = call.core.evaluate(call.args, call.kwargs)
         if not ran:
             raise _Refused(reason)
-        _save(ctx, call.inputs, originals, results, laid_out)
+        inputs = [originals.get(number, each) for number, each in enumerate(call.inputs)]
+        save(ctx, training.reads, inputs, results, training.count)
+        ctx.shapes = {n: (laid_out[n].shape, laid_out[n].dtype) for n in training.outputs}
         training.commit(results, call.inputs)
         call.results = laid_out
         ctx.set_materialize_grads(False)
@@ -253,16 +183,19 @@ class _Step(torch.autograd.Function):
         training: Training = ctx.training
         given = dict.fromkeys(training.outputs)
         given.update(zip(training.differentiable(), cotangents, strict=True))
-        if torch.is_grad_enabled() or any(map(_is_wrapped, cotangents)):
-            gradients = _backward_by_pytorch(ctx, given)
+        if torch.is_grad_enabled() or any(map(is_wrapped, cotangents)):
+            inputs = inputs_of(ctx, training.reads)
+            used = {number: each for number, each in given.items() if each is not None}
+            with random_state(ctx.random):
+                gradients = further(training.graph, inputs, used, training.wrt)
         else:
             arguments = [
-                training.cotangent(given[number], _Like(*ctx.shapes[number]))
+                cotangent(given[number], _Like(*ctx.shapes[number]))
                 if kind == "gradient"
                 else tensor
-                for (kind, number), tensor in _pairs(training.reads, ctx.saved_tensors)
+                for (kind, number), tensor in paired(ctx, training.reads)
             ]
-            gradients = training.run(arguments)
+            gradients = training.backward.run(arguments)
         chosen = training.chosen(gradients, [given[n] is not None for n in training.outputs])
         return (None, *chosen)
 
@@ -271,66 +204,3 @@ class _Step(torch.autograd.Function):
 class _Like:
     shape: torch.Size
     dtype: torch.dtype
-
-
-def _is_wrapped(tensor: torch.Tensor | None) -> bool:
-    """Whether it stands for many tensors, as within a vmap, or is of a subclass."""
-    if tensor is None:
-        return False
-    if type(tensor) is not torch.Tensor:
-        return True
-    return is_functorch_wrapped_tensor(tensor) or is_legacy_batchedtensor(tensor)
-
-
-def _pairs(reads: list[tuple[str, int]], saved: Sequence[torch.Tensor]):
-    """Each read with its tensor, None for cotangents, which come last."""
-    rest = [None] * (len(reads) - len(saved))
-    return zip(reads, (*saved, *rest), strict=True)
-
-
-def _save(ctx, inputs, originals, results, laid_out) -> None:
-    """What the backward program reads goes through autograd, which watches it. What only a second
-    derivative would read is held beside, with its version."""
-    training: Training = ctx.training
-    saved = []
-    for kind, number in training.reads:
-        match kind:
-            case "input":
-                saved.append(originals.get(number, inputs[number]))
-            case "result":
-                saved.append(results[number])
-            case "saved":
-                saved.append(results[number + training.count])
-    ctx.save_for_backward(*saved)
-    ctx.shapes = {n: (laid_out[n].shape, laid_out[n].dtype) for n in training.outputs}
-    read = {number for kind, number in training.reads if kind == "input"}
-    others = {n: originals.get(n, each) for n, each in enumerate(inputs) if n not in read}
-    ctx.others = {n: (each, each._version) for n, each in others.items()}
-
-
-def _backward_by_pytorch(ctx: Any, cotangents: Cotangents) -> list[torch.Tensor | None]:
-    training: Training = ctx.training
-    training.by_pytorch += 1
-    inputs: dict[int, torch.Tensor] = {
-        number: tensor
-        for (kind, number), tensor in _pairs(training.reads, ctx.saved_tensors)
-        if kind == "input"
-    }
-    for number, (tensor, version) in ctx.others.items():
-        if tensor._version != version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: [{tensor.type()} {list(tensor.shape)}] is at version "
-                f"{tensor._version}; expected version {version} instead"
-            )
-        inputs[number] = tensor
-    ordered = [inputs[number] for number in range(len(inputs))]
-    if ctx.random is None:
-        return training.gradients_by_pytorch(
-            ordered, cotangents, create_graph=torch.is_grad_enabled()
-        )
-    with torch.random.fork_rng(devices=[]):
-        torch.set_rng_state(ctx.random)
-        return training.gradients_by_pytorch(
-            ordered, cotangents, create_graph=torch.is_grad_enabled()
-        )

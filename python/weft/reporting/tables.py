@@ -210,14 +210,14 @@ def _training(program: Specialized) -> str:
     parts = ", ".join(
         f"{count} × {name}" if count > 1 else name for (name, _), count in counted.items()
     )
-    calls = len(training.manifest["entries"]["main"]["calls"])
+    calls = len(training.backward.manifest["entries"]["main"]["calls"])
     text = (
         f"Trains: the backward, of {calls} calls, reads {total} bytes of the forward's values"
         f"{f' ({parts})' if parts else ''}."
     )
-    if training.by_pytorch:
-        plural = "s" if training.by_pytorch > 1 else ""
-        text += f" PyTorch computed {training.by_pytorch} backward call{plural} (create_graph)."
+    for order, program in training.graph.higher():
+        by = f"PyTorch ({program.reason})" if program.reason else "programs"
+        text += f" Derivatives of order {order}: by {by}."
     return text
 
 

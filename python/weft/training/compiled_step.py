@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`weft.compile_step`: forward, backward, clipping and the optimizer's update as one program."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from weft import config, errors
+from weft.compiled.api import compile as compile_callable
+from weft.compiled.module import callable_of
+from weft.compiled.specialize import Specialized
+from weft.training.step_graph import Clipping
+from weft.training.step_program import StepProgram
+from weft.training.update_rules import refusal
+
+_ADVICE = "this training step runs in three parts, not as one program: {reason}"
+
+
+def compile_step(
+    model: torch.nn.Module,
+    loss: Callable[..., torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    *,
+    max_norm: float | None = None,
+    clip_value: float | None = None,
+    **settings: Any,
+) -> CompiledStep:
+    """A training step: `step(inputs, *targets)` does what these lines do, and returns the loss:
+
+        optimizer.zero_grad()
+        value = loss(model(inputs), *targets)
+        value.backward()
+        optimizer.step()
+
+    inputs: of the model: a tensor, a tuple of its arguments, or a dict of named ones. The loss is
+    a tensor of one element. By SGD, Adam and AdamW all of it is one program, which updates
+    parameters, buffers and the optimizer's state in place; gradients are stored nowhere, and
+    `.grad` is None afterwards. Where that cannot be (an optimizer of another class, hooks that
+    would see a gradient), forward and backward are programs, the update is the optimizer's, and a
+    warning and `step.reasons` say why. So it is in the first two calls: by the first one the
+    optimizer makes its state, and with the second one's results those of the program are compared.
+
+    max_norm, clip_value: of the gradients, as by torch.nn.utils.clip_grad_norm_ and
+    clip_grad_value_. settings: of `weft.compile`.
+    Raises: TypeError, if `model` is no module or `optimizer` none.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"expected a module, found {type(model).__qualname__}")
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"expected an optimizer, found {type(optimizer).__qualname__}")
+    found = callable_of(model)
+    original = model if found is None else found.original
+
+    compiled = compile_callable(_Loss(original, loss), **settings)
+    return CompiledStep(compiled, optimizer, Clipping(max_norm, clip_value))
+
+
+class _Loss(torch.nn.Module):
+    """A module, so that what it calls is watched as that of any."""
+
+    def __init__(self, model: torch.nn.Module, loss: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, inputs: Any, *targets: Any) -> torch.Tensor:
+        if isinstance(inputs, dict):
+            return self.loss(self.model(**inputs), *targets)
+        if isinstance(inputs, tuple):
+            return self.loss(self.model(*inputs), *targets)
+        return self.loss(self.model(inputs), *targets)
+
+
+class CompiledStep:
+    """Calls make one step and return the loss, without a gradient.
+
+    compiled: the loss as a function of inputs and targets, for `weft.report` and `weft.stats`.
+    steps: made by one program. in_parts: made by forward, backward and the optimizer.
+    reasons: why, with how many steps each.
+    """
+
+    def __init__(
+        self, compiled: Callable[..., Any], optimizer: torch.optim.Optimizer, clipping: Clipping
+    ) -> None:
+        self.compiled = compiled
+        self.optimizer = optimizer
+        self.steps = 0
+        self.in_parts = 0
+        self.reasons: Counter[str] = Counter()
+        self._clipping = clipping
+        self._programs = callable_of(compiled).face._programs
+        self._made: list[StepProgram] = []
+
+    def __call__(self, inputs: Any, *targets: Any) -> torch.Tensor:
+        args = (inputs, *targets)
+        reason = refusal(self.optimizer)
+        if reason is not None:
+            return self._declined(reason, args)
+        if not torch.is_grad_enabled() or config.verify == "always":
+            return self._in_parts(args)
+        trained = self._programs.find_trained(args, {})
+        if trained is None:
+            return self._in_parts(args)
+        program = self._program(trained)
+        if program.reason is None:
+            program.bind(trained, args)
+        if program.reason is not None:
+            return self._declined(program.reason, args)
+        if not program.has_state():
+            return self._in_parts(args)
+        if not program.verified:
+            return self._first(program, args)
+        self.steps += 1
+        return program.run()
+
+    def stats(self) -> dict[str, Any]:
+        """steps: made by one program; in_parts: in three; reasons: why, each once."""
+        return {"steps": self.steps, "in_parts": self.in_parts, "reasons": list(self.reasons)}
+
+    def report(self, file: Any = None) -> None:
+        """As `weft.report` of the loss, and how the steps were made."""
+        callable_of(self.compiled).face.report(file)
+        print(f"{self.steps} steps by one program, {self.in_parts} in three parts", file=file)
+        for reason, count in self.reasons.most_common():
+            print(f"  {count}: {reason}", file=file)
+
+    def _program(self, trained: Specialized) -> StepProgram:
+        for program in self._made:
+            if program.stands_for(trained, self.optimizer):
+                return program
+        program = StepProgram.of(trained, self.optimizer, self._clipping)
+        self._made.append(program)
+        return program
+
+    def _first(self, program: StepProgram, args: tuple) -> torch.Tensor:
+        """PyTorch's optimizer makes the step, and the program's results are compared with it."""
+        expected = program.ahead()
+        value = self._in_parts(args)
+        program.compare(expected, value)
+        return value
+
+    def _declined(self, reason: str, args: tuple) -> torch.Tensor:
+        if not self.reasons:
+            warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, stacklevel=3)
+        self.reasons[reason] += 1
+        return self._in_parts(args)
+
+    def _in_parts(self, args: tuple) -> torch.Tensor:
+        self.in_parts += 1
+        self.optimizer.zero_grad(set_to_none=True)
+        value = self.compiled(*args)
+        value.backward()
+        params = [each for group in self.optimizer.param_groups for each in group["params"]]
+        if self._clipping.max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(params, self._clipping.max_norm)
+        if self._clipping.value is not None:
+            torch.nn.utils.clip_grad_value_(params, self._clipping.value)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return value.detach()

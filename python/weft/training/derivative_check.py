@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether the programs of a graph of gradients do what PyTorch makes of that graph, found out on
+one call; which gradients autograd connects with which inputs is learnt on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from weft.compiled.verification import Differs
+from weft.training.derivative_program import DerivativeProgram
+from weft.training.gradient_graph import GradientGraph
+from weft.training.gradient_values import Gradients, compare_values
+from weft.training.saved import random_state
+
+_SEED = 0
+
+
+def compare_derivatives(
+    program: DerivativeProgram,
+    inputs: Sequence[torch.Tensor],
+    eager: Gradients,
+    state: torch.Tensor | None,
+    *,
+    judge: bool,
+) -> str | None:
+    """What is wrong with them, None if nothing is.
+
+    inputs: of the graph, of which those of `program.wrt` require gradients. eager: the results,
+    connected with them. state: of the generator, ahead of these. judge: whether values count.
+    """
+    graph, wrt = program.graph, program.wrt
+    plain = [each.detach() for each in inputs]
+    with random_state(state), torch.no_grad():
+        results = program.forward.run(plain)
+    program.present = [each is not None for each in eager]
+    program.requires = [each is not None and each.requires_grad for each in eager]
+    try:
+        if judge:
+            values = [None if each is None else each.detach() for each in eager]
+            exact = _exact(graph, lambda: graph.evaluate(_doubled(plain, wrt), double=True))
+            compare_values(values, results[: program.count], exact, plain)
+        program.connected = []
+        generator = torch.Generator().manual_seed(_SEED)
+        for number, gradient in enumerate(eager):
+            if not program.requires[number]:
+                program.connected.append([False] * len(wrt))
+                continue
+            given = torch.randn(gradient.shape, generator=generator, dtype=torch.float64)
+            given = given.to(gradient.dtype)
+            found = torch.autograd.grad(
+                gradient, [inputs[n] for n in wrt], given, retain_graph=True, allow_unused=True
+            )
+            program.connected.append([each is not None for each in found])
+            if judge:
+                alone = {each: given if each == number else None for each in range(program.count)}
+                own = program.gradients(plain, results, alone)
+                exact = _exact(
+                    graph,
+                    lambda alone=alone: graph.gradients(
+                        _doubled(plain, wrt), alone, wrt, double=True
+                    ),
+                )
+                compare_values(found, own, exact, [*plain, given])
+    except Differs as why:
+        return f"it does not reproduce PyTorch's: {why}"
+    return None
+
+
+def _exact(
+    graph: GradientGraph, compute: Callable[[], Gradients]
+) -> Callable[[], Gradients | None]:
+    return lambda: None if graph.draws else compute()
+
+
+def _doubled(inputs: Sequence[torch.Tensor], wrt: Sequence[int]) -> list[torch.Tensor]:
+    return [
+        each.double().requires_grad_() if number in wrt else each
+        for number, each in enumerate(inputs)
+    ]

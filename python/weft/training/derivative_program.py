@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients that can be differentiated: the programs of a graph of gradients.
+
+Where a backward runs under `create_graph`, the gradients have to be functions of the inputs and
+the cotangents. They are the results of a graph like any other, which has a forward and a backward
+program; and where that backward runs under `create_graph`, there is the graph of its gradients, to
+any order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from weft import _core, config, errors
+from weft.artifacts.builds import Options, build
+from weft.artifacts.fallbacks import torch_host
+from weft.frontend.dtypes import DTYPES
+from weft.training.gradient_graph import Cotangents, Derivative, GradientGraph
+from weft.training.saved import inputs_of, paired, random_state, reads_of, save
+
+# Of one graph, as inputs come and go that require gradients.
+_MOST_PROGRAMS = 8
+
+
+class Half:
+    """A program that is run on tensors given in order. Raises: errors.CompileError."""
+
+    def __init__(self, graph: bytes, options: Options) -> None:
+        self.build = build(graph, options)
+        self.manifest = json.loads(self.build.artifact.manifest)
+        self._results = [
+            (each["shape"], each["strides"], DTYPES[each["dtype"]], each.get("alias"))
+            for each in self.manifest["entries"]["main"]["results"]
+        ]
+        self._program = _core.Program(self.build.artifact)
+        self._host = torch_host(self.manifest)
+
+    def run(self, arguments: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        results = [
+            torch.empty_strided(shape, strides, dtype=dtype)
+            for shape, strides, dtype, _ in self._results
+        ]
+        self._program.run(list(arguments), results, self._host)
+        for number, (*_, alias) in enumerate(self._results):
+            if alias:
+                ((kind, index),) = alias.items()
+                source = arguments[index] if kind == "argument" else results[index]
+                results[number].copy_(source)
+        return results
+
+
+@dataclass
+class DerivativeProgram:
+    """The two programs of `graph`, a graph of gradients, of whose inputs `wrt` require gradients.
+
+    count: of the graph's results. present: which of them autograd knows; requires: which require
+    gradients; connected: for each, for each of `wrt`, whether autograd connects them. calls: that
+    the programs have answered. reason: why PyTorch computes it instead.
+    """
+
+    graph: GradientGraph
+    wrt: tuple[int, ...]
+    count: int
+    present: list[bool] = field(default_factory=list)
+    requires: list[bool] = field(default_factory=list)
+    connected: list[list[bool]] = field(default_factory=list)
+    ready: bool = False
+    calls: int = 0
+    reason: str | None = None
+
+    def compile(self) -> None:
+        """Raises: errors.CompileError."""
+        steps = (*self.graph.derivatives, Derivative(self.wrt, tuple(range(self.count))))
+        options = replace(
+            self.graph.options,
+            wrt=";".join(_joined(step.wrt) for step in steps),
+            differentiated=";".join(_joined(step.results) for step in steps),
+        )
+        self.forward = Half(self.graph.graph, replace(options, role="forward"))
+        self.backward = Half(self.graph.graph, replace(options, role="backward"))
+        self.reads = reads_of(self.backward.manifest)
+
+    def gradients(
+        self,
+        inputs: Sequence[torch.Tensor],
+        results: Sequence[torch.Tensor],
+        cotangents: Cotangents,
+    ) -> list[torch.Tensor]:
+        """By the backward program. inputs, results: of the forward program."""
+        arguments = []
+        for kind, number in self.reads:
+            match kind:
+                case "input":
+                    arguments.append(inputs[number])
+                case "gradient":
+                    arguments.append(cotangent(cotangents[number], results[number]))
+                case _:
+                    place = number + self.count if kind == "saved" else number
+                    arguments.append(results[place])
+        return self.backward.run(arguments)
+
+    def reached(self, given: Sequence[int]) -> list[bool]:
+        """Of `wrt`, which have a gradient where the results `given` have cotangents."""
+        return [any(self.connected[n][place] for n in given) for place in range(len(self.wrt))]
+
+
+def cotangent(given: torch.Tensor | None, result: Any) -> torch.Tensor:
+    """In row-major order; zeros for a result that nobody used."""
+    if given is None:
+        return torch.zeros(result.shape, dtype=result.dtype)
+    return given.to(result.dtype).contiguous()
+
+
+def differentiable(
+    graph: GradientGraph, inputs: Sequence[torch.Tensor]
+) -> list[torch.Tensor | None]:
+    """The results of a graph of gradients, connected with the inputs by autograd.
+
+    The first time PyTorch computes them, and the programs are compared with that.
+    """
+    wrt = tuple(number for number, each in enumerate(inputs) if each.requires_grad)
+    program = graph.programs.get(wrt)
+    if program is None and len(graph.programs) < _MOST_PROGRAMS:
+        program = DerivativeProgram(graph, wrt, len(graph.derivatives[-1].wrt))
+        graph.programs[wrt] = program
+        return _first(program, inputs)
+    if program is None or not program.ready:
+        return graph.evaluate(inputs)
+    program.calls += 1
+    results = _Gradients.apply(program, *inputs)
+    return [each if is_so else None for each, is_so in zip(results, program.present, strict=True)]
+
+
+def _first(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+    from weft.training.derivative_check import compare_derivatives
+
+    graph = program.graph
+    state = torch.get_rng_state() if graph.draws else None
+    # Apart from what the user's graph has ahead of it, whose hooks would see the comparison.
+    apart = [each.detach().requires_grad_(n in program.wrt) for n, each in enumerate(inputs)]
+    with random_state(state), torch.enable_grad():
+        eager = graph.evaluate(apart)
+    try:
+        program.compile()
+        program.reason = compare_derivatives(
+            program, apart, eager, state, judge=config.verify != "off"
+        )
+        program.ready = program.reason is None
+    except errors.CompileError as error:
+        program.reason = f"its derivative is not compiled: {error}"
+    except Exception as error:  # a bug of ours costs speed, never the user's result
+        program.reason = f"it cannot be compared: {type(error).__name__}: {error}"
+    return graph.evaluate(inputs)
+
+
+def _joined(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+@dataclass(frozen=True)
+class _Like:
+    shape: torch.Size
+    dtype: torch.dtype
+
+
+class _Gradients(torch.autograd.Function):
+    """Both programs. Its inputs are all of the graph's."""
+
+    @staticmethod
+    def forward(ctx: Any, program: DerivativeProgram, *inputs: torch.Tensor) -> tuple:
+        ctx.program = program
+        ctx.random = torch.get_rng_state() if program.graph.draws else None
+        results = program.forward.run(inputs)
+        save(ctx, program.reads, inputs, results, program.count)
+        own = results[: program.count]
+        ctx.shapes = [_Like(each.shape, each.dtype) for each in own]
+        ctx.mark_non_differentiable(
+            *(each for each, is_so in zip(own, program.requires, strict=True) if not is_so)
+        )
+        ctx.set_materialize_grads(False)
+        return tuple(own)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple:
+        program: DerivativeProgram = ctx.program
+        given = {number: each for number, each in enumerate(cotangents) if each is not None}
+        if torch.is_grad_enabled() or any(map(is_wrapped, cotangents)):
+            inputs = inputs_of(ctx, program.reads)
+            with random_state(ctx.random):
+                gradients = further(program.graph, inputs, given, program.wrt)
+        else:
+            arguments = [
+                cotangent(given.get(number), ctx.shapes[number]) if kind == "gradient" else tensor
+                for (kind, number), tensor in paired(ctx, program.reads)
+            ]
+            gradients = program.backward.run(arguments)
+        whole: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
+        reached = program.reached(list(given))
+        for number, gradient, is_so in zip(program.wrt, gradients, reached, strict=True):
+            whole[number + 1] = gradient if is_so else None
+        return tuple(whole)
+
+
+def further(
+    graph: GradientGraph,
+    inputs: Sequence[torch.Tensor],
+    cotangents: dict[int, torch.Tensor],
+    wrt: tuple[int, ...],
+) -> list[torch.Tensor | None]:
+    """The gradients of `graph` as functions of its inputs and of the cotangents; within a vmap, or
+    along cotangents of a subclass, by PyTorch.
+
+    cotangents: of those results that have one.
+    """
+    if not cotangents:
+        return [None] * len(wrt)
+    if not torch.is_grad_enabled() or any(map(is_wrapped, (*inputs, *cotangents.values()))):
+        create = torch.is_grad_enabled()
+        return graph.gradients(inputs, cotangents, wrt, create_graph=create)
+    above = graph.of(Derivative(wrt, tuple(cotangents)))
+    return differentiable(above, [*inputs, *cotangents.values()])
+
+
+def is_wrapped(tensor: torch.Tensor | None) -> bool:
+    """Whether it stands for many tensors, as within a vmap, or is of a subclass."""
+    if tensor is None:
+        return False
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return True
+    functorch = torch._C._functorch
+    return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(
+        tensor
+    )

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The program of a whole training step, and the tensors that it reads and updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from weft import errors
+from weft.capture.signature import tensors_of
+from weft.compiled.specialize import Specialized
+from weft.compiled.verification import TOLERANCES, is_near
+from weft.training.derivative_program import Half
+from weft.training.gradient_graph import GradientGraph
+from weft.training.saved import random_state
+from weft.training.step_graph import Clipping, Updated, step_graph
+from weft.training.update_rules import UpdateRule, rule_of
+
+
+@dataclass
+class StepProgram:
+    """`updates`: the parameters in the order of the graph's inputs. rules: of the optimizer's
+    groups. verified: its results have been compared with a step by PyTorch's optimizer. reason: why
+    it makes no step."""
+
+    graph: GradientGraph
+    rules: list[UpdateRule]
+    optimizer: torch.optim.Optimizer
+    updates: list[Updated]
+    count: int
+    loss: int
+    half: Half | None
+    reason: str | None = None
+    verified: bool = False
+    effects: list[tuple[Any, int]] = field(default_factory=list)
+    inputs: list[torch.Tensor] = field(default_factory=list)
+    params: list[torch.Tensor] = field(default_factory=list)
+
+    @staticmethod
+    def of(
+        trained: Specialized, optimizer: torch.optim.Optimizer, clipping: Clipping
+    ) -> StepProgram:
+        training = trained.training
+        rules = [rule_of(optimizer, group) for group in optimizer.param_groups]
+        made = StepProgram(
+            training.graph, rules, optimizer, [], training.count, training.outputs[0], None
+        )
+        shape = trained.manifest["entries"]["main"]["results"][made.loss]["shape"]
+        if len(training.outputs) > 1 or shape:
+            made.reason = "the loss is no tensor of one element without dims"
+            return made
+        sources = trained.wiring.sources()
+        groups = {id(p): n for n, g in enumerate(optimizer.param_groups) for p in g["params"]}
+        for number, is_connected in zip(training.wrt, training.connected[0], strict=True):
+            if id(sources[number]) not in groups:
+                made.reason = "what requires a gradient is no parameter of the optimizer"
+                return made
+            if is_connected:
+                group = groups[id(sources[number])]
+                made.updates.append(Updated(number, group, rules[group]))
+        made._compile(trained, clipping)
+        return made
+
+    def _compile(self, trained: Specialized, clipping: Clipping) -> None:
+        options = replace(
+            self.graph.options,
+            role="step",
+            wrt=",".join(str(each.input) for each in self.updates),
+            differentiated=str(self.loss),
+        )
+        try:
+            self.half = Half(step_graph(self.graph.graph, self.updates, clipping), options)
+        except errors.CompileError as error:
+            self.reason = f"it is not compiled: {error}"
+
+    def stands_for(self, trained: Specialized, optimizer: torch.optim.Optimizer) -> bool:
+        rules = [rule_of(optimizer, group) for group in optimizer.param_groups]
+        return self.graph is trained.training.graph and self.rules == rules
+
+    def bind(self, trained: Specialized, args: tuple) -> None:
+        """To the tensors of a call."""
+        slots = tensors_of(args, {})
+        wiring = trained.wiring
+        self.inputs = [slots[s] if isinstance(s, int) else s for s in wiring.sources()]
+        self.effects = [(slots[t] if isinstance(t, int) else t, n) for t, n in wiring.effects()]
+        self.params = [self.inputs[each.input] for each in self.updates]
+
+    def has_state(self) -> bool:
+        """Whether the optimizer has made the state of every parameter."""
+        state = self.optimizer.state
+        return all(
+            param in state and all(state[param].get(slot) is not None for slot in each.rule.slots)
+            for each, param in zip(self.updates, self.params, strict=True)
+            if each.rule.slots
+        )
+
+    def _states(self) -> list[torch.Tensor]:
+        state = self.optimizer.state
+        return [
+            state[param][slot]
+            for each, param in zip(self.updates, self.params, strict=True)
+            for slot in each.rule.slots
+        ]
+
+    def _steps(self) -> list[torch.Tensor]:
+        state = self.optimizer.state
+        return [state[param]["step"] for param in self.params if "step" in state.get(param, {})]
+
+    def _numbers(self) -> list[torch.Tensor]:
+        """Of each group that has a parameter here, in the order of the graph's inputs."""
+        found: dict[int, torch.Tensor] = {}
+        for each, param in zip(self.updates, self.params, strict=True):
+            if each.group not in found:
+                step = self.optimizer.state.get(param, {}).get("step", 0.0)
+                group = self.optimizer.param_groups[each.group]
+                numbers = each.rule.numbers(group, float(step) + 1)
+                found[each.group] = torch.tensor(numbers, dtype=param.dtype)
+        return list(found.values())
+
+    def run(self) -> torch.Tensor:
+        """Makes the step. The result: the loss."""
+        with torch.no_grad():
+            results = self._results()
+            for target, number in self.effects:
+                target.copy_(results[number])
+            torch._foreach_copy_([*self.params, *self._states()], self._in_order(results))
+            if steps := self._steps():
+                torch._foreach_add_(steps, 1)
+        for param in self.params:
+            param.grad = None
+        self.optimizer._opt_called = True  # which learning rate schedulers ask for
+        return results[self.loss]
+
+    def _results(self) -> list[torch.Tensor]:
+        """Of the program, which writes to nothing else."""
+        # Stand-ins of gradients are no arguments any more.
+        arguments = [*self.inputs, *self._numbers(), *self._states()]
+        return self.half.run(arguments)
+
+    def _in_order(self, results: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The new parameters, then the new states."""
+        params, states, number = [], [], self.count
+        for each in self.updates:
+            params.append(results[number])
+            states += results[number + 1 : number + 1 + len(each.rule.slots)]
+            number += 1 + len(each.rule.slots)
+        return [*params, *states]
+
+    def ahead(self) -> list[torch.Tensor] | None:
+        """The results of the step that is about to be made, None if it has no common number."""
+        if len({float(each) for each in self._steps()}) > 1:
+            self.reason = "parameters have been updated different numbers of times"
+            return None
+        state = torch.get_rng_state() if self.graph.draws else None
+        with torch.no_grad(), random_state(state):
+            return self._results()
+
+    def compare(self, expected: list[torch.Tensor] | None, value: torch.Tensor) -> None:
+        """With the step that PyTorch's optimizer has made of it. value: its loss."""
+        if expected is None:
+            return
+        pairs = [(value, expected[self.loss])]
+        pairs += [(target, expected[number]) for target, number in self.effects]
+        pairs += zip([*self.params, *self._states()], self._in_order(expected), strict=True)
+        for eager, own in pairs:
+            if not is_near(eager, own, TOLERANCES.get(eager.dtype, 0.0)):
+                self.reason = "the program does not reproduce PyTorch's step"
+                return
+        self.verified = True

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A whole training step as one program, against the same steps by PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import weft
+
+STEPS = 20
+OPTIMIZERS = {
+    "sgd": lambda ps: torch.optim.SGD(ps, lr=0.05),
+    "sgd_decay": lambda ps: torch.optim.SGD(ps, lr=0.05, weight_decay=0.1, maximize=False),
+    "momentum": lambda ps: torch.optim.SGD(ps, lr=0.05, momentum=0.9, dampening=0.1),
+    "nesterov": lambda ps: torch.optim.SGD(ps, lr=0.05, momentum=0.9, nesterov=True),
+    "adam": lambda ps: torch.optim.Adam(ps, lr=0.01),
+    "adam_decay": lambda ps: torch.optim.Adam(ps, lr=0.01, weight_decay=0.1),
+    "adamw": lambda ps: torch.optim.AdamW(ps, lr=0.01, betas=(0.8, 0.95), eps=1e-6),
+    "maximize": lambda ps: torch.optim.AdamW(ps, lr=0.01, maximize=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def compare_first_calls(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "first")
+
+
+def mlp(dtype=torch.float64):
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)]
+    return torch.nn.Sequential(*layers).to(dtype)
+
+
+def batches(dtype=torch.float64, count=STEPS):
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(count):
+        x = torch.randn(5, 6, generator=generator, dtype=torch.float64).to(dtype)
+        yield x, torch.randint(3, (5,), generator=generator)
+
+
+def eager_step(model, loss, optimizer, x, y, clip=lambda ps: None):
+    optimizer.zero_grad()
+    value = loss(model(x), y)
+    value.backward()
+    clip(list(model.parameters()))
+    optimizer.step()
+    return value.detach()
+
+
+def assert_same_state(own, eager, tolerance=1e-11):
+    for key, expected in eager.state_dict().items():
+        torch.testing.assert_close(own.state_dict()[key], expected, rtol=tolerance, atol=tolerance)
+
+
+def assert_same_moments(own, eager, tolerance=1e-11):
+    found, expected = own.state_dict(), eager.state_dict()
+    assert found["param_groups"] == expected["param_groups"]
+    assert found["state"].keys() == expected["state"].keys()
+    for number, entries in expected["state"].items():
+        assert found["state"][number].keys() == entries.keys()
+        for name, value in entries.items():
+            own_value = found["state"][number][name]
+            torch.testing.assert_close(own_value, value, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_twenty_steps(name):
+    model, twin = mlp(), mlp()
+    own, eager = (OPTIMIZERS[name](each.parameters()) for each in (model, twin))
+    step = weft.compile_step(model, F.cross_entropy, own)
+    addresses = [each.data_ptr() for each in model.parameters()]
+    for x, y in batches():
+        expected = eager_step(twin, F.cross_entropy, eager, x, y)
+        torch.testing.assert_close(step(x, y), expected)
+    assert step.stats() == {"steps": STEPS - step.in_parts, "in_parts": step.in_parts} | {
+        "reasons": []
+    }
+    assert step.in_parts <= 3
+    assert [each.data_ptr() for each in model.parameters()] == addresses
+    assert_same_state(model, twin)
+    assert_same_moments(own, eager)
+
+
+@pytest.mark.parametrize("max_norm, clip_value", [(0.1, None), (None, 0.01), (0.5, 0.02)])
+def test_clipping(max_norm, clip_value):
+    model, twin = mlp(), mlp()
+    own, eager = (torch.optim.AdamW(each.parameters()) for each in (model, twin))
+    step = weft.compile_step(model, F.cross_entropy, own, max_norm=max_norm, clip_value=clip_value)
+
+    def clip(params):
+        if max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(params, max_norm)
+        if clip_value is not None:
+            torch.nn.utils.clip_grad_value_(params, clip_value)
+
+    for x, y in batches(count=6):
+        eager_step(twin, F.cross_entropy, eager, x, y, clip)
+        step(x, y)
+    assert step.steps >= 3
+    assert_same_state(model, twin)
+
+
+def test_groups_and_a_schedule():
+    def made(model):
+        first, last = model[0], model[2]
+        optimizer = torch.optim.AdamW(
+            [{"params": first.parameters(), "lr": 0.02}, {"params": last.parameters()}], lr=0.01
+        )
+        return optimizer, torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+
+    model, twin = mlp(), mlp()
+    (own, schedule), (eager, other) = made(model), made(twin)
+    step = weft.compile_step(model, F.cross_entropy, own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x, y in batches(count=8):
+            eager_step(twin, F.cross_entropy, eager, x, y)
+            step(x, y)
+            schedule.step()
+            other.step()
+    assert step.steps >= 5
+    assert_same_state(model, twin)
+    assert_same_moments(own, eager)
+
+
+def test_batch_norm_and_dropout():
+    def made():
+        torch.manual_seed(0)
+        return torch.nn.Sequential(
+            torch.nn.Linear(6, 8, bias=False), torch.nn.BatchNorm1d(8), torch.nn.SiLU(),
+            torch.nn.Dropout(0.3), torch.nn.Linear(8, 3),
+        ).double()  # fmt: skip
+
+    model, twin = made(), made()
+    own, eager = (torch.optim.Adam(each.parameters()) for each in (model, twin))
+    step = weft.compile_step(model, F.cross_entropy, own)
+    for number, (x, y) in enumerate(batches(count=6)):
+        torch.manual_seed(number)
+        expected = eager_step(twin, F.cross_entropy, eager, x, y)
+        torch.manual_seed(number)
+        torch.testing.assert_close(step(x, y), expected)
+    assert step.steps >= 3, step.reasons
+    assert_same_state(model, twin)
+
+
+def test_float32():
+    model, twin = mlp(torch.float32), mlp(torch.float32)
+    own, eager = (torch.optim.AdamW(each.parameters(), lr=0.01) for each in (model, twin))
+    step = weft.compile_step(model, F.cross_entropy, own)
+    for x, y in batches(torch.float32):
+        eager_step(twin, F.cross_entropy, eager, x, y)
+        step(x, y)
+    assert step.steps >= STEPS - 3, step.reasons
+    assert_same_state(model, twin, 1e-4)
+
+
+def test_arguments_frozen_parameters_and_another_shape():
+    class Sum(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.left, self.right = torch.nn.Linear(6, 3), torch.nn.Linear(6, 3)
+            self.left.bias.requires_grad_(False)
+
+        def forward(self, x, y, scale=1.0):
+            return self.left(x) + scale * self.right(y)
+
+    model, twin = Sum().double(), Sum().double()
+    own, eager = (torch.optim.SGD(each.parameters(), 0.1, 0.9) for each in (model, twin))
+    step = weft.compile_step(model, F.cross_entropy, own)
+    for count, (x, y) in enumerate(batches(count=12)):
+        x, y = (x, y) if count % 2 else (x[:3], y[:3])
+        eager.zero_grad()
+        F.cross_entropy(twin(x, x + 1), y).backward()
+        eager.step()
+        step((x, x + 1), y)
+    assert step.steps >= 6, step.reasons
+    assert_same_state(model, twin)
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        (lambda m: torch.optim.RMSprop(m.parameters()), "the optimizer is a RMSprop"),
+        (lambda m: torch.optim.Adam(m.parameters(), amsgrad=True), "Adam with amsgrad"),
+        (lambda m: torch.optim.SGD(m[0].parameters(), 0.1), "no parameter of the optimizer"),
+    ],
+)
+def test_three_parts(change, reason):
+    model, twin = mlp(), mlp()
+    own, eager = change(model), change(twin)
+    step = weft.compile_step(model, F.cross_entropy, own)
+    with pytest.warns(weft.errors.WeftWarning, match=reason):
+        for x, y in batches(count=4):
+            step(x, y)
+            eager_step(twin, F.cross_entropy, eager, x, y)
+    assert step.steps == 0 and any(reason in each for each in step.stats()["reasons"])
+    assert_same_state(model, twin)
+
+
+def test_a_hook_sees_the_gradient():
+    model, seen = mlp(), []
+    step = weft.compile_step(model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1))
+    batch = list(batches(count=6))
+    for x, y in batch[:4]:
+        step(x, y)
+    assert step.steps
+    model[0].weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()))
+    with pytest.warns(weft.errors.WeftWarning, match="has hooks"):
+        step(*batch[4])
+    assert len(seen) == 1
+
+
+def test_a_loaded_state_is_used():
+    model, twin = mlp(), mlp()
+    own, eager = (torch.optim.AdamW(each.parameters(), 0.05) for each in (model, twin))
+    step = weft.compile_step(model, F.cross_entropy, own)
+    batch = list(batches(count=10))
+    for x, y in batch[:5]:
+        step(x, y)
+    twin.load_state_dict(copy.deepcopy(model.state_dict()))
+    eager.load_state_dict(copy.deepcopy(own.state_dict()))
+    own.load_state_dict(copy.deepcopy(own.state_dict()))
+    for x, y in batch[5:]:
+        step(x, y)
+        eager_step(twin, F.cross_entropy, eager, x, y)
+    assert step.steps >= 7
+    assert_same_state(model, twin)
+    assert_same_moments(own, eager)
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match="expected a module"):
+        weft.compile_step(torch.sin, F.mse_loss, None)
+    with pytest.raises(TypeError, match="expected an optimizer"):
+        weft.compile_step(mlp(), F.mse_loss, None)
