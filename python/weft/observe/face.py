@@ -74,13 +74,12 @@ class Observed:
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if _core.interposition_active():
             return self._eager("a mode, a transform or a tracer of torch is active", args, kwargs)
-        surroundings = _Surroundings()
         for number, (around, program, random) in enumerate(self._programs):
             if around.hold():
                 generators = torch.get_rng_state() if random else None
                 found = program.run(args, kwargs)
                 if found is False:
-                    surroundings.restore()
+                    around.restore()
                     if generators is not None:
                         torch.set_rng_state(generators)
                 if found:
@@ -95,7 +94,7 @@ class Observed:
         self._misses += 1
         if self._failures >= MOST_FAILURES:
             return self.original(*args, **kwargs)
-        return self._capture(surroundings, args, kwargs)
+        return self._capture(_Surroundings(), args, kwargs)
 
     def _capture(self, around: _Surroundings, args: tuple, kwargs: dict[str, Any]) -> Any:
         declare_all()
