@@ -36,7 +36,7 @@ std::string Guards::text(size_t number) const {
   };
   switch (check.kind) {
   case Kind::Watch:
-    list(watches[check.number].entries, "");
+    list(dictWatches[check.number].entries, "");
     return text;
   case Kind::TypeWatch:
     list(typeWatches[check.number].entries, check.name);

@@ -26,6 +26,14 @@ PyObject *superLookup(PyTypeObject *type, PyObject *after, PyObject *name) {
 
 void Guards::add(Kind kind, const Owner &owner, PyRef key, Py_ssize_t number, Expected expected,
                  std::string name) {
+  // Of what is pinned nothing needs to be checked twice.
+  bool once = owner.reg < 0 && owner.object && kind != Kind::Same && kind != Kind::Different;
+  if (once &&
+      !places
+           .try_emplace({owner.object.get(), key.get(), reinterpret_cast<PyObject *>(number), kind},
+                        0)
+           .second)
+    return;
   checks.push_back({kind, owner, {}, std::move(key), number, std::move(expected), std::move(name)});
 }
 
@@ -38,20 +46,22 @@ void Guards::argument(Py_ssize_t i, Expected expected, std::string name) {
   add(Kind::Argument, {}, {}, i, std::move(expected), std::move(name));
 }
 
+bool Guards::watches(PyObject *owner, bool ofInstance, PyObject *key) const {
+  return places.contains({owner, key, nullptr, ofInstance ? Kind::InstanceItem : Kind::DictItem});
+}
+
 void Guards::watch(bool ofInstance, PyObject *owner, PyObject *key, Expected expected,
                    std::string name) {
-  auto found = std::ranges::find_if(watches, [&](const Watch &each) {
-    return each.owner.get() == owner && each.ofInstance == ofInstance;
-  });
-  if (found == watches.end()) {
-    add(Kind::Watch, {}, {}, static_cast<Py_ssize_t>(watches.size()), {}, name);
-    watches.push_back({PyRef::borrow(owner), ofInstance, {}, 0, {}});
-    found = watches.end() - 1;
+  Kind kind = ofInstance ? Kind::InstanceItem : Kind::DictItem;
+  if (!places.try_emplace({owner, key, nullptr, kind}, 0).second)
+    return;
+  auto [place, isNew] = places.try_emplace({owner, nullptr, nullptr, kind}, dictWatches.size());
+  if (isNew) {
+    add(Kind::Watch, {}, {}, static_cast<Py_ssize_t>(dictWatches.size()), {}, name);
+    dictWatches.push_back({PyRef::borrow(owner), ofInstance, {}, 0, {}});
   }
-  for (const Entry &each : found->entries)
-    if (each.key.get() == key)
-      return;
-  found->entries.push_back({PyRef::borrow(key), {}, std::move(expected), std::move(name)});
+  dictWatches[place->second].entries.push_back(
+      {PyRef::borrow(key), {}, std::move(expected), std::move(name)});
 }
 
 void Guards::instanceItem(const Owner &owner, PyObject *key, Expected expected, std::string name) {
@@ -100,18 +110,25 @@ void Guards::identity(const Owner &left, const Owner &right, bool same, std::str
 }
 
 void Guards::typeItem(PyTypeObject *type, PyObject *name, PyObject *found, PyObject *after) {
-  auto watch = std::ranges::find_if(
-      typeWatches, [&](const TypeWatch &each) { return each.type.get() == (PyObject *)type; });
-  if (watch == typeWatches.end()) {
+  auto *owner = (PyObject *)type;
+  if (!places.try_emplace({owner, name, after, Kind::TypeWatch}, 0).second)
+    return;
+  auto [place, isNew] =
+      places.try_emplace({owner, nullptr, nullptr, Kind::TypeWatch}, typeWatches.size());
+  if (isNew) {
     add(Kind::TypeWatch, {}, {}, static_cast<Py_ssize_t>(typeWatches.size()), {}, type->tp_name);
-    typeWatches.push_back({PyRef::borrow((PyObject *)type), 0, {}});
-    watch = typeWatches.end() - 1;
+    typeWatches.push_back({PyRef::borrow(owner), 0, {}});
   }
-  for (const Entry &each : watch->entries)
-    if (each.key.get() == name && each.after.get() == after)
-      return;
   Expected expected{found ? Expected::Identity : Expected::Absent, PyRef::borrow(found), -1};
-  watch->entries.push_back({PyRef::borrow(name), PyRef::borrow(after), std::move(expected), ""});
+  typeWatches[place->second].entries.push_back(
+      {PyRef::borrow(name), PyRef::borrow(after), std::move(expected), ""});
+}
+
+void Guards::bases(PyTypeObject *type) {
+  static PyObject *const name = PyUnicode_InternFromString("__mro__");
+  member({-1, PyRef::borrow((PyObject *)type)}, interpreter::typeLookup(&PyType_Type, name),
+         {Expected::Identity, PyRef::borrow(type->tp_mro), -1},
+         std::string(type->tp_name) + ".__mro__");
 }
 
 static PyFunctionObject *asFunction(const PyRef &ref) {
@@ -119,9 +136,8 @@ static PyFunctionObject *asFunction(const PyRef &ref) {
 }
 
 void Guards::function(PyObject *function) {
-  for (const FunctionWatch &each : functions)
-    if (each.function.get() == function)
-      return;
+  if (!places.try_emplace({function, nullptr, nullptr, Kind::Function}, 0).second)
+    return;
   auto *made = reinterpret_cast<PyFunctionObject *>(function);
   add(Kind::Function, {}, {}, static_cast<Py_ssize_t>(functions.size()), {}, shown(function));
   functions.push_back({PyRef::borrow(function), PyRef::borrow(made->func_code),
@@ -260,7 +276,7 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
   case Kind::Different:
     return owner != resolved(check.other);
   case Kind::Watch:
-    return watches[check.number].holds();
+    return dictWatches[check.number].holds();
   case Kind::TypeWatch:
     return typeWatches[check.number].holds();
   case Kind::Function:
@@ -316,7 +332,7 @@ int Guards::traverse(visitproc visit, void *arg) const {
     }
     return 0;
   };
-  for (const Watch &each : watches) {
+  for (const Watch &each : dictWatches) {
     Py_VISIT(each.owner.get());
     Py_VISIT(each.dict.get());
     if (int result = entries(each.entries))
@@ -339,7 +355,8 @@ int Guards::traverse(visitproc visit, void *arg) const {
 void Guards::clear() {
   // Emptied first, released then: that may run code which comes back here.
   auto checks = std::exchange(this->checks, {});
-  auto watches = std::exchange(this->watches, {});
+  auto dictWatches = std::exchange(this->dictWatches, {});
+  places.clear();
   auto typeWatches = std::exchange(this->typeWatches, {});
   auto functions = std::exchange(this->functions, {});
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace weft::capture {
@@ -48,6 +49,8 @@ public:
   void arguments(Py_ssize_t count, PyObject *names);
   /// The i-th value of the call, positional ones first.
   void argument(Py_ssize_t i, Expected expected, std::string name);
+  /// Whether an entry of a pinned dict, or of a pinned object's, is guarded already.
+  bool watches(PyObject *owner, bool ofInstance, PyObject *key) const;
   /// An entry of the object's `__dict__`.
   void instanceItem(const Owner &owner, PyObject *key, Expected expected, std::string name);
   void dictItem(const Owner &owner, PyObject *key, Expected expected, std::string name);
@@ -68,6 +71,8 @@ public:
   /// What looking `name` up in the type gives; null for nothing. after: for super(), the class of
   /// the method resolution order behind which it starts.
   void typeItem(PyTypeObject *type, PyObject *name, PyObject *found, PyObject *after = nullptr);
+  /// What the type is a subclass of.
+  void bases(PyTypeObject *type);
   /// The function's code and defaults.
   void function(PyObject *function);
 
@@ -107,6 +112,18 @@ private:
     Expected expected;
     std::string name;
   };
+  struct Place {
+    PyObject *owner, *key, *after;
+    Kind kind;
+    bool operator==(const Place &) const = default;
+  };
+  struct PlaceHash {
+    size_t operator()(const Place &place) const {
+      auto mix = [](PyObject *object) { return reinterpret_cast<size_t>(object) >> 4; };
+      return mix(place.owner) * 31 + mix(place.key) * 17 + mix(place.after) +
+             static_cast<size_t>(place.kind);
+    }
+  };
   struct Entry {
     PyRef key, after;
     Expected expected;
@@ -141,9 +158,11 @@ private:
   Py_ssize_t argumentCount = 0;
   PyRef argumentNames;
   std::vector<Check> checks;
-  std::deque<Watch> watches;
+  std::deque<Watch> dictWatches;
   std::deque<TypeWatch> typeWatches;
   std::vector<FunctionWatch> functions;
+  // Where what is watched already stands; addresses of objects that the checks hold.
+  std::unordered_map<Place, size_t, PlaceHash> places;
   std::vector<TensorFacts> tensors;
 };
 

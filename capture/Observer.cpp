@@ -232,10 +232,19 @@ bool Observer::enterFunction(PyObject *function) {
   return true;
 }
 
+std::string Observer::textOf(const Pending &pending) {
+  if (!pending.what.empty())
+    return pending.what;
+  if (pending.attribute)
+    return std::string("the attribute ") + PyUnicode_AsUTF8(pending.attribute) +
+           " of an object of " + pending.type->tp_name;
+  return pending.callable ? nameOf(pending.callable.get()) : "an opcode";
+}
+
 void Observer::finish(Frame &frame) {
   Pending &pending = frame.pending;
   if (pending.then == Then::Nothing) {
-    pending.python = pending.entered = pending.slot = false;
+    pending.reset();
     return;
   }
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
@@ -245,23 +254,23 @@ void Observer::finish(Frame &frame) {
     break;
   case Then::Python:
     if (!pending.entered) {
-      values.fail(pending.what);
+      values.fail(textOf(pending));
       break;
     }
     [[fallthrough]];
   case Then::Usable:
     if (!values.isUsable(top))
-      values.fail(pending.what + " gave " + shown(top) + " of unknown origin");
+      values.fail(textOf(pending) + " gave " + shown(top) + " of unknown origin");
     break;
   case Then::Plain:
     if (!isPlain(top))
-      values.fail(pending.what + " gave " + shown(top));
+      values.fail(textOf(pending) + " gave " + shown(top));
     break;
   case Then::Instance:
     if (Py_TYPE(top) == pending.type && !values.isUsable(top))
       values.enterFresh(top);
     else if (!values.isUsable(top))
-      values.fail(pending.what + " gave " + shown(top) + " of unknown origin");
+      values.fail(textOf(pending) + " gave " + shown(top) + " of unknown origin");
     break;
   case Then::Made:
     if (!isPlain(top) && !values.find(top))
@@ -292,7 +301,7 @@ void Observer::finish(Frame &frame) {
     break;
   }
   }
-  pending = {};
+  pending.reset();
 }
 
 bool Observer::appendRecord(Frame &frame, PyObject *value) {
@@ -382,10 +391,13 @@ void Observer::guardMethods(PyObject *object, std::initializer_list<const char *
   PyTypeObject *type = Py_TYPE(object);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
     return;
+  static auto &names = *new std::unordered_map<const char *, PyObject *>; // interned, for good
   for (const char *method : methods) {
-    PyRef name = PyRef::steal(PyUnicode_InternFromString(method));
-    PyObject *found = interpreter::typeLookup(type, name.get());
-    guards.typeItem(type, name.get(), found);
+    PyObject *&name = names[method];
+    if (!name)
+      name = PyUnicode_InternFromString(method);
+    PyObject *found = interpreter::typeLookup(type, name);
+    guards.typeItem(type, name, found);
     if (found && PyFunction_Check(found))
       values.pin(found, std::string(type->tp_name) + "." + method);
   }

@@ -18,6 +18,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace weft::capture {
@@ -73,8 +74,20 @@ private:
     PyObject *written = nullptr;      // a tensor from outside
     std::optional<TensorFacts> facts; // its own
     bool nested = false;              // Python code within the function is a part of it
-    std::string what;
+    std::string what;                 // in words; else:
+    PyObject *attribute = nullptr;    // the name of one of `type`, a constant of the code
+    PyRef callable;
     int count = 0;
+
+    /// As new; most opcodes have left little in it.
+    void reset() {
+      then = Then::Nothing;
+      python = entered = slot = nested = false;
+      yields = Yields::Anything;
+      attribute = nullptr;
+      if (callable || !what.empty() || record.callable)
+        *this = Pending();
+    }
   };
   struct Frame {
     PyFrameObject *frame; // null: what called the target
@@ -90,6 +103,7 @@ private:
   bool enterFunction(PyObject *function);
   Frame &current(PyFrameObject *frame);
   void finish(Frame &frame);
+  static std::string textOf(const Pending &pending);
   bool appendRecord(Frame &frame, PyObject *outcome);
   bool finishRun(PyObject *value);
   void stop();
@@ -156,6 +170,7 @@ private:
   Values values;
   Observation &observation;
   std::vector<Frame> frames;
+  std::unordered_map<PyObject *, std::string> declaredNames;
   std::vector<PyObject *> settings; // that the log has asked for since one was last changed
   bool over = false;
   bool collects = false; // whether the garbage collector was on

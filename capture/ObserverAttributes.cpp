@@ -39,7 +39,9 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
   if (!values.isUsable(object))
     return values.fail("the attribute " + shown(name) + " of " + shown(object) +
                        " of unknown origin");
-  expect(frame, Then::Usable, true, "the attribute " + shown(name) + " of " + shown(object));
+  expect(frame, Then::Usable, true);
+  frame.pending.attribute = name;
+  frame.pending.type = Py_TYPE(object);
   if (PyType_Check(object))
     return typeAttribute(frame, (PyTypeObject *)object, name);
   if (Py_TYPE(object) == &PySuper_Type)
@@ -125,6 +127,8 @@ bool Observer::readInstance(PyObject *object, PyObject *name) {
       PyModule_Check(object) ? PyModule_GetDict(object) : interpreter::instanceDict(object);
   PyObject *found = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
   std::string attribute = PyUnicode_AsUTF8(name);
+  if (isPlain(object) && guards.watches(object, true, name))
+    return true;
   if (isPlain(object)) { // a module, which is held by whatever found it
     Value held{Origin::Pinned, -1, {}, ""};
     std::optional<Expected> expected = values.enter(held, found, attribute);
@@ -146,7 +150,7 @@ bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name)
     guards.typeItem(type, name, found);
     guardMethods(object, {"__getattribute__"});
   }
-  std::string text = std::string(type->tp_name) + "." + PyUnicode_AsUTF8(name);
+  auto text = [&] { return std::string(type->tp_name) + "." + PyUnicode_AsUTF8(name); };
   if (isTensor(object) && found && !PyFunction_Check(found) && Py_TYPE(found) != &PyProperty_Type)
     return tensorAttribute(frame, object, found, name);
   if (found && isData(found))
@@ -158,14 +162,14 @@ bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name)
   if (dict && PyDict_GetItemWithError(dict, name))
     return true;
   if (found) {
-    if (!values.pin(found, text))
+    if (!values.isUsable(found) && !values.pin(found, text()))
       return false;
     if (Py_TYPE(found) == &PyClassMethod_Type || Py_TYPE(found) == &PyStaticMethod_Type) {
       PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
-      return function && values.pin(function.get(), text);
+      return function && values.pin(function.get(), text());
     }
     return !Py_TYPE(found)->tp_descr_get || isPlain(found) || PyFunction_Check(found) ||
-           inPython(Py_TYPE(found)) || values.fail("reads " + text + ", " + shown(found));
+           inPython(Py_TYPE(found)) || values.fail("reads " + text() + ", " + shown(found));
   }
   if (!PyModule_Check(object)) {
     if (type->tp_getattro == hookedGetAttribute() && type->tp_getattro != PyObject_GenericGetAttr)

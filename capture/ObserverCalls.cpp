@@ -33,9 +33,13 @@ static PyObject *descriptorOf(PyObject *bound) {
 bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   if (!values.isUsable(callable))
     return values.fail("calls " + shown(callable) + " of unknown origin");
-  std::string what = nameOf(callable);
-  if (!allUsable(arguments, what))
-    return false;
+  auto undeclared = [&] {
+    return values.fail("calls " + nameOf(callable) + ", which is not declared");
+  };
+  for (PyObject *each : arguments)
+    if (!values.isUsable(each))
+      return allUsable(arguments, nameOf(callable));
+  frame.pending.callable = PyRef::borrow(callable);
   if (Kind kind = kindOf(callable); kind != Kind::None)
     return callDeclared(frame, kind, callable, arguments, names);
   if (PyMethod_Check(callable)) {
@@ -46,7 +50,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   if (PyFunction_Check(callable)) {
     if (!enterFunction(callable))
       return false;
-    return expect(frame, isGenerator(callable) ? Then::Fresh : Then::Usable, true, std::move(what));
+    return expect(frame, isGenerator(callable) ? Then::Fresh : Then::Usable, true);
   }
   if (PyCFunction_CheckExact(callable)) {
     PyObject *descriptor = descriptorOf(callable);
@@ -54,7 +58,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     all.insert(all.end(), arguments.begin(), arguments.end());
     if (Kind kind = descriptor ? kindOf(descriptor) : Kind::None; kind != Kind::None)
       return callDeclared(frame, kind, descriptor, all, names);
-    return values.fail("calls " + what + ", which is not declared");
+    return undeclared();
   }
   if (Py_TYPE(callable) == &_PyMethodWrapper_Type) {
     PyRef owner = PyRef::steal(PyObject_GetAttrString(callable, "__objclass__"));
@@ -67,7 +71,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     all.insert(all.end(), arguments.begin(), arguments.end());
     if (Kind kind = descriptor ? kindOf(descriptor) : Kind::None; kind != Kind::None)
       return callDeclared(frame, kind, descriptor, all, names);
-    return values.fail("calls " + what + ", which is not declared");
+    return undeclared();
   }
   if (kindOf((PyObject *)Py_TYPE(callable)) == Kind::Partial)
     return callPartial(frame, callable, arguments, names);
@@ -79,9 +83,9 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   PyObject *found = interpreter::typeLookup(Py_TYPE(callable), method.get());
   if (found && PyFunction_Check(found)) {
     guardMethods(callable, {"__call__"});
-    return expect(frame, Then::Usable, true, std::move(what));
+    return expect(frame, Then::Usable, true);
   }
-  return values.fail("calls " + what + ", which is not declared");
+  return undeclared();
 }
 
 bool Observer::callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names) {

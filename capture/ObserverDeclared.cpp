@@ -10,6 +10,9 @@ namespace weft::capture {
 
 bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
   guardMethods(object, {"__class__"});
+  for (PyObject *each : {object, (PyObject *)Py_TYPE(object)})
+    if (PyType_Check(each) && PyType_HasFeature((PyTypeObject *)each, Py_TPFLAGS_HEAPTYPE))
+      guards.bases((PyTypeObject *)each);
   bool python = false;
   auto look = [&](PyObject *each) {
     if (!PyType_Check(each))
@@ -105,6 +108,11 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   if (kind == Kind::Reads) {
     if (PyAnySet_CheckExact(self) && !values.isFresh(self))
       return values.fail(what + " of " + shown(self));
+    // They compare, and comparing tensors reads their data.
+    bool compares = what.ends_with("index") || what.ends_with("count");
+    for (PyObject *each : arguments)
+      if (compares && !isPlainWithin(each))
+        return values.fail(what + " of " + shown(each));
     // An iterator or a view of what has entered.
     return values.readWhole(self) && expect(frame, Then::Fresh, true, what);
   }
@@ -122,7 +130,9 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
 
 bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                             PyObject *names) {
-  std::string what = nameOf(callable);
+  std::string &what = declaredNames[callable];
+  if (what.empty())
+    what = nameOf(callable);
   auto argument = [&](size_t i) { return i < arguments.size() ? arguments[i] : nullptr; };
   auto allPlain = [&] {
     for (PyObject *each : arguments)

@@ -176,6 +176,9 @@ bool Observer::global(Frame &frame, int argument) {
   PyObject *builtins = interpreter::builtins(frame.frame);
   if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins))
     return values.fail("globals that are no dict");
+  if (guards.watches(globals, false, name) &&
+      (PyDict_GetItemWithError(globals, name) || guards.watches(builtins, false, name)))
+    return true;
   Value held{Origin::Pinned, -1, {}, PyUnicode_AsUTF8(name)};
   PyObject *found = nullptr;
   for (PyObject *dict : {globals, builtins}) {

@@ -268,6 +268,8 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
   const Value *value = find(dict);
   if (!value || value->origin == Origin::Fresh)
     return true;
+  if (guards.watches(dict, false, key))
+    return true;
   if (!isPlain(key))
     return fail("looks up a key of " + value->name + " that is not plain");
   PyObject *item = PyDict_GetItemWithError(dict, key);
@@ -313,6 +315,8 @@ bool Values::readWhole(PyObject *container) {
 }
 
 bool Values::readAttribute(PyObject *object, PyObject *name, PyObject *found) {
+  if (guards.watches(object, true, name))
+    return true;
   Value held = *find(object);
   std::string text = held.name + "." + PyUnicode_AsUTF8(name);
   std::optional<Expected> expected = enter(held, found, text);

@@ -43,6 +43,13 @@ def test_a_part_of_the_corpus_is_right(request):
             break
 
 
+def test_observed_calls_are_right():
+    programs = names()[1 :: 4 * SHARE]
+    wrong, whole = wrong_of(programs, Plan(subject="observe", most=6, captures=0.5))
+    assert not wrong, "\n".join(wrong)
+    assert whole >= LEAST_SHARE_WHOLE * len(programs)
+
+
 EXAMPLES = [Name("scopes", "closure_scalar"), Name("modules", "attributes"),
             Name("containers", "list_by_length"), Name("effects", "attribute_counted")]  # fmt: skip
 

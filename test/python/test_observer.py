@@ -156,6 +156,60 @@ def test_a_branch_on_data_is_taken_again():
     assert weft.stats(fast)["hits"] == 2
 
 
+def test_a_path_left_within_no_grad_leaves_no_trace():
+    def f(x, w):
+        with torch.no_grad():
+            scale = 2.0 if x.sum() > 0 else 3.0
+        return x * w * scale
+
+    fast, x, w = compiled(f), torch.ones(3), torch.ones(3, requires_grad=True)
+    fast(x, w)
+    result = fast(-x, w)
+    assert torch.is_grad_enabled() and result.requires_grad
+    assert torch.equal(result, f(-x, w))
+
+
+def test_data_is_not_compared_unseen():
+    """By functions in C: of the truth of each only the interpreter's own is seen."""
+    programs = {
+        "filter": lambda x: list(filter(lambda row: row.sum() > 0, x.unbind())),
+        "index": lambda x: x * list(x.unbind()).index(x[0]),
+        "in": lambda x: x * (x[0] in [x[1], x[0]]),
+        "max": lambda x: max(x.unbind()),
+        "any": lambda x: x if any(each > 0 for each in x.unbind()) else -x,
+        "sorted": lambda x: sorted(x.unbind(), key=lambda row: float(row)),
+        "dict": lambda x: {float(each): each for each in x.unbind()},
+    }
+    for name, program in programs.items():
+        fast = compiled(program)
+        for each in (
+            torch.tensor([1.0, 2.0]),
+            torch.tensor([-2.0, -3.0]),
+            torch.tensor([5.0, 4.0]),
+        ):
+            for _ in range(2):
+                result, expected = fast(each), program(each)
+                assert str(result) == str(expected), name
+
+
+def test_the_bases_of_a_class_are_seen():
+    class Marked:
+        pass
+
+    class Plain:
+        pass
+
+    class Value(Plain):
+        pass
+
+    value = Value()
+    fast = compiled(lambda x: x * (2 if isinstance(value, Marked) else 3))
+    x = torch.ones(3)
+    assert fast(x).sum() == 9 and fast(x).sum() == 9
+    Value.__bases__ = (Marked,)
+    assert fast(x).sum() == 6
+
+
 def test_fresh_results_each_time_and_the_same_objects_for_inputs():
     fast, x = compiled(lambda x, y: ([y, y * 1], x)), torch.ones(3)
     first, second = fast(x, x * 2), fast(x, x * 3)

@@ -37,12 +37,13 @@ _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_form
           torch.iinfo)  # fmt: skip
 
 _BUILTINS = {
-    "pure": "abs ascii bin bool bytes chr complex divmod float format hex int oct ord pow range "
-    "repr round slice str sorted".split(),
+    "operation": "abs divmod pow round".split(),
+    "pure": "ascii bin bool bytes chr complex float format hex int oct ord range "
+    "repr slice str sorted".split(),
     "any": "any all".split(),
     "builds": "list tuple dict set frozenset zip enumerate reversed iter".split(),
     "fold": "sum min max".split(),
-    "map": "map filter".split(),
+    "map": ["map"],
     "types": "callable".split(),
     "isinstance": "isinstance issubclass".split(),
     **{name: [name] for name in "getattr hasattr setattr len type super next".split()},

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 import torch
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 
 from weft import _capture, _core, config, errors
 from weft.observe.declared import declare_all
@@ -62,15 +63,25 @@ class Observed:
     # What the C++ callable asks for.
 
     def dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if is_fx_symbolic_tracing():
+            return self.traced(*args, **kwargs)
+        before = torch._C._dynamo.eval_frame.set_eval_frame(None)  # our code is none of its own
+        try:
+            return self._dispatch(args, kwargs)
+        finally:
+            torch._C._dynamo.eval_frame.set_eval_frame(before)
+
+    def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if _core.interposition_active():
             return self._eager("a mode, a transform or a tracer of torch is active", args, kwargs)
-        surroundings = _Surroundings()
         for number, (around, program, random) in enumerate(self._programs):
             if around.hold():
                 generators = torch.get_rng_state() if random else None
                 found = program.run(args, kwargs)
-                if generators is not None and found is False:
-                    torch.set_rng_state(generators)
+                if found is False:
+                    around.restore()
+                    if generators is not None:
+                        torch.set_rng_state(generators)
                 if found:
                     self._hits += 1
                     if number:
@@ -83,7 +94,7 @@ class Observed:
         self._misses += 1
         if self._failures >= MOST_FAILURES:
             return self.original(*args, **kwargs)
-        return self._capture(surroundings, args, kwargs)
+        return self._capture(_Surroundings(), args, kwargs)
 
     def _capture(self, around: _Surroundings, args: tuple, kwargs: dict[str, Any]) -> Any:
         declare_all()
@@ -201,6 +212,10 @@ class _Surroundings:
         self._inference = torch.is_inference_mode_enabled()
         self._grad = torch.is_grad_enabled()
 
+    def restore(self) -> None:
+        """Puts back what a replay may have set that did not come to its end."""
+        torch._C._set_grad_enabled(self._grad)
+
     def hold(self) -> bool:
         return (
             self._guard.check()
@@ -213,7 +228,7 @@ def _fault_of_replay(
     program: Any, generators: torch.Tensor, value: Any, args: tuple, kwargs: dict[str, Any]
 ) -> str | None:
     """Replays the call from what was there ahead of it; leaves what the call has left."""
-    ahead = program.take_snapshots()
+    ahead, grad = program.take_snapshots(), torch.is_grad_enabled()
     tensors = tuple(each.tensor for each in ahead)
     left, generators_left = [Snapshot(each) for each in tensors], torch.get_rng_state()
     with torch.autograd._unsafe_preserve_version_counter(tensors):
@@ -227,6 +242,7 @@ def _fault_of_replay(
             each.restore()
         torch.set_rng_state(generators_left)
     if not found:
+        torch._C._set_grad_enabled(grad)
         return "an operation gives another result when it is run again"
     if not same_numbers:
         return "takes other random numbers when it is run again"
