@@ -28,6 +28,8 @@ from weft.module import callable_of
 # Roundings of half precision that count as none.
 _STEPS = 16
 _VALUE = re.compile(r"%(\d+)")
+# The bytes of a large constant, of which the start is enough to look at.
+_LONG = re.compile(r'("0x[0-9A-F]{32})[0-9A-F]{32,}"')
 
 
 def diff(before: Module | str, after: Module | str, *, context: int = 3) -> str:
@@ -40,7 +42,7 @@ def diff(before: Module | str, after: Module | str, *, context: int = 3) -> str:
     old, new = str(before).splitlines(), str(after).splitlines()
     renamed = _renamed(old, new)
     lines = difflib.unified_diff(old, renamed, "before", "after", lineterm="", n=context)
-    return "\n".join(lines)
+    return "\n".join(_LONG.sub(r'\1…"', line) for line in lines)
 
 
 def _renamed(old: list[str], new: list[str]) -> list[str]:
