@@ -21,7 +21,7 @@ help:
 	@echo "make bench-ops  single ops and small compositions beside PyTorch (OPS_ARGS=...)"
 	@echo "make overhead  the time of an empty call, compile times, memory"
 	@echo "make chart   the README's chart from benchmarks/results (RESULTS=....json)"
-	@echo "make docs    the ops and passes, as Markdown, into build/docs; docs/overloads.md"
+	@echo "make docs    the site (tour, first pass, stages, ops, passes) in build/docs"
 	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
 	@echo "make lint    formats, includes, FileCheck, documents    make format   apply the formats"
 	@echo "make tidy    clang-tidy (minutes)                       make debug    ASan and UBSan build"
@@ -139,16 +139,12 @@ tidy: build
 	@git ls-files 'compiler/*.cpp' 'runtime/*.cpp' 'python/*.cpp' 'tools/*.cpp' \
 	  | xargs --max-args=1 --max-procs=$(JOBS) clang-tidy-22 --quiet -p $(BUILD)
 
-TBLGEN = mlir-tblgen-22 -I . -I /usr/lib/llvm-22/include
-
 docs: build
-	$(call say,writing the ops and passes into build/docs; overloads without a rule into docs)
+	$(call say,making the site in build/docs, and docs/overloads.md)
 	@$(RUN) tools/write-overloads.py
-	@mkdir -p build/docs
-	@$(TBLGEN) -gen-op-doc -dialect=weft compiler/Graph/Ops.td -o build/docs/ops.md
-	@for room in Autodiff Transforms Kernels Lowering; do \
-	  $(TBLGEN) -gen-pass-doc compiler/$$room/Passes.td -o build/docs/passes-$$room.md; done
-	@ls build/docs
+	@$(RUN) tools/write-site.py build/site
+	@$(RUN) -m mkdocs build --quiet
+	@echo "weft: the site begins at build/docs/tour.html"
 
 clean:
 	$(call say,removing build and .venv)

@@ -48,6 +48,16 @@ std::vector<Handle> Session::ops(Fault &fault, Handle handle) {
   return all;
 }
 
+std::vector<Handle> Session::walk(Fault &fault, Handle handle) {
+  std::vector<Handle> found;
+  if (Operation *root = state->handles.op(fault, handle))
+    root->walk([&](Operation *op) {
+      if (op != root)
+        found.push_back(state->handles.of(op));
+    });
+  return found;
+}
+
 std::vector<ValueRef> Session::arguments(Fault &fault, Handle handle) {
   Block *block = state->handles.block(fault, handle);
   return block ? refs(state->handles, block->getArguments()) : std::vector<ValueRef>();

@@ -158,6 +158,7 @@ void bindReads(nb::class_<Session> &session) {
   session.def("module", &Session::module)
       .def("blocks", raising(&Session::blocks))
       .def("ops", raising(&Session::ops))
+      .def("walk", raising(&Session::walk))
       .def("arguments", raising(&Session::arguments))
       .def("owner_block", raising(&Session::ownerBlock))
       .def("parent_op", raising(&Session::parentOp))

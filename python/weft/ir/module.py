@@ -91,16 +91,11 @@ class Module:
     def walk(self) -> Iterator[Operation]:
         """All ops, those inside an op ahead of it, in the order of the text otherwise. Ops may be
         erased and inserted meanwhile: those that are gone when their turn comes are left out."""
+        is_alive = self._session.is_alive
         for function in self.functions:
-            yield from self._walk(function)
-
-    def _walk(self, op: Operation) -> Iterator[Operation]:
-        for block in op.blocks:
-            for inner in block.ops:
-                if self._session.is_alive(inner._handle):
-                    yield from self._walk(inner)
-                    if self._session.is_alive(inner._handle):
-                        yield inner
+            for handle in self._session.walk(function._handle):
+                if is_alive(handle):
+                    yield Operation(self, handle)
 
     def _parent(self, handle: int) -> Any:
         if self._session.name(handle) in _FUNCTIONS:

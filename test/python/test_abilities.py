@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""docs/abilities.md names a test for every number, and the tests exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = [
+    *(f"A{number}" for number in (*range(1, 10), *range(14, 27))),
+    *(f"B{number}" for number in range(36, 39)),
+    *(f"F{number}" for number in range(83, 100)),
+]
+
+
+def rows() -> dict[str, list[str]]:
+    table = {}
+    for line in (ROOT / "docs" / "abilities.md").read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if re.fullmatch(r"[ABF]\d+", cells[0]):
+            table[cells[0]] = re.findall(r"`([^`]+)`", cells[2])
+    return table
+
+
+def test_every_number_is_there():
+    assert list(rows()) == NUMBERS
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_its_tests_exist(number):
+    named = rows()[number]
+    assert named
+    for each in named:
+        file, _, name = each.partition("::")
+        path = ROOT / file if "/" in file else Path(__file__).parent / file
+        tree = ast.parse(path.read_text("utf-8"))
+        defined = [
+            node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        ]
+        assert not name or name in defined, each

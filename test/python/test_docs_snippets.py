@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every block of Python on the site's pages runs, or is part of a file that does."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Which test runs the blocks of a page.
+RUN_BY = {
+    "compiler-writers-face.md": "test_ir_tour.py",
+    "importing.md": "test_importing_docs.py",
+    "tour.md": "test_docs_snippets.py",
+    "twins.md": "test_docs_snippets.py",
+    "using.md": "test_docs_snippets.py",
+}
+
+
+def blocks(page: str) -> list[tuple[int, str]]:
+    text = (DOCS / page).read_text("utf-8")
+    return [(text[: m.start(1)].count("\n"), m[1]) for m in _BLOCK.finditer(text)]
+
+
+def test_each_page_has_its_test():
+    with_blocks = {
+        page.name for page in DOCS.glob("*.md") if "```python" in page.read_text("utf-8")
+    }
+    assert with_blocks == RUN_BY.keys()
+    for page, test in RUN_BY.items():
+        source = (Path(__file__).parent / test).read_text("utf-8")
+        assert page in source, f"{test} runs {page}"
+
+
+@pytest.mark.parametrize("page, count", [("twins.md", 8), ("using.md", 1)])
+def test_the_page_runs(page, count, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT))
+    torch.manual_seed(0)
+    import weft
+
+    names = {"__name__": "page", "weft": weft, "model": torch.nn.Linear(4, 4)}
+    path = str(DOCS / page)
+    text = (DOCS / page).read_text("utf-8")
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    found = blocks(page)
+    assert len(found) == count
+    for above, block in found:
+        exec(compile("\n" * above + block, path, "exec"), names)
+
+
+def test_the_tour_is_the_example():
+    example = (ROOT / "examples" / "tour.py").read_text("utf-8")
+    lines = {line.strip() for line in example.splitlines()}
+    for _, block in blocks("tour.md"):
+        assert {line.strip() for line in block.splitlines()} <= lines
