@@ -13,7 +13,7 @@ from weft import errors
 from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from weft import cache, config, ir
+    from weft import cache, config, dlpack, ir, te
     from weft.artifact import load
     from weft.compiled import (
         artifact_path,
@@ -34,6 +34,7 @@ __all__ = [
     "cache",
     "compile",
     "config",
+    "dlpack",
     "errors",
     "from_exported_program",
     "from_onnx",
@@ -47,6 +48,7 @@ __all__ = [
     "report",
     "set_num_threads",
     "stats",
+    "te",
 ]
 
 _HOMES = {
@@ -65,7 +67,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("cache", "config", "ir"):
+    if name in ("cache", "config", "dlpack", "ir", "te"):
         return importlib.import_module(f"weft.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
