@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,9 @@ import torch
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 from weft import errors
+from weft.te import capsules
 
 _CPU = 1
-_READ_ONLY, _COPIED = 1, 2  # flags of DLPack's versioned tensors
 
 
 @dataclass(frozen=True)
@@ -99,43 +98,18 @@ def _of_dlpack(array: Any, spec: Spec, written: bool) -> torch.Tensor:
         kind, number = array.__dlpack_device__()
         if int(kind) != _CPU:
             spec.refuse("an array on the CPU", f"DLPack device ({int(kind)}, {number})")
-    if not written:
-        return torch.from_dlpack(array)
     try:
         capsule = array.__dlpack__(max_version=(1, 0))
     except TypeError:  # older than DLPack 1.0, which cannot say that it is read-only
         capsule = array.__dlpack__()
     except BufferError as error:
-        spec.refuse("memory that may be written", f"an array that refuses ({error})")
-    flags = _flags(capsule)
-    if flags & _READ_ONLY:
+        spec.refuse("memory that DLPack can hand over", f"an array that refuses ({error})")
+    flags = capsules.flags(capsule)
+    if written and flags & capsules.READ_ONLY:
         spec.refuse("memory that may be written", "an array that exports it as read-only")
-    if flags & _COPIED:
+    if written and flags & capsules.COPIED:
         spec.refuse("the array's own memory", "a copy, which is all that it exports")
-    return torch.utils.dlpack.from_dlpack(capsule)
-
-
-class _Versioned(ctypes.Structure):
-    """The head of DLManagedTensorVersioned."""
-
-    _fields_ = [
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-    ]
-
-
-def _flags(capsule: Any) -> int:
-    """Those of DLPack 1.0; none of a capsule of before."""
-    pointer, name = ctypes.pythonapi.PyCapsule_GetPointer, b"dltensor_versioned"
-    is_valid = ctypes.pythonapi.PyCapsule_IsValid
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    if not is_valid(capsule, name):
-        return 0
-    return _Versioned.from_address(pointer(capsule, name)).flags
+    return capsules.to_tensor(capsule)
 
 
 def overlaps_itself(tensor: torch.Tensor) -> bool:

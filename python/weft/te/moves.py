@@ -148,6 +148,13 @@ def _mark(stage: Stage, label: str, kind: str) -> Axis:
     present = stage.state.kinds.get(axis)
     if present:
         raise ScheduleError(label, f"it is marked {present} already", "mark another loop")
+    for other in stage.state.leaves if kind != "unrolled" else ():
+        if stage.state.kinds.get(other) == kind:
+            raise ScheduleError(
+                label,
+                f"{stage.state.labels[other]} is {kind} already",
+                f"fuse the two, or leave one {kind}",
+            )
     stage.state.kinds[axis] = kind
     return axis
 
@@ -257,17 +264,9 @@ def check(schedule: Schedule) -> None:
 
 def _check_marks(stage: Stage) -> None:
     state = stage.state
-    of_kind = {
-        kind: [axis for axis in state.leaves if state.kinds.get(axis) == kind]
-        for kind in ("vectorized", "parallel")
-    }
-    for kind, axes in of_kind.items():
-        if len(axes) > 1:
-            first, second = (state.labels[axis] for axis in axes[:2])
-            raise ScheduleError(
-                second, f"{first} is {kind} already", f"fuse the two, or leave one {kind}"
-            )
-    for axis in of_kind["parallel"]:
+    for axis in state.leaves:
+        if state.kinds.get(axis) != "parallel":
+            continue
         if state.attach != "root":
             raise ScheduleError(
                 state.labels[axis],
