@@ -6,6 +6,7 @@ The names are those of TVM's `te`. See docs/tensor-expressions.md.
 
 from weft.te.building import Function, build, lower
 from weft.te.defaults import default_schedule
+from weft.te.derivatives import gradients
 from weft.te.errors import ScheduleError, TEError
 from weft.te.functions import (
     abs,
@@ -53,6 +54,7 @@ from weft.te.functions import (
     trunc,
     where,
 )
+from weft.te.kernels import kernel
 from weft.te.schedules import Schedule, create_schedule
 from weft.te.tensors import Tensor, compute, placeholder, reduce_axis
 
@@ -87,7 +89,9 @@ __all__ = [
     "floor",
     "floordiv",
     "floormod",
+    "gradients",
     "if_then_else",
+    "kernel",
     "log",
     "log10",
     "log1p",

@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.te import formulas, moves, steps
 from weft.te.errors import ScheduleError, TEError
+from weft.te.expressions import Load, walk
 from weft.te.stages import Stage
 from weft.te.steps import Step
 from weft.te.tensors import Operation, Tensor
@@ -48,7 +49,7 @@ class Schedule:
         self._stages: dict[Tensor, Stage] = {}
         for tensor in _ordered(outputs):
             self.add(tensor)
-        self.formulas = formulas.program(list(self._stages))
+        self.formulas = formulas.program(list(self._stages)) + self._readings()
 
     @classmethod
     def of(cls, ops: Any) -> Schedule:
@@ -97,6 +98,18 @@ class Schedule:
             "the schedule has no tensor of that name",
             f"use one of {', '.join(each.label for each in self._stages.values())}",
         )
+
+    def _readings(self) -> str:
+        """What is read where, if tensors share a name, so that formulas do not tell."""
+        stages = list(self._stages.values())
+        if all(stage.label == stage.tensor.name for stage in stages):
+            return ""
+        lines = []
+        for stage in stages:
+            nodes = walk(stage.op.body) if stage.op.body is not None else ()
+            labels = [self[node.tensor].label for node in nodes if isinstance(node, Load)]
+            lines.append(f"\n{stage.label} reads {' '.join(labels)}")
+        return "".join(lines)
 
     def take(self, step: Step) -> Any:
         """Takes one step, or raises ScheduleError and is as before."""
