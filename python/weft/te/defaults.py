@@ -23,6 +23,7 @@ from weft.te.targets import lanes_of, vector_registers
 from weft.te.tensors import Tensor
 
 _WORTH_THREADS = 2_000_000  # operations: some 20 µs of one core
+_FEW_ITERATIONS = 32  # of a parallel loop: fewer are fused with the next one
 _FEW_TERMS = 32  # a reduction that is unrolled
 _PANEL_BYTES = 1 << 19  # of a packed operand: half of a usual L2
 _MOST_INLINED = 24  # nodes of an expression that is computed again for each reader
@@ -36,8 +37,71 @@ def default_schedule(outputs: Any) -> Schedule:
             stage.compute_inline()
     for stage in reversed(s.stages):
         if stage.op.body is not None and stage.state.attach == "root":
-            _schedule(s, stage)
+            _schedule(s, stage, _attach_producers(s, stage))
     return s
+
+
+def _attach_producers(s: Schedule, stage: Stage) -> list[Stage]:
+    """Computes inside the outermost loop what the stage reads row by row, if no element of it is
+    computed twice: the row stays in the cache. Returns what is now computed there."""
+    if len(_outer_axes(s, stage)) == 0:
+        return []
+    row = stage.op.axis[0]
+    attached = []
+    for producer in reversed(s.stages):
+        state = producer.state
+        fits = (
+            producer.op.body is not None
+            and producer is not stage
+            and state.attach == "root"
+            and not any(producer.tensor is each for each in s.outputs)
+            and _is_row_by_row(s, producer)
+        )
+        if fits and _attached(s, producer, stage, row):
+            attached.append(producer)
+    return attached
+
+
+def _attached(s: Schedule, producer: Stage, stage: Stage, row: Axis) -> bool:
+    from weft.te.nests import lowered
+
+    class Repeats(Exception):
+        pass
+
+    def attach() -> None:
+        producer.compute_at(stage, row)
+        for root in lowered(s).roots:
+            for nest in root.all():
+                whole = prod(producer.tensor.shape)
+                if nest.tensor is producer.tensor and prod(nest.sizes) * row.extent > whole:
+                    raise Repeats
+
+    try:
+        s.together(attach)
+    except (ScheduleError, Repeats):
+        return False
+    return True
+
+
+def _is_row_by_row(s: Schedule, stage: Stage) -> bool:
+    """Whether its inner loops are as good for one row as for many."""
+    return not stage.state.reduce_axes or not _has_register_tiles(s, stage)
+
+
+def _has_register_tiles(s: Schedule, stage: Stage) -> bool:
+    along = _contiguous_axis(s, stage)
+    lanes = lanes_of(max(4, _widest(stage)))
+    if not stage.state.reduce_axes or along is None or along.kind == "reduce":
+        return False
+    return along.extent >= lanes // 2
+
+
+def _outer_axes(s: Schedule, stage: Stage) -> list[Axis]:
+    """Loops over the result that no tile or vector is made of."""
+    if _has_register_tiles(s, stage):
+        along = _contiguous_axis(s, stage)
+        return [axis for axis in stage.op.axis if axis is not along][:-1]
+    return list(stage.op.axis) if stage.state.reduce_axes else list(stage.op.axis[:-1])
 
 
 def _is_worth_inlining(s: Schedule, stage: Stage) -> bool:
@@ -64,16 +128,45 @@ def _points(stage: Stage) -> int:
     return prod(axis.extent for axis in (*stage.op.axis, *stage.state.reduce_axes))
 
 
-def _schedule(s: Schedule, stage: Stage) -> None:
-    spatial = list(stage.op.axis)
+def _schedule(s: Schedule, stage: Stage, attached: list[Stage]) -> None:
+    for each in attached:
+        _loops(s, each)
+    work = sum(_points(each) * _cost(each) for each in (stage, *attached))
+    _loops(s, stage)
+    loops = _outermost(stage)
+    if not loops or work < _WORTH_THREADS:
+        return
+    fusable = not any(each.is_attached_to(stage) for each in s.stages)
+    enough = loops[0].extent >= _FEW_ITERATIONS
+    stage.parallel(stage.fuse(*loops) if fusable and len(loops) > 1 and not enough else loops[0])
+
+
+def _outermost(stage: Stage) -> list[Axis]:
+    """Loops at the outside that are over the result and not marked."""
+    loops: list[Axis] = []
+    for axis in stage.leaf_iter_vars:
+        if axis.kind == "reduce" or axis in stage.state.kinds:
+            break
+        loops.append(axis)
+    return loops
+
+
+def _cost(stage: Stage) -> int:
+    """Operations for each element, elementary functions as ten."""
+    nodes = list(ex.walk(stage.state.body))
+    return 1 + sum(10 if isinstance(n, ex.Call) else isinstance(n, ex.Binary) for n in nodes)
+
+
+def _loops(s: Schedule, stage: Stage) -> None:
+    """Tiles and vectors of one tensor."""
     lanes = lanes_of(max(4, _widest(stage)))
-    sums = stage.state.reduce_axes
-    along = _contiguous_axis(s, stage)
-    if sums and along is not None and along.kind == "spatial" and along.extent >= lanes // 2:
+    if _has_register_tiles(s, stage):
+        along = _contiguous_axis(s, stage)
+        assert along is not None
         _register_tiles(s, stage, along, lanes)
-    elif sums:
-        _along_the_reduction(stage, along, lanes)
-    elif spatial:
+    elif stage.state.reduce_axes:
+        _along_the_reduction(stage, _contiguous_axis(s, stage), lanes)
+    elif stage.op.axis:
         _elementwise(stage, lanes)
 
 
@@ -104,26 +197,18 @@ def _contiguous_axis(s: Schedule, stage: Stage) -> Axis | None:
                 count += 1
         if axis.kind == "spatial" and axis is not stage.op.axis[-1]:
             count -= 1  # the store would be scattered
+        if axis.kind == "reduce" and axis.extent < lanes_of(4):
+            continue  # no vector is full
         if count > best_count:
             best, best_count = axis, count
     return best
 
 
-def _parallel(stage: Stage, axes: list[Axis]) -> None:
-    """The outer loops as one, divided among the threads, if there is work for them."""
-    work = _points(stage) * max(1, len(list(ex.walk(stage.state.body))) // 2)
-    if not axes or work < _WORTH_THREADS:
-        return
-    stage.parallel(stage.fuse(*axes) if len(axes) > 1 else axes[0])
-
-
 def _elementwise(stage: Stage, lanes: int) -> None:
-    *outer, last = stage.op.axis
+    last = stage.op.axis[-1]
     if last.extent >= 2:
-        last_outer, inner = stage.split(last, factor=_vector_extent(last.extent, lanes))
+        _, inner = stage.split(last, factor=_vector_extent(last.extent, lanes))
         stage.vectorize(inner)
-        outer = [*outer, last_outer]
-    _parallel(stage, outer)
 
 
 def _vector_extent(extent: int, lanes: int, most: int = 4) -> int:
@@ -185,18 +270,6 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int) -> None:
         last = s[packed].op.axis[-1]
         s[packed].split(last, factor=columns)
         s[packed].vectorize(s[packed].leaf_iter_vars[-1])
-    _parallel_tiles(stage, outer, along_outer, rows_outer, packs)
-
-
-def _parallel_tiles(
-    stage: Stage, outer: list[Axis], along: Axis, rows: Axis | None, packs: bool
-) -> None:
-    """Threads divide what is outermost; a packed panel stays inside one thread's loop."""
-    axes = [*outer, along] if packs or rows is None else [*outer, rows]
-    try:
-        _parallel(stage, axes)
-    except ScheduleError:  # the panel is computed at a loop that would be fused
-        stage.parallel(axes[0])
 
 
 def _points_of(axes: list[Axis]) -> int:
@@ -221,11 +294,8 @@ def _panel(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
 
 def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int) -> None:
     """One row at a time, with vectors along the contiguous reduction."""
-    outer = list(stage.op.axis)
     if along is not None and along.kind == "reduce" and along.extent >= lanes // 2:
         along_outer, along_inner = stage.split(along, factor=_vector_extent(along.extent, lanes))
         rest = [axis for axis in stage.state.reduce_axes if axis is not along]
         stage.reorder(*rest, along_outer, along_inner)
         stage.vectorize(along_inner, reassociate=True)
-    if outer:
-        _parallel(stage, outer)
