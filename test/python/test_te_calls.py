@@ -258,3 +258,25 @@ def test_null_strides_are_compact(affine):
     capsule = new(ctypes.addressof(managed), b"dltensor", None)
     f = weft.dlpack.convert(affine, Other, lambda other: other.array)
     np.testing.assert_allclose(f(Other(capsule), b), a * 2 + b, rtol=1e-6)
+
+
+def test_plain_tensors_go_the_direct_way_and_nothing_else_does(affine):
+    a, b, out = torch.randn(6, 10), torch.randn(6, 10), torch.zeros(6, 10)
+    assert affine._direct(a, b, out)
+    torch.testing.assert_close(out, a * 2 + b)
+    wide = torch.zeros(6, 20)
+    for args in [
+        (a, b),
+        (a, b, a),
+        (a, b, out.double()),
+        (a, b, out[:5]),
+        (a, b, wide[:, ::2]),
+        (a, b.clone().requires_grad_(), out),
+        (a.numpy(), b, out),
+        (a.to("meta"), b, out),
+    ]:
+        before = out.clone()
+        assert not affine._direct(*args)
+        assert torch.equal(out, before)
+    with torch.no_grad():
+        assert affine._direct(a, b.clone().requires_grad_(), out)

@@ -103,17 +103,18 @@ class Function:
         self._specs = [Spec(each.name, each.shape, each.dtype) for each in args]
         self._inputs = [number for number, each in enumerate(args) if each.op.body is None]
         self._results = [number for number, each in enumerate(args) if each.op.body is not None]
-        self._order = (
-            [next(n for n in self._inputs if args[n] is each) for each in inputs],
-            [next(n for n in self._results if args[n] is each) for each in results],
-        )
         self.build = builds.build_module(module, "linalg", builds.Options())
         self._program = _core.Program(self.build.artifact)
+        self._direct = _core.DirectCall(self._program, self._inputs, self._results)
 
     def __call__(self, *arrays_given: Any) -> Any:
         """Raises: errors.ArgumentError, naming the argument, what was expected and found."""
+        if self._direct(*arrays_given):
+            self._note_writes(arrays_given)
+            return None
         if len(arrays_given) == len(self.args):
             self._fill(arrays_given)
+            self._note_writes(arrays_given)
             return None
         if len(arrays_given) == len(self._inputs):
             return self._allocate(arrays_given)
@@ -138,9 +139,12 @@ class Function:
             for result, target in zip(results, targets):
                 if result is not target:
                     result.copy_(target)
+
+    def _note_writes(self, given: Sequence[Any]) -> None:
+        """Tells autograd of what was written in place."""
         for number in self._results:
             if isinstance(given[number], torch.Tensor) and not given[number].is_inference():
-                torch.autograd.graph.increment_version(given[number])
+                torch._C._increment_version((given[number],))
 
     def _allocate(self, given: Sequence[Any]) -> Any:
         inputs = [
