@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from weft import _core, builds, errors
-from weft.te import arrays
+from weft.te import arrays, exporting
 from weft.te.arrays import Spec
 from weft.te.defaults import default_schedule
 from weft.te.emission import module_text
@@ -171,6 +172,13 @@ class Function:
                 if low < end and begin < high:
                     spec.refuse("memory of its own", f"memory shared with {name!r}")
             spans.append((spec.name, (low, high)))
+
+    def export(self, folder: str | Path) -> tuple[Path, Path]:
+        """For C: writes `NAME.so` and `NAME.h`, whose function NAME takes the arguments' arrays.
+
+        Raises: OSError, if they cannot be written.
+        """
+        return exporting.export(self.name, self.args, self.module, folder)
 
     def assembly(self) -> str:
         """The machine code as the assembler's text."""
