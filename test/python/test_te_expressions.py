@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import weft
 from weft import te
 from weft.te import dtypes
 
@@ -115,11 +116,33 @@ def test_gathers_pads_and_several_outputs():
     assert torch.equal(more, values + torch.arange(10)[:, None])
 
 
-def test_a_gather_beyond_the_tensor_reads_inside_of_it():
+def test_a_gather_beyond_the_tensor_is_an_error():
     table, rows = te.placeholder((4,), name="table"), te.placeholder((2,), "int64", "rows")
     taken = te.compute((2,), lambda i: table[rows[i]], "taken")
-    found = run(taken, (table, torch.arange(4.0)), (rows, torch.tensor([-9, 10**12])))
-    assert found.tolist() == [0, 3]
+    f = te.build(te.create_schedule(taken), [table, rows, taken])
+    out = torch.empty(2)
+    for wrong in (4, -1, 10**12, -(10**12)):
+        with pytest.raises(
+            weft.errors.AssertError,
+            match=re.escape("taken: index rows[i] of table out of range: dim 0 has 4"),
+        ):
+            f(torch.arange(4.0), torch.tensor([1, wrong]), out)
+    f(torch.arange(4.0), torch.tensor([3, 0]), out)
+    assert out.tolist() == [3, 0]
+
+    guarded = te.compute(
+        (2,), lambda i: te.if_then_else(rows[i] >= 0, table[rows[i]], -1.0), "guarded"
+    )
+    assert run(guarded, (table, torch.arange(4.0)), (rows, torch.tensor([-9, 2]))).tolist() == [
+        -1,
+        2,
+    ]
+
+    # What depends on computed tensors is clamped.
+    moved = te.compute((2,), lambda i: rows[i] * 2, "moved")
+    s = te.create_schedule(te.compute((2,), lambda i: table[moved[i]], "far"))
+    far = te.build(s, [table, rows, *s.outputs], default=False)
+    assert far(torch.arange(4.0), torch.tensor([-9, 10**9])).tolist() == [0, 3]
 
 
 def test_formulas():

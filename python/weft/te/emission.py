@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from weft.te import dtypes
+from weft.te import dtypes, nests
 from weft.te import expressions as ex
 from weft.te.code import Code
+from weft.te.defaults import default_schedule
 from weft.te.elements import Buffer
 from weft.te.errors import ScheduleError
+from weft.te.index_checks import index_checks
+from weft.te.linear import Linear
 from weft.te.loops import NestWriter
 from weft.te.nests import MOST_BYTES, Lowered, Nest
 from weft.te.tensors import Tensor
@@ -22,8 +25,15 @@ _ALIGNMENT = 64
 
 def module_text(lowered: Lowered, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> str:
     """MLIR. inputs, results: of the entry, in order."""
-    functions = [_kernel(lowered, nest) for nest in lowered.roots]
-    return "module {\n" + "\n".join([*functions, _entry(lowered, inputs, results)]) + "\n}\n"
+    checks = [(_lowered_by_default(tensor), message) for tensor, message in index_checks(lowered)]
+    functions = [_kernel(each, nest) for each, _ in checks for nest in each.roots]
+    functions += [_kernel(lowered, nest) for nest in lowered.roots]
+    entry = _entry(lowered, inputs, results, checks)
+    return "module {\n" + "\n".join([*functions, entry]) + "\n}\n"
+
+
+def _lowered_by_default(tensor: Tensor) -> Lowered:
+    return nests.lowered(default_schedule([tensor]))
 
 
 def _shape(sizes: Sequence[int], element: str) -> str:
@@ -53,7 +63,12 @@ def _read(nest: Nest) -> list[Tensor]:
     return list(found)
 
 
-def _entry(lowered: Lowered, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> str:
+def _entry(
+    lowered: Lowered,
+    inputs: Sequence[Tensor],
+    results: Sequence[Tensor],
+    checks: Sequence[tuple[Lowered, str]],
+) -> str:
     def typed(tensor: Tensor) -> str:
         return f"weft.type = tensor<{_shape(tensor.shape, logical_type(tensor.dtype))}>"
 
@@ -64,15 +79,24 @@ def _entry(lowered: Lowered, inputs: Sequence[Tensor], results: Sequence[Tensor]
         for tensor, name in names.items()
     )
     lines = []
-    for number, nest in enumerate(lowered.roots):
+
+    def call(nest: Nest) -> None:
         read = _read(nest)
         operands = ", ".join(names[each] for each in read)
         types = ", ".join(map(_tensor, read))
-        names[nest.tensor] = f"%k{number}"
+        names[nest.tensor] = f"%k{len(names)}"
         lines.append(
-            f"    %k{number} = call @{symbol(nest)}({operands}) : ({types}) -> "
+            f"    {names[nest.tensor]} = call @{symbol(nest)}({operands}) : ({types}) -> "
             f"{_tensor(nest.tensor)}"
         )
+
+    for check, message in checks:
+        for nest in check.roots:
+            call(nest)
+        valid = check.roots[-1].tensor
+        lines.append(f'    weft.assert {names[valid]}, "{message}" : {_tensor(valid)}')
+    for nest in lowered.roots:
+        call(nest)
     values = ", ".join(names[each] for each in results)
     types = ", ".join(map(_tensor, results))
     declared = ", ".join(f"{_tensor(each)} {{{typed(each)}}}" for each in results)
@@ -129,8 +153,6 @@ def _flat(code: Code, name: str, tensor: Tensor) -> Buffer:
     if tensor.ndim != 1:
         layout = "offset: [0], sizes: [" + str(count) + "], strides: [1]"
         name = code.op(f"memref.reinterpret_cast {name} to {layout} : {_memref(tensor)} to {kind}")
-    from weft.te.linear import Linear
-
     return Buffer(name, kind, [Linear() for _ in tensor.shape], list(tensor.shape))
 
 
