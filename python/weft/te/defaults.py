@@ -9,14 +9,15 @@ operands lie contiguous along the reduction has vectors along that.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from weft.te import dtypes
 from weft.te import expressions as ex
-from weft.te.errors import ScheduleError
+from weft.te.analysis import contiguous_axis, has_register_tiles, points, step_of, widest
 from weft.te.expressions import Axis, Load
-from weft.te.linear import linear
+from weft.te.placement import attach_producers, is_worth_inlining
 from weft.te.schedules import Schedule
 from weft.te.stages import Stage
 from weft.te.targets import lanes_of, vector_registers
@@ -26,113 +27,36 @@ _WORTH_THREADS = 2_000_000  # operations: some 20 µs of one core
 _FEW_ITERATIONS = 32  # of a parallel loop: fewer are fused with the next one
 _FEW_TERMS = 32  # a reduction that is unrolled
 _PANEL_BYTES = 1 << 19  # of a packed operand: half of a usual L2
-_MOST_INLINED = 24  # nodes of an expression that is computed again for each reader
 
 
-def default_schedule(outputs: Any) -> Schedule:
+@dataclass(frozen=True)
+class Choice:
+    """Numbers that a tuner may choose otherwise; None: by shape. rows: of a register tile.
+    registers: vectors in a row of it, or computed at once. packs: the operand that vectors read
+    is packed."""
+
+    rows: int | None = None
+    registers: int | None = None
+    packs: bool | None = None
+
+
+def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # noqa: B008
     """A schedule of the tensors, made of the steps that one could take by hand."""
     s = Schedule.of(outputs)
     for stage in s.stages:
-        if stage.op.body is not None and _is_worth_inlining(s, stage):
+        if stage.op.body is not None and is_worth_inlining(s, stage):
             stage.compute_inline()
     for stage in reversed(s.stages):
         if stage.op.body is not None and stage.state.attach == "root":
-            _schedule(s, stage, _attach_producers(s, stage))
+            _schedule(s, stage, attach_producers(s, stage), choice)
     return s
 
 
-def _attach_producers(s: Schedule, stage: Stage) -> list[Stage]:
-    """Computes inside the outermost loop what the stage reads row by row, if no element of it is
-    computed twice: the row stays in the cache. Returns what is now computed there."""
-    if len(_outer_axes(s, stage)) == 0:
-        return []
-    row = stage.op.axis[0]
-    attached = []
-    for producer in reversed(s.stages):
-        state = producer.state
-        fits = (
-            producer.op.body is not None
-            and producer is not stage
-            and state.attach == "root"
-            and not any(producer.tensor is each for each in s.outputs)
-            and _is_row_by_row(s, producer)
-        )
-        if fits and _attached(s, producer, stage, row):
-            attached.append(producer)
-    return attached
-
-
-def _attached(s: Schedule, producer: Stage, stage: Stage, row: Axis) -> bool:
-    from weft.te.nests import lowered
-
-    class Repeats(Exception):
-        pass
-
-    def attach() -> None:
-        producer.compute_at(stage, row)
-        for root in lowered(s).roots:
-            for nest in root.all():
-                whole = prod(producer.tensor.shape)
-                if nest.tensor is producer.tensor and prod(nest.sizes) * row.extent > whole:
-                    raise Repeats
-
-    try:
-        s.together(attach)
-    except (ScheduleError, Repeats):
-        return False
-    return True
-
-
-def _is_row_by_row(s: Schedule, stage: Stage) -> bool:
-    """Whether its inner loops are as good for one row as for many."""
-    return not stage.state.reduce_axes or not _has_register_tiles(s, stage)
-
-
-def _has_register_tiles(s: Schedule, stage: Stage) -> bool:
-    along = _contiguous_axis(s, stage)
-    lanes = lanes_of(max(4, _widest(stage)))
-    if not stage.state.reduce_axes or along is None or along.kind == "reduce":
-        return False
-    return along.extent >= lanes // 2
-
-
-def _outer_axes(s: Schedule, stage: Stage) -> list[Axis]:
-    """Loops over the result that no tile or vector is made of."""
-    if _has_register_tiles(s, stage):
-        along = _contiguous_axis(s, stage)
-        return [axis for axis in stage.op.axis if axis is not along][:-1]
-    return list(stage.op.axis) if stage.state.reduce_axes else list(stage.op.axis[:-1])
-
-
-def _is_worth_inlining(s: Schedule, stage: Stage) -> bool:
-    """Elementwise, cheap, and read once for each element of one reader."""
-    if stage.state.reduce_axes or any(stage.tensor is each for each in s.outputs):
-        return False
-    readers = [each for each in s.stages if any(t is stage.tensor for t in each.reads())]
-    if len(readers) != 1:
-        return False
-    nodes = list(ex.walk(stage.state.body))
-    loads = [
-        node
-        for node in ex.walk(readers[0].state.body)
-        if isinstance(node, Load) and node.tensor is stage.tensor
-    ]
-    costly = any(isinstance(node, ex.Call) for node in nodes)
-    repeated = _points(readers[0]) > prod(stage.tensor.shape)
-    if len(nodes) > _MOST_INLINED or len(loads) > 1 or (repeated and len(nodes) > 8):
-        return False
-    return not (costly and repeated)
-
-
-def _points(stage: Stage) -> int:
-    return prod(axis.extent for axis in (*stage.op.axis, *stage.state.reduce_axes))
-
-
-def _schedule(s: Schedule, stage: Stage, attached: list[Stage]) -> None:
+def _schedule(s: Schedule, stage: Stage, attached: list[Stage], choice: Choice) -> None:
     for each in attached:
-        _loops(s, each)
-    work = sum(_points(each) * _cost(each) for each in (stage, *attached))
-    _loops(s, stage)
+        _loops(s, each, choice)
+    work = sum(points(each) * _cost(each) for each in (stage, *attached))
+    _loops(s, stage, choice)
     loops = _outermost(stage)
     if not loops or work < _WORTH_THREADS:
         return
@@ -157,62 +81,30 @@ def _cost(stage: Stage) -> int:
     return 1 + sum(10 if isinstance(n, ex.Call) else isinstance(n, ex.Binary) for n in nodes)
 
 
-def _loops(s: Schedule, stage: Stage) -> None:
+def _loops(s: Schedule, stage: Stage, choice: Choice) -> None:
     """Tiles and vectors of one tensor."""
-    lanes = lanes_of(max(4, _widest(stage)))
-    if _has_register_tiles(s, stage):
-        along = _contiguous_axis(s, stage)
+    lanes = lanes_of(max(4, widest(stage)))
+    if has_register_tiles(s, stage):
+        along = contiguous_axis(s, stage)
         assert along is not None
-        _register_tiles(s, stage, along, lanes)
+        _register_tiles(s, stage, along, lanes, choice)
     elif stage.state.reduce_axes:
-        _along_the_reduction(stage, _contiguous_axis(s, stage), lanes)
+        _along_the_reduction(stage, contiguous_axis(s, stage), lanes, choice)
     elif stage.op.axis:
-        _elementwise(stage, lanes)
+        _elementwise(stage, lanes, choice)
 
 
-def _widest(stage: Stage) -> int:
-    loads = [node for node in ex.walk(stage.state.body) if isinstance(node, Load)]
-    return max(dtypes.BYTES[each.dtype] for each in (stage.tensor, *loads))
-
-
-def _step(axis: Axis, index: ex.Expr) -> int | None:
-    form = linear(index, {}, lambda each: each.extent)
-    return form.coefficient(axis) if form is not None else None
-
-
-def _contiguous_axis(s: Schedule, stage: Stage) -> Axis | None:
-    """The axis along which most loads are contiguous and the rest do not move; the result's last
-    one before any other, as stores follow it."""
-    from weft.te.nests import inlined
-
-    loads = [n for n in ex.walk(inlined(s, stage.state.body)) if isinstance(n, Load)]
-    best, best_count = None, 0
-    for axis in (*reversed(stage.op.axis), *reversed(stage.state.reduce_axes)):
-        count = 0
-        for load in loads:
-            steps = [_step(axis, index) for index in load.indices]
-            if any(step is None or (step and n < len(steps) - 1) for n, step in enumerate(steps)):
-                count -= 2  # it jumps from row to row
-            elif steps and steps[-1] == 1:
-                count += 1
-        if axis.kind == "spatial" and axis is not stage.op.axis[-1]:
-            count -= 1  # the store would be scattered
-        if axis.kind == "reduce" and axis.extent < lanes_of(4):
-            continue  # no vector is full
-        if count > best_count:
-            best, best_count = axis, count
-    return best
-
-
-def _elementwise(stage: Stage, lanes: int) -> None:
+def _elementwise(stage: Stage, lanes: int, choice: Choice) -> None:
     last = stage.op.axis[-1]
     if last.extent >= 2:
-        _, inner = stage.split(last, factor=_vector_extent(last.extent, lanes))
+        _, inner = stage.split(last, factor=_vector_extent(last.extent, lanes, choice))
         stage.vectorize(inner)
 
 
-def _vector_extent(extent: int, lanes: int, most: int = 4) -> int:
+def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4) -> int:
     """Lanes to compute at once: up to `most` registers, with little left over."""
+    if choice.registers is not None:
+        return choice.registers * lanes
     for registers in range(most, 0, -1):
         if extent % (registers * lanes) == 0:
             return registers * lanes
@@ -231,16 +123,17 @@ def _divisor(extent: int, most: int) -> int:
     return min(most, max(extent, 1))
 
 
-def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int) -> None:
+def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: Choice) -> None:
     """Rows times vectors in registers; the operand that vectors read is packed if many tiles of
     rows read it again."""
     sums = list(stage.state.reduce_axes)
     others = [axis for axis in stage.op.axis if axis is not along]
-    columns = _vector_extent(along.extent, lanes)
+    columns = _vector_extent(along.extent, lanes, choice)
     registers = columns // lanes or 1
     rows_axis = others[-1] if others else None
     most = max(1, min(12, (vector_registers() - 2 - registers) // registers))
     rows = _divisor(rows_axis.extent, most) if rows_axis is not None else 1
+    rows = choice.rows or rows
     outer = others[:-1]
     along_outer, along_inner = stage.split(along, factor=columns)
     order: list[Axis]
@@ -250,7 +143,11 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int) -> None:
         rows_outer, rows_inner = stage.split(rows_axis, factor=rows)
         inner = [rows_inner]
     panel = _panel(stage, along, rows_axis)
-    packs = panel is not None and _points_of(sums) * columns * _bytes(panel) <= _PANEL_BYTES
+    packs = panel is not None and prod(a.extent for a in sums) * columns * _bytes(panel) <= (
+        _PANEL_BYTES
+    )
+    if choice.packs is not None:
+        packs = packs and choice.packs
     if rows_outer is None:
         order = [*outer, along_outer]
     elif packs:
@@ -272,10 +169,6 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int) -> None:
         s[packed].vectorize(s[packed].leaf_iter_vars[-1])
 
 
-def _points_of(axes: list[Axis]) -> int:
-    return prod(axis.extent for axis in axes)
-
-
 def _bytes(tensor: Tensor) -> int:
     return dtypes.BYTES[tensor.dtype]
 
@@ -286,16 +179,18 @@ def _panel(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
         return None
     for node in ex.walk(stage.state.body):
         if isinstance(node, Load):
-            steps = [(_step(along, i), _step(rows, i)) for i in node.indices]
+            steps = [(step_of(along, i), step_of(rows, i)) for i in node.indices]
             if any(a for a, _ in steps) and not any(r or r is None for _, r in steps):
                 return node.tensor
     return None
 
 
-def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int) -> None:
+def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> None:
     """One row at a time, with vectors along the contiguous reduction."""
     if along is not None and along.kind == "reduce" and along.extent >= lanes // 2:
-        along_outer, along_inner = stage.split(along, factor=_vector_extent(along.extent, lanes))
+        along_outer, along_inner = stage.split(
+            along, factor=_vector_extent(along.extent, lanes, choice)
+        )
         rest = [axis for axis in stage.state.reduce_axes if axis is not along]
         stage.reorder(*rest, along_outer, along_inner)
         stage.vectorize(along_inner, reassociate=True)
