@@ -13,7 +13,7 @@ from weft import errors
 from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from weft import cache, config, dlpack, ir, te
+    from weft import cache, config, dlpack, ir, te, tune
     from weft.artifact import load
     from weft.compiled import (
         artifact_path,
@@ -49,6 +49,7 @@ __all__ = [
     "set_num_threads",
     "stats",
     "te",
+    "tune",
 ]
 
 _HOMES = {
@@ -67,7 +68,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("cache", "config", "dlpack", "ir", "te"):
+    if name in ("cache", "config", "dlpack", "ir", "te", "tune"):
         return importlib.import_module(f"weft.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")

@@ -49,6 +49,12 @@ def build(
     return Function(name, list(args), inputs, results, scheduled, module_text(low, inputs, results))
 
 
+def module_of(schedule: Schedule, args: Sequence[Tensor]) -> str:
+    """The MLIR that `build` would compile, of the stage `linalg`."""
+    low = lowered(schedule)
+    return module_text(low, *_parted(low, args))
+
+
 def _schedule_of(schedule: Any) -> Schedule:
     return schedule if isinstance(schedule, Schedule) else Schedule.of(schedule)
 
