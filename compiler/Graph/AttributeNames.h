@@ -39,6 +39,8 @@ constexpr Name jointRead = "weft.joint_read";
 constexpr Name crossThreadReads = "weft.cross_thread_reads"; ///< of what several threads wrote
 constexpr Name coldWeights = "weft.cold_weights"; ///< weights come from memory in every call
 
+constexpr Name loops = "weft.loops"; ///< of a declaration: the function that has its loops
+
 // On emitted kernels.
 constexpr Name schedule = "weft.schedule"; ///< numbers by name
 constexpr Name serial = "weft.serial";     ///< thread 0 does all of it

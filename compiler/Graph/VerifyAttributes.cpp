@@ -37,6 +37,10 @@ std::string isNumbers(Attribute attribute) {
 }
 std::string isTable(Attribute attribute) { return isA<DictionaryAttr>(attribute, "a dictionary"); }
 
+std::string isSymbol(Attribute attribute) {
+  return isa<FlatSymbolRefAttr>(attribute) ? "" : "the name of a function";
+}
+
 std::string isTexts(Attribute attribute) {
   auto array = dyn_cast<ArrayAttr>(attribute);
   bool isRight = array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
@@ -73,6 +77,7 @@ constexpr Rule rules[] = {
     {attr::jointRead, OnFunction, isNumbers},
     {attr::crossThreadReads, OnFunction, isMark},
     {attr::coldWeights, OnFunction, isMark},
+    {attr::loops, OnFunction, isSymbol},
     {attr::schedule, OnFunction, isTable},
     {attr::serial, OnFunction, isMark},
     {attr::flops, OnFunction, isCount<0>},

@@ -60,6 +60,37 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
   return source.emitError("no emitter takes this kernel");
 }
 
+/// The arguments of an emitted kernel: row-major memrefs, scratch, the thread and their number.
+static SmallVector<Type> emittedArguments(func::FuncOp kernel) {
+  Builder builder(kernel.getContext());
+  SmallVector<Type> types;
+  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes())) {
+    auto tensor = cast<RankedTensorType>(type);
+    types.push_back(MemRefType::get(tensor.getShape(), tensor.getElementType()));
+  }
+  auto scratch = kernel->getAttrOfType<IntegerAttr>(attr::scratchBytes);
+  types.push_back(MemRefType::get({scratch ? scratch.getInt() : 0}, builder.getI8Type()));
+  types.append(2, builder.getIndexType());
+  return types;
+}
+
+LogicalResult weft::adoptLoops(func::FuncOp kernel, func::FuncOp loops) {
+  if (loops.isExternal() || !loops.isPrivate())
+    return loops.emitError("expected a private function with a body");
+  auto expected = FunctionType::get(kernel.getContext(), emittedArguments(kernel), {});
+  if (loops.getFunctionType() != expected)
+    return loops.emitError("expected the type ")
+           << expected << ", found " << loops.getFunctionType();
+  for (NamedAttribute attribute : kernel->getDiscardableAttrs())
+    if (attribute.getName() != attr::loops)
+      loops->setAttr(attribute.getName(), attribute.getValue());
+  auto name = kernel.getSymNameAttr();
+  kernel.erase();
+  loops.setSymNameAttr(name);
+  expandVectorMath(loops);
+  return success();
+}
+
 namespace weft {
 #define GEN_PASS_DEF_EMITKERNELS
 #include "compiler/Kernels/Passes.h.inc"

@@ -23,6 +23,11 @@ constexpr int64_t claimants = 64;
 llvm::LogicalResult emitKernel(mlir::func::FuncOp kernel, const TargetInfo &target,
                                const ScheduleOverride &given = {});
 
+/// The loops of a kernel that its author has written: `kernel`, a declaration on tensors, is
+/// replaced by `loops`, a private function in the form that emitKernel leaves, which gets its name
+/// and attributes. Elementary functions of vectors are expanded. Fails if the two do not match.
+llvm::LogicalResult adoptLoops(mlir::func::FuncOp kernel, mlir::func::FuncOp loops);
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "compiler/Kernels/Passes.h.inc"

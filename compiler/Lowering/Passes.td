@@ -43,11 +43,12 @@ def LowerToLoops : Pass<"weft-lower-to-loops", "::mlir::ModuleOp"> {
   let summary = "Emit every kernel, and turn entries into calls on memrefs";
   let description = [{
     Kernels go through `emitKernel`; one that is only declared is taken to be linked in by
-    someone else. Entries take their results, the thread's number and the number of
-    threads as arguments; a result is written where the caller wants it by the kernel that
-    makes it. One that is an argument, or comes a second time, is marked as an alias.
-    Fallbacks, asserts and copies become calls to declarations with `weft.service`. A
-    `weft.loop` becomes an `scf.for` around the calls of its step: states are carried as
+    someone else, or has its loops in the function that `weft.loops` names. Entries take
+    their results, the thread's number and the number of threads as arguments; a result is
+    written where the caller wants it by the kernel that makes it. One that is an argument,
+    or comes a second time, is marked as an alias.
+    Fallbacks, asserts and copies become calls to declarations with `weft.service`.
+    A `weft.loop` becomes an `scf.for` around the calls of its step: states are carried as
     memrefs, in two buffers that steps write in turns, or in the rows of a stacked output.
 
     ```mlir

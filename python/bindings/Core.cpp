@@ -42,6 +42,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false); // the interpreter's end frees what modules hold
   bindErrors();
   bindArtifacts(module);
+  bindDirectCalls(module);
   bindCalls(module);
   module.def(
       "get_num_threads",

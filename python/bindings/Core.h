@@ -12,6 +12,8 @@ namespace weft {
 void bindErrors();
 /// Artifact, Program, the artifact cache.
 void bindArtifacts(nanobind::module_ &module);
+/// DirectCall, after Program.
+void bindDirectCalls(nanobind::module_ &module);
 /// Guards, Environment, Specialization, Callable.
 void bindCalls(nanobind::module_ &module);
 

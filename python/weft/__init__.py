@@ -13,7 +13,7 @@ from weft import errors
 from weft._core import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from weft import cache, config, ir
+    from weft import cache, config, dlpack, ir, te, tune
     from weft.artifacts.load import load
     from weft.capture.kept_out import disable
     from weft.compiled.api import (
@@ -43,6 +43,7 @@ __all__ = [
     "compile_step",
     "config",
     "disable",
+    "dlpack",
     "errors",
     "explain",
     "from_exported_program",
@@ -59,6 +60,8 @@ __all__ = [
     "reset",
     "set_num_threads",
     "stats",
+    "te",
+    "tune",
     "visualize",
     "warm",
 ]
@@ -86,7 +89,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("cache", "config", "ir"):
+    if name in ("cache", "config", "dlpack", "ir", "te", "tune"):
         return importlib.import_module(f"weft.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")

@@ -37,6 +37,14 @@ static void declareEmitted(func::FuncOp kernel) {
   kernel.setFunctionType(builder.getFunctionType(types, {}));
 }
 
+/// Takes the loops that the module has for a declared kernel.
+static LogicalResult takeLoops(ModuleOp module, func::FuncOp kernel, FlatSymbolRefAttr name) {
+  auto loops = module.lookupSymbol<func::FuncOp>(name.getAttr());
+  if (!loops)
+    return kernel.emitError("expected a function '") << name.getValue() << "' with its loops";
+  return adoptLoops(kernel, loops);
+}
+
 /// Emits all kernels, and records the number of their inputs.
 static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
                                  const ScheduleOverride &given) {
@@ -54,7 +62,10 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
       kernel->setAttr(attr::crossThreadReads, UnitAttr::get(module.getContext()));
     if (cold.contains(name))
       kernel->setAttr(attr::coldWeights, UnitAttr::get(module.getContext()));
-    if (kernel.isExternal())
+    if (auto loops = kernel->getAttrOfType<FlatSymbolRefAttr>(attr::loops)) {
+      if (failed(takeLoops(module, kernel, loops)))
+        return failure();
+    } else if (kernel.isExternal())
       declareEmitted(kernel);
     else if (failed(emitKernel(kernel, target, given)))
       return failure();

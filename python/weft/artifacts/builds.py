@@ -10,6 +10,7 @@ import json
 import os
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -84,7 +85,37 @@ def build(graph: bytes, options: Options) -> Build:
         from weft.ir.changing import changed_graph
 
         graph, identity = changed_graph(graph, options.passes, options.level)
-    key = cache_key(identity, options)
+    return _found_or_made(graph, options, cache_key(identity, options), _compile_graph)
+
+
+def build_module(text: str, stage: str, options: Options) -> Build:
+    """The artifact of a module at a stage of the compiler, as MLIR's text.
+
+    Raises: errors.CompileError; errors.ParseError.
+    """
+    source = text.encode()
+    key = cache_key(f"{stage}\n".encode() + source, options)
+
+    def compile_module(source: bytes, path: str, told: dict[str, Any]) -> str:
+        from weft import _compiler
+
+        _compiler.Session.parse(text, "te").compile(stage, path, told)
+        return "{}"
+
+    return _found_or_made(source, options, key, compile_module)
+
+
+# Writes the artifact of a source to a path, for options; gives the compiler's statistics.
+_Compiling = Callable[[bytes, str, dict[str, Any]], str]
+
+
+def _compile_graph(graph: bytes, path: str, told: dict[str, Any]) -> str:
+    from weft import _compiler
+
+    return _compiler.compile(graph, path, told)
+
+
+def _found_or_made(graph: bytes, options: Options, key: str, compiling: _Compiling) -> Build:
     cache = _core.Cache(_core.Cache.default_folder())
     path, warning = cache.lookup(key)
     _warn(warning)
@@ -94,10 +125,12 @@ def build(graph: bytes, options: Options) -> Build:
             return Build(_core.Artifact.load(path), key, True, graph, options)
         except errors.ArtifactError as error:
             _warn(f"{error}; compiling it anew")
-    return _compile(graph, options, key, cache)
+    return _compile(graph, options, key, cache, compiling)
 
 
-def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Build:
+def _compile(
+    graph: bytes, options: Options, key: str, cache: _core.Cache, compiling: _Compiling
+) -> Build:
     draft, warning = cache.begin(key)
     _warn(warning)
     start = time.perf_counter()
@@ -106,10 +139,10 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
     seconds = {"load compiler": time.perf_counter() - start}
     try:
         try:
-            statistics = _compiler.compile(graph, str(draft.path), options.for_compiler())
+            statistics = compiling(graph, str(draft.path), options.for_compiler())
         except _compiler.OutputError as full:
             _warn(f"the artifact cache is full ({full}): compiled programs will not be kept")
-            draft, statistics = _compile_privately(graph, options, key, cache)
+            draft, statistics = _compile_privately(graph, options, key, cache, compiling)
     except (_compiler.CompileError, _compiler.OutputError) as error:
         raise errors.CompileError(str(error)) from None
     seconds.update(json.loads(statistics).get("seconds", {}))
@@ -121,20 +154,18 @@ def _compile(graph: bytes, options: Options, key: str, cache: _core.Cache) -> Bu
         if Path(path).exists():
             raise
         # Another process has emptied the cache meanwhile.
-        draft, _ = _compile_privately(graph, options, key, cache)
+        draft, _ = _compile_privately(graph, options, key, cache, compiling)
         path, draft, warning = cache.publish(draft)
         artifact = _core.Artifact.load(path)
     return Build(artifact, key, False, graph, options, seconds)
 
 
 def _compile_privately(
-    graph: bytes, options: Options, key: str, cache: _core.Cache
+    graph: bytes, options: Options, key: str, cache: _core.Cache, compiling: _Compiling
 ) -> tuple[Any, str]:
     """A draft beside the cache, and the compiler's statistics."""
-    from weft import _compiler
-
     draft = cache.begin_private(key)
-    return draft, _compiler.compile(graph, str(draft.path), options.for_compiler())
+    return draft, compiling(graph, str(draft.path), options.for_compiler())
 
 
 def lower_to(graph: bytes, stage: str, options: Options) -> str:

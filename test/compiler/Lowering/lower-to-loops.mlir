@@ -148,3 +148,38 @@ func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.entry} {
   %5 = call @add(%0, %4) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   return %5 : tensor<64xf32>
 }
+
+// -----
+
+// A kernel whose loops the module has: they get its name and what is known of it.
+// CHECK-LABEL: func.func private @k(
+// CHECK-SAME: memref<4xf32>, %{{[a-z0-9]+}}: memref<4xf32>, %{{[a-z0-9]+}}: memref<64xi8>, %{{[a-z0-9]+}}: index, %{{[a-z0-9]+}}: index)
+// CHECK-SAME: weft.kernel = "te", weft.num_inputs = 1 : i64, weft.scratch_bytes = 64 : i64, weft.serial
+// CHECK-NOT: math.exp
+// CHECK: call @k(%{{.*}}) : (memref<4xf32>, memref<4xf32>, memref<64xi8>, index, index) -> ()
+func.func private @k(tensor<4xf32>) -> tensor<4xf32>
+    attributes {weft.kernel = "te", weft.loops = @k.loops, weft.scratch_bytes = 64 : i64, weft.serial}
+func.func private @k.loops(%x: memref<4xf32>, %r: memref<4xf32>, %scratch: memref<64xi8>, %thread: index, %threads: index) {
+  %zero = arith.constant 0 : index
+  %0 = vector.load %x[%zero] : memref<4xf32>, vector<4xf32>
+  %1 = math.exp %0 : vector<4xf32>
+  vector.store %1, %r[%zero] : memref<4xf32>, vector<4xf32>
+  return
+}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry} {
+  %0 = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{expected a function 'missing' with its loops}}
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {weft.kernel = "te", weft.loops = @missing}
+
+// -----
+
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {weft.kernel = "te", weft.loops = @k.loops}
+// expected-error @+1 {{expected the type '(memref<4xf32>, memref<4xf32>, memref<0xi8>, index, index) -> ()', found '(memref<4xf32>) -> ()'}}
+func.func private @k.loops(%x: memref<4xf32>) {
+  return
+}

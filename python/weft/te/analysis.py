@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How a tensor reads its operands, as far as the default schedule asks."""
+
+from __future__ import annotations
+
+from math import prod
+
+from weft.te import dtypes
+from weft.te import expressions as ex
+from weft.te.expressions import Axis, Load
+from weft.te.linear import linear
+from weft.te.nests import inlined
+from weft.te.schedules import Schedule
+from weft.te.stages import Stage
+from weft.te.targets import lanes_of
+
+
+def points(stage: Stage) -> int:
+    return prod(axis.extent for axis in (*stage.op.axis, *stage.state.reduce_axes))
+
+
+def widest(stage: Stage) -> int:
+    loads = [node for node in ex.walk(stage.state.body) if isinstance(node, Load)]
+    return max(dtypes.BYTES[each.dtype] for each in (stage.tensor, *loads))
+
+
+def step_of(axis: Axis, index: ex.Expr) -> int | None:
+    form = linear(index, {}, lambda each: each.extent)
+    return form.coefficient(axis) if form is not None else None
+
+
+def contiguous_axis(s: Schedule, stage: Stage) -> Axis | None:
+    """The axis along which most loads are contiguous and the rest do not move; the result's last
+    one before any other, as stores follow it."""
+    loads = [n for n in ex.walk(inlined(s, stage.state.body)) if isinstance(n, Load)]
+    best, best_count = None, 0
+    for axis in (*reversed(stage.op.axis), *reversed(stage.state.reduce_axes)):
+        count = 0
+        for load in loads:
+            steps = [step_of(axis, index) for index in load.indices]
+            if any(step is None or (step and n < len(steps) - 1) for n, step in enumerate(steps)):
+                count -= 2  # it jumps from row to row
+            elif steps and steps[-1] == 1:
+                count += 1
+        if axis.kind == "spatial" and axis is not stage.op.axis[-1]:
+            count -= 1  # the store would be scattered
+        if axis.kind == "reduce" and axis.extent < lanes_of(4):
+            continue  # no vector is full
+        if count > best_count:
+            best, best_count = axis, count
+    return best
+
+
+def has_register_tiles(s: Schedule, stage: Stage) -> bool:
+    along = contiguous_axis(s, stage)
+    lanes = lanes_of(max(4, widest(stage)))
+    if not stage.state.reduce_axes or along is None or along.kind == "reduce":
+        return False
+    return along.extent >= lanes // 2
+
+
+def outer_axes(s: Schedule, stage: Stage) -> list[Axis]:
+    """Loops over the result that no tile or vector is made of."""
+    if has_register_tiles(s, stage):
+        along = contiguous_axis(s, stage)
+        return [axis for axis in stage.op.axis if axis is not along][:-1]
+    return list(stage.op.axis) if stage.state.reduce_axes else list(stage.op.axis[:-1])

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`te.build`: a schedule as a function on arrays of any framework."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft import _core, errors
+from weft.artifacts import builds
+from weft.te import arrays, exporting
+from weft.te.arrays import Spec
+from weft.te.defaults import default_schedule
+from weft.te.emission import module_text
+from weft.te.errors import TEError
+from weft.te.nests import Lowered, lowered
+from weft.te.schedules import Schedule
+from weft.te.showing import as_loops
+from weft.te.tensors import Tensor
+
+
+def lower(schedule: Any, args: Sequence[Tensor] = ()) -> str:
+    """The loops of a schedule as text. args: as for `build`, checked if they are given."""
+    scheduled = _schedule_of(schedule)
+    low = lowered(scheduled)
+    if args:
+        _parted(low, args)
+    return as_loops(low)
+
+
+def build(
+    schedule: Any, args: Sequence[Tensor], name: str = "main", *, default: bool | None = None
+) -> Function:
+    """Compiles a schedule. args: placeholders and results in the order in which the function takes
+    them. A schedule without steps, or tensors in the place of one, gets `te.default_schedule`'s
+    steps; with `default=False` the loops are as they stand.
+
+    Raises: TEError, ScheduleError; errors.CompileError.
+    """
+    scheduled = _schedule_of(schedule)
+    if default or (default is None and not scheduled.steps):
+        scheduled = default_schedule(scheduled.outputs)
+    low = lowered(scheduled)
+    inputs, results = _parted(low, args)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise TEError(f"expected a name that is an identifier, found {name!r}")
+    return Function(name, list(args), inputs, results, scheduled, module_text(low, inputs, results))
+
+
+def module_of(schedule: Schedule, args: Sequence[Tensor]) -> str:
+    """The MLIR that `build` would compile, of the stage `linalg`."""
+    low = lowered(schedule)
+    return module_text(low, *_parted(low, args))
+
+
+def _schedule_of(schedule: Any) -> Schedule:
+    return schedule if isinstance(schedule, Schedule) else Schedule.of(schedule)
+
+
+def _parted(low: Lowered, args: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    """The arguments that are given, and those that are computed."""
+    inputs: list[Tensor] = []
+    results: list[Tensor] = []
+    for each in args:
+        if not isinstance(each, Tensor):
+            raise TEError(f"expected tensors as arguments, found {each!r}")
+        if any(each is other for other in (*inputs, *results)):
+            raise TEError(f"expected different arguments, found {each.name} twice")
+        (inputs if each.op.body is None else results).append(each)
+    roots = {nest.tensor for nest in low.roots}
+    for needed in low.inputs:
+        if not any(needed is each for each in inputs):
+            raise TEError(f"expected {needed.name} among the arguments: the kernel reads it")
+    for output in low.schedule.outputs:
+        if not any(output is each for each in results):
+            raise TEError(f"expected {output.name} among the arguments: it is computed")
+    for result in results:
+        if result not in roots:
+            raise TEError(
+                f"{result.name} is an argument and has to be whole: compute it at the root"
+            )
+    names = [each.name for each in args]
+    for each in names:
+        if names.count(each) > 1:
+            raise TEError(f"expected arguments of different names, found two called {each}")
+    return inputs, results
+
+
+class Function:
+    """A compiled kernel. `f(x, y, z)` fills z in place; `f(x, y)` returns what it computes, as an
+    array of the first argument's framework. Nothing is copied, unless a tensor's strides or
+    alignment are others than a compact tensor's.
+
+    Attributes: name, args, schedule, module (the MLIR that was compiled).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        args: list[Tensor],
+        inputs: list[Tensor],
+        results: list[Tensor],
+        schedule: Schedule,
+        module: str,
+    ) -> None:
+        self.name, self.args, self.schedule, self.module = name, args, schedule, module
+        self.__name__ = name
+        self._specs = [Spec(each.name, each.shape, each.dtype) for each in args]
+        self._inputs = [number for number, each in enumerate(args) if each.op.body is None]
+        self._results = [number for number, each in enumerate(args) if each.op.body is not None]
+        self.build = builds.build_module(module, "linalg", builds.Options())
+        self._program = _core.Program(self.build.artifact)
+        self._direct = _core.DirectCall(self._program, self._inputs, self._results)
+
+    def __call__(self, *arrays_given: Any) -> Any:
+        """Raises: errors.ArgumentError, naming the argument, what was expected and found."""
+        if self._direct(*arrays_given):
+            self._note_writes(arrays_given)
+            return None
+        if len(arrays_given) == len(self.args):
+            self._fill(arrays_given)
+            self._note_writes(arrays_given)
+            return None
+        if len(arrays_given) == len(self._inputs):
+            return self._allocate(arrays_given)
+        names = [spec.name for spec in self._specs]
+        raise errors.ArgumentError(
+            f"{self.name}: expected {len(names)} arguments ({', '.join(names)}), or the "
+            f"{len(self._inputs)} that are read, found {len(arrays_given)}"
+        )
+
+    def _fill(self, given: Sequence[Any]) -> None:
+        inputs = [arrays.to_tensor(given[n], self._specs[n], False) for n in self._inputs]
+        results = [arrays.to_tensor(given[n], self._specs[n], True) for n in self._results]
+        self._check_memory(inputs, results)
+        targets = [
+            each
+            if each.is_contiguous() and each.data_ptr() % each.element_size() == 0
+            else torch.empty(each.shape, dtype=each.dtype)
+            for each in results
+        ]
+        with torch.no_grad():
+            self._program.run(inputs, targets, None)
+            for result, target in zip(results, targets):
+                if result is not target:
+                    result.copy_(target)
+
+    def _note_writes(self, given: Sequence[Any]) -> None:
+        """Tells autograd of what was written in place."""
+        for number in self._results:
+            if isinstance(given[number], torch.Tensor) and not given[number].is_inference():
+                torch._C._increment_version((given[number],))
+
+    def _allocate(self, given: Sequence[Any]) -> Any:
+        inputs = [
+            arrays.to_tensor(array, self._specs[n], False) for array, n in zip(given, self._inputs)
+        ]
+        results = [
+            torch.empty(self._specs[n].shape, dtype=getattr(torch, self._specs[n].dtype))
+            for n in self._results
+        ]
+        self._program.run(inputs, results, None)
+        template = given[0] if given else torch.empty(0)
+        converted = tuple(arrays.like(template, each) for each in results)
+        return converted[0] if len(converted) == 1 else converted
+
+    def _check_memory(self, inputs: list[torch.Tensor], results: list[torch.Tensor]) -> None:
+        """Raises: errors.ArgumentError for results that share memory with anything."""
+        spans = [(self._specs[n].name, arrays.span(t)) for n, t in zip(self._inputs, inputs)]
+        for number, result in zip(self._results, results):
+            spec = self._specs[number]
+            if not result.is_contiguous() and arrays.overlaps_itself(result):
+                spec.refuse("elements with memory of their own", f"strides {result.stride()}")
+            low, high = arrays.span(result)
+            for name, (begin, end) in spans:
+                if low < end and begin < high:
+                    spec.refuse("memory of its own", f"memory shared with {name!r}")
+            spans.append((spec.name, (low, high)))
+
+    def export(self, folder: str | Path) -> tuple[Path, Path]:
+        """For C: writes `NAME.so` and `NAME.h`, whose function NAME takes the arguments' arrays.
+
+        Raises: OSError, if they cannot be written.
+        """
+        return exporting.export(self.name, self.args, self.module, folder)
+
+    def assembly(self) -> str:
+        """The machine code as the assembler's text."""
+        from weft.ir import Module
+
+        return Module.parse(self.module, stage="linalg").assembly()
+
+    def __repr__(self) -> str:
+        return f"<te.Function {self.name}({', '.join(each.name for each in self.args)})>"

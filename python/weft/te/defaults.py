@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The analytical default schedule: vectors, register tiles, packing and threads, from the shape
+and the machine alone.
+
+Elementwise producers with one reader are inlined. A reduction whose operands lie contiguous along
+an axis of the result is computed in register tiles, with vectors along that axis; one whose
+operands lie contiguous along the reduction has vectors along that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from weft.te import dtypes
+from weft.te import expressions as ex
+from weft.te.analysis import contiguous_axis, has_register_tiles, points, step_of, widest
+from weft.te.expressions import Axis, Load
+from weft.te.placement import attach_producers, is_worth_inlining
+from weft.te.schedules import Schedule
+from weft.te.stages import Stage
+from weft.te.targets import lanes_of, vector_registers
+from weft.te.tensors import Tensor
+
+_WORTH_THREADS = 2_000_000  # operations: some 20 µs of one core
+_FEW_ITERATIONS = 32  # of a parallel loop: fewer are fused with the next one
+_FEW_TERMS = 32  # a reduction that is unrolled
+_PANEL_BYTES = 1 << 19  # of a packed operand: half of a usual L2
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Numbers that a tuner may choose otherwise; None: by shape. rows: of a register tile.
+    registers: vectors in a row of it, or computed at once. packs: the operand that vectors read
+    is packed."""
+
+    rows: int | None = None
+    registers: int | None = None
+    packs: bool | None = None
+
+
+def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # noqa: B008
+    """A schedule of the tensors, made of the steps that one could take by hand."""
+    s = Schedule.of(outputs)
+    for stage in s.stages:
+        if stage.op.body is not None and is_worth_inlining(s, stage):
+            stage.compute_inline()
+    for stage in reversed(s.stages):
+        if stage.op.body is not None and stage.state.attach == "root":
+            _schedule(s, stage, attach_producers(s, stage), choice)
+    return s
+
+
+def _schedule(s: Schedule, stage: Stage, attached: list[Stage], choice: Choice) -> None:
+    for each in attached:
+        _loops(s, each, choice)
+    work = sum(points(each) * _cost(each) for each in (stage, *attached))
+    _loops(s, stage, choice)
+    loops = _outermost(stage)
+    if not loops or work < _WORTH_THREADS:
+        return
+    fusable = not any(each.is_attached_to(stage) for each in s.stages)
+    enough = loops[0].extent >= _FEW_ITERATIONS
+    stage.parallel(stage.fuse(*loops) if fusable and len(loops) > 1 and not enough else loops[0])
+
+
+def _outermost(stage: Stage) -> list[Axis]:
+    """Loops at the outside that are over the result and not marked."""
+    loops: list[Axis] = []
+    for axis in stage.leaf_iter_vars:
+        if axis.kind == "reduce" or axis in stage.state.kinds:
+            break
+        loops.append(axis)
+    return loops
+
+
+def _cost(stage: Stage) -> int:
+    """Operations for each element, elementary functions as ten."""
+    nodes = list(ex.walk(stage.state.body))
+    return 1 + sum(10 if isinstance(n, ex.Call) else isinstance(n, ex.Binary) for n in nodes)
+
+
+def _loops(s: Schedule, stage: Stage, choice: Choice) -> None:
+    """Tiles and vectors of one tensor."""
+    lanes = lanes_of(max(4, widest(stage)))
+    if has_register_tiles(s, stage):
+        along = contiguous_axis(s, stage)
+        assert along is not None
+        _register_tiles(s, stage, along, lanes, choice)
+    elif stage.state.reduce_axes:
+        _along_the_reduction(stage, contiguous_axis(s, stage), lanes, choice)
+    elif stage.op.axis:
+        _elementwise(stage, lanes, choice)
+
+
+def _elementwise(stage: Stage, lanes: int, choice: Choice) -> None:
+    last = stage.op.axis[-1]
+    if last.extent >= 2:
+        _, inner = stage.split(last, factor=_vector_extent(last.extent, lanes, choice))
+        stage.vectorize(inner)
+
+
+def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4) -> int:
+    """Lanes to compute at once: up to `most` registers, with little left over."""
+    if choice.registers is not None:
+        return choice.registers * lanes
+    for registers in range(most, 0, -1):
+        if extent % (registers * lanes) == 0:
+            return registers * lanes
+    if extent <= lanes:
+        return 1 << (extent - 1).bit_length() if extent > 1 else 1
+    waste = {n: -extent % (n * lanes) for n in range(1, most + 1)}
+    best = min(waste.values())
+    return max(n for n, left in waste.items() if left == best) * lanes
+
+
+def _divisor(extent: int, most: int) -> int:
+    """Rows of a tile: a divisor of the extent, if there is a good one."""
+    for size in range(most, most // 2, -1):
+        if extent % size == 0:
+            return size
+    return min(most, max(extent, 1))
+
+
+def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: Choice) -> None:
+    """Rows times vectors in registers; the operand that vectors read is packed if many tiles of
+    rows read it again."""
+    sums = list(stage.state.reduce_axes)
+    others = [axis for axis in stage.op.axis if axis is not along]
+    columns = _vector_extent(along.extent, lanes, choice)
+    registers = columns // lanes or 1
+    rows_axis = others[-1] if others else None
+    most = max(1, min(12, (vector_registers() - 2 - registers) // registers))
+    rows = _divisor(rows_axis.extent, most) if rows_axis is not None else 1
+    rows = choice.rows or rows
+    outer = others[:-1]
+    along_outer, along_inner = stage.split(along, factor=columns)
+    order: list[Axis]
+    inner: list[Axis] = []
+    rows_outer: Axis | None = None
+    if rows_axis is not None:
+        rows_outer, rows_inner = stage.split(rows_axis, factor=rows)
+        inner = [rows_inner]
+    panel = _panel(stage, along, rows_axis)
+    packs = panel is not None and prod(a.extent for a in sums) * columns * _bytes(panel) <= (
+        _PANEL_BYTES
+    )
+    if choice.packs is not None:
+        packs = packs and choice.packs
+    if rows_outer is None:
+        order = [*outer, along_outer]
+    elif packs:
+        order = [*outer, along_outer, rows_outer]
+    else:
+        order = [*outer, rows_outer, along_outer]
+    stage.reorder(*order, *sums, *inner, along_inner)
+    for axis in inner:
+        stage.unroll(axis)
+    stage.vectorize(along_inner)
+    if prod(axis.extent for axis in sums) <= _FEW_TERMS:
+        for axis in sums:
+            stage.unroll(axis)
+    if packs and panel is not None and rows_outer is not None and rows_outer.extent >= 4:
+        packed = s.cache_read(panel, "packed", stage.tensor)
+        s[packed].compute_at(stage, along_outer)
+        last = s[packed].op.axis[-1]
+        s[packed].split(last, factor=columns)
+        s[packed].vectorize(s[packed].leaf_iter_vars[-1])
+
+
+def _bytes(tensor: Tensor) -> int:
+    return dtypes.BYTES[tensor.dtype]
+
+
+def _panel(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
+    """The tensor that vectors read and rows do not move in: it is read again for each tile."""
+    if rows is None or not isinstance(stage.state.body, ex.Reduce):
+        return None
+    for node in ex.walk(stage.state.body):
+        if isinstance(node, Load):
+            steps = [(step_of(along, i), step_of(rows, i)) for i in node.indices]
+            if any(a for a, _ in steps) and not any(r or r is None for _, r in steps):
+                return node.tensor
+    return None
+
+
+def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> None:
+    """One row at a time, with vectors along the contiguous reduction."""
+    if along is not None and along.kind == "reduce" and along.extent >= lanes // 2:
+        along_outer, along_inner = stage.split(
+            along, factor=_vector_extent(along.extent, lanes, choice)
+        )
+        rest = [axis for axis in stage.state.reduce_axes if axis is not along]
+        stage.reorder(*rest, along_outer, along_inner)
+        stage.vectorize(along_inner, reassociate=True)

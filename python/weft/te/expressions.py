@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Scalar expressions: what an element of a tensor is computed from.
+
+Immutable trees. Operators make new ones, comparisons too, so that identity, not `==`, tells two
+expressions apart. Dtypes follow PyTorch's promotion when a node is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from weft.te import dtypes
+from weft.te.errors import TEError
+
+
+class Expr:
+    """A scalar of a dtype."""
+
+    dtype: str
+
+    def operands(self) -> tuple[Expr, ...]:
+        return ()
+
+    def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
+        """The same node on other operands, of the same dtypes."""
+        return self
+
+    def astype(self, dtype: Any) -> Expr:
+        """The value converted, as PyTorch's `to` does."""
+        name = dtypes.named(dtype)
+        return self if name == self.dtype else Cast(self, name)
+
+    def __bool__(self) -> bool:
+        raise TEError(
+            f"the truth of `{self}` is not known before the kernel runs: "
+            "use te.if_then_else(condition, a, b), and te.all or te.any instead of `and` or `or`"
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TEError(f"`{self}` is one element and cannot be iterated over")
+
+    def __add__(self, other: Any) -> Expr:
+        return arithmetic("add", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return arithmetic("add", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return arithmetic("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return arithmetic("sub", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return arithmetic("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return arithmetic("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return arithmetic("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return arithmetic("div", other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return arithmetic("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return arithmetic("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return arithmetic("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return arithmetic("mod", other, self)
+
+    def __pow__(self, other: Any) -> Expr:
+        return arithmetic("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Expr:
+        return arithmetic("pow", other, self)
+
+    def __neg__(self) -> Expr:
+        if dtypes.is_float(self.dtype):
+            return arithmetic("mul", self, -1)  # -0.0 of 0.0
+        return arithmetic("sub", 0, self)
+
+    def __abs__(self) -> Expr:
+        return Call("abs", (self,), self.dtype)
+
+    def __lt__(self, other: Any) -> Expr:
+        return compared("lt", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return compared("le", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return compared("gt", self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return compared("ge", self, other)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return compared("eq", self, other)
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return compared("ne", self, other)
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Expr:
+        return bitwise("and", self, other)
+
+    def __or__(self, other: Any) -> Expr:
+        return bitwise("or", self, other)
+
+    def __xor__(self, other: Any) -> Expr:
+        return bitwise("xor", self, other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Expr:
+        if self.dtype == "bool":
+            return Binary("xor", self, Const(True, "bool"), "bool")
+        return bitwise("xor", self, Const(-1, self.dtype))
+
+    def __repr__(self) -> str:
+        from weft.te.formulas import formula
+
+        return formula(self)
+
+
+class Axis(Expr):
+    """An index that runs from 0 to `extent` - 1. kind: "spatial" or "reduce"."""
+
+    dtype = "int64"
+
+    def __init__(self, extent: int, name: str, kind: str) -> None:
+        self.extent = extent
+        self.name = name
+        self.kind = kind
+
+    @property
+    def dom(self) -> tuple[int, int]:
+        """First value and extent, as TVM's ranges have them."""
+        return 0, self.extent
+
+
+class Const(Expr):
+    def __init__(self, value: bool | int | float, dtype: str) -> None:
+        self.value = value
+        self.dtype = dtype
+
+
+class Binary(Expr):
+    """op: add, sub, mul, div, floordiv, mod, pow, max, min, lt, le, gt, ge, eq, ne, and, or, xor.
+    Operands of comparisons have one dtype, which may differ from the node's."""
+
+    def __init__(self, op: str, lhs: Expr, rhs: Expr, dtype: str) -> None:
+        self.op, self.lhs, self.rhs, self.dtype = op, lhs, rhs, dtype
+
+    def operands(self) -> tuple[Expr, ...]:
+        return self.lhs, self.rhs
+
+    def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
+        return Binary(self.op, *operands, self.dtype)
+
+
+class Call(Expr):
+    """An elementary function by its name in `functions`."""
+
+    def __init__(self, name: str, args: tuple[Expr, ...], dtype: str) -> None:
+        self.name, self.args, self.dtype = name, args, dtype
+
+    def operands(self) -> tuple[Expr, ...]:
+        return self.args
+
+    def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
+        return Call(self.name, operands, self.dtype)
+
+
+class Cast(Expr):
+    def __init__(self, value: Expr, dtype: str) -> None:
+        self.value, self.dtype = value, dtype
+
+    def operands(self) -> tuple[Expr, ...]:
+        return (self.value,)
+
+    def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
+        return Cast(*operands, self.dtype)
+
+
+class Select(Expr):
+    """One of two values; nothing that only the other needs is read."""
+
+    def __init__(self, condition: Expr, then: Expr, otherwise: Expr) -> None:
+        self.condition, self.then, self.otherwise = condition, then, otherwise
+        self.dtype = then.dtype
+
+    def operands(self) -> tuple[Expr, ...]:
+        return self.condition, self.then, self.otherwise
+
+    def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
+        return Select(*operands)
+
+
+class Load(Expr):
+    """An element of a tensor. Indices are integers."""
+
+    def __init__(self, tensor: Any, indices: tuple[Expr, ...]) -> None:
+        self.tensor, self.indices, self.dtype = tensor, indices, tensor.dtype
+
+    def operands(self) -> tuple[Expr, ...]:
+        return self.indices
+
+    def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
+        return Load(self.tensor, operands)
+
+
+class Reduce(Expr):
+    """kind: sum, prod, max or min, of `value` over `axes`; only as the whole of a body."""
+
+    def __init__(self, kind: str, value: Expr, axes: tuple[Axis, ...]) -> None:
+        self.kind, self.axes = kind, axes
+        self.dtype = dtypes.reduced(kind, value.dtype)
+        self.value = value.astype(self.dtype)
+
+    def operands(self) -> tuple[Expr, ...]:
+        return (self.value,)
+
+    def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
+        return Reduce(self.kind, *operands, self.axes)
+
+
+def as_expr(value: Any, dtype: str | None = None) -> Expr:
+    """`value` as an expression; a number gets `dtype`, or PyTorch's default for its kind.
+
+    Raises: TEError for anything else.
+    """
+    if isinstance(value, Expr):
+        return value
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # NumPy's scalars
+        value = value.item()
+    if isinstance(value, bool):
+        return Const(value, dtype or "bool")
+    if isinstance(value, int):
+        return Const(value, dtype or "int64")
+    if isinstance(value, float):
+        return Const(value, dtype or "float32")
+    if hasattr(value, "op") and hasattr(value, "shape"):
+        raise TEError(f"expected an element such as {value.name}[i], found the tensor {value.name}")
+    raise TEError(f"expected an expression or a number, found {value!r}")
+
+
+def matched(a: Any, b: Any) -> tuple[Expr, Expr]:
+    """Both converted to the dtype that PyTorch promotes them to."""
+    if not isinstance(a, Expr) and not isinstance(b, Expr):
+        a = as_expr(a)
+    if isinstance(a, Expr) and isinstance(b, Expr):
+        dtype = dtypes.promoted(a.dtype, b.dtype)
+        return a.astype(dtype), b.astype(dtype)
+    if isinstance(a, Expr):
+        number = as_expr(b)
+        dtype = dtypes.with_number(a.dtype, number.value)
+        return a.astype(dtype), Const(number.value, dtype)
+    rhs, lhs = matched(b, a)
+    return lhs, rhs
+
+
+def arithmetic(op: str, a: Any, b: Any) -> Expr:
+    lhs, rhs = matched(a, b)
+    dtype = lhs.dtype
+    if dtype == "bool" and op not in ("max", "min"):
+        if op in ("sub", "pow", "floordiv", "mod"):
+            raise TEError(f"expected numbers in `{lhs} {op} {rhs}`, found two bools")
+        if op in ("add", "mul"):
+            return Binary("or" if op == "add" else "and", lhs, rhs, "bool")
+    if op == "div" and not dtypes.is_float(dtype):
+        lhs, rhs, dtype = lhs.astype("float32"), rhs.astype("float32"), "float32"
+    if op == "pow" and dtypes.is_integer(dtype):
+        raise TEError(
+            f"expected floating-point numbers in `{lhs} ** {rhs}`, found {dtype}: "
+            "write the product, or convert with te.cast"
+        )
+    if isinstance(lhs, Const) and isinstance(rhs, Const):
+        folded = _folded(op, lhs, rhs)
+        if folded is not None:
+            return folded
+    return Binary(op, lhs, rhs, dtype)
+
+
+def _folded(op: str, lhs: Const, rhs: Const) -> Const | None:
+    """The value of integer arithmetic on constants, as in `k // 2` of an index."""
+    operations: dict[str, Callable[[int, int], int]] = {
+        "add": int.__add__,
+        "sub": int.__sub__,
+        "mul": int.__mul__,
+        "floordiv": int.__floordiv__,
+        "mod": int.__mod__,
+    }
+    if (
+        lhs.dtype != "int64"
+        or op not in operations
+        or (op in ("floordiv", "mod") and not rhs.value)
+    ):
+        return None
+    value = operations[op](int(lhs.value), int(rhs.value))
+    return Const(value, "int64") if -(2**63) <= value < 2**63 else None
+
+
+def compared(op: str, a: Any, b: Any) -> Expr:
+    lhs, rhs = matched(a, b)
+    return Binary(op, lhs, rhs, "bool")
+
+
+def bitwise(op: str, a: Any, b: Any) -> Expr:
+    lhs, rhs = matched(a, b)
+    if dtypes.is_float(lhs.dtype):
+        raise TEError(f"expected integers or bools in `{lhs} {op} {rhs}`, found {lhs.dtype}")
+    return Binary(op, lhs, rhs, lhs.dtype)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """All nodes, operands before what uses them."""
+    for operand in expr.operands():
+        yield from walk(operand)
+    yield expr
+
+
+def transformed(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """`expr` with `change(node)` in the place of each node where it is not None, from the root."""
+    changed = change(expr)
+    if changed is not None:
+        return changed
+    operands = expr.operands()
+    fresh = tuple(transformed(each, change) for each in operands)
+    same = all(a is b for a, b in zip(operands, fresh))
+    return expr if same else expr.rebuilt(fresh)
+
+
+def substituted(expr: Expr, values: dict[Axis, Expr]) -> Expr:
+    return transformed(expr, lambda node: values.get(node) if isinstance(node, Axis) else None)

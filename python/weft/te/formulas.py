@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Expressions and tensors printed as the formulas that they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.te import expressions as ex
+
+_SIGNS = {
+    "add": ("+", 5),
+    "sub": ("-", 5),
+    "mul": ("*", 6),
+    "div": ("/", 6),
+    "floordiv": ("//", 6),
+    "mod": ("%", 6),
+    "pow": ("**", 8),
+    "and": ("&", 4),
+    "xor": ("^", 3),
+    "or": ("|", 2),
+    "lt": ("<", 1),
+    "le": ("<=", 1),
+    "gt": (">", 1),
+    "ge": (">=", 1),
+    "eq": ("==", 1),
+    "ne": ("!=", 1),
+}
+
+
+def formula(expr: ex.Expr, outside: int = 0) -> str:
+    """In Python's notation. outside: the precedence of what stands around it."""
+    if isinstance(expr, ex.Axis):
+        return expr.name
+    if isinstance(expr, ex.Const):
+        return repr(expr.value)
+    if isinstance(expr, ex.Binary):
+        if expr.op not in _SIGNS:
+            return f"{expr.op}({formula(expr.lhs)}, {formula(expr.rhs)})"
+        sign, precedence = _SIGNS[expr.op]
+        left = precedence + (expr.op == "pow" or precedence == 1)
+        right = precedence + (expr.op != "pow")
+        text = f"{formula(expr.lhs, left)} {sign} {formula(expr.rhs, right)}"
+        return f"({text})" if precedence < outside else text
+    if isinstance(expr, ex.Cast):
+        return f"{expr.dtype}({formula(expr.value)})"
+    if isinstance(expr, ex.Load):
+        return f"{expr.tensor.name}[{', '.join(map(_index, expr.indices)) or '()'}]"
+    if isinstance(expr, ex.Reduce):
+        names = ", ".join(axis.name for axis in expr.axes)
+        axes = names if len(expr.axes) == 1 else f"({names})"
+        return f"{expr.kind}({formula(expr.value)}, axis={axes})"
+    name = "if_then_else" if isinstance(expr, ex.Select) else expr.name
+    return f"{name}({', '.join(formula(each) for each in expr.operands())})"
+
+
+def _index(expr: ex.Expr) -> str:
+    """Without the brackets that a loop's form has as an operand."""
+    text = formula(expr)
+    return text[1:-1] if isinstance(expr, ex.Axis) and text.startswith("(") else text
+
+
+def definition(tensor: Any) -> str:
+    """`Z[i, j] = sum(X[i, r] * Y[r, j], axis=r)  for i < 4, j < 5, r < 6`."""
+    op = tensor.op
+    if op.body is None:
+        return declaration(tensor)
+    indices = ", ".join(axis.name for axis in op.axis) or "()"
+    ranges = ", ".join(f"{axis.name} < {axis.extent}" for axis in (*op.axis, *op.reduce_axis))
+    text = f"{tensor.name}[{indices}] = {formula(op.body)}"
+    return f"{text}  for {ranges}" if ranges else text
+
+
+def declaration(tensor: Any) -> str:
+    """`X: float32[4, 6]`."""
+    return f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}"
+
+
+def program(tensors: list[Any]) -> str:
+    """Each tensor's formula, in order."""
+    return "\n".join(definition(each) for each in tensors)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Functions of expressions: reductions, conditionals, elementary functions, casts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.te import dtypes
+from weft.te.errors import TEError
+from weft.te.expressions import (
+    Axis,
+    Call,
+    Expr,
+    Reduce,
+    Select,
+    arithmetic,
+    as_expr,
+    bitwise,
+    matched,
+)
+
+# In MLIR's dialect `math`, where they have the same values for any float.
+ELEMENTARY = (
+    "acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 "
+    "floor log log10 log1p log2 round rsqrt sin sinh sqrt tan tanh trunc"
+).split()
+
+
+def _reduced(kind: str, expr: Any, axis: Any) -> Expr:
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    for each in axes:
+        if not isinstance(each, Axis) or each.kind != "reduce":
+            raise TEError(f"te.{kind}: expected axes made by te.reduce_axis, found {each!r}")
+    if not axes:
+        raise TEError(f"te.{kind}: expected at least one axis, found none")
+    if len(set(map(id, axes))) != len(axes):
+        raise TEError(f"te.{kind}: expected different axes, found one twice")
+    return Reduce(kind, as_expr(expr), axes)
+
+
+def sum(expr: Any, axis: Any) -> Expr:
+    """Σ of `expr` over the axes. Integers are summed as int64, halves in float32."""
+    return _reduced("sum", expr, axis)
+
+
+def prod(expr: Any, axis: Any) -> Expr:
+    return _reduced("prod", expr, axis)
+
+
+def max(expr: Any, axis: Any = None) -> Expr:
+    """Over axes, or, as `te.max(a, b)`, of two expressions. NaN if one is NaN."""
+    return _either("max", expr, axis)
+
+
+def min(expr: Any, axis: Any = None) -> Expr:
+    return _either("min", expr, axis)
+
+
+def _either(kind: str, expr: Any, axis: Any) -> Expr:
+    first = axis[0] if isinstance(axis, (tuple, list)) and axis else axis
+    if isinstance(first, Axis) and first.kind == "reduce":
+        return _reduced(kind, expr, axis)
+    if axis is None or isinstance(axis, (tuple, list)):
+        raise TEError(f"te.{kind}: expected axis=…, or two expressions, found {axis!r}")
+    return arithmetic(kind, expr, axis)
+
+
+def maximum(a: Any, b: Any) -> Expr:
+    return arithmetic("max", a, b)
+
+
+def minimum(a: Any, b: Any) -> Expr:
+    return arithmetic("min", a, b)
+
+
+def if_then_else(condition: Any, then: Any, otherwise: Any) -> Expr:
+    """`then` where the condition holds. What the other reads need not exist, as in padding."""
+    test = as_expr(condition)
+    if test.dtype != "bool":
+        raise TEError(f"te.if_then_else: expected a condition, found `{test}` of {test.dtype}")
+    return Select(test, *matched(then, otherwise))
+
+
+select = where = if_then_else
+
+
+def all(*conditions: Any) -> Expr:
+    return _joined("and", conditions)
+
+
+def any(*conditions: Any) -> Expr:
+    return _joined("or", conditions)
+
+
+def _joined(op: str, conditions: tuple[Any, ...]) -> Expr:
+    if not conditions:
+        raise TEError("expected at least one condition, found none")
+    result = as_expr(conditions[0])
+    for each in conditions[1:]:
+        result = bitwise(op, result, each)
+    if result.dtype != "bool":
+        raise TEError(f"expected conditions, found `{result}` of {result.dtype}")
+    return result
+
+
+def const(value: bool | int | float, dtype: Any = None) -> Expr:
+    return as_expr(value, dtypes.named(dtype) if dtype is not None else None)
+
+
+def cast(expr: Any, dtype: Any) -> Expr:
+    """`expr` converted; floats to integers by truncation."""
+    return as_expr(expr).astype(dtype)
+
+
+def abs(expr: Any) -> Expr:
+    return as_expr(expr).__abs__()
+
+
+def power(base: Any, exponent: Any) -> Expr:
+    return arithmetic("pow", base, exponent)
+
+
+def floordiv(a: Any, b: Any) -> Expr:
+    return arithmetic("floordiv", a, b)
+
+
+def floormod(a: Any, b: Any) -> Expr:
+    return arithmetic("mod", a, b)
+
+
+def sigmoid(expr: Any) -> Expr:
+    x = as_expr(expr)
+    return arithmetic("div", 1.0, 1.0 + elementary("exp", 0 - x))
+
+
+def elementary(name: str, expr: Any) -> Expr:
+    """A function of `ELEMENTARY` of a float, or of an integer converted to float32."""
+    x = as_expr(expr)
+    if not dtypes.is_float(x.dtype):
+        x = x.astype("float32")
+    return Call(name, (x,), x.dtype)
+
+
+def _define(name: str) -> Any:
+    def function(expr: Any) -> Expr:
+        return elementary(name, expr)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name} of a float, elementwise, as PyTorch's `torch.{name}`."
+    return function
+
+
+acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, erf, exp, exp2, expm1 = map(
+    _define, ELEMENTARY[:13]
+)
+floor, log, log10, log1p, log2, round, rsqrt, sin, sinh, sqrt, tan, tanh, trunc = map(
+    _define, ELEMENTARY[13:]
+)

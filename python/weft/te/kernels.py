@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`te.kernel`: a formula as a function of PyTorch's tensors, with gradients.
+
+Each set of shapes and dtypes is one op of PyTorch's dispatcher, in the library `weft_te`: tracing
+sees a call of it and nothing inside, and its gradient is another such op.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from weft.te import dtypes
+from weft.te.building import Function, build
+from weft.te.derivatives import gradients
+from weft.te.errors import TEError
+from weft.te.schedules import Schedule
+from weft.te.tensors import Tensor, placeholder
+
+_library = torch.library.Library("weft_te", "FRAGMENT")
+_ops: dict[str, Op] = {}
+
+
+def kernel(function: Callable[..., Any] | None = None, /) -> Any:
+    """Decorates a function that makes a formula: it is called with placeholders in the place of
+    tensors, and returns a tensor of te, a tuple of them, or a schedule. The result is called with
+    tensors and returns tensors. Other arguments are passed on as they are, and have to be hashable.
+
+    Raises: TEError, when called, for what is no formula.
+    """
+    return Kernel(function) if function is not None else kernel
+
+
+class Kernel:
+    """Attributes: the function's; `op(*args)` is the op for such arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise TEError(f"expected a function to decorate, found {function!r}")
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._signature = inspect.signature(function)
+        self._known: dict[Any, Op] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = list(bound.arguments.values())
+        tensors = [each for each in values if isinstance(each, torch.Tensor)]
+        return self._op(bound, values)(*tensors)
+
+    def op(self, *args: Any, **kwargs: Any) -> Op:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._op(bound, list(bound.arguments.values()))
+
+    def _op(self, bound: inspect.BoundArguments, values: list[Any]) -> Op:
+        key = tuple(
+            (tuple(map(int, each.shape)), each.dtype) if isinstance(each, torch.Tensor) else each
+            for each in values
+        )
+        key = tuple((type(each), each) for each in key)
+        if key not in self._known:
+            self._known[key] = self._made(bound)
+        return self._known[key]
+
+    def _made(self, bound: inspect.BoundArguments) -> Op:
+        inputs: list[Tensor] = []
+        for name, value in bound.arguments.items():
+            if isinstance(value, torch.Tensor):
+                shape = tuple(map(int, value.shape))
+                bound.arguments[name] = placeholder(shape, dtypes.named(value.dtype), name)
+                inputs.append(bound.arguments[name])
+        result = self._function(*bound.args, **bound.kwargs)
+        schedule = result if isinstance(result, Schedule) else Schedule.of(result)
+        single = isinstance(result, Tensor) or (
+            isinstance(result, Schedule) and len(result.outputs) == 1
+        )
+        return op_of(self._function.__name__, inputs, schedule, single)
+
+
+class Op:
+    """One op of the dispatcher. Called with tensors like its placeholders.
+
+    Attributes: name (in torch.ops.weft_te), function, schedule.
+    """
+
+    def __init__(self, name: str, function: Function, inputs: list[Tensor], single: bool) -> None:
+        self.name, self.function, self._single = name, function, single
+        self.schedule = function.schedule
+        self._inputs, self._outputs = inputs, function.args[len(inputs) :]
+        self._gradients: dict[tuple[bool, ...], Op] = {}
+        parameters = ", ".join(f"Tensor a{number}" for number in range(len(inputs)))
+        results = ", ".join("Tensor" for _ in self._outputs)
+        _library.define(f"{name}({parameters}) -> ({results})")  # brackets mean nothing around one
+        _library.impl(name, self._run, "CPU")
+        torch.library.register_fake(f"weft_te::{name}", self._fake, lib=_library)
+        torch.library.register_autograd(
+            f"weft_te::{name}", self._backward, setup_context=self._save, lib=_library
+        )
+        self._call = getattr(torch.ops.weft_te, name)
+
+    def __call__(self, *tensors: torch.Tensor) -> Any:
+        result = self._call(*tensors)
+        return result if self._single or isinstance(result, tuple) else (result,)
+
+    @staticmethod
+    def _returned(results: Sequence[torch.Tensor]) -> Any:
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _run(self, *tensors: torch.Tensor) -> Any:
+        with torch.no_grad():
+            results = self.function(*tensors)
+        return self._returned(results if isinstance(results, tuple) else (results,))
+
+    def _fake(self, *tensors: torch.Tensor) -> Any:
+        return self._returned(
+            [
+                torch.empty(each.shape, dtype=getattr(torch, each.dtype), device="cpu")
+                if not tensors
+                else tensors[0].new_empty(each.shape, dtype=getattr(torch, each.dtype))
+                for each in self._outputs
+            ]
+        )
+
+    @staticmethod
+    def _save(ctx: Any, inputs: tuple[torch.Tensor, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    def _backward(self, ctx: Any, *given: torch.Tensor | None) -> Any:
+        wanted = tuple(
+            need and dtypes.is_float(each.dtype)
+            for need, each in zip(ctx.needs_input_grad, self._inputs)
+        )
+        if not any(wanted):
+            return tuple(None for _ in wanted)
+        seeds = [
+            torch.zeros(each.shape, dtype=getattr(torch, each.dtype)) if seed is None else seed
+            for seed, each in zip(given, self._outputs)
+            if dtypes.is_float(each.dtype)
+        ]
+        found = iter(self._gradient(wanted)(*ctx.saved_tensors, *seeds))
+        return tuple(next(found) if each else None for each in wanted)
+
+    def _gradient(self, wanted: tuple[bool, ...]) -> Op:
+        """The op that computes the gradients by the wanted inputs."""
+        if wanted not in self._gradients:
+            outputs = [each for each in self._outputs if dtypes.is_float(each.dtype)]
+            seeds = [
+                placeholder(each.shape, each.dtype, f"seed{len(self._inputs) + number}")
+                for number, each in enumerate(outputs)
+            ]
+            wrt = [each for each, want in zip(self._inputs, wanted) if want]
+            results = [_own(each) for each in gradients(outputs, seeds, wrt)]
+            schedule = Schedule.of(results)
+            self._gradients[wanted] = op_of(
+                f"{self.name.rsplit('_', 1)[0]}_gradient", [*self._inputs, *seeds], schedule, False
+            )
+        return self._gradients[wanted]
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """A tensor of its own for a gradient that is a seed, or another result, as it stands."""
+    from weft.te.expressions import Axis, Load
+    from weft.te.tensors import Operation
+
+    axes = tuple(Axis(size, f"i{dim}", "spatial") for dim, size in enumerate(tensor.shape))
+    return Tensor(
+        tensor.shape, tensor.dtype, Operation(f"{tensor.name}_out", axes, Load(tensor, axes))
+    )
+
+
+def op_of(name: str, inputs: list[Tensor], schedule: Schedule, single: bool) -> Op:
+    """The op of a formula, which those with the same loops share."""
+    function = build(schedule, [*inputs, *schedule.outputs], "kernel")
+    digest = hashlib.blake2b(f"{function.module}{single}".encode(), digest_size=8)
+    full = f"{name.strip('_<>') or 'kernel'}_{digest.hexdigest()}"
+    if full not in _ops:
+        _ops[full] = Op(full, function, inputs, single)
+    return _ops[full]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where the default schedule computes what a tensor reads: inlined, or in its outermost loop."""
+
+from __future__ import annotations
+
+from math import prod
+
+from weft.te import expressions as ex
+from weft.te.analysis import has_register_tiles, outer_axes, points
+from weft.te.errors import ScheduleError
+from weft.te.expressions import Axis, Load
+from weft.te.nests import lowered
+from weft.te.schedules import Schedule
+from weft.te.stages import Stage
+
+_MOST_INLINED = 24  # nodes of an expression that is computed again for each reader
+
+
+def is_worth_inlining(s: Schedule, stage: Stage) -> bool:
+    """Elementwise, cheap, and read once for each element of one reader."""
+    if stage.state.reduce_axes or any(stage.tensor is each for each in s.outputs):
+        return False
+    readers = [each for each in s.stages if any(t is stage.tensor for t in each.reads())]
+    if len(readers) != 1:
+        return False
+    nodes = list(ex.walk(stage.state.body))
+    loads = [
+        node
+        for node in ex.walk(readers[0].state.body)
+        if isinstance(node, Load) and node.tensor is stage.tensor
+    ]
+    costly = any(isinstance(node, ex.Call) for node in nodes)
+    repeated = points(readers[0]) > prod(stage.tensor.shape)
+    if len(nodes) > _MOST_INLINED or len(loads) > 1 or (repeated and len(nodes) > 8):
+        return False
+    return not (costly and repeated)
+
+
+def attach_producers(s: Schedule, stage: Stage) -> list[Stage]:
+    """Computes inside the outermost loop what the stage reads row by row, if no element of it is
+    computed twice: the row stays in the cache. Returns what is now computed there."""
+    if len(outer_axes(s, stage)) == 0:
+        return []
+    row = stage.op.axis[0]
+    attached = []
+    for producer in reversed(s.stages):
+        state = producer.state
+        fits = (
+            producer.op.body is not None
+            and producer is not stage
+            and state.attach == "root"
+            and not any(producer.tensor is each for each in s.outputs)
+            and _is_row_by_row(s, producer)
+        )
+        if fits and _attached(s, producer, stage, row):
+            attached.append(producer)
+    return attached
+
+
+def _attached(s: Schedule, producer: Stage, stage: Stage, row: Axis) -> bool:
+    class Repeats(Exception):
+        pass
+
+    def attach() -> None:
+        producer.compute_at(stage, row)
+        for root in lowered(s).roots:
+            for nest in root.all():
+                whole = prod(producer.tensor.shape)
+                if nest.tensor is producer.tensor and prod(nest.sizes) * row.extent > whole:
+                    raise Repeats
+
+    try:
+        s.together(attach)
+    except (ScheduleError, Repeats):
+        return False
+    return True
+
+
+def _is_row_by_row(s: Schedule, stage: Stage) -> bool:
+    """Whether its inner loops are as good for one row as for many."""
+    return not stage.state.reduce_axes or not has_register_tiles(s, stage)

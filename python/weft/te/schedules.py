@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`create_schedule`: the order in which tensors, and the elements of each, are computed.
+
+A schedule is its outputs' formulas and a list of steps. What stages know besides follows from
+the steps, which can be taken again on the same formulas: so schedules are hashed, compared,
+saved as text and loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.te import formulas, moves, steps
+from weft.te.errors import ScheduleError, TEError
+from weft.te.expressions import Load, walk
+from weft.te.stages import Stage
+from weft.te.steps import Step
+from weft.te.tensors import Operation, Tensor
+
+
+def _tensors(ops: Any) -> list[Tensor]:
+    given = list(ops) if isinstance(ops, (list, tuple)) else [ops]
+    outputs = [each.tensor if isinstance(each, Operation) else each for each in given]
+    for each in outputs:
+        if not isinstance(each, Tensor):
+            raise TEError(f"expected tensors made by te.compute, found {each!r}")
+        if each.op.body is None:
+            raise TEError(f"expected a computed tensor, found the placeholder {each.name}")
+    if not outputs:
+        raise TEError("expected at least one tensor, found none")
+    return outputs
+
+
+def create_schedule(ops: Any) -> Schedule:
+    """The schedule of a tensor, or of several, without any step yet. ops: tensors, or their `op`.
+
+    Raises: TEError.
+    """
+    return Schedule.of(ops)
+
+
+class Schedule:
+    """`s[Z]` is the stage of a tensor. steps: what was done, as data."""
+
+    def __init__(self, outputs: Sequence[Tensor]) -> None:
+        self.outputs = list(outputs)
+        self.steps: list[Step] = []
+        self._stages: dict[Tensor, Stage] = {}
+        for tensor in _ordered(outputs):
+            self.add(tensor)
+        self.formulas = formulas.program(list(self._stages)) + self._readings()
+
+    @classmethod
+    def of(cls, ops: Any) -> Schedule:
+        return cls(_tensors(ops))
+
+    @property
+    def stages(self) -> list[Stage]:
+        """Producers before consumers, placeholders first."""
+        order: list[Stage] = []
+
+        def visit(stage: Stage) -> None:
+            if stage not in order:
+                for tensor in stage.reads():
+                    visit(self._stages[tensor])
+                if stage not in order:
+                    order.append(stage)
+
+        for output in self.outputs:
+            visit(self._stages[output])
+        return order
+
+    def add(self, tensor: Tensor) -> Stage:
+        taken, label, number = {each.label for each in self._stages.values()}, tensor.name, 0
+        while label in taken:
+            number += 1
+            label = f"{tensor.name}_{number}"
+        self._stages[tensor] = stage = Stage(self, tensor, label)
+        return stage
+
+    def __getitem__(self, tensor: Any) -> Stage:
+        key = tensor.tensor if isinstance(tensor, Operation) else tensor
+        if isinstance(key, Tensor) and key in self._stages:
+            return self._stages[key]
+        raise ScheduleError(
+            getattr(key, "name", repr(key)),
+            "it is no tensor of this schedule",
+            f"use one of {', '.join(each.label for each in self._stages.values())}",
+        )
+
+    def named(self, label: str) -> Stage:
+        for stage in self._stages.values():
+            if stage.label == label:
+                return stage
+        raise ScheduleError(
+            label,
+            "the schedule has no tensor of that name",
+            f"use one of {', '.join(each.label for each in self._stages.values())}",
+        )
+
+    def _readings(self) -> str:
+        """What is read where, if tensors share a name, so that formulas do not tell."""
+        stages = list(self._stages.values())
+        if all(stage.label == stage.tensor.name for stage in stages):
+            return ""
+        lines = []
+        for stage in stages:
+            nodes = walk(stage.op.body) if stage.op.body is not None else ()
+            labels = [self[node.tensor].label for node in nodes if isinstance(node, Load)]
+            lines.append(f"\n{stage.label} reads {' '.join(labels)}")
+        return "".join(lines)
+
+    def take(self, step: Step) -> Any:
+        """Takes one step, or raises ScheduleError and is as before."""
+
+        def once() -> Any:
+            result = moves.take(self, step)
+            self.steps.append(step)
+            moves.check(self)
+            return result
+
+        return self.together(once)
+
+    def together(self, change: Callable[[], Any]) -> Any:
+        """All the steps of `change`, or none if it raises."""
+        before = {tensor: stage.state.copy() for tensor, stage in self._stages.items()}
+        count = len(self.steps)
+        try:
+            return change()
+        except BaseException:
+            self._stages = {tensor: self._stages[tensor] for tensor in before}
+            for tensor, state in before.items():
+                self._stages[tensor].state = state
+            del self.steps[count:]
+            raise
+
+    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+        """A copy of `tensor` that the readers read in its place; `compute_at` makes it a packed
+        tile. scope: part of its name. Returns the copy."""
+        given = list(readers) if isinstance(readers, (list, tuple)) else [readers]
+        labels = tuple(self[each].label for each in given)
+        return self.take(Step("cache_read", self[tensor].label, (scope, *labels)))
+
+    def cache_write(self, tensor: Tensor, scope: str) -> Tensor:
+        """A buffer in which the tensor is computed before it is copied to where it belongs; to be
+        asked for before its loops are changed. Returns the buffer."""
+        return self.take(Step("cache_write", self[tensor].label, (scope,)))
+
+    def rfactor(self, tensor: Tensor, axis: Any, factor_axis: int = 0) -> Tensor:
+        """Partial results, one for each value of the reduction loop `axis`, as a tensor with that
+        axis as its dim `factor_axis`; the old tensor reduces them. Returns the partial results."""
+        stage = self[tensor]
+        label = stage.label_of(axis)
+        numbers = (("factor_axis", factor_axis),)
+        return self.take(Step("rfactor", stage.label, (label,), numbers))
+
+    def save(self) -> str:
+        """The steps as text, one a line."""
+        return steps.written(self.steps)
+
+    def load(self, text: str) -> Schedule:
+        """Takes the steps of a text, on this schedule. Returns it.
+
+        Raises: ScheduleError; the schedule is then as before.
+        """
+
+        def replay() -> Schedule:
+            for step in steps.read(text):
+                self.take(step)
+            return self
+
+        return self.together(replay)
+
+    def copy(self) -> Schedule:
+        """Another schedule of the same outputs with the same steps."""
+        return Schedule(self.outputs).load(self.save())
+
+    def key(self) -> str:
+        """Formulas and steps: what the code depends on."""
+        return f"{self.formulas}\n{self.save()}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __str__(self) -> str:
+        from weft.te.nests import lowered
+        from weft.te.showing import as_loops
+
+        return as_loops(lowered(self))
+
+    def show(self) -> None:
+        """Prints the loops that the steps have led to."""
+        print(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(each.name for each in self.outputs)
+        return f"<te.Schedule of {names}: {len(self.steps)} steps>"
+
+
+def _ordered(outputs: Sequence[Tensor]) -> list[Tensor]:
+    order: list[Tensor] = []
+
+    def visit(tensor: Tensor) -> None:
+        if not any(tensor is each for each in order):
+            for each in tensor.op.input_tensors:
+                visit(each)
+            order.append(tensor)
+
+    for output in outputs:
+        visit(output)
+    return order

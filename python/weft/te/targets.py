@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What schedules and loops know of the machine: the width of its vectors."""
+
+from __future__ import annotations
+
+import os
+
+from weft.artifacts.builds import cpu_flags
+
+
+def vector_bytes() -> int:
+    """Of a vector register, with WEFT_ISA as the compiler heeds it."""
+    isa = os.environ.get("WEFT_ISA", "native")
+    return 64 if isa != "avx2" and "avx512f" in cpu_flags().split() else 32
+
+
+def lanes_of(element_bytes: int) -> int:
+    return vector_bytes() // element_bytes
+
+
+def vector_registers() -> int:
+    return 32 if vector_bytes() == 64 else 16

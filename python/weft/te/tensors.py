@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors of expressions: `placeholder`, `reduce_axis`, `compute`."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.te import dtypes
+from weft.te.errors import TEError
+from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, as_expr, walk
+from weft.te.linear import linear
+
+_counter = itertools.count()
+
+
+class Operation:
+    """How a tensor comes about. body: None for a placeholder, else the element's expression in
+    terms of `axis` (one per dim) and, if it is a Reduce, `reduce_axis`."""
+
+    def __init__(self, name: str, axis: tuple[Axis, ...], body: Expr | None, tag: str = "") -> None:
+        self.name, self.axis, self.body, self.tag = name, axis, body, tag
+        self.reduce_axis = body.axes if isinstance(body, Reduce) else ()
+        self.tensor: Tensor  # set by the tensor that it makes
+
+    def output(self, number: int = 0) -> Tensor:
+        if number:
+            raise TEError(f"{self.name}: expected output 0, found {number}")
+        return self.tensor
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        """The tensors that the body reads, each once, in order of their first use."""
+        found: list[Tensor] = []
+        for node in walk(self.body) if self.body is not None else ():
+            if isinstance(node, Load) and not any(node.tensor is each for each in found):
+                found.append(node.tensor)
+        return found
+
+    def __repr__(self) -> str:
+        from weft.te.formulas import definition
+
+        return definition(self.tensor)
+
+
+class Tensor:
+    """shape: ints. dtype: a name. `t[i, j]` is an element, for use in the body of a compute."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: str, op: Operation) -> None:
+        self.shape, self.dtype, self.op = shape, dtype, op
+        op.tensor = self
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __getitem__(self, indices: Any) -> Expr:
+        if not isinstance(indices, tuple):
+            indices = (indices,)
+        if len(indices) != self.ndim:
+            raise TEError(
+                f"{self.name}: expected {self.ndim} indices for the shape {list(self.shape)}, "
+                f"found {len(indices)}"
+            )
+        return Load(self, tuple(self._index(each, dim) for dim, each in enumerate(indices)))
+
+    def _index(self, given: Any, dim: int) -> Expr:
+        if isinstance(given, slice):
+            raise TEError(f"{self.name}: expected an index for dim {dim}, found a slice")
+        index = as_expr(given)
+        if not dtypes.is_integer(index.dtype):
+            raise TEError(
+                f"{self.name}: expected an integer index for dim {dim}, "
+                f"found `{index}` of {index.dtype}"
+            )
+        if isinstance(index, Const) and not 0 <= index.value < self.shape[dim]:
+            raise TEError(
+                f"{self.name}: expected an index of dim {dim} from 0 to {self.shape[dim] - 1}, "
+                f"found {index.value}"
+            )
+        return index
+
+    def __call__(self, *indices: Any) -> Expr:
+        return self[indices]
+
+    def __iter__(self) -> Any:
+        raise TEError(f"{self.name}: a tensor of expressions cannot be iterated over; index it")
+
+    def __repr__(self) -> str:
+        from weft.te.formulas import definition
+
+        return definition(self)
+
+
+def _shape(shape: Any, of: str) -> tuple[int, ...]:
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    sizes = []
+    for size in given:
+        if isinstance(size, Const):
+            size = size.value
+        try:
+            number = operator.index(size)
+        except TypeError:
+            raise TEError(f"{of}: expected sizes that are integers, found {size!r}") from None
+        if number < 0 or isinstance(size, bool):
+            raise TEError(f"{of}: expected sizes of at least 0, found {size!r}")
+        sizes.append(number)
+    return tuple(sizes)
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.replace(".", "_").isidentifier():
+        raise TEError(f"expected a name that is an identifier, found {name!r}")
+    return name
+
+
+def placeholder(shape: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """A tensor that the caller of the kernel gives. shape: ints.
+
+    Raises: TEError.
+    """
+    name = _checked_name(name or f"placeholder{next(_counter)}")
+    sizes = _shape(shape, name)
+    axes = tuple(Axis(size, f"i{dim}", "spatial") for dim, size in enumerate(sizes))
+    return Tensor(sizes, dtypes.named(dtype), Operation(name, axes, None))
+
+
+def reduce_axis(dom: Any, name: str | None = None) -> Axis:
+    """An index to sum over, from 0 on. dom: (0, extent), or the extent.
+
+    Raises: TEError.
+    """
+    name = _checked_name(name or f"r{next(_counter)}")
+    begin, extent = dom if isinstance(dom, (tuple, list)) and len(dom) == 2 else (0, dom)
+    if begin != 0:
+        raise TEError(f"{name}: expected a range from 0 on, found one from {begin!r}")
+    return Axis(_shape(extent, name)[0], name, "reduce")
+
+
+def compute(
+    shape: Any, fcompute: Callable[..., Any], name: str | None = None, tag: str = ""
+) -> Any:
+    """The tensor whose element at i, j, … is `fcompute(i, j, …)`. Several expressions, as a
+    tuple, are several tensors of one shape.
+
+    Raises: TEError for a body that makes no sense.
+    """
+    name = _checked_name(name or f"compute{next(_counter)}")
+    sizes = _shape(shape, name)
+    if not callable(fcompute):
+        raise TEError(f"{name}: expected a function of the indices, found {fcompute!r}")
+    names = _parameters(fcompute, len(sizes), name)
+    axes = tuple(Axis(size, axis, "spatial") for size, axis in zip(sizes, names))
+    bodies = fcompute(*axes)
+    if isinstance(bodies, (tuple, list)):
+        if not bodies:
+            raise TEError(f"{name}: expected an expression, found none")
+        several = [_made(f"{name}.v{i}", axes, sizes, each, tag) for i, each in enumerate(bodies)]
+        return tuple(several)
+    return _made(name, axes, sizes, bodies, tag)
+
+
+def _made(name: str, axes: tuple[Axis, ...], sizes: tuple[int, ...], body: Any, tag: str) -> Tensor:
+    if isinstance(body, Tensor):
+        raise TEError(f"{name}: expected an element such as {body.name}[i], found a whole tensor")
+    expr = as_expr(body)
+    check_body(name, axes, expr)
+    return Tensor(sizes, expr.dtype, Operation(name, axes, expr, tag))
+
+
+def check_body(name: str, axes: Sequence[Axis], body: Expr) -> None:
+    """Raises: TEError for a reduction inside an expression, or an axis of elsewhere."""
+    inner = body.value if isinstance(body, Reduce) else body
+    known = [*axes, *(body.axes if isinstance(body, Reduce) else ())]
+    nodes = list(walk(inner))
+    for node in nodes:
+        if isinstance(node, Reduce):
+            raise TEError(
+                f"{name}: expected `{node}` to be the whole body: "
+                "compute it as a tensor of its own and use that tensor's elements"
+            )
+    for node in nodes:
+        if isinstance(node, Axis) and not any(node is axis for axis in known):
+            kind = "is not reduced over" if node.kind == "reduce" else "belongs to another tensor"
+            raise TEError(f"{name}: the axis {node.name} {kind} in `{body}`")
+    _check_indices(name, inner)
+
+
+def _check_indices(name: str, expr: Expr) -> None:
+    """Raises: TEError for an index that is outside of its tensor for certain values of the axes.
+    What a condition may keep from being read is not checked, nor are indices that are read."""
+    operands = expr.operands()
+    if isinstance(expr, Select):
+        operands = (expr.condition,)
+    for each in operands:
+        _check_indices(name, each)
+    if not isinstance(expr, Load):
+        return
+    for dim, (index, size) in enumerate(zip(expr.indices, expr.tensor.shape)):
+        form = linear(index, {}, lambda axis: axis.extent)
+        low, high = form.range(lambda axis: axis.extent) if form is not None else (0, 0)
+        if form is not None and (low < 0 or high >= size) and _is_anything(form):
+            raise TEError(
+                f"{name}: `{expr}` reads from {low} to {high} in dim {dim} of "
+                f"{expr.tensor.name}, which has {size}: read it inside te.if_then_else"
+            )
+
+
+def _is_anything(form: Any) -> bool:
+    """Whether the form has values at all: no axis is empty."""
+    return all(axis.extent > 0 for axis in form.axes())
+
+
+def _parameters(function: Callable[..., Any], count: int, name: str) -> list[str]:
+    parameters = list(inspect.signature(function).parameters.values())
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        fixed = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
+        return [*fixed, *(f"i{n}" for n in range(len(fixed), count))][:count]
+    needed = [each for each in parameters if each.default is each.empty]
+    if not len(needed) <= count <= len(parameters):
+        raise TEError(
+            f"{name}: expected a function of {count} indices, one for each dim, "
+            f"found one of {len(parameters)}"
+        )
+    return [each.name for each in parameters[:count]]

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The innermost loops of a nest: a tile of the result, its sums in registers.
+
+Unrolled and vectorised loops become instances: registers that a reduction's loops carry. Where
+the tile reaches beyond the tensor's edge, unrolled loops get bounds, and vectors masks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from weft.te import dtypes
+from weft.te import expressions as ex
+from weft.te.arithmetic import Value
+from weft.te.elements import Point
+from weft.te.expressions import Axis
+from weft.te.linear import Linear
+from weft.te.loops import Loops
+from weft.te.nests import Nest, reduction
+from weft.te.targets import lanes_of
+from weft.te.values import neutral
+
+
+@dataclass
+class Instance:
+    """The values of unrolled loops, and the lanes of the vectorised one from `base` on."""
+
+    loops: dict[Axis, int]
+    base: int
+    lanes: int
+
+
+class Tile:
+    """fresh: sums begin here, and not with what memory holds. initial: the neutral value itself
+    is what is stored."""
+
+    def __init__(
+        self, writer: Loops, nest: Nest, loops: list[Axis], fresh: bool, initial: bool = False
+    ) -> None:
+        self.writer, self.nest, self.fresh = writer, nest, fresh
+        self.code, self.elements = writer.code, writer.elements(nest)
+        self.math = self.elements.math
+        self.reduce = reduction(nest)
+        self.initial = initial
+        self.vector = next((a for a in loops if nest.kind(a) == "vectorized"), None)
+        others = [axis for axis in loops if axis is not self.vector]
+        self.sums = [axis for axis in others if axis.kind == "reduce"]
+        self.spatial = [axis for axis in others if axis.kind != "reduce"]
+        self.loops = loops
+
+    def write(self, point: Point, guards: list[Linear]) -> None:
+        """Without masks and bounds where the whole tile lies inside, and with them elsewhere."""
+        free = {axis for axis in self.loops if axis.kind != "reduce"}
+        if self.vector is not None:
+            free.add(self.vector)
+        edge = [guard for guard in guards if guard.axes() & free]
+        rest = [guard for guard in guards if not guard.axes() & free]
+        if not edge or self.initial_is_cheap():
+            self._hoist(point, guards, list(self.spatial))
+            return
+        inside = [self.writer.least(guard, set(self.loops)) for guard in edge]
+        if any(form is None for form in inside):
+            self._hoist(point, guards, list(self.spatial))
+            return
+        forms = [form for form in inside if form is not None]
+        if all(not form.axes() for form in forms):  # no loop decides: the edge is everywhere
+            self._hoist(point, guards, list(self.spatial))
+            return
+        with self.code.branch(self.writer.holds(self.nest, forms, point)):
+            self._hoist(point, rest, list(self.spatial))
+        with self.code.otherwise():
+            self._hoist(point, guards, list(self.spatial))
+
+    def initial_is_cheap(self) -> bool:
+        return self.initial and self.vector is None
+
+    def _hoist(self, point: Point, guards: list[Linear], spatial: list[Axis]) -> None:
+        """Loops that a guard bounds, or that are not unrolled, around the rest."""
+        for axis in spatial:
+            guarded = any(axis in guard.axes() for guard in guards)
+            if guarded or self.nest.kind(axis) != "unrolled":
+                left = [each for each in spatial if each is not axis]
+
+                def body(
+                    inside: Point, rest: list[Linear], values: list[tuple[str, str]], left=left
+                ) -> list[tuple[str, str]]:
+                    self._hoist(inside, rest, left)
+                    return values
+
+                self.writer.loop(self.nest, axis, point, guards, [], body)
+                return
+        self._instances(point, guards, spatial)
+
+    def _instances(self, point: Point, guards: list[Linear], unrolled: list[Axis]) -> None:
+        ranges = [range(self.writer.extent(axis)) for axis in unrolled]
+        chunks = self._chunks()
+        instances = [
+            Instance(dict(zip(unrolled, values)), base, lanes)
+            for values in itertools.product(*ranges)
+            for base, lanes in chunks
+        ]
+        masks = [guard for guard in guards if self._is_lane_guard(guard)]
+        others = [guard for guard in guards if not self._is_lane_guard(guard)]
+        if self.reduce is None or self.initial:
+            for instance in instances:
+                here = self._at(point, instance, masks)
+                self._store(self._simple(here), here)
+            return
+        self._reduce(point, instances, masks, others)
+
+    def _is_lane_guard(self, guard: Linear) -> bool:
+        return self.vector is not None and self.vector in guard.axes()
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        """The vectorised loop in pieces that registers hold: powers of two."""
+        if self.vector is None:
+            return [(0, 0)]
+        widest, extent = self._lanes(), self.writer.extent(self.vector)
+        chunks, base = [], 0
+        while base < extent:
+            lanes = widest
+            while lanes > extent - base:
+                lanes //= 2
+            chunks.append((base, lanes))
+            base += lanes
+        return chunks
+
+    def _lanes(self) -> int:
+        """Of the widest values that memory holds, as indices do not count."""
+        widths = [dtypes.BYTES[self.nest.tensor.dtype]]
+        for node in ex.walk(self.nest.body):
+            if isinstance(node, ex.Load):
+                widths.append(dtypes.BYTES[node.dtype])
+        return lanes_of(max(4, *widths))
+
+    def _at(self, point: Point, instance: Instance, masks: list[Linear]) -> Point:
+        here = Point({**point.loops, **instance.loops}, self.vector, instance.base, instance.lanes)
+        mask: Value | None = None
+        for guard in masks:
+            if not all(axis in here.loops or axis is self.vector for axis in guard.axes()):
+                continue
+            value = self.elements.form_value(guard, here)
+            test = self.math.compare("ge", value, self.math.constant(0, "int64"))
+            mask = self.math.binary("and", mask, test) if mask else test
+        here.mask = self.math.splat(mask, instance.lanes) if mask else None
+        return here
+
+    def _simple(self, here: Point) -> Value:
+        if self.initial:
+            assert self.reduce is not None
+            return self._neutral(0)
+        return self.math.splat(self.elements.value(self.nest.body, here), here.lanes)
+
+    def _store(self, value: Value, here: Point) -> None:
+        self.elements.store(self.nest.tensor, self.nest.stage.op.axis, value, here)
+
+    # Reductions
+
+    def _neutral(self, lanes: int) -> Value:
+        assert self.reduce is not None
+        kind, dtype = self.reduce.kind, self.reduce.dtype
+        return self.math.constant(neutral(kind, dtype), dtype, lanes)
+
+    def _reduce(
+        self,
+        point: Point,
+        instances: list[Instance],
+        masks: list[Linear],
+        guards: list[Linear],
+    ) -> None:
+        assert self.reduce is not None
+        across = self.vector is not None and self.vector.kind == "reduce"
+        starts = [self._start(point, each, masks, across) for each in instances]
+        body = self._body(instances, masks)
+        ends = self._sums(0, point, guards, [(each.name, each.type) for each in starts], body)
+        dtype = self.reduce.dtype
+        values = [Value(name, dtype, each.lanes) for (name, _), each in zip(ends, instances)]
+        if not across:
+            for instance, value in zip(instances, values):
+                self._store(value, self._at(point, instance, masks))
+            return
+        count = len(self._chunks())
+        for first in range(0, len(values), count):
+            total = self._across(values[first : first + count])
+            here = Point({**point.loops, **instances[first].loops})
+            if not self.fresh:
+                total = self._combined(self._loaded(here), total)
+            self._store(total, here)
+
+    def _start(self, point: Point, instance: Instance, masks: list[Linear], across: bool) -> Value:
+        if self.fresh or across:
+            return self._neutral(instance.lanes)
+        here = self._at(point, instance, masks)
+        return self.math.splat(self._loaded(here), instance.lanes)
+
+    def _loaded(self, here: Point) -> Value:
+        return self.elements.load(ex.Load(self.nest.tensor, self.nest.stage.op.axis), here)
+
+    def _across(self, values: list[Value]) -> Value:
+        """The lanes of several registers as one value: registers of one width first."""
+        while len(values) > 1 and values[0].lanes == values[1].lanes:
+            pairs = [
+                self._combined(a, b) if b is not None and a.lanes == b.lanes else a
+                for a, b in itertools.zip_longest(values[::2], values[1::2])
+            ]
+            odd = [
+                b
+                for a, b in itertools.zip_longest(values[::2], values[1::2])
+                if b is not None and a.lanes != b.lanes
+            ]
+            values = pairs + odd
+        total: Value | None = None
+        assert self.reduce is not None
+        for value in values:
+            lane = self.math.reduced(self.reduce.kind, value)
+            total = self._combined(total, lane) if total else lane
+        assert total is not None
+        return total
+
+    def _combined(self, total: Value, value: Value) -> Value:
+        assert self.reduce is not None
+        op = {"sum": "add", "prod": "mul"}.get(self.reduce.kind, self.reduce.kind)
+        total, value = self.math.alike(total, value)
+        if dtypes.is_float(total.dtype) and op in ("add", "mul"):
+            return self.math.unrounded(op, total, value)
+        return self.math.binary(op, total, value)
+
+    def _sums(
+        self,
+        depth: int,
+        point: Point,
+        guards: list[Linear],
+        values: list[tuple[str, str]],
+        body,
+    ) -> list[tuple[str, str]]:
+        if depth == len(self.sums):
+            return body(point, values)
+        axis = self.sums[depth]
+
+        def inside(
+            here: Point, rest: list[Linear], carried: list[tuple[str, str]]
+        ) -> list[tuple[str, str]]:
+            self.writer.prefetch(self.nest, axis, here)
+            return self._sums(depth + 1, here, rest, carried, body)
+
+        return self.writer.loop(self.nest, axis, point, guards, values, inside)
+
+    def _body(self, instances: list[Instance], masks: list[Linear]):
+        reduce = self.reduce
+        assert reduce is not None
+
+        def body(point: Point, carried: list[tuple[str, str]]) -> list[tuple[str, str]]:
+            after = []
+            for instance, (name, kind) in zip(instances, carried):
+                here = self._at(point, instance, masks)
+                total = Value(name, reduce.dtype, instance.lanes)
+                after.append((self._added(total, here).name, kind))
+            return after
+
+        return body
+
+    def _added(self, total: Value, here: Point) -> Value:
+        reduce = self.reduce
+        assert reduce is not None
+        value = reduce.value
+        is_product = isinstance(value, ex.Binary) and value.op == "mul"
+        across = self.vector is not None and self.vector.kind == "reduce"
+        if reduce.kind == "sum" and is_product and dtypes.is_float(reduce.dtype):
+            factors = [self.elements.value(each, here) for each in value.operands()]
+            if not (across and here.mask):
+                return self.math.fma(*factors, total)
+            product = self.math.fma(*self.math.alike(*factors, total))
+            return self.math.select(here.mask, product, total)
+        term = self.math.splat(self.elements.value(value, here), here.lanes)
+        added = self._combined(total, term)
+        if across and here.mask is not None:
+            return self.math.select(here.mask, added, total)
+        return added

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Measurements in a process of their own, which may hang or die."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+from typing import Any
+
+
+class Runner:
+    """Asks a worker, which is started when it is needed and ended when it takes too long.
+
+    timeout: seconds for each candidate; starting: seconds for a worker to load.
+    """
+
+    def __init__(self, timeout: float = 30.0, starting: float = 300.0) -> None:
+        self.timeout, self.starting = timeout, starting
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def measure(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The worker's answer; the outcome is "timeout" or "failed" if it gave none."""
+        fresh = self._process is None
+        process = self._process = self._process or self._started()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+            line = _line(process, self.timeout + (self.starting if fresh else 0.0))
+        except TimeoutError:
+            self.close()
+            return {"outcome": "timeout", "note": f"no answer in {self.timeout:g} s"}
+        except BrokenPipeError:
+            line = b""
+        if not line:
+            code = process.wait()
+            self.close()
+            return {"outcome": "failed", "note": f"the worker ended with status {code}"}
+        return json.loads(line)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        # The package may have been found by a path that a child would not have.
+        path = os.pathsep.join(filter(None, sys.path))
+        return subprocess.Popen(
+            [sys.executable, "-m", "weft.tune.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+
+    def close(self) -> None:
+        if self._process is not None:
+            process, self._process = self._process, None
+            process.kill()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    try:
+                        stream.close()
+                    except BrokenPipeError:  # what was written will not be read any more
+                        pass
+            process.wait()
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _line(process: subprocess.Popen[bytes], timeout: float) -> bytes:
+    """The next line of the process; empty if it has ended.
+
+    Raises: TimeoutError.
+    """
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        if not selector.select(timeout):
+            raise TimeoutError
+    return process.stdout.readline()

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What was measured, in one SQLite file.
+
+Table `measurements`, schema version 1 (PRAGMA user_version), one row for each candidate:
+
+    kernel    digest of formulas, dtypes and shapes
+    target    digest of the processor's features, vector width and threads
+    compiler  versions of Weft and LLVM
+    steps     the schedule's text
+    outcome   right, wrong, timeout or failed
+    seconds   best time of a call if right, else NULL
+    note      why it is not right, else empty
+
+Written in WAL mode, one transaction for each row: a process that dies loses at most the row that
+it was about to write, and several may write at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from weft.errors import Error
+
+VERSION = 1
+OUTCOMES = ("right", "wrong", "timeout", "failed")
+
+
+class RecordsError(Error, OSError):
+    """A file that holds no records; it is left as it was."""
+
+
+@dataclass(frozen=True)
+class Record:
+    kernel: str
+    target: str
+    compiler: str
+    steps: str
+    outcome: str
+    seconds: float | None = None
+    note: str = ""
+
+
+_COLUMNS = ", ".join(each.name for each in fields(Record))
+
+
+class Records:
+    """An open file. One for each thread."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Opens the file, or makes it.
+
+        Raises: RecordsError for another kind of file, or a schema of another version.
+        """
+        self.path = Path(path)
+        with self._explained():
+            self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+            (tables,) = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if version != VERSION and (version or tables):
+                raise sqlite3.DatabaseError(f"expected schema version {VERSION}, found {version}")
+            self._database.execute("PRAGMA journal_mode=WAL")
+            if not version:
+                self._make()
+
+    def _make(self) -> None:
+        """Another process may be doing the same."""
+        self._database.execute("BEGIN IMMEDIATE")
+        self._database.execute(
+            "CREATE TABLE IF NOT EXISTS measurements ("
+            "number INTEGER PRIMARY KEY, kernel TEXT NOT NULL, target TEXT NOT NULL, "
+            "compiler TEXT NOT NULL, steps TEXT NOT NULL, outcome TEXT NOT NULL, "
+            "seconds REAL, note TEXT NOT NULL)"
+        )
+        self._database.execute(
+            "CREATE INDEX IF NOT EXISTS by_kernel ON measurements (kernel, target, compiler)"
+        )
+        self._database.execute(f"PRAGMA user_version={VERSION}")
+        self._database.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise RecordsError(f"{self.path} holds no records: {error}") from None
+
+    def add(self, record: Record) -> None:
+        places = ", ".join("?" for _ in fields(Record))
+        with self._explained():
+            self._database.execute(
+                f"INSERT INTO measurements ({_COLUMNS}) VALUES ({places})",
+                tuple(asdict(record).values()),
+            )
+
+    def of(self, kernel: str, target: str, compiler: str) -> list[Record]:
+        """What was measured of a kernel, the fastest first, what is not right last."""
+        with self._explained():
+            rows = self._database.execute(
+                f"SELECT {_COLUMNS} FROM measurements WHERE kernel=? AND target=? AND compiler=? "
+                "ORDER BY seconds IS NULL, seconds, number",
+                (kernel, target, compiler),
+            )
+            return [Record(*row) for row in rows]
+
+    def all(self) -> list[Record]:
+        with self._explained():
+            rows = self._database.execute(f"SELECT {_COLUMNS} FROM measurements ORDER BY number")
+            return [Record(*row) for row in rows]
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def export_records(records: str | Path, path: str | Path) -> int:
+    """Writes all rows as JSON, one a line. Returns how many.
+
+    Raises: RecordsError.
+    """
+    if not Path(records).exists():
+        raise RecordsError(f"{records} does not exist")
+    with Records(records) as opened:
+        lines = [json.dumps(asdict(each)) for each in opened.all()]
+    Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return len(lines)
+
+
+def import_records(path: str | Path, records: str | Path) -> int:
+    """Adds the rows of an exported file, without those that are there. Returns how many.
+
+    Raises: RecordsError for a line that is no record; nothing is added then.
+    """
+    rows = []
+    for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
+        try:
+            row = Record(**json.loads(line))
+        except (TypeError, ValueError) as error:
+            raise RecordsError(f"{path}, line {number} is no record: {error}") from None
+        if row.outcome not in OUTCOMES:
+            raise RecordsError(f"{path}, line {number}: {row.outcome!r} is no outcome")
+        rows.append(row)
+    with Records(records) as opened:
+        present = set(opened.all())
+        fresh = [row for row in dict.fromkeys(rows) if row not in present]
+        for row in fresh:
+            opened.add(row)
+    return len(fresh)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls of te kernels without a copy: memory of PyTorch, NumPy and any `__dlpack__` object."""
+
+import ctypes
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+from weft import te
+
+
+@pytest.fixture(scope="module")
+def affine():
+    """Z = 2 X + Y, of 6 by 10."""
+    x, y = te.placeholder((6, 10), name="X"), te.placeholder((6, 10), name="Y")
+    z = te.compute((6, 10), lambda i, j: x[i, j] * 2 + y[i, j], "Z")
+    return te.build(te.create_schedule(z), [x, y, z], name="affine")
+
+
+class Foreign:
+    """A framework that has nothing but DLPack."""
+
+    def __init__(self, array, **flags):
+        self.array, self.asked = array, 0
+
+    def __dlpack__(self, **options):
+        self.asked += 1
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Old(Foreign):
+    """As it was before DLPack 1.0."""
+
+    def __dlpack__(self):
+        return self.array.__dlpack__()
+
+
+def arrays(seed=0):
+    random = np.random.default_rng(seed)
+    return [random.standard_normal((6, 10)).astype(np.float32) for _ in range(2)]
+
+
+@pytest.mark.parametrize("kind", [lambda a: a, torch.from_numpy, Foreign, Old])
+def test_results_are_written_where_they_lie(affine, kind):
+    a, b = arrays()
+    out = np.zeros_like(a)
+    place = out.ctypes.data
+    assert affine(kind(a), kind(b), kind(out)) is None
+    np.testing.assert_allclose(out, a * 2 + b, rtol=1e-6)
+    assert out.ctypes.data == place
+
+
+def test_nothing_is_copied_on_the_way(affine, monkeypatch):
+    """The addresses that the kernel gets are those of the arrays."""
+    a, b = arrays()
+    out, seen = np.zeros_like(a), []
+    run = affine._program.run
+
+    class Watching:
+        def run(self, inputs, results, host):
+            seen.extend(t.data_ptr() for t in (*inputs, *results))
+            run(inputs, results, host)
+
+    monkeypatch.setattr(affine, "_program", Watching())
+    affine(Foreign(a), torch.from_numpy(b), out)
+    assert seen == [each.ctypes.data for each in (a, b, out)]
+
+
+def test_allocated_results_are_of_the_first_arguments_framework(affine):
+    a, b = arrays()
+    assert isinstance(affine(a, b), np.ndarray)
+    result = affine(torch.from_numpy(a), b)
+    assert type(result) is torch.Tensor
+    assert torch.equal(result, torch.from_numpy(affine(a, b)))
+    view = result.numpy()
+    del result
+    gc.collect()
+    np.testing.assert_allclose(view, a * 2 + b, rtol=1e-6)  # the memory lives on
+
+
+def test_lifetimes_in_both_directions(affine):
+    a, b = arrays()
+    gone = weakref.ref(given := Foreign(a))
+    out = torch.empty(6, 10)
+    affine(given, b, out)
+    del given
+    gc.collect()
+    assert gone() is None  # the kernel keeps nothing of a call
+    np.testing.assert_allclose(out.numpy(), a * 2 + b, rtol=1e-6)
+
+
+def test_strides_offsets_and_unaligned_memory(affine):
+    a, b = arrays()
+    wide = np.zeros((12, 30), np.float32)
+    strided = wide[::2, 5:25:2]
+    strided[...] = a
+    column = np.asfortranarray(b)
+    reversed_rows = a[::-1]
+    bytes_ = np.zeros(6 * 10 * 4 + 1, np.uint8)
+    unaligned = bytes_[1:].view(np.float32).reshape(6, 10)
+    unaligned[...] = b
+    assert unaligned.ctypes.data % 4
+    out = np.zeros((6, 24), np.float32)
+    target = out[:, 2:22:2]
+    for left, right, expected in [
+        (strided, column, a * 2 + b),
+        (a, unaligned, a * 2 + b),
+        (reversed_rows, b, a[::-1] * 2 + b),
+        (np.broadcast_to(a[:1], (6, 10)), b, a[:1] * 2 + b),
+    ]:
+        out[...] = -1
+        affine(left, right, target)
+        np.testing.assert_allclose(target, expected, rtol=1e-6)
+        assert (out[:, 3:22:2] == -1).all() and (out[:, :2] == -1).all()
+    affine(a, b, unaligned)  # which is the second argument's memory no more
+    np.testing.assert_allclose(unaligned, a * 2 + b, rtol=1e-6)
+
+
+def test_what_is_refused(affine):
+    a, b = arrays()
+    out = np.zeros_like(a)
+
+    def refused(text, *args):
+        before = [np.array(each) for each in args if isinstance(each, np.ndarray)]
+        with pytest.raises(weft.errors.ArgumentError) as caught:
+            affine(*args)
+        assert text in str(caught.value)
+        after = [each for each in args if isinstance(each, np.ndarray)]
+        for old, new in zip(before, after):
+            np.testing.assert_array_equal(old, new)
+
+    frozen = np.zeros_like(a)
+    frozen.flags.writeable = False
+    refused("'Z': expected memory that may be written, found a read-only array", a, b, frozen)
+    refused("'Z': expected memory that may be written", a, b, Foreign(frozen))
+    affine(frozen, b, out)  # it may be read
+    affine(Foreign(a), b, out)
+    refused("'Z': expected memory of its own, found memory shared with 'X'", a, b, a)
+    both = np.zeros((7, 10), np.float32)
+    refused("memory shared with 'Y'", a, both[:6], both[1:])
+    refused(
+        "'Z': expected elements with memory of their own", a, b, torch.zeros(1, 10).expand(6, 10)
+    )
+    refused("'X': expected dtype float32, found float64", a.astype(np.float64), b, out)
+    refused("'Y': expected dtype float32, found >f4", a, b.astype(">f4"), out)
+    refused("'Y': expected shape [6, 10], found [10, 6]", a, b.T, out)
+    refused("'X': expected a tensor or array that has __dlpack__, found list", a.tolist(), b, out)
+    refused("affine: expected 3 arguments (X, Y, Z), or the 2 that are read, found 1", a)
+    refused(
+        "'X': expected a tensor without gradients (te.kernel records them)",
+        torch.zeros(6, 10, requires_grad=True),
+        b,
+        out,
+    )
+    refused("'X': expected a tensor on device cpu", torch.zeros(6, 10, device="meta"), b, out)
+
+
+def test_chains_between_frameworks_share_memory(affine):
+    a, b = arrays()
+    tensor = torch.from_numpy(a)
+    shared = np.from_dlpack(tensor)
+    first = affine(shared, b)
+    second = affine(torch.from_numpy(first), Foreign(shared))
+    np.testing.assert_allclose(second.numpy(), (a * 2 + b) * 2 + a, rtol=1e-6)
+    assert shared.ctypes.data == tensor.data_ptr() == a.ctypes.data
+
+
+class Other:
+    """A mock framework: its own tensor type, and two functions."""
+
+    def __init__(self, array):
+        self.array = array
+
+
+def test_functions_for_another_framework(affine):
+    a, b = arrays()
+    f = weft.dlpack.convert(
+        affine,
+        Other,
+        to_dlpack=lambda other: other.array.__dlpack__(),
+        from_dlpack=lambda array: Other(np.from_dlpack(array)),
+    )
+    result = f(Other(a), Other(b))
+    assert type(result) is Other
+    np.testing.assert_allclose(result.array, a * 2 + b, rtol=1e-6)
+    out = Other(np.zeros_like(a))
+    assert f(Other(a), b, out) is None  # what is of another type is passed on
+    np.testing.assert_allclose(out.array, a * 2 + b, rtol=1e-6)
+
+
+def test_other_arguments_and_containers_are_passed_on():
+    seen = []
+
+    def fn(*args, **kwargs):
+        seen.append((args, kwargs))
+        return {"first": args[0], "rest": [kwargs["x"][0], 3]}
+
+    f = weft.dlpack.convert(
+        fn, Other, lambda o: o.array, lambda array: Other(np.from_dlpack(array))
+    )
+    a = np.arange(3.0)
+    result = f(Other(a), "text", 5, x=(Other(a), None))
+    args, kwargs = seen[0]
+    assert args[0] is a and args[1:] == ("text", 5) and kwargs["x"][1] is None
+    assert type(result["first"]) is Other and result["first"].array.ctypes.data == a.ctypes.data
+    assert result["rest"][1] == 3
+    assert f.__name__ == "fn"
+
+
+def test_what_cannot_be_converted(affine):
+    for arguments in [(3, Other, id), (affine, Other, "x"), (affine, Other, id, 4)]:
+        with pytest.raises(TypeError, match="to be callable"):
+            weft.dlpack.convert(*arguments)
+    with pytest.raises(TypeError, match="expected tensor_type to be a type"):
+        weft.dlpack.convert(affine, "Other", id)
+
+
+def test_writes_are_seen_by_autograd(affine):
+    a, b = (torch.from_numpy(each) for each in arrays())
+    out = torch.zeros(6, 10)
+    version = out._version
+    affine(a, b, out)
+    assert out._version > version
+
+
+def test_null_strides_are_compact(affine):
+    """A producer may leave strides out."""
+
+    class Tensor(ctypes.Structure):
+        _fields_ = [
+            ("data", ctypes.c_void_p),
+            ("device", ctypes.c_int32 * 2),
+            ("ndim", ctypes.c_int32),
+            ("dtype", ctypes.c_uint8 * 4),
+            ("shape", ctypes.POINTER(ctypes.c_int64)),
+            ("strides", ctypes.c_void_p),
+            ("byte_offset", ctypes.c_uint64),
+            ("context", ctypes.c_void_p),
+            ("deleter", ctypes.c_void_p),
+        ]
+
+    a, b = arrays()
+    shape = (ctypes.c_int64 * 2)(6, 10)
+    held = np.concatenate([np.zeros(3, np.float32), a.ravel()])
+    managed = Tensor(held.ctypes.data, (1, 0), 2, (2, 32, 1, 0), shape, None, 12, None, None)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
+    capsule = new(ctypes.addressof(managed), b"dltensor", None)
+    f = weft.dlpack.convert(affine, Other, lambda other: other.array)
+    np.testing.assert_allclose(f(Other(capsule), b), a * 2 + b, rtol=1e-6)
+
+
+def test_plain_tensors_go_the_direct_way_and_nothing_else_does(affine):
+    a, b, out = torch.randn(6, 10), torch.randn(6, 10), torch.zeros(6, 10)
+    assert affine._direct(a, b, out)
+    torch.testing.assert_close(out, a * 2 + b)
+    wide = torch.zeros(6, 20)
+    for args in [
+        (a, b),
+        (a, b, a),
+        (a, b, out.double()),
+        (a, b, out[:5]),
+        (a, b, wide[:, ::2]),
+        (a, b.clone().requires_grad_(), out),
+        (a.numpy(), b, out),
+        (a.to("meta"), b, out),
+    ]:
+        before = out.clone()
+        assert not affine._direct(*args)
+        assert torch.equal(out, before)
+    with torch.no_grad():
+        assert affine._direct(a, b.clone().requires_grad_(), out)

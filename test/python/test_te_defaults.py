@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The default schedule: right for sizes that leave rests, and of the kind that the work wants."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from weft import te
+
+
+def gemm(m, n, k):
+    x, y = te.placeholder((m, k), name="x"), te.placeholder((k, n), name="y")
+    r = te.reduce_axis((0, k), "r")
+    z = te.compute((m, n), lambda i, j: te.sum(x[i, r] * y[r, j], axis=r), "z")
+    return [x, y], z, torch.mm
+
+
+def linear(m, n, k):
+    """With the weight as PyTorch stores it, and an epilogue."""
+    x, w, b = (te.placeholder(s, name=t) for s, t in zip([(m, k), (n, k), (n,)], "xwb"))
+    r = te.reduce_axis((0, k), "r")
+    y = te.compute((m, n), lambda i, j: te.sum(x[i, r] * w[j, r], axis=r), "y")
+    z = te.compute((m, n), lambda i, j: te.maximum(y[i, j] + b[j], 0), "z")
+    return [x, w, b], z, lambda x, w, b: F.relu(F.linear(x, w, b))
+
+
+def softmax(m, n):
+    x = te.placeholder((m, n), name="x")
+    a, b = te.reduce_axis((0, n), "a"), te.reduce_axis((0, n), "b")
+    most = te.compute((m,), lambda i: te.max(x[i, a], axis=a), "most")
+    e = te.compute((m, n), lambda i, j: te.exp(x[i, j] - most[i]), "e")
+    total = te.compute((m,), lambda i: te.sum(e[i, b], axis=b), "total")
+    return [x], te.compute((m, n), lambda i, j: e[i, j] / total[i], "o"), lambda x: x.softmax(-1)
+
+
+def layer_norm(m, n):
+    x, w, b = (te.placeholder(s, name=t) for s, t in zip([(m, n), (n,), (n,)], "xwb"))
+    r, q = te.reduce_axis((0, n), "r"), te.reduce_axis((0, n), "q")
+    mean = te.compute((m,), lambda i: te.sum(x[i, r], axis=r), "sum")
+    square = te.compute(
+        (m,), lambda i: te.sum((x[i, q] - mean[i] / n) * (x[i, q] - mean[i] / n), axis=q), "square"
+    )
+
+    def normal(i, j):
+        return (x[i, j] - mean[i] / n) * te.rsqrt(square[i] / n + 1e-5) * w[j] + b[j]
+
+    return [x, w, b], te.compute((m, n), normal, "o"), lambda x, w, b: F.layer_norm(x, (n,), w, b)
+
+
+def depthwise(c, h, w):
+    x, k = te.placeholder((c, h, w), name="x"), te.placeholder((c, 3, 3), name="k")
+    padded = te.compute(
+        (c, h + 2, w + 2),
+        lambda q, i, j: te.if_then_else(
+            te.all(i > 0, i <= h, j > 0, j <= w), x[q, i - 1, j - 1], 0.0
+        ),
+        "padded",
+    )
+    a, b = te.reduce_axis((0, 3), "a"), te.reduce_axis((0, 3), "b")
+    z = te.compute(
+        (c, h, w), lambda q, i, j: te.sum(padded[q, i + a, j + b] * k[q, a, b], axis=[a, b]), "z"
+    )
+    return [x, k], z, lambda x, k: F.conv2d(x[None], k[:, None], padding=1, groups=c)[0]
+
+
+def top1(m, n):
+    x = te.placeholder((m, n), name="x")
+    a, b = te.reduce_axis((0, n), "a"), te.reduce_axis((0, n), "b")
+    most = te.compute((m,), lambda i: te.max(x[i, a], axis=a), "most")
+    z = te.compute(
+        (m,), lambda i: te.min(te.if_then_else(x[i, b] == most[i], b, n), axis=b), "first"
+    )
+    return [x], z, lambda x: x.argmax(-1)
+
+
+CASES = {
+    f"{make.__name__}-{'x'.join(map(str, sizes))}": (make, sizes)
+    for make, shapes in [
+        (gemm, [(56, 56, 56), (1, 1000, 3), (127, 131, 33), (130, 70, 300), (7, 1, 5), (64, 3, 9)]),
+        (linear, [(33, 47, 65), (128, 64, 96)]),
+        (softmax, [(5, 1), (7, 129), (200, 300)]),
+        (layer_norm, [(3, 17), (128, 768)]),
+        (depthwise, [(2, 5, 7), (16, 56, 56), (3, 14, 33)]),
+        (top1, [(5, 3), (40, 1000)]),
+    ]
+    for sizes in shapes
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("case", CASES)
+def test_values(case, threads):
+    make, sizes = CASES[case]
+    inputs, output, eager = make(*sizes)
+    torch.manual_seed(0)
+    given = [torch.randn(each.shape) for each in inputs]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        found = te.build(te.create_schedule(output), [*inputs, output])(*given)
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(found, eager(*given), rtol=1e-4, atol=1e-4)
+
+
+def test_a_large_product_is_tiled_packed_and_divided():
+    _, z, _ = gemm(512, 512, 512)
+    s = te.default_schedule(z)
+    verbs = [step.verb for step in s.steps]
+    assert {"split", "reorder", "unroll", "vectorize", "cache_read", "parallel"} <= set(verbs)
+    assert te.create_schedule(z).load(s.save()) == s
+
+
+def test_small_work_stays_on_one_thread():
+    for make, sizes in [(gemm, (56, 56, 56)), (softmax, (8, 128))]:
+        assert "parallel" not in te.default_schedule(make(*sizes)[1]).save()
+
+
+def test_rows_stay_in_the_cache():
+    _, z, _ = softmax(128, 768)
+    text = str(te.default_schedule(z))
+    assert "e: buffer of float32[1, 768]" in text and "total: buffer of float32[1]" in text

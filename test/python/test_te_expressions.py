@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensor expressions: values against PyTorch, dtypes, formulas, and errors in the user's words."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+from weft import te
+from weft.te import dtypes
+
+TORCH = {name: getattr(torch, name) for name in dtypes.NAMES}
+
+
+def run(output, *pairs):
+    """The output's values, for (placeholder, tensor) pairs."""
+    tensors = [each for each, _ in pairs]
+    return te.build(te.create_schedule(output), [*tensors, output])(*(t for _, t in pairs))
+
+
+@pytest.mark.parametrize("a, b", list(itertools.product(dtypes.NAMES, repeat=2)))
+def test_dtypes_are_promoted_as_in_pytorch(a, b):
+    assert TORCH[dtypes.promoted(a, b)] == torch.promote_types(TORCH[a], TORCH[b])
+
+
+@pytest.mark.parametrize("dtype", dtypes.NAMES)
+@pytest.mark.parametrize("number", [True, 2, 2.5])
+def test_numbers_promote_as_in_pytorch(dtype, number):
+    x = te.placeholder((2,), dtype, "x")
+    expected = torch.zeros(2, dtype=TORCH[dtype])
+    assert TORCH[(x[0] * number).dtype] == (expected * number).dtype
+    assert TORCH[(x[0] / 2).dtype] == (expected / 2).dtype
+    assert TORCH[(x[0] < number).dtype] == torch.bool
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("size", [1, 21])
+def test_elementary_functions(dtype, size):
+    x = te.placeholder((size,), dtype, "x")
+    values = torch.linspace(0.05, 0.95, size).to(TORCH[dtype])
+    bound = {"float32": 1e-6, "float64": 1e-13, "bfloat16": 8e-3, "float16": 1e-3}[dtype]
+    for name in "exp log sqrt rsqrt tanh sin cos erf asin atanh expm1 log1p floor round".split():
+        y = te.compute((size,), lambda i, name=name: getattr(te, name)(x[i]), "y")
+        expected = getattr(torch, name)(values)
+        torch.testing.assert_close(run(y, (x, values)), expected, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "int8", "uint8"])
+def test_arithmetic_has_pytorchs_values(dtype):
+    torch.manual_seed(0)
+    a, b = te.placeholder((50,), dtype, "a"), te.placeholder((50,), dtype, "b")
+    if dtype.startswith("f"):
+        x, y = torch.randn(50).to(TORCH[dtype]) * 5, torch.randn(50).to(TORCH[dtype]) * 3
+    else:
+        low = 0 if dtype == "uint8" else -40
+        x, y = (torch.randint(low, 50, (50,)).to(TORCH[dtype]) for _ in range(2))
+        y[y == 0] = 7
+    operations = {
+        "add": lambda p, q: p + q,
+        "sub": lambda p, q: p - q,
+        "mul": lambda p, q: p * q,
+        "div": lambda p, q: p / q,
+        "floordiv": lambda p, q: p // q,
+        "mod": lambda p, q: p % q,
+        "neg": lambda p, q: -p,
+        "mixed": lambda p, q: 2.5 - p * 3,
+        "less": lambda p, q: p < q,
+    }
+    for name, operation in operations.items():
+        z = te.compute((50,), lambda i, op=operation: op(a[i], b[i]), name)
+        torch.testing.assert_close(run(z, (a, x), (b, y)), operation(x, y), msg=name)
+
+
+def test_integer_division_by_zero_gives_zero_as_in_numpy():
+    a = te.placeholder((3,), "int32", "a")
+    z = te.compute((3,), lambda i: 7 // a[i] + (-(2**31)) // a[i] * 0 + 5 % a[i], "z")
+    given = np.array([0, -1, 2], np.int32)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(run(z, (a, given)), 7 // given + 5 % given)
+
+
+def test_sums_of_halves_are_added_in_float32():
+    x = te.placeholder((4, 3000), "bfloat16", "x")
+    r = te.reduce_axis((0, 3000), "r")
+    z = te.compute((4,), lambda i: te.sum(x[i, r], axis=r), "z")
+    values = torch.ones(4, 3000, dtype=torch.bfloat16)
+    for default in (True, False):
+        f = te.build(te.create_schedule(z), [x, z], default=default)
+        torch.testing.assert_close(f(values), torch.full((4,), 3000.0).bfloat16())
+
+
+def test_gathers_pads_and_several_outputs():
+    table = te.placeholder((10, 20), name="table")
+    rows = te.placeholder((7,), "int64", "rows")
+    taken = te.compute((7, 20), lambda i, j: table[rows[i], j], "taken")
+    values, numbers = torch.randn(10, 20), torch.randint(0, 10, (7,))
+    assert torch.equal(run(taken, (table, values), (rows, numbers)), values[numbers])
+
+    padded = te.compute(
+        (12, 22),
+        lambda i, j: te.if_then_else(
+            te.all(i > 0, i < 11, j > 0, j < 21), table[i - 1, j - 1], 0.0
+        ),
+        "padded",
+    )
+    expected = torch.nn.functional.pad(values, (1, 1, 1, 1))
+    assert torch.equal(run(padded, (table, values)), expected)
+
+    both = te.compute((10, 20), lambda i, j: (table[i, j] * 2, table[i, j] + i), "both")
+    f = te.build(te.create_schedule(list(both)), [table, *both], name="both")
+    twice, more = f(values)
+    assert torch.equal(twice, values * 2)
+    assert torch.equal(more, values + torch.arange(10)[:, None])
+
+
+def test_a_gather_beyond_the_tensor_is_an_error():
+    table, rows = te.placeholder((4,), name="table"), te.placeholder((2,), "int64", "rows")
+    taken = te.compute((2,), lambda i: table[rows[i]], "taken")
+    f = te.build(te.create_schedule(taken), [table, rows, taken])
+    out = torch.empty(2)
+    for wrong in (4, -1, 10**12, -(10**12)):
+        with pytest.raises(
+            weft.errors.AssertError,
+            match=re.escape("taken: index rows[i] of table out of range: dim 0 has 4"),
+        ):
+            f(torch.arange(4.0), torch.tensor([1, wrong]), out)
+    f(torch.arange(4.0), torch.tensor([3, 0]), out)
+    assert out.tolist() == [3, 0]
+
+    guarded = te.compute(
+        (2,), lambda i: te.if_then_else(rows[i] >= 0, table[rows[i]], -1.0), "guarded"
+    )
+    assert run(guarded, (table, torch.arange(4.0)), (rows, torch.tensor([-9, 2]))).tolist() == [
+        -1,
+        2,
+    ]
+
+    # What depends on computed tensors is clamped.
+    moved = te.compute((2,), lambda i: rows[i] * 2, "moved")
+    s = te.create_schedule(te.compute((2,), lambda i: table[moved[i]], "far"))
+    far = te.build(s, [table, rows, *s.outputs], default=False)
+    assert far(torch.arange(4.0), torch.tensor([-9, 10**9])).tolist() == [0, 3]
+
+
+def test_formulas():
+    x, y = te.placeholder((4, 5), name="x"), te.placeholder((5,), "int64", "y")
+    r = te.reduce_axis((0, 5), "r")
+    z = te.compute((4,), lambda i: te.max((x[i, y[r]] - 1) * -(x[i, r] + 2.5), axis=r), "z")
+    assert str(z) == (
+        "z[i] = max((x[i, y[r]] - 1) * ((x[i, r] + 2.5) * -1), axis=r)  for i < 4, r < 5"
+    )
+    assert str(x) == "x: float32[4, 5]"
+
+
+X = te.placeholder((4, 5), name="X")
+R = te.reduce_axis((0, 5), "r")
+
+
+@pytest.mark.parametrize(
+    "make, text",
+    [
+        (lambda: X[1], "X: expected 2 indices for the shape [4, 5], found 1"),
+        (lambda: X[0, 5], "X: expected an index of dim 1 from 0 to 4, found 5"),
+        (lambda: X[0, 1.5], "X: expected an integer index for dim 1, found `1.5` of float32"),
+        (lambda: X[0, :], "X: expected an index for dim 1, found a slice"),
+        (lambda: te.placeholder((2.5,)), "expected sizes that are integers, found 2.5"),
+        (lambda: te.placeholder((-1,)), "expected sizes of at least 0, found -1"),
+        (lambda: te.placeholder((1,), "complex64"), "expected a dtype among bool"),
+        (lambda: te.sum(X[0, 0], axis=3), "te.sum: expected axes made by te.reduce_axis, found 3"),
+        (lambda: te.compute((4,), lambda i, j: i), "expected a function of 1 indices"),
+        (lambda: te.compute((4,), 3), "expected a function of the indices, found 3"),
+        (lambda: te.compute((4,), lambda i: X), "expected an element such as X[i]"),
+        (lambda: te.compute((4,), lambda i: "x"), "expected an expression or a number, found 'x'"),
+        (
+            lambda: te.compute((4,), lambda i: te.sum(X[i, R], axis=R) + 1, "Z"),
+            "Z: expected `sum(X[i, r], axis=r)` to be the whole body",
+        ),
+        (
+            lambda: te.compute((4,), lambda i: X[i, R], "Z"),
+            "Z: the axis r is not reduced over in `X[i, r]`",
+        ),
+        (
+            lambda: te.compute((4,), lambda i: X[i, i + 2], "Z"),
+            "Z: `X[i, i + 2]` reads from 2 to 5 in dim 1 of X, which has 5: read it inside "
+            "te.if_then_else",
+        ),
+        (
+            lambda: te.compute((4,), lambda i: 1 if X[i, 0] > 0 else 2),
+            "the truth of `X[i, 0] > 0` is not known before the kernel runs",
+        ),
+        (lambda: te.create_schedule(X), "expected a computed tensor, found the placeholder X"),
+        (lambda: te.if_then_else(X[0, 0], 1, 2), "expected a condition, found `X[0, 0]`"),
+    ],
+)
+def test_bad_expressions_are_refused(make, text):
+    with pytest.raises(te.TEError, match=re.escape(text)):
+        make()
+
+
+def test_arguments_that_do_not_fit_the_schedule():
+    z = te.compute((4, 5), lambda i, j: X[i, j] + 1, "z")
+    s = te.create_schedule(z)
+    with pytest.raises(te.TEError, match="expected X among the arguments: the kernel reads it"):
+        te.build(s, [z])
+    with pytest.raises(te.TEError, match="expected z among the arguments: it is computed"):
+        te.build(s, [X])
+    with pytest.raises(te.TEError, match="found X twice"):
+        te.build(s, [X, X, z])

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""te kernels on tensors: gradients against PyTorch's, and calls inside compiled programs."""
+
+import pytest
+import torch
+
+import weft
+from weft import te
+
+
+@te.kernel
+def product(x, y):
+    r = te.reduce_axis((0, x.shape[1]), "r")
+    shape = (x.shape[0], y.shape[1])
+    return te.compute(shape, lambda i, j: te.sum(x[i, r] * y[r, j], axis=r), "product")
+
+
+@te.kernel
+def softmax(x):
+    m, n = x.shape
+    a, b = te.reduce_axis((0, n), "a"), te.reduce_axis((0, n), "b")
+    most = te.compute((m,), lambda i: te.max(x[i, a], axis=a), "most")
+    e = te.compute((m, n), lambda i, j: te.exp(x[i, j] - most[i]), "e")
+    total = te.compute((m,), lambda i: te.sum(e[i, b], axis=b), "total")
+    return te.compute((m, n), lambda i, j: e[i, j] / total[i], "soft")
+
+
+@te.kernel
+def stencil(x, weight):
+    (n,), (k,) = x.shape, weight.shape
+    d = te.reduce_axis((0, k), "d")
+
+    def padded(i):
+        at = i + d - k // 2
+        return te.if_then_else(te.all(at >= 0, at < n), x[at], 0.0)
+
+    return te.compute((n,), lambda i: te.sum(padded(i) * weight[d], axis=d), "stencil")
+
+
+@te.kernel
+def strided(x):
+    return te.compute((x.shape[0] // 2,), lambda i: te.tanh(x[2 * i]) * x[2 * i + 1], "strided")
+
+
+@te.kernel
+def taken(table, rows):
+    return te.compute((rows.shape[0], table.shape[1]), lambda i, j: table[rows[i], j] ** 2, "taken")
+
+
+@te.kernel
+def mixed(x, y, scale):
+    return te.compute(
+        x.shape,
+        lambda i, j: (te.maximum(x[i, j], y[j]) * scale, te.sqrt(te.abs(x[i, j]) + 1) / (y[j] + 9)),
+        "mixed",
+    )
+
+
+def eager_stencil(x, weight):
+    return torch.nn.functional.conv1d(x[None, None], weight[None, None], padding="same")[0, 0]
+
+
+ROWS = torch.tensor([3, 0, 3, 2])
+CASES = {
+    "product": (product, torch.mm, [(7, 9), (9, 5)]),
+    "softmax": (softmax, lambda x: torch.softmax(x, -1), [(5, 12)]),
+    "stencil": (stencil, eager_stencil, [(20,), (5,)]),
+    "strided": (strided, lambda x: torch.tanh(x[::2]) * x[1::2], [(16,)]),
+    "taken": (lambda t: taken(t, ROWS), lambda t: t[ROWS] ** 2, [(6, 4)]),
+    "mixed": (
+        lambda x, y: mixed(x, y, 3)[0] + mixed(x, y, 3)[1],
+        lambda x, y: torch.maximum(x, y) * 3 + (x.abs() + 1).sqrt() / (y + 9),
+        [(4, 6), (6,)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_values_and_gradients_are_pytorchs(name, dtype):
+    ours, eager, shapes = CASES[name]
+    torch.manual_seed(0)
+    given = [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+    bound = 1e-5 if dtype == torch.float32 else 1e-12
+    found, expected = ours(*given), eager(*given)
+    torch.testing.assert_close(found, expected, rtol=bound, atol=bound)
+    seed = torch.randn_like(expected)
+    for mine, right in zip(
+        torch.autograd.grad(found, given, seed), torch.autograd.grad(expected, given, seed)
+    ):
+        torch.testing.assert_close(mine, right, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("name", ["product", "strided", "taken"])
+def test_gradients_of_gradients(name):
+    ours, _, shapes = CASES[name]
+    torch.manual_seed(0)
+    given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    assert torch.autograd.gradcheck(ours, given)
+    assert torch.autograd.gradgradcheck(ours, given)
+
+
+def test_a_module_with_a_kernel_trains():
+    torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.randn(9, 5))
+    x, target = torch.randn(7, 9), torch.randn(7, 5)
+    optimizer = torch.optim.SGD([weight], 0.05)
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = (product(x, weight) - target).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_ties_share_a_maximums_gradient():
+    @te.kernel
+    def most(x):
+        r = te.reduce_axis((0, x.shape[0]), "r")
+        return te.compute((), lambda: te.max(x[r], axis=r), "most")
+
+    x = torch.tensor([1.0, 3.0, 3.0], requires_grad=True)
+    most(x).backward()
+    assert x.grad.tolist() == [0, 0.5, 0.5]
+
+
+def test_a_compiled_program_calls_it(capsys):
+    def program(x, y):
+        return torch.relu(product(x + 1, y)) * 2
+
+    compiled = weft.compile(program)
+    x, y = torch.randn(7, 9), torch.randn(9, 5)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x, y), torch.relu((x + 1) @ y) * 2)
+    weft.report(compiled)
+    assert "weft_te.product" in capsys.readouterr().out.replace("::", ".")
+
+
+def test_equal_formulas_share_an_op_and_its_schedule_is_kept():
+    x, y = torch.randn(7, 9), torch.randn(9, 5)
+    assert product.op(x, y) is product.op(torch.zeros(7, 9), y)
+    assert product.op(x, y) is not product.op(x.double(), y.double())
+
+    @te.kernel
+    def scheduled(x):
+        z = te.compute(x.shape, lambda i, j: x[i, j] + 1, "z")
+        s = te.create_schedule(z)
+        s[z].vectorize(z.op.axis[1])
+        return s
+
+    assert torch.equal(scheduled(x), x + 1)
+    assert scheduled.op(x).schedule.save() == "vectorize z j\n"
+
+
+def test_what_has_no_derivative_says_so():
+    @te.kernel
+    def all_of(x):
+        r = te.reduce_axis((0, x.shape[0]), "r")
+        return te.compute((), lambda: te.prod(x[r], axis=r), "all")
+
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(te.TEError, match="all: te.prod has no derivative here"):
+        all_of(x).backward()
