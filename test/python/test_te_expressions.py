@@ -90,6 +90,9 @@ def test_sums_of_halves_are_added_in_float32():
     for default in (True, False):
         f = te.build(te.create_schedule(z), [x, z], default=default)
         torch.testing.assert_close(f(values), torch.full((4,), 3000.0).bfloat16())
+    s = te.create_schedule(z)
+    s[z].reorder(s[z].op.reduce_axis[0], z.op.axis[0])
+    torch.testing.assert_close(te.build(s, [x, z])(values), f(values))
 
 
 def test_gathers_pads_and_several_outputs():
@@ -114,6 +117,12 @@ def test_gathers_pads_and_several_outputs():
     twice, more = f(values)
     assert torch.equal(twice, values * 2)
     assert torch.equal(more, values + torch.arange(10)[:, None])
+
+    first = te.compute((10, 20), lambda i, j: table[i, j] * 2, "first")
+    second = te.compute((10, 20), lambda i, j: first[i, j] + 1, "second")
+    f = te.build(te.create_schedule(second), [table, second, first])
+    more, twice = f(values)  # one computed from the other
+    assert torch.equal(twice, values * 2) and torch.equal(more, twice + 1)
 
 
 def test_a_gather_beyond_the_tensor_is_an_error():
@@ -165,6 +174,7 @@ R = te.reduce_axis((0, 5), "r")
         (lambda: X[1], "X: expected 2 indices for the shape [4, 5], found 1"),
         (lambda: X[0, 5], "X: expected an index of dim 1 from 0 to 4, found 5"),
         (lambda: X[0, 1.5], "X: expected an integer index for dim 1, found `1.5` of float32"),
+        (lambda: X + 1, "expected an element such as X[i], found the tensor X"),
         (lambda: X[0, :], "X: expected an index for dim 1, found a slice"),
         (lambda: te.placeholder((2.5,)), "expected sizes that are integers, found 2.5"),
         (lambda: te.placeholder((-1,)), "expected sizes of at least 0, found -1"),
