@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """te kernels beside PyTorch and NumPy, and the ladder of schedules of a matrix product.
 
-    python benchmarks/tensor_expressions.py [--threads N] [--size N] [--rounds N]
+    python -m benchmarks.tensor_expressions [--threads N] [--size N] [--rounds N]
 
 Everything is timed in turns; a row has the best time, and how many times as long the others took.
 """

@@ -68,6 +68,9 @@ def test_arithmetic_has_pytorchs_values(dtype):
         "neg": lambda p, q: -p,
         "mixed": lambda p, q: 2.5 - p * 3,
         "less": lambda p, q: p < q,
+        "square": lambda p, q: p**2,
+        "cube": lambda p, q: q**3,
+        "one": lambda p, q: q**0 + p,
     }
     for name, operation in operations.items():
         z = te.compute((50,), lambda i, op=operation: op(a[i], b[i]), name)
@@ -202,6 +205,10 @@ R = te.reduce_axis((0, 5), "r")
             "the truth of `X[i, 0] > 0` is not known before the kernel runs",
         ),
         (lambda: te.create_schedule(X), "expected a computed tensor, found the placeholder X"),
+        (
+            lambda: te.cast(X[0, 0], "int32") ** te.cast(X[0, 1], "int32"),
+            "expected an exponent from 0 to 63 in `int32(X[0, 0]) ** int32(X[0, 1])` of int32",
+        ),
         (lambda: te.if_then_else(X[0, 0], 1, 2), "expected a condition, found `X[0, 0]`"),
     ],
 )
