@@ -97,7 +97,7 @@ def test_illegal_steps_on_loops():
         lambda: s[z].split(j, factor=4),
         "j",
         "it is marked vectorized and cannot be split",
-        "split first",
+        "do that before it is marked",
     )
     s[z].reorder(outer, r, inner)
     refused(

@@ -51,7 +51,9 @@ def _plain(stage: Stage, axis: Axis, verb: str) -> None:
     kind = stage.state.kinds.get(axis)
     if kind:
         raise ScheduleError(
-            stage.state.labels[axis], f"it is marked {kind} and cannot be {verb}", f"{verb} first"
+            stage.state.labels[axis],
+            f"it is marked {kind} and cannot be {verb}",
+            "do that before it is marked",
         )
     for other in stage.schedule.stages:
         if other.is_attached_to(stage, axis):
