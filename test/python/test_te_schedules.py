@@ -306,3 +306,17 @@ def test_names_may_be_of_any_script():
     x = te.placeholder((4,), name="größe")
     z = te.compute((4,), lambda i: x[i] + 1, "Σ")
     assert te.build(te.create_schedule(z), [x, z])(torch.zeros(4)).tolist() == [1] * 4
+
+
+def test_a_body_is_not_written_without_end():
+    x = te.placeholder((200, 200), name="X")
+    z = te.compute((200, 200), lambda i, j: x[i, j] + 1, "Z")
+    s = te.create_schedule(z)
+    s[z].unroll(z.op.axis[0])
+    refused(
+        s,
+        lambda: s[z].unroll(z.op.axis[1]),
+        "j",
+        "the loops' body would be written 40000 times",
+        "unroll less: at most 8192",
+    )

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from weft.te import rewrites
+from weft.te import dtypes, rewrites
 from weft.te.errors import ScheduleError
 from weft.te.expressions import Axis
 from weft.te.relations import Fuse, Split
 from weft.te.stages import Stage
 from weft.te.steps import Step
+from weft.te.targets import lanes_of
 
 if TYPE_CHECKING:
     from weft.te.schedules import Schedule
 
 WIDEST = 1024  # lanes of a vectorised loop: more is a page of code
+_MOST_COPIES = 8192  # of a body, by unrolled and vectorised loops: seconds of compilation
 
 
 def take(schedule: Schedule, step: Step) -> Any:
@@ -261,7 +264,24 @@ def check(schedule: Schedule) -> None:
 
     for stage in schedule.stages:
         _check_marks(stage)
+        _check_copies(stage)
     lowered(schedule)
+
+
+def _check_copies(stage: Stage) -> None:
+    """Raises: ScheduleError for a body that is written very often."""
+    state = stage.state
+    unrolled = [axis for axis in state.leaves if state.kinds.get(axis) == "unrolled"]
+    copies = prod(axis.extent for axis in unrolled)
+    for axis in state.leaves:
+        if state.kinds.get(axis) == "vectorized":
+            copies *= -(-axis.extent // lanes_of(dtypes.BYTES["float64"]))
+    if unrolled and copies > _MOST_COPIES:
+        raise ScheduleError(
+            state.labels[unrolled[-1]],
+            f"the loops' body would be written {copies} times",
+            f"unroll less: at most {_MOST_COPIES}",
+        )
 
 
 def _check_marks(stage: Stage) -> None:
