@@ -68,6 +68,9 @@ def test_arithmetic_has_pytorchs_values(dtype):
         "neg": lambda p, q: -p,
         "mixed": lambda p, q: 2.5 - p * 3,
         "less": lambda p, q: p < q,
+        "square": lambda p, q: p**2,
+        "cube": lambda p, q: q**3,
+        "one": lambda p, q: q**0 + p,
     }
     for name, operation in operations.items():
         z = te.compute((50,), lambda i, op=operation: op(a[i], b[i]), name)
@@ -90,6 +93,9 @@ def test_sums_of_halves_are_added_in_float32():
     for default in (True, False):
         f = te.build(te.create_schedule(z), [x, z], default=default)
         torch.testing.assert_close(f(values), torch.full((4,), 3000.0).bfloat16())
+    s = te.create_schedule(z)
+    s[z].reorder(s[z].op.reduce_axis[0], z.op.axis[0])
+    torch.testing.assert_close(te.build(s, [x, z])(values), f(values))
 
 
 def test_gathers_pads_and_several_outputs():
@@ -114,6 +120,12 @@ def test_gathers_pads_and_several_outputs():
     twice, more = f(values)
     assert torch.equal(twice, values * 2)
     assert torch.equal(more, values + torch.arange(10)[:, None])
+
+    first = te.compute((10, 20), lambda i, j: table[i, j] * 2, "first")
+    second = te.compute((10, 20), lambda i, j: first[i, j] + 1, "second")
+    f = te.build(te.create_schedule(second), [table, second, first])
+    more, twice = f(values)  # one computed from the other
+    assert torch.equal(twice, values * 2) and torch.equal(more, twice + 1)
 
 
 def test_a_gather_beyond_the_tensor_is_an_error():
@@ -165,6 +177,7 @@ R = te.reduce_axis((0, 5), "r")
         (lambda: X[1], "X: expected 2 indices for the shape [4, 5], found 1"),
         (lambda: X[0, 5], "X: expected an index of dim 1 from 0 to 4, found 5"),
         (lambda: X[0, 1.5], "X: expected an integer index for dim 1, found `1.5` of float32"),
+        (lambda: X + 1, "expected an element such as X[i], found the tensor X"),
         (lambda: X[0, :], "X: expected an index for dim 1, found a slice"),
         (lambda: te.placeholder((2.5,)), "expected sizes that are integers, found 2.5"),
         (lambda: te.placeholder((-1,)), "expected sizes of at least 0, found -1"),
@@ -192,6 +205,10 @@ R = te.reduce_axis((0, 5), "r")
             "the truth of `X[i, 0] > 0` is not known before the kernel runs",
         ),
         (lambda: te.create_schedule(X), "expected a computed tensor, found the placeholder X"),
+        (
+            lambda: te.cast(X[0, 0], "int32") ** te.cast(X[0, 1], "int32"),
+            "expected an exponent from 0 to 63 in `int32(X[0, 0]) ** int32(X[0, 1])` of int32",
+        ),
         (lambda: te.if_then_else(X[0, 0], 1, 2), "expected a condition, found `X[0, 0]`"),
     ],
 )

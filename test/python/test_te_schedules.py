@@ -97,7 +97,7 @@ def test_illegal_steps_on_loops():
         lambda: s[z].split(j, factor=4),
         "j",
         "it is marked vectorized and cannot be split",
-        "split first",
+        "do that before it is marked",
     )
     s[z].reorder(outer, r, inner)
     refused(
@@ -280,3 +280,43 @@ def test_the_code_is_vectors_and_calls_nothing():
 def called(code):
     """The functions that the code calls by name; the entry calls the kernels."""
     return set(re.findall(r"\tcallq?\s+([A-Za-z_]\S*)", code))
+
+
+def test_a_sum_of_halves_is_never_rounded_on_its_way():
+    x, y, z = product(dtype="bfloat16")
+    s = te.create_schedule(z)
+    packed = s.cache_read(y, "packed", z)
+    i, j = s[z].op.axis
+    (r,) = s[z].op.reduce_axis
+    s[z].reorder(r, i, j)
+    refused(
+        s,
+        lambda: s[packed].compute_at(s[z], r),
+        "r",
+        "a bfloat16 would be rounded after each of its iterations, as another tensor is computed "
+        "inside",
+        "compute that outside of r, or sum in float32",
+    )
+    given = [torch.randn(each.shape).bfloat16() for each in (x, y)]
+    found = te.build(s, [x, y, z])(*given)
+    torch.testing.assert_close(found, given[0] @ given[1], rtol=2e-2, atol=2e-2)
+
+
+def test_names_may_be_of_any_script():
+    x = te.placeholder((4,), name="größe")
+    z = te.compute((4,), lambda i: x[i] + 1, "Σ")
+    assert te.build(te.create_schedule(z), [x, z])(torch.zeros(4)).tolist() == [1] * 4
+
+
+def test_a_body_is_not_written_without_end():
+    x = te.placeholder((200, 200), name="X")
+    z = te.compute((200, 200), lambda i, j: x[i, j] + 1, "Z")
+    s = te.create_schedule(z)
+    s[z].unroll(z.op.axis[0])
+    refused(
+        s,
+        lambda: s[z].unroll(z.op.axis[1]),
+        "j",
+        "the loops' body would be written 40000 times",
+        "unroll less: at most 8192",
+    )

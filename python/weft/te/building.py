@@ -42,12 +42,18 @@ def build(
     """
     scheduled = _schedule_of(schedule)
     if default or (default is None and not scheduled.steps):
-        scheduled = default_schedule(scheduled.outputs)
+        results = [each for each in args if isinstance(each, Tensor) and each.op.body is not None]
+        scheduled = default_schedule(_joined(scheduled.outputs, results))
     low = lowered(scheduled)
     inputs, results = _parted(low, args)
     if not isinstance(name, str) or not name.isidentifier():
         raise TEError(f"expected a name that is an identifier, found {name!r}")
     return Function(name, list(args), inputs, results, scheduled, module_text(low, inputs, results))
+
+
+def _joined(outputs: list[Tensor], results: list[Tensor]) -> list[Tensor]:
+    """With results that the outputs are computed from: they have to be whole, too."""
+    return outputs + [each for each in results if not any(each is other for other in outputs)]
 
 
 def module_of(schedule: Schedule, args: Sequence[Tensor]) -> str:

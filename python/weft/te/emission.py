@@ -48,8 +48,9 @@ def _memref(tensor: Tensor) -> str:
     return f"memref<{_shape(tensor.shape, stored_type(tensor.dtype))}>"
 
 
-def symbol(nest: Nest) -> str:
-    return f"te_{nest.stage.label}"
+def symbol(nest: Nest, suffix: str = "") -> str:
+    """Quoted: names may have letters that MLIR's have not."""
+    return f'"te_{nest.stage.label}{suffix}"'
 
 
 def _read(nest: Nest) -> list[Tensor]:
@@ -127,7 +128,7 @@ def _kernel(lowered: Lowered, nest: Nest) -> str:
     ]
     attributes = [
         'weft.kernel = "te"',
-        f"weft.loops = @{symbol(nest)}.loops",
+        f"weft.loops = @{symbol(nest, '.loops')}",
         f"weft.scratch_bytes = {bytes_needed} : i64",
         f"weft.flops = {_flops(lowered, nest)} : i64",
     ]
@@ -138,7 +139,7 @@ def _kernel(lowered: Lowered, nest: Nest) -> str:
         [
             f"  func.func private @{symbol(nest)}({types}) -> {_tensor(nest.tensor)} "
             f"attributes {{{', '.join(attributes)}}}",
-            f"  func.func private @{symbol(nest)}.loops({', '.join(arguments)}) {{",
+            f"  func.func private @{symbol(nest, '.loops')}({', '.join(arguments)}) {{",
             *code.lines,
             "    return",
             "  }",

@@ -13,6 +13,8 @@ from typing import Any
 from weft.te import dtypes
 from weft.te.errors import TEError
 
+_GREATEST_POWER = 63  # beyond it int64 holds no power but those of -1, 0 and 1
+
 
 class Expr:
     """A scalar of a dtype."""
@@ -279,16 +281,34 @@ def arithmetic(op: str, a: Any, b: Any) -> Expr:
             return Binary("or" if op == "add" else "and", lhs, rhs, "bool")
     if op == "div" and not dtypes.is_float(dtype):
         lhs, rhs, dtype = lhs.astype("float32"), rhs.astype("float32"), "float32"
-    if op == "pow" and dtypes.is_integer(dtype):
-        raise TEError(
-            f"expected floating-point numbers in `{lhs} ** {rhs}`, found {dtype}: "
-            "write the product, or convert with te.cast"
-        )
+    if op == "pow":
+        product = _power(lhs, rhs)
+        if product is not None:
+            return product
     if isinstance(lhs, Const) and isinstance(rhs, Const):
         folded = _folded(op, lhs, rhs)
         if folded is not None:
             return folded
     return Binary(op, lhs, rhs, dtype)
+
+
+def _power(base: Expr, exponent: Expr) -> Expr | None:
+    """A square, or any power of integers, as products; None of what is left to a function.
+
+    Raises: TEError for integers with an exponent that is not a constant, or negative.
+    """
+    number = exponent.value if isinstance(exponent, Const) else None
+    if dtypes.is_float(base.dtype):
+        return Binary("mul", base, base, base.dtype) if number == 2 else None
+    if number is None or not 0 <= number <= _GREATEST_POWER:
+        raise TEError(
+            f"expected an exponent from 0 to {_GREATEST_POWER} in `{base} ** {exponent}` of "
+            f"{base.dtype}, found `{exponent}`: convert with te.cast"
+        )
+    result: Expr = Const(1, base.dtype)
+    for count in range(int(number)):
+        result = Binary("mul", result, base, base.dtype) if count else base
+    return result
 
 
 def _folded(op: str, lhs: Const, rhs: Const) -> Const | None:

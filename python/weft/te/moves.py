@@ -51,7 +51,9 @@ def _plain(stage: Stage, axis: Axis, verb: str) -> None:
     kind = stage.state.kinds.get(axis)
     if kind:
         raise ScheduleError(
-            stage.state.labels[axis], f"it is marked {kind} and cannot be {verb}", f"{verb} first"
+            stage.state.labels[axis],
+            f"it is marked {kind} and cannot be {verb}",
+            "do that before it is marked",
         )
     for other in stage.schedule.stages:
         if other.is_attached_to(stage, axis):
@@ -248,40 +250,6 @@ def _prefetch(stage: Stage, step: Step) -> None:
             f"prefetch one of {', '.join(stage.schedule[t].label for t in stage.reads())}",
         )
     stage.state.prefetches.append((tensor, axis, offset))
-
-
-def check(schedule: Schedule) -> None:
-    """What holds of a schedule as a whole.
-
-    Raises: ScheduleError.
-    """
-    from weft.te.nests import lowered
-
-    for stage in schedule.stages:
-        _check_marks(stage)
-    lowered(schedule)
-
-
-def _check_marks(stage: Stage) -> None:
-    state = stage.state
-    for axis in state.leaves:
-        if state.kinds.get(axis) != "parallel":
-            continue
-        if state.attach != "root":
-            raise ScheduleError(
-                state.labels[axis],
-                f"{stage.label} is computed inside another tensor's loops",
-                "make the outer tensor's loop parallel",
-            )
-        for outside in state.leaves:
-            if outside is axis:
-                break
-            if outside.kind == "reduce":
-                raise ScheduleError(
-                    state.labels[axis],
-                    f"it runs inside {state.labels[outside]}, which carries the reduction",
-                    f"reorder it outside of {state.labels[outside]}",
-                )
 
 
 _MOVES = {

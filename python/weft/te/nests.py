@@ -236,6 +236,8 @@ class _Lowering:
         open_guards = [each for each in guards if each.range(self.extent)[0] < 0]
         vector = [axis for axis in state.leaves if state.kinds.get(axis) == "vectorized"]
         loops = [axis for axis in state.leaves if not any(axis is each for each in vector)]
+        if state.reduce_axes and stage.tensor.dtype in ("bfloat16", "float16"):
+            loops = self._unrounded(stage, loops)
         nest = Nest(
             stage,
             self.bodies[stage.tensor],
@@ -247,6 +249,32 @@ class _Lowering:
         )
         self.nests[stage.tensor] = nest
         return nest
+
+    def _unrounded(self, stage: Stage, loops: list[Axis]) -> list[Axis]:
+        """The loops of a reduction of halves, which is carried in float32 and therefore in
+        registers: serial loops of the result go outside."""
+        kinds = stage.state.kinds
+        first = next((n for n, axis in enumerate(loops) if axis.kind == "reduce"), len(loops))
+        moved = [
+            axis
+            for axis in loops[first:]
+            if axis.kind != "reduce" and kinds.get(axis) not in ("unrolled", "vectorized")
+        ]
+        inside = any(
+            other.is_attached_to(stage, axis) for axis in loops[first:] for other in self.stages
+        )
+        if inside and stage.state.body.kind in ("max", "min"):
+            return loops  # which round nothing
+        if inside:
+            label = stage.state.labels[loops[first]]
+            raise ScheduleError(
+                label,
+                f"a {stage.tensor.dtype} would be rounded after each of its iterations, as "
+                "another tensor is computed inside",
+                f"compute that outside of {label}, or sum in float32",
+            )
+        rest = [axis for axis in loops[first:] if not any(axis is each for each in moved)]
+        return [*loops[:first], *moved, *rest]
 
     def _local_indices(self, stage: Stage, guards: list[Linear]) -> dict[Axis, Linear]:
         """The axes of the tensor as forms of the loops; splits that leave a rest are guarded."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.te import formulas, moves, steps
+from weft.te import formulas, legality, moves, steps
 from weft.te.errors import ScheduleError, TEError
 from weft.te.expressions import Load, walk
 from weft.te.stages import Stage
@@ -117,7 +117,7 @@ class Schedule:
         def once() -> Any:
             result = moves.take(self, step)
             self.steps.append(step)
-            moves.check(self)
+            legality.check(self)
             return result
 
         return self.together(once)

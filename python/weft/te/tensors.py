@@ -90,6 +90,13 @@ class Tensor:
     def __call__(self, *indices: Any) -> Expr:
         return self[indices]
 
+    def _refuse_arithmetic(self, *_: Any) -> Any:
+        raise TEError(f"expected an element such as {self.name}[i], found the tensor {self.name}")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __neg__ = _refuse_arithmetic
+    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = _refuse_arithmetic
+
     def __iter__(self) -> Any:
         raise TEError(f"{self.name}: a tensor of expressions cannot be iterated over; index it")
 
