@@ -78,21 +78,21 @@ def test_programs_that_are_let_go_of_are_unloaded(four):
 def test_sizes_that_come_back_are_admitted():
     admission, hits = Admission(), 0
     for _ in range(1000):
-        hits += 2
+        hits += 4
         assert admission.admits(hits)
 
 
 def test_a_size_that_grows_does_not_compile_for_ever():
     admission = Admission()
     admitted = sum(admission.admits(0) for _ in range(100_000))
-    assert 64 * 7 <= admitted < 3000
+    assert 32 * 5 <= admitted < 1000
 
 
 def test_reuse_is_noticed_again():
     admission, hits = Admission(), 0
     for _ in range(20_000):
         admission.admits(hits)
-    for _ in range(64 * 64):
+    for _ in range(2 * 32 * 256):
         hits += 10
         admission.admits(hits)
     assert all(admission.admits(hits + 10 * number) for number in range(50))
