@@ -3,9 +3,11 @@
 
 import gc
 import os
+import random
 
 import pytest
 import torch
+from threads import in_threads
 
 import weft
 from weft.eviction import Admission
@@ -73,6 +75,19 @@ def test_programs_that_are_let_go_of_are_unloaded(four):
         compiled(torch.randn(rows))
     gc.collect()
     assert len(mapped()) == len(before)
+
+
+def test_threads_with_random_lengths(four):
+    compiled = weft.compile(lambda x: x.exp() - 2)
+
+    def work(number):
+        lengths = random.Random(number)
+        for _ in range(3):
+            x = torch.randn(lengths.randint(0, 6))
+            torch.testing.assert_close(compiled(x), x.exp() - 2)
+
+    in_threads(16, work)
+    assert len(compiled.artifact_paths) <= 4 and compiled.stats()["breaks"] == []
 
 
 def test_sizes_that_come_back_are_admitted():
