@@ -3,9 +3,11 @@
 
 import gc
 import os
+import random
 
 import pytest
 import torch
+from threads import in_threads
 
 import weft
 from weft.compiled.eviction import Admission
@@ -75,24 +77,37 @@ def test_programs_that_are_let_go_of_are_unloaded(four):
     assert len(mapped()) == len(before)
 
 
+def test_threads_with_random_lengths(four):
+    compiled = weft.compile(lambda x: x.exp() - 2)
+
+    def work(number):
+        lengths = random.Random(number)
+        for _ in range(3):
+            x = torch.randn(lengths.randint(0, 6))
+            torch.testing.assert_close(compiled(x), x.exp() - 2)
+
+    in_threads(16, work)
+    assert len(compiled.artifact_paths) <= 4 and compiled.stats()["breaks"] == []
+
+
 def test_sizes_that_come_back_are_admitted():
     admission, hits = Admission(), 0
     for _ in range(1000):
-        hits += 2
+        hits += 4
         assert admission.admits(hits)
 
 
 def test_a_size_that_grows_does_not_compile_for_ever():
     admission = Admission()
     admitted = sum(admission.admits(0) for _ in range(100_000))
-    assert 64 * 7 <= admitted < 3000
+    assert 32 * 5 <= admitted < 1000
 
 
 def test_reuse_is_noticed_again():
     admission, hits = Admission(), 0
     for _ in range(20_000):
         admission.admits(hits)
-    for _ in range(64 * 64):
+    for _ in range(2 * 32 * 256):
         hits += 10
         admission.admits(hits)
     assert all(admission.admits(hits + 10 * number) for number in range(50))

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from weft.compiled.programs import Environment
 
 # Programs that took the place of others, after which it is seen whether that has paid.
-_PERIOD = 64
+_PERIOD = 32
 # Calls answered for each such program, less than which have not paid for its compilation. The
 # least that tells reuse from a size that grows by one at each call, not a break-even point.
-_WORTHWHILE = 2
-_MOST_PATIENCE = 64
+_WORTHWHILE = 4
+_MOST_PATIENCE = 256
 
 
 class Admission:
     """While sizes come back, each new one gets a program, in the place of the one whose last call
     is longest ago. While they do not, as with a sequence that grows at each call, compiling would
-    go on for ever: then one call in 2, 4, … 64 that no program stands for gets one."""
+    go on for ever: then one call in 4, 16, 64, 256 that no program stands for gets one."""
 
     def __init__(self) -> None:
         self._patience = 1
@@ -38,7 +38,7 @@ class Admission:
         self._admitted += 1
         if self._admitted == _PERIOD:
             paid = hits - self._hits >= _WORTHWHILE * _PERIOD
-            self._patience = 1 if paid else min(2 * self._patience, _MOST_PATIENCE)
+            self._patience = 1 if paid else min(4 * self._patience, _MOST_PATIENCE)
             self._admitted, self._hits = 0, hits
         return True
 
