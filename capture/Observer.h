@@ -145,11 +145,15 @@ private:
   bool instanceAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool dataDescriptor(Frame &frame, PyObject *object, PyObject *descriptor, PyObject *name);
   bool readInstance(PyObject *object, PyObject *name);
+  bool setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
   bool storeAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
 
   // For all.
   /// A record of calling `callable`, whose outcome is the frame's next top.
   bool operation(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// Sets an entry of a dict from outside, as an operation. object: whose dict it is; null if the
+  /// dict stands for itself.
+  bool setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key, PyObject *value);
   /// The operation that is pending will write to the tensor.
   bool writes(Frame &frame, PyObject *tensor);
   bool inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);

@@ -271,6 +271,46 @@ def test_writes_and_random_numbers_are_eagers(what):
     assert weft.stats(fast)["hits"] > 0
 
 
+def test_attributes_and_entries_are_set():
+    """Also where a path is left behind the write, and by a class's own __setattr__."""
+
+    class Keeps(nn.Module):
+        def __init__(self, table):
+            super().__init__()
+            self.last, self.table, self.positive = None, table, 0
+
+        def forward(self, x):
+            self.last = x * 2
+            self.table["sum"] = self.last.sum()
+            self.positive = 1 if x.sum() > 0 else 2
+            return self.last + self.positive
+
+    model, twin = Keeps({"sum": 0}), Keeps({"sum": 0})
+    fast = compiled(model)
+    for number in range(8):
+        x = torch.ones(3) * (-1) ** (number // 2)
+        assert torch.equal(fast(x), twin(x)) and torch.equal(model.last, twin.last)
+        assert torch.equal(model.table["sum"], twin.table["sum"])
+        assert model.positive == twin.positive and list(vars(model)) == list(vars(twin))
+    assert weft.stats(fast)["hits"] > 0
+
+
+def test_a_value_that_changes_at_each_call_is_not_captured_for_ever():
+    class Counts:
+        calls = 0
+
+    counts = Counts()
+
+    def f(x):
+        counts.calls += 1
+        return x * counts.calls
+
+    fast, x = compiled(f), torch.ones(3)
+    for number in range(1, 40):
+        assert fast(x).sum() == 3 * number and counts.calls == number
+    assert weft.stats(fast)["captures"] < 20
+
+
 def test_batch_norm_trains():
     model, twin = (nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)) for _ in range(2))
     twin.load_state_dict(model.state_dict())
