@@ -162,7 +162,7 @@ bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name)
   if (dict && PyDict_GetItemWithError(dict, name))
     return true;
   if (found) {
-    if (!values.isUsable(found) && !values.pin(found, text()))
+    if (!isPlain(found) && !values.pin(found, text()))
       return false;
     if (Py_TYPE(found) == &PyClassMethod_Type || Py_TYPE(found) == &PyStaticMethod_Type) {
       PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));

@@ -82,8 +82,14 @@ bool Values::enterTensor(PyObject *object, const Owner &owner, const std::string
 }
 
 bool Values::pin(PyObject *object, std::string name) {
-  if (isPlain(object) || find(object))
+  if (isPlain(object))
     return true;
+  if (const Value *known = find(object)) {
+    if (known->origin == Origin::Argument) // the program holds it itself as well
+      guards.identity({known->index, {}}, {-1, PyRef::borrow(object)}, true,
+                      known->name + " is " + name);
+    return true;
+  }
   Owner owner{-1, PyRef::borrow(object)};
   put(object, {Origin::Pinned, -1, owner.object, name});
   if (Tensors::get()->isAny(object))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Capture by observing the interpreter: what becomes of a call, and what ends a capture."""
 
+import enum
 import gc
 import operator
 import sys
@@ -190,6 +191,26 @@ def test_data_is_not_compared_unseen():
             for _ in range(2):
                 result, expected = fast(each), program(each)
                 assert str(result) == str(expected), name
+
+
+class Mode(enum.Enum):
+    DOUBLE = 2
+    TRIPLE = 3
+
+
+def test_an_argument_that_the_program_holds_itself():
+    table, held = {"scale": [2.0]}, torch.ones(3)
+    programs = {
+        "of a class": lambda x, y: x * 2 if y is Mode.DOUBLE else x * 3,
+        "a default": lambda x, y, z=held: x * 2 if y is z else x * 3,
+        "an entry": lambda x, y: x * 2 if y is table["scale"] else x * 3,
+        "a variable": lambda x, y: x * 2 if y is held else x * 3,
+    }
+    others = {"of a class": [Mode.DOUBLE, Mode.TRIPLE], "an entry": [table["scale"], [2.0]]}
+    for name, program in programs.items():
+        fast, x = compiled(program), torch.ones(3)
+        for value in others.get(name, [held, torch.ones(3)]) * 2:
+            assert torch.equal(fast(x, value), program(x, value)), name
 
 
 def test_the_bases_of_a_class_are_seen():
