@@ -5,9 +5,9 @@
 // reads, writes and aliases are not known ends the observation; the call itself goes on.
 //
 // Ahead of an opcode its operands are looked at, and behind it, at the frame's next event, its
-// result. Observer.cpp has the frames, ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp
-// operators and iteration, ObserverCalls.cpp and ObserverDeclared.cpp calls, and
-// ObserverAttributes.cpp attributes.
+// result. Observer.cpp has the frames, ObserverRecords.cpp what goes into the log,
+// ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators and iteration, ObserverCalls.cpp
+// and ObserverDeclared.cpp calls, and ObserverAttributes.cpp attributes.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
