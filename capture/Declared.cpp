@@ -60,6 +60,7 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "storage" ? &all.storage : slot;
   slot = name == "tuple" ? &all.tuple : slot;
   slot = name == "snapshot" ? &all.snapshot : slot;
+  slot = name == "setattr" ? &all.setAttribute : slot;
   if (!slot)
     return false;
   Py_INCREF(function);

@@ -57,6 +57,7 @@ struct Operators {
   PyObject *getItem = nullptr, *setItem = nullptr, *negative = nullptr, *positive = nullptr;
   PyObject *invert = nullptr, *truth = nullptr, *getAttribute = nullptr, *storage = nullptr;
   PyObject *tuple = nullptr, *snapshot = nullptr;
+  PyObject *setAttribute = nullptr; // past what classes in Python make of it
 };
 Operators &operators();
 /// name: of a field, or "binary 3". False if there is none.

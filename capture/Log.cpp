@@ -143,14 +143,16 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot) const
   bool same = true;
   std::vector<PyRef> before;
   for (size_t i = 0; same && i < written.size(); ++i) {
-    before.push_back(PyRef::steal(PyObject_CallOneArg(snapshot, replay.finish(written[i]).get())));
+    PyRef object = replay.finish(written[i].object);
+    before.push_back(PyRef::steal(
+        PyObject_CallFunctionObjArgs(snapshot, object.get(), written[i].key.get(), nullptr)));
     same = static_cast<bool>(before.back());
   }
   for (size_t i = 0; same && i < records.size(); ++i)
     same = replay.run(records[i]);
   if (same)
     value = replay.finish(output);
-  for (size_t i = 0; !value && i < before.size(); ++i)
+  for (size_t i = before.size(); !value && i-- > 0;)
     if (before[i])
       PyRef::steal(PyObject_CallMethod(before[i].get(), "restore", nullptr));
   PyErr_Clear(); // the call runs once more, in the interpreter, and raises its own
@@ -292,9 +294,11 @@ int Log::traverse(visitproc visit, void *arg) const {
     if (int result = visitOutcome(record.outcome, visit, arg))
       return result;
   }
-  for (const Form &form : written)
-    if (int result = visitForm(form, visit, arg))
+  for (const Written &each : written) {
+    Py_VISIT(each.key.get());
+    if (int result = visitForm(each.object, visit, arg))
       return result;
+  }
   return visitForm(output, visit, arg);
 }
 

@@ -46,8 +46,11 @@ class Log {
 public:
   int newResult() { return resultCount++; }
   void append(Record record) { records.push_back(std::move(record)); }
-  /// An external tensor whose memory an operation writes.
-  void write(Form tensor) { written.push_back(std::move(tensor)); }
+  /// An external tensor whose memory an operation writes; or, with a key, a dict one of whose
+  /// entries it sets.
+  void write(Form object, PyObject *key = nullptr) {
+    written.push_back({std::move(object), PyRef::borrow(key)});
+  }
   /// Ends the log: what the call gives, and when results are let go.
   void finish(Form output);
   size_t size() const { return records.size(); }
@@ -55,7 +58,8 @@ public:
 
   /// What the call gives, or null with no error set if an operation gave something else than it
   /// did or raised an error; what had been written until then is as it was.
-  /// snapshot: torch's memory of a tensor, an object with a method `restore`.
+  /// snapshot: makes of a tensor, or a dict and a key, what puts back its state: an object with a
+  /// method `restore`.
   PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot) const;
   /// One line an operation.
   std::vector<std::string> texts() const;
@@ -66,7 +70,11 @@ public:
 private:
   int resultCount = 0;
   std::vector<Record> records;
-  std::vector<Form> written;
+  struct Written {
+    Form object;
+    PyRef key;
+  };
+  std::vector<Written> written;
   Form output;
 };
 

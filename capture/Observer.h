@@ -5,9 +5,9 @@
 // reads, writes and aliases are not known ends the observation; the call itself goes on.
 //
 // Ahead of an opcode its operands are looked at, and behind it, at the frame's next event, its
-// result. Observer.cpp has the frames, ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp
-// operators and iteration, ObserverCalls.cpp and ObserverDeclared.cpp calls, and
-// ObserverAttributes.cpp attributes.
+// result. Observer.cpp has the frames, ObserverRecords.cpp what goes into the log,
+// ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators and iteration, ObserverCalls.cpp
+// and ObserverDeclared.cpp calls, and ObserverAttributes.cpp attributes.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
@@ -145,11 +145,15 @@ private:
   bool instanceAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool dataDescriptor(Frame &frame, PyObject *object, PyObject *descriptor, PyObject *name);
   bool readInstance(PyObject *object, PyObject *name);
+  bool setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
   bool storeAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
 
   // For all.
   /// A record of calling `callable`, whose outcome is the frame's next top.
   bool operation(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// Sets an entry of a dict from outside, as an operation. object: whose dict it is; null if the
+  /// dict stands for itself.
+  bool setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key, PyObject *value);
   /// The operation that is pending will write to the tensor.
   bool writes(Frame &frame, PyObject *tensor);
   bool inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);

@@ -162,7 +162,7 @@ bool Observer::instanceAttribute(Frame &frame, PyObject *object, PyObject *name)
   if (dict && PyDict_GetItemWithError(dict, name))
     return true;
   if (found) {
-    if (!values.isUsable(found) && !values.pin(found, text()))
+    if (!isPlain(found) && !values.pin(found, text()))
       return false;
     if (Py_TYPE(found) == &PyClassMethod_Type || Py_TYPE(found) == &PyStaticMethod_Type) {
       PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
@@ -253,8 +253,20 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
     if (Py_TYPE(found) != &PyMemberDescr_Type)
       return values.fail(text);
   }
-  return (type->tp_setattro == PyObject_GenericSetAttr && values.isFresh(object)) ||
-         values.fail(text);
+  if (type->tp_setattro != PyObject_GenericSetAttr)
+    return values.fail(text);
+  return values.isFresh(object) || setsAttribute(frame, object, name, value);
+}
+
+/// Of an object from outside, where the class has no say.
+bool Observer::setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject *found = interpreter::typeLookup(type, name);
+  guards.typeItem(type, name, found);
+  if (!values.isExternal(object) || isTensor(object) || !inPython(type) || !value ||
+      (found && isData(found)))
+    return values.fail("sets the attribute " + shown(name) + " of " + shown(object));
+  return setsEntry(frame, interpreter::instanceDict(object), object, name, value);
 }
 
 } // namespace weft::capture

@@ -240,11 +240,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::SetAttribute:
     if (arguments.size() < 2 || !PyUnicode_CheckExact(arguments[1]))
       return values.fail(what + " of a name that is not text");
-    if (PyCFunction_Check(callable)
-            ? !storeAttribute(frame, arguments[0], arguments[1], argument(2))
-            : !values.isFresh(arguments[0]))
-      return values.fail(what + " of " + shown(arguments[0]));
-    return true;
+    if (PyCFunction_Check(callable))
+      return storeAttribute(frame, arguments[0], arguments[1], argument(2));
+    if (values.isFresh(arguments[0]))
+      return true;
+    return setsAttribute(frame, arguments[0], arguments[1], argument(2));
   case Kind::Length: {
     PyObject *object = argument(0);
     if (!object || isPlain(object) || PyTuple_CheckExact(object))

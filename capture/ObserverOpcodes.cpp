@@ -78,6 +78,11 @@ bool Observer::opcode(Frame &frame) {
         return values.fail("a key or a set's item that is not plain");
     return expect(frame, Then::Fresh, false);
   }
+  case STORE_GLOBAL: {
+    PyObject *globals = interpreter::globals(frame.frame);
+    return PyDict_CheckExact(globals) && values.pin(globals, "globals()") &&
+           setsEntry(frame, globals, nullptr, name(argument), peek(1));
+  }
   case LOAD_GLOBAL:
     return global(frame, argument);
   case LOAD_ATTR:
@@ -176,6 +181,8 @@ bool Observer::global(Frame &frame, int argument) {
   PyObject *builtins = interpreter::builtins(frame.frame);
   if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins))
     return values.fail("globals that are no dict");
+  if (values.hasSet(globals, name))
+    return true;
   if (guards.watches(globals, false, name) &&
       (PyDict_GetItemWithError(globals, name) || guards.watches(builtins, false, name)))
     return true;

@@ -195,6 +195,8 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
     frame.pending.then = Then::Stored; // nothing is left on the stack
     return true;
   }
+  if (PyDict_CheckExact(container) && value && values.isExternal(container) && isPlain(key))
+    return setsEntry(frame, container, nullptr, key, value);
   if (PyList_CheckExact(container) || isDict(container))
     return (isPlain(key) || values.fail("a key that is not plain")) &&
            (!value || !PySlice_Check(key) || isPlain(value) || values.readWhole(value)) &&

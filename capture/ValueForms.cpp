@@ -36,7 +36,7 @@ std::optional<Form> Values::form(PyObject *object) {
     form.kind = value->origin == Origin::Argument ? Form::Register : Form::Constant;
     form.index = value->index;
     form.object = value->origin == Origin::Argument ? PyRef() : PyRef::borrow(object);
-    return give(readWhole(object));
+    return give(true);
   }
   bool made = true;
   if (PyTuple_Check(object)) {
@@ -75,7 +75,7 @@ bool Values::isOperand(PyObject *object) {
   if (isPlain(object) || Tensors::get()->isAny(object) || depth > mostDepth)
     return true;
   ++depth;
-  bool operand = PyTuple_Check(object) || PyList_CheckExact(object);
+  bool operand = (PyTuple_Check(object) || PyList_CheckExact(object)) && readWhole(object);
   for (Py_ssize_t i = 0; operand && i < Py_SIZE(object); ++i)
     operand =
         isOperand(PyTuple_Check(object) ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i));
@@ -91,6 +91,14 @@ bool Values::leavesGeneratorOpen() const {
   for (const auto &[object, value] : entered)
     if (value.origin == Origin::Fresh && PyGen_CheckExact(object) &&
         interpreter::isSuspended(object))
+      return true;
+  return false;
+}
+
+/// key: null for any.
+bool Values::hasSet(PyObject *dict, PyObject *key) const {
+  for (const auto &[each, name] : set)
+    if (each.get() == dict && (!key || plainEqual(name.get(), key)))
       return true;
   return false;
 }

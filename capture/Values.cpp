@@ -82,8 +82,14 @@ bool Values::enterTensor(PyObject *object, const Owner &owner, const std::string
 }
 
 bool Values::pin(PyObject *object, std::string name) {
-  if (isPlain(object) || find(object))
+  if (isPlain(object))
     return true;
+  if (const Value *known = find(object)) {
+    if (known->origin == Origin::Argument) // the program holds it itself as well
+      guards.identity({known->index, {}}, {-1, PyRef::borrow(object)}, true,
+                      known->name + " is " + name);
+    return true;
+  }
   Owner owner{-1, PyRef::borrow(object)};
   put(object, {Origin::Pinned, -1, owner.object, name});
   if (Tensors::get()->isAny(object))
@@ -237,6 +243,8 @@ bool Values::readLength(PyObject *container) {
   const Value *value = find(container);
   if (!value || value->origin == Origin::Fresh || PyTuple_Check(container))
     return true;
+  if (hasSet(container, nullptr))
+    return fail("asks for the length of " + value->name + ", which it has changed");
   Py_ssize_t length = PyDict_Check(container) ? PyDict_GET_SIZE(container) : Py_SIZE(container);
   guards.length(owner(container, *value), length, value->name);
   return true;
@@ -268,7 +276,7 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
   const Value *value = find(dict);
   if (!value || value->origin == Origin::Fresh)
     return true;
-  if (guards.watches(dict, false, key))
+  if (guards.watches(dict, false, key) || hasSet(dict, key))
     return true;
   if (!isPlain(key))
     return fail("looks up a key of " + value->name + " that is not plain");
@@ -298,6 +306,8 @@ bool Values::readWhole(PyObject *container) {
       PyErr_Clear();
       return fail("reads all of " + value->name + ", whose keys are not plain");
     }
+    if (hasSet(container, nullptr))
+      return fail("reads all of " + value->name + ", which it has changed");
     guards.keys(owner(container, *value), keys.get(), value->name);
     for (Py_ssize_t i = 0; !set && i < PyTuple_GET_SIZE(keys.get()); ++i)
       if (!readKey(container, PyTuple_GET_ITEM(keys.get(), i)))
@@ -315,7 +325,7 @@ bool Values::readWhole(PyObject *container) {
 }
 
 bool Values::readAttribute(PyObject *object, PyObject *name, PyObject *found) {
-  if (guards.watches(object, true, name))
+  if (guards.watches(object, true, name) || hasSet(interpreter::instanceDict(object), name))
     return true;
   Value held = *find(object);
   std::string text = held.name + "." + PyUnicode_AsUTF8(name);

@@ -68,16 +68,22 @@ public:
   bool readIdentity(PyObject *left, PyObject *right);
 
   Owner owner(PyObject *object, const Value &value) const;
-  /// How a replay makes the object. Reads containers as a whole.
+  /// How a replay makes the object.
   std::optional<Form> form(PyObject *object);
   /// A tensor from outside that shares memory with this one, or null; borrowed.
   PyObject *externalOf(PyObject *tensor);
   /// Has just been written to, as the log says.
   void noteWritten(PyObject *tensor);
-  /// Whether it can be handed to an operation: tensors and plain values, in containers.
+  /// Whether it can be handed to an operation: tensors and plain values, in containers, which are
+  /// read as a whole.
   bool isOperand(PyObject *object);
   /// Whether a generator of this call has not come to its end; letting it go would run code.
   bool leavesGeneratorOpen() const;
+  /// The call sets an entry of a dict from outside, and knows what it holds from then on.
+  void noteSet(PyObject *dict, PyObject *key) {
+    set.push_back({PyRef::borrow(dict), PyRef::borrow(key)});
+  }
+  bool hasSet(PyObject *dict, PyObject *key) const;
   /// Whether operations have written to a tensor from outside.
   bool externalWasWritten() const;
 
@@ -106,6 +112,7 @@ private:
   Log &log;
   std::unordered_map<PyObject *, Value> entered;
   std::vector<External> externals;
+  std::vector<std::pair<PyRef, PyRef>> set;
   std::string why;
   int depth = 0, freshCount = 0;
 };

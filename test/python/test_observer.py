@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Capture by observing the interpreter: what becomes of a call, and what ends a capture."""
 
+import enum
 import gc
 import operator
 import sys
@@ -192,6 +193,26 @@ def test_data_is_not_compared_unseen():
                 assert str(result) == str(expected), name
 
 
+class Mode(enum.Enum):
+    DOUBLE = 2
+    TRIPLE = 3
+
+
+def test_an_argument_that_the_program_holds_itself():
+    table, held = {"scale": [2.0]}, torch.ones(3)
+    programs = {
+        "of a class": lambda x, y: x * 2 if y is Mode.DOUBLE else x * 3,
+        "a default": lambda x, y, z=held: x * 2 if y is z else x * 3,
+        "an entry": lambda x, y: x * 2 if y is table["scale"] else x * 3,
+        "a variable": lambda x, y: x * 2 if y is held else x * 3,
+    }
+    others = {"of a class": [Mode.DOUBLE, Mode.TRIPLE], "an entry": [table["scale"], [2.0]]}
+    for name, program in programs.items():
+        fast, x = compiled(program), torch.ones(3)
+        for value in others.get(name, [held, torch.ones(3)]) * 2:
+            assert torch.equal(fast(x, value), program(x, value)), name
+
+
 def test_the_bases_of_a_class_are_seen():
     class Marked:
         pass
@@ -269,6 +290,46 @@ def test_writes_and_random_numbers_are_eagers(what):
         assert torch.equal(state, torch.get_rng_state())
         assert (result is x) == (expected is y) and version <= x._version
     assert weft.stats(fast)["hits"] > 0
+
+
+def test_attributes_and_entries_are_set():
+    """Also where a path is left behind the write, and by a class's own __setattr__."""
+
+    class Keeps(nn.Module):
+        def __init__(self, table):
+            super().__init__()
+            self.last, self.table, self.positive = None, table, 0
+
+        def forward(self, x):
+            self.last = x * 2
+            self.table["sum"] = self.last.sum()
+            self.positive = 1 if x.sum() > 0 else 2
+            return self.last + self.positive
+
+    model, twin = Keeps({"sum": 0}), Keeps({"sum": 0})
+    fast = compiled(model)
+    for number in range(8):
+        x = torch.ones(3) * (-1) ** (number // 2)
+        assert torch.equal(fast(x), twin(x)) and torch.equal(model.last, twin.last)
+        assert torch.equal(model.table["sum"], twin.table["sum"])
+        assert model.positive == twin.positive and list(vars(model)) == list(vars(twin))
+    assert weft.stats(fast)["hits"] > 0
+
+
+def test_a_value_that_changes_at_each_call_is_not_captured_for_ever():
+    class Counts:
+        calls = 0
+
+    counts = Counts()
+
+    def f(x):
+        counts.calls += 1
+        return x * counts.calls
+
+    fast, x = compiled(f), torch.ones(3)
+    for number in range(1, 40):
+        assert fast(x).sum() == 3 * number and counts.calls == number
+    assert weft.stats(fast)["captures"] < 20
 
 
 def test_batch_norm_trains():

@@ -38,6 +38,7 @@ FACE = frozenset(
     {
         *("artifact_path", "artifact_paths", "compile_seconds", "eager_reasons", "graph", "ir"),
         *("original", "profile", "report", "stats", "visualize", "wait"),
+        *("guards", "log", "why_miss"),  # of observed calls
     }
 )
 # Those that can be asked for at any time.

@@ -31,7 +31,7 @@ from typing import Any
 import torch
 
 from weft import _capture
-from weft.observe.snapshot import Snapshot
+from weft.observe.snapshot import snapshot
 
 _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
           torch.iinfo)  # fmt: skip
@@ -159,7 +159,8 @@ def _declare_operators() -> None:
     _capture.set_operator("getattr", getattr)
     _capture.set_operator("tuple", tuple)
     _capture.set_operator("storage", _storage)
-    _capture.set_operator("snapshot", Snapshot)
+    _capture.set_operator("snapshot", snapshot)
+    _capture.set_operator("setattr", object.__setattr__)
     _capture.declare(operator.setitem, "in place")
     for name in (
         *names,

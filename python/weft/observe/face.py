@@ -22,11 +22,13 @@ from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 from weft import _capture, _core, config, errors
 from weft.observe.declared import declare_all
 from weft.observe.sameness import difference
-from weft.observe.snapshot import Snapshot
+from weft.observe.snapshot import Memory
 
 # Programs of a callable, and captures in a row that published none, after which calls run eagerly.
 MOST_PROGRAMS = 8
 MOST_FAILURES = 4
+# Captures in a row whose programs answered no call: something changes at each.
+MOST_BARREN = 16
 
 
 class Observed:
@@ -42,7 +44,9 @@ class Observed:
         self.settings = settings
         self.eager_reasons: Counter[str] = Counter()
         self._programs: list[tuple[_Surroundings, Any, bool]] = []
-        self._published = self._captures = self._hits = self._misses = self._failures = 0
+        self._published = self._captures = self._hits = self._misses = self._failures = (
+            self._barren
+        ) = 0
         self._capture_seconds = self._verify_seconds = 0.0
 
     def callable(self) -> _core.Callable:
@@ -84,6 +88,7 @@ class Observed:
                         torch.set_rng_state(generators)
                 if found:
                     self._hits += 1
+                    self._barren = 0
                     if number:
                         self._programs.insert(0, self._programs.pop(number))
                     return found[0]
@@ -92,13 +97,14 @@ class Observed:
                     reason = "a value that the program depends on came out otherwise"
                     return self._eager(reason, args, kwargs)
         self._misses += 1
-        if self._failures >= MOST_FAILURES:
+        if self._failures >= MOST_FAILURES or self._barren >= MOST_BARREN:
             return self.original(*args, **kwargs)
         return self._capture(_Surroundings(), args, kwargs)
 
     def _capture(self, around: _Surroundings, args: tuple, kwargs: dict[str, Any]) -> Any:
         declare_all()
         self._captures += 1
+        self._barren += 1
         generators = torch.get_rng_state()
         start = time.perf_counter()
         value, program = _capture.observe(self.original, args, kwargs)
@@ -131,9 +137,6 @@ class Observed:
         """Why the program cannot be published, if it cannot."""
         if not around.hold():
             return "changes a setting of torch"
-        missed = program.why_miss(args, kwargs)
-        if missed is not None:
-            return f"changes what it has read: {missed}"
         if config.verify == "off":
             return None
         return _fault_of_replay(program, generators, value, args, kwargs)
@@ -229,18 +232,21 @@ def _fault_of_replay(
 ) -> str | None:
     """Replays the call from what was there ahead of it; leaves what the call has left."""
     ahead, grad = program.take_snapshots(), torch.is_grad_enabled()
-    tensors = tuple(each.tensor for each in ahead)
-    left, generators_left = [Snapshot(each) for each in tensors], torch.get_rng_state()
+    tensors = tuple(each.tensor for each in ahead if isinstance(each, Memory))
+    left, generators_left = [each.again() for each in ahead], torch.get_rng_state()
     with torch.autograd._unsafe_preserve_version_counter(tensors):
         for each in reversed(ahead):
             each.restore()
         torch.set_rng_state(generators)
-        found = program.run(args, kwargs)
-        replayed = [Snapshot(each) for each in tensors]
+        missed = program.why_miss(args, kwargs)
+        found = None if missed else program.run(args, kwargs)
+        replayed = [each.again() for each in ahead]
         same_numbers = torch.equal(torch.get_rng_state(), generators_left)
-        for each in left:
+        for each in reversed(left):
             each.restore()
         torch.set_rng_state(generators_left)
+    if missed is not None:
+        return f"changes what it has read: {missed}"
     if not found:
         torch._C._set_grad_enabled(grad)
         return "an operation gives another result when it is run again"

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Operations and writes become records of the log, and what opcodes and calls ask of operands.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+namespace weft::capture {
+
+std::string nameOf(PyObject *callable) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  std::string made = text ? text : Py_TYPE(callable)->tp_name;
+  PyErr_Clear();
+  return made;
+}
+
+bool Observer::expect(Frame &frame, Then then, bool python, std::string what) {
+  frame.pending.then = then;
+  frame.pending.python = python;
+  frame.pending.what = std::move(what);
+  return true;
+}
+
+bool Observer::isTensor(PyObject *object) { return Tensors::get()->isAny(object); }
+
+bool Observer::allUsable(Arguments arguments, const std::string &what) {
+  for (PyObject *each : arguments)
+    if (!values.isUsable(each))
+      return values.fail(what + " takes " + shown(each) + " of unknown origin");
+  return true;
+}
+
+bool Observer::isPlainWithin(PyObject *object) {
+  if (isPlain(object))
+    return true;
+  if (!values.readWhole(object))
+    return false;
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i) {
+      PyObject *item =
+          PyTuple_Check(object) ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
+      if (!isPlainWithin(item))
+        return false;
+    }
+    return values.isUsable(object);
+  }
+  if (PyAnySet_CheckExact(object) && values.isExternal(object))
+    return true;
+  if (!PyDict_CheckExact(object) || !values.find(object))
+    return false;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
+    if (!isPlain(key) || !isPlainWithin(value))
+      return false;
+  return true;
+}
+
+void Observer::guardMethods(PyObject *object, std::initializer_list<const char *> methods) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+    return;
+  static auto &names = *new std::unordered_map<const char *, PyObject *>; // interned, for good
+  for (const char *method : methods) {
+    PyObject *&name = names[method];
+    if (!name)
+      name = PyUnicode_InternFromString(method);
+    PyObject *found = interpreter::typeLookup(type, name);
+    guards.typeItem(type, name, found);
+    if (found && PyFunction_Check(found))
+      values.pin(found, std::string(type->tp_name) + "." + method);
+  }
+}
+
+bool Observer::answersInPython(PyObject *object, std::initializer_list<const char *> methods) {
+  if (!PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) || isPlain(object) ||
+      !values.isUsable(object))
+    return false;
+  guardMethods(object, methods);
+  return true;
+}
+
+bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  std::string what = nameOf(callable);
+  frame.pending.record = {};
+  Record &record = frame.pending.record;
+  record.callable = PyRef::borrow(callable);
+  record.names = PyRef::borrow(names);
+  PyObject *out = nullptr;
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0)
+      out = arguments[arguments.size() - PyTuple_GET_SIZE(names) + i];
+  for (PyObject *each : arguments) {
+    if (!values.isOperand(each))
+      return values.fail(what + " takes " + shown(each));
+    std::optional<Form> form = values.form(each);
+    if (!form)
+      return false;
+    record.arguments.push_back(std::move(*form));
+  }
+  expect(frame, Then::Append, true, std::move(what));
+  return !out || out == Py_None || writes(frame, out);
+}
+
+bool Observer::inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  return !arguments.empty() && operation(frame, callable, arguments, names) &&
+         writes(frame, arguments[0]);
+}
+
+bool Observer::writes(Frame &frame, PyObject *tensor) {
+  if (!tensor || !isTensor(tensor) || !values.find(tensor))
+    return values.fail(frame.pending.what + " writes to no tensor");
+  PyObject *external = values.externalOf(tensor);
+  if (!external)
+    return true;
+  std::optional<TensorFacts> facts = TensorFacts::of(tensor);
+  if (!facts || facts->gradient())
+    return values.fail(frame.pending.what + " writes to a tensor from outside that has gradients");
+  frame.pending.written = tensor;
+  frame.pending.facts = facts;
+  PyRef snapshot = PyRef::steal(PyObject_CallOneArg(operators().snapshot, external));
+  std::optional<Form> form = values.form(external);
+  if (!snapshot || !form)
+    return values.fail(frame.pending.what + " writes to memory that cannot be copied");
+  observation.snapshots.push_back(std::move(snapshot));
+  log.write(std::move(*form));
+  return true;
+}
+
+bool Observer::setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key,
+                         PyObject *value) {
+  const Value *held = values.find(object ? object : dict);
+  std::string what = "sets " + (held ? held->name : "an object") + ", " + shown(key);
+  // Another object than a tensor could be changed later, by this call too.
+  if (!held || !dict || !isPlain(key) || (!isPlain(value) && !isTensor(value)))
+    return values.fail(what + " to " + shown(value));
+  bool ofObject = object != nullptr;
+  PyObject *target = ofObject ? object : dict;
+  std::optional<Form> form = values.form(target);
+  PyRef snapshot =
+      PyRef::steal(PyObject_CallFunctionObjArgs(operators().snapshot, target, key, nullptr));
+  if (!form || !snapshot)
+    return values.fail(what);
+  Record &record = frame.pending.record = {};
+  record.callable = PyRef::borrow(ofObject ? operators().setAttribute : operators().setItem);
+  for (PyObject *each : {target, key, value}) {
+    std::optional<Form> made = values.form(each);
+    if (!made)
+      return false;
+    record.arguments.push_back(std::move(*made));
+  }
+  observation.snapshots.push_back(std::move(snapshot));
+  log.write(std::move(*form), key);
+  values.noteSet(dict, key);
+  return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
+}
+
+bool Observer::appendRecord(Frame &frame, PyObject *value) {
+  Record &record = frame.pending.record;
+  std::optional<Outcome> outcome = values.enterOutcome(value, frame.pending.what);
+  if (!outcome)
+    return false;
+  if (PyObject *written = frame.pending.written) {
+    std::optional<TensorFacts> now = TensorFacts::of(written);
+    if (!now || now->gradient() || (frame.pending.facts && !frame.pending.facts->match(written)))
+      return values.fail(frame.pending.what + " changes a tensor from outside");
+    values.noteWritten(written);
+  }
+  record.outcome = std::move(*outcome);
+  record.location = here();
+  log.append(std::move(record));
+  return true;
+}
+
+} // namespace weft::capture
