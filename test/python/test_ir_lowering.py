@@ -236,6 +236,24 @@ def test_reductions_and_arithmetic():
     torch.testing.assert_close(ir.run(module, "kernels", x), x.softmax(1))
 
 
+def test_a_program_with_primitive_functions_trains():
+    from examples.by_hand import fuse_matmul_add
+
+    import weft
+
+    torch.manual_seed(0)
+    model, x = torch.nn.Linear(6, 5), torch.randn(4, 6)
+    compiled = weft.compile(model, passes=[fuse_matmul_add])
+    for _ in range(2):
+        model.zero_grad()
+        compiled(x).square().sum().backward()
+        found = model.weight.grad.clone()
+    model.zero_grad()
+    model(x).square().sum().backward()
+    torch.testing.assert_close(found, model.weight.grad)
+    assert weft.stats(compiled)["graphs"] and not weft.stats(compiled)["breaks"]
+
+
 class TestFunctionsOutside:
     def test_a_callable_of_the_host(self):
         calls = []
