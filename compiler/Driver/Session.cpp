@@ -11,6 +11,7 @@
 #include "compiler/Driver/StageRunner.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -185,10 +186,31 @@ std::string Session::structure(Fault &) {
   return text;
 }
 
+/// The first op that uses a value where it is not defined.
+static std::optional<StringRef> nameOfInvalid(ModuleOp module) {
+  DominanceInfo dominance(module);
+  std::optional<StringRef> name;
+  module.walk([&](Operation *op) {
+    bool invalid = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return !dominance.properlyDominates(operand, op);
+    });
+    if (!invalid)
+      return WalkResult::advance();
+    name = op->getName().getStringRef();
+    return WalkResult::interrupt();
+  });
+  return name;
+}
+
 void Session::verify(Fault &fault) {
   DiagnosticLog log(*state->context);
-  if (failed(mlir::verify(*state->module)))
-    fault = {Fault::Kind::Invalid, log.text};
+  if (succeeded(mlir::verify(*state->module)))
+    return;
+  fault = {Fault::Kind::Invalid, log.text};
+  // Of values that are used ahead of their op, the verifier names no op.
+  if (!StringRef(fault.text).contains("' op "))
+    if (std::optional<StringRef> name = nameOfInvalid(*state->module))
+      fault.text += "\nnote: the op is '" + name->str() + "'";
 }
 
 /// The parts of "a,b(c,d),e{x=1 y=2}" between the outer commas.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Driver/Training.h"
 #include "compiler/Autodiff/Passes.h"
+#include "compiler/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -45,6 +46,7 @@ bool weft::isTrainingStage(StringRef stage) { return stage == "joint" || stage =
 
 LogicalResult weft::makeTraining(ModuleOp module, const TrainingOptions &options, StringRef stage) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
+  manager.addPass(createInlineCalls(InlineCallsOptions{/*primitives=*/true}));
   for (const TrainingOptions::Derivative &each : options.derivatives) {
     DifferentiateOptions differentiate;
     differentiate.wrt.assign(each.wrt.begin(), each.wrt.end());

@@ -34,6 +34,8 @@ static void inlineCall(func::CallOp call, func::FuncOp callee) {
 namespace {
 
 struct InlineCalls : weft::impl::InlineCallsBase<InlineCalls> {
+  using InlineCallsBase::InlineCallsBase;
+
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
@@ -62,7 +64,7 @@ private:
       if (failed(visit(callee, symbols)))
         return failure();
       // Fusion has to know which ops were one; the outermost function decides.
-      if (callee->hasAttr(attr::primitive) && !function->hasAttr(attr::primitive))
+      if (!primitives && callee->hasAttr(attr::primitive) && !function->hasAttr(attr::primitive))
         continue;
       inlineCall(call, callee);
       inlined.insert(callee);

@@ -24,6 +24,10 @@ def InlineCalls : Pass<"weft-inline-calls", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numInlined", "num-inlined", "calls that were inlined">
   ];
+  let options = [
+    Option<"primitives", "primitives", "bool", "false",
+           "also of primitive functions, as for derivatives, which know no calls">
+  ];
   let dependentDialects = ["::weft::WeftDialect"];
 }
 

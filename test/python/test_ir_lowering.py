@@ -236,6 +236,57 @@ def test_reductions_and_arithmetic():
     torch.testing.assert_close(ir.run(module, "kernels", x), x.softmax(1))
 
 
+def test_indices_with_offsets_steps_and_sums():
+    @ir.op(loops=True)
+    def every_other(x):
+        return loops.compute((3, 4), lambda i, j: x[2 * i + 1, j] + x[0, j])
+
+    @ir.op(loops=True)
+    def correlation(x, w):
+        k = loops.reduce_axis(w.shape[0])
+        return loops.compute((x.shape[0] - k.size + 1,), lambda i: loops.sum(x[i + k] * w[k], k))
+
+    @ir.function(name="main")
+    def main(x: ir.tensor(8, 5), y: ir.tensor(40), w: ir.tensor(7)):
+        return every_other(x), correlation(y, w)
+
+    x, y, w = torch.randn(8, 5), torch.randn(40), torch.randn(7)
+    found = ir.run(main.module, "kernels", x, y, w)
+    torch.testing.assert_close(found[0], x[1:7:2, :4] + x[0, :4])
+    torch.testing.assert_close(
+        found[1], torch.nn.functional.conv1d(y[None, None], w[None, None])[0, 0]
+    )
+
+    @ir.op(loops=True)
+    def beyond(x):
+        return loops.compute((8,), lambda i: x[i + 1, 0])
+
+    @ir.function(name="main")
+    def wrong(x: ir.tensor(8, 5)):
+        return beyond(x)
+
+    with pytest.raises(errors.IRError, match="indices of dim 0 from 0 to 7, found 1 to 8"):
+        _ = wrong.module
+
+
+def test_a_program_with_primitive_functions_trains():
+    from examples.by_hand import fuse_matmul_add
+
+    import weft
+
+    torch.manual_seed(0)
+    model, x = torch.nn.Linear(6, 5), torch.randn(4, 6)
+    compiled = weft.compile(model, passes=[fuse_matmul_add])
+    for _ in range(2):
+        model.zero_grad()
+        compiled(x).square().sum().backward()
+        found = model.weight.grad.clone()
+    model.zero_grad()
+    model(x).square().sum().backward()
+    torch.testing.assert_close(found, model.weight.grad)
+    assert weft.stats(compiled)["graphs"] and not weft.stats(compiled)["breaks"]
+
+
 class TestFunctionsOutside:
     def test_a_callable_of_the_host(self):
         calls = []

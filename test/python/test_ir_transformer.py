@@ -169,3 +169,51 @@ def test_fusion_goes_by_loops_and_not_by_names(name):
     assert [len(each.body) for each in kernels][0] == 3, "one for the product, one for the sum"
     first, second = kernels.functions[1:]
     assert name in [op.name for op in first.body] and "reduce" in [op.name for op in second.body]
+
+
+def test_the_frontend_emits_what_the_generated_functions_do(bert, ids):
+    """Both take ops from the dialect's definitions: made anew by `weft.ir.ops`, each op of a
+    captured program has the attributes and types that the frontend gave it."""
+    convs = nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.SiLU(), nn.MaxPool2d(2)
+    ).eval()
+    modules = [
+        ir.of(bert, ids),
+        ir.of(convs, torch.randn(1, 3, 8, 8)),
+        ir.of(lambda x: (x.sort(0)[0], x.cumsum(1), x.argmax(0), x[:, ::2]), torch.randn(4, 6)),
+    ]
+    made = set()
+    for module in modules:
+        for op in module["main"].body:
+            if not op.full_name.startswith("weft.") or not op.results:
+                continue
+            builder = ir.Builder()
+            types = [value.type for value in op.operands]
+            attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
+            with builder.function("again", *types) as params:
+                again = made_again(builder, op, params, attributes)
+                builder.returns(*again)
+            (twin,) = [each for each in builder.module["again"].body if each.name == op.name]
+            assert [each.type for each in twin.results] == [each.type for each in op.results]
+            assert str(twin.attributes) == str(op.attributes)
+            made.add(op.name)
+    assert len(made) >= 15, made
+
+
+def made_again(builder, op, params, attributes) -> list:
+    """By the op's generated function, with operands by name and the type where none is inferred."""
+    from weft.ir.emission import DEFINITIONS
+
+    function = getattr(ops, op.name, None) or getattr(ops, f"{op.name}_")
+    definition = DEFINITIONS[op.full_name]
+    sizes = op.attributes.get("operandSegmentSizes")
+    given, rest = {}, list(params)
+    for number, name in enumerate(definition.operands):
+        plain = name.rstrip("?*")
+        count = sizes[number] if sizes else len(rest) if name.endswith("*") else min(1, len(rest))
+        taken, rest = rest[:count], rest[count:]
+        given[plain] = taken if name.endswith("*") else taken[0] if taken else None
+    inferred = op.name not in ("convert", "constant", "iota", "broadcast_in_dim", "reshape")
+    result_type = None if inferred else op.result.type
+    result = function(**given, **attributes, result_type=result_type)
+    return list(result) if isinstance(result, tuple) else [result]

@@ -54,7 +54,12 @@ def _ran(options: argparse.Namespace) -> _Ran:
     with _progress(f"loading {source.name}"):
         case = source.load()
     start = time.perf_counter()
-    settings = dict(target=options.target, threads=options.threads, precision=options.precision)
+    settings = dict(
+        target=options.target,
+        threads=options.threads,
+        precision=options.precision,
+        level=options.level,
+    )
     if case.program is not None:
         program = from_exported_program(case.program, **settings)
     else:
@@ -177,6 +182,7 @@ def _bisect(options: argparse.Namespace) -> int:
             isa=settings.isa,
             threads=settings.threads,
             precision=settings.precision,
+            level=options.level,
         )
     print("no pass differs" if found is None else found)
     return 0 if found is None else 1

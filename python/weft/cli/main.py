@@ -172,6 +172,9 @@ def _command(
     if compiles:
         parser.add_argument("--target", help="native (default), x86-64-v3, x86-64-v4, …")
         parser.add_argument("--threads", type=int, help="the most that a call runs on")
+        parser.add_argument(
+            "--level", type=int, choices=range(4), default=3, help="of optimisation; 3 by default"
+        )
         parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
     return parser
 

@@ -32,6 +32,7 @@ from weft.ir.patterns import Match, Pattern, pattern
 from weft.ir.remarks import Remark
 from weft.ir.rewriting import Rewriter
 from weft.ir.types import Location, OtherType, TensorType, tensor
+from weft.ir.user_ops import op
 from weft.ir.values import Block, Operation, Value
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ __all__ = [
     "lower_ops",
     "module_pass",
     "of",
+    "op",
     "ops",
     "pattern",
     "run",

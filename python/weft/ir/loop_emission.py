@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import errors
+from weft.ir.loop_parts import place, sizes_of, within
 from weft.ir.loops import (
     FLOATS,
     Arithmetic,
@@ -61,14 +62,14 @@ class Emitter:
             axes += reduction.axes
             element = reduction.body
         loads = _loads(element)
-        sources = [self._tensor(load.tensor) for load in loads]
+        sources = [self._slice(load) for load in loads]
         init = self._init(tensor, reduction)
         type_ = _type(tensor)
-        maps = [_map(axes, load.index) for load in loads] + [_map(axes, tensor.axes)]
+        maps = [_map(axes, within(load)) for load in loads] + [_map(axes, tensor.axes)]
         kinds = ", ".join(f'"{"reduction" if axis.reduces else "parallel"}"' for axis in axes)
         ins = ""
         if loads:
-            types = ", ".join(_type(load.tensor) for load in loads)
+            types = ", ".join(_type_of(sizes_of(load), load.dtype) for load in loads)
             ins = f" ins({', '.join(sources)} : {types})"
         name = self._fresh()
         self._lines.append(
@@ -78,6 +79,21 @@ class Emitter:
         self._body(loads, element, reduction, tensor.dtype)
         self._lines.append(f"}} -> {type_}")
         self._names[id(tensor)] = name
+        return name
+
+    def _slice(self, load: Load) -> str:
+        """The part of a tensor that is read: loops go along all of it."""
+        whole, sizes = self._tensor(load.tensor), sizes_of(load)
+        places = [place(each) for each in load.index]
+        if sizes == load.tensor.shape and all(each in (None, (0, 1)) for each in places):
+            return whole
+        starts = [each[0] if each else 0 for each in places]
+        steps = [each[1] if each else 1 for each in places]
+        name, part = self._fresh(), _type_of(sizes, load.dtype)
+        self._lines.append(
+            f"{name} = tensor.extract_slice {whole}{starts} {list(sizes)} {steps} : "
+            f"{_type(load.tensor)} to {part}"
+        )
         return name
 
     def _init(self, tensor: Tensor, reduction: Reduction | None) -> str:
@@ -170,7 +186,11 @@ def _map(axes: Sequence[Axis], index: Sequence[Index]) -> str:
 
 
 def _type(tensor: Tensor) -> str:
-    return f"tensor<{''.join(f'{size}x' for size in tensor.shape)}{tensor.dtype}>"
+    return _type_of(tensor.shape, tensor.dtype)
+
+
+def _type_of(shape: Sequence[int], dtype: str) -> str:
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{dtype}>"
 
 
 def _identity(kind: str, dtype: str) -> str:

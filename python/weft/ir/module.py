@@ -44,6 +44,7 @@ class Module:
         self.stage = _checked(stage)
         self.tensors = list(tensors)
         self._declined: list[Remark] = []  # by patterns
+        self._user_ops: dict[Any, str] = {}  # their functions' names, by op, types and attributes
 
     @classmethod
     def parse(cls, text: str, *, stage: str = "graph", name: str = "text") -> Module:
@@ -175,6 +176,7 @@ class Module:
     def _with(self, session: Session, stage: str) -> Module:
         made = Module(session, stage, self.tensors)
         made._declined = list(self._declined)
+        made._user_ops = dict(self._user_ops)
         return made
 
     def remove_unused(self) -> int:

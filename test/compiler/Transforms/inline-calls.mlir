@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -weft-inline-calls -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: weft-opt %s -weft-inline-calls=primitives -split-input-file -verify-diagnostics \
+// RUN:   | FileCheck %s --check-prefix=ALL
 
 // Calls within calls, and what only they called is gone.
 // CHECK-LABEL: func.func @main(
@@ -61,6 +63,10 @@ func.func private @itself(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT: weft.exp
 // CHECK-NEXT: return
 // CHECK-NOT: @part
+// ALL-LABEL: func.func @units(
+// ALL-NEXT: weft.exp
+// ALL-NEXT: return
+// ALL-NOT: @unit(
 func.func @units(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry} {
   %0 = call @unit(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
