@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Driver/Training.h"
 #include "compiler/Autodiff/Passes.h"
+#include "compiler/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -37,6 +38,9 @@ LogicalResult weft::makeTraining(ModuleOp module, const TrainingOptions &options
   DifferentiateOptions differentiate;
   differentiate.wrt.assign(options.wrt.begin(), options.wrt.end());
   differentiate.of.assign(options.differentiated.begin(), options.differentiated.end());
+  // Steps are found in the graph as it was traced; what has left them is differentiated once.
+  manager.addNestedPass<func::FuncOp>(createRollLoops());
+  manager.addNestedPass<func::FuncOp>(createBatchSteps());
   manager.addPass(createDifferentiate(std::move(differentiate)));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());

@@ -18,6 +18,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   manager.addNestedPass<func::FuncOp>(createRollLoops());
   addCleanup(manager);
   manager.addNestedPass<func::FuncOp>(createBatchSteps());
+  manager.addNestedPass<func::FuncOp>(createSinkSums());
   addCleanup(manager);
   manager.addPass(createOutlineScans());
   // Not with bf16 contractions, as attention computes in f32.
@@ -47,7 +48,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, outline "
+      "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, sink sums, "
+      "outline "
       "scans, form "
       "attention, "
       "simplify, merge "
