@@ -65,6 +65,10 @@ def test_lengths(steps, batch, dtype):
     check(Several(*nets).to(dtype), torch.randn(steps, batch, 5, dtype=dtype))
 
 
+def test_no_sequences():
+    check(Several(nn.LSTM(5, 7, 2), nn.GRU(5, 7)), torch.randn(3, 0, 5))
+
+
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_wide_states_on_all_threads(kind):
     torch.manual_seed(0)
