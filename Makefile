@@ -9,7 +9,8 @@ RUN := $(BIN)/python
 say = @echo "weft: $(strip $(1))"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test opinfo capture-fuzz bench bench-ops overhead chart test-bench docs build
+.PHONY: help demo test opinfo capture-fuzz bench bench-ops bench-rnn overhead chart test-bench docs
+.PHONY: build
 .PHONY: lint lint-code format tidy debug tsan clean
 
 help:
@@ -19,6 +20,7 @@ help:
 	@echo "make capture-fuzz  change what programs of all kinds read, between calls (CAPTURE_ARGS=...)"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
 	@echo "make bench-ops  single ops and small compositions beside PyTorch (OPS_ARGS=...)"
+	@echo "make bench-rnn  recurrent modules and loops over time beside PyTorch (RNN_ARGS=...)"
 	@echo "make overhead  the time of an empty call, compile times, memory"
 	@echo "make chart   the README's chart from benchmarks/results (RESULTS=....json)"
 	@echo "make docs    the site (tour, first pass, stages, ops, passes) in build/docs"
@@ -82,6 +84,10 @@ bench-ops: build
 	$(call say,measuring single ops beside PyTorch)
 	@mkdir -p benchmarks/results
 	@$(RUN) -m benchmarks.ops --json benchmarks/results/ops.json $(OPS_ARGS)
+
+bench-rnn: build
+	$(call say,measuring recurrent nets beside PyTorch)
+	@$(RUN) -m benchmarks.recurrent $(RNN_ARGS)
 
 overhead: build .venv/stamp-bench
 	$(call say,measuring what Weft costs beside the programs)

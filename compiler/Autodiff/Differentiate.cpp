@@ -5,7 +5,7 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Graph/Derivative.h"
+#include "compiler/Graph/ReverseWalk.h"
 #include "mlir/IR/Builders.h"
 
 namespace weft {
@@ -16,19 +16,17 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
-static bool isReal(Value value) { return isa<FloatType>(tensorType(value).getElementType()); }
-
 static RankedTensorType rowMajor(Value value) {
   return withLayout(tensorType(value), LayoutAttr());
 }
 
 namespace {
 
-class ReverseWalk {
+class Differentiator {
 public:
-  ReverseWalk(func::FuncOp entry, ArrayRef<int64_t> wrt, ArrayRef<int64_t> results)
+  Differentiator(func::FuncOp entry, ArrayRef<int64_t> wrt, ArrayRef<int64_t> results)
       : entry(entry), wrt(wrt), results(results), body(entry.getBody().front()),
-        builder(body.getTerminator()) {}
+        builder(body.getTerminator()), walk(builder) {}
 
   /// `alone`: the gradients are all that @main gives, a program like any other.
   LogicalResult run(bool alone) {
@@ -36,17 +34,16 @@ public:
         failed(check("results", results, entry.getResultTypes())))
       return failure();
     unsigned inputs = body.getNumArguments();
-    markActive();
     SmallVector<Operation *> forward;
     for (Operation &op : body.without_terminator())
       forward.push_back(&op);
-    if (failed(seed()))
+    for (int64_t number : wrt)
+      walk.activate(body.getArgument(number));
+    walk.activateResults(forward);
+    if (failed(seed()) || failed(walk.run(forward)))
       return failure();
-    for (Operation *op : llvm::reverse(forward))
-      if (failed(visit(op)))
-        return failure();
     finish(inputs, alone);
-    return decomposeRepeated();
+    return walk.decomposeRepeated();
   }
 
 private:
@@ -61,20 +58,6 @@ private:
     return success();
   }
 
-  /// Values through which an argument of `wrt` reaches others.
-  void markActive() {
-    for (int64_t number : wrt)
-      active.insert(body.getArgument(number));
-    for (Operation &op : body.without_terminator()) {
-      bool reached = llvm::any_of(op.getOperands(), [&](Value v) { return active.contains(v); });
-      if (!reached || op.hasAttr(attr::stopsGradient))
-        continue;
-      for (Value result : op.getResults())
-        if (isReal(result))
-          active.insert(result);
-    }
-  }
-
   LogicalResult seed() {
     Operation *end = body.getTerminator();
     for (int64_t number : results) {
@@ -86,47 +69,9 @@ private:
       if (failed(entry.insertArgument(body.getNumArguments(), rowMajor(result), attributes,
                                       result.getLoc())))
         return failure();
-      accumulate(result, body.getArguments().back());
+      walk.accumulate(result, body.getArguments().back());
     }
     return success();
-  }
-
-  void accumulate(Value value, Value cotangent) {
-    if (!active.contains(value))
-      return;
-    Value &sum = cotangents[value];
-    sum = sum ? AddOp::create(builder, cotangent.getLoc(), sum, cotangent).getResult() : cotangent;
-  }
-
-  LogicalResult visit(Operation *op) {
-    SmallVector<Value> known;
-    for (Value result : op->getResults())
-      known.push_back(cotangents.lookup(result));
-    if (llvm::none_of(known, [](Value value) { return bool(value); }))
-      return success();
-    SmallVector<bool> wanted;
-    for (Value operand : op->getOperands())
-      wanted.push_back(active.contains(operand));
-    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    Cotangents rule(builder, op, known, wanted);
-    if (!differentiable || failed(differentiable.buildVJP(rule)))
-      return op->emitError() << nameOf(op) << " has no derivative";
-    for (unsigned number : llvm::seq(op->getNumOperands()))
-      if (Value cotangent = rule.given(number))
-        accumulate(op->getOperand(number), cotangent);
-    if (differentiable.repeatsSteps()) {
-      repeated.push_back(op);
-      for (Value operand : op->getOperands())
-        if (auto argument = dyn_cast<BlockArgument>(operand))
-          read.insert(argument.getArgNumber());
-    }
-    return success();
-  }
-
-  /// As the user knows it, where that is recorded.
-  static StringRef nameOf(Operation *op) {
-    auto fallback = dyn_cast<TorchFallbackOp>(op);
-    return fallback ? fallback.getTarget() : op->getName().getStringRef();
   }
 
   void finish(unsigned inputs, bool alone) {
@@ -137,7 +82,7 @@ private:
       llvm::append_range(returned, end->getOperands());
     for (int64_t number : wrt) {
       BlockArgument argument = body.getArgument(number);
-      Value gradient = cotangents.lookup(argument);
+      Value gradient = walk.cotangentOf(argument);
       returned.push_back(gradient ? gradient : zeros(rowMajor(argument), argument.getLoc()));
     }
     end->setOperands(returned);
@@ -152,6 +97,11 @@ private:
     entry->setAttr(attr::jointInputs, builder.getI64IntegerAttr(inputs));
     entry->setAttr(attr::jointResults, builder.getI64IntegerAttr(program));
     entry->setAttr(attr::jointWrt, builder.getDenseI64ArrayAttr(wrt));
+    llvm::SetVector<int64_t> read; // arguments, by the derivatives of decomposed ops
+    for (Operation *op : walk.getRepeated())
+      for (Value operand : op->getOperands())
+        if (auto argument = dyn_cast<BlockArgument>(operand))
+          read.insert(argument.getArgNumber());
     if (!read.empty())
       entry->setAttr(attr::jointRead, builder.getDenseI64ArrayAttr(read.getArrayRef()));
   }
@@ -161,26 +111,11 @@ private:
     return ConstantOp::create(builder, location, DenseElementsAttr::get(type, zero));
   }
 
-  LogicalResult decomposeRepeated() {
-    for (Operation *op : repeated) {
-      OpBuilder before(op);
-      FailureOr<SmallVector<Value>> values = cast<CompositeOpInterface>(op).decompose(before);
-      if (failed(values))
-        return op->emitOpError() << "expected a decomposition, found none";
-      op->replaceAllUsesWith(*values);
-      op->erase();
-    }
-    return success();
-  }
-
   func::FuncOp entry;
   ArrayRef<int64_t> wrt, results;
   Block &body;
   OpBuilder builder;
-  llvm::DenseSet<Value> active;
-  llvm::DenseMap<Value, Value> cotangents;
-  SmallVector<Operation *> repeated;
-  llvm::SetVector<int64_t> read; ///< arguments, by their derivatives
+  ReverseWalk walk;
 };
 
 struct Differentiate : weft::impl::DifferentiateBase<Differentiate> {
@@ -192,7 +127,7 @@ struct Differentiate : weft::impl::DifferentiateBase<Differentiate> {
       getOperation().emitError() << "expected a function @main";
       return signalPassFailure();
     }
-    if (failed(ReverseWalk(entry, wrt, of).run(alone)))
+    if (failed(Differentiator(entry, wrt, of).run(alone)))
       signalPassFailure();
   }
 };

@@ -25,7 +25,7 @@ static bool isView(Operation *op) { return isa<ReshapeOp, RelayoutOp, BroadcastI
 static bool isStored(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa<DotGeneralOp, MultiDotOp, ConvOp, GroupedDotOp, ScatterOp, SortOp, CumulativeOp, ReduceOp,
-          AttentionOp, TorchFallbackOp>(op))
+          AttentionOp, ScanOp, TorchFallbackOp>(op))
     return true;
   return llvm::any_of(value.getUsers(),
                       [](Operation *user) { return isa<DotGeneralOp, ConvOp>(user); });
@@ -69,7 +69,7 @@ int64_t weft::costOfRecomputing(Operation *op) {
     return 0;
   if (isa<DotGeneralOp, ConvOp, AttentionOp>(op))
     return 2 * multiplications(op) / kFlopsPerByte;
-  if (isa<GroupedDotOp, MultiDotOp, WinogradConvOp>(op))
+  if (isa<GroupedDotOp, MultiDotOp, ScanOp, WinogradConvOp>(op))
     return -1;
   int64_t largest = 0;
   for (Value value : op->getOperands())

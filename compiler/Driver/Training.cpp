@@ -47,6 +47,9 @@ bool weft::isTrainingStage(StringRef stage) { return stage == "joint" || stage =
 LogicalResult weft::makeTraining(ModuleOp module, const TrainingOptions &options, StringRef stage) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
   manager.addPass(createInlineCalls(InlineCallsOptions{/*primitives=*/true}));
+  // Steps are found in the graph as it was traced; what has left them is differentiated once.
+  manager.addNestedPass<func::FuncOp>(createRollLoops());
+  manager.addNestedPass<func::FuncOp>(createBatchSteps());
   for (const TrainingOptions::Derivative &each : options.derivatives) {
     DifferentiateOptions differentiate;
     differentiate.wrt.assign(each.wrt.begin(), each.wrt.end());

@@ -135,5 +135,6 @@ void weft::registerDerivatives(DialectRegistry &registry) {
     deriveIndex(context);
     deriveComposite(context);
     deriveAttention(context);
+    deriveScan(context);
   });
 }

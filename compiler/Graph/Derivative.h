@@ -97,6 +97,7 @@ void deriveContract(mlir::MLIRContext *context);
 void deriveIndex(mlir::MLIRContext *context);
 void deriveComposite(mlir::MLIRContext *context);
 void deriveAttention(mlir::MLIRContext *context);
+void deriveScan(mlir::MLIRContext *context);
 
 } // namespace weft
 

@@ -17,6 +17,8 @@ public:
   explicit ScanRebuilder(ScanOp scan)
       : scan(scan), carried(scan.getInits().size()), read(scan.getSequences().size()) {}
 
+  /// Leaves no output that is another one, too. Returns whether there was one.
+  bool mergeOutputs(PatternRewriter &rewriter);
   /// Null if there is nothing to change.
   ScanOp rebuild(PatternRewriter &rewriter);
 
@@ -51,6 +53,17 @@ void ScanRebuilder::findLive() {
       pending.push_back(yielded(number));
     }
   }
+}
+
+bool ScanRebuilder::mergeOutputs(PatternRewriter &rewriter) {
+  bool merged = false;
+  for (unsigned number : llvm::seq<unsigned>(carried, scan.getNumResults()))
+    for (unsigned other : llvm::seq(carried, number))
+      if (yielded(other) == yielded(number) && !scan.getResult(number).use_empty()) {
+        rewriter.replaceAllUsesWith(scan.getResult(number), scan.getResult(other));
+        merged = true;
+      }
+  return merged;
 }
 
 /// The first operand of the same group with the same value, from a sequence on.
@@ -129,6 +142,8 @@ ScanOp ScanRebuilder::rebuild(PatternRewriter &rewriter) {
 static LogicalResult simplifyScan(ScanOp scan, PatternRewriter &rewriter) {
   if (scan.use_empty())
     return rewriter.notifyMatchFailure(scan, "has no uses");
+  if (ScanRebuilder(scan).mergeOutputs(rewriter))
+    return success();
   if (!ScanRebuilder(scan).rebuild(rewriter))
     return rewriter.notifyMatchFailure(scan, "nothing in it is without use or passed twice");
   rewriter.eraseOp(scan);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The pass weft-batch-steps: contractions in the body of a scan that depend on no state are
 // computed for all steps at once, ahead of the scan, which reads their results as a sequence.
+#include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"
@@ -110,7 +111,8 @@ void StepBatcher::findStateless() {
 bool StepBatcher::isBatchable(Operation *op) const {
   auto isStateless = [&](Value value) { return differs(value) || isConstant(value); };
   if (op->getNumResults() != 1 || !llvm::all_of(op->getOperands(), isStateless) ||
-      layoutOf(tensorType(op->getResult(0))))
+      layoutOf(tensorType(op->getResult(0))) || op->hasAttr(attr::stopsGradient) ||
+      op->hasAttr(attr::subgradient))
     return false;
   auto onlyFirstDiffers = [&] {
     return differs(op->getOperand(0)) &&

@@ -20,6 +20,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
     addCleanup(manager);
   if (options.level >= 2) {
     manager.addNestedPass<func::FuncOp>(createBatchSteps());
+    manager.addNestedPass<func::FuncOp>(createSinkSums());
     addCleanup(manager);
   }
   manager.addPass(createOutlineScans());
@@ -61,7 +62,8 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
 void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
-      "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, outline "
+      "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, sink sums, "
+      "outline "
       "scans, form attention, simplify, merge matmuls, fold batch norms, merge convolutions, widen "
       "attention, lower precision, use Winograd, choose layouts, hoist invariants, bind, "
       "decompose, "

@@ -109,6 +109,30 @@ def BatchSteps : Pass<"weft-batch-steps", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def SinkSums : Pass<"weft-sink-sums", "::mlir::func::FuncOp"> {
+  let summary = "Compute sums over the steps of a scan behind it";
+  let description = [{
+    A state that each step adds a contraction or a sum to, and nothing else reads, is one
+    contraction or sum over all steps: the gradients of weights leave the loop, which stacks
+    their operands.
+
+    ```mlir
+    %dw = weft.scan 100 carry(%sum = %zero : tensor<16x8xf32>) ... {
+      %0 = weft.dot_general %g, %h ... contract [0] x [0] : ... -> tensor<16x8xf32>
+      %1 = weft.add %sum, %0
+    // becomes
+    %gs, %hs = weft.scan 100 ...
+    %dw = weft.dot_general %gs, %hs ... contract [0, 1] x [0, 1]
+    ```
+
+    Declines sums that a step reads, and of anything else.
+  }];
+  let statistics = [
+    Statistic<"numSunk", "num-sunk", "states that became sums over all steps">
+  ];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def OutlineScans : Pass<"weft-outline-scans", "::mlir::ModuleOp"> {
   let summary = "Make functions of the bodies of scans";
   let description = [{

@@ -149,7 +149,7 @@ bool RollLoops::rollAny(const Sequence &sequence, const Repeat &repeat) {
   std::optional<RepeatedSteps> best;
   for (auto [early, late] : {std::pair(0, 0), std::pair(1, 0), std::pair(0, 1), std::pair(1, 1)}) {
     size_t steps = repeat.steps - early - late;
-    if (steps < static_cast<size_t>(fewestSteps))
+    if (steps < std::max<size_t>(fewestSteps, 2))
       continue;
     for (size_t shift = 0; shift <= repeat.spare; ++shift) {
       size_t first = repeat.first + shift + early * repeat.period;

@@ -202,3 +202,30 @@ def test_what_is_unknown_is_refused():
         module.lower("kernels").lower("graph")
     with pytest.raises(weft.errors.NotCompiledError):
         ir.of(lambda x: x.sparse_mask, torch.ones(2).to_sparse())
+
+
+RUNNING_SUM = """\
+module {
+  func.func @main(%arg0: tensor<9x4xf32>, %arg1: tensor<4xf32>) -> tensor<9x4xf32> attributes {weft.entry} {
+    %0:2 = weft.scan 9 carry(%arg2 = %arg1 : tensor<4xf32>) over(%arg3 = %arg0 : tensor<9x4xf32>) -> (tensor<4xf32>, tensor<9x4xf32>) {
+      %1 = weft.add %arg2, %arg3 : tensor<4xf32>
+      weft.yield %1, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    return %0#1 : tensor<9x4xf32>
+  }
+}"""  # noqa: E501
+
+
+def test_the_body_of_a_scan_is_read():
+    module = ir.Module.parse(RUNNING_SUM)
+    assert str(module) == RUNNING_SUM
+    names = [op.name for op in module.walk()]
+    assert {"scan", "add", "yield"} <= set(names)
+    (scan,) = [op for op in module.walk() if op.name == "scan"]
+    assert scan.attributes["length"] == 9 and scan.attributes["reverse"] is False
+    xs, start = torch.randn(9, 4), torch.randn(4)
+    expected = xs.cumsum(0) + start
+    torch.testing.assert_close(ir.run(module, "graph", xs, start), expected)
+    module.run_passes("weft-outline-scans")
+    assert "weft.loop @step 9" in str(module)
+    torch.testing.assert_close(ir.run(module, "graph", xs, start), expected)

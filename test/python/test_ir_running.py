@@ -249,3 +249,34 @@ def test_bisect_finds_a_pass_that_slows_the_program(monkeypatch):
     assert "dot_general" in found.diff and "twice-negated: " in str(found)
     monkeypatch.undo()
     assert ir.bisect(lambda x: x.exp(), x, slowdown=1e6) is None
+
+
+NESTED = """\
+func.func @main(%xs: tensor<5x3x4xf32>, %h: tensor<4xf32>, %w: tensor<4x4xf32>)
+    -> (tensor<4xf32>, tensor<5x3x4xf32>, tensor<4xf32>) attributes {weft.entry} {
+  %0:3 = weft.scan 5 reverse carry(%a = %h : tensor<4xf32>, %d = %h : tensor<4xf32>)
+      over(%x = %xs : tensor<5x3x4xf32>) with(%v = %w : tensor<4x4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<5x3x4xf32>) {
+    %1:2 = weft.scan 3 carry(%b = %a : tensor<4xf32>) over(%y = %x : tensor<3x4xf32>)
+        with(%u = %v : tensor<4x4xf32>) -> (tensor<4xf32>, tensor<3x4xf32>) {
+      %2 = weft.dot_general %b, %u batch [] x [] contract [0] x [1]
+        : tensor<4xf32>, tensor<4x4xf32> -> tensor<4xf32>
+      %3 = weft.add %2, %y : tensor<4xf32>
+      %4 = weft.tanh %3 : tensor<4xf32>
+      weft.yield %4, %4 : tensor<4xf32>, tensor<4xf32>
+    }
+    %5 = weft.add %1#0, %d : tensor<4xf32>
+    weft.yield %5, %a, %1#1 : tensor<4xf32>, tensor<4xf32>, tensor<3x4xf32>
+  }
+  return %0#0, %0#2, %0#1 : tensor<4xf32>, tensor<5x3x4xf32>, tensor<4xf32>
+}"""
+
+
+def test_scans_within_scans():
+    """A state of the outer one is that of the step before."""
+    module = ir.Module.parse(NESTED)
+    inputs = torch.randn(5, 3, 4), torch.randn(4), torch.randn(4, 4) / 3
+    expected = ir.run(module, "graph", *inputs)
+    for stage in ("optimized", "loops", "llvm"):
+        for found, want in zip(ir.run(module, stage, *inputs), expected, strict=True):
+            torch.testing.assert_close(found, want)

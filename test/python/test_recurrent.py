@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Recurrent modules, as loops over their steps."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from counting import latest
 from torch import nn
 
 import weft
+from weft import _core
 
 LSTMS = [
     nn.LSTM(5, 7),
@@ -63,6 +65,10 @@ def test_lengths(steps, batch, dtype):
     check(Several(*nets).to(dtype), torch.randn(steps, batch, 5, dtype=dtype))
 
 
+def test_no_sequences():
+    check(Several(nn.LSTM(5, 7, 2), nn.GRU(5, 7)), torch.randn(3, 0, 5))
+
+
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_wide_states_on_all_threads(kind):
     torch.manual_seed(0)
@@ -81,6 +87,16 @@ def test_steps_are_a_loop(batch_first):
     assert "weft.scan 9 " in compiled.ir("graph")
     assert compiled.ir("kernels").count("weft.loop @") == 1
     assert compiled.ir("loops").count("scf.yield %") > 0
+
+
+def test_the_work_of_all_steps_counts(no_grad):
+    flops = []
+    for steps in (10, 20):
+        compiled = weft.compile(nn.LSTM(5, 7))
+        compiled(torch.randn(steps, 3, 5))
+        manifest = json.loads(_core.Artifact.load(compiled.artifact_paths[0]).manifest)
+        flops.append(sum(call["flops"] for call in manifest["entries"]["main"]["calls"]))
+    assert flops[0] > 0 and flops[1] == pytest.approx(2 * flops[0], rel=0.1)
 
 
 def test_artifacts_do_not_grow_with_the_number_of_steps():

@@ -2,6 +2,7 @@
 #include "compiler/Lowering/Entries/ManifestWriter.h"
 #include "compiler/Lowering/Entries/AbiTypes.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "runtime/Abi.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Config/llvm-config.h"
@@ -99,13 +100,24 @@ static json::Value writeAlias(const EntryIR &form, BlockArgument result) {
   return nullptr;
 }
 
+/// How often an entry makes the call: once, or in each step of the loops around it.
+static int64_t countOf(func::CallOp call) {
+  int64_t count = 1;
+  for (auto loop = call->getParentOfType<scf::ForOp>(); loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    count *= getConstantIntValue(loop.getUpperBound()).value_or(1);
+  return count;
+}
+
+/// flops and bytes: of all runs of the kernel by the call.
 static json::Object writeKernelCall(func::CallOp call, func::FuncOp kernel) {
   Attribute schedule = kernel->getAttr(attr::schedule);
+  int64_t count = countOf(call);
   return json::Object{{"kernel", kernel.getName()},
                       {"kind", stringOr(kernel, attr::kernel)},
                       {"locs", writeLines(call.getLoc())},
-                      {"flops", integerOr(kernel, attr::flops, 0)},
-                      {"bytes", integerOr(kernel, attr::bytes, 0)},
+                      {"flops", count * integerOr(kernel, attr::flops, 0)},
+                      {"bytes", count * integerOr(kernel, attr::bytes, 0)},
                       {"serial", isSerial(kernel)},
                       {"schedule", schedule ? toJson(schedule) : json::Object{}}};
 }

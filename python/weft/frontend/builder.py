@@ -343,6 +343,9 @@ class Builder:
         }
         types = [(x.dtype, x.shape) for x in after]
         types += [(x.dtype, (length, *x.shape)) for x in outputs]
+        if not any(0 not in shape for _, shape in types):
+            results = [self.constant(0, dtype, shape) for dtype, shape in types]
+            return results[: len(states)], results[len(states) :]
         results = self.graph.emit("scan", [*states, *sequences, *invariants], attrs, types)
         self.graph.nodes[-1].body = body
         return results[: len(states)], results[len(states) :]

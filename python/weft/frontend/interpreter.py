@@ -79,7 +79,7 @@ def _run(nodes, values: list[torch.Tensor], of: Callable[[torch.dtype], torch.dt
         _check_operands(node["op"], operands)
         types = [(of(DTYPES[dtype]), tuple(shape)) for dtype, shape in node.get("types", ())]
         if node["op"] == "weft.scan":
-            results = _scan(node, operands, types, of)
+            results = _scan(node, operands, of)
         else:
             results = EVALUATE[node["op"]](node, node["attrs"], operands, types)
         results = [results] if isinstance(results, torch.Tensor) else list(results)
@@ -91,23 +91,35 @@ def _run(nodes, values: list[torch.Tensor], of: Callable[[torch.dtype], torch.dt
         values.extend(results)
 
 
-def _scan(node, operands, types, of: Callable[[torch.dtype], torch.dtype]) -> list[torch.Tensor]:
-    attrs, body = node["attrs"], node["body"]
-    carried, read, _ = _sizes(attrs)
-    states, sequences = operands[:carried], operands[carried : carried + read]
-    steps = range(attrs["length"])
-    stacked: list[dict[int, torch.Tensor]] = [{} for _ in types[carried:]]
-    for step in reversed(steps) if attrs["reverse"] else steps:
-        elements = [sequence[step] for sequence in sequences]
-        values = [*states, *elements, *operands[carried + read :]]
+def _scan(node, operands, of: Callable[[torch.dtype], torch.dtype]) -> list[torch.Tensor]:
+    body = node["body"]
+
+    def step(values: list[torch.Tensor]) -> list[torch.Tensor]:
         for value, (dtype, shape) in zip(values, body["arguments"], strict=True):
             assert (value.dtype, list(value.shape)) == (of(DTYPES[dtype]), shape), node
         _run(body["nodes"], values, of)
-        results = [values[number] for number in body["outputs"]]
-        states = results[:carried]
-        for rows, result in zip(stacked, results[carried:], strict=True):
-            rows[step] = result
-    return [*states, *(torch.stack([rows[step] for step in steps]) for rows in stacked)]
+        return [values[number] for number in body["outputs"]]
+
+    return repeat_step(step, node["attrs"], operands)
+
+
+def repeat_step(
+    step: Callable[[list[torch.Tensor]], list[torch.Tensor]],
+    attrs: Attrs,
+    operands: Sequence[torch.Tensor],
+) -> list[torch.Tensor]:
+    """The results of a scan. step: from states, elements and invariants to the next states and the
+    outputs. attrs: of a scan of at least one step."""
+    carried, read, _ = _sizes(attrs)
+    states, sequences = operands[:carried], operands[carried : carried + read]
+    steps = range(attrs["length"])
+    outputs: dict[int, list[torch.Tensor]] = {}
+    for number in reversed(steps) if attrs["reverse"] else steps:
+        elements = [sequence[number] for sequence in sequences]
+        results = step([*states, *elements, *operands[carried + read :]])
+        states, outputs[number] = results[:carried], results[carried:]
+    stacked = zip(*(outputs[number] for number in steps), strict=True)
+    return [*states, *(torch.stack(rows) for rows in stacked)]
 
 
 def _check_operands(op: str, operands: list[torch.Tensor]) -> None:

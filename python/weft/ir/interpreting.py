@@ -7,18 +7,19 @@ Layouts change no meaning, so that values have their logical shapes here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from weft import errors
-from weft.frontend.interpreter import EVALUATE
+from weft.frontend.interpreter import EVALUATE, repeat_step
 from weft.ir.elements import from_elements
 from weft.ir.emission import DEFINITIONS
 from weft.ir.functions import Function
 from weft.ir.loop_running import compiled
 from weft.ir.module import Module
-from weft.ir.values import Operation
+from weft.ir.values import Block, Operation
 
 Observer = Callable[[Operation, Sequence[torch.Tensor]], None]
 
@@ -81,23 +82,30 @@ class _Run:
         return tensor.detach().to(self.dtype(tensor.dtype))
 
     def function(self, function: Function, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        body = function.body
+        return self._block(function.body, inputs)
+
+    def _block(self, body: Block, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         values = {value._ref: tensor for value, tensor in zip(body.params, inputs, strict=True)}
         session = self.module._session
         for op in body:
             operands = [values[ref] for ref in session.operands(op._handle)]
-            if op.full_name == "func.return":
+            if op.full_name in ("func.return", "weft.yield"):
                 return operands
             results = self._results(op, operands)
             if self.observe is not None:
                 self.observe(op, results)
             values.update(zip(session.results(op._handle), results, strict=True))
-        raise errors.IRError(f"expected {function.name} to return")
+        raise errors.IRError("expected a block that ends with a return or a yield")
 
     def _results(self, op: Operation, operands: list[torch.Tensor]) -> list[torch.Tensor]:
         if op.full_name == "func.call":
             callee = self.functions[op.attributes["callee"]]
             return self._loops(callee, operands) or self.function(callee, operands)
+        if op.full_name in ("weft.scan", "weft.loop"):
+            is_scan = op.full_name == "weft.scan"
+            body = op.blocks[0] if is_scan else self.functions[op.attributes["step"]].body
+            attributes = _written(op.full_name, dict(op.module._session.attributes(op._handle)))
+            return repeat_step(partial(self._block, body), attributes, operands)
         results = _evaluate(op, operands, [self._type(value) for value in op.results])
         results = [results] if isinstance(results, torch.Tensor) else list(results)
         results = [each.to(self.dtype(each.dtype)) for each in results]

@@ -89,3 +89,15 @@ func.func @no_step(%a: tensor<8xf32>, %xs: tensor<0x8xf32>) -> (tensor<8xf32>, t
   }
   return %0#0, %0#1 : tensor<8xf32>, tensor<0x8xf32>
 }
+
+// CHECK-LABEL: @one_output
+// CHECK: weft.scan 9 carry({{.*}}) over({{.*}}) -> (tensor<8xf32>, tensor<9x8xf32>)
+// CHECK: return %{{.*}}#1, %{{.*}}#1
+func.func @one_output(%a: tensor<8xf32>, %xs: tensor<9x8xf32>) -> (tensor<9x8xf32>, tensor<9x8xf32>) {
+  %0:3 = weft.scan 9 carry(%s = %a : tensor<8xf32>) over(%x = %xs : tensor<9x8xf32>)
+      -> (tensor<8xf32>, tensor<9x8xf32>, tensor<9x8xf32>) {
+    %1 = weft.add %s, %x : tensor<8xf32>
+    weft.yield %1, %1, %1 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  }
+  return %0#1, %0#2 : tensor<9x8xf32>, tensor<9x8xf32>
+}

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrent nets: a scan for each layer and direction, whose steps are cells.
-
-Graphs that are to be differentiated have a cell for each step, as scans have no derivative yet.
-"""
+"""Recurrent nets: a scan for each layer and direction, whose steps are cells."""
 
 from __future__ import annotations
 
@@ -16,8 +13,6 @@ from weft.frontend.lowered import Decline
 from weft.frontend.ops.contract import linear
 from weft.frontend.ops.shape import select
 from weft.frontend.table import Site, lowers
-
-_MAX_CELLS = 512  # of those without a scan: each costs 3 to 5 ms of compilation
 
 # From what the input and the hidden state give to the gates, (batch, gates * width) each, and
 # the state of the step before, (batch, width) each, to that of this one; hidden state first.
@@ -74,8 +69,6 @@ class _Direction:
         given = linear(self.site, rows, self.params[0], bias)
         given = b.reshape(given, (*x.shape[:2], given.shape[1]))
         used = [self.params[1], *self.params[3:]] if self.has_biases else list(self.params[1:])
-        if b.graph.training:
-            return self._unrolled(given, state, used, reverse)
 
         def step(b: Builder, state, elements, used):
             state = self._step(b, elements[0], state, used)
@@ -83,15 +76,6 @@ class _Direction:
 
         last, (hidden,) = b.scan(state, [given], used, x.shape[0], step, reverse)
         return hidden, last
-
-    def _unrolled(self, given: Value, state, used, reverse: bool):
-        b = self.site.builder
-        steps = range(given.shape[0])
-        hidden = {}
-        for step in reversed(steps) if reverse else steps:
-            state = self._step(b, select(self.site, given, 0, step), state, used)
-            hidden[step] = b.reshape(state[0], (1, *state[0].shape))
-        return b.concat([hidden[step] for step in steps], 0), state
 
     def _step(self, b: Builder, given: Value, state: Sequence[Value], used: Sequence[Value]):
         """used: the params but those of the input."""
@@ -127,8 +111,6 @@ def _recurrent(
     count = layers * directions
     if batch_first:
         x = b.transpose(x, (1, 0, 2))
-    if b.graph.training and x.shape[0] * count > _MAX_CELLS:
-        raise Decline(f"unrolled it has {x.shape[0] * count} cells, more than {_MAX_CELLS}")
     per_direction = len(params) // count
     last: list[Sequence[Value]] = []
     for _ in range(layers):

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The derivative of a scan: a scan in the other direction, whose state is the cotangent of the
+// state. What its steps read of the forward's steps are states and contractions; the rest is
+// computed again.
+#include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/ReverseWalk.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+class ScanDerivative {
+public:
+  ScanDerivative(ScanOp scan, Cotangents &c)
+      : scan(scan), c(c), builder(c.getBuilder()), carried(scan.getInits().size()),
+        read(scan.getSequences().size()), walk(inner) {}
+
+  LogicalResult run();
+
+private:
+  void saveForward();
+  Value statesAhead(unsigned state, Value behind);
+  void addInputs();
+  LogicalResult buildBody(ScanOp backward);
+  void giveResults(ScanOp backward);
+
+  unsigned numOperands() const { return scan->getNumOperands(); }
+  BlockArgument argument(unsigned number) { return scan.getStep().getArgument(number); }
+  Value zeros(RankedTensorType type, OpBuilder &at) {
+    Attribute zero = at.getZeroAttr(type.getElementType());
+    return ConstantOp::create(at, scan.getLoc(), type, DenseElementsAttr::get(type, zero));
+  }
+  static RankedTensorType typeOf(Value value) { return tensorType(value); }
+  RankedTensorType stackedType(Value value) {
+    SmallVector<int64_t> shape{static_cast<int64_t>(scan.getLength())};
+    llvm::append_range(shape, typeOf(value).getShape());
+    return RankedTensorType::get(shape, typeOf(value).getElementType());
+  }
+
+  ScanOp scan;
+  Cotangents &c;
+  OpBuilder &builder;
+  OpBuilder inner{scan.getContext()};
+  unsigned carried, read;
+  ReverseWalk walk;                     ///< in the body of the backward
+  SmallVector<unsigned> states;         ///< those with a gradient
+  SmallVector<unsigned> elements, same; ///< sequences and invariants that want one
+  SmallVector<Value> contractions;      ///< of the step
+  SmallVector<Value> inits, sequences;
+  DenseMap<Value, Value> saved; ///< of values of the step, for all steps
+};
+
+} // namespace
+
+/// States through which a gradient passes: those that want one, and those that an active value of
+/// the step becomes.
+static llvm::SmallDenseSet<unsigned> activeStates(ScanOp scan, Cotangents &c) {
+  llvm::SmallDenseSet<unsigned> found;
+  for (unsigned state : llvm::seq<unsigned>(scan.getInits().size()))
+    if (c.wants(state))
+      found.insert(state);
+  OpBuilder none(scan.getContext());
+  SmallVector<Operation *> ops;
+  for (Operation &op : scan.getStep().without_terminator())
+    ops.push_back(&op);
+  while (true) {
+    ReverseWalk walk(none);
+    for (unsigned number : llvm::seq(scan->getNumOperands()))
+      if (number < scan.getInits().size() ? found.contains(number) : c.wants(number))
+        walk.activate(scan.getStep().getArgument(number));
+    walk.activateResults(ops);
+    size_t before = found.size();
+    for (unsigned state : llvm::seq<unsigned>(scan.getInits().size()))
+      if (walk.isActive(scan.getYielded()[state]))
+        found.insert(state);
+    if (found.size() == before)
+      return found;
+  }
+}
+
+LogicalResult ScanDerivative::run() {
+  llvm::SmallDenseSet<unsigned> active = activeStates(scan, c);
+  for (unsigned number : llvm::seq(numOperands())) {
+    if (number < carried ? active.contains(number) : c.wants(number))
+      (number < carried ? states : number < carried + read ? elements : same).push_back(number);
+  }
+  for (auto dot : scan.getStep().getOps<DotGeneralOp>())
+    contractions.push_back(dot);
+  saveForward();
+  addInputs();
+  SmallVector<Type> types;
+  for (Value init : inits)
+    types.push_back(init.getType());
+  for (unsigned number : elements)
+    types.push_back(stackedType(argument(number)));
+  auto backward = ScanOp::create(builder, scan.getLoc(), types, inits, sequences,
+                                 scan.getInvariants(), scan.getLength(), !scan.getReverse());
+  if (failed(buildBody(backward)))
+    return failure();
+  giveResults(backward);
+  return success();
+}
+
+/// The scan with what its derivative reads as further outputs; it takes the scan's place, which is
+/// left without uses.
+void ScanDerivative::saveForward() {
+  OpBuilder before(scan);
+  SmallVector<Value> outputs;
+  for (unsigned state : llvm::seq(carried))
+    if (!argument(state).use_empty())
+      outputs.push_back(scan.getYielded()[state]);
+  llvm::append_range(outputs, contractions);
+  SmallVector<Type> types(scan.getResultTypes());
+  for (Value output : outputs)
+    types.push_back(stackedType(output));
+  auto saving = ScanOp::create(before, scan.getLoc(), types, scan.getInits(), scan.getSequences(),
+                               scan.getInvariants(), scan.getLength(), scan.getReverse());
+  IRMapping mapping;
+  scan.getBody().cloneInto(&saving.getBody(), mapping);
+  Operation *yield = saving.getStep().getTerminator();
+  SmallVector<Value> yielded(yield->getOperands());
+  for (Value output : outputs)
+    yielded.push_back(mapping.lookup(output));
+  yield->setOperands(yielded);
+  for (auto [output, result] :
+       llvm::zip_equal(outputs, saving.getResults().drop_front(scan.getNumResults())))
+    saved[output] = result;
+  scan->replaceAllUsesWith(saving.getResults().take_front(scan.getNumResults()));
+}
+
+/// (length, ...): the states ahead of the steps, from those behind them.
+Value ScanDerivative::statesAhead(unsigned state, Value behind) {
+  RankedTensorType type = tensorType(behind);
+  int64_t length = scan.getLength();
+  SmallVector<int64_t> start(type.getRank(), 0), limit(type.getShape()), one(type.getShape());
+  SmallVector<int64_t> stride(type.getRank(), 1);
+  one[0] = 1;
+  Value init = c.reshape(scan.getInits()[state], one);
+  if (length == 1)
+    return init;
+  (scan.getReverse() ? start : limit)[0] += scan.getReverse() ? 1 : -1;
+  Value others = c.slice(behind, start, limit, stride);
+  SmallVector<Value> parts{init, others};
+  if (scan.getReverse())
+    std::swap(parts[0], parts[1]);
+  return ConcatOp::create(builder, scan.getLoc(), type, parts, 0);
+}
+
+/// The cotangents of the last states, then sums for invariants; states ahead of the steps,
+/// sequences, contractions and the cotangents of outputs.
+void ScanDerivative::addInputs() {
+  for (unsigned state : states)
+    inits.push_back(c.of(state) ? c.of(state) : zeros(typeOf(argument(state)), builder));
+  for (unsigned number : same)
+    inits.push_back(zeros(typeOf(argument(number)), builder));
+  for (unsigned state : llvm::seq(carried))
+    if (Value behind = saved.lookup(scan.getYielded()[state]);
+        behind && !argument(state).use_empty())
+      sequences.push_back(statesAhead(state, behind));
+  llvm::append_range(sequences, scan.getSequences());
+  for (Value dot : contractions)
+    sequences.push_back(saved.lookup(dot));
+  for (unsigned number : llvm::seq<unsigned>(carried, scan.getNumResults()))
+    if (c.of(number))
+      sequences.push_back(c.of(number));
+}
+
+LogicalResult ScanDerivative::buildBody(ScanOp backward) {
+  Block *body = inner.createBlock(&backward.getBody());
+  for (Type type : backward.getStepInputs())
+    body->addArgument(type, scan.getLoc());
+  inner.setInsertionPointToEnd(body);
+  auto next = body->args_begin();
+  SmallVector<Value> ofStates, sums;
+  for (size_t i = 0; i < states.size(); ++i)
+    ofStates.push_back(*next++);
+  for (size_t i = 0; i < same.size(); ++i)
+    sums.push_back(*next++);
+  IRMapping mapping;
+  for (unsigned state : llvm::seq(carried))
+    if (!argument(state).use_empty())
+      mapping.map(argument(state), *next++);
+  for (unsigned number : llvm::seq(carried, carried + read))
+    mapping.map(argument(number), *next++);
+  DenseMap<Value, Value> known;
+  for (Value dot : contractions)
+    known[dot] = *next++;
+  SmallVector<std::pair<unsigned, Value>> ofOutputs;
+  for (unsigned number : llvm::seq<unsigned>(carried, scan.getNumResults()))
+    if (c.of(number))
+      ofOutputs.push_back({number, *next++});
+  for (unsigned number : llvm::seq(carried + read, numOperands()))
+    mapping.map(argument(number), *next++);
+
+  SmallVector<Operation *> forward;
+  for (Operation &op : scan.getStep().without_terminator()) {
+    forward.push_back(inner.clone(op, mapping));
+    // What is known is read, not computed; its cotangent is that of the op.
+    if (op.getNumResults() == 1)
+      if (Value value = known.lookup(op.getResult(0))) {
+        walk.alias(value, forward.back()->getResult(0));
+        mapping.map(op.getResult(0), value);
+      }
+  }
+  for (ArrayRef<unsigned> numbers : {ArrayRef(states), ArrayRef(elements), ArrayRef(same)})
+    for (unsigned number : numbers)
+      if (Value value = mapping.lookupOrNull(argument(number)))
+        walk.activate(value);
+  walk.activateResults(forward);
+  for (auto [state, cotangent] : llvm::zip_equal(states, ofStates))
+    walk.accumulate(mapping.lookupOrDefault(scan.getYielded()[state]), cotangent);
+  for (auto [number, cotangent] : ofOutputs)
+    walk.accumulate(mapping.lookup(scan.getYielded()[number]), cotangent);
+  if (failed(walk.run(forward)))
+    return failure();
+
+  SmallVector<Value> yielded;
+  auto cotangentOf = [&](unsigned number) {
+    Value value = mapping.lookupOrNull(argument(number));
+    Value cotangent = value ? walk.cotangentOf(value) : Value();
+    return cotangent ? cotangent : zeros(typeOf(argument(number)), inner);
+  };
+  for (unsigned state : states)
+    yielded.push_back(cotangentOf(state));
+  for (auto [number, sum] : llvm::zip_equal(same, sums))
+    yielded.push_back(AddOp::create(inner, scan.getLoc(), sum, cotangentOf(number)));
+  for (unsigned number : elements)
+    yielded.push_back(cotangentOf(number));
+  YieldOp::create(inner, scan.getLoc(), yielded);
+  return walk.decomposeRepeated();
+}
+
+void ScanDerivative::giveResults(ScanOp backward) {
+  unsigned next = 0;
+  for (ArrayRef<unsigned> numbers : {ArrayRef(states), ArrayRef(same), ArrayRef(elements)})
+    for (unsigned number : numbers)
+      c.give(number, backward.getResult(next++));
+}
+
+void weft::deriveScan(MLIRContext *context) {
+  derive<ScanOp, +[](ScanOp scan, Cotangents &c) { return ScanDerivative(scan, c).run(); }>(
+      context);
+}
