@@ -9,8 +9,8 @@ using namespace weft;
 namespace json = llvm::json;
 
 static CompileOptions convert(const api::Options &options) {
-  return {options.isa,  options.threads, options.schedule,      options.precision,
-          options.role, options.wrt,     options.differentiated};
+  return {options.isa,  options.threads, options.schedule,       options.precision,
+          options.role, options.wrt,     options.differentiated, options.memoryBudget};
 }
 
 static std::string toJson(const CompileReport &report) {

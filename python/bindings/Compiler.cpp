@@ -43,9 +43,11 @@ api::Options parseOptions(const nb::dict &dict) {
       options.wrt = nb::cast<std::string>(value);
     else if (name == "differentiated")
       options.differentiated = nb::cast<std::string>(value);
+    else if (name == "memory_budget")
+      options.memoryBudget = nb::cast<double>(value);
     else
-      throw nb::value_error(("expected option isa, threads, schedule, precision, role, wrt or "
-                             "differentiated, found '" +
+      throw nb::value_error(("expected option isa, threads, schedule, precision, role, wrt, "
+                             "differentiated or memory_budget, found '" +
                              name + "'")
                                 .c_str());
   }

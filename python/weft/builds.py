@@ -35,6 +35,7 @@ class Options:
     role: of training, "forward", "backward" or "step", or nothing; wrt, differentiated: numbers,
     separated by commas, of the inputs whose gradients are wanted and of the outputs that have
     cotangents; of each derivative, separated by semicolons.
+    memory_budget: share of the bytes that training would save which it may, none if negative.
     passes: of weft.ir, which change the graph ahead of the compiler's."""
 
     isa: str = "native"
@@ -44,6 +45,7 @@ class Options:
     role: str = ""
     wrt: str = ""
     differentiated: str = ""
+    memory_budget: float = -1.0
     passes: tuple[Any, ...] = ()
 
     def for_compiler(self) -> dict[str, Any]:

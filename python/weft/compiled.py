@@ -29,6 +29,7 @@ def compile(
     fullgraph: bool = False,
     inplace: bool = False,
     passes: Iterable[Any] = (),
+    memory_budget: float | None = None,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -58,6 +59,9 @@ def compile(
     passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.
+    memory_budget: of a program that trains, the share, from 0 to 1, of the bytes saved for the
+    backward where it computes nothing again. A smaller one never saves more: with 1 all is saved,
+    with 0 as little as can be. Without a budget what is cheaper is chosen value by value.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
@@ -70,12 +74,15 @@ def compile(
         precision=precision,
         fullgraph=fullgraph,
         passes=_passes(passes),
+        memory_budget=memory_budget,
     )
     if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision, settings["passes"])
+    options = options_of(
+        isa, target, threads, schedule, precision, settings["passes"], memory_budget
+    )
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
@@ -131,6 +138,7 @@ def options_of(
     schedule: str = "",
     precision: str = "float32",
     passes: tuple[Any, ...] = (),
+    memory_budget: float | None = None,
 ) -> Options:
     """Of the arguments of `compile`. Raises: errors.ConfigError."""
     if target is not None:
@@ -144,8 +152,11 @@ def options_of(
         raise errors.ConfigError(f"expected threads of at least 1, found {threads}")
     if precision not in ("float32", "bf16"):
         raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
+    if memory_budget is not None and not 0 <= memory_budget <= 1:
+        raise errors.ConfigError(f"expected memory_budget from 0 to 1, found {memory_budget}")
     threads = most_threads() if threads is None else threads
-    return Options(isa, threads, schedule, precision, passes=passes)
+    budget = -1.0 if memory_budget is None else float(memory_budget)
+    return Options(isa, threads, schedule, precision, memory_budget=budget, passes=passes)
 
 
 def report(compiled: Any, file: Any = None) -> None:

@@ -67,8 +67,8 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         (
             {"speed": 3},
             ValueError,
-            "expected option isa, threads, schedule, precision, role, wrt or differentiated, "
-            "found 'speed'",
+            "expected option isa, threads, schedule, precision, role, wrt, differentiated "
+            "or memory_budget, found 'speed'",
         ),
     ],
 )
