@@ -9,12 +9,11 @@ reproduced that (verification.py).
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from weft.reporting import render
 from weft.signature import Declined
 from weft.specialize import Specialized
 
+_set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
 _ADVICE = "PyTorch runs this call: {reason}; weft.report() lists such calls from now on"
 
 
@@ -80,8 +80,12 @@ class Compiled:
             return self.original(*args, **kwargs)
         if is_fx_symbolic_tracing():
             return self.traced(*args, **kwargs)
-        with _outside_dynamo():
+        # Our own code is none that torch.compile around it should look at.
+        before = _set_eval_frame(None)
+        try:
             return self._dispatch(args, kwargs)
+        finally:
+            _set_eval_frame(before)
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if torch.is_grad_enabled() and config.verify != "always":
@@ -269,16 +273,6 @@ class Compiled:
         self._programs.arm()
         if not known:
             warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, _frames_to_user())
-
-
-@contextlib.contextmanager
-def _outside_dynamo() -> Iterator[None]:
-    """Our own code is none that torch.compile around it should look at."""
-    before = torch._C._dynamo.eval_frame.set_eval_frame(None)
-    try:
-        yield
-    finally:
-        torch._C._dynamo.eval_frame.set_eval_frame(before)
 
 
 def _frames_to_user() -> int:
