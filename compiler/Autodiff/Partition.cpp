@@ -20,6 +20,9 @@ namespace weft {
 using namespace mlir;
 using namespace weft;
 
+// Prices of recomputing, in multiples of its cost, between which a memory budget chooses.
+static constexpr double kNothingAgain = 1 << 20, kDearest = 256, kCheapest = 1.0 / 4096;
+
 namespace {
 
 class JointGraph {
@@ -42,45 +45,29 @@ public:
 
   /// Chooses what is saved and what the backward computes again.
   void cut() {
-    MinCut network;
-    llvm::DenseMap<Value, int> values;
-    // PyTorch minds changes of what its own backward reads. Of another argument nobody would expect
-    // that: it may be another one by then.
-    for (BlockArgument argument : body.getArguments().take_front(inputs))
-      if (!isReadByDecomposed(argument) && !isReadThroughViews(argument))
-        network.addEdge(MinCut::source, values[argument] = network.addNode(), MinCut::infinite);
-    for (Operation &op : body.without_terminator()) {
-      if (isDependent(&op) || op.getNumResults() == 0 || isFree(&op))
-        continue;
-      int node = ofOps[&op] = network.addNode();
-      int64_t cost = costOfRecomputing(&op);
-      // Whoever computes what the forward does not need anyway pays the same.
-      if (cost < 0)
-        network.addEdge(MinCut::source, node, MinCut::infinite);
-      else if (cost > 0 && forward.contains(&op))
-        network.addEdge(MinCut::source, node, cost);
-      for (Value operand : op.getOperands())
-        if (auto found = values.find(operand); found != values.end())
-          network.addEdge(found->second, node, MinCut::infinite);
-      for (Value result : op.getResults()) {
-        int value = values[result] = network.addNode();
-        network.addEdge(node, value, costOfSaving(result));
-        if (isReadByBackward(result))
-          network.addEdge(value, MinCut::sink, MinCut::infinite);
-      }
+    cut([](Value value) { return costOfSaving(value); }, 1.0);
+  }
+
+  /// The same with at most `share` of the bytes that are saved where nothing is computed again, or
+  /// as few as can be. As recomputing becomes cheaper step by step, the bytes of a minimal cut
+  /// never grow, so that a smaller share never saves more.
+  void cutWithin(double share) {
+    auto bytes = [&](Value value) { return isGiven(value) ? 0 : bytesOf(value); };
+    cut(bytes, kNothingAgain);
+    double most = share * savedBytes();
+    for (double price = kDearest; savedBytes() > most; price /= 2) {
+      bool last = price < kCheapest;
+      cut(bytes, last ? 0 : price);
+      if (last)
+        return;
     }
-    std::vector<bool> atHand = network.sourceSide();
-    for (Operation &op : body.without_terminator()) {
-      auto node = ofOps.find(&op);
-      if (node == ofOps.end() || !atHand[node->second])
-        continue;
-      for (Value result : op.getResults())
-        if (!atHand[values[result]])
-          saved.insert(result);
-    }
-    for (auto [op, node] : ofOps)
-      if (!atHand[node])
-        recomputed.insert(op);
+  }
+
+  int64_t savedBytes() const {
+    int64_t bytes = 0;
+    for (Value value : savedAlone())
+      bytes += bytesOf(value);
+    return bytes;
   }
 
   func::FuncOp makeForward(OpBuilder &builder) {
@@ -159,6 +146,57 @@ public:
   size_t numRecomputed() const { return recomputed.size(); }
 
 private:
+  /// `price`: of recomputing, 1 where it costs what RecomputeCost.h says.
+  void cut(llvm::function_ref<int64_t(Value)> saving, double price) {
+    ofOps.clear();
+    saved.clear();
+    recomputed.clear();
+    MinCut network;
+    llvm::DenseMap<Value, int> values;
+    // PyTorch minds changes of what its own backward reads. Of another argument nobody would expect
+    // that: it may be another one by then.
+    for (BlockArgument argument : body.getArguments().take_front(inputs))
+      if (!isReadByDecomposed(argument) && !isReadThroughViews(argument))
+        network.addEdge(MinCut::source, values[argument] = network.addNode(), MinCut::infinite);
+    for (Operation &op : body.without_terminator()) {
+      if (isDependent(&op) || op.getNumResults() == 0 || isFree(&op))
+        continue;
+      int node = ofOps[&op] = network.addNode();
+      int64_t cost = costOfRecomputing(&op);
+      // Whoever computes what the forward does not need anyway pays the same.
+      if (cost < 0)
+        network.addEdge(MinCut::source, node, MinCut::infinite);
+      else if (cost > 0 && forward.contains(&op))
+        network.addEdge(MinCut::source, node, static_cast<int64_t>(cost * price));
+      for (Value operand : op.getOperands())
+        if (auto found = values.find(operand); found != values.end())
+          network.addEdge(found->second, node, MinCut::infinite);
+      for (Value result : op.getResults()) {
+        int value = values[result] = network.addNode();
+        network.addEdge(node, value, saving(result));
+        if (isReadByBackward(result))
+          network.addEdge(value, MinCut::sink, MinCut::infinite);
+      }
+    }
+    std::vector<bool> atHand = network.sourceSide();
+    for (Operation &op : body.without_terminator()) {
+      auto node = ofOps.find(&op);
+      if (node == ofOps.end() || !atHand[node->second])
+        continue;
+      for (Value result : op.getResults())
+        if (!atHand[values[result]])
+          saved.insert(result);
+    }
+    for (auto [op, node] : ofOps)
+      if (!atHand[node])
+        recomputed.insert(op);
+  }
+
+  /// Whether the caller has it anyway.
+  bool isGiven(Value value) const {
+    return llvm::is_contained(body.getTerminator()->getOperands().take_front(results), value);
+  }
+
   /// Whether it depends on nothing: both halves have their own.
   static bool isFree(Operation *op) { return op->getNumOperands() == 0 && isPure(op); }
 
@@ -243,16 +281,17 @@ struct Partition : weft::impl::PartitionBase<Partition> {
     }
     auto results = entry->getAttrOfType<IntegerAttr>(attr::jointResults);
     JointGraph graph(entry, inputs.getInt(), results.getInt());
-    graph.cut();
+    if (budget < 0)
+      graph.cut();
+    else
+      graph.cutWithin(budget);
     OpBuilder builder(entry);
     if (role != "backward")
       keep(graph.makeForward(builder));
     if (role != "forward")
       keep(graph.makeBackward(builder));
-    for (Value value : graph.savedAlone()) {
-      ++numSaved;
-      savedBytes += bytesOf(value);
-    }
+    numSaved += graph.savedAlone().size();
+    savedBytes += graph.savedBytes();
     numRecomputed += graph.numRecomputed();
     entry.erase();
     if (role != "")

@@ -79,11 +79,15 @@ def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
     moved in its time. Arguments that a derivative reads are free; from others nothing is computed
     again, as they may have changed by then.
 
+    With a budget, recomputing becomes cheaper until the saved bytes are within it, down to nothing.
+
     Declines nothing; fails where @main is not differentiated.
   }];
   let options = [
     Option<"role", "role", "std::string", "\"\"",
-           "keep `forward` or `backward` alone, as @main; both without it">
+           "keep `forward` or `backward` alone, as @main; both without it">,
+    Option<"budget", "budget", "double", "-1.0",
+           "share of the bytes saved where nothing is computed again that may be; none if negative">
   ];
   let statistics = [
     Statistic<"numSaved", "num-saved", "values saved">,

@@ -10,7 +10,8 @@ namespace json = llvm::json;
 
 static CompileOptions convert(const api::Options &options) {
   return {options.isa,  options.threads, options.schedule,       options.precision,
-          options.role, options.wrt,     options.differentiated, options.level};
+          options.role, options.wrt,     options.differentiated, options.memoryBudget,
+          options.level};
 }
 
 static std::string toJson(const CompileReport &report) {

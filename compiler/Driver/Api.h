@@ -19,6 +19,7 @@ struct Options {
   std::string role;           ///< of training: "forward", "backward", "step"; empty: the graph
   std::string wrt;            ///< such as "0,2": inputs whose gradients are wanted
   std::string differentiated; ///< such as "0": outputs that have cotangents
+  double memoryBudget = -1;   ///< share of what training would save that it may; none if negative
   int64_t level = 3;          ///< of optimisation, 0 to 3: Stages.h
 };
 

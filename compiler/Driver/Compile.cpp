@@ -105,7 +105,8 @@ llvm::Expected<StageSettings> weft::resolveSettings(const CompileOptions &option
 }
 
 llvm::Expected<TrainingOptions> resolveTraining(const CompileOptions &options) {
-  return TrainingOptions::parse(options.role, options.wrt, options.differentiated);
+  return TrainingOptions::parse(options.role, options.wrt, options.differentiated,
+                                options.memoryBudget);
 }
 
 llvm::Expected<CompileReport> weft::compileGraph(StringRef graph, CompileOptions options,

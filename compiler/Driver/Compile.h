@@ -20,7 +20,8 @@ struct CompileOptions {
   std::string role;                  ///< of training, "forward", "backward" or "step", or empty
   std::string wrt;                   ///< numbers of inputs whose gradients are wanted
   std::string differentiated;        ///< numbers of outputs that have cotangents
-  int64_t level = highestLevel;      ///< of optimisation
+  double memoryBudget = -1;     ///< share of what training would save that it may; none if negative
+  int64_t level = highestLevel; ///< of optimisation
 };
 
 struct CompileReport {

@@ -19,7 +19,8 @@ static llvm::Expected<SmallVector<int64_t>> parseNumbers(StringRef text) {
 }
 
 llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef wrt,
-                                                       StringRef differentiated) {
+                                                       StringRef differentiated,
+                                                       double memoryBudget) {
   if (!role.empty() && role != "forward" && role != "backward" && role != "step")
     return llvm::createStringError("expected role forward, backward or step, found '" + role + "'");
   SmallVector<StringRef> inputs, outputs;
@@ -29,7 +30,7 @@ llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef
     return llvm::createStringError("expected wrt and differentiated of as many derivatives, found "
                                    "'%s' and '%s'",
                                    wrt.str().c_str(), differentiated.str().c_str());
-  TrainingOptions options{role.str(), {}};
+  TrainingOptions options{role.str(), {}, memoryBudget};
   for (auto [of, given] : llvm::zip_equal(inputs, outputs)) {
     llvm::Expected<SmallVector<int64_t>> numbers = parseNumbers(of);
     if (!numbers)
@@ -64,7 +65,7 @@ LogicalResult weft::makeTraining(ModuleOp module, const TrainingOptions &options
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
   } else if (stage != "joint")
-    manager.addPass(
-        createPartition(PartitionOptions{isTrainingStage(stage) ? std::string() : options.role}));
+    manager.addPass(createPartition(PartitionOptions{
+        isTrainingStage(stage) ? std::string() : options.role, options.memoryBudget}));
   return manager.run(module);
 }

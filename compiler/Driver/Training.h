@@ -20,9 +20,12 @@ struct TrainingOptions {
   /// In order: each is of the gradients that the one before it gives, the first of the graph.
   std::vector<Derivative> derivatives;
 
+  double memoryBudget = -1; ///< of weft-partition
+
   /// Numbers are separated by commas, derivatives by semicolons. An error says what was expected.
   static llvm::Expected<TrainingOptions> parse(llvm::StringRef role, llvm::StringRef wrt,
-                                               llvm::StringRef differentiated);
+                                               llvm::StringRef differentiated,
+                                               double memoryBudget = -1);
 };
 
 /// Whether `stage` is one that only training has.

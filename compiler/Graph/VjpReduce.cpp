@@ -53,15 +53,60 @@ static LogicalResult reduceVjp(ReduceOp op, Cotangents &c) {
   }
 }
 
-/// Of running sums: each element counts in all behind it.
-static LogicalResult cumulativeVjp(CumulativeOp op, Cotangents &c) {
-  if (op.getKind() != ReduceKind::sum)
-    return failure();
+/// Sums of `value` from each element of `dim` on.
+static Value sumsFromHere(Cotangents &c, Value value, int64_t dim) {
+  Value turned = c.create<ReverseOp>(value, dim);
+  return c.create<ReverseOp>(c.create<CumulativeOp>(ReduceKind::sum, turned, dim), dim);
+}
+
+/// An element is a factor of all products behind it. Ahead of the first zero they can be divided by
+/// it; at that zero they are formed without it; behind it all are zero.
+static Value runningProductCotangent(CumulativeOp op, Cotangents &c) {
   int64_t dim = op.getDim();
-  Value turned = c.create<ReverseOp>(c.of(), dim);
-  Value sums = c.create<CumulativeOp>(ReduceKind::sum, turned, dim);
-  c.give(0, c.create<ReverseOp>(sums, dim));
-  return success();
+  Value x = op.getOperand(), one = c.splat(x, 1), zero = c.splat(x, 0);
+  Value isZero = c.compare(ComparePredicate::eq, x, 0);
+  Value zeros = c.create<CumulativeOp>(ReduceKind::sum, c.select(isZero, one, zero), dim);
+  Value isFirst = c.create<AndOp>(isZero, c.compare(ComparePredicate::eq, zeros, 1));
+  Value others = c.create<CumulativeOp>(ReduceKind::prod, c.select(isFirst, one, x), dim);
+  Value at = sumsFromHere(c, c.mul(c.of(), others), dim);
+  Value ahead =
+      c.div(sumsFromHere(c, c.mul(c.of(), op.getResult()), dim), c.select(isZero, one, x));
+  return c.select(isFirst, at, c.where(c.compare(ComparePredicate::eq, zeros, 0), ahead));
+}
+
+/// To the last of the equal extrema so far; from the first NaN on NaNs alone count.
+static Value runningExtremumCotangent(CumulativeOp op, Cotangents &c) {
+  Value x = op.getOperand();
+  int64_t dim = op.getDim();
+  auto places = tensorType(x).clone(IntegerType::get(op.getContext(), 64));
+  Value none = c.create<ConstantOp>(
+      DenseElementsAttr::get(places, IntegerAttr::get(places.getElementType(), 0)));
+  Value holds = c.create<OrOp>(c.compare(ComparePredicate::eq, x, op.getResult()),
+                               c.compare(ComparePredicate::ne, x, x));
+  Value candidates = c.select(holds, c.create<IotaOp>(places, dim), none);
+  Value at = c.create<CumulativeOp>(ReduceKind::max, candidates, dim);
+  SmallVector<Value> indices;
+  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, places.getRank()));
+  for (int64_t each : dims)
+    indices.push_back(each == dim ? at : c.create<IotaOp>(places, each));
+  return c.create<ScatterOp>(ScatterKind::sum, c.splat(x, 0), c.of(), ValueRange(indices), dims);
+}
+
+static LogicalResult cumulativeVjp(CumulativeOp op, Cotangents &c) {
+  switch (op.getKind()) {
+  case ReduceKind::sum: // each element counts in all behind it
+    c.give(0, sumsFromHere(c, c.of(), op.getDim()));
+    return success();
+  case ReduceKind::prod:
+    c.give(0, runningProductCotangent(op, c));
+    return success();
+  case ReduceKind::max:
+  case ReduceKind::min:
+    c.give(0, runningExtremumCotangent(op, c));
+    return success();
+  default:
+    return failure();
+  }
 }
 
 /// Each place of the window is a strided slice of the operand: cotangents go back the same way. Of

@@ -43,11 +43,13 @@ api::Options parseOptions(const nb::dict &dict) {
       options.wrt = nb::cast<std::string>(value);
     else if (name == "differentiated")
       options.differentiated = nb::cast<std::string>(value);
+    else if (name == "memory_budget")
+      options.memoryBudget = nb::cast<double>(value);
     else if (name == "level")
       options.level = nb::cast<int64_t>(value);
     else
       throw nb::value_error(("expected option isa, threads, schedule, precision, role, wrt, "
-                             "differentiated or level, found '" +
+                             "differentiated, memory_budget or level, found '" +
                              name + "'")
                                 .c_str());
   }

@@ -67,8 +67,8 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         (
             {"speed": 3},
             ValueError,
-            "expected option isa, threads, schedule, precision, role, wrt, differentiated or "
-            "level, found 'speed'",
+            "expected option isa, threads, schedule, precision, role, wrt, differentiated, "
+            "memory_budget or level, found 'speed'",
         ),
     ],
 )

@@ -16,9 +16,9 @@ def reasons(compiled) -> str:
 
 def test_gradients_that_are_not_compiled_with_one_warning():
     linear = torch.nn.Linear(3, 3)
-    compiled = weft.compile(lambda x: linear(x).cumprod(0))
+    compiled = weft.compile(lambda x: linear(x).i0())
     x = torch.randn(2, 3)
-    with pytest.warns(WeftWarning, match="cumulative has no derivative"):
+    with pytest.warns(WeftWarning, match="i0.default has no derivative"):
         y = compiled(x)
     y.sum().backward()
     assert linear.weight.grad is not None

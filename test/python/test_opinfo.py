@@ -10,8 +10,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from opinfo.__main__ import shared
 from opinfo.entry import Verdict
-from opinfo.samples import DTYPES, Choice, entries
+from opinfo.gradients import differentiable_entries, judge_gradients
+from opinfo.samples import DTYPES, Choice, calls_of, entries
 from opinfo.workers import judge_all
+
+import weft
 
 SHARE = 0.1
 KINDS = ["call", "inplace", "out", "errors"]
@@ -29,3 +32,18 @@ def test_a_tenth_of_all_ops_is_right(part):
         if each.verdict in (Verdict.WRONG, Verdict.CRASH)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+def test_gradients_of_a_few_ops_are_right(monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "first")
+    chosen = shared(differentiable_entries(["f64", "f32"]), 0.01, CHOICE.seed)
+    found = {
+        f"{entry} {call.label}": judge_gradients(call)
+        for entry in chosen
+        for call in calls_of(entry, Choice(CHOICE.seed, most=1))
+    }
+    wrong = {name: why for name, (verdict, why) in found.items() if verdict is Verdict.WRONG}
+    assert not wrong
+    passed = [name for name, (verdict, _) in found.items() if verdict is Verdict.PASS]
+    assert len(passed) > len(found) / 3, found

@@ -74,6 +74,8 @@ SMOOTH = {
     "amax": lambda x: x.amax(1) ** 2,
     "sort": lambda x: x.sort(1).values ** 2,
     "cumsum": lambda x: x.cumsum(1) ** 2,
+    "cumprod": lambda x: x.cumprod(1),
+    "cummax": lambda x: x.cummax(1).values ** 2,
     "gather": lambda x: x.gather(1, torch.tensor([[0, 2], [1, 1], [3, 0]])) ** 3,
     "shapes": lambda x: torch.cat([x[:, 1:].t(), x[:, ::2].t() ** 2, x[:, :1].t().expand(2, 3)]),
     "pad_flip": lambda x: F.pad(x**2, (1, -1)).flip(0),

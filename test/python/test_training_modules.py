@@ -171,12 +171,12 @@ def test_a_parameter_that_is_not_read_has_no_gradient():
 def test_what_has_no_derivative_runs_in_pytorch():
     @weft.compile
     def function(x):
-        return x.cumprod(0).sum()
+        return x.i0().sum()
 
     x = torch.rand(4, requires_grad=True)
-    with pytest.warns(weft.errors.WeftWarning, match="cumulative has no derivative"):
+    with pytest.warns(weft.errors.WeftWarning, match="i0.default has no derivative"):
         function(x).backward()
-    (expected,) = torch.autograd.grad(x.cumprod(0).sum(), x)
+    (expected,) = torch.autograd.grad(x.i0().sum(), x)
     assert torch.equal(x.grad, expected)
     (reason,) = weft.stats(function)["breaks"]
     assert "test_training_modules.py" in reason

@@ -89,6 +89,8 @@ REDUCTIONS = {
     "norm": lambda x: x.norm(dim=1),
     "norm_1": lambda x: x.norm(1),
     "cumsum": lambda x: x.cumsum(1),
+    "cumprod": lambda x: x.cumprod(1),
+    "cummax": lambda x: x.cummax(1).values,
     "sort": lambda x: x.sort(1).values,
     "topk": lambda x: x.topk(2).values,
 }
@@ -247,6 +249,9 @@ AT_KINKS = {
     "min_all": lambda x: x.min(),
     "max_pool": lambda x: F.max_pool1d(x.reshape(1, 6), 3),
     "prod": lambda x: x.reshape(2, 3).prod(1),
+    "cumprod": lambda x: x.cumprod(0),
+    "cummax": lambda x: x.cummax(0).values,
+    "cummin": lambda x: x.reshape(2, 3).cummin(1).values,
     "norm": lambda x: (x * 0).norm() + x.norm(),
     "std": lambda x: (x * 0).std(),
     "sqrt": lambda x: x.relu().sqrt()[:1],

@@ -36,6 +36,7 @@ class Options:
     role: of training, "forward", "backward" or "step", or nothing; wrt, differentiated: numbers,
     separated by commas, of the inputs whose gradients are wanted and of the outputs that have
     cotangents; of each derivative, separated by semicolons.
+    memory_budget: share of the bytes that training would save which it may, none if negative.
     passes: of weft.ir, which change the graph ahead of the compiler's.
     level: of optimisation, 0 to 3."""
 
@@ -46,6 +47,7 @@ class Options:
     role: str = ""
     wrt: str = ""
     differentiated: str = ""
+    memory_budget: float = -1.0
     passes: tuple[Any, ...] = ()
     level: int = 3
 

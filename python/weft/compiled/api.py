@@ -40,6 +40,7 @@ def compile(
     capture: str | None = None,
     backend: str = "native",
     level: int = 3,
+    memory_budget: float | None = None,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -77,6 +78,9 @@ def compile(
     compile. 0: every computation is a kernel of its own. 1: the graph is cleaned up, and
     computations are fused. 2: it is rewritten, as for attention. 3, the default: weights are
     prepared once, and layouts chosen. Passes of a higher level than this are left out.
+    memory_budget: of a program that trains, the share, from 0 to 1, of the bytes saved for the
+    backward where it computes nothing again. A smaller one never saves more: with 1 all is saved,
+    with 0 as little as can be. Without a budget what is cheaper is chosen value by value.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
     beside them, in processes of low priority; the first call after that is the program's. A call
@@ -97,6 +101,7 @@ def compile(
         capture=capture,
         backend=backend,
         level=level,
+        memory_budget=memory_budget,
     )
     if (capture, backend) not in (("export", "native"), ("observe", "eager")):
         raise errors.ConfigError(
@@ -107,7 +112,9 @@ def compile(
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision, settings["passes"], level)
+    options = options_of(
+        isa, target, threads, schedule, precision, settings["passes"], level, memory_budget
+    )
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
@@ -172,6 +179,7 @@ def options_of(
     precision: str = "float32",
     passes: tuple[Any, ...] = (),
     level: int = 3,
+    memory_budget: float | None = None,
 ) -> Options:
     """Of the arguments of `compile`. Raises: errors.ConfigError."""
     if target is not None:
@@ -187,8 +195,13 @@ def options_of(
         raise errors.ConfigError(f"expected precision float32 or bf16, found {precision!r}")
     if level not in range(4) or isinstance(level, bool):
         raise errors.ConfigError(f"expected level 0, 1, 2 or 3, found {level!r}")
+    if memory_budget is not None and not 0 <= memory_budget <= 1:
+        raise errors.ConfigError(f"expected memory_budget from 0 to 1, found {memory_budget}")
     threads = most_threads() if threads is None else threads
-    return Options(isa, threads, schedule, precision, passes=passes, level=level)
+    budget = -1.0 if memory_budget is None else float(memory_budget)
+    return Options(
+        isa, threads, schedule, precision, memory_budget=budget, passes=passes, level=level
+    )
 
 
 def report(compiled: Any, file: Any = None) -> None:

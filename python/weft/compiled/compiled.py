@@ -9,12 +9,11 @@ reproduced that (verification.py).
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from weft.reporting.tables import render
 # Of all callables that live.
 _living: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
+_set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
 _ADVICE = "PyTorch runs this call: {reason}; weft.report() lists such calls from now on"
 
 
@@ -87,8 +87,12 @@ class Compiled:
             return self.original(*args, **kwargs)
         if is_fx_symbolic_tracing():
             return self.traced(*args, **kwargs)
-        with _outside_dynamo():
+        # Our own code is none that torch.compile around it should look at.
+        before = _set_eval_frame(None)
+        try:
             return self._dispatch(args, kwargs)
+        finally:
+            _set_eval_frame(before)
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if torch.is_grad_enabled() and config.verify != "always":
@@ -340,16 +344,6 @@ class Compiled:
 def reset_all() -> None:
     for face in list(_living):
         face.reset()
-
-
-@contextlib.contextmanager
-def _outside_dynamo() -> Iterator[None]:
-    """Our own code is none that torch.compile around it should look at."""
-    before = torch._C._dynamo.eval_frame.set_eval_frame(None)
-    try:
-        yield
-    finally:
-        torch._C._dynamo.eval_frame.set_eval_frame(before)
 
 
 def _frames_to_user() -> int:

@@ -115,6 +115,7 @@ def _print_program(console: Console, number: int, program: Specialized) -> None:
         console.print("  Matmuls and convolutions of float32 read bfloat16 and sum in float32.")
     if program.training is not None:
         console.print(f"  {_training(program)}")
+        _print_saved(console, program)
     console.print(f"  {_compile_times(program)}")
     console.print(f"  artifact: {program.build.artifact.path}", soft_wrap=True)
 
@@ -219,6 +220,32 @@ def _training(program: Specialized) -> str:
         by = f"PyTorch ({program.reason})" if program.reason else "programs"
         text += f" Derivatives of order {order}: by {by}."
     return text
+
+
+def _print_saved(console: Console, program: Specialized) -> None:
+    """Equal tensors of one line in one row; then what the backward computes again."""
+    from weft.reporting.training_report import summary_of
+
+    summary = summary_of(program)
+    if summary.saved:
+        table = table_of(
+            "tensor", ">×", ">MB", "op", "lines", "reason", title="saved for the backward"
+        )
+        for tensor, count in Counter(summary.saved).items():
+            table.add_row(
+                tensor.type, str(count), f"{count * tensor.bytes / 1e6:.3f}", tensor.op,
+                _line_text(tensor.line), tensor.reason,
+            )  # fmt: skip
+        console.print(table)
+    if summary.recomputed:
+        table = table_of("op", ">×", "lines", title="computed again")
+        for (op, line), count in summary.recomputed.items():
+            table.add_row(op, str(count), _line_text(line))
+        console.print(table)
+
+
+def _line_text(line: tuple[str, int] | None) -> str:
+    return lines_text([line] if line else [])
 
 
 def _compile_times(program: Specialized) -> str:

@@ -9,10 +9,10 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{weft.cumulative has no derivative}}
-  %0 = weft.cumulative <prod> %x dim 0 : tensor<4xf32>
-  return %0 : tensor<4xf32>
+func.func @main(%x: tensor<4x4xf32>) -> tensor<2x2xf32> {
+  // expected-error @below {{weft.reduce_window has no derivative}}
+  %0 = weft.reduce_window <prod> %x window [2, 2] strides [2, 2] dilations [1, 1] : tensor<4x4xf32> -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
 }
 
 // -----
