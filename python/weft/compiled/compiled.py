@@ -98,8 +98,7 @@ class Compiled:
         if specialized.transient:  # PyTorch runs first calls anyway
             return self.original(*args, **kwargs)
         if specialized.reason is not None:
-            reason = _with_location(specialized.reason, specialized.location)
-            return self._eager(reason, args, kwargs)
+            return self._eager(specialized.why_not(), args, kwargs)
         if config.verify == "always" or not specialized.verified:
             return self._first_call(found, args, kwargs)
         return self._run(specialized, args, kwargs)
@@ -110,7 +109,7 @@ class Compiled:
         else:
             outcome, value = specialized.core.call(args, kwargs)
         if not outcome:
-            return self._eager(value, args, kwargs)
+            return self._eager(errors.CaptureError(value), args, kwargs)
         self._programs.totals.hits += 1
         return value
 
@@ -133,11 +132,11 @@ class Compiled:
         """A call whose program could not run it; nothing has been written yet."""
         if isolated.in_child():
             return self.original(*args, **kwargs)
-        if not reason:
-            reason = next(
-                _with_location(s.reason, s.location) for s in self._programs.all() if s.core is core
-            )
-        return self._eager(reason, args, kwargs)
+        if reason:
+            why = errors.CaptureError(reason)
+        else:
+            why = next(each.why_not() for each in self._programs.all() if each.core is core)
+        return self._eager(why, args, kwargs)
 
     # What the user asks for.
 
@@ -163,17 +162,13 @@ class Compiled:
                 self._first_call(found, args, kwargs)
             specialized = found.specialized
         except Declined as why:  # gradients among the reasons
-            raise errors.Error(
-                f"PyTorch runs this call: {_with_location(why.reason, why.location)}"
-            ) from None
+            raise errors.Error(f"PyTorch runs this call: {why}") from None
         runs = []
         for _ in range(repeats + 1):
             timed, outcome = specialized.core.time(args, kwargs)
             if not timed:
-                reason = specialized.reason or outcome
-                raise errors.Error(
-                    f"PyTorch runs this call: {_with_location(reason, specialized.location)}"
-                )
+                why_not = errors.CaptureError(specialized.reason or outcome, specialized.location)
+                raise errors.Error(f"PyTorch runs this call: {why_not}")
             runs.append(outcome)
         kernels = kernel_calls(specialized.manifest, runs[1:])
         return Profile(specialized.shapes, _core.get_num_threads(), repeats, kernels)
@@ -255,16 +250,17 @@ class Compiled:
         programs = self._programs
         if why.type is not None and why.type not in programs.refused_types:
             programs.refused_types = (*programs.refused_types, why.type)
-        return self._eager(_with_location(why.reason, why.location), args, kwargs)
+        return self._eager(why, args, kwargs)
 
-    def _eager(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        self._refuse(reason)
+    def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self._refuse(why)
         return self.original(*args, **kwargs)
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, why: errors.CaptureError) -> None:
         """Raises: errors.NotCompiledError, if the user asked for that."""
         if self.settings.get("fullgraph"):
-            raise errors.NotCompiledError(reason)
+            raise errors.NotCompiledError(why.reason, why.location, why.op)
+        reason = str(why)
         self.eager_reasons[reason] += 1
         known, self._programs.user_knows = self._programs.user_knows, True
         self._programs.arm()
@@ -294,7 +290,3 @@ def _frames_to_user() -> int:
             return nearest
         level, frame = level + 1, frame.f_back
     return level
-
-
-def _with_location(reason: str | None, location: str | None) -> str:
-    return f"{reason} ({location})" if location else f"{reason}"
