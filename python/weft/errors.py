@@ -22,6 +22,21 @@ class CompileError(Error, RuntimeError):
     """The compiler refused a program; the text names the user's line."""
 
 
+class CaptureError(Error, RuntimeError):
+    """A call for which there is no program, so that PyTorch has to run it.
+
+    Attributes: reason (lower case, no final period), location (of the user's source, such as
+    `model.py:12 (forward)`, or None), op (that stands in the way, such as `aten.roll.default`, or
+    None). The text is the reason, with the location behind it.
+    """
+
+    def __init__(self, reason: str, location: object = None, op: str | None = None) -> None:
+        super().__init__(f"{reason} ({location})" if location else reason)
+        self.reason = reason
+        self.location = str(location) if location else None
+        self.op = op
+
+
 class ConfigError(Error, ValueError):
     """A setting (environment variable or call) with a value that makes no sense."""
 
@@ -67,13 +82,17 @@ class VerificationError(IRError):
         self.constraints = constraints or {}
 
 
-class NotCompiledError(Error, RuntimeError):
-    """PyTorch has to run a call that `fullgraph=True` wants compiled; the text says why."""
+class NotCompiledError(CaptureError):
+    """PyTorch has to run a call that `fullgraph=True`, or `weft.ir`, wants compiled."""
 
 
 class FailedPassError(NotCompiledError, PassError):
     """With `fullgraph=True`, a pass given to `weft.compile` failed; its own exception is the cause.
-    Attributes: those of PassError."""
+    Attributes: those of both."""
+
+    def __init__(self, text: str, pass_name: str = "", path: str | None = None) -> None:
+        PassError.__init__(self, text, pass_name, path)
+        self.reason, self.location, self.op = text, None, None
 
 
 class WeftWarning(UserWarning):

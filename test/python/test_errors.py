@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What eager PyTorch raises is raised, on every call, and nothing else is."""
 
+import pickle
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 import weft
+from weft import errors
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -220,3 +223,41 @@ def test_bags_out_of_order():
 
     good = (torch.tensor([0, 1, 2]),)
     check(function, good, (torch.tensor([0, 2, 1]),), good)
+
+
+def test_a_miss_has_a_reason_a_line_and_an_op():
+    def function(x):
+        return x.nonzero() * 2
+
+    compiled = weft.compile(function, fullgraph=True)
+    with pytest.raises(errors.CaptureError) as caught:
+        compiled(torch.ones(3))
+    miss = caught.value
+    assert isinstance(miss, errors.NotCompiledError)
+    assert miss.op == "aten.nonzero.default" and miss.op in miss.reason
+    line = function.__code__.co_firstlineno + 1
+    assert miss.location == f"{__file__}:{line} (function)"
+    assert str(miss) == f"{miss.reason} ({miss.location})"
+
+
+def test_a_miss_for_its_arguments_has_no_op():
+    compiled = weft.compile(lambda x: x + 1, fullgraph=True)
+    with pytest.raises(errors.NotCompiledError) as caught:
+        compiled(torch.ones(3).to_sparse())
+    assert "layout" in caught.value.reason
+    assert caught.value.op is None and caught.value.location is None
+
+
+def test_all_reasons_why_pytorch_runs_a_call_are_of_one_kind():
+    from weft.capture.signature import Declined
+    from weft.frontend import Unsupported
+
+    for kind in (Declined, Unsupported, errors.NotCompiledError):
+        error = pickle.loads(pickle.dumps(kind("a reason", "there.py:3", op="aten.add.Tensor")))
+        assert isinstance(error, errors.CaptureError)
+        assert (error.reason, error.location, error.op) == (
+            "a reason",
+            "there.py:3",
+            "aten.add.Tensor",
+        )
+        assert str(error) == "a reason (there.py:3)"

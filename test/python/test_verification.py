@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import weft
+import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft import errors
 from weft.frontend.table import TABLE
 

@@ -213,7 +213,7 @@ class Observer:
             by_c = isinstance(fromlist, list)
             caller = sys._getframe(1)
             # torch's `is_compiling` asks ours.
-            by_us = name.partition(".")[0] == __package__
+            by_us = name.partition(".")[0] == "weft"
             if not (
                 by_c
                 or by_us
@@ -315,7 +315,7 @@ def _is_in_kernel(frame: types.FrameType | None) -> bool:
         name = str(frame.f_globals.get("__name__"))
         if name.startswith(("torch._ops", "torch._library", "torch.library")):
             return True
-        if name.startswith(f"{__package__}."):
+        if name.startswith("weft."):
             return False
         frame = frame.f_back
     return False

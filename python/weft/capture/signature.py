@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from weft import errors
 from weft.frontend.dtypes import NAMES
 from weft.frontend.pairs import REAL_OF
 
@@ -50,17 +51,20 @@ class Same:
         return id(self.value)
 
 
-class Declined(Exception):
-    """PyTorch has to run the call.
+class Declined(errors.CaptureError):
+    """The call, its arguments or the state that it reads are nothing that a program stands for.
 
-    Attributes: reason (lower case, no final period), location (of the user's source, or None), type
-    (of an argument with which no call is compiled, or None).
+    Attributes: type (of an argument with which no call is compiled, or None).
     """
 
-    def __init__(self, reason: str, location: str | None = None, type: type | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.location = location
+    def __init__(
+        self,
+        reason: str,
+        location: str | None = None,
+        type: type | None = None,
+        op: str | None = None,
+    ) -> None:
+        super().__init__(reason, location, op)
         self.type = type
 
 

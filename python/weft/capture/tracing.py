@@ -31,6 +31,7 @@ from weft.capture.input_names import input_namer
 from weft.capture.isolated import call_isolated
 from weft.capture.kept_out import refuse_kept_out
 from weft.capture.observation import Observer
+from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
 from weft.capture.reachability import References, find_references
 from weft.capture.returned_objects import existing_objects
@@ -38,7 +39,6 @@ from weft.capture.signature import Declined, Signature, register_dataclasses
 from weft.capture.state import Snapshot
 from weft.capture.traced_constants import keep_constants_live
 from weft.capture.traced_root import TracedRoot, refuse_effects
-from weft.compiled.first_difference import Values, values_of
 from weft.frontend.asking import strides_in_eager
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.strides import is_static

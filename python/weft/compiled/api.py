@@ -89,7 +89,8 @@ def compile(
     errors.ConfigError for unknown options.
     """
     capture = {"native": "export", "eager": "observe"}.get(backend) if capture is None else capture
-    settings = dict(
+    pipeline = _passes(passes)
+    settings: dict[str, Any] = dict(
         isa=isa,
         target=target,
         threads=threads,
@@ -97,7 +98,7 @@ def compile(
         precision=precision,
         fullgraph=fullgraph,
         background=background,
-        passes=_passes(passes),
+        passes=pipeline,
         capture=capture,
         backend=backend,
         level=level,
@@ -112,9 +113,7 @@ def compile(
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
-    options = options_of(
-        isa, target, threads, schedule, precision, settings["passes"], level, memory_budget
-    )
+    options = options_of(isa, target, threads, schedule, precision, pipeline, level, memory_budget)
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
@@ -130,7 +129,7 @@ def compile(
         return Compiled(original, Tracing(original), options, settings).callable()
 
     program = method_itself(program)
-    if inplace or is_in_place(program):
+    if isinstance(program, torch.nn.Module) and (inplace or is_in_place(program)):
         compile_in_place(program, answering)
         return program
     if (made := callable_of(program)) is not None:
@@ -268,4 +267,5 @@ def _face(compiled: Any) -> Compiled:
     found = callable_of(compiled)
     if found is None:
         raise TypeError(f"expected what weft.compile returned, found {type(compiled).__qualname__}")
-    return found.face
+    face: Compiled = found.face
+    return face

@@ -116,7 +116,7 @@ class Job:
         request = self.request
         if not request.environment.core.state_holds():
             reason = "torch's settings of its thread cannot be those of the compiling one"
-            return declined(request.signature, reason, None)
+            return declined(request.signature, errors.CaptureError(reason))
         made = programs.compile(request, apart=True)
         # Gradients are compared on the first call, whose graph is freed with what it returns.
         if made.verified or made.warned or made.training is not None or config.verify != "first":

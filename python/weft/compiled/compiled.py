@@ -113,8 +113,7 @@ class Compiled:
         if specialized.transient:  # PyTorch runs first calls anyway
             return self.original(*args, **kwargs)
         if specialized.reason is not None:
-            reason = _with_location(specialized.reason, specialized.location)
-            return self._eager(reason, args, kwargs)
+            return self._eager(specialized.why_not(), args, kwargs)
         if config.verify == "always" or not specialized.verified:
             return self._first_call(found, args, kwargs)
         return self._run(specialized, args, kwargs)
@@ -125,7 +124,7 @@ class Compiled:
         else:
             outcome, value = specialized.core.call(args, kwargs)
         if not outcome:
-            return self._eager(value, args, kwargs)
+            return self._eager(errors.CaptureError(value), args, kwargs)
         self.programs.totals.hits += 1
         self.programs.has_used(specialized)
         return value
@@ -151,11 +150,11 @@ class Compiled:
         """A call whose program could not run it; nothing has been written yet."""
         if isolated.in_child():
             return self.original(*args, **kwargs)
-        if not reason:
-            reason = next(
-                _with_location(s.reason, s.location) for s in self.programs.all() if s.core is core
-            )
-        return self._eager(reason, args, kwargs)
+        if reason:
+            why = errors.CaptureError(reason)
+        else:
+            why = next(each.why_not() for each in self.programs.all() if each.core is core)
+        return self._eager(why, args, kwargs)
 
     # What the user asks for.
 
@@ -186,17 +185,13 @@ class Compiled:
                 self._first_call(found, args, kwargs)
             specialized = found.specialized
         except Declined as why:  # gradients among the reasons
-            raise errors.Error(
-                f"PyTorch runs this call: {_with_location(why.reason, why.location)}"
-            ) from None
+            raise errors.Error(f"PyTorch runs this call: {why}") from None
         runs = []
         for _ in range(repeats + 1):
             timed, outcome = specialized.core.time(args, kwargs)
             if not timed:
-                reason = specialized.reason or outcome
-                raise errors.Error(
-                    f"PyTorch runs this call: {_with_location(reason, specialized.location)}"
-                )
+                why_not = errors.CaptureError(specialized.reason or outcome, specialized.location)
+                raise errors.Error(f"PyTorch runs this call: {why_not}")
             runs.append(outcome)
         kernels = kernel_calls(specialized.manifest, runs[1:])
         return Profile(specialized.shapes, _core.get_num_threads(), repeats, kernels)
@@ -212,13 +207,13 @@ class Compiled:
             return Explanation(False, tuple(breaks))
         found = self._find(args, kwargs)
         if isinstance(found, Declined):
-            return Explanation(False, (_with_location(found.reason, found.location),))
+            return Explanation(False, (str(found),))
         program = found.specialized
         if program.reason is not None:
-            return Explanation(False, (_with_location(program.reason, program.location),))
+            return Explanation(False, (str(program.why_not()),))
         kernels = [each for each in kernel_calls(program.manifest) if each.kind != "torch"]
         host = tuple(
-            _with_location(f"{each.target}: {each.reason}", each.location and str(each.location))
+            str(errors.CaptureError(f"{each.target}: {each.reason}", each.location))
             for each in program.lowered.fallbacks
         )
         return Explanation(True, (), program.shapes, len(kernels), host)
@@ -320,20 +315,21 @@ class Compiled:
         programs = self.programs
         if why.type is not None and why.type not in programs.refused_types:
             programs.refused_types = (*programs.refused_types, why.type)
-        return self._eager(_with_location(why.reason, why.location), args, kwargs)
+        return self._eager(why, args, kwargs)
 
-    def _eager(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        self._refuse(reason)
+    def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self._refuse(why)
         return self.original(*args, **kwargs)
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, why: errors.CaptureError) -> None:
         """Raises: errors.NotCompiledError, if the user asked for that."""
         if self.settings.get("fullgraph"):
-            failed = self._programs.failed_pass
-            if failed is not None and str(failed) == reason:
+            failed = self.programs.failed_pass
+            if failed is not None and str(failed) == why.reason:
                 cause = failed.__cause__ or failed
-                raise errors.FailedPassError(reason, failed.pass_name, failed.path) from cause
-            raise errors.NotCompiledError(reason)
+                raise errors.FailedPassError(why.reason, failed.pass_name, failed.path) from cause
+            raise errors.NotCompiledError(why.reason, why.location, why.op)
+        reason = str(why)
         self.eager_reasons[reason] += 1
         known, self.programs.user_knows = self.programs.user_knows, True
         self.programs.arm()
@@ -350,7 +346,7 @@ def _frames_to_user() -> int:
     """The `stacklevel` with which the function that calls this one warns at the user's line: that
     of the nearest caller that is not installed, such as torch's Sequential, if there is one."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weft."):
         level, frame = level + 1, frame.f_back
     nearest = level
     while frame.f_code.co_filename.startswith(INSTALLED):
@@ -358,7 +354,3 @@ def _frames_to_user() -> int:
             return nearest
         level, frame = level + 1, frame.f_back
     return level
-
-
-def _with_location(reason: str | None, location: str | None) -> str:
-    return f"{reason} ({location})" if location else f"{reason}"

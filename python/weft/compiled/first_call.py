@@ -32,7 +32,7 @@ class FirstCall:
 
     programs: Programs
     original: Callable[..., Any]
-    refuse: Callable[[str], None]
+    refuse: Callable[[errors.CaptureError], None]
     found: Found
     args: tuple
     kwargs: dict[str, Any]
@@ -118,7 +118,7 @@ class FirstCall:
 
     def _keep_away(self, difference: str) -> None:
         """PyTorch runs such calls from now on; what was compiled stays for the report."""
-        reason = f"the program does not reproduce eager execution: {difference}"
-        self.refuse(reason)
-        self.found.specialized.reason = reason
-        self.programs.replace(self.found, declined(self.found.signature, reason, None))
+        why = errors.CaptureError(f"the program does not reproduce eager execution: {difference}")
+        self.refuse(why)
+        self.found.specialized.reason = why.reason
+        self.programs.replace(self.found, declined(self.found.signature, why))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from weft import _core, config, errors, frontend
+from weft import _core, config, errors
 from weft.artifacts.builds import Options
 from weft.capture.argument_objects import ChangingObjects
 from weft.capture.isolated import Abandoned, call_isolated
@@ -309,32 +309,29 @@ class Programs:
             return self._captured_and_compiled(request, apart)
         except HasEffects as why:
             self._count_effects(why.reason)
-            made = declined(signature, why.reason, None)
+            made = declined(signature, errors.CaptureError(why.reason))
             # What the first call sets up, the next one finds.
             made.transient = self._states_with_effects == 1
             return made
         except Heard as why:
             # A warning that is given once is no reason for the calls that follow.
             self._times_heard += 1
-            made = declined(signature, why.reason, why.location)
+            made = declined(signature, why)
             made.transient = self._times_heard == 1
             return made
         except ChangesArgument as why:
             self._changing.note(signature, why.reason)
-            return declined(signature, why.reason, why.location)
-        except Declined as why:
-            return declined(signature, why.reason, why.location)
-        except frontend.Unsupported as why:
-            location = None if why.location is None else str(why.location)
-            return declined(signature, why.reason, location)
+            return declined(signature, why)
+        except errors.CaptureError as why:
+            return declined(signature, why)
         except Abandoned:
             raise
         except errors.PassError as error:
             self.failed_pass = error
-            return declined(signature, str(error), None)
+            return declined(signature, errors.CaptureError(str(error)))
         except Exception as error:  # a bug of ours costs speed, never the user's result
             reason = f"compilation failed: {type(error).__name__}: {error}"
-            return declined(signature, reason, None)
+            return declined(signature, errors.CaptureError(reason))
 
     def _count_effects(self, reason: str) -> None:
         self._states_with_effects += 1

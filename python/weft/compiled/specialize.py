@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from weft import _core, frontend
+from weft import _core, errors, frontend
 from weft.artifacts.builds import Build, Options, build
 from weft.artifacts.fallbacks import draws_random_numbers, torch_host
 from weft.artifacts.load import bound_arguments
@@ -28,16 +28,18 @@ if TYPE_CHECKING:
 class Specialized:
     """One program, with what the report tells of it.
 
-    core: the C++ object. reason: why PyTorch runs these calls instead, or None. verified: whether
-    it has reproduced eager execution, and may be called. checking: whether a thread finds out.
-    warned: the call has warned while it was traced, which the program does not.
-    wants_gradients: whether the calls record gradients. training: what computes these.
+    core: the C++ object. reason: why PyTorch runs these calls instead, or None; location, op: as
+    of errors.CaptureError. verified: whether it has reproduced eager execution, and may be called.
+    checking: whether a thread finds out. warned: the call has warned while it was traced, which the
+    program does not. wants_gradients: whether the calls record gradients.
+    training: what computes these.
     """
 
     core: _core.Specialization
     shapes: str
     reason: str | None = None
     location: str | None = None
+    op: str | None = None
     lowered: frontend.Lowered | None = None
     build: Build | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
@@ -50,6 +52,10 @@ class Specialized:
     warned: bool = False
     wants_gradients: bool = False
     training: Training | None = None
+
+    def why_not(self) -> errors.CaptureError:
+        """Why PyTorch runs these calls."""
+        return errors.CaptureError(self.reason or "", self.location, self.op)
 
     @property
     def draws(self) -> bool:
@@ -73,10 +79,10 @@ def shapes_of(signature: Signature) -> str:
     return ", ".join(f"{names[t.dtype]}{list(t.shape)}" for t in signature.examples)
 
 
-def declined(signature: Signature, reason: str, location: str | None) -> Specialized:
+def declined(signature: Signature, why: errors.CaptureError) -> Specialized:
     """Stands for calls that PyTorch runs."""
     core = _core.Specialization(signature.arguments, signature.names, signature.examples)
-    return Specialized(core, shapes_of(signature), reason, location)
+    return Specialized(core, shapes_of(signature), why.reason, why.location, why.op)
 
 
 def specialize(

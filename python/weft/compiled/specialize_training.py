@@ -61,7 +61,9 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
         if (found := _NO_DERIVATIVE.search(str(error))) is None:
             raise
         raise Declined(
-            f"its gradients are not compiled: {found['reason']}", found["location"]
+            f"its gradients are not compiled: {found['reason']}",
+            found["location"],
+            op=found["reason"].split()[0],
         ) from None
     count = len(lowered.result_dtypes)
     made.training = Training(

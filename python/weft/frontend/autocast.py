@@ -38,7 +38,9 @@ def refuse_recurrent(module: torch.fx.GraphModule) -> None:
     for body in bodies(module):
         for node in body.graph.nodes:
             if getattr(node.target, "overloadpacket", None) in _RECURRENT:
-                raise Unsupported("a recurrent net under autocast", location_of(node))
+                raise Unsupported(
+                    "a recurrent net under autocast", location_of(node), str(node.target)
+                )
 
 
 def restore_lines(graph: torch.fx.Graph, before: torch.fx.GraphModule) -> None:

@@ -48,7 +48,9 @@ def _refuse_writes(program: ExportedProgram) -> None:
 def _refuse_write(node: torch.fx.Node, inputs: set[int]) -> None:
     """inputs: the storages of the program's."""
     if writes_statistics(node):
-        raise Unsupported(f"{node.target} writes running statistics, too", location_of(node))
+        raise Unsupported(
+            f"{node.target} writes running statistics, too", location_of(node), str(node.target)
+        )
     returned = arguments_returned(node.target)
     for number, argument in enumerate(node.target._schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
@@ -62,7 +64,7 @@ def _refuse_write(node: torch.fx.Node, inputs: set[int]) -> None:
                 made = results[returned.index(number)] if number in returned else None
                 reason = _unfaithful_out(node, given, made)
             if reason is not None:
-                raise Unsupported(reason, location_of(node))
+                raise Unsupported(reason, location_of(node), str(node.target))
 
 
 def _unfaithful_write(node: torch.fx.Node, given: torch.fx.Node, inputs: set[int]) -> str | None:
@@ -131,7 +133,9 @@ def _refuse_dropped_errors(program: ExportedProgram) -> None:
     live = live_nodes(program.graph, mutates)
     for node in program.graph.nodes:
         if node.op == "call_function" and node not in live and _may_raise(node):
-            raise Unsupported(f"a result of {node.target} is not read", location_of(node))
+            raise Unsupported(
+                f"a result of {node.target} is not read", location_of(node), str(node.target)
+            )
 
 
 def _may_raise(node: torch.fx.Node) -> bool:

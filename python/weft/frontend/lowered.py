@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import torch
 
+from weft import errors
+
 
 @dataclass(frozen=True)
 class Location:
@@ -26,16 +28,8 @@ class Location:
         return f"{self.file}:{self.line} ({self.function})"
 
 
-class Unsupported(Exception):
-    """The program cannot become a graph, so the call runs eagerly.
-
-    Attributes: reason (lower case, without a final period), location (None if unknown).
-    """
-
-    def __init__(self, reason: str, location: Location | None = None) -> None:
-        super().__init__(reason if location is None else f"{location}: {reason}")
-        self.reason = reason
-        self.location = location
+class Unsupported(errors.CaptureError):
+    """The program cannot become a graph."""
 
 
 class Refused(Unsupported):

@@ -93,7 +93,7 @@ class Walk:
             elif node.op == "get_attr":
                 env[node] = self._attribute(node)
             else:
-                env[node] = self._call(node, env, live, depth)
+                env[node] = self._named_call(node, env, live, depth)
         raise AssertionError("a graph without an output")
 
     def _attribute(self, node: torch.fx.Node) -> Any:
@@ -135,6 +135,14 @@ class Walk:
         why = ask(node).refusal
         if why is not None:
             raise Refused(f"PyTorch refuses {node.target}: {why}", self.graph.location)
+
+    def _named_call(self, node, env, live, depth: int) -> Any:
+        """Raises: Unsupported, which names the op; of a decomposition, the one within it."""
+        try:
+            return self._call(node, env, live, depth)
+        except Unsupported as why:
+            why.op = why.op or str(node.target)
+            raise
 
     def _call(self, node, env, live, depth: int) -> Any:
         args = self._arguments(node.args, env)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from weft import errors, frontend
+from weft import errors
 from weft._compiler import Session
 from weft.capture.input_names import input_namer
 from weft.capture.signature import Declined, Signature, describe
@@ -69,9 +69,8 @@ def capture(model: Callable[..., Any], inputs: tuple, kwargs: dict[str, Any]) ->
             if state.reason is not None:
                 raise Declined(state.reason)
             captured = tracing.capture(inputs, kwargs, references, state, signature)
-        except (Declined, frontend.Unsupported) as why:
-            place = f" ({why.location})" if why.location else ""
-            raise errors.NotCompiledError(f"{why.reason}{place}") from None
+        except errors.CaptureError as why:
+            raise errors.NotCompiledError(why.reason, why.location, why.op) from None
     interface = _Interface(target, inputs, kwargs, captured, signature)
     graph = json.loads(captured.lowered.graph)
     constants = interface.rearrange(graph)
