@@ -39,17 +39,29 @@ PACKAGES = {
     "frontend": _package("errors"),
     "artifacts": _package("_core _build errors frontend", late="_compiler ir"),
     "capture": _package("_core errors frontend"),
-    "reporting": _package("_core artifacts errors", late="compiled frontend"),
-    "compiled": _package("_core artifacts capture config errors frontend reporting", late="ir"),
+    "gradients": _package("_core artifacts config errors frontend", late="compiled"),
+    "reporting": _package("_core artifacts errors", late="compiled frontend training"),
+    "observe": _package("_capture _core config errors"),
+    "compiled": _package(
+        "_core artifacts capture config errors frontend gradients reporting", late="ir observe"
+    ),
     "dynamo": _package("compiled"),
     "onnx": _package("compiled errors"),
     "ir": _package(
-        "_compiler _core _graph_definitions _graph_ops artifacts capture compiled errors frontend"
+        "_compiler _core _graph_definitions _graph_ops artifacts capture compiled errors frontend "
+        "reporting"
     ),
+    "training": _package("artifacts capture compiled config errors frontend gradients ir"),
+    "te": _package("_core artifacts errors", late="ir"),
+    "dlpack": _package("errors te"),
+    "tune": _package("_build _core artifacts errors te"),
     "benchmark": _package("_build _core compiled errors"),
-    "cli": _package("benchmark errors ir reporting", late="_core onnx"),
+    "cli": _package("benchmark compiled errors ir reporting", late="_core onnx"),
     "__main__": _package("cli"),
-    "__init__": _package("_core errors", late="artifacts cache compiled config ir onnx"),
+    "__init__": _package(
+        "_core errors",
+        late="artifacts cache capture compiled config dlpack ir onnx te training tune",
+    ),
 }
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from weft import _core, config
+from weft import _core, config, errors
 from weft.capture import isolated
 from weft.capture.isolated import Abandoned
 from weft.capture.signature import Declined

@@ -12,6 +12,7 @@ import functools
 
 import torch
 
+from weft.compiled.gradient_values import compare_values
 from weft.compiled.training import Training
 from weft.compiled.verification import (
     Check,
@@ -20,8 +21,7 @@ from weft.compiled.verification import (
     Unclear,
     Verdict,
 )
-from weft.training.gradient_graph import Cotangents
-from weft.training.gradient_values import compare_values
+from weft.gradients.gradient_graph import Cotangents
 
 # Each output's connections are found by a backward of its own.
 _MOST_OUTPUTS = 16

@@ -17,8 +17,8 @@ from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training
 from weft.frontend.lowered import InputSource, Lowered
 from weft.frontend.pairs import REAL_OF
-from weft.training.derivative_program import Half
-from weft.training.gradient_graph import GradientGraph
+from weft.gradients.derivative_program import Half
+from weft.gradients.gradient_graph import GradientGraph
 
 _NO_DERIVATIVE = re.compile(
     r"(?:(?P<location>[^\n]*?): )?(?:error: )(?P<reason>\S+ has no derivative)"

@@ -20,9 +20,9 @@ from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
 from weft.compiled.specialize import Specialized, Wiring
 from weft.frontend.dtypes import DTYPES
-from weft.training.derivative_program import Half, cotangent, further, is_wrapped
-from weft.training.gradient_graph import Cotangents, GradientGraph
-from weft.training.saved import inputs_of, paired, random_state, reads_of, save
+from weft.gradients.derivative_program import Half, cotangent, further, is_wrapped
+from weft.gradients.gradient_graph import Cotangents, GradientGraph
+from weft.gradients.saved import inputs_of, paired, random_state, reads_of, save
 
 
 @dataclass

@@ -226,7 +226,7 @@ def _training(training: Training) -> str:
 
 def _print_saved(console: Console, program: Specialized) -> None:
     """Equal tensors of one line in one row; then what the backward computes again."""
-    from weft.reporting.training_report import summary_of
+    from weft.training.training_report import summary_of
 
     summary = summary_of(program)
     if summary.saved:

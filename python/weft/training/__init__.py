@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients of programs, whole training steps, and the functional form of a module."""
+"""Whole training steps, the functional form of a module, and the report of what is saved."""

@@ -12,9 +12,9 @@ from weft import errors
 from weft.capture.signature import tensors_of
 from weft.compiled.specialize import Specialized
 from weft.compiled.verification import TOLERANCES, is_near
-from weft.training.derivative_program import Half
-from weft.training.gradient_graph import GradientGraph
-from weft.training.saved import random_state
+from weft.gradients.derivative_program import Half
+from weft.gradients.gradient_graph import GradientGraph
+from weft.gradients.saved import random_state
 from weft.training.step_graph import Clipping, Updated, step_graph
 from weft.training.update_rules import UpdateRule, rule_of
 

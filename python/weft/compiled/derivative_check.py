@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from weft.compiled.gradient_values import Gradients, compare_values
 from weft.compiled.verification import Differs
-from weft.training.derivative_program import DerivativeProgram
-from weft.training.gradient_graph import GradientGraph
-from weft.training.gradient_values import Gradients, compare_values
-from weft.training.saved import random_state
+from weft.gradients.derivative_program import DerivativeProgram
+from weft.gradients.gradient_graph import GradientGraph
+from weft.gradients.saved import random_state
 
 _SEED = 0
 

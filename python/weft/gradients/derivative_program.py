@@ -20,8 +20,8 @@ from weft import _core, config, errors
 from weft.artifacts.builds import Options, build
 from weft.artifacts.fallbacks import torch_host
 from weft.frontend.dtypes import DTYPES
-from weft.training.gradient_graph import Cotangents, Derivative, GradientGraph
-from weft.training.saved import inputs_of, paired, random_state, reads_of, save
+from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
+from weft.gradients.saved import inputs_of, paired, random_state, reads_of, save
 
 # Of one graph, as inputs come and go that require gradients.
 _MOST_PROGRAMS = 8
@@ -137,7 +137,7 @@ def differentiable(
 
 
 def _first(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
-    from weft.training.derivative_check import compare_derivatives
+    from weft.compiled.derivative_check import compare_derivatives
 
     graph = program.graph
     state = torch.get_rng_state() if graph.draws else None

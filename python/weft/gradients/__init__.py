@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs that compute gradients: their graphs, what they save, and gradients of gradients."""
