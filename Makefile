@@ -10,11 +10,13 @@ say = @echo "weft: $(strip $(1))"
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test opinfo capture-fuzz bench bench-ops overhead chart test-bench docs build
-.PHONY: lint lint-code format tidy debug tsan clean
+.PHONY: lint lint-code format tidy types debug tsan clean
+.PHONY: nets sanitized isa-matrix
 
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
 	@echo "make test    build, then every test and lint"
+	@echo "make nets    types, the run time under sanitizers, kernels by instruction set and threads"
 	@echo "make opinfo  judge every op by PyTorch's own samples, about an hour (OPINFO_ARGS=...)"
 	@echo "make capture-fuzz  change what programs of all kinds read, between calls (CAPTURE_ARGS=...)"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
@@ -24,6 +26,7 @@ help:
 	@echo "make docs    the ops and passes, as Markdown, into build/docs; docs/overloads.md"
 	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
 	@echo "make lint    formats, includes, FileCheck, documents    make format   apply the formats"
+	@echo "make types   mypy, of the modules in pyproject.toml"
 	@echo "make tidy    clang-tidy (minutes)                       make debug    ASan and UBSan build"
 	@echo "make tsan    ThreadSanitizer build, into build/tsan"
 	@echo "make clean   remove build/ and .venv/"
@@ -100,12 +103,34 @@ test-bench: build .venv/stamp-bench
 test: build
 	@failed=""; \
 	echo "weft: lints"; $(MAKE) --no-print-directory lint-code || failed="$$failed lint"; \
+	echo "weft: types"; $(MAKE) --no-print-directory types || failed="$$failed types"; \
 	echo "weft: lit tests"; cmake --build --preset release --target check-weft-lit || failed="$$failed lit"; \
 	echo "weft: C++ tests"; \
 	ctest --test-dir $(BUILD) --output-on-failure --progress --parallel $(JOBS) \
 	  || failed="$$failed ctest"; \
 	test -z "$$failed" || echo "weft: failed before the Python tests:$$failed"; \
 	echo "weft: Python tests"; $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS) && test -z "$$failed"
+
+# What `make test` does not reach: other builds, and machines other than this one.
+nets: sanitized isa-matrix
+
+# The run time, with its thread team, under ASan and UBSan and under TSan.
+sanitized: build/debug/build.ninja build/tsan/build.ninja
+	@for preset in debug tsan; do \
+	  echo "weft: the run time under the sanitizers of build/$$preset"; \
+	  cmake --build --preset $$preset --parallel $(JOBS) --target weft-runtime-test \
+	    && TSAN_OPTIONS=die_after_fork=0 build/$$preset/test/gtest/runtime/weft-runtime-test --gtest_brief=1 || exit 1; \
+	done
+
+# Instruction sets by threads, on tests that reach every kind of kernel.
+isa-matrix: build
+	@for isa in avx2 avx512; do for threads in 1 2; do \
+	  echo "weft: $$isa on $$threads threads"; \
+	  WEFT_ISA=$$isa WEFT_THREADS=$$threads $(RUN) -m pytest -q --numprocesses $(JOBS) \
+	    --dist loadfile $(ISA_TESTS) || exit 1; \
+	done; done
+
+ISA_TESTS := $(patsubst %,test/python/test_%.py,single_ops contraction_shapes long_sums order)
 
 # Goes on behind what build/opinfo/records.jsonl holds of this build.
 opinfo: build
@@ -139,6 +164,10 @@ tidy: build
 	$(call say,running clang-tidy)
 	@git ls-files 'compiler/*.cpp' 'runtime/*.cpp' 'python/*.cpp' 'tools/*.cpp' \
 	  | xargs --max-args=1 --max-procs=$(JOBS) clang-tidy-22 --quiet -p $(BUILD)
+
+types: build
+	$(call say,checking types)
+	@MYPYPATH=$(BUILD)/python $(RUN) -m mypy --cache-dir build/mypy
 
 TBLGEN = mlir-tblgen-22 -I . -I /usr/lib/llvm-22/include
 

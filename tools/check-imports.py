@@ -39,7 +39,7 @@ PACKAGES = {
     "frontend": _package("errors"),
     "artifacts": _package("_core _build errors frontend", late="_compiler ir"),
     "capture": _package("_core errors frontend"),
-    "reporting": _package("_core artifacts errors", late="compiled"),
+    "reporting": _package("_core artifacts errors", late="compiled frontend"),
     "compiled": _package("_core artifacts capture config errors frontend reporting", late="ir"),
     "dynamo": _package("compiled"),
     "onnx": _package("compiled errors"),

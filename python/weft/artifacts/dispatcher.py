@@ -38,7 +38,7 @@ def way_of(target: str, arguments: str) -> str:
     return "dispatcher"
 
 
-def describe_call(target: str, arguments: str) -> tuple | None:
+def describe_call(target: str, arguments: str) -> tuple[Any, ...] | None:
     """The call of `target` as DispatcherCall.h defines it, None where the dispatcher cannot
     make it. arguments: the template of weft.frontend.fallback."""
     try:
@@ -47,14 +47,14 @@ def describe_call(target: str, arguments: str) -> tuple | None:
         return None
 
 
-def _describe(target: str, arguments: str) -> tuple:
+def _describe(target: str, arguments: str) -> tuple[Any, ...]:
     if not _core.has_dispatcher():
         raise _NotTaken("libtorch does not export its dispatcher")
     return _describe_by_schema(overload_of(target), arguments)
 
 
 @functools.lru_cache(maxsize=1024)
-def _describe_by_schema(op: torch._ops.OpOverload, arguments: str) -> tuple:
+def _describe_by_schema(op: torch._ops.OpOverload, arguments: str) -> tuple[Any, ...]:
     schema, template = op._schema, json.loads(arguments)
     if isinstance(template, dict):
         raise _NotTaken("a result is of complex numbers")
@@ -95,7 +95,7 @@ def _is_written(argument: torch._C.Argument) -> bool:
     return argument.is_out and str(argument.real_type) == "Tensor"
 
 
-def _argument(kind: torch._C.Type, entry: Any) -> tuple:
+def _argument(kind: torch._C.JitType, entry: Any) -> tuple[Any, ...]:
     if kind.kind() == "OptionalType":
         return _ABSENT if entry is None else (_SOME, _argument(kind.getElementType(), entry))
     if kind.kind() == "ListType":
@@ -111,7 +111,7 @@ def _argument(kind: torch._C.Type, entry: Any) -> tuple:
     return described
 
 
-def _is_list_result(kind: torch._C.Type) -> bool:
+def _is_list_result(kind: torch._C.JitType) -> bool:
     if str(kind) not in ("Tensor", "List[Tensor]"):
         raise _NotTaken(f"a result is a {kind}")
     return str(kind) != "Tensor"
@@ -121,19 +121,19 @@ def _tagged(entry: Any, tag: str) -> Any:
     return entry.get(tag) if isinstance(entry, dict) else None
 
 
-def _tensor(entry: Any) -> tuple | None:
+def _tensor(entry: Any) -> tuple[Any, ...] | None:
     number = _tagged(entry, "tensor")
     return None if number is None else (_TENSOR, number)
 
 
-def _int(entry: Any) -> tuple | None:
+def _int(entry: Any) -> tuple[Any, ...] | None:
     # Of a bool torch.ops makes a number, too.
     if isinstance(entry, int) and -_WORD // 2 <= entry < _WORD // 2:
         return (_BITS, int(entry) % _WORD)
     return None
 
 
-def _float(entry: Any) -> tuple | None:
+def _float(entry: Any) -> tuple[Any, ...] | None:
     number = _tagged(entry, "float")
     if number is None and (isinstance(entry, bool) or not isinstance(entry, (int, float))):
         return None
@@ -141,31 +141,31 @@ def _float(entry: Any) -> tuple | None:
     return (_BITS, bits)
 
 
-def _bool(entry: Any) -> tuple | None:
+def _bool(entry: Any) -> tuple[Any, ...] | None:
     return (_BITS, int(entry)) if isinstance(entry, bool) else None
 
 
-def _string(entry: Any) -> tuple | None:
+def _string(entry: Any) -> tuple[Any, ...] | None:
     return (_STRING, entry) if isinstance(entry, str) else None
 
 
-def _dtype(entry: Any) -> tuple | None:
+def _dtype(entry: Any) -> tuple[Any, ...] | None:
     dtype = DTYPES.get(_tagged(entry, "dtype"))
     name = str(dtype).removeprefix("torch.")
     return None if dtype is None else (_CONSTANT, f"aoti_torch_dtype_{name}")
 
 
-def _layout(entry: Any) -> tuple | None:
+def _layout(entry: Any) -> tuple[Any, ...] | None:
     strided = _tagged(entry, "layout") == "strided"
     return (_CONSTANT, "aoti_torch_layout_strided") if strided else None
 
 
-def _memory_format(entry: Any) -> tuple | None:
+def _memory_format(entry: Any) -> tuple[Any, ...] | None:
     name = _tagged(entry, "memory_format")
     return None if name is None else (_CONSTANT, f"aoti_torch_memory_format_{name}")
 
 
-def _device(entry: Any) -> tuple | None:
+def _device(entry: Any) -> tuple[Any, ...] | None:
     # The type, 0 for the CPU, stands above the index, -1 for none.
     return (_BITS, 0xFFFFFFFF) if _tagged(entry, "device") == "cpu" else None
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -52,7 +52,7 @@ def _function(target: str, arguments: str) -> Fallback:
 
 
 @contextlib.contextmanager
-def _as_in_the_graph():
+def _as_in_the_graph() -> Iterator[None]:
     """Autocast's conversions are ops of the graph already, and gradients none of it."""
     with contextlib.ExitStack() as stack:
         if torch.is_grad_enabled():

@@ -75,7 +75,7 @@ class LoadedArtifact:
     def __repr__(self) -> str:
         return f"<weft artifact {self.path}>"
 
-    def _in_order(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+    def _in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         names = [spec["name"] for spec in self.signature]
         for name in kwargs:
             if name not in names:

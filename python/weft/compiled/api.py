@@ -68,20 +68,21 @@ def compile(
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
     """
-    settings = dict(
+    pipeline = _passes(passes)
+    settings: dict[str, Any] = dict(
         isa=isa,
         target=target,
         threads=threads,
         schedule=schedule,
         precision=precision,
         fullgraph=fullgraph,
-        passes=_passes(passes),
+        passes=pipeline,
     )
     if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision, settings["passes"])
+    options = options_of(isa, target, threads, schedule, precision, pipeline)
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
@@ -90,7 +91,7 @@ def compile(
         return Compiled(original, Tracing(original), options, settings).callable()
 
     program = method_itself(program)
-    if inplace or is_in_place(program):
+    if isinstance(program, torch.nn.Module) and (inplace or is_in_place(program)):
         compile_in_place(program, answering)
         return program
     if (made := callable_of(program)) is not None:
@@ -193,4 +194,5 @@ def _face(compiled: Any) -> Compiled:
     found = callable_of(compiled)
     if found is None:
         raise TypeError(f"expected what weft.compile returned, found {type(compiled).__qualname__}")
-    return found.face
+    face: Compiled = found.face
+    return face

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -20,7 +20,10 @@ from weft.artifacts.kernels import KernelCall, kernel_calls
 from weft.reporting import roofline
 
 if TYPE_CHECKING:
+    from weft.artifacts.builds import Build
     from weft.compiled.specialize import Specialized
+    from weft.compiled.training import Training
+    from weft.frontend import Fallback
     from weft.reporting.profile import Profile
 
 _FILE_WIDTH = 120
@@ -29,9 +32,9 @@ _FILE_WIDTH = 120
 def render(programs: list[Specialized], eager_reasons: Counter[str], file: Any = None) -> None:
     """Prints every program with its kernels and fallbacks, then what PyTorch ran and why."""
     console = _console(file)
-    compiled = [program for program in programs if program.build is not None]
-    for number, program in enumerate(compiled):
-        _print_program(console, number, program)
+    compiled = [(program, program.build) for program in programs if program.build is not None]
+    for number, (program, build) in enumerate(compiled):
+        _print_program(console, number, program, build)
     if eager_reasons:
         table = table_of(">noted", "reason", title="run by PyTorch")
         for reason, calls in eager_reasons.most_common():
@@ -83,7 +86,7 @@ def _console(file: Any) -> Console:
     return console
 
 
-def _print_program(console: Console, number: int, program: Specialized) -> None:
+def _print_program(console: Console, number: int, program: Specialized, build: Build) -> None:
     calls = program.manifest["entries"]["main"]["calls"]
     best = program.core.seconds() or [0.0] * len(calls)
     rows = merged(kernel_calls(program.manifest, [best]))
@@ -104,19 +107,19 @@ def _print_program(console: Console, number: int, program: Specialized) -> None:
         _share_of_peak(flops, total),
     )  # fmt: skip
     console.print(table)
-    if program.lowered.fallbacks:
-        console.print(_fallback_table(program))
+    if program.lowered is not None and program.lowered.fallbacks:
+        console.print(_fallback_table(program.lowered.fallbacks))
     threads = _core.get_num_threads()
     console.print(
         f"  Times are the best of the calls that were timed; the peak is "
         f"{roofline.peak_flops(threads) / 1e9:.0f} GFLOP/s, measured on {_threads(threads)}."
     )
-    if program.build.options.precision == "bf16":
+    if build.options.precision == "bf16":
         console.print("  Matmuls and convolutions of float32 read bfloat16 and sum in float32.")
     if program.training is not None:
-        console.print(f"  {_training(program)}")
-    console.print(f"  {_compile_times(program)}")
-    console.print(f"  artifact: {program.build.artifact.path}", soft_wrap=True)
+        console.print(f"  {_training(program.training)}")
+    console.print(f"  {_compile_times(program, build)}")
+    console.print(f"  artifact: {build.artifact.path}", soft_wrap=True)
 
 
 def table_of(*columns: str, title: str) -> Table:
@@ -125,7 +128,7 @@ def table_of(*columns: str, title: str) -> Table:
     for column in columns:
         name = column.removeprefix(">")
         wraps = name in ("lines", "reason", "schedule", "name", "shape", "strides")
-        justify = "right" if name != column else "left"
+        justify: Literal["right", "left"] = "right" if name != column else "left"
         table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
     return table
 
@@ -191,9 +194,9 @@ def _runs(lines: list[int]) -> str:
     return ", ".join(runs)
 
 
-def _fallback_table(program: Specialized) -> Table:
+def _fallback_table(fallbacks: Iterable[Fallback]) -> Table:
     table = table_of("op", "line", "by", "reason", title="ops that PyTorch runs inside the program")
-    for fallback in program.lowered.fallbacks:
+    for fallback in fallbacks:
         where = fallback.location
         line = f"{os.path.basename(where.file)}:{where.line}" if where else ""
         table.add_row(
@@ -202,9 +205,8 @@ def _fallback_table(program: Specialized) -> Table:
     return table
 
 
-def _training(program: Specialized) -> str:
+def _training(training: Training) -> str:
     """What is saved for the backward, equal types in one part."""
-    training = program.training
     counted = Counter(training.saved_bytes)
     total = sum(size * count for (_, size), count in counted.items())
     parts = ", ".join(
@@ -221,10 +223,10 @@ def _training(program: Specialized) -> str:
     return text
 
 
-def _compile_times(program: Specialized) -> str:
-    stages = {**program.seconds, **program.build.seconds}
+def _compile_times(program: Specialized, build: Build) -> str:
+    stages = {**program.seconds, **build.seconds}
     parts = ", ".join(f"{name} {value:.2f}" for name, value in stages.items())
-    return f"{'from the cache' if program.build.cached else 'compiled'}, seconds: {parts}"
+    return f"{'from the cache' if build.cached else 'compiled'}, seconds: {parts}"
 
 
 def _micro(seconds: float) -> str:
