@@ -8,7 +8,7 @@
 using namespace weft;
 namespace json = llvm::json;
 
-static CompileOptions convert(const api::Options &options) {
+CompileOptions weft::optionsOf(const api::Options &options) {
   return {options.isa,  options.threads, options.schedule,       options.precision,
           options.role, options.wrt,     options.differentiated, options.memoryBudget,
           options.level};
@@ -36,14 +36,14 @@ api::Outcome api::compile(std::string_view graph, const std::string &outputPath,
                           const Options &options, const std::atomic<bool> &cancelled,
                           const std::string &from) {
   llvm::Expected<CompileReport> report =
-      compileGraph(graph, convert(options), outputPath, &cancelled, from);
+      compileGraph(graph, optionsOf(options), outputPath, &cancelled, from);
   if (!report)
     return failed(report.takeError());
   return {true, toJson(*report)};
 }
 
 api::Outcome api::lower(std::string_view graph, const std::string &stage, const Options &options) {
-  llvm::Expected<std::string> text = lowerGraph(graph, convert(options), stage);
+  llvm::Expected<std::string> text = lowerGraph(graph, optionsOf(options), stage);
   if (!text)
     return failed(text.takeError());
   return {true, std::move(*text)};

@@ -3,6 +3,7 @@
 #ifndef WEFT_COMPILER_DRIVER_COMPILE_H
 #define WEFT_COMPILER_DRIVER_COMPILE_H
 
+#include "compiler/Driver/Api.h"
 #include "compiler/Driver/Stages.h"
 #include "llvm/Support/Error.h"
 #include <atomic>
@@ -23,6 +24,9 @@ struct CompileOptions {
   double memoryBudget = -1;     ///< share of what training would save that it may; none if negative
   int64_t level = highestLevel; ///< of optimisation
 };
+
+/// The same without and with LLVM's types.
+CompileOptions optionsOf(const api::Options &options);
 
 struct CompileReport {
   /// Wall time of each step in order: stages by name, then "object" and "link".

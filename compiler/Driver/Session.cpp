@@ -97,14 +97,9 @@ std::unique_ptr<Session> Session::clone(Fault &) {
   return std::unique_ptr<Session>(new Session(std::move(copy)));
 }
 
-static CompileOptions convert(const Options &options) {
-  return {options.isa,  options.threads, options.schedule,       options.precision,
-          options.role, options.wrt,     options.differentiated, options.level};
-}
-
 std::unique_ptr<Session> Session::lower(Fault &fault, const std::string &from,
                                         const std::string &to, const Options &options) {
-  llvm::Expected<StageSettings> settings = resolveSettings(convert(options));
+  llvm::Expected<StageSettings> settings = resolveSettings(optionsOf(options));
   if (!settings) {
     fault = {Fault::Kind::Refused, llvm::toString(settings.takeError())};
     return nullptr;
@@ -144,7 +139,7 @@ std::string Session::assembly(Fault &fault, const std::string &from, const Optio
     return "";
   DiagnosticLog log(*state->context);
   Threads threads(*state->context);
-  TargetInfo target = llvm::cantFail(resolveSettings(convert(options))).target; // as lower found
+  TargetInfo target = llvm::cantFail(resolveSettings(optionsOf(options))).target; // as lower found
   FailureOr<std::vector<ObjectCode>> parts =
       generateCode(*lowered->state->module, target, WEFT_ARTIFACT_SYMBOL, nullptr,
                    llvm::CodeGenFileType::AssemblyFile);
@@ -297,7 +292,7 @@ void Session::forget(Fault &fault) {
 
 std::vector<std::string> api::stagePasses(Fault &fault, const std::string &stage,
                                           const Options &options) {
-  llvm::Expected<StageSettings> settings = resolveSettings(convert(options));
+  llvm::Expected<StageSettings> settings = resolveSettings(optionsOf(options));
   llvm::Expected<ArrayRef<Stage>> upTo = stagesBetween(stages().front().name, stage);
   llvm::Error error = llvm::joinErrors(settings.takeError(), upTo.takeError());
   if (error || upTo->empty()) {
