@@ -11,4 +11,4 @@ def programs(compiled) -> int:
 
 def latest(compiled):
     """The latest program of a callable or module, with what stands behind it."""
-    return callable_of(compiled).face._programs.latest()
+    return callable_of(compiled).face.programs.latest()

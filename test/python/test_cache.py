@@ -196,7 +196,7 @@ def unknown(x): return x * 3 - 1
 def run(function):
     compiled, x = weft.compile(function), torch.ones(3)
     assert torch.equal(compiled(x), function(x)) and not compiled.eager_reasons
-    return compiled.face._programs.latest().build.cached
+    return compiled.face.programs.latest().build.cached
 
 with torch.no_grad():
     run(known)  # everything is loaded while its files may be read

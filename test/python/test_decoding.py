@@ -17,7 +17,7 @@ from transformers import (
 from transformers.cache_utils import StaticLayer
 
 import weft
-from weft import argument_objects
+from weft.capture import argument_objects
 from weft.capture.argument_objects import ChangingObjects
 from weft.capture.signature import Declined, describe
 

@@ -16,7 +16,9 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Which test runs the blocks of a page.
 RUN_BY = {
     "compiler-writers-face.md": "test_ir_tour.py",
+    "errors.md": "test_docs_snippets.py",
     "importing.md": "test_importing_docs.py",
+    "tensor-expressions.md": "test_te_docs.py",
     "tour.md": "test_docs_snippets.py",
     "twins.md": "test_docs_snippets.py",
     "using.md": "test_docs_snippets.py",
@@ -38,14 +40,19 @@ def test_each_page_has_its_test():
         assert page in source, f"{test} runs {page}"
 
 
-@pytest.mark.parametrize("page, count", [("twins.md", 8), ("using.md", 1)])
+@pytest.mark.parametrize("page, count", [("errors.md", 1), ("twins.md", 8), ("using.md", 1)])
 def test_the_page_runs(page, count, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT))
     torch.manual_seed(0)
     import weft
 
-    names = {"__name__": "page", "weft": weft, "model": torch.nn.Linear(4, 4)}
+    names = {
+        "__name__": "page",
+        "weft": weft,
+        "model": torch.nn.Linear(4, 4),
+        "x": torch.ones(2, 4),
+    }
     path = str(DOCS / page)
     text = (DOCS / page).read_text("utf-8")
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)

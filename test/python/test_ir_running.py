@@ -245,7 +245,7 @@ def test_bisect_finds_a_pass_that_slows_the_program(monkeypatch):
     assert ir.bisect(lambda x: x.exp(), x, passes=[twice_negated]) is None
     found = ir.bisect(lambda x: x.exp(), x, passes=[twice_negated], slowdown=2)
     assert isinstance(found, ir.Slowdown) and found.pass_name == "twice-negated"
-    assert found.before == 1 and found.after >= 8
+    assert found.before == 1 and found.after > 2  # the repeated products are one loop
     assert "dot_general" in found.diff and "twice-negated: " in str(found)
     monkeypatch.undo()
     assert ir.bisect(lambda x: x.exp(), x, slowdown=1e6) is None

@@ -42,7 +42,7 @@ def trained(budget):
         compiled(x).backward()
     stats = weft.stats(compiled)
     assert stats["hits"] >= 1 and not stats["breaks"], stats
-    training = _face(compiled)._programs.latest().training
+    training = _face(compiled).programs.latest().training
     saved = sum(
         size
         for (_, size), (kind, _) in zip(

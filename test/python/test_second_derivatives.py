@@ -22,7 +22,7 @@ def compare_first_calls(monkeypatch):
 
 def higher(compiled):
     """(order, why PyTorch computes it, calls) of the programs of derivatives."""
-    training = _face(compiled)._programs.latest().training
+    training = _face(compiled).programs.latest().training
     return [(order, each.reason, each.calls) for order, each in training.graph.higher()]
 
 

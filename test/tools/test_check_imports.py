@@ -34,6 +34,6 @@ def test_no_arrow(run_tool, path, line, package):
 
 
 def test_new_package(run_tool):
-    checked = run_tool("check-imports.py", {"python/weft/tune/search.py": "import os\n"})
+    checked = run_tool("check-imports.py", {"python/weft/elsewhere/search.py": "import os\n"})
     assert checked.returncode == 1
     assert "expected a package of the table" in checked.stderr

@@ -146,7 +146,7 @@ def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
 
 
 def _describe_object(value: Any, name: str, signature: Signature) -> tuple:
-    from weft import argument_objects  # which needs this file
+    from weft.capture import argument_objects  # which needs this file
 
     kind = type(value)
     if not argument_objects.is_object(value):

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from weft.frontend.lowered import InputSource, Unsupported, ViewOf
-from weft.frontend.strides import is_static, order_of, share_elements, storage_of
+from weft.frontend.strides import are_interleaved, is_static, order_of, share_elements, storage_of
 from weft.frontend.twins import Twins
 
 
@@ -54,17 +55,19 @@ class Aliases:
     def _twin(self, node: torch.fx.Node) -> torch.Tensor:
         return self._twins.of(self.mutated.get(node, node))
 
-    def _sharing(self, nodes: list[torch.fx.Node]) -> list[int]:
-        """The storages of which several of these results show the same elements."""
+    def _sharing(
+        self, nodes: list[torch.fx.Node], together: Callable[[Sequence[torch.Tensor]], bool]
+    ) -> list[int]:
+        """The storages of which several of these results show what lies `together`."""
         members: dict[int, dict[int, torch.Tensor]] = {}
         for twin in map(self._twin, nodes):
             members.setdefault(storage_of(twin), {})[id(twin)] = twin
-        return [key for key, each in members.items() if share_elements([*each.values()])]
+        return [key for key, each in members.items() if together([*each.values()])]
 
     def _hidden_bases(self, nodes: list[torch.fx.Node]) -> list[torch.fx.Node]:
-        """What results that share elements are views of, where that is neither an input nor a
-        result, and nothing is written: a base is returned as it was made."""
-        sharing = self._sharing(nodes)
+        """What results between each other's elements are views of, where that is neither an input
+        nor a result, and nothing is written: a base is returned as it was made."""
+        sharing = self._sharing(nodes, are_interleaved)
         if not sharing or self.mutated or _writes(self.graph):
             return []
         fakes = {storage_of(each.meta["val"]) for each in nodes}
@@ -83,7 +86,7 @@ class Aliases:
 
     def _refuse_shared(self, nodes: list[torch.fx.Node]) -> None:
         """Results that show the same elements of what is neither an input nor a result."""
-        if self._sharing(nodes):
+        if self._sharing(nodes, share_elements):
             raise Unsupported("results share elements of a tensor that is none")
 
     def _view(self, node, roots, owners) -> ViewOf | None:

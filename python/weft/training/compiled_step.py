@@ -92,7 +92,7 @@ class CompiledStep:
         self.in_parts = 0
         self.reasons: Counter[str] = Counter()
         self._clipping = clipping
-        self._programs = callable_of(compiled).face._programs
+        self._programs = callable_of(compiled).face.programs
         self._made: list[StepProgram] = []
 
     def __call__(self, inputs: Any, *targets: Any) -> torch.Tensor:

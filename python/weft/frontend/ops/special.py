@@ -7,7 +7,6 @@ import math
 
 import torch
 
-from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.table import Site, lowers
@@ -48,16 +47,6 @@ def _power_of_two(site: Site, by) -> int:
     if 2**by > torch.iinfo(site.dtype).max:
         raise Decline(f"a shift by {by} bits, as many as {site.dtype} has")
     return 2**by
-
-
-@lowers("ldexp.Tensor")
-def scaled_by_power_of_two(site: Site, x: Value, exponent: Value):
-    """torch's product of x and 2.0 ** exponent, each rounded to the type."""
-    b = site.builder
-    if site.dtype != opmath(site.dtype):
-        raise Decline(f"ldexp of {site.dtype}")
-    power = b.binary("pow", *site.promoted(2.0, site.operand(exponent, site.dtype)))
-    return b.binary("mul", site.operand(x, site.dtype), power)
 
 
 @lowers("angle.default")
