@@ -115,7 +115,7 @@ test: build
 	ctest --test-dir $(BUILD) --output-on-failure --progress --parallel $(JOBS) \
 	  || failed="$$failed ctest"; \
 	test -z "$$failed" || echo "weft: failed before the Python tests:$$failed"; \
-	echo "weft: Python tests"; $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS) && test -z "$$failed"
+	echo "weft: Python tests"; $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) && test -z "$$failed"
 
 # What `make test` does not reach: other builds, and machines other than this one.
 nets: sanitized isa-matrix

@@ -21,6 +21,14 @@ os.environ["WEFT_VERIFY"] = "1"
 os.environ["WEFT_VERIFY_PROGRAMS"] = "off"
 
 
+# Few tests, and minutes each: the other files run beside them if they begin first.
+_LONGEST = ("test_opinfo.py", "test_capture_fuzz.py", "test_random_programs.py")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--guard-pages",

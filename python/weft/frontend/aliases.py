@@ -119,7 +119,7 @@ class Aliases:
 
 
 def _writes(graph: torch.fx.Graph) -> bool:
-    targets = (node.target for node in graph.nodes)
+    targets = {node.target for node in graph.nodes} - {torch.ops.aten.detach_.default}
     return any(isinstance(t, torch._ops.OpOverload) and t._schema.is_mutable for t in targets)
 
 
