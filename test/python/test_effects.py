@@ -288,6 +288,25 @@ def test_views_of_hidden_tensors(name, compiled_only):
             torch.testing.assert_close(own, eager)
 
 
+PARTS = {
+    "chunks": lambda x: (x + 1).chunk(2),
+    "rows": lambda x: (x * 2).unbind(0),
+    "columns": lambda x: (x * 2).split(1, 1),
+    "heads": lambda x: torch.nn.functional.linear(x, torch.ones(9, 5)).chunk(3, -1),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_share_memory_as_in_eager(name, verified, no_grad):
+    compiled = weft.compile(function := PARTS[name])
+    for _ in range(3):
+        x = torch.randn(4, 5)
+        for own, eager in zip(compiled(x), function(x), strict=True):
+            torch.testing.assert_close(own, eager)
+            assert own.stride() == eager.stride() and own.storage_offset() == eager.storage_offset()
+    assert weft.stats(compiled)["graphs"] == 1 and not weft.stats(compiled)["breaks"]
+
+
 def test_views_of_a_hidden_tensor_that_is_written():
     def function(x):
         y = x + 1

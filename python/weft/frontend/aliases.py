@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from weft.frontend.lowered import InputSource, Unsupported, ViewOf
-from weft.frontend.strides import are_interleaved, is_static, order_of, share_elements, storage_of
+from weft.frontend.strides import is_static, order_of, share_elements, storage_of
 from weft.frontend.twins import Twins
 
 
@@ -58,16 +58,16 @@ class Aliases:
     def _sharing(
         self, nodes: list[torch.fx.Node], together: Callable[[Sequence[torch.Tensor]], bool]
     ) -> list[int]:
-        """The storages of which several of these results show what lies `together`."""
+        """The storages whose parts that these results show lie `together`."""
         members: dict[int, dict[int, torch.Tensor]] = {}
         for twin in map(self._twin, nodes):
             members.setdefault(storage_of(twin), {})[id(twin)] = twin
         return [key for key, each in members.items() if together([*each.values()])]
 
     def _hidden_bases(self, nodes: list[torch.fx.Node]) -> list[torch.fx.Node]:
-        """What results between each other's elements are views of, where that is neither an input
-        nor a result, and nothing is written: a base is returned as it was made."""
-        sharing = self._sharing(nodes, are_interleaved)
+        """What several results are views of, where that is neither an input nor a result, and
+        nothing is written: a base is returned as it was made."""
+        sharing = self._sharing(nodes, lambda values: len(values) > 1)
         if not sharing or self.mutated or _writes(self.graph):
             return []
         fakes = {storage_of(each.meta["val"]) for each in nodes}

@@ -56,18 +56,6 @@ def same_geometry(x: torch.Tensor, y: torch.Tensor) -> bool:
     return x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype
 
 
-def are_interleaved(values: Sequence[torch.Tensor]) -> bool:
-    """Tensors of one storage: whether one begins ahead of another's end."""
-    spans = []
-    for value in values:
-        if is_static(value) and value.numel():
-            begin = value.storage_offset() * value.dtype.itemsize
-            steps = sum((n - 1) * s for n, s in zip(value.shape, value.stride()))
-            spans.append((begin, begin + (steps + 1) * value.dtype.itemsize))
-    spans.sort()
-    return any(second[0] < first[1] for first, second in zip(spans, spans[1:]))
-
-
 def share_elements(values: Sequence[torch.Tensor]) -> bool:
     """Tensors of one storage: whether any element is shown by two of them."""
     values = [value for value in values if is_static(value) and value.numel()]
