@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An owned reference to a Python object.
+// An owned reference to a Python object, for the code that talks to CPython directly
+// because it lies on the path of every call.
 #ifndef WEFT_CAPTURE_PYREF_H
 #define WEFT_CAPTURE_PYREF_H
 
@@ -8,7 +9,7 @@
 
 #include <utility>
 
-namespace weft::capture {
+namespace weft {
 
 class PyRef {
 public:
@@ -36,6 +37,6 @@ private:
   PyObject *object = nullptr;
 };
 
-} // namespace weft::capture
+} // namespace weft
 
 #endif

@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// While it lives, remarks made in `context` go to the end of `remarks`; otherwise nobody hears
-/// them, and they cost nothing.
+/// While it lives, remarks made in `context` are appended to `remarks`; without one, MLIR's
+/// remark engine is off and drops them at no cost.
 class RemarkLog {
 public:
   RemarkLog(mlir::MLIRContext &context, std::vector<api::Remark> &remarks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pass weft-outline-scans: expects scans in any function; leaves loops over functions marked
-// weft.step, of one block each, in their place.
+// The pass weft-outline-scans: expects scans in any function; replaces each by a loop over a new
+// function of one block, marked weft.step.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/Passes.h"

@@ -60,26 +60,27 @@ static void bindProgram(rt::Program &program, nb::list arguments, const TorchHos
   program.bind(in, torch ? &*torch : nullptr);
 }
 
-static void runProgram(rt::Program &program, nb::list arguments, nb::list results,
-                       const TorchHost *host) {
+/// `profile`: what to measure the calls of @main into, or null.
+static void callProgram(rt::Program &program, nb::list arguments, nb::list results,
+                        const TorchHost *host, rt::Profile *profile) {
   std::vector<std::vector<int64_t>> argumentNumbers, resultNumbers;
   std::vector<WeftTensor> in = viewTensors(arguments, argumentNumbers);
   std::vector<WeftTensor> out = viewTensors(results, resultNumbers);
   std::optional<TorchCall> torch = makeCall(host);
   nb::gil_scoped_release released;
-  program.run(in, out, torch ? &*torch : nullptr);
+  program.run(in, out, torch ? &*torch : nullptr, profile);
+}
+
+static void runProgram(rt::Program &program, nb::list arguments, nb::list results,
+                       const TorchHost *host) {
+  callProgram(program, arguments, results, host, nullptr);
 }
 
 /// The seconds of each call of @main.
 static std::vector<double> timeProgram(rt::Program &program, nb::list arguments, nb::list results,
                                        const TorchHost *host) {
-  std::vector<std::vector<int64_t>> argumentNumbers, resultNumbers;
-  std::vector<WeftTensor> in = viewTensors(arguments, argumentNumbers);
-  std::vector<WeftTensor> out = viewTensors(results, resultNumbers);
-  std::optional<TorchCall> torch = makeCall(host);
   rt::Profile profile;
-  nb::gil_scoped_release released;
-  program.run(in, out, torch ? &*torch : nullptr, &profile);
+  callProgram(program, arguments, results, host, &profile);
   return std::move(profile.seconds);
 }
 

@@ -3,7 +3,7 @@
 #ifndef WEFT_PYTHON_BINDINGS_DESCRIPTION_H
 #define WEFT_PYTHON_BINDINGS_DESCRIPTION_H
 
-#include "python/bindings/PyRef.h"
+#include "capture/PyRef.h"
 
 #include <vector>
 

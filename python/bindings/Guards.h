@@ -7,8 +7,8 @@
 #ifndef WEFT_PYTHON_BINDINGS_GUARDS_H
 #define WEFT_PYTHON_BINDINGS_GUARDS_H
 
+#include "capture/PyRef.h"
 #include "python/bindings/Footprint.h"
-#include "python/bindings/PyRef.h"
 
 #include <cstdint>
 #include <string>

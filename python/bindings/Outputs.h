@@ -10,7 +10,7 @@
 #ifndef WEFT_PYTHON_BINDINGS_OUTPUTS_H
 #define WEFT_PYTHON_BINDINGS_OUTPUTS_H
 
-#include "python/bindings/PyRef.h"
+#include "capture/PyRef.h"
 
 #include <vector>
 

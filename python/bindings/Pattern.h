@@ -10,7 +10,7 @@
 #ifndef WEFT_PYTHON_BINDINGS_PATTERN_H
 #define WEFT_PYTHON_BINDINGS_PATTERN_H
 
-#include "python/bindings/PyRef.h"
+#include "capture/PyRef.h"
 
 #include <vector>
 

@@ -6,8 +6,8 @@
 #ifndef WEFT_PYTHON_BINDINGS_TENSORGUARD_H
 #define WEFT_PYTHON_BINDINGS_TENSORGUARD_H
 
+#include "capture/PyRef.h"
 #include "python/bindings/Footprint.h"
-#include "python/bindings/PyRef.h"
 #include "runtime/Abi.h"
 
 #include <vector>

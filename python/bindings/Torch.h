@@ -6,9 +6,9 @@
 #ifndef WEFT_PYTHON_BINDINGS_TORCH_H
 #define WEFT_PYTHON_BINDINGS_TORCH_H
 
+#include "capture/PyRef.h"
 #include "python/bindings/DLPack.h"
 #include "python/bindings/Footprint.h"
-#include "python/bindings/PyRef.h"
 #include "python/bindings/TorchAbi.h"
 #include "runtime/Abi.h"
 

@@ -6,8 +6,8 @@
 #ifndef WEFT_PYTHON_BINDINGS_TORCHHOST_H
 #define WEFT_PYTHON_BINDINGS_TORCHHOST_H
 
+#include "capture/PyRef.h"
 #include "python/bindings/DispatcherCall.h"
-#include "python/bindings/PyRef.h"
 #include "runtime/Host.h"
 
 #include <optional>

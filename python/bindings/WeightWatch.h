@@ -7,7 +7,7 @@
 #ifndef WEFT_PYTHON_BINDINGS_WEIGHTWATCH_H
 #define WEFT_PYTHON_BINDINGS_WEIGHTWATCH_H
 
-#include "python/bindings/PyRef.h"
+#include "capture/PyRef.h"
 #include "runtime/Abi.h"
 
 #include <cstddef>

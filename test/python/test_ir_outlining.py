@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from examples.by_hand import fuse_matmul_add
 
 from weft import ir
 from weft.ir import ops
@@ -38,27 +39,6 @@ module {
 }
 // metadata: 2 constants left out; show(constants=True) has them
 """  # noqa: E501  the module's own text
-
-
-@ir.module_pass(name="fuse-matmul-add", level=2)
-def fuse_matmul_add(module):
-    rewriter = ir.Rewriter(module)
-    for add in rewriter.walk("add"):
-        product = add.operands[0].producer
-        if add.parent.is_primitive or product is None or product.name != "dot_general":
-            continue
-        if product.users != [add]:
-            continue  # it would be computed twice
-        operands = [*product.operands, add.operands[1]]
-        fused = rewriter.add_function(
-            f"fused_matmul_add{len(module) - 1}",
-            [value.type for value in operands],
-            lambda x, w, b, dims=product.attributes: ops.add(ops.dot_general(x, w, **dims), b),
-            attributes={"weft.primitive": True},
-        )
-        with rewriter.before(add):
-            rewriter.replace(add, ir.call(fused, *operands))
-    module.remove_unused()
 
 
 def mlp() -> ir.Module:

@@ -11,8 +11,9 @@ import torch
 from weft import _core, errors
 from weft.artifacts.builds import Options, most_threads
 from weft.artifacts.targets import isa_of
+from weft.capture.callable_face import reset_all
 from weft.capture.tracing import Given, Tracing, prepare
-from weft.compiled.compiled import Compiled, reset_all
+from weft.compiled.compiled import Compiled
 from weft.compiled.module import (
     callable_of,
     compile_in_place,

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 
 from weft import _core, config, errors
 from weft.artifacts.builds import Options, lower_to
 from weft.artifacts.kernels import kernel_calls
 from weft.capture import isolated
+from weft.capture.callable_face import Face
 from weft.capture.reachability import INSTALLED
 from weft.capture.signature import Declined
 from weft.capture.tracing import Given, Tracing
@@ -35,19 +35,11 @@ from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
 from weft.reporting.tables import render
 
-# Of all callables that live.
-_living: weakref.WeakSet[Compiled] = weakref.WeakSet()
-
-_set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
 _ADVICE = "PyTorch runs this call: {reason}; weft.report() lists such calls from now on"
 
 
-class Compiled:
-    """The face of one callable. Attributes that it lacks are those of the target.
-
-    original: the module or function. traced: the same, for torch.fx; of a module, as its parents
-    hold it. settings: the arguments of `weft.compile`.
-    """
+class Compiled(Face):
+    """The face of a callable whose programs are traced and compiled."""
 
     def __init__(
         self,
@@ -56,43 +48,16 @@ class Compiled:
         options: Options,
         settings: dict[str, Any],
     ) -> None:
-        self.original = original
-        self.traced = original  # what torch.fx shall see
+        super().__init__(original, settings)
         self.options = options
-        self.settings = settings
-        self.eager_reasons: Counter[str] = Counter()
         self.programs = Programs(capture, options)
-        _living.add(self)
 
     def callable(self) -> _core.Callable:
-        """What the user calls; it holds this face, and nobody holds it but the user."""
-        made = _core.Callable(self)
+        made = super().callable()
         self.programs.callable = weakref.ref(made)
         return made
 
-    @property
-    def face(self) -> Compiled:
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "original":
-            raise AttributeError(name)
-        return getattr(self.original, name)
-
     # What the C++ callable asks for.
-
-    def dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call that no program stands for yet."""
-        if isolated.in_child():  # what a traced program calls becomes part of it
-            return self.original(*args, **kwargs)
-        if is_fx_symbolic_tracing():
-            return self.traced(*args, **kwargs)
-        # Our own code is none that torch.compile around it should look at.
-        before = _set_eval_frame(None)
-        try:
-            return self._dispatch(args, kwargs)
-        finally:
-            _set_eval_frame(before)
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if torch.is_grad_enabled() and config.verify != "always":
@@ -219,10 +184,8 @@ class Compiled:
         return Explanation(True, (), program.shapes, len(kernels), host)
 
     def reset(self) -> None:
-        """Forgets all programs: the next calls are captured as if they were the first. What has
-        been counted stays."""
+        super().reset()
         self.programs.reset()
-        self.eager_reasons.clear()
 
     def stats(self) -> dict[str, Any]:
         """What has happened so far.
@@ -335,11 +298,6 @@ class Compiled:
         self.programs.arm()
         if not known:
             warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, _frames_to_user())
-
-
-def reset_all() -> None:
-    for face in list(_living):
-        face.reset()
 
 
 def _frames_to_user() -> int:

@@ -95,19 +95,23 @@ class Programs:
         self.callable: Callable[[], _core.Callable | None] = lambda: None
         self.totals = Totals()
         self.lock = threading.RLock()
+        self.pending: tuple[Job, ...] = ()
+        self._options = options
+        self._forget()
+        _all.add(self)
+
+    def _forget(self) -> None:
+        """Every program, and what was found out about calls."""
         self.user_knows = False
         self.failed_pass: errors.PassError | None = None
         self.refused_types: tuple[type, ...] = ()
         self.given_up: str | None = None
-        self.pending: tuple[Job, ...] = ()
-        self._options = options
         self._admission = Admission()
         self._environments: list[Environment] = []
         self._states_with_effects = 0
         self._times_heard = 0
         self._late = 0
         self._changing = ChangingObjects()
-        _all.add(self)
 
     def find(self, args: tuple, kwargs: dict[str, Any]) -> Found:
         """Raises: Declined, for what PyTorch has to run in any state."""
@@ -215,10 +219,7 @@ class Programs:
     def reset(self) -> None:
         """Forgets every program, and what was found out about calls."""
         with self.lock:
-            self._environments = []
-            self.user_knows = False
-            self.refused_types, self.given_up = (), None
-            self._states_with_effects = self._times_heard = 0
+            self._forget()
             if (callable_ := self.callable()) is not None:
                 callable_._arm([])
                 callable_._run_eagerly((), False, False)

@@ -20,7 +20,7 @@ from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
 from weft.compiled.specialize import Specialized, Wiring
 from weft.frontend.dtypes import DTYPES
-from weft.gradients.derivative_program import Half, cotangent, further, is_wrapped
+from weft.gradients.derivative_program import Half, cotangent, further, is_wrapped, read_arguments
 from weft.gradients.gradient_graph import Cotangents, GradientGraph
 from weft.gradients.saved import inputs_of, paired, random_state, reads_of, save
 
@@ -115,17 +115,8 @@ class Training:
         inputs: of the graph. results: of the forward program, saved ones behind. cotangents: of its
         results by number.
         """
-        return self.backward.run(
-            [self._argument(*read, inputs, results, cotangents) for read in self.reads]
-        )
-
-    def _argument(self, kind, number, inputs, results, cotangents) -> torch.Tensor:
-        match kind:
-            case "input":
-                return inputs[number]
-            case "gradient":
-                return cotangent(cotangents[number], results[number])
-        return results[number + self.count if kind == "saved" else number]
+        arguments = read_arguments(self.reads, self.count, inputs, results, cotangents)
+        return self.backward.run(arguments)
 
     def chosen(
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]

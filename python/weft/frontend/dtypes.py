@@ -31,3 +31,15 @@ def is_integer(dtype: torch.dtype) -> bool:
 def opmath(dtype: torch.dtype) -> torch.dtype:
     """The type in which torch's kernels compute on elements of `dtype`."""
     return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+
+
+def identity(kind: str, dtype: torch.dtype) -> bool | int | float:
+    """What changes no sum, prod, max or min that it is part of."""
+    if kind in ("sum", "prod"):
+        return int(kind == "prod")
+    if dtype == torch.bool:
+        return kind == "min"
+    if is_float(dtype):
+        return float("-inf" if kind == "max" else "inf")
+    limits = torch.iinfo(dtype)
+    return limits.min if kind == "max" else limits.max

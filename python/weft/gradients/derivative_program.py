@@ -92,21 +92,33 @@ class DerivativeProgram:
         cotangents: Cotangents,
     ) -> list[torch.Tensor]:
         """By the backward program. inputs, results: of the forward program."""
-        arguments = []
-        for kind, number in self.reads:
-            match kind:
-                case "input":
-                    arguments.append(inputs[number])
-                case "gradient":
-                    arguments.append(cotangent(cotangents[number], results[number]))
-                case _:
-                    place = number + self.count if kind == "saved" else number
-                    arguments.append(results[place])
+        arguments = read_arguments(self.reads, self.count, inputs, results, cotangents)
         return self.backward.run(arguments)
 
     def reached(self, given: Sequence[int]) -> list[bool]:
         """Of `wrt`, which have a gradient where the results `given` have cotangents."""
         return [any(self.connected[n][place] for n in given) for place in range(len(self.wrt))]
+
+
+def read_arguments(
+    reads: Sequence[tuple[str, int]],
+    count: int,
+    inputs: Sequence[torch.Tensor],
+    results: Sequence[torch.Tensor],
+    cotangents: Cotangents,
+) -> list[torch.Tensor]:
+    """What a backward program reads (`reads_of`). count: of the graph's results, behind which the
+    forward program's results have what is saved."""
+    arguments = []
+    for kind, number in reads:
+        match kind:
+            case "input":
+                arguments.append(inputs[number])
+            case "gradient":
+                arguments.append(cotangent(cotangents[number], results[number]))
+            case _:
+                arguments.append(results[number + count if kind == "saved" else number])
+    return arguments
 
 
 def cotangent(given: torch.Tensor | None, result: Any) -> torch.Tensor:

@@ -11,15 +11,13 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-import weakref
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, TextIO
 
 import torch
-from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 
 from weft import _capture, _core, config, errors
+from weft.capture.callable_face import Face
 from weft.observe.declared import declare_all
 from weft.observe.sameness import difference
 from weft.observe.snapshot import Memory
@@ -31,49 +29,18 @@ MOST_FAILURES = 4
 MOST_BARREN = 16
 
 
-class Observed:
-    """The face of one callable. Attributes that it lacks are those of the target.
-
-    original: the module or function. traced: the same, for torch.fx; of a module, as its parents
-    hold it. settings: the arguments of `weft.compile`.
-    """
+class Observed(Face):
+    """The face of a callable whose calls are observed."""
 
     def __init__(self, original: Callable[..., Any], settings: dict[str, Any]) -> None:
-        self.original = original
-        self.traced = original
-        self.settings = settings
-        self.eager_reasons: Counter[str] = Counter()
+        super().__init__(original, settings)
         self._programs: list[tuple[_Surroundings, Any, bool]] = []
         self._published = self._captures = self._hits = self._misses = self._failures = (
             self._barren
         ) = 0
         self._capture_seconds = self._verify_seconds = 0.0
 
-    def callable(self) -> _core.Callable:
-        """What the user calls; it holds this face, and nobody holds it but the user."""
-        made = _core.Callable(self)
-        self._callable = weakref.ref(made)
-        return made
-
-    @property
-    def face(self) -> Observed:
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "original":
-            raise AttributeError(name)
-        return getattr(self.original, name)
-
     # What the C++ callable asks for.
-
-    def dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if is_fx_symbolic_tracing():
-            return self.traced(*args, **kwargs)
-        before = torch._C._dynamo.eval_frame.set_eval_frame(None)  # our code is none of its own
-        try:
-            return self._dispatch(args, kwargs)
-        finally:
-            torch._C._dynamo.eval_frame.set_eval_frame(before)
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if _core.interposition_active():
@@ -158,6 +125,11 @@ class Observed:
             warnings.warn(text, errors.WeftWarning, stacklevel=4)
 
     # What the user asks for.
+
+    def reset(self) -> None:
+        super().reset()
+        self._programs.clear()
+        self._failures = self._barren = 0
 
     def stats(self) -> dict[str, Any]:
         """graphs: programs published. breaks: why calls ran eagerly, each reason once. hits: calls

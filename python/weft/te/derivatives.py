@@ -13,7 +13,7 @@ from weft.te import expressions as ex
 from weft.te.errors import TEError
 from weft.te.expressions import Axis, Call, Const, Expr, Load, Reduce, arithmetic, compared
 from weft.te.linear import AxisAtom, Linear, linear
-from weft.te.tensors import Operation, Tensor
+from weft.te.tensors import Operation, Tensor, in_order
 
 
 def gradients(outputs: list[Tensor], seeds: list[Tensor], wrt: list[Tensor]) -> list[Tensor]:
@@ -21,7 +21,7 @@ def gradients(outputs: list[Tensor], seeds: list[Tensor], wrt: list[Tensor]) -> 
 
     Raises: TEError for an expression without a derivative.
     """
-    order = _order(outputs)
+    order = in_order(outputs)
     found: dict[Tensor, list[Tensor]] = {tensor: [] for tensor in (*order, *wrt)}
     for output, seed in zip(outputs, seeds):
         if dtypes.is_float(output.dtype):
@@ -36,20 +36,6 @@ def gradients(outputs: list[Tensor], seeds: list[Tensor], wrt: list[Tensor]) -> 
             if source in found and dtypes.is_float(source.dtype):
                 found[source] += _terms(tensor, gradient, source)
     return [_total(each, found[each]) for each in wrt]
-
-
-def _order(outputs: list[Tensor]) -> list[Tensor]:
-    order: list[Tensor] = []
-
-    def visit(tensor: Tensor) -> None:
-        if not any(tensor is each for each in order):
-            for source in tensor.op.input_tensors:
-                visit(source)
-            order.append(tensor)
-
-    for output in outputs:
-        visit(output)
-    return order
 
 
 def _made(name: str, axes: list[Axis], body: Expr) -> Tensor:

@@ -16,7 +16,7 @@ from weft.te.errors import ScheduleError, TEError
 from weft.te.expressions import Load, walk
 from weft.te.stages import Stage
 from weft.te.steps import Step
-from weft.te.tensors import Operation, Tensor
+from weft.te.tensors import Operation, Tensor, in_order
 
 
 def _tensors(ops: Any) -> list[Tensor]:
@@ -47,7 +47,7 @@ class Schedule:
         self.outputs = list(outputs)
         self.steps: list[Step] = []
         self._stages: dict[Tensor, Stage] = {}
-        for tensor in _ordered(outputs):
+        for tensor in in_order(outputs):
             self.add(tensor)
         self.formulas = formulas.program(list(self._stages)) + self._readings()
 
@@ -199,17 +199,3 @@ class Schedule:
     def __repr__(self) -> str:
         names = ", ".join(each.name for each in self.outputs)
         return f"<te.Schedule of {names}: {len(self.steps)} steps>"
-
-
-def _ordered(outputs: Sequence[Tensor]) -> list[Tensor]:
-    order: list[Tensor] = []
-
-    def visit(tensor: Tensor) -> None:
-        if not any(tensor is each for each in order):
-            for each in tensor.op.input_tensors:
-                visit(each)
-            order.append(tensor)
-
-    for output in outputs:
-        visit(output)
-    return order

@@ -237,3 +237,18 @@ def _parameters(function: Callable[..., Any], count: int, name: str) -> list[str
             f"found one of {len(parameters)}"
         )
     return [each.name for each in parameters[:count]]
+
+
+def in_order(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """The outputs and all that they are computed from, each once, behind what it reads."""
+    order: list[Tensor] = []
+
+    def visit(tensor: Tensor) -> None:
+        if not any(tensor is each for each in order):
+            for each in tensor.op.input_tensors:
+                visit(each)
+            order.append(tensor)
+
+    for output in outputs:
+        visit(output)
+    return order

@@ -52,7 +52,8 @@ func.func @chain(%xs: tensor<9x1x8x4xf32>, %h: tensor<4x5xf32>, %w: tensor<3x5xf
   return %0 : tensor<4x5xf32>
 }
 
-// Elementwise ops by themselves stay, and so does what depends on the state.
+// An elementwise op that no contraction follows is not batched, nor is a contraction that depends on
+// the state.
 // CHECK-LABEL: @stays(
 // CHECK-NEXT: weft.scan
 // CHECK-NEXT: weft.exp

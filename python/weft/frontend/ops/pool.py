@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import torch
 
-from weft.frontend.dtypes import is_float
+from weft.frontend.dtypes import identity, is_float
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.ops.reduce import accumulated, mean_of
@@ -22,7 +22,7 @@ _MOST_STEPS = 64
 @lowers("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
 def max_pool(site: Site, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
     geometry = _Geometry(site, x, kernel, stride, padding, dilation)
-    return geometry.reduce("max", x, _lowest(x))
+    return geometry.reduce("max", x, identity("max", x.dtype))
 
 
 @lowers("max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
@@ -34,19 +34,15 @@ def max_pool_with_indices(
     return _largest_with_places(_Geometry(site, x, kernel, stride, padding, dilation), x)
 
 
-def _lowest(x: Value) -> float | int:
-    return -math.inf if is_float(x.dtype) else torch.iinfo(x.dtype).min
-
-
 def _largest_with_places(geometry: _Geometry, x: Value) -> tuple[Value, Value]:
     """The largest elements and where they lie, counted over the pooled dims, by torch's steps: the
     first of equal ones, the last NaN, and the first within where nothing is above -inf."""
     b, dims = geometry.site.builder, range(len(geometry.kernel))
     if math.prod(geometry.kernel) > _MOST_STEPS or math.prod(geometry.sizes) >= 2**31:
         raise Decline(f"places in windows of {geometry.kernel}")
-    padded = geometry.padded(x, _lowest(x))
+    padded = geometry.padded(x, identity("max", x.dtype))
     base, chosen = geometry.first_places()
-    value = b.constant(_lowest(x), x.dtype, chosen.shape)
+    value = b.constant(identity("max", x.dtype), x.dtype, chosen.shape)
     for steps in itertools.product(*map(range, geometry.kernel)):
         element = padded
         for dim in dims:

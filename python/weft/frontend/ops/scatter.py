@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
-from weft.frontend.dtypes import is_float, is_integer
+from weft.frontend.dtypes import identity, is_float, is_integer
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.ops.index import (
@@ -95,7 +95,7 @@ def _reduce(site: Site, x: Value, source, reduce: str, include_self: bool, write
     """write(into, updates, kind) writes at the indices of the call; updates: tensor or number."""
     b = site.builder
     kind = {"mean": "sum", "amax": "max", "amin": "min"}.get(reduce, reduce)
-    into = x if include_self else write(x, _identity(kind, x.dtype), "set")
+    into = x if include_self else write(x, identity(kind, x.dtype), "set")
     result = write(into, source, kind)
     if reduce != "mean":
         return result
@@ -108,17 +108,6 @@ def _reduce(site: Site, x: Value, source, reduce: str, include_self: bool, write
     remainder = b.binary("rem", result, count)
     down = b.convert(b.compare("lt", remainder, 0), x.dtype)
     return b.binary("sub", quotient, down)
-
-
-def _identity(kind: str, dtype: torch.dtype) -> bool | int | float:
-    if kind in ("sum", "prod"):
-        return int(kind == "prod")
-    if dtype == torch.bool:
-        return kind == "min"
-    if is_float(dtype):
-        return float("-inf" if kind == "max" else "inf")
-    limits = torch.iinfo(dtype)
-    return limits.min if kind == "max" else limits.max
 
 
 # One index per slice along a dim
