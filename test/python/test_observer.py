@@ -483,3 +483,25 @@ def test_what_cannot_be_combined_is_refused():
         fast = weft.compile(lambda x: print() or x, capture="observe", backend="eager",
                             fullgraph=True)  # fmt: skip
         fast(torch.ones(3))
+
+
+class OwnNames(nn.Module):
+    def reset(self):
+        raise AssertionError("the user's own")
+
+    ir = explain = graph = profile = visualize = artifact_path = reset
+
+    def forward(self, x):
+        return x + 1
+
+
+def test_weft_asks_no_method_of_the_users():
+    compiled, x = weft.compile(OwnNames(), backend="eager"), torch.ones(3)
+    for _ in range(2):
+        assert compiled(x).tolist() == [2, 2, 2]
+    weft.reset(compiled)
+    compiled(x)
+    assert weft.stats(compiled)["captures"] == 2
+    for ask in (weft.ir, weft.graph, weft.artifact_path, weft.explain, weft.profile):
+        with pytest.raises(weft.errors.Error, match="its calls are observed"):
+            ask(compiled)

@@ -11,7 +11,7 @@ import torch
 from weft import _core, errors
 from weft.artifacts.builds import Options, most_threads
 from weft.artifacts.targets import isa_of
-from weft.capture.callable_face import reset_all
+from weft.capture.callable_face import Face, reset_all
 from weft.capture.tracing import Given, Tracing, prepare
 from weft.compiled.compiled import Compiled
 from weft.compiled.module import (
@@ -219,29 +219,29 @@ def stats(compiled: Any) -> dict[str, Any]:
 
 def profile(compiled: Any, *args: Any, repeats: int = 20, **kwargs: Any) -> Profile:
     """Times every kernel of the program for these arguments; see `Compiled.profile`."""
-    return _face(compiled).profile(*args, repeats=repeats, **kwargs)
+    return _traced(compiled).profile(*args, repeats=repeats, **kwargs)
 
 
 def text_of_ir(compiled: Any, stage: str = "graph", role: str = "forward") -> str:
     """The IR of the latest program at a stage (`graph` … `llvm`), as text; of one that trains also
     `joint` and `partitioned`, and with role="backward" what follows of its backward."""
-    return _face(compiled).ir(stage, role)
+    return _traced(compiled).ir(stage, role)
 
 
 def graph(compiled: Any, part: str = "forward") -> str:
     """The graph of the latest program, of one that trains "joint", "forward" or "backward"; see
     `Compiled.graph`."""
-    return _face(compiled).graph(part)
+    return _traced(compiled).graph(part)
 
 
 def visualize(compiled: Any, path: Any, stage: str = "graph", **options: Any) -> None:
     """Draws the latest program into an .svg, .png or .dot; see `Compiled.visualize`."""
-    _face(compiled).visualize(path, stage, **options)
+    _traced(compiled).visualize(path, stage, **options)
 
 
 def artifact_path(compiled: Any) -> Any:
     """Where the latest program's artifact lies."""
-    return _face(compiled).artifact_path
+    return _traced(compiled).artifact_path
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
@@ -251,7 +251,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     call does what it always does. Print the result, or read its fields.
     """
     found = callable_of(function)
-    face = _face(compile(function) if found is None else function)
+    face = _traced(compile(function) if found is None else function)
     return face.explain(*args, **kwargs)
 
 
@@ -264,9 +264,17 @@ def reset(compiled: Any = None) -> None:
         _face(compiled).reset()
 
 
-def _face(compiled: Any) -> Compiled:
+def _traced(compiled: Any) -> Compiled:
+    """Raises: errors.Error, for what has no IR, so that no name of the user's own is found."""
+    face = _face(compiled)
+    if not isinstance(face, Compiled):
+        raise errors.Error("its calls are observed: it has stats(), log(), guards() and why_miss()")
+    return face
+
+
+def _face(compiled: Any) -> Face:
     found = callable_of(compiled)
     if found is None:
         raise TypeError(f"expected what weft.compile returned, found {type(compiled).__qualname__}")
-    face: Compiled = found.face
+    face: Face = found.face
     return face
