@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import weakref
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Self
@@ -20,7 +21,7 @@ _living: weakref.WeakSet[Face] = weakref.WeakSet()
 _set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
 
 
-class Face:
+class Face(ABC):
     """The face of one callable. Attributes that it lacks are those of the target.
 
     original: the module or function. traced: the same, for torch.fx; of a module, as its parents
@@ -60,8 +61,16 @@ class Face:
         finally:
             _set_eval_frame(before)
 
-    def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any: ...
+
+    @abstractmethod
+    def stats(self) -> dict[str, Any]:
+        """What has happened so far."""
+
+    @abstractmethod
+    def report(self, file: Any = None) -> None:
+        """Prints what programs there are, and why PyTorch ran calls."""
 
     def reset(self) -> None:
         """Forgets all programs: the next calls are captured as if they were the first. What has
