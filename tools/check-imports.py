@@ -36,7 +36,8 @@ PACKAGES = {
     "errors": _package(""),
     "config": _package("errors"),
     "cache": _package("_core"),
-    "frontend": _package("errors"),
+    "dialect": _package("errors"),
+    "frontend": _package("_graph_definitions _graph_ops dialect errors"),
     "artifacts": _package("_core _build errors frontend", late="_compiler ir"),
     "capture": _package("_core errors frontend"),
     "gradients": _package("_core artifacts config errors frontend", late="compiled"),
@@ -48,8 +49,8 @@ PACKAGES = {
     "dynamo": _package("compiled"),
     "onnx": _package("compiled errors"),
     "ir": _package(
-        "_compiler _core _graph_definitions _graph_ops artifacts capture compiled errors frontend "
-        "reporting"
+        "_compiler _core _graph_definitions _graph_ops artifacts capture compiled dialect errors "
+        "frontend reporting"
     ),
     "training": _package("artifacts capture compiled config errors frontend gradients ir"),
     "te": _package("_core artifacts errors", late="ir"),

@@ -110,7 +110,7 @@ def definitions(dialect: Dialect) -> str:
     lines = [
         LICENCE
         + '"""What compiler/Graph/Ops.td says of each op, made by tools/write-graph-ops.py."""\n',
-        "from weft.ir.definitions import Attribute, Definition\n",
+        "from weft.dialect.definitions import Attribute, Definition\n",
         "DEFINITIONS = {",
     ]
     for op in dialect.ops():
@@ -119,7 +119,7 @@ def definitions(dialect: Dialect) -> str:
         name = f"weft.{op['opName']}"
         lines.append(
             f"    {name!r}: Definition({name!r}, {op['summary']!r}, {operands!r}, "
-            f"({attributes}), {rules(op)!r}),"
+            f"({attributes}), {rules(op)!r}, {dialect.infers(op)}),"
         )
     return "\n".join([*lines, "}", ""])
 
@@ -161,7 +161,7 @@ def functions(dialect: Dialect) -> str:
         LICENCE
         + '"""The ops of the graph dialect as functions, made by tools/write-graph-ops.py."""\n',
         "from weft._graph_definitions import DEFINITIONS",
-        "from weft.ir.emission import emit\n",
+        "from weft.dialect.making import emit\n",
         f"__all__ = {names!r}\n\n",
     ]
     return "\n".join(head) + "\n\n".join(function(dialect, op) for op in made)

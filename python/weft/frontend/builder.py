@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One method per op of the dialect, each giving values with the types the dialect infers.
+"""What rules make ops with: the dialect's own functions, with the types that the dialect infers.
 
 Trivial forms (a reshape to the same shape, a conversion to the same type) give the operand
 back, so that rules need not look. Integer bounds are carried along where that is easy: they
@@ -9,11 +9,15 @@ tell which index checks can be left out.
 from __future__ import annotations
 
 import functools
+import keyword
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
+from weft import _graph_ops as ops
+from weft.dialect.making import making
 from weft.frontend.dtypes import is_float, is_integer, opmath
 from weft.frontend.graph import (
     STOPS_GRADIENT,
@@ -21,7 +25,6 @@ from weft.frontend.graph import (
     Body,
     Graph,
     Value,
-    enum,
     segments,
 )
 from weft.frontend.lowered import Decline, Fallback
@@ -48,22 +51,37 @@ class Builder:
         self.graph = graph
         self.fallbacks: list[Fallback] = []
 
-    def _one(self, op, operands, attrs, dtype, shape, bounds=None) -> Value:
-        if 0 in shape and op != "constant":
+    def _make(
+        self,
+        op: Callable[..., Any],
+        *given: Any,
+        dtype: torch.dtype,
+        shape: Sequence[int],
+        bounds: tuple[int, int] | None = None,
+        extra: dict[str, Any] | None = None,
+        **optional: Any,
+    ) -> Value:
+        """The one result of `op`, a function of the dialect. extra: attributes beside those of the
+        op's definition."""
+        if 0 in shape and op is not ops.constant:
             return self.constant(0, dtype, shape)
-        (result,) = self.graph.emit(op, operands, attrs, [(dtype, shape)])
+        with making(self.graph):
+            result: Value = op(*given, **optional, result_type=(dtype, shape))
+        if extra:
+            self.graph.nodes[-1].attrs.update(extra)
         result.bounds = bounds
         return result
 
     # Elementwise
 
     def unary(self, op: str, x: Value, subgradient: str = "") -> Value:
-        return self._one(op, [x], self._kink(subgradient), x.dtype, x.shape)
+        function, extra = _function(op), self._kink(subgradient)
+        return self._make(function, x, dtype=x.dtype, shape=x.shape, extra=extra)
 
     def binary(self, op: str, x: Value, y: Value, subgradient: str = "") -> Value:
         assert x.shape == y.shape and x.dtype == y.dtype, (op, x, y)
-        attrs = self._kink(subgradient)
-        return self._one(op, [x, y], attrs, x.dtype, x.shape, _interval(op, x, y))
+        function, extra, bounds = _function(op), self._kink(subgradient), _interval(op, x, y)
+        return self._make(function, x, y, dtype=x.dtype, shape=x.shape, bounds=bounds, extra=extra)
 
     def _kink(self, subgradient: str) -> dict[str, str]:
         """subgradient: at the border between two slopes, where it is not what the op's derivative
@@ -81,45 +99,46 @@ class Builder:
     def compare(self, predicate: str, x: Value, y: Value | Scalar) -> Value:
         if not isinstance(y, Value):
             y = self.constant(y, x.dtype, x.shape)
-        attrs = {"predicate": enum("predicate", predicate)}
-        return self._one("cmp", [x, y], attrs, torch.bool, x.shape)
+        return self._make(ops.cmp, predicate, x, y, dtype=torch.bool, shape=x.shape)
 
     def select(self, condition: Value, x: Value, y: Value) -> Value:
-        return self._one("select", [condition, x, y], {}, x.dtype, x.shape, _hull(x, y))
+        bounds = _hull(x, y)
+        return self._make(ops.select, condition, x, y, dtype=x.dtype, shape=x.shape, bounds=bounds)
 
     def convert(self, x: Value, dtype: torch.dtype) -> Value:
         if x.dtype == dtype:
             return x
         bounds = x.bounds if is_integer(dtype) and _fits(x.bounds, dtype) else None
-        return self._one("convert", [x], {}, dtype, x.shape, bounds)
+        return self._make(ops.convert, x, dtype=dtype, shape=x.shape, bounds=bounds)
 
     # Create
 
     def constant(self, number: Scalar, dtype: torch.dtype, shape: Sequence[int] = ()) -> Value:
         value = _element(0 if 0 in shape else number, dtype)
         bounds = (value, value) if is_integer(dtype) else None
-        return self._one("constant", [], {"value": {"splat": _json(value)}}, dtype, shape, bounds)
+        splat = {"splat": _json(value)}
+        return self._make(ops.constant, splat, dtype=dtype, shape=shape, bounds=bounds)
 
     def dense(self, tensor: torch.Tensor) -> Value:
         """A small constant tensor."""
         elements = [_json(_element(e, tensor.dtype)) for e in tensor.flatten().tolist()]
         bounds = (min(elements), max(elements)) if elements and is_integer(tensor.dtype) else None
-        if len(set(map(repr, elements))) == 1:
-            attrs = {"value": {"splat": elements[0]}}
-        else:
-            attrs = {"value": {"dense": elements}}
-        return self._one("constant", [], attrs, tensor.dtype, tensor.shape, bounds)
+        alike = len(set(map(repr, elements))) == 1
+        value = {"splat": elements[0]} if alike else {"dense": elements}
+        dtype, shape = tensor.dtype, tensor.shape
+        return self._make(ops.constant, value, dtype=dtype, shape=shape, bounds=bounds)
 
     def iota(self, dtype: torch.dtype, shape: Sequence[int], dim: int) -> Value:
         bounds = (0, max(shape[dim] - 1, 0)) if is_integer(dtype) else None
-        return self._one("iota", [], {"dim": dim}, dtype, shape, bounds)
+        return self._make(ops.iota, dim, dtype=dtype, shape=shape, bounds=bounds)
 
     # Shape
 
     def broadcast_in_dim(self, x: Value, dims: Sequence[int], shape: Sequence[int]) -> Value:
         if tuple(shape) == x.shape and list(dims) == list(range(x.rank)):
             return x
-        return self._one("broadcast_in_dim", [x], {"dims": list(dims)}, x.dtype, shape, x.bounds)
+        function = ops.broadcast_in_dim
+        return self._make(function, x, dims, dtype=x.dtype, shape=shape, bounds=x.bounds)
 
     def broadcast(self, x: Value, shape: Sequence[int]) -> Value:
         """torch's rule: dims are matched from the last one on."""
@@ -133,20 +152,22 @@ class Builder:
         if tuple(shape) == x.shape:
             return x
         assert math.prod(shape) == x.size, (x, shape)
-        return self._one("reshape", [x], {}, x.dtype, shape, x.bounds)
+        return self._make(ops.reshape, x, dtype=x.dtype, shape=shape, bounds=x.bounds)
 
     def detached(self, x: Value) -> Value:
         """x, a constant to the derivative."""
         if not self.graph.training:
             return x
-        attrs = {STOPS_GRADIENT: True}
-        return self._one("reshape", [x], attrs, x.dtype, x.shape, x.bounds)
+        extra = {STOPS_GRADIENT: True}
+        return self._make(
+            ops.reshape, x, dtype=x.dtype, shape=x.shape, bounds=x.bounds, extra=extra
+        )
 
     def transpose(self, x: Value, perm: Sequence[int]) -> Value:
         if list(perm) == list(range(x.rank)):
             return x
         shape = [x.shape[dim] for dim in perm]
-        return self._one("transpose", [x], {"perm": list(perm)}, x.dtype, shape, x.bounds)
+        return self._make(ops.transpose, x, perm, dtype=x.dtype, shape=shape, bounds=x.bounds)
 
     def transpose_of(self, x: Value) -> tuple[Value, list[int]]:
         """What `x` is the transpose of, and by which permutation: itself, if of nothing else."""
@@ -163,8 +184,8 @@ class Builder:
         starts[dim], limits[dim], strides[dim] = start, limit, stride
         shape = list(x.shape)
         shape[dim] = -(-(limit - start) // stride)
-        attrs = {"start": starts, "limit": limits, "stride": strides}
-        return self._one("slice", [x], attrs, x.dtype, shape, x.bounds)
+        places = starts, limits, strides
+        return self._make(ops.slice, x, *places, dtype=x.dtype, shape=shape, bounds=x.bounds)
 
     def pad(self, x: Value, low: Sequence[int], high: Sequence[int], number: Scalar) -> Value:
         """Low and high may be negative here: then the operand is sliced first."""
@@ -177,7 +198,7 @@ class Builder:
         shape = [n + a + b for n, a, b in zip(x.shape, low, high)]
         if x.size == 0:
             return self.broadcast(value, shape)
-        return self._one("pad", [x, value], {"low": low, "high": high}, x.dtype, shape)
+        return self._make(ops.pad, x, value, low, high, dtype=x.dtype, shape=shape)
 
     def concat(self, xs: Sequence[Value], dim: int) -> Value:
         shape = list(xs[0].shape)
@@ -185,10 +206,10 @@ class Builder:
         xs = [x for x in xs if x.size] or xs
         if len(xs) == 1:
             return xs[0]
-        return self._one("concat", xs, {"dim": dim}, xs[0].dtype, shape, _hull(*xs))
+        return self._make(ops.concat, xs, dim, dtype=xs[0].dtype, shape=shape, bounds=_hull(*xs))
 
     def reverse(self, x: Value, dims: Sequence[int]) -> Value:
-        return self._one("reverse", [x], {"dims": list(dims)}, x.dtype, x.shape, x.bounds)
+        return self._make(ops.reverse, x, dims, dtype=x.dtype, shape=x.shape, bounds=x.bounds)
 
     # Reduce
 
@@ -199,59 +220,49 @@ class Builder:
         if not dims:
             return x
         shape = [n for dim, n in enumerate(x.shape) if dim not in dims]
-        attrs = {"kind": enum("reduce_kind", kind), "dims": sorted(dims)}
-        attrs |= self._kink(subgradient)
         if x.size == 0:
             result = self.constant(_identity(kind, x.dtype), x.dtype, shape)
         else:
-            result = self._one("reduce", [x], attrs, x.dtype, shape)
+            extra = self._kink(subgradient)
+            result = self._make(
+                ops.reduce, kind, x, sorted(dims), dtype=x.dtype, shape=shape, extra=extra
+            )
         if not keep:
             return result
         return self.reshape(result, [1 if d in dims else n for d, n in enumerate(x.shape)])
 
     def arg_reduce(self, kind: str, x: Value, dim: int) -> Value:
         shape = [n for d, n in enumerate(x.shape) if d != dim]
-        attrs = {"kind": enum("reduce_kind", kind), "dim": dim}
         bounds = (0, max(x.shape[dim] - 1, 0))
-        return self._one("arg_reduce", [x], attrs, torch.int64, shape, bounds)
+        return self._make(
+            ops.arg_reduce, kind, x, dim, dtype=torch.int64, shape=shape, bounds=bounds
+        )
 
     def cumulative(self, kind: str, x: Value, dim: int) -> Value:
-        attrs = {"kind": enum("reduce_kind", kind), "dim": dim}
         wide = self.convert(x, opmath(x.dtype))  # half precision drifts, where it can be added
-        result = self._one("cumulative", [wide], attrs, wide.dtype, x.shape)
+        result = self._make(ops.cumulative, kind, wide, dim, dtype=wide.dtype, shape=x.shape)
         return self.convert(result, x.dtype)
 
     def reduce_window(self, kind: str, x: Value, window, strides, dilations) -> Value:
         shape = list(map(count_windows, x.shape, window, strides, dilations))
-        attrs = {
-            "kind": enum("reduce_kind", kind),
-            "window": list(window),
-            "strides": list(strides),
-            "dilations": list(dilations),
-        }
-        return self._one("reduce_window", [x], attrs, x.dtype, shape)
+        form = window, strides, dilations
+        return self._make(ops.reduce_window, kind, x, *form, dtype=x.dtype, shape=shape)
 
     # Contract
 
     def grouped_dot(self, rows: Value, weights: Value, ends: Value) -> Value:
         """rows: (s, k); weights: (g, n, k); ends: (g). To (s, n)."""
         shape = [rows.shape[0], weights.shape[1]]
-        return self._one("grouped_dot", [rows, weights, ends], {}, rows.dtype, shape)
+        return self._make(ops.grouped_dot, rows, weights, ends, dtype=rows.dtype, shape=shape)
 
     def dot(self, x: Value, y: Value, contract, batch=((), ())) -> Value:
         """contract, batch: dims of x, dims of y."""
         free_x = [n for d, n in enumerate(x.shape) if d not in (*contract[0], *batch[0])]
         free_y = [n for d, n in enumerate(y.shape) if d not in (*contract[1], *batch[1])]
-        attrs = {
-            "lhsBatch": list(batch[0]),
-            "rhsBatch": list(batch[1]),
-            "lhsContract": list(contract[0]),
-            "rhsContract": list(contract[1]),
-        }
         shape = [x.shape[d] for d in batch[0]] + free_x + free_y
         if x.size * y.size == 0:
             return self.constant(0, x.dtype, shape)
-        return self._one("dot_general", [x, y], attrs, x.dtype, shape)
+        return self._make(ops.dot_general, x, y, *batch, *contract, dtype=x.dtype, shape=shape)
 
     def conv(self, x: Value, weight: Value, strides, low, high, dilations, groups) -> Value:
         spatial = [
@@ -260,25 +271,18 @@ class Builder:
                 x.shape[2:], weight.shape[2:], strides, low, high, dilations
             )
         ]
-        attrs = {
-            "strides": list(strides),
-            "padLow": list(low),
-            "padHigh": list(high),
-            "dilations": list(dilations),
-            "groups": groups,
-        }
         shape = [x.shape[0], weight.shape[0], *spatial]
         if x.size * weight.size == 0:
             return self.constant(0, x.dtype, shape)
-        return self._one("conv", [x, weight], attrs, x.dtype, shape)
+        form = strides, low, high, dilations, groups
+        return self._make(ops.conv, x, weight, *form, dtype=x.dtype, shape=shape)
 
     # Index and effects
 
     def gather(self, x: Value, indices: Sequence[Value], dims: Sequence[int]) -> Value:
         kept = [n for d, n in enumerate(x.shape) if d not in dims]
         shape = [*indices[0].shape, *kept]
-        attrs = {"indexedDims": list(dims)}
-        return self._one("gather", [x, *indices], attrs, x.dtype, shape, x.bounds)
+        return self._make(ops.gather, x, indices, dims, dtype=x.dtype, shape=shape, bounds=x.bounds)
 
     def scatter(
         self,
@@ -297,17 +301,17 @@ class Builder:
         assert updates.shape == (*indices[0].shape, *kept), (x, updates, indices, dims)
         if updates.size == 0:
             return x
-        attrs = {"kind": enum("scatter_kind", kind), "indexedDims": list(dims)}
-        return self._one("scatter", [x, updates, *indices], attrs, x.dtype, x.shape)
+        places = indices, dims
+        return self._make(ops.scatter, kind, x, updates, *places, dtype=x.dtype, shape=x.shape)
 
     def sort(self, x: Value, dim: int, descending: bool, count: int) -> tuple[Value, Value]:
         """The first `count` values in order, and their positions."""
         shape = [count if d == dim else n for d, n in enumerate(x.shape)]
         if 0 in shape:
             return self.constant(0, x.dtype, shape), self.constant(0, torch.int64, shape)
-        attrs = {"dim": dim, "descending": descending, "count": count}
         types = [(x.dtype, shape), (torch.int64, shape)]
-        values, indices = self.graph.emit("sort", [x], attrs, types)
+        with making(self.graph):
+            values, indices = ops.sort(x, dim, descending, count, result_type=types)
         values.bounds, indices.bounds = x.bounds, (0, max(x.shape[dim] - 1, 0))
         return values, indices
 
@@ -315,7 +319,22 @@ class Builder:
         """weft.assert, on one element."""
         if condition.rank:
             condition = self.reduce("all", condition, range(condition.rank))
-        self.graph.emit("assert", [condition], {"message": message}, [])
+        with making(self.graph):
+            ops.assert_(condition, message, result_type=[])
+
+    def torch_fallback(
+        self,
+        operands: Sequence[Value],
+        target: str,
+        arguments: str,
+        types: Sequence[tuple[torch.dtype, Sequence[int]]],
+    ) -> list[Value]:
+        """Results of the op `target` of PyTorch, which the host runs."""
+        with making(self.graph):
+            results: list[Value] = ops.torch_fallback(
+                operands, target, arguments, result_type=list(types)
+            )
+        return results
 
     # Recurrence
 
@@ -346,45 +365,55 @@ class Builder:
         if not any(0 not in shape for _, shape in types):
             results = [self.constant(0, dtype, shape) for dtype, shape in types]
             return results[: len(states)], results[len(states) :]
-        results = self.graph.emit("scan", [*states, *sequences, *invariants], attrs, types)
-        self.graph.nodes[-1].body = body
+        operands = [*states, *sequences, *invariants]
+        results = self.graph.append("weft.scan", operands, attrs, types, body)
         return results[: len(states)], results[len(states) :]
 
     # Composites
 
     def softmax(self, x: Value, dim: int, log: bool = False) -> Value:
-        return self._one("log_softmax" if log else "softmax", [x], {"dim": dim}, x.dtype, x.shape)
+        function = ops.log_softmax if log else ops.softmax
+        return self._make(function, x, dim, dtype=x.dtype, shape=x.shape)
 
-    def normalize(
-        self, op: str, x: Value, weight: Value | None, bias: Value | None, attrs: dict
+    def layer_norm(
+        self, x: Value, weight: Value | None, bias: Value | None, dims: int, eps: float
     ) -> Value:
-        """layer_norm or group_norm."""
-        optional = [v for v in (weight, bias) if v is not None]
-        sizes = segments(1, int(weight is not None), int(bias is not None))
-        attrs = {**attrs, "operandSegmentSizes": sizes}
-        return self._one(op, [x, *optional], attrs, x.dtype, x.shape)
+        affine = {"weight": weight, "bias": bias}
+        return self._make(ops.layer_norm, x, dims, eps, **affine, dtype=x.dtype, shape=x.shape)
+
+    def group_norm(
+        self, x: Value, weight: Value | None, bias: Value | None, groups: int, eps: float
+    ) -> Value:
+        affine = {"weight": weight, "bias": bias}
+        return self._make(ops.group_norm, x, groups, eps, **affine, dtype=x.dtype, shape=x.shape)
 
     def rms_norm(self, x: Value, weight: Value | None, dims: int, eps: float) -> Value:
-        operands = [x] if weight is None else [x, weight]
-        attrs = {"normalizedDims": dims, "eps": float(eps)}
-        return self._one("rms_norm", operands, attrs, x.dtype, x.shape)
+        return self._make(ops.rms_norm, x, dims, eps, weight=weight, dtype=x.dtype, shape=x.shape)
 
     def batch_norm(self, x, mean, variance, weight, bias, eps: float) -> Value:
-        optional = [v for v in (weight, bias) if v is not None]
-        sizes = segments(1, 1, 1, int(weight is not None), int(bias is not None))
-        attrs = {"eps": float(eps), "operandSegmentSizes": sizes}
-        return self._one("batch_norm", [x, mean, variance, *optional], attrs, x.dtype, x.shape)
+        affine = {"weight": weight, "bias": bias}
+        statistics = mean, variance
+        return self._make(
+            ops.batch_norm, x, *statistics, eps, **affine, dtype=x.dtype, shape=x.shape
+        )
 
     def gelu(self, x: Value, kind: str) -> Value:
-        return self._one("gelu", [x], {"kind": enum("gelu_kind", kind)}, x.dtype, x.shape)
+        return self._make(ops.gelu, kind, x, dtype=x.dtype, shape=x.shape)
 
     def silu(self, x: Value) -> Value:
-        return self._one("silu", [x], {}, x.dtype, x.shape)
+        return self._make(ops.silu, x, dtype=x.dtype, shape=x.shape)
 
     def attention(self, q, k, v, mask: Value | None, causal: bool, scale: float) -> Value:
-        operands = [q, k, v] if mask is None else [q, k, v, mask]
-        attrs = {"causal": causal, "scale": float(scale)}
-        return self._one("attention", operands, attrs, q.dtype, [*q.shape[:-1], v.shape[-1]])
+        shape = [*q.shape[:-1], v.shape[-1]]
+        return self._make(
+            ops.attention, q, k, v, causal, scale, mask=mask, dtype=q.dtype, shape=shape
+        )
+
+
+def _function(op: str) -> Callable[..., Any]:
+    """The dialect's function for an op of that name."""
+    function: Callable[..., Any] = getattr(ops, f"{op}_" if keyword.iskeyword(op) else op)
+    return function
 
 
 def _identity(kind: str, dtype: torch.dtype) -> Scalar:

@@ -11,23 +11,17 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from weft._graph_definitions import DEFINITIONS
+from weft.dialect.definitions import Attribute, Definition
 from weft.frontend.dtypes import NAMES
 from weft.frontend.lowered import Location
 
-# Ops whose result type is not a function of operands and attributes.
-TYPED = frozenset(
-    f"weft.{op}"
-    for op in (
-        *("convert", "constant", "iota", "broadcast_in_dim", "reshape", "torch_fallback"),
-        "scan",
-    )
-)
 # compiler/Graph/Derivative.h
 STOPS_GRADIENT = "weft.stops_gradient"
 SUBGRADIENT = "weft.subgradient"
@@ -84,14 +78,26 @@ class Output:
     value: Value
 
 
-def enum(kind: str, case: str) -> dict[str, str]:
-    """An enum attribute of the dialect, such as `#weft.reduce_kind<sum>`."""
-    return {"mlir": f"#weft.{kind}<{case}>"}
-
-
 def segments(*sizes: int) -> dict[str, str]:
     """Sizes of the operand groups of an op with several optional operands."""
     return {"mlir": f"array<i32: {', '.join(map(str, sizes))}>"}
+
+
+# How values of attributes are written, by kind; an enum's case as MLIR writes it.
+_WRITERS: dict[str, Callable[[Any], Any]] = {
+    "i64": int,
+    "f64": float,
+    "bool": bool,
+    "str": str,
+    "i64s": list,
+    "elements": dict,
+}
+
+
+def _written(attribute: Attribute, value: Any) -> Any:
+    if attribute.cases:
+        return {"mlir": f"#weft.{attribute.kind}<{value}>"}
+    return _WRITERS[attribute.kind](value)
 
 
 @dataclass
@@ -121,18 +127,39 @@ class Graph:
         self.outputs.append(Output(tuple(order or range(value.rank)), value))
         return len(self.outputs) - 1
 
-    def emit(
+    def make(
+        self,
+        definition: Definition,
+        operands: Sequence[Sequence[Value]],
+        attributes: Sequence[Any],
+        result_type: Any,
+    ) -> Any:
+        """`dialect.making.Maker`'s: appends a node. attributes: those of elements as the document
+        has them. result_type: (dtype, shape) of the result, or a list of several."""
+        given = zip(definition.attributes, attributes, strict=True)
+        attrs = {each.name: _written(each, value) for each, value in given if value is not None}
+        if definition.has_segments:
+            attrs["operandSegmentSizes"] = segments(*map(len, operands))
+        one = isinstance(result_type, tuple)
+        types = [result_type] if one else result_type
+        results = self.append(
+            definition.name, [x for group in operands for x in group], attrs, types
+        )
+        return results[0] if one else results
+
+    def append(
         self,
         op: str,
         operands: Sequence[Value],
         attrs: dict[str, Any],
         types: Sequence[tuple[torch.dtype, Sequence[int]]],
+        body: Body | None = None,
     ) -> list[Value]:
-        """Appends a node at the current location; `op` without the dialect's prefix."""
+        """Appends a node at the current location."""
         results = [Value(dtype, tuple(shape)) for dtype, shape in types]
         if self.constant:
             attrs = {**attrs, STOPS_GRADIENT: True}
-        self.nodes.append(Node(f"weft.{op}", list(operands), attrs, results, self.location))
+        self.nodes.append(Node(op, list(operands), attrs, results, self.location, body))
         return results
 
     @contextlib.contextmanager
@@ -198,7 +225,7 @@ def _record(node: Node, numbers: dict[int, int]) -> dict[str, Any]:
         "in": [numbers[id(value)] for value in node.operands],
         "attrs": node.attrs,
     }
-    if node.op in TYPED:
+    if _says_types(DEFINITIONS[node.op]):
         record["types"] = [_type(value) for value in node.results]
     if node.body:
         inner: dict[int, int] = {}
@@ -212,6 +239,11 @@ def _record(node: Node, numbers: dict[int, int]) -> dict[str, Any]:
     for value in node.results:
         numbers[id(value)] = len(numbers)
     return record
+
+
+def _says_types(definition: Definition) -> bool:
+    """Elements in the document have no type of their own, so that nothing follows from them."""
+    return not definition.inferred or any(a.kind == "elements" for a in definition.attributes)
 
 
 def without_locations(graph: bytes) -> bytes:

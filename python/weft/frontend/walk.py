@@ -338,14 +338,13 @@ class Walk:
             gives_complex=any(result.dtype in REAL_OF for result in site.results),
         )
         self.fallbacks.append(Fallback(str(op), arguments, reason, location))
-        attrs = {"target": str(op), "arguments": arguments}
         types = [
             (REAL_OF[result.dtype], (*result.shape, 2))
             if result.dtype in REAL_OF
             else (result.dtype, result.shape)
             for result in site.results
         ]
-        values = self.graph.emit("torch_fallback", operands, attrs, types)
+        values = self.builder.torch_fallback(operands, str(op), arguments, types)
         return tuple(
             split(self.builder, value) if result.dtype in REAL_OF else value
             for value, result in zip(values, site.results)

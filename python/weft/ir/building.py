@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from weft import errors
+from weft.dialect.making import making
 from weft.ir import emission
-from weft.ir.emission import InsertionPoint, inserting
+from weft.ir.emission import InsertionPoint
 from weft.ir.functions import Function
 from weft.ir.module import Module
 from weft.ir.types import OtherType, TensorType, written
@@ -56,7 +57,7 @@ class Builder:
         (block,) = session.blocks(handle)
         self._open.append(handle)
         try:
-            with inserting(InsertionPoint(self.module, block)):
+            with making(InsertionPoint(self.module, block)):
                 yield function.params
             if not (len(function.body) and function.body[-1].full_name == "func.return"):
                 raise errors.IRError(f"expected function {name!r} to return something")
@@ -222,7 +223,7 @@ def bind_parameters(
         if not isinstance(number, int) or not 0 <= number < len(params):
             raise errors.IRError(f"expected a parameter among {names}, found {key!r}")
         numbers[number] = value
-    with inserting(_start(target)):
+    with making(_start(target)):
         for number, value in numbers.items():
             made = emission.constant(value)
             if made.type != params[number].type:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How ops come into being: where they are inserted, and from what.
 
-The functions of `weft.ir.ops`, which are made of the dialect's definitions, call `emit`.
+`dialect.making.making(point)` is how the functions of `weft.ir.ops` are told where.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import contextlib
 import os
 import sys
 import types
-from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,8 @@ import torch
 
 from weft import errors
 from weft._graph_definitions import DEFINITIONS
-from weft.ir.definitions import Attribute, Definition
+from weft.dialect.definitions import Attribute, Definition
+from weft.dialect.making import StandIn, emit, maker
 from weft.ir.elements import Syntax, from_python, to_elements
 from weft.ir.types import TensorType, written
 
@@ -39,28 +39,30 @@ class InsertionPoint(NamedTuple):
     block: int
     before: int = 0
 
+    def make(
+        self,
+        definition: Definition,
+        operands: Sequence[Sequence[Any]],
+        attributes: Sequence[Any],
+        result_type: Any,
+    ) -> Any:
+        """Makes the op here. operands: arrays become constants. result_type: of the result, or a
+        sequence of types; a shape stands for the type of that shape with the element type of the
+        first operand.
 
-_point: ContextVar[InsertionPoint | None] = ContextVar("point", default=None)
-
-
-@contextlib.contextmanager
-def inserting(point: InsertionPoint) -> Iterator[None]:
-    """Where ops are inserted in the body of a `with` statement."""
-    token = _point.set(point)
-    try:
-        yield
-    finally:
-        _point.reset(token)
+        Raises: errors.VerificationError, with the definition's constraints; errors.IRError.
+        """
+        groups = [[reference(each) for each in group] for group in operands]
+        given = zip(definition.attributes, attributes, strict=True)
+        data = [(a.name, attribute_data(definition.name, a, v)) for a, v in given if v is not None]
+        return create(definition.name, groups, data, written_types(result_type, operands))
 
 
 def insertion_point() -> InsertionPoint:
-    """Raises: errors.IRError outside all places where ops can be made."""
-    point = _point.get()
-    if point is None:
-        raise errors.IRError(
-            "expected a place for the op: inside a weft.ir.Builder function, a @weft.ir.function, "
-            "a pattern's replacement, or rewriter.before(op)"
-        )
+    """Raises: errors.IRError outside all places where ops of a module can be made."""
+    point = maker()
+    if not isinstance(point, InsertionPoint):
+        raise errors.IRError(f"expected a place in a module, found {point!r}")
     return point
 
 
@@ -111,13 +113,10 @@ class Arithmetic:
         return emit(DEFINITIONS["weft.dot_general"], [[self], [other]], dims)
 
 
-class Symbolic(Arithmetic):
-    """An operand that stands for any value: a pattern is made of it, not an op."""
+class Symbolic(Arithmetic, StandIn):
+    """A part of a pattern, with the operators of values."""
 
-    def record(
-        self, definition: Definition, operands: Sequence[Sequence[Any]], attributes: Sequence[Any]
-    ) -> Any:
-        raise NotImplementedError
+    __slots__ = ()
 
 
 def _binary(name: str, lhs: Any, rhs: Any) -> Any:
@@ -134,28 +133,6 @@ def _beside(operand: Any, other: Any) -> Any:
     if isinstance(other, Symbolic):
         return float(operand)
     return torch.full(other.type.shape, operand, dtype=other.type.torch_dtype)
-
-
-def emit(
-    definition: Definition,
-    operands: Sequence[Sequence[Any]],
-    attributes: Sequence[Any] = (),
-    result_type: Any = None,
-) -> Any:
-    """Makes an op at the insertion point: its result, a tuple of several, or the op without any.
-
-    operands: by the groups of the definition; arrays become constants. attributes: in its order.
-    result_type: of the result, or a sequence of types, where it is not inferred; a shape stands
-    for the type of that shape with the element type of the first operand.
-    Raises: errors.VerificationError, with the definition's constraints; errors.IRError.
-    """
-    for operand in (each for group in operands for each in group):
-        if isinstance(operand, Symbolic):
-            return operand.record(definition, operands, attributes)
-    groups = [[reference(each) for each in group] for group in operands]
-    given = zip(definition.attributes, attributes, strict=True)
-    data = [(a.name, attribute_data(definition.name, a, v)) for a, v in given if v is not None]
-    return create(definition.name, groups, data, written_types(result_type, operands))
 
 
 def create(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft import errors
-from weft.ir.definitions import Definition
+from weft.dialect.definitions import Definition
 from weft.ir.elements import Syntax
 from weft.ir.emission import Symbolic, attribute_data, caller
 from weft.ir.module import Module

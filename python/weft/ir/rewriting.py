@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft import errors
+from weft.dialect.making import making
 from weft.ir import emission
 from weft.ir.building import Builder
-from weft.ir.emission import InsertionPoint, inserting
+from weft.ir.emission import InsertionPoint
 from weft.ir.functions import Function
 from weft.ir.module import Module
 from weft.ir.values import Operation, Value
@@ -43,7 +44,7 @@ class Rewriter:
 
     def before(self, op: Operation) -> contextlib.AbstractContextManager[None]:
         """Ops made in the body of the `with` statement come ahead of `op`."""
-        return inserting(InsertionPoint(self.module, op.block._handle, op._handle))
+        return making(InsertionPoint(self.module, op.block._handle, op._handle))
 
     def after(self, op: Operation) -> contextlib.AbstractContextManager[None]:
         """Ops made in the body of the `with` statement come right behind `op`.

@@ -65,9 +65,8 @@ def dropped_out(
         {},
         lambda value: operand_number(operands, value),
     )
-    attrs = {"target": str(_DROPOUT), "arguments": arguments}
-    b.fallbacks.append(Fallback(attrs["target"], arguments, "random", _location(site)))
-    (noise,) = b.graph.emit("torch_fallback", operands, attrs, [(x.dtype, x.shape)])
+    b.fallbacks.append(Fallback(str(_DROPOUT), arguments, "random", _location(site)))
+    (noise,) = b.torch_fallback(operands, str(_DROPOUT), arguments, [(x.dtype, x.shape)])
     mask = b.compare("ne", noise, 0)
     scale = torch.ones(1, dtype=x.dtype).div_(1 - p).item()
     return b.binary("mul", x, b.scalar("mul", b.convert(mask, x.dtype), scale)), mask

@@ -23,8 +23,8 @@ def _common(site: Site, *tensors: Value | None) -> list[Value | None]:
 
 @lowers("layer_norm.default")
 def layer_norm(site: Site, x, normalized_shape, weight=None, bias=None, eps=1e-5, _=True):
-    attrs = {"normalizedDims": len(normalized_shape), "eps": float(eps)}
-    return site.finish(site.builder.normalize("layer_norm", *_common(site, x, weight, bias), attrs))
+    tensors = _common(site, x, weight, bias)
+    return site.finish(site.builder.layer_norm(*tensors, len(normalized_shape), eps))
 
 
 @lowers("native_layer_norm.default")
@@ -36,8 +36,7 @@ def native_layer_norm(site: Site, x, normalized_shape, weight, bias, eps):
 
 @lowers("group_norm.default")
 def group_norm(site: Site, x, groups, weight=None, bias=None, eps=1e-5, _=True):
-    attrs = {"groups": groups, "eps": float(eps)}
-    return site.finish(site.builder.normalize("group_norm", *_common(site, x, weight, bias), attrs))
+    return site.finish(site.builder.group_norm(*_common(site, x, weight, bias), groups, eps))
 
 
 @lowers("native_group_norm.default")

@@ -20,10 +20,17 @@ class Attribute:
 @dataclass(frozen=True)
 class Definition:
     """What the dialect says of an op. operands: names, with "?" for an optional and "*" for a
-    variadic one. constraints: name → text."""
+    variadic one. constraints: name → text. inferred: whether the types of the results follow from
+    operands and attributes."""
 
     name: str
     summary: str
     operands: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     constraints: dict[str, str]
+    inferred: bool
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether the number of operands does not tell which of them are left out."""
+        return sum(name.endswith(("?", "*")) for name in self.operands) > 1
