@@ -7,10 +7,11 @@
 namespace weft::capture {
 
 static constexpr const char *names[] = {
-    "pure",     "types",   "builds",   "reads",      "changes", "operation",  "in place",
-    "metadata", "setting", "state",    "statistics", "get",     "isinstance", "getattr",
-    "hasattr",  "setattr", "len",      "type",       "super",   "next",       "fold",
-    "partial",  "any",     "referent", "asked",      "map",     "new object", "new tuple",
+    "pure",     "types",   "builds",   "reads",      "changes",    "operation",  "in place",
+    "metadata", "setting", "state",    "statistics", "get",        "isinstance", "getattr",
+    "hasattr",  "setattr", "len",      "type",       "super",      "next",       "fold",
+    "partial",  "any",     "referent", "asked",      "map",        "fills",      "prints",
+    "warns",    "logs",    "same",     "apply",      "new object", "new tuple",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -61,6 +62,13 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "tuple" ? &all.tuple : slot;
   slot = name == "snapshot" ? &all.snapshot : slot;
   slot = name == "setattr" ? &all.setAttribute : slot;
+  slot = name == "delattr" ? &all.deleteAttribute : slot;
+  slot = name == "delitem" ? &all.deleteItem : slot;
+  slot = name == "grad enabled" ? &all.isGradEnabled : slot;
+  slot = name == "context" ? &all.context : slot;
+  slot = name == "setcell" ? &all.setCell : slot;
+  slot = name == "warn" ? &all.warn : slot;
+  slot = name == "log" ? &all.log : slot;
   if (!slot)
     return false;
   Py_INCREF(function);

@@ -40,6 +40,12 @@ enum class Kind : uint8_t {
   Referent, // a call of a weak reference
   Asked,    // asked again by a replay, though it may run Python code
   Map,      // calls its first argument
+  Fills,    // a method that changes its container, whatever that holds
+  Prints,
+  Warns,
+  Logs,
+  Same,          // gives its argument, unless that is a transform's
+  ApplyFunction, // of autograd.Function
   NewObject,
   NewTuple,
   Names, // how many
@@ -58,6 +64,9 @@ struct Operators {
   PyObject *invert = nullptr, *truth = nullptr, *getAttribute = nullptr, *storage = nullptr;
   PyObject *tuple = nullptr, *snapshot = nullptr;
   PyObject *setAttribute = nullptr; // past what classes in Python make of it
+  PyObject *deleteAttribute = nullptr, *deleteItem = nullptr, *setCell = nullptr;
+  PyObject *isGradEnabled = nullptr, *context = nullptr;
+  PyObject *warn = nullptr, *log = nullptr; // which are told the line that they tell of
 };
 Operators &operators();
 /// name: of a field, or "binary 3". False if there is none.

@@ -26,6 +26,7 @@ private:
   PyRef make(const Form &form);
   PyRef makeNew(const Form &form);
   PyRef makeTuple(const Form &form);
+  PyRef makeInstance(const Form &form);
   bool accept(const Outcome &outcome, PyObject *found);
 
   const std::vector<PyRef> &registers;
@@ -52,7 +53,22 @@ PyRef Replay::makeTuple(const Form &form) {
                 : nullptr);
 }
 
+/// As object.__new__ makes it, with its attributes in their order.
+PyRef Replay::makeInstance(const Form &form) {
+  auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
+  PyRef instance = PyRef::steal(type->tp_alloc(type, 0));
+  PyRef dict = PyRef::steal(instance ? PyObject_GenericGetDict(instance.get(), nullptr) : nullptr);
+  for (size_t i = 0; dict && i < form.parts.size(); i += 2) {
+    PyRef key = make(form.parts[i]), value = make(form.parts[i + 1]);
+    if (!key || !value || PyDict_SetItem(dict.get(), key.get(), value.get()) < 0)
+      return {};
+  }
+  return dict ? instance : PyRef();
+}
+
 PyRef Replay::makeNew(const Form &form) {
+  if (form.kind == Form::Instance)
+    return makeInstance(form);
   if (form.kind == Form::Tuple)
     return makeTuple(form);
   if (form.kind == Form::Slice) {
@@ -60,13 +76,15 @@ PyRef Replay::makeNew(const Form &form) {
     return PyRef::steal(PySlice_New(start.get(), stop.get(), step.get()));
   }
   bool list = form.kind == Form::List;
-  PyRef container = PyRef::steal(list ? PyList_New(0) : PyDict_New());
+  PyRef container = PyRef::steal(list          ? PyList_New(0)
+                                 : form.object ? PyObject_CallNoArgs(form.object.get())
+                                               : PyDict_New());
   for (size_t i = 0; container && i < form.parts.size(); i += list ? 1 : 2) {
     PyRef part = make(form.parts[i]);
     PyRef value = list ? PyRef() : make(form.parts[i + 1]);
     if (!part || (!list && !value) ||
         (list ? PyList_Append(container.get(), part.get())
-              : PyDict_SetItem(container.get(), part.get(), value.get())) < 0)
+              : PyObject_SetItem(container.get(), part.get(), value.get())) < 0)
       return {};
   }
   return container;
@@ -82,6 +100,7 @@ PyRef Replay::make(const Form &form) {
     return results[form.index];
   case Form::List:
   case Form::Dict:
+  case Form::Instance:
     if (auto found = made.find(form.index); found != made.end())
       return found->second;
     return made[form.index] = makeNew(form);
@@ -97,6 +116,9 @@ bool Replay::accept(const Outcome &outcome, PyObject *found) {
   case Outcome::Tensor:
     results[outcome.index] = PyRef::borrow(found);
     return outcome.facts[0].match(found);
+  case Outcome::Made:
+    results[outcome.index] = PyRef::borrow(found);
+    return true;
   case Outcome::Same:
     return make(outcome.same).get() == found;
   case Outcome::Plain:
@@ -127,6 +149,8 @@ bool Replay::run(const Record &record) {
       return false;
     pointers.push_back(arguments.back().get());
   }
+  if (!record.callable)
+    return accept(record.outcome, pointers[0]);
   size_t names = record.names ? static_cast<size_t>(PyTuple_GET_SIZE(record.names.get())) : 0;
   PyRef found = PyRef::steal(PyObject_Vectorcall(record.callable.get(), pointers.data(),
                                                  pointers.size() - names, record.names.get()));
@@ -137,7 +161,7 @@ bool Replay::run(const Record &record) {
   return true;
 }
 
-PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot) const {
+PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool rehearses) const {
   Replay replay(registers, resultCount);
   PyRef value;
   bool same = true;
@@ -149,9 +173,12 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot) const
     same = static_cast<bool>(before.back());
   }
   for (size_t i = 0; same && i < records.size(); ++i)
-    same = replay.run(records[i]);
+    same = records[i].tells || replay.run(records[i]);
   if (same)
     value = replay.finish(output);
+  for (size_t i = 0; !rehearses && value && i < records.size(); ++i)
+    if (records[i].tells && !replay.run(records[i]))
+      value = {};
   for (size_t i = before.size(); !value && i-- > 0;)
     if (before[i])
       PyRef::steal(PyObject_CallMethod(before[i].get(), "restore", nullptr));
@@ -167,7 +194,7 @@ static void collect(const Form &form, std::vector<int> &used) {
 }
 
 static void collect(const Outcome &outcome, std::vector<int> &used) {
-  if (outcome.kind == Outcome::Tensor)
+  if (outcome.kind == Outcome::Tensor || outcome.kind == Outcome::Made)
     used.push_back(outcome.index);
   collect(outcome.same, used);
   for (const Outcome &part : outcome.parts)
@@ -215,6 +242,9 @@ static std::string textOf(const Form &form) {
     return "{" + inner + "}";
   case Form::Slice:
     return "slice(" + inner + ")";
+  case Form::Instance:
+    return std::string(reinterpret_cast<PyTypeObject *>(form.object.get())->tp_name) + "(" + inner +
+           ")";
   }
   return "";
 }
@@ -223,6 +253,8 @@ static std::string textOf(const Outcome &outcome) {
   switch (outcome.kind) {
   case Outcome::Tensor:
     return "%" + std::to_string(outcome.index) + ": " + outcome.facts[0].text();
+  case Outcome::Made:
+    return "%" + std::to_string(outcome.index);
   case Outcome::Same:
     return textOf(outcome.same);
   case Outcome::Plain:
@@ -247,7 +279,8 @@ static std::string nameOf(PyObject *callable) {
 std::vector<std::string> Log::texts() const {
   std::vector<std::string> lines;
   for (const Record &record : records) {
-    std::string text = textOf(record.outcome) + " = " + nameOf(record.callable.get()) + "(";
+    std::string text = textOf(record.outcome) + " = " +
+                       (record.callable ? nameOf(record.callable.get()) : "") + "(";
     Py_ssize_t names = record.names ? PyTuple_GET_SIZE(record.names.get()) : 0;
     size_t positional = record.arguments.size() - names;
     for (size_t i = 0; i < record.arguments.size(); ++i) {

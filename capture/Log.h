@@ -17,16 +17,25 @@ namespace weft::capture {
 
 /// How a value is made from what a replay has: constants, registers of the guards, results.
 struct Form {
-  enum Kind : uint8_t { Constant, Register, Result, Tuple, List, Dict, Slice } kind = Constant;
-  PyRef object;            // Constant; of a Tuple, its type
-  int index = 0;           // Register, Result; of a List or Dict, a number that its identity has
-  std::vector<Form> parts; // of a Dict, keys and values in turn
+  enum Kind : uint8_t {
+    Constant,
+    Register,
+    Result,
+    Tuple,
+    List,
+    Dict,
+    Slice,
+    Instance, // of a class in Python
+  } kind = Constant;
+  PyRef object;  // Constant; of a Tuple, OrderedDict or Instance, its type
+  int index = 0; // Register, Result; of a List and the like, what its identity is known by
+  std::vector<Form> parts; // of a Dict, keys and values in turn; of an Instance, its attributes
 };
 
 /// What an operation gave.
 struct Outcome {
-  enum Kind : uint8_t { Tensor, Same, Plain, Sequence } kind = Plain;
-  int index = 0;                  // Tensor: which result it is
+  enum Kind : uint8_t { Tensor, Same, Plain, Sequence, Made } kind = Plain;
+  int index = 0;                  // Tensor, Made: which result it is
   std::vector<TensorFacts> facts; // Tensor: one
   Form same;                      // Same: an object that was there before
   PyRef object;                   // Plain: the value. Sequence: the type
@@ -34,7 +43,8 @@ struct Outcome {
 };
 
 struct Record {
-  PyRef callable;
+  PyRef callable;     // null: makes a container or an instance, its one argument
+  bool tells = false; // something to the world outside: comes behind all others, and only once
   std::vector<Form> arguments; // those by keyword last
   PyRef names;                 // of keywords, a tuple or null
   Outcome outcome;
@@ -54,13 +64,17 @@ public:
   /// Ends the log: what the call gives, and when results are let go.
   void finish(Form output);
   size_t size() const { return records.size(); }
+  int results() const { return resultCount; }
+  /// Forgets the records from that one on.
+  void cut(size_t from) { records.resize(from); }
   const std::vector<Record> &all() const { return records; }
 
   /// What the call gives, or null with no error set if an operation gave something else than it
   /// did or raised an error; what had been written until then is as it was.
   /// snapshot: makes of a tensor, or a dict and a key, what puts back its state: an object with a
   /// method `restore`.
-  PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot) const;
+  /// rehearses: tells nothing to the world outside.
+  PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool rehearses) const;
   /// One line an operation.
   std::vector<std::string> texts() const;
 

@@ -57,9 +57,7 @@ bool parse(PyObject *args, PyObject *&positional, PyObject *&keywords) {
   return PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &positional, &PyDict_Type, &keywords);
 }
 
-/// run(args, kwargs): a tuple with the result; None if the program does not stand for the call;
-/// False if it does but an operation gave something else than when it was observed.
-PyObject *run(PyObject *self, PyObject *args) {
+PyObject *runOnce(PyObject *self, PyObject *args, bool rehearses) {
   PyObject *positional, *keywords;
   if (!parse(args, positional, keywords))
     return nullptr;
@@ -71,11 +69,18 @@ PyObject *run(PyObject *self, PyObject *args) {
   if (!observation.guards.check(unpacked.call, registers))
     Py_RETURN_NONE;
   PyRef held = PyRef::borrow(self); // an operation may let go of the program
-  PyRef value = observation.log.replay(registers, operators().snapshot);
+  PyRef value = observation.log.replay(registers, operators().snapshot, rehearses);
   if (!value)
     Py_RETURN_FALSE;
   return PyTuple_Pack(1, value.get());
 }
+
+/// run(args, kwargs): a tuple with the result; None if the program does not stand for the call;
+/// False if it does but an operation gave something else than when it was observed.
+PyObject *run(PyObject *self, PyObject *args) { return runOnce(self, args, false); }
+
+/// rehearse(args, kwargs): as run, but nothing is printed and nobody warned.
+PyObject *rehearse(PyObject *self, PyObject *args) { return runOnce(self, args, true); }
 
 /// why_miss(args, kwargs): the guard that does not hold, in the user's terms, or None.
 PyObject *whyMiss(PyObject *self, PyObject *args) {
@@ -151,6 +156,7 @@ void dealloc(PyObject *self) {
 
 PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, nullptr},
+    {"rehearse", rehearse, METH_VARARGS, nullptr},
     {"why_miss", whyMiss, METH_VARARGS, nullptr},
     {"take_snapshots", snapshots, METH_NOARGS, nullptr},
     {"guards", guardTexts, METH_NOARGS, nullptr},

@@ -125,7 +125,7 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
     interpreter::watch(frame, false);
     if (frames.size() > 1 && frames.back().frame == frame)
       frames.pop_back();
-  } else if (what == PyTrace_EXCEPTION) {
+  } else if (what == PyTrace_EXCEPTION && !isForeign(frame)) {
     Frame &at = current(frame);
     if (appends(at.pending.then))
       values.fail(at.pending.what + " raised an error");
@@ -143,6 +143,11 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
   PyErr_Restore(type, error, traceback);
 }
 
+/// Whether it runs within a call whose frames are not observed.
+bool Observer::isForeign(PyFrameObject *frame) const {
+  return frames.back().pending.foreign && frames.back().frame != frame;
+}
+
 Observer::Frame &Observer::current(PyFrameObject *frame) {
   // A generator that is thrown into or closed has no event of its call, a frame that is left by an
   // error has one of its return.
@@ -157,6 +162,8 @@ Observer::Frame &Observer::current(PyFrameObject *frame) {
 
 void Observer::enterFrame(PyFrameObject *frame) {
   Pending &outer = frames.back().pending;
+  if (outer.foreign)
+    return;
   bool fromC = interpreter::enteredFromC(frame);
   bool again = frames.size() == 1 && outer.entered; // behind the call: what is let go ran it
   outer.entered = true;
@@ -199,8 +206,9 @@ void Observer::enterFrame(PyFrameObject *frame) {
         !values.find(local))
       values.enterFresh(local);
   }
-  if (outer.then == Then::Instance && !locals.empty() && locals[0] &&
-      Py_TYPE(locals[0]) == outer.type && !values.find(locals[0]))
+  PyTypeObject *makes = outer.then == Then::Instance ? outer.type : outer.context;
+  if (makes && !locals.empty() && locals[0] && Py_TYPE(locals[0]) == makes &&
+      !values.find(locals[0]))
     values.enterFresh(locals[0]); // what type.__call__ has just made
   interpreter::watch(frame, true);
   frames.push_back({frame, PyRef::borrow((PyObject *)frame), {}, nullptr});

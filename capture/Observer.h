@@ -7,7 +7,8 @@
 // Ahead of an opcode its operands are looked at, and behind it, at the frame's next event, its
 // result. Observer.cpp has the frames, ObserverRecords.cpp what goes into the log,
 // ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators and iteration, ObserverCalls.cpp
-// and ObserverDeclared.cpp calls, and ObserverAttributes.cpp attributes.
+// and ObserverDeclared.cpp calls, ObserverFunctions.cpp those of autograd.Function,
+// ObserverAttributes.cpp attributes, and ObserverEffects.cpp what is done to the world outside.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
@@ -74,6 +75,9 @@ private:
     PyObject *written = nullptr;      // a tensor from outside
     std::optional<TensorFacts> facts; // its own
     bool nested = false;              // Python code within the function is a part of it
+    bool foreign = false;             // and it is not observed
+    bool node = false;                // an autograd.Function that is one operation
+    PyTypeObject *context = nullptr;  // of an autograd.Function: what its forward is given
     std::string what;                 // in words; else:
     PyObject *attribute = nullptr;    // the name of one of `type`, a constant of the code
     PyRef callable;
@@ -82,7 +86,8 @@ private:
     /// As new; most opcodes have left little in it.
     void reset() {
       then = Then::Nothing;
-      python = entered = slot = nested = false;
+      python = entered = slot = nested = foreign = node = false;
+      context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;
       if (callable || !what.empty() || record.callable)
@@ -106,6 +111,7 @@ private:
   static std::string textOf(const Pending &pending);
   bool appendRecord(Frame &frame, PyObject *outcome);
   bool finishRun(PyObject *value);
+  bool isForeign(PyFrameObject *frame) const;
   void stop();
 
   // Opcodes.
@@ -121,7 +127,7 @@ private:
   bool iterate(Frame &frame, PyObject *iterable);
   bool unpack(Frame &frame, PyObject *sequence, int count);
   bool step(Frame &frame, PyObject *iterator);
-  bool cell(Frame &frame, int argument, bool reads);
+  bool cell(Frame &frame, int argument, bool reads, bool deletes);
   bool import(Frame &frame, PyObject *name, PyObject *level);
 
   // Calls.
@@ -130,12 +136,16 @@ private:
   bool callDeclared(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                     PyObject *names);
   bool callClass(Frame &frame, PyTypeObject *type);
-  bool callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments);
+  bool callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
+                  PyObject *names);
   bool isInstance(Frame &frame, PyObject *object, PyObject *type);
   bool fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool callFunction(Frame &frame, PyObject *bound, Arguments arguments, PyObject *names);
+  bool endNode();
+  bool isContextSetting(PyObject *object, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
   bool yields(PyObject *value);
-  bool changesFresh(PyObject *container, const std::string &what);
+  bool changesItem(Frame &frame, Arguments operands);
 
   // Attributes.
   bool attribute(Frame &frame, PyObject *object, PyObject *name);
@@ -154,6 +164,18 @@ private:
   /// Sets an entry of a dict from outside, as an operation. object: whose dict it is; null if the
   /// dict stands for itself.
   bool setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key, PyObject *value);
+  /// A record of what changes the world outside; what it stores is made to last.
+  bool effect(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool keepState(PyObject *object, PyObject *key);
+  /// A method changes a container from outside, its first argument. whole: by what it holds.
+  bool changes(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names, bool whole);
+  bool setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name);
+  bool tells(Frame &frame, PyObject *callable, std::vector<PyRef> arguments, PyObject *names);
+  bool prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool warns(Frame &frame, Arguments arguments, PyObject *names);
+  bool logs(Frame &frame, Arguments arguments, PyObject *names);
+  /// A function in Python or C that a replay asks again.
+  bool asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   /// The operation that is pending will write to the tensor.
   bool writes(Frame &frame, PyObject *tensor);
   bool inPlace(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
@@ -177,6 +199,9 @@ private:
   std::unordered_map<PyObject *, std::string> declaredNames;
   std::vector<PyObject *> settings; // that the log has asked for since one was last changed
   bool over = false;
+  int nodes = 0;        // calls of autograd.Function that are one operation
+  size_t nodeBegin = 0; // of the log, where the latest began
+  int nodeResults = 0;
   bool collects = false; // whether the garbage collector was on
 };
 

@@ -210,6 +210,8 @@ bool Observer::dataDescriptor(Frame &frame, PyObject *object, PyObject *descript
     return values.pin(descriptor, text);
   }
   bool fresh = values.isFresh(object);
+  if (isContextSetting(object, name))
+    return expect(frame, Then::Plain, false, text);
   if (kind == &PyMemberDescr_Type)
     return fresh || values.readMember(object, descriptor, PyUnicode_AsUTF8(name));
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0)
@@ -236,13 +238,19 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   if (!allUsable(operands, text))
     return false;
   PyTypeObject *type = Py_TYPE(object);
-  if (isTensor(object) || PyModule_Check(object) || PyType_Check(object) || !inPython(type))
-    return PyFunction_Check(object) && values.isFresh(object) ? true : values.fail(text);
+  bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace";
+  if (PyFunction_Check(object) && values.isFresh(object))
+    return true;
+  if (isTensor(object) || PyModule_Check(object) || PyType_Check(object) ||
+      (!inPython(type) && !open))
+    return values.fail(text);
   guardMethods(object, {"__setattr__"});
   if (type->tp_setattro == hookedSetAttribute() && type->tp_setattro != PyObject_GenericSetAttr)
     return expect(frame, Then::Nothing, true);
   PyObject *found = interpreter::typeLookup(type, name);
   guards.typeItem(type, name, found);
+  if (isContextSetting(object, name))
+    return true;
   if (found && isData(found)) {
     if (Py_TYPE(found) == &PyProperty_Type) {
       PyRef setter = PyRef::steal(PyObject_GetAttrString(found, "fset"));
@@ -263,10 +271,12 @@ bool Observer::setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyO
   PyTypeObject *type = Py_TYPE(object);
   PyObject *found = interpreter::typeLookup(type, name);
   guards.typeItem(type, name, found);
-  if (!values.isExternal(object) || isTensor(object) || !inPython(type) || !value ||
-      (found && isData(found)))
+  bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace";
+  if ((!values.isExternal(object) && !values.isKept(object)) || isTensor(object) ||
+      (!inPython(type) && !open) || (found && isData(found)))
     return values.fail("sets the attribute " + shown(name) + " of " + shown(object));
-  return setsEntry(frame, interpreter::instanceDict(object), object, name, value);
+  PyRef dict = PyRef::steal(PyObject_GenericGetDict(object, nullptr)); // made if need be
+  return setsEntry(frame, dict.get(), object, name, value);
 }
 
 } // namespace weft::capture

@@ -14,20 +14,28 @@ static bool isGenerator(PyObject *function) {
   return code->co_flags & CO_GENERATOR;
 }
 
-/// The descriptor of a bound method in C; null if there is none. super() finds one of a base.
-static PyObject *descriptorOf(PyObject *bound) {
-  PyObject *self = PyCFunction_GET_SELF(bound);
-  PyMethodDef *method = ((PyCFunctionObject *)bound)->m_ml;
+static PyObject *descriptorIn(PyTypeObject *kind, PyMethodDef *method) {
   PyRef text = PyRef::steal(PyUnicode_InternFromString(method->ml_name));
-  PyObject *order = self && text ? Py_TYPE(self)->tp_mro : nullptr;
+  PyObject *order = text ? kind->tp_mro : nullptr;
   for (Py_ssize_t i = 0; order && i < PyTuple_GET_SIZE(order); ++i) {
     auto *type = (PyTypeObject *)PyTuple_GET_ITEM(order, i);
     PyObject *found = PyDict_GetItemWithError(type->tp_dict, text.get());
-    if (found && Py_TYPE(found) == &PyMethodDescr_Type &&
+    if (found &&
+        (Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyClassMethodDescr_Type) &&
         ((PyMethodDescrObject *)found)->d_method == method)
       return found;
   }
   return nullptr;
+}
+
+/// The descriptor of a bound method in C; null if there is none. super() finds one of a base.
+static PyObject *descriptorOf(PyObject *bound) {
+  PyObject *self = PyCFunction_GET_SELF(bound);
+  PyMethodDef *method = ((PyCFunctionObject *)bound)->m_ml;
+  if (!self)
+    return nullptr;
+  PyObject *found = descriptorIn(Py_TYPE(self), method);
+  return found || !PyType_Check(self) ? found : descriptorIn((PyTypeObject *)self, method);
 }
 
 bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
@@ -56,9 +64,10 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     PyObject *descriptor = descriptorOf(callable);
     std::vector<PyObject *> all{PyCFunction_GET_SELF(callable)};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    if (Kind kind = descriptor ? kindOf(descriptor) : Kind::None; kind != Kind::None)
-      return callDeclared(frame, kind, descriptor, all, names);
-    return undeclared();
+    Kind kind = descriptor ? kindOf(descriptor) : Kind::None;
+    if (kind == Kind::ApplyFunction)
+      return callFunction(frame, callable, arguments, names);
+    return kind != Kind::None ? callDeclared(frame, kind, descriptor, all, names) : undeclared();
   }
   if (Py_TYPE(callable) == &_PyMethodWrapper_Type) {
     PyRef owner = PyRef::steal(PyObject_GetAttrString(callable, "__objclass__"));

@@ -88,7 +88,8 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   return values.fail(what + " over " + shown(arguments.empty() ? Py_None : arguments[0]));
 }
 
-bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments) {
+bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
+                          PyObject *names) {
   std::string what = nameOf(callable);
   PyObject *self = arguments.empty() ? nullptr : arguments[0];
   if (!self)
@@ -116,15 +117,22 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     // An iterator or a view of what has entered.
     return values.readWhole(self) && expect(frame, Then::Fresh, true, what);
   }
-  if (!changesFresh(self, what))
-    return false;
   bool many = what.ends_with("extend") || what.ends_with("update");
   bool keyed = (PyDict_Check(self) || PyAnySet_CheckExact(self)) && !many;
   if (keyed && arguments.size() > 1 && !isPlain(arguments[1]))
     return values.fail(what + " of a key that is not plain");
-  for (PyObject *each : arguments.subspan(1))
+  Arguments given =
+      arguments.subspan(1, arguments.size() - 1 - (names ? PyTuple_GET_SIZE(names) : 0));
+  for (PyObject *each : given)
     if (many && !readIterable(frame, each))
       return false;
+  if (!values.isFresh(self)) {
+    if (many)
+      for (PyObject *each : given)
+        if (!PyList_CheckExact(each) && !PyTuple_CheckExact(each) && !PyDict_CheckExact(each))
+          return values.fail(what + " of " + shown(each));
+    return changes(frame, callable, arguments, names, kind == Kind::Changes);
+  }
   return expect(frame, Then::Usable, true, what);
 }
 
@@ -178,8 +186,15 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   }
   case Kind::Reads:
   case Kind::Changes:
+  case Kind::Fills:
   case Kind::Get:
-    return callMethod(frame, kind, callable, arguments);
+    return callMethod(frame, kind, callable, arguments, names);
+  case Kind::Prints:
+    return prints(frame, callable, arguments, names);
+  case Kind::Warns:
+    return warns(frame, arguments, names);
+  case Kind::Logs:
+    return logs(frame, arguments, names);
   case Kind::Setting:
     if (arguments.empty() && std::ranges::find(settings, callable) != settings.end())
       return expect(frame, Then::Plain, false, what);
@@ -215,8 +230,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            values.fail("asks a weak reference");
   }
   case Kind::Asked:
-    frame.pending.nested = true;
-    return operation(frame, callable, arguments, names);
+    return asks(frame, callable, arguments, names);
   case Kind::IsInstance:
     if (arguments.size() == 2 && Py_TYPE(callable) == &PyMethodDescr_Type) // type's own
       return isInstance(frame, arguments[1], arguments[0]) &&
@@ -288,6 +302,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return (arguments.size() == 2 && PyTuple_CheckExact(arguments[1]) &&
             expect(frame, Then::Fresh, false, what)) ||
            values.fail(what + " of " + shown(argument(1)));
+  case Kind::Same:
+    return (arguments.size() == 1 && (!isTensor(arguments[0]) || TensorFacts::of(arguments[0])) &&
+            expect(frame, Then::Usable, false, what)) ||
+           values.fail(what);
+  case Kind::ApplyFunction:
   case Kind::None:
   case Kind::Names:
     break;

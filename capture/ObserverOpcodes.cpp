@@ -29,7 +29,6 @@ bool Observer::opcode(Frame &frame) {
   case LOAD_FAST:
   case STORE_FAST:
   case DELETE_FAST:
-  case LOAD_CONST:
   case LOAD_CLOSURE:
   case JUMP_FORWARD:
   case JUMP_BACKWARD:
@@ -53,6 +52,11 @@ bool Observer::opcode(Frame &frame) {
   case POP_JUMP_FORWARD_IF_NOT_NONE:
   case POP_JUMP_BACKWARD_IF_NOT_NONE:
     frame.pending.python = opcode == RAISE_VARARGS;
+    return true;
+  case LOAD_CONST: // a frozenset in its one order, of which the code is guarded
+    if (PyObject *constant = PyTuple_GET_ITEM(code->co_consts, argument);
+        PyFrozenSet_CheckExact(constant) && !values.find(constant))
+      values.enterFresh(constant);
     return true;
   case YIELD_VALUE:
     return yields(peek(1));
@@ -93,10 +97,10 @@ bool Observer::opcode(Frame &frame) {
   case DELETE_ATTR:
     return storeAttribute(frame, peek(1), name(argument), nullptr);
   case LOAD_DEREF:
-    return cell(frame, argument, true);
+    return cell(frame, argument, true, false);
   case STORE_DEREF:
   case DELETE_DEREF:
-    return cell(frame, argument, false);
+    return cell(frame, argument, false, opcode == DELETE_DEREF);
   case BINARY_OP:
     return binary(frame, argument, peek(2), peek(1));
   case COMPARE_OP:
@@ -200,13 +204,14 @@ bool Observer::global(Frame &frame, int argument) {
   return true;
 }
 
-bool Observer::cell(Frame &frame, int argument, bool reads) {
+bool Observer::cell(Frame &frame, int argument, bool reads, bool deletes) {
   PyObject *cell = interpreter::locals(frame.frame)[static_cast<size_t>(argument)];
   PyObject *names = interpreter::code(frame.frame)->co_localsplusnames;
   std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, argument));
   if (reads)
     return values.readCell(cell, name);
-  return values.isFresh(cell) || values.fail("writes " + name + ", a variable from outside");
+  std::span<PyObject *const> stack = interpreter::stack(frame.frame);
+  return values.isFresh(cell) || setsCell(frame, cell, deletes ? nullptr : stack.back(), name);
 }
 
 bool Observer::import(Frame &frame, PyObject *name, PyObject *level) {

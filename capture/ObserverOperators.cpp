@@ -94,8 +94,11 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     for (PyObject *each : operands)
       if (!isPlain(each) && !PyList_CheckExact(each) && !PyTuple_CheckExact(each))
         return values.fail("an operator on " + shown(each));
-    if (writes && PyList_CheckExact(left) && !changesFresh(left, "+="))
-      return false;
+    if (writes && PyList_CheckExact(left) && !values.isFresh(left)) {
+      PyObject *arguments[] = {left, right};
+      return values.readWhole(right) &&
+             changes(frame, operators().binary[argument], arguments, nullptr, false);
+    }
     return values.readWhole(left) && values.readWhole(right) && expect(frame, Then::Fresh, false);
   }
   for (PyObject *each : operands)
@@ -178,9 +181,13 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
          values.fail("an item of " + shown(container));
 }
 
-bool Observer::changesFresh(PyObject *container, const std::string &what) {
-  return values.isFresh(container) ||
-         values.fail(what + " changes " + shown(container) + " from outside");
+/// Sets or deletes an item of a container from outside.
+bool Observer::changesItem(Frame &frame, Arguments operands) {
+  bool sets = operands.size() == 3;
+  if (!changes(frame, sets ? operators().setItem : operators().deleteItem, operands, nullptr, true))
+    return false;
+  frame.pending.then = Then::Stored;
+  return true;
 }
 
 bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, PyObject *value) {
@@ -195,12 +202,13 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
     frame.pending.then = Then::Stored; // nothing is left on the stack
     return true;
   }
-  if (PyDict_CheckExact(container) && value && values.isExternal(container) && isPlain(key))
+  if (PyDict_CheckExact(container) && value && values.isExternal(container) && isPlain(key) &&
+      !values.hasChanged(container))
     return setsEntry(frame, container, nullptr, key, value);
   if (PyList_CheckExact(container) || isDict(container))
     return (isPlain(key) || values.fail("a key that is not plain")) &&
            (!value || !PySlice_Check(key) || isPlain(value) || values.readWhole(value)) &&
-           changesFresh(container, "an assignment");
+           (values.isFresh(container) || changesItem(frame, Arguments(operands, count)));
   return (answersInPython(container, {"__setitem__", "__delitem__"}) && !PyDict_Check(container) &&
           !PyList_Check(container) && expect(frame, Then::Nothing, true)) ||
          values.fail("assigns to an item of " + shown(container));

@@ -112,6 +112,8 @@ bool Observer::writes(Frame &frame, PyObject *tensor) {
   PyObject *external = values.externalOf(tensor);
   if (!external)
     return true;
+  if (nodes)
+    return values.fail("an autograd.Function with gradients writes to a tensor from outside");
   std::optional<TensorFacts> facts = TensorFacts::of(tensor);
   if (!facts || facts->gradient())
     return values.fail(frame.pending.what + " writes to a tensor from outside that has gradients");
@@ -126,35 +128,9 @@ bool Observer::writes(Frame &frame, PyObject *tensor) {
   return true;
 }
 
-bool Observer::setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key,
-                         PyObject *value) {
-  const Value *held = values.find(object ? object : dict);
-  std::string what = "sets " + (held ? held->name : "an object") + ", " + shown(key);
-  // Another object than a tensor could be changed later, by this call too.
-  if (!held || !dict || !isPlain(key) || (!isPlain(value) && !isTensor(value)))
-    return values.fail(what + " to " + shown(value));
-  bool ofObject = object != nullptr;
-  PyObject *target = ofObject ? object : dict;
-  std::optional<Form> form = values.form(target);
-  PyRef snapshot =
-      PyRef::steal(PyObject_CallFunctionObjArgs(operators().snapshot, target, key, nullptr));
-  if (!form || !snapshot)
-    return values.fail(what);
-  Record &record = frame.pending.record = {};
-  record.callable = PyRef::borrow(ofObject ? operators().setAttribute : operators().setItem);
-  for (PyObject *each : {target, key, value}) {
-    std::optional<Form> made = values.form(each);
-    if (!made)
-      return false;
-    record.arguments.push_back(std::move(*made));
-  }
-  observation.snapshots.push_back(std::move(snapshot));
-  log.write(std::move(*form), key);
-  values.noteSet(dict, key);
-  return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
-}
-
 bool Observer::appendRecord(Frame &frame, PyObject *value) {
+  if (frame.pending.node && !endNode())
+    return false;
   Record &record = frame.pending.record;
   std::optional<Outcome> outcome = values.enterOutcome(value, frame.pending.what);
   if (!outcome)

@@ -8,6 +8,64 @@
 
 namespace weft::capture {
 
+/// Whether object.__new__ and its attributes are all there is to the instance.
+static bool isOrdinary(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (type->tp_new != PyBaseObject_Type.tp_new || type->tp_itemsize)
+    return false;
+  for (; type != &PyBaseObject_Type; type = type->tp_base) {
+    if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+      return false;
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(type->tp_dict, &at, &key, &item);)
+      if (Py_TYPE(item) == &PyMemberDescr_Type) // a slot
+        return false;
+  }
+  return true;
+}
+
+std::optional<Form> Values::lasting(PyObject *object) {
+  const Value *value = find(object);
+  bool fresh = value && value->origin == Origin::Fresh;
+  if (isPlain(object) || (value && !fresh))
+    return form(object);
+  if (++depth > mostDepth) {
+    --depth;
+    fail("keeps a value that holds itself");
+    return std::nullopt;
+  }
+  auto all = [&](PyObject *each) { return lasting(each).has_value(); };
+  bool made = true;
+  PyObject *key, *item;
+  if (PyTuple_Check(object)) {
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(object); ++i)
+      made = all(PyTuple_GET_ITEM(object, i));
+  } else if (fresh && PyList_CheckExact(object)) {
+    for (Py_ssize_t i = 0; made && i < PyList_GET_SIZE(object); ++i)
+      made = all(PyList_GET_ITEM(object, i));
+  } else if (fresh && (PyDict_CheckExact(object) || isOrdinary(object))) {
+    PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
+    for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
+      made = all(item);
+  } else {
+    made = fail("keeps " + shown(object));
+  }
+  --depth;
+  std::optional<Form> parts = made ? form(object) : std::nullopt;
+  if (!parts || PyTuple_Check(object))
+    return parts;
+  Record record;
+  record.arguments.push_back(std::move(*parts));
+  record.outcome.kind = Outcome::Made;
+  record.outcome.index = log.newResult();
+  Form kept;
+  kept.kind = Form::Result;
+  kept.index = record.outcome.index;
+  log.append(std::move(record));
+  put(object, {Origin::Result, kept.index, PyRef::borrow(object), "", true});
+  return kept;
+}
+
 std::optional<Form> Values::form(PyObject *object) {
   Form form;
   auto add = [&](PyObject *part) {
@@ -55,10 +113,21 @@ std::optional<Form> Values::form(PyObject *object) {
     form.kind = Form::Slice;
     return give(add(slice->start) && add(slice->stop) && add(slice->step));
   }
-  if (value && (PyList_CheckExact(object) || PyDict_CheckExact(object))) {
+  if (value &&
+      (PyList_CheckExact(object) || PyDict_CheckExact(object) || PyODict_CheckExact(object))) {
     bool list = PyList_CheckExact(object);
     form.kind = list ? Form::List : Form::Dict;
     form.index = value->index;
+    if (PyODict_CheckExact(object)) { // which keeps its order apart from the dict's
+      form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
+      PyRef keys = PyRef::steal(PySequence_Tuple(object));
+      for (Py_ssize_t i = 0; keys && made && i < PyTuple_GET_SIZE(keys.get()); ++i) {
+        PyObject *key = PyTuple_GET_ITEM(keys.get(), i);
+        made = (isPlain(key) || fail("uses a dict whose keys are not plain")) && add(key) &&
+               add(PyDict_GetItemWithError(object, key));
+      }
+      return give(made && keys);
+    }
     for (Py_ssize_t i = 0; list && made && i < PyList_GET_SIZE(object); ++i)
       made = add(PyList_GET_ITEM(object, i));
     Py_ssize_t at = 0;
@@ -66,6 +135,15 @@ std::optional<Form> Values::form(PyObject *object) {
     while (!list && made && PyDict_Next(object, &at, &key, &item))
       made =
           (isPlain(key) || fail("uses a dict whose keys are not plain")) && add(key) && add(item);
+    return give(made);
+  }
+  if (value && isOrdinary(object)) {
+    form.kind = Form::Instance;
+    form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
+    form.index = value->index;
+    PyObject *dict = interpreter::instanceDict(object), *key, *item;
+    for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
+      made = (isPlain(key) || fail("uses an object with odd attributes")) && add(key) && add(item);
     return give(made);
   }
   return give(fail("uses " + shown(object) + (value ? "" : " of unknown origin")));

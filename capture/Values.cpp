@@ -18,7 +18,8 @@ const Value *Values::find(PyObject *object) {
     return nullptr;
   const Value &value = found->second;
   // A dead tensor's address may have become another object's.
-  if (value.origin == Origin::Result && PyWeakref_GetObject(value.holder.get()) != object)
+  if (value.origin == Origin::Result && !value.held &&
+      PyWeakref_GetObject(value.holder.get()) != object)
     return nullptr;
   return &value;
 }
@@ -31,6 +32,11 @@ bool Values::isFresh(PyObject *object) {
 bool Values::isExternal(PyObject *object) {
   const Value *value = find(object);
   return value && (value->origin == Origin::Pinned || value->origin == Origin::Argument);
+}
+
+bool Values::isKept(PyObject *object) {
+  const Value *value = find(object);
+  return value && value->held;
 }
 
 bool Values::isUsable(PyObject *object) {
@@ -239,10 +245,32 @@ std::optional<Outcome> Values::enterOutcome(PyObject *object, const std::string 
 
 // Reads.
 
+bool Values::readsChanged(PyObject *container, const Value &value, bool &read) {
+  auto found = changed.find(container);
+  if (found == changed.end())
+    return false;
+  read = found->second || fail("reads " + value.name + ", which it has changed");
+  return true;
+}
+
+bool Values::change(PyObject *container, bool whole) {
+  auto found = changed.find(container);
+  if (found != changed.end())
+    return !whole || found->second ||
+           fail("changes " + find(container)->name + " by what it holds");
+  if (whole && !readWhole(container))
+    return false;
+  changed[container] = whole;
+  return true;
+}
+
 bool Values::readLength(PyObject *container) {
   const Value *value = find(container);
-  if (!value || value->origin == Origin::Fresh || PyTuple_Check(container))
+  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result ||
+      PyTuple_Check(container))
     return true;
+  if (bool read = true; readsChanged(container, *value, read))
+    return read;
   if (hasSet(container, nullptr))
     return fail("asks for the length of " + value->name + ", which it has changed");
   Py_ssize_t length = PyDict_Check(container) ? PyDict_GET_SIZE(container) : Py_SIZE(container);
@@ -254,6 +282,8 @@ bool Values::readItem(PyObject *container, Py_ssize_t i) {
   const Value *value = find(container);
   if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
     return true;
+  if (bool read = true; readsChanged(container, *value, read))
+    return read;
   if (i < 0)
     i += Py_SIZE(container);
   if (i < 0 || i >= Py_SIZE(container))
@@ -274,8 +304,10 @@ bool Values::readItem(PyObject *container, Py_ssize_t i) {
 
 bool Values::readKey(PyObject *dict, PyObject *key) {
   const Value *value = find(dict);
-  if (!value || value->origin == Origin::Fresh)
+  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
     return true;
+  if (bool read = true; readsChanged(dict, *value, read))
+    return read;
   if (guards.watches(dict, false, key) || hasSet(dict, key))
     return true;
   if (!isPlain(key))
@@ -299,6 +331,8 @@ bool Values::readWhole(PyObject *container) {
   const Value *value = find(container);
   if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
     return true;
+  if (bool read = true; readsChanged(container, *value, read))
+    return read;
   bool set = PyAnySet_CheckExact(container);
   if (PyDict_Check(container) || set) {
     PyRef keys = PyRef::steal(PySequence_Tuple(container));
@@ -370,7 +404,7 @@ bool Values::readCell(PyObject *cell, const std::string &name) {
   const Value *value = find(cell);
   if (!value)
     return fail("reads " + name + ", a cell of unknown origin");
-  if (value->origin == Origin::Fresh)
+  if (value->origin == Origin::Fresh || hasSet(cell, nullptr))
     return true;
   Value held = *value;
   std::optional<Expected> expected = enter(held, PyCell_GET(cell), name);

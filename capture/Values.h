@@ -25,6 +25,7 @@ struct Value {
   int index = -1; // of a register or a result
   PyRef holder;   // the object, or a weak reference to it
   std::string name;
+  bool held = false; // a result that is held: no tensor
 };
 
 class Values {
@@ -35,6 +36,8 @@ public:
   const Value *find(PyObject *object);
   bool isFresh(PyObject *object);
   bool isExternal(PyObject *object);
+  /// A container or instance of this call that an operation of the log makes.
+  bool isKept(PyObject *object);
   /// Plain, or entered; of tuples, slices and bound methods, all that they hold.
   bool isUsable(PyObject *object);
 
@@ -79,11 +82,27 @@ public:
   bool isOperand(PyObject *object);
   /// Whether a generator of this call has not come to its end; letting it go would run code.
   bool leavesGeneratorOpen() const;
+  /// Results from that one on are no longer known.
+  void forgetResults(int from) {
+    std::erase_if(entered, [&](const auto &each) {
+      return each.second.origin == Origin::Result && each.second.index >= from;
+    });
+  }
   /// The call sets an entry of a dict from outside, and knows what it holds from then on.
   void noteSet(PyObject *dict, PyObject *key) {
     set.push_back({PyRef::borrow(dict), PyRef::borrow(key)});
   }
   bool hasSet(PyObject *dict, PyObject *key) const;
+
+  /// The call changes a container from outside. whole: it is read as a whole ahead of that, so that
+  /// what it holds is known; else it must not be read from then on.
+  bool change(PyObject *container, bool whole);
+  bool hasChanged(PyObject *container) const { return changed.contains(container); }
+  /// The container is empty now.
+  void noteCleared(PyObject *container) { changed[container] = true; }
+  /// How a replay finds what an effect stores. An object of this call is made by an operation of
+  /// its own, so that it stays one object, and can be changed later.
+  std::optional<Form> lasting(PyObject *object);
   /// Whether operations have written to a tensor from outside.
   bool externalWasWritten() const;
 
@@ -103,6 +122,8 @@ private:
   template <typename AddCheck>
   bool settle(PyObject *object, Expected expected, const std::string &name, AddCheck add);
   bool put(PyObject *object, Value value);
+  /// Whether it was changed; false with a reason if what it holds is not known.
+  bool readsChanged(PyObject *container, const Value &value, bool &read);
   bool enterTensor(PyObject *object, const Owner &owner, const std::string &name);
   bool enterRegister(PyObject *object, int reg, const std::string &name);
   std::optional<Expected> enterKnown(const Value &container, const Value &known, PyObject *object,
@@ -113,6 +134,7 @@ private:
   std::unordered_map<PyObject *, Value> entered;
   std::vector<External> externals;
   std::vector<std::pair<PyRef, PyRef>> set;
+  std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
   std::string why;
   int depth = 0, freshCount = 0;
 };

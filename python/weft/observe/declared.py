@@ -4,7 +4,7 @@
 pure: plain arguments, also within lists, tuples and dicts, to a plain value, and nothing else is
 read or written. types: looks at no more than the types of its arguments. builds: reads the items
 of its arguments and makes a container or an iterator of them. reads, get: methods that read their
-container, the second by key. changes: a method that changes its container. operation: of torch; it
+container, the second by key. changes: a method that changes its container. fills: one that does so whatever it holds. operation: of torch; it
 goes into the log, with its result. in place: one that writes to its first argument. metadata: of a
 tensor, what is guarded of those from outside. setting: of torch, which a replay asks for again and
 compares. state: sets what torch keeps for the thread.
@@ -21,10 +21,12 @@ import abc
 import builtins
 import functools
 import itertools
+import logging
 import math
 import operator
 import types
-from collections import OrderedDict
+import warnings
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,17 +52,23 @@ _BUILTINS = {
 }
 _METHODS: list[tuple[type, str, str]] = [
     (list, "reads", "index count copy __iter__"),
-    (list, "changes", "append extend insert pop reverse clear"),
+    (list, "fills", "append extend insert clear"),
+    (list, "changes", "pop reverse remove"),
     (tuple, "reads", "index count __iter__"),
     (dict, "reads", "keys values items copy __iter__"),
     (dict, "get", "get"),
-    (dict, "changes", "pop setdefault update clear popitem"),
+    (dict, "fills", "update clear"),
+    (dict, "changes", "pop setdefault popitem"),
     (OrderedDict, "reads", "keys values items copy __iter__"),
-    (OrderedDict, "changes", "pop setdefault update clear popitem"),
-    (set, "changes", "add discard update clear"),
+    (OrderedDict, "changes", "pop setdefault update clear popitem move_to_end"),
+    (deque, "reads", "index count copy __iter__"),
+    (deque, "changes", "append appendleft extend extendleft pop popleft clear rotate reverse"),
+    (set, "fills", "add discard update clear"),
+    (set, "changes", "remove"),
     (set, "reads", "copy"),
     (types.GeneratorType, "changes", "send close"),
 ]
+_ITERTOOLS = "chain islice product repeat count zip_longest combinations pairwise cycle".split()
 # Of a tensor from outside the observer guards what these tell.
 _METADATA = set(
     "size stride dim ndimension numel nelement is_contiguous is_floating_point is_complex "
@@ -121,8 +129,11 @@ def declare_all() -> None:
             _capture.declare(function, "pure")
     _capture.declare(functools.partial, "partial")
     _capture.declare(vars(abc)["_abc_instancecheck"], "asked")
-    for name in ("chain", "islice", "product", "repeat", "count", "zip_longest", "combinations"):
+    _capture.declare(vars(abc)["_abc_subclasscheck"], "asked")
+    for name in _ITERTOOLS:
         _capture.declare(getattr(itertools, name), "builds")
+    for kind in (OrderedDict, deque):
+        _capture.declare(kind, "builds")
     _capture.declare(object.__new__, "new object")
     _capture.declare(tuple.__new__, "new tuple")
     _capture.declare(object.__init__, "types")
@@ -132,9 +143,15 @@ def declare_all() -> None:
     _capture.declare(object.__delattr__, "setattr")
     _capture.declare(vars(type)["__instancecheck__"], "isinstance")
     _declare_operators()
+    _declare_telling()
     for function, kind in _torch_functions():
         _capture.declare(function, kind)
     _capture.declare(torch._C._set_grad_enabled, "state")
+    _capture.declare(torch._C._functorch.unwrap_if_dead, "same")
+    _capture.declare(vars(torch._C._FunctionBase)["apply"], "apply")
+    _capture.set_operator("context", torch._C._FunctionBase)
+    _capture.set_operator("grad enabled", torch.is_grad_enabled)
+    _capture.declare(torch.Tensor._make_subclass, "operation")
 
 
 def _declare_plain_types() -> None:
@@ -154,13 +171,15 @@ def _declare_operators() -> None:
         _capture.set_operator(f"binary {number + len(names)}", in_place)
     for number, name in enumerate("lt le eq ne gt ge".split()):
         _capture.set_operator(f"compare {number}", getattr(operator, name))
-    for name in ("getitem", "setitem", "neg", "pos", "invert", "truth"):
+    for name in ("getitem", "setitem", "delitem", "neg", "pos", "invert", "truth"):
         _capture.set_operator(name, getattr(operator, name))
     _capture.set_operator("getattr", getattr)
     _capture.set_operator("tuple", tuple)
     _capture.set_operator("storage", _storage)
     _capture.set_operator("snapshot", snapshot)
     _capture.set_operator("setattr", object.__setattr__)
+    _capture.set_operator("delattr", object.__delattr__)
+    _capture.set_operator("setcell", types.CellType.cell_contents.__set__)
     _capture.declare(operator.setitem, "in place")
     for name in (
         *names,
@@ -177,6 +196,30 @@ def _declare_operators() -> None:
         "abs",
     ):
         _capture.declare(getattr(operator, name), "operation")
+
+
+def _declare_telling() -> None:
+    _capture.declare(print, "prints")
+    _capture.declare(warnings.warn, "warns")
+    _capture.set_operator("warn", _warn)
+    _capture.declare(logging.Logger._log, "logs")
+    _capture.declare(logging.Logger.isEnabledFor, "asked")
+    _capture.set_operator("log", _log)
+
+
+def _warn(message: str, category: type, file: str, line: int, names: dict[str, Any]) -> None:
+    """As warnings.warn does from that line of a module with those globals."""
+    registry = names.setdefault("__warningregistry__", {})
+    module = names.get("__name__") or "<string>"
+    warnings.warn_explicit(message, category, file, line, module, registry)
+
+
+def _log(
+    logger: logging.Logger, level: int, message: Any, args: Any, file: str, line: int, function: str
+) -> None:
+    """As Logger._log does, called from that line."""
+    record = logger.makeRecord(logger.name, level, file, line, message, args, None, function)
+    logger.handle(record)
 
 
 def _storage(tensor: torch.Tensor) -> int:

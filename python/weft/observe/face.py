@@ -211,7 +211,7 @@ def _fault_of_replay(
             each.restore()
         torch.set_rng_state(generators)
         missed = program.why_miss(args, kwargs)
-        found = None if missed else program.run(args, kwargs)
+        found = None if missed else program.rehearse(args, kwargs)
         replayed = [each.again() for each in ahead]
         same_numbers = torch.equal(torch.get_rng_state(), generators_left)
         for each in reversed(left):

@@ -27,6 +27,8 @@ def difference(eager: Any, replayed: Any, path: str = "the result") -> str | Non
             return f"{path} has other keys"
         found = (difference(eager[key], replayed[key], f"{path}[{key!r}]") for key in eager)
         return next((each for each in found if each is not None), None)
+    if type(eager).__new__ is object.__new__ and hasattr(eager, "__dict__"):
+        return difference(vars(eager), vars(replayed), f"vars({path})")
     if isinstance(eager, float):
         same = eager.hex() == replayed.hex()
     else:

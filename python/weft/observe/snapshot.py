@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a call writes, as it was at a moment: a tensor's memory, an entry of a dict."""
+"""What a call writes, as it was at a moment: a tensor's memory, an entry, a container's contents."""
 
 from __future__ import annotations
 
+import types
+from collections import deque
 from collections.abc import Hashable
 from typing import Any
 
@@ -11,11 +13,16 @@ import torch
 from weft.observe.sameness import difference
 
 
-def snapshot(written: Any, key: Hashable = None) -> Memory | Entry:
-    """written: a tensor; or with a key a dict, or an object whose attribute it is."""
+def snapshot(written: Any, key: Hashable = None) -> Any:
+    """written: a tensor or a container as a whole; or with a key a dict, an object whose attribute
+    it is, or a cell. Raises: TypeError, for anything else."""
     if isinstance(written, torch.Tensor):
         return Memory(written)
-    return Entry(written if type(written) is dict else vars(written), key)
+    if isinstance(written, types.CellType):
+        return Cell(written)
+    if key is not None:
+        return Entry(written if type(written) is dict else vars(written), key)
+    return Contents(written)
 
 
 class Memory:
@@ -46,15 +53,80 @@ class Entry:
     def __init__(self, owner: dict, key: Hashable) -> None:
         self._owner, self._key = owner, key
         self._value = owner.get(key, _ABSENT)
+        self._keys = list(owner) if key in owner else []
 
     def restore(self) -> None:
-        if self._value is not _ABSENT:
-            self._owner[self._key] = self._value
-        else:
+        if self._value is _ABSENT:
             self._owner.pop(self._key, None)
+        elif self._key in self._owner:
+            self._owner[self._key] = self._value
+        else:  # at its place
+            left = dict(self._owner)
+            left[self._key] = self._value
+            _refill(self._owner, {each: left[each] for each in self._keys if each in left} | left)
 
     def again(self) -> Entry:
         return Entry(self._owner, self._key)
 
     def agrees(self, other: Entry) -> bool:
         return difference(self._value, other._value) is None
+
+
+class Cell:
+    def __init__(self, cell: types.CellType) -> None:
+        self._cell = cell
+        try:
+            self._value = cell.cell_contents
+        except ValueError:
+            self._value = _ABSENT
+
+    def restore(self) -> None:
+        if self._value is not _ABSENT:
+            self._cell.cell_contents = self._value
+        else:
+            del self._cell.cell_contents
+
+    def again(self) -> Cell:
+        return Cell(self._cell)
+
+    def agrees(self, other: Cell) -> bool:
+        return difference(self._value, other._value) is None
+
+
+class Contents:
+    """Of a list, dict, set or deque."""
+
+    def __init__(self, container: Any) -> None:
+        if not isinstance(container, (list, dict, set, deque)):
+            raise TypeError(f"expected a container, found {container!r}")
+        self._container, self._items = container, container.copy()
+
+    def restore(self) -> None:
+        if isinstance(self._container, list):
+            self._container[:] = self._items
+        elif isinstance(self._container, set):  # what stays keeps its place
+            self._container.intersection_update(self._items)
+            self._container.update(self._items)
+        elif isinstance(self._container, dict):
+            pairs = ([(key, id(value)) for key, value in each.items()]
+                     for each in (self._container, self._items))  # fmt: skip
+            if next(pairs) != next(pairs):
+                _refill(self._container, self._items)
+        else:
+            self._container.clear()
+            self._container.extend(self._items)
+
+    def again(self) -> Contents:
+        return Contents(self._container)
+
+    def agrees(self, other: Contents) -> bool:
+        if isinstance(self._container, set):
+            return self._items == other._items
+        if isinstance(self._container, deque):
+            return difference(list(self._items), list(other._items)) is None
+        return difference(self._items, other._items) is None
+
+
+def _refill(owner: dict, items: dict) -> None:
+    owner.clear()
+    owner.update(items)

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a call does to the world outside of it: to attributes, entries, containers and variables,
+// and what it tells the user.
+#include "capture/Observer.h"
+
+#include "capture/Plain.h"
+
+namespace weft::capture {
+
+bool Observer::effect(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  if (nodes)
+    return values.fail("an autograd.Function with gradients changes " + shown(arguments[0]));
+  Record record;
+  record.callable = PyRef::borrow(callable);
+  record.names = PyRef::borrow(names);
+  for (PyObject *each : arguments) {
+    std::optional<Form> form = values.lasting(each);
+    if (!form)
+      return false;
+    record.arguments.push_back(std::move(*form));
+  }
+  frame.pending.record = std::move(record);
+  return true;
+}
+
+/// The state ahead of the effect, of what is not made by the call itself.
+bool Observer::keepState(PyObject *object, PyObject *key) {
+  if (values.isKept(object))
+    return true;
+  std::optional<Form> form = values.form(object);
+  PyRef snapshot =
+      PyRef::steal(PyObject_CallFunctionObjArgs(operators().snapshot, object, key, nullptr));
+  if (!form || !snapshot)
+    return values.fail("changes " + shown(object) + ", which cannot be put back");
+  observation.snapshots.push_back(std::move(snapshot));
+  log.write(std::move(*form), key);
+  return true;
+}
+
+bool Observer::setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObject *key,
+                         PyObject *value) {
+  PyObject *target = object ? object : dict;
+  const Value *held = values.find(target);
+  std::string what = "sets " + (held ? held->name : "an object") + ", " + shown(key);
+  if (!held || !dict || !isPlain(key))
+    return values.fail(what);
+  if (values.hasChanged(dict))
+    return values.fail(what + ", of what it has changed");
+  PyObject *arguments[] = {target, key, value};
+  PyObject *callable = !value   ? operators().deleteAttribute
+                       : object ? operators().setAttribute
+                                : operators().setItem;
+  if (!effect(frame, callable, Arguments(arguments, value ? 3 : 2), nullptr) ||
+      !keepState(target, key))
+    return false;
+  values.noteSet(dict, key);
+  return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
+}
+
+bool Observer::changes(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names,
+                       bool whole) {
+  PyObject *container = arguments[0];
+  std::string what = nameOf(callable);
+  if (!values.isExternal(container) && !values.isKept(container))
+    return values.fail(what + " changes " + shown(container) + " of unknown origin");
+  bool first = !values.hasChanged(container);
+  if (values.hasSet(container, nullptr))
+    return values.fail(what + " changes a dict that the call has changed");
+  if (values.isExternal(container) && !values.change(container, whole))
+    return false;
+  if (!effect(frame, callable, arguments, names) || (first && !keepState(container, nullptr)))
+    return false;
+  if (what.ends_with(".clear") && values.isExternal(container))
+    values.noteCleared(container);
+  return expect(frame, Then::Append, true, std::move(what));
+}
+
+bool Observer::setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name) {
+  if (!value || !values.isExternal(cell))
+    return values.fail("writes " + name + ", a variable from outside");
+  PyObject *arguments[] = {cell, value};
+  if (!effect(frame, operators().setCell, arguments, nullptr) || !keepState(cell, Py_None))
+    return false;
+  values.noteSet(cell, Py_None);
+  return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
+}
+
+// Telling.
+
+bool Observer::tells(Frame &frame, PyObject *callable, std::vector<PyRef> arguments,
+                     PyObject *names) {
+  if (nodes)
+    return values.fail("an autograd.Function with gradients prints or warns");
+  Record record;
+  record.callable = PyRef::borrow(callable);
+  record.names = PyRef::borrow(names);
+  record.tells = true;
+  for (PyRef &each : arguments) {
+    Form form;
+    form.object = std::move(each);
+    record.arguments.push_back(std::move(form));
+  }
+  frame.pending.record = std::move(record);
+  frame.pending.foreign = true;
+  return expect(frame, Then::Append, true, nameOf(callable));
+}
+
+bool Observer::prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  std::vector<PyRef> all;
+  for (PyObject *each : arguments) {
+    if (!isPlain(each))
+      return values.fail("prints " + shown(each));
+    all.push_back(PyRef::borrow(each));
+  }
+  return tells(frame, callable, std::move(all), names);
+}
+
+static bool isImporting(PyFrameObject *frame) {
+  const char *file = PyUnicode_AsUTF8(interpreter::code(frame)->co_filename);
+  std::string_view name = file ? file : "";
+  return name.find("importlib") != name.npos && name.find("_bootstrap") != name.npos;
+}
+
+/// warnings.warn, which looks for the line that it tells of on the stack: a replay is told it.
+bool Observer::warns(Frame &frame, Arguments arguments, PyObject *names) {
+  PyObject *given[] = {nullptr, nullptr, nullptr}; // message, category, stacklevel
+  static const char *const parameters[] = {"message", "category", "stacklevel"};
+  size_t positional = arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0);
+  bool known = positional <= 3;
+  for (size_t i = 0; known && i < arguments.size(); ++i) {
+    size_t at = i;
+    for (at = i < positional ? i : 0; i >= positional && at < 3; ++at)
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i - positional),
+                                           parameters[at]) == 0)
+        break;
+    known = at < 3;
+    if (known)
+      given[at] = arguments[i];
+  }
+  PyObject *category = given[1] && given[1] != Py_None ? given[1] : PyExc_UserWarning;
+  long level = given[2] ? PyLong_Check(given[2]) ? PyLong_AsLong(given[2]) : -1 : 1;
+  if (!known || !given[0] || !PyUnicode_CheckExact(given[0]) || !PyType_Check(category) ||
+      level < 1)
+    return values.fail("warns in a way that is not observed");
+  size_t at = frames.size() - 1;
+  while (at > 0 && frames[at].frame != frame.frame)
+    --at;
+  for (bool internal = isImporting(frame.frame); --level > 0 && at > 0;)
+    for (--at; !internal && at > 0 && isImporting(frames[at].frame);)
+      --at;
+  if (at == 0)
+    return values.fail("warns of a line outside of the call");
+  PyFrameObject *told = frames[at].frame;
+  std::vector<PyRef> all;
+  all.push_back(PyRef::borrow(given[0]));
+  all.push_back(PyRef::borrow(category));
+  all.push_back(PyRef::borrow(interpreter::code(told)->co_filename));
+  all.push_back(PyRef::steal(PyLong_FromLong(PyFrame_GetLineNumber(told))));
+  all.push_back(PyRef::borrow(interpreter::globals(told)));
+  return tells(frame, operators().warn, std::move(all), nullptr);
+}
+
+/// Logger._log, which looks for the line that it tells of in the same way.
+bool Observer::logs(Frame &frame, Arguments arguments, PyObject *names) {
+  PyObject *logger = arguments.size() >= 4 ? arguments[0] : nullptr;
+  if (!logger || arguments.size() != 4 || names || !values.isExternal(logger))
+    return values.fail("logs in a way that is not observed");
+  for (PyObject *each : arguments.subspan(1))
+    if (!isPlain(each))
+      return values.fail("logs " + shown(each));
+  size_t at = frames.size() - 1;
+  PyObject *own = interpreter::code(frame.frame)->co_filename;
+  while (at > 0 && PyUnicode_Compare(interpreter::code(frames[at].frame)->co_filename, own) == 0)
+    --at;
+  if (at == 0)
+    return values.fail("logs a line outside of the call");
+  PyCodeObject *code = interpreter::code(frames[at].frame);
+  std::vector<PyRef> all;
+  for (PyObject *each : arguments)
+    all.push_back(PyRef::borrow(each));
+  all.push_back(PyRef::borrow(code->co_filename));
+  all.push_back(PyRef::steal(PyLong_FromLong(PyFrame_GetLineNumber(frames[at].frame))));
+  all.push_back(PyRef::borrow(code->co_name));
+  return tells(frame, operators().log, std::move(all), nullptr);
+}
+
+bool Observer::asks(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  Record record;
+  record.callable = PyRef::borrow(callable);
+  record.names = PyRef::borrow(names);
+  for (PyObject *each : arguments) {
+    std::optional<Form> form = values.form(each);
+    if (!form)
+      return false;
+    record.arguments.push_back(std::move(*form));
+  }
+  frame.pending.record = std::move(record);
+  frame.pending.nested = true;
+  frame.pending.foreign = true;
+  return expect(frame, Then::Append, true, nameOf(callable));
+}
+
+} // namespace weft::capture
