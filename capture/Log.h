@@ -42,6 +42,8 @@ struct Record {
   std::vector<int> lastUses; // results that nothing needs after this
 };
 
+struct Plan;
+
 class Log {
 public:
   int newResult() { return resultCount++; }
@@ -61,6 +63,12 @@ public:
   /// snapshot: makes of a tensor, or a dict and a key, what puts back its state: an object with a
   /// method `restore`.
   PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot) const;
+  /// The same by compiled code, as `plan` says. declined: whether it could not run, so that a
+  /// replay is due. Leaves an error of Python's set that is none of a program's, such as an
+  /// interruption.
+  PyRef runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
+                    bool &declined) const;
+  const Form &given() const { return output; }
   /// One line an operation.
   std::vector<std::string> texts() const;
 
@@ -68,6 +76,9 @@ public:
   void clear();
 
 private:
+  /// Of what operations write, as it is now; an empty one for what cannot be copied.
+  std::vector<PyRef> snapshots(const std::vector<PyRef> &registers, PyObject *snapshot) const;
+
   int resultCount = 0;
   std::vector<Record> records;
   struct Written {
