@@ -2,6 +2,7 @@
 #include "capture/Log.h"
 
 #include "capture/Plain.h"
+#include "capture/Plan.h"
 
 #include <unordered_map>
 
@@ -21,6 +22,11 @@ public:
   }
   /// Whether the operation gave what it had given.
   bool run(const Record &record);
+  void setResult(size_t i, PyObject *tensor) { results[i] = PyRef::borrow(tensor); }
+  void release(const Record &record) {
+    for (int each : record.lastUses)
+      results[each] = {};
+  }
 
 private:
   PyRef make(const Form &form);
@@ -154,35 +160,85 @@ bool Replay::run(const Record &record) {
   size_t names = record.names ? static_cast<size_t>(PyTuple_GET_SIZE(record.names.get())) : 0;
   PyRef found = PyRef::steal(PyObject_Vectorcall(record.callable.get(), pointers.data(),
                                                  pointers.size() - names, record.names.get()));
-  if (!found || !accept(record.outcome, found.get()))
-    return false;
-  for (int each : record.lastUses)
-    results[each] = {};
-  return true;
+  return found && accept(record.outcome, found.get());
+}
+
+std::vector<PyRef> Log::snapshots(const std::vector<PyRef> &registers, PyObject *snapshot) const {
+  Replay replay(registers, 0);
+  std::vector<PyRef> made;
+  for (const Written &each : written) {
+    PyRef object = replay.finish(each.object);
+    made.push_back(PyRef::steal(
+        PyObject_CallFunctionObjArgs(snapshot, object.get(), each.key.get(), nullptr)));
+    if (!made.back())
+      break;
+  }
+  return made;
+}
+
+static bool areWhole(const std::vector<PyRef> &snapshots) {
+  return snapshots.empty() || snapshots.back();
+}
+
+static void restore(const std::vector<PyRef> &snapshots) {
+  for (size_t i = snapshots.size(); i-- > 0;)
+    if (snapshots[i])
+      PyRef::steal(PyObject_CallMethod(snapshots[i].get(), "restore", nullptr));
 }
 
 PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool rehearses) const {
+  std::vector<PyRef> before = snapshots(registers, snapshot);
+  bool same = areWhole(before);
   Replay replay(registers, resultCount);
-  PyRef value;
-  bool same = true;
-  std::vector<PyRef> before;
-  for (size_t i = 0; same && i < written.size(); ++i) {
-    PyRef object = replay.finish(written[i].object);
-    before.push_back(PyRef::steal(
-        PyObject_CallFunctionObjArgs(snapshot, object.get(), written[i].key.get(), nullptr)));
-    same = static_cast<bool>(before.back());
-  }
-  for (size_t i = 0; same && i < records.size(); ++i)
+  for (size_t i = 0; same && i < records.size(); ++i) {
     same = records[i].tells || replay.run(records[i]);
-  if (same)
-    value = replay.finish(output);
+    replay.release(records[i]);
+  }
+  PyRef value = same ? replay.finish(output) : PyRef();
   for (size_t i = 0; !rehearses && value && i < records.size(); ++i)
     if (records[i].tells && !replay.run(records[i]))
       value = {};
-  for (size_t i = before.size(); !value && i-- > 0;)
-    if (before[i])
-      PyRef::steal(PyObject_CallMethod(before[i].get(), "restore", nullptr));
+  if (!value)
+    restore(before);
   PyErr_Clear(); // the call runs once more, in the interpreter, and raises its own
+  return value;
+}
+
+PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
+                       bool &declined) const {
+  declined = false;
+  Replay replay(registers, resultCount);
+  for (size_t each : plan.before)
+    if (!replay.run(records[each])) {
+      PyErr_Clear();
+      return {};
+    }
+  std::vector<PyRef> before;
+  if (plan.compares)
+    before = snapshots(registers, snapshot);
+  PyObject *few[8];
+  std::vector<PyObject *> many(plan.inputs.size() > std::size(few) ? plan.inputs.size() : 0);
+  PyObject **inputs = many.empty() ? few : many.data();
+  for (size_t i = 0; i < plan.inputs.size(); ++i)
+    inputs[i] = registers[plan.inputs[i]].get();
+  PyRef found = areWhole(before) ? PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs,
+                                                                    plan.inputs.size(), nullptr))
+                                 : PyRef();
+  if (!found) {
+    declined = !PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception);
+    if (declined)
+      PyErr_Clear();
+    return {};
+  }
+  for (size_t i = 0; i < plan.results.size(); ++i)
+    replay.setResult(plan.results[i], PyTuple_GET_ITEM(found.get(), static_cast<Py_ssize_t>(i)));
+  bool same = true;
+  for (size_t i = 0; same && i < plan.after.size(); ++i)
+    same = replay.run(records[plan.after[i]]);
+  PyRef value = same ? replay.finish(output) : PyRef();
+  if (!value)
+    restore(before);
+  PyErr_Clear();
   return value;
 }
 

@@ -44,6 +44,7 @@ struct Outcome {
 
 struct Record {
   PyRef callable;     // null: makes a container or an instance, its one argument
+  bool changes = false; // something that is no tensor, and was there ahead of the call
   bool tells = false; // something to the world outside: comes behind all others, and only once
   std::vector<Form> arguments; // those by keyword last
   PyRef names;                 // of keywords, a tuple or null
@@ -51,6 +52,8 @@ struct Record {
   std::string location;      // the user's line
   std::vector<int> lastUses; // results that nothing needs after this
 };
+
+struct Plan;
 
 class Log {
 public:
@@ -75,6 +78,12 @@ public:
   /// method `restore`.
   /// rehearses: tells nothing to the world outside.
   PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool rehearses) const;
+  /// The same by compiled code, as `plan` says. declined: whether it could not run, so that a
+  /// replay is due. Leaves an error of Python's set that is none of a program's, such as an
+  /// interruption.
+  PyRef runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
+                    bool &declined) const;
+  const Form &given() const { return output; }
   /// One line an operation.
   std::vector<std::string> texts() const;
 
@@ -82,6 +91,9 @@ public:
   void clear();
 
 private:
+  /// Of what operations write, as it is now; an empty one for what cannot be copied.
+  std::vector<PyRef> snapshots(const std::vector<PyRef> &registers, PyObject *snapshot) const;
+
   int resultCount = 0;
   std::vector<Record> records;
   struct Written {

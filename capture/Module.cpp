@@ -3,7 +3,9 @@
 // weft._capture, the Python face of the room.
 #include "capture/Observer.h"
 #include "capture/Plain.h"
+#include "capture/Plan.h"
 
+#include <memory>
 #include <new>
 
 namespace weft::capture {
@@ -13,6 +15,7 @@ namespace {
 /// What one observed call left: a program if it stands for other calls.
 struct Program {
   PyObject_HEAD Observation observation;
+  std::shared_ptr<const Plan> plan; // of compiled code, if there is any
 };
 
 PyRef listOf(const std::vector<std::string> &texts) {
@@ -53,6 +56,24 @@ Observation &observationOf(PyObject *self) {
   return reinterpret_cast<Program *>(self)->observation;
 }
 
+std::shared_ptr<const Plan> &planOf(PyObject *self) {
+  return reinterpret_cast<Program *>(self)->plan;
+}
+
+/// By compiled code if there is any, else, and to rehearse, by torch's own operations. Null if a
+/// value that the program depends on came out otherwise.
+PyRef answer(PyObject *self, const Guards::Registers &registers, bool rehearses) {
+  PyRef held = PyRef::borrow(self); // an operation may let go of the program
+  const Log &log = observationOf(self).log;
+  if (std::shared_ptr<const Plan> plan = rehearses ? nullptr : planOf(self)) {
+    bool declined = false;
+    PyRef value = log.runCompiled(*plan, registers, operators().snapshot, declined);
+    if (!declined)
+      return value;
+  }
+  return log.replay(registers, operators().snapshot, rehearses);
+}
+
 bool parse(PyObject *args, PyObject *&positional, PyObject *&keywords) {
   return PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &positional, &PyDict_Type, &keywords);
 }
@@ -68,11 +89,71 @@ PyObject *runOnce(PyObject *self, PyObject *args, bool rehearses) {
   Guards::Registers registers;
   if (!observation.guards.check(unpacked.call, registers))
     Py_RETURN_NONE;
-  PyRef held = PyRef::borrow(self); // an operation may let go of the program
-  PyRef value = observation.log.replay(registers, operators().snapshot, rehearses);
-  if (!value)
-    Py_RETURN_FALSE;
-  return PyTuple_Pack(1, value.get());
+  PyRef value = answer(self, registers, rehearses);
+  if (value)
+    return PyTuple_Pack(1, value.get());
+  if (PyErr_Occurred())
+    return nullptr;
+  Py_RETURN_FALSE;
+}
+
+/// registers(args, kwargs): what the guards load of a call, or None if they do not hold.
+PyObject *registersOf(PyObject *self, PyObject *args) {
+  PyObject *positional, *keywords;
+  if (!parse(args, positional, keywords))
+    return nullptr;
+  Unpacked unpacked(positional, keywords);
+  Guards::Registers registers;
+  if (!observationOf(self).guards.check(unpacked.call, registers))
+    Py_RETURN_NONE;
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const PyRef &each : registers)
+    if (!list || PyList_Append(list.get(), each ? each.get() : Py_None) < 0)
+      return nullptr;
+  return list.release();
+}
+
+/// records(): of the log (Plan.h).
+PyObject *records(PyObject *self, PyObject *) {
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const Record &each : observationOf(self).log.all()) {
+    PyRef view = viewOf(each);
+    if (!list || !view || PyList_Append(list.get(), view.get()) < 0)
+      return nullptr;
+  }
+  return list.release();
+}
+
+PyObject *output(PyObject *self, PyObject *) {
+  return viewOf(observationOf(self).log.given()).release();
+}
+
+/// attach(program, inputs, results, before, after, compares): from now on compiled code runs the
+/// operations on tensors (Plan.h); None: no longer. Sequences of numbers.
+PyObject *attach(PyObject *self, PyObject *args) {
+  PyObject *program, *parts[4];
+  int compares;
+  if (!PyArg_ParseTuple(args, "OO!O!O!O!p", &program, &PyTuple_Type, &parts[0], &PyTuple_Type,
+                        &parts[1], &PyTuple_Type, &parts[2], &PyTuple_Type, &parts[3], &compares))
+    return nullptr;
+  auto plan = std::make_shared<Plan>();
+  plan->program = PyRef::borrow(program);
+  plan->compares = compares != 0;
+  std::vector<size_t> *numbers[] = {&plan->inputs, &plan->results, &plan->before, &plan->after};
+  for (size_t i = 0; i < std::size(parts); ++i)
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(parts[i]); ++j) {
+      size_t number = PyLong_AsSize_t(PyTuple_GET_ITEM(parts[i], j));
+      if (PyErr_Occurred())
+        return nullptr;
+      numbers[i]->push_back(number);
+    }
+  std::shared_ptr<const Plan> old = std::exchange(planOf(self), std::move(plan));
+  Py_RETURN_NONE;
+}
+
+PyObject *detach(PyObject *self, PyObject *) {
+  std::shared_ptr<const Plan> old = std::exchange(planOf(self), {});
+  Py_RETURN_NONE;
 }
 
 /// run(args, kwargs): a tuple with the result; None if the program does not stand for the call;
@@ -132,6 +213,8 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
   Observation &observation = observationOf(self);
   Py_VISIT(observation.value.get());
+  if (const Plan *plan = planOf(self).get())
+    Py_VISIT(plan->program.get());
   if (int result = observation.guards.traverse(visit, arg))
     return result;
   return observation.log.traverse(visit, arg);
@@ -143,12 +226,15 @@ int clear(PyObject *self) {
   observation.reason = "it was let go";
   observation.guards.clear();
   observation.log.clear();
+  std::shared_ptr<const Plan> old = std::exchange(planOf(self), {});
   return 0;
 }
 
 void dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
+  std::exchange(planOf(self), {}).reset();
+  std::destroy_at(&planOf(self));
   observationOf(self).~Observation();
   type->tp_free(self);
   Py_DECREF(type);
@@ -159,6 +245,11 @@ PyMethodDef methods[] = {
     {"rehearse", rehearse, METH_VARARGS, nullptr},
     {"why_miss", whyMiss, METH_VARARGS, nullptr},
     {"take_snapshots", snapshots, METH_NOARGS, nullptr},
+    {"registers", registersOf, METH_VARARGS, nullptr},
+    {"records", records, METH_NOARGS, nullptr},
+    {"output", output, METH_NOARGS, nullptr},
+    {"attach", attach, METH_VARARGS, nullptr},
+    {"detach", detach, METH_NOARGS, nullptr},
     {"guards", guardTexts, METH_NOARGS, nullptr},
     {"log", logTexts, METH_NOARGS, nullptr},
     {},
@@ -194,6 +285,7 @@ PyObject *observe(PyObject *, PyObject *args) {
   if (!self)
     return nullptr;
   auto *program = new (&reinterpret_cast<Program *>(self.get())->observation) Observation();
+  new (&planOf(self.get())) std::shared_ptr<const Plan>();
   Observer(*program).run(target, positional, keywords);
   PyRef value = std::exchange(program->value, {});
   if (!value)

@@ -14,6 +14,7 @@ bool Observer::effect(Frame &frame, PyObject *callable, Arguments arguments, PyO
   Record record;
   record.callable = PyRef::borrow(callable);
   record.names = PyRef::borrow(names);
+  record.changes = true;
   for (PyObject *each : arguments) {
     std::optional<Form> form = values.lasting(each);
     if (!form)

@@ -42,7 +42,7 @@ PACKAGES = {
     "capture": _package("_core errors frontend"),
     "gradients": _package("_core artifacts config errors frontend", late="compiled"),
     "reporting": _package("_core artifacts errors", late="compiled frontend training"),
-    "observe": _package("_capture _core capture config errors"),
+    "observe": _package("_capture _core capture config errors", late="compiled"),
     "compiled": _package(
         "_core artifacts capture config errors frontend gradients reporting", late="ir observe"
     ),

@@ -67,6 +67,13 @@ class Observed(Weft):
             face.Observed._capture = old
 
 
+class ObservedNative(Observed):
+    """The same, compiled."""
+
+    def compile(self, target: Callable[..., Any]) -> Callable[..., Any]:
+        return weft.compile(target, capture="observe")
+
+
 class Eager:
     """Never wrong: what the fuzzer finds in it is a fault of the fuzzer's."""
 
@@ -114,4 +121,10 @@ class Stale(Eager):
         return compiled.hits
 
 
-SUBJECTS = {"weft": Weft, "observe": Observed, "eager": Eager, "stale": Stale}
+SUBJECTS = {
+    "weft": Weft,
+    "observe": Observed,
+    "observe-native": ObservedNative,
+    "eager": Eager,
+    "stale": Stale,
+}

@@ -477,7 +477,7 @@ def test_a_cycle_through_a_program_is_collected():
 
 def test_what_cannot_be_combined_is_refused():
     with pytest.raises(errors.ConfigError):
-        weft.compile(lambda x: x, capture="observe")
+        weft.compile(lambda x: x, capture="export", backend="eager")
     with pytest.raises(errors.NotCompiledError, match="print"):
         warnings.simplefilter("ignore")
         fast = weft.compile(lambda x: print(x) or x, capture="observe", backend="eager",

@@ -39,7 +39,7 @@ def compile(
     background: bool = False,
     passes: Iterable[Any] = (),
     capture: str | None = None,
-    backend: str = "native",
+    backend: str | Callable[..., Any] = "native",
     level: int = 3,
     memory_budget: float | None = None,
 ) -> Callable[..., Any]:
@@ -72,9 +72,11 @@ def compile(
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.
     capture: where programs come from: "export" traces them by torch.export, "observe" watches the
-    first call in the interpreter. By default what goes with the backend.
-    backend: what runs them: "native" code, of "export"; or "eager", PyTorch's own operations
-    without the Python between them, of "observe".
+    first call in the interpreter. By default "export" with native code, "observe" with all else.
+    backend: what runs them: "native" code; "eager", PyTorch's own operations without the Python
+    between them; or a function that makes a callable of a torch.fx.GraphModule and the tensors that
+    it is called with, as torch.compile takes one. The callable takes such tensors, and gives a
+    tuple or list of them. Both others go with observed calls.
     level: of optimisation; results agree but for rounding, programs get faster and take longer to
     compile. 0: every computation is a kernel of its own. 1: the graph is cleaned up, and
     computations are fused. 2: it is rewritten, as for attention. 3, the default: weights are
@@ -89,7 +91,8 @@ def compile(
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options.
     """
-    capture = {"native": "export", "eager": "observe"}.get(backend) if capture is None else capture
+    if capture is None:
+        capture = "export" if backend == "native" else "observe"
     pipeline = _passes(passes)
     settings: dict[str, Any] = dict(
         isa=isa,
@@ -105,11 +108,12 @@ def compile(
         level=level,
         memory_budget=memory_budget,
     )
-    if (capture, backend) not in (("export", "native"), ("observe", "eager")):
-        raise errors.ConfigError(
-            "expected capture='export' with backend='native' or capture='observe' with "
-            f"backend='eager', found {capture!r} with {backend!r}"
-        )
+    if capture not in ("export", "observe"):
+        raise errors.ConfigError(f"expected capture 'export' or 'observe', found {capture!r}")
+    if not callable(backend) and backend not in ("native", "eager"):
+        raise errors.ConfigError(f"expected backend 'native', 'eager' or a function: {backend!r}")
+    if capture == "export" and backend != "native":
+        raise errors.ConfigError(f"expected backend 'native' with 'export', found {backend!r}")
     if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
@@ -124,9 +128,7 @@ def compile(
 
     def answering(original: Callable[..., Any]) -> _core.Callable:
         if capture == "observe":
-            from weft.observe.face import Observed
-
-            return Observed(original, settings).callable()
+            return _observed(original, options, settings)
         return Compiled(original, Tracing(original), options, settings).callable()
 
     program = method_itself(program)
@@ -138,6 +140,18 @@ def compile(
     if isinstance(program, torch.nn.Module):
         return compiled_module(program, answering(program))
     return answering(program)
+
+
+def _observed(
+    original: Callable[..., Any], options: Options, settings: dict[str, Any]
+) -> _core.Callable:
+    from weft.observe.backends import Function, Native
+    from weft.observe.face import Observed
+
+    backend = settings["backend"]
+    if callable(backend):
+        return Observed(original, settings, Function(backend)).callable()
+    return Observed(original, settings, Native(options) if backend == "native" else None).callable()
 
 
 def from_exported_program(

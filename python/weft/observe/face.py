@@ -8,19 +8,22 @@ been an eager one.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 import torch
 
 from weft import _capture, _core, config, errors
 from weft.capture.callable_face import Face
+from weft.observe.backends import Backend
 from weft.observe.declared import declare_all
 from weft.observe.sameness import difference
-from weft.observe.snapshot import Memory
+from weft.observe.snapshot import Entry, Memory
 
 # Programs of a callable, and captures in a row that published none, after which calls run eagerly.
 MOST_PROGRAMS = 8
@@ -30,15 +33,24 @@ MOST_BARREN = 16
 
 
 class Observed(Face):
-    """The face of a callable whose calls are observed."""
+    """The face of a callable whose calls are observed. backend: what compiles its programs; None,
+    if torch's own operations run them."""
 
-    def __init__(self, original: Callable[..., Any], settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        settings: dict[str, Any],
+        backend: Backend | None = None,
+    ) -> None:
         super().__init__(original, settings)
+        self._backend = backend
+        # Why torch's own operations run programs that were to be compiled.
+        self.not_compiled: Counter[str] = Counter()
         self._programs: list[tuple[_Surroundings, Any, bool]] = []
         self._published = self._captures = self._hits = self._misses = self._failures = (
             self._barren
         ) = 0
-        self._capture_seconds = self._verify_seconds = 0.0
+        self._capture_seconds = self._compile_seconds = self._verify_seconds = 0.0
 
     # What the C++ callable asks for.
 
@@ -79,10 +91,12 @@ class Observed(Face):
         reason, location = program.reason, program.location
         if reason is None:
             start = time.perf_counter()
-            reason = self._fault(program, around, generators, value, args, kwargs)
+            ahead = program.take_snapshots()
+            reason = self._fault(program, around, ahead, generators, value, args, kwargs)
             self._verify_seconds += time.perf_counter() - start
         if reason is None:
             self._failures = 0
+            self._compile(program, ahead, generators, args, kwargs)
             self._published += 1
             random = not torch.equal(generators, torch.get_rng_state())
             self._programs.insert(0, (around, program, random))
@@ -92,10 +106,32 @@ class Observed(Face):
             self._refuse(f"{reason} ({location})" if location else reason)
         return value
 
+    def _compile(
+        self,
+        program: Any,
+        ahead: list[Memory | Entry],
+        generators: torch.Tensor,
+        args: tuple,
+        kwargs: dict[str, Any],
+    ) -> None:
+        """What is not compiled, torch's own operations run."""
+        if self._backend is None:
+            return
+        start = time.perf_counter()
+        try:
+            with _as_ahead(ahead, generators):
+                self._backend.attach(program, args, kwargs)
+        except Exception as error:  # a backend raises what it likes
+            program.detach()
+            own = isinstance(error, errors.CaptureError)
+            self.not_compiled[str(error) if own else f"{type(error).__name__}: {error}"] += 1
+        self._compile_seconds += time.perf_counter() - start
+
     def _fault(
         self,
         program: Any,
         around: _Surroundings,
+        ahead: list[Memory | Entry],
         generators: torch.Tensor,
         value: Any,
         args: tuple,
@@ -106,7 +142,7 @@ class Observed(Face):
             return "changes a setting of torch"
         if config.verify == "off":
             return None
-        return _fault_of_replay(program, generators, value, args, kwargs)
+        return _fault_of_replay(program, ahead, generators, value, args, kwargs)
 
     def declined(self, core: Any, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._eager(reason, args, kwargs)
@@ -135,7 +171,8 @@ class Observed(Face):
         """graphs: programs published. breaks: why calls ran eagerly, each reason once. hits: calls
         that a program answered. misses: calls that none was ready for. captures: calls observed.
         capture_seconds: in observed calls, which give the user their results. verify_seconds: in
-        replays that were compared with them."""
+        replays that were compared with them. compile_seconds: of the backend, comparisons of what
+        it made among them."""
         return {
             "graphs": self._published,
             "breaks": list(self.eager_reasons),
@@ -143,7 +180,7 @@ class Observed(Face):
             "misses": self._misses,
             "captures": self._captures,
             "capture_seconds": self._capture_seconds,
-            "compile_seconds": 0.0,
+            "compile_seconds": self._compile_seconds,
             "verify_seconds": self._verify_seconds,
         }
 
@@ -199,28 +236,46 @@ class _Surroundings:
         )
 
 
-def _fault_of_replay(
-    program: Any, generators: torch.Tensor, value: Any, args: tuple, kwargs: dict[str, Any]
-) -> str | None:
-    """Replays the call from what was there ahead of it; leaves what the call has left."""
-    ahead, grad = program.take_snapshots(), torch.is_grad_enabled()
+@contextlib.contextmanager
+def _as_ahead(ahead: list[Memory | Entry], generators: torch.Tensor) -> Iterator[list[Any]]:
+    """What an observed call has written is as it was ahead of it, and behind the block again as it
+    was left. ahead: snapshots. Gives a list that gets what is there when the block ends."""
     tensors = tuple(each.tensor for each in ahead if isinstance(each, Memory))
     left, generators_left = [each.again() for each in ahead], torch.get_rng_state()
+    grad = torch.is_grad_enabled()
+    at_end: list[Any] = []
     with torch.autograd._unsafe_preserve_version_counter(tensors):
         for each in reversed(ahead):
             each.restore()
         torch.set_rng_state(generators)
+        try:
+            yield at_end
+            at_end += [each.again() for each in ahead]
+        finally:
+            for each in reversed(left):
+                each.restore()
+            torch.set_rng_state(generators_left)
+            torch._C._set_grad_enabled(grad)
+
+
+def _fault_of_replay(
+    program: Any,
+    ahead: list[Memory | Entry],
+    generators: torch.Tensor,
+    value: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+) -> str | None:
+    """Replays the call from what was there ahead of it; leaves what the call has left."""
+    generators_left = torch.get_rng_state()
+    left = [each.again() for each in ahead]
+    with _as_ahead(ahead, generators) as replayed:
         missed = program.why_miss(args, kwargs)
         found = None if missed else program.rehearse(args, kwargs)
-        replayed = [each.again() for each in ahead]
         same_numbers = torch.equal(torch.get_rng_state(), generators_left)
-        for each in reversed(left):
-            each.restore()
-        torch.set_rng_state(generators_left)
     if missed is not None:
         return f"changes what it has read: {missed}"
     if not found:
-        torch._C._set_grad_enabled(grad)
         return "an operation gives another result when it is run again"
     if not same_numbers:
         return "takes other random numbers when it is run again"

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From the log of an observed call to a torch.fx graph of its operations on tensors, which is what
+a compiler is given. No code of the user's runs for that."""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from weft.errors import CaptureError
+
+_set_grad_enabled = torch._C._set_grad_enabled
+
+
+@dataclass(frozen=True)
+class LoggedGraph:
+    """What stands in for a log's operations on tensors (capture/Plan.h).
+
+    module: takes the tensors that the call's arguments bring, gives a tuple of tensors; it holds
+    those that the program itself brings. inputs: the registers of its arguments. results: of the
+    log, what it gives. before, after: records that it leaves to others. compares: whether those
+    after it compare values that depend on data.
+    """
+
+    module: torch.fx.GraphModule
+    inputs: tuple[int, ...]
+    results: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    compares: bool
+
+
+def graph_of(program: Any, registers: list[Any]) -> LoggedGraph:
+    """program: of `_capture`. registers: what its guards load of the call.
+
+    Raises: CaptureError, if the log has something that no graph holds.
+    """
+    return _Reader(program, registers).read()
+
+
+class _Reader:
+    def __init__(self, program: Any, registers: list[Any]) -> None:
+        self._records = program.records()
+        self._output = program.output()
+        self._registers = registers
+        # Of several registers with one object the guards say that they have.
+        self._numbers = {id(each): number for number, each in enumerate(registers)}
+        self._root = torch.nn.Module()
+        self._graph = torch.fx.Graph()
+        self._nodes: dict[int, torch.fx.Node] = {}  # of tensors from outside, by address
+        self._inputs: list[int] = []
+        self._results: dict[int, torch.fx.Node] = {}
+        self._given: dict[int, torch.fx.Node] = {}
+        self._location = ""
+        self._writes = any(map(_writes, self._records))
+
+    def read(self) -> LoggedGraph:
+        before: list[int] = []
+        checks: list[int] = []
+        effects: list[int] = []
+        for number, record in enumerate(self._records):
+            function, arguments, _, outcome, self._location, changes, tells = record
+            if tells:
+                raise CaptureError("prints, warns or logs", self._location)
+            if function is None:
+                raise CaptureError("makes an object that it changes later", self._location)
+            if function is _set_grad_enabled:
+                before.append(number)
+                self._call(record)
+            elif changes:
+                if outcome != ("plain", None):
+                    raise CaptureError("takes something out of a container", self._location)
+                effects.append(number)
+                self._give(arguments)
+            elif function is operator.setitem or not _is_plain(outcome):
+                self._bind(outcome, self._call(record))
+            elif any(self._is_tensor(each) for each in _leaves(arguments)):
+                checks.append(number)
+                self._give_for_check(arguments)
+            else:
+                before.append(number)
+        self._give((self._output,))
+        if any(self._given[number] is not self._results[number] for number in self._outside()):
+            raise CaptureError("a value is compared whose memory is written later")
+        self._graph.output(tuple(self._given.values()))
+        module = torch.fx.GraphModule(self._root, self._graph, "Logged")
+        return LoggedGraph(
+            module,
+            tuple(self._inputs),
+            tuple(self._given),
+            tuple(before),
+            (*checks, *effects),
+            bool(checks),
+        )
+
+    # Records.
+
+    def _call(self, record: tuple) -> torch.fx.Node:
+        function, arguments, names, _, location, *_ = record
+        made = [self._argument(form) for form in arguments]
+        count = len(made) - len(names or ())
+        args, kwargs = tuple(made[:count]), dict(zip(names or (), made[count:]))
+        name = getattr(function, "__name__", "")
+        if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
+            if getattr(torch.Tensor, name, None) is not function:
+                raise CaptureError(f"calls {name} of {function.__objclass__.__name__}", location)
+            node = self._graph.call_method(name, args, kwargs)
+        else:
+            node = self._graph.call_function(function, args, kwargs)
+        file, _, line = location.rpartition(":")
+        node.meta["stack_trace"] = f'  File "{file}", line {line}, in {name}\n'
+        return node
+
+    def _bind(self, outcome: tuple, node: torch.fx.Node) -> None:
+        match outcome:
+            case ("tensor", number):
+                self._results[number] = node
+            case ("sequence", _, parts):
+                for place, part in enumerate(parts):
+                    if part[0] in ("tensor", "sequence"):
+                        self._bind(part, self._graph.call_function(operator.getitem, (node, place)))
+
+    # What the graph gives.
+
+    def _give(self, forms: tuple) -> None:
+        for form in _leaves(forms):
+            if form[0] == "result":
+                self._given.setdefault(form[1], self._results[form[1]])
+
+    def _give_for_check(self, forms: tuple) -> None:
+        """As they are now: later operations may write to them."""
+        for form in _leaves(forms):
+            if form[0] == "result":
+                number, node = form[1], self._results[form[1]]
+                if number in self._given and self._writes:
+                    raise CaptureError("a value is compared twice beside writes", self._location)
+                if self._writes:
+                    node = self._graph.call_method("clone", (node,))
+                self._given.setdefault(number, node)
+            elif self._is_tensor(form) and self._writes:
+                raise CaptureError("compares data from outside beside writes", self._location)
+
+    def _outside(self) -> Iterator[int]:
+        """Results that the call gives or keeps."""
+        kept = [self._output]
+        kept += [form for record in self._records if record[5] for form in record[1]]
+        return (form[1] for form in _leaves(tuple(kept)) if form[0] == "result")
+
+    # Arguments.
+
+    def _is_tensor(self, form: tuple) -> bool:
+        match form:
+            case ("result", _):
+                return True
+            case ("register", number):
+                return isinstance(self._registers[number], torch.Tensor)
+            case ("constant", value):
+                return isinstance(value, torch.Tensor)
+        return False
+
+    def _argument(self, form: tuple) -> Any:
+        match form:
+            case ("result", number):
+                return self._results[number]
+            case ("register", number):
+                return self._outer(self._registers[number])
+            case ("constant", value):
+                return self._outer(value)
+            case ("tuple", _, parts):
+                return tuple(map(self._argument, parts))
+            case ("list", _, parts):
+                return list(map(self._argument, parts))
+            case ("dict", _, parts):
+                made = list(map(self._argument, parts))
+                return dict(zip(made[::2], made[1::2]))
+            case ("slice", parts):
+                return slice(*map(self._argument, parts))
+        raise AssertionError(form)
+
+    def _outer(self, value: Any) -> Any:
+        """A value from outside. What containers hold has been read, and is guarded."""
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, torch.Size) or type(value) is tuple:
+            return tuple(map(self._outer, value))
+        if type(value) is list:
+            return list(map(self._outer, value))
+        if type(value) is dict:
+            return {key: self._outer(each) for key, each in value.items()}
+        return value
+
+    def _tensor(self, tensor: torch.Tensor) -> torch.fx.Node:
+        if (found := self._nodes.get(id(tensor))) is not None:
+            return found
+        with self._graph.inserting_before():  # everything else
+            register = self._numbers.get(id(tensor))
+            if register is None:
+                made = self._graph.get_attr(self._hold(tensor))
+            else:
+                made = self._graph.placeholder(f"a{register}")
+                self._inputs.insert(0, register)
+        self._nodes[id(tensor)] = made
+        return made
+
+    def _hold(self, tensor: torch.Tensor) -> str:
+        name = f"t{len(self._nodes)}"
+        if isinstance(tensor, torch.nn.Parameter):
+            self._root.register_parameter(name, tensor)
+        else:
+            self._root.register_buffer(name, tensor)
+        return name
+
+
+def _is_plain(outcome: tuple) -> bool:
+    """Raises: CaptureError for a sequence with tensors and other values than None."""
+    if outcome[0] != "sequence":
+        return outcome[0] == "plain"
+    plain = [_is_plain(part) for part in outcome[2]]
+    if all(plain):
+        return True
+    if any(is_so and part != ("plain", None) for is_so, part in zip(plain, outcome[2])):
+        raise CaptureError("an operation gives tensors and other values")
+    return False
+
+
+def _leaves(forms: tuple) -> Iterator[tuple]:
+    for form in forms:
+        if form[0] in ("tuple", "list", "dict", "instance"):
+            yield from _leaves(form[2])
+        elif form[0] == "slice":
+            yield from _leaves(form[1])
+        else:
+            yield form
+
+
+def _writes(record: tuple) -> bool:
+    """Whether the operation may write to memory that there was."""
+    function, _, names, outcome, *_ = record
+    name = getattr(function, "__name__", "").strip("_")
+    return (
+        outcome[0] == "same"
+        or "out" in (names or ())
+        or name in ("setitem", "batch_norm", "instance_norm")
+    )

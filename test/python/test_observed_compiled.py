@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Observed calls whose operations are compiled: by Weft's compiler, or by a given function."""
+
+import pytest
+import torch
+from torch import nn
+
+import weft
+from weft import errors
+
+pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+
+
+def native(function, **options):
+    return weft.compile(function, capture="observe", **options)
+
+
+def is_native(fast, graphs=1):
+    stats = fast.stats()
+    return stats["graphs"] == graphs and not stats["breaks"] and not fast.not_compiled
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm, self.factor = nn.Linear(8, 8), nn.BatchNorm1d(8), 2.0
+
+    def forward(self, x, others, *, flag=True):
+        y = torch.cat([self.norm(self.layer(x)) * self.factor, *others], dim=1)
+        return {"y": y, "first": y[0], "x": x, "flag": flag}
+
+
+def test_a_module_is_compiled_with_its_buffers_views_and_containers():
+    torch.manual_seed(0)
+    model, twin = Net(), Net()
+    twin.load_state_dict(model.state_dict())
+    fast, others = weft.compile(model, capture="observe"), [torch.randn(4, 2), torch.randn(4, 3)]
+    with torch.no_grad():
+        for _ in range(4):
+            x = torch.randn(4, 8)
+            result, expected = fast(x, others), twin(x, others)
+            torch.testing.assert_close(result["y"], expected["y"])
+            assert result["x"] is x and result["flag"] is True
+            assert result["first"].data_ptr() == result["y"].data_ptr()
+            torch.testing.assert_close(model.norm.running_var, twin.norm.running_var)
+            assert model.norm.num_batches_tracked == twin.norm.num_batches_tracked
+        assert fast.stats()["graphs"] == 1 and fast.stats()["hits"] == 3
+        model.factor = twin.factor = 3.0
+        torch.testing.assert_close(fast(x, others)["y"], twin(x, others)["y"])
+        for each in (model, twin):
+            each.layer.weight.mul_(2)
+        torch.testing.assert_close(fast(x, others)["y"], twin(x, others)["y"])
+
+
+def test_the_result_is_the_compilers():
+    """Rounded otherwise: the sum of its products is in another order than PyTorch's."""
+    fast = native(lambda x: torch.tanh(x) * 2)
+    x = torch.linspace(-3, 3, 1000)
+    eager = torch.tanh(x) * 2
+    fast(x)
+    torch.testing.assert_close(fast(x), eager)
+    assert is_native(fast) and fast.stats()["compile_seconds"] > 0
+
+
+def branch(x):
+    y = x * 2
+    if y.sum() > 0:
+        return y + 1
+    return y - 1
+
+
+def test_a_branch_on_data_is_checked_behind_the_compiled_code():
+    fast, x = native(branch), torch.ones(5)
+    assert torch.equal(fast(x), branch(x)) and torch.equal(fast(x), branch(x))
+    assert is_native(fast)
+    assert torch.equal(fast(-x), branch(-x))
+    assert fast.stats()["hits"] == 1
+
+
+def test_what_was_written_is_put_back_where_a_value_came_out_otherwise():
+    def f(x):
+        x.add_(1)
+        return x * 3 if x.sum() > 0 else x * 5
+
+    fast = native(f)
+    for start in (1.0, 1.0, -9.0, 1.0):
+        x, expected = torch.full((4,), start), torch.full((4,), start)
+        assert torch.equal(fast(x), f(expected)) and torch.equal(x, expected)
+    assert not fast.not_compiled and fast.stats()["hits"] == 2
+
+
+def test_a_value_is_compared_as_it_was_ahead_of_later_writes():
+    def f(x):
+        y = x * 1
+        positive = bool(y[0] > 0)
+        y.neg_()
+        return y + 1 if positive else y - 1
+
+    def g(x):
+        y = x * 1
+        first = y[:1]
+        positive = bool(first)
+        y.zero_()
+        return y + 1 if positive else y - 1
+
+    for function in (f, g):
+        fast = native(function)
+        for start in (1.0, 1.0, 0.0, -1.0, 1.0):
+            x = torch.full((4,), start)
+            assert torch.equal(fast(x), function(x))
+
+
+def test_an_attribute_is_set_to_what_was_computed():
+    class Counting(nn.Module):
+        def forward(self, x):
+            self.last = x * 2
+            return self.last + 1
+
+    model = Counting()
+    fast = weft.compile(model, capture="observe")
+    for value in (1.0, 2.0, 3.0):
+        assert torch.equal(fast(torch.full((2,), value)), torch.full((2,), 2 * value + 1))
+        assert torch.equal(model.last, torch.full((2,), 2 * value))
+    assert fast.stats()["hits"] >= 1 and not fast.stats()["breaks"]
+
+
+def test_random_numbers_are_eagers():
+    def f(x):
+        return torch.nn.functional.dropout(x, 0.5) * 3
+
+    fast, x = native(f), torch.ones(64)
+    torch.manual_seed(0)
+    expected = [f(x) for _ in range(3)]
+    state = torch.get_rng_state()
+    torch.manual_seed(0)
+    assert all(torch.equal(fast(x), each) for each in expected)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_gradients():
+    torch.manual_seed(0)
+    layer = nn.Linear(8, 8)
+    fast = native(lambda x: torch.relu(layer(x)).sum())
+    x = torch.randn(3, 8)
+    torch.relu(layer(x)).sum().backward()
+    expected = layer.weight.grad.clone()
+    for _ in range(3):
+        layer.weight.grad = None
+        fast(x).backward()
+        torch.testing.assert_close(layer.weight.grad, expected)
+    assert is_native(fast)
+
+
+def test_what_the_compiler_does_not_take_runs_by_pytorchs_own_operations():
+    fast, x = native(lambda x: (x * 2).to(torch.complex32)), torch.ones(3)
+    for _ in range(3):
+        assert torch.equal(fast(x).real, (x * 2).half())
+    (reason,) = fast.not_compiled
+    assert "complex32" in reason and "test_observed_compiled.py" in reason
+    assert fast.stats()["hits"] >= 1
+
+
+def test_an_error_of_a_hit_is_the_programs():
+    def f(x, index):
+        return x[index] * 2
+
+    fast, x = native(f), torch.randn(4)
+    fast(x, torch.tensor([0, 3]))
+    fast(x, torch.tensor([0, 3]))
+    with pytest.raises(IndexError):
+        fast(x, torch.tensor([0, 4]))
+
+
+def test_a_function_on_a_graph_is_a_backend():
+    seen = []
+
+    def backend(module, inputs):
+        assert isinstance(module, torch.fx.GraphModule)
+        seen.append((module, [each.shape for each in inputs]))
+        return module.forward
+
+    fast, x = weft.compile(branch, backend=backend), torch.ones(5)
+    for _ in range(3):
+        assert torch.equal(fast(x), branch(x))
+    ((module, shapes),) = seen
+    assert shapes == [(5,)] and fast.stats()["hits"] == 2
+    assert [node.op for node in module.graph.nodes].count("placeholder") == 1
+
+
+def test_a_backend_that_fails_leaves_the_program_to_pytorch():
+    def backend(module, inputs):
+        raise ValueError("not today")
+
+    fast, x = weft.compile(branch, backend=backend), torch.ones(5)
+    for _ in range(3):
+        assert torch.equal(fast(x), branch(x))
+    assert list(fast.not_compiled) == ["ValueError: not today"] and fast.stats()["hits"] == 2
+
+
+def test_unknown_backends_and_captures_are_refused():
+    for settings in ({"backend": "fast"}, {"capture": "guess"}):
+        with pytest.raises(errors.ConfigError):
+            weft.compile(branch, **settings)
+
+
+def test_lists_from_outside_are_changed_behind_the_compiled_code():
+    seen, twin_seen = [], []
+
+    def step(seen, x):
+        y = torch.relu(x * 2 + 1)
+        seen.append(y)
+        return y.exp()
+
+    fast = native(lambda x: step(seen, x))
+    with torch.no_grad():
+        for number in range(4):
+            x = torch.full((3,), float(number))
+            torch.testing.assert_close(fast(x), step(twin_seen, x))
+    assert is_native(fast) and len(seen) == 4
+    torch.testing.assert_close(seen, twin_seen)
+
+
+def test_what_prints_is_printed_once_a_call(capsys):
+    def told(x):
+        print("one")
+        return x * 2 + 1
+
+    fast = native(told)
+    with torch.no_grad():
+        for number in range(4):
+            assert torch.equal(fast(torch.full((3,), number)), torch.full((3,), number * 2 + 1))
+    assert capsys.readouterr().out == "one\n" * 4
+    assert any("prints" in reason for reason in fast.not_compiled)
