@@ -134,6 +134,33 @@ class StackOfLayers(Cell):
         return torch.stack(outputs), first
 
 
+class AttentionOverThePast(Cell):
+    """The last states are a state; scores of each are contractions of states alone."""
+
+    def forward(self, xs):
+        hidden = self.zeros(xs[0])
+        past, outputs = hidden[:, None].repeat(1, 4, 1), []
+        for x in xs:
+            scores = torch.softmax(torch.einsum("bkh,bh->bk", past, self.again(hidden)), -1)
+            hidden = torch.tanh(self.gate(x) + torch.einsum("bk,bkh->bh", scores, past))
+            past = torch.cat([past[:, 1:], hidden[:, None]], 1)
+            outputs.append(hidden)
+        return torch.stack(outputs)
+
+
+class DeltaRule(Cell):
+    """A matrix as the state (Schlag et al. 2021, equations 23 and 24)."""
+
+    def forward(self, xs):
+        keys, values = torch.softmax(self.gate(xs), -1), self.candidate(xs)
+        state, outputs = xs.new_zeros(xs.shape[1], self.WIDTH, self.WIDTH), []
+        for step in range(len(xs)):
+            recalled = torch.einsum("bk,bkv->bv", keys[step], state)
+            state = state + torch.einsum("bk,bv->bkv", keys[step], values[step] - recalled)
+            outputs.append(torch.einsum("bk,bkv->bv", values[step], state))
+        return torch.stack(outputs)
+
+
 class FirstStepDiffers(Cell):
     def forward(self, xs):
         hidden, outputs = None, []
@@ -162,7 +189,7 @@ class ExchangedStates(Cell):
 
 ALL = [
     *(LayerNormLSTM, BatchFirst, Backwards, BothWays, MinimalGated, Resets, ExponentialGates),
-    *(StackOfLayers, FirstStepDiffers, NumberedSteps),
+    *(StackOfLayers, FirstStepDiffers, NumberedSteps, AttentionOverThePast, DeltaRule),
 ]
 
 
