@@ -7,9 +7,15 @@ using namespace weft;
 
 static bool isReal(Value value) { return isa<FloatType>(tensorType(value).getElementType()); }
 
+Value ReverseWalk::countedFor(Value value) const {
+  Value other = aliases.lookup(value);
+  return other ? other : value;
+}
+
 void ReverseWalk::activateResults(ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
-    bool reached = llvm::any_of(op->getOperands(), [&](Value v) { return active.contains(v); });
+    bool reached =
+        llvm::any_of(op->getOperands(), [&](Value v) { return active.contains(countedFor(v)); });
     if (!reached || op->hasAttr(attr::stopsGradient))
       continue;
     for (Value result : op->getResults())
@@ -19,8 +25,7 @@ void ReverseWalk::activateResults(ArrayRef<Operation *> ops) {
 }
 
 void ReverseWalk::accumulate(Value value, Value cotangent) {
-  if (Value other = aliases.lookup(value))
-    value = other;
+  value = countedFor(value);
   if (!active.contains(value))
     return;
   Value &sum = cotangents[value];
@@ -48,7 +53,7 @@ LogicalResult ReverseWalk::visit(Operation *op) {
     return success();
   SmallVector<bool> wanted;
   for (Value operand : op->getOperands())
-    wanted.push_back(active.contains(aliases.lookup(operand) ? aliases.lookup(operand) : operand));
+    wanted.push_back(active.contains(countedFor(operand)));
   auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
   Cotangents rule(builder, op, known, wanted);
   if (!differentiable || failed(differentiable.buildVJP(rule)))

@@ -38,6 +38,8 @@ public:
 
 private:
   llvm::LogicalResult visit(mlir::Operation *op);
+  /// What cotangents of `value` count for.
+  mlir::Value countedFor(mlir::Value value) const;
 
   mlir::OpBuilder &builder;
   llvm::DenseSet<mlir::Value> active;

@@ -59,10 +59,13 @@ def RollLoops : Pass<"weft-roll-loops", "::mlir::func::FuncOp"> {
   let summary = "Make scans of loops that were unrolled when the program was traced";
   let description = [{
     Finds ops that repeat, and makes a scan of them where each operand of a step comes from the
-    same step, from the one before it, from outside and is the same in all steps, or is a part
-    of a tensor that moves along one dim, or a constant. Results of all steps that a concat
-    stacks become stacked outputs, last values become last states. The first and the last step
-    may differ from the others, which then stand alone.
+    same step, from one of the last before it, from outside and is the same in all steps, or is
+    a part of a tensor that moves along one dim, or a constant. Results of all steps that a
+    concat stacks become stacked outputs, last values become last states; where single steps'
+    results are read, they are rows of a stacked output. Asserts of the steps become one. Of
+    steps that differ from the others at either end, the others become the scan.
+
+    Ahead of that, tensors that are filled row by row become concats of the rows.
 
     ```mlir
     %x0 = weft.slice %xs [0, 0] to [1, 8] by [1, 1] ...
@@ -73,8 +76,8 @@ def RollLoops : Pass<"weft-roll-loops", "::mlir::func::FuncOp"> {
     %h = weft.scan 2 carry(%s = %h0 : tensor<1x8xf32>) over(%x = %rows : tensor<2x1x8xf32>) ...
     ```
 
-    Declines where another step or single steps' results are read, where weights differ from
-    step to step, and few steps of elementwise ops alone, which are fused with each other.
+    Declines where results of varying steps are read, where weights differ from step to step,
+    and few steps of elementwise ops alone, which are fused with each other.
   }];
   let options = [
     Option<"fewestSteps", "fewest-steps", "int64_t", "8", "steps that are rolled at least">

@@ -6,9 +6,7 @@
 using namespace mlir;
 using namespace weft;
 
-std::string RepeatedSteps::analyze() {
-  for (auto [position, op] : llvm::enumerate(ops))
-    positions[op] = position;
+std::string RepeatedSteps::analyze(bool readSingly) {
   sources.resize(period);
   for (unsigned op : llvm::seq(period))
     for (unsigned operand : llvm::seq(at(0, op)->getNumOperands()))
@@ -16,7 +14,7 @@ std::string RepeatedSteps::analyze() {
         return why;
   for (unsigned op : llvm::seq(period))
     for (unsigned result : llvm::seq(at(0, op)->getNumResults()))
-      if (std::string why = classifyUses(op, result); !why.empty())
+      if (std::string why = classifyUses(op, result, readSingly); !why.empty())
         return why;
   return carried.empty() ? "no step reads what the one before it computed" : "";
 }
@@ -48,8 +46,8 @@ std::string RepeatedSteps::classify(unsigned op, unsigned operand) {
     sources[op].push_back(source);
     return "";
   }
-  if (!isLater(op, operand, source) && !isConstant(values, source)) {
-    if (placeOf(values[1]))
+  if (!isLater(values, source) && !isConstant(values, source)) {
+    if (llvm::any_of(values, [&](Value value) { return placeOf(value).has_value(); }))
       return "a step reads more than the one before it computed";
     if (llvm::all_equal(values)) {
       invariants.insert(values[0]);
@@ -62,33 +60,63 @@ std::string RepeatedSteps::classify(unsigned op, unsigned operand) {
   return "";
 }
 
-/// Whether the operand is computed by the same step or, but for the first one, by the one before.
-bool RepeatedSteps::isLater(unsigned op, unsigned operand, OperandSource &source) {
-  std::optional<Place> second = placeOf(at(1, op)->getOperand(operand));
-  if (!second || second->step > 1)
+/// Whether the operand is computed by the same step or, but for the first ones, by one that is as
+/// many steps before.
+bool RepeatedSteps::isLater(ArrayRef<Value> values, OperandSource &source) {
+  constexpr unsigned mostDelay = 16;
+  unsigned delay = 0;
+  while (delay < steps && delay <= mostDelay && !placeOf(values[delay]))
+    ++delay;
+  if (delay == steps || delay > mostDelay)
     return false;
-  bool isSame = second->step == 1;
-  for (unsigned step : llvm::seq(isSame ? 0u : 1u, steps)) {
-    std::optional<Place> place = placeOf(at(step, op)->getOperand(operand));
-    if (!place || place->step != step - !isSame || place->op != second->op ||
-        place->result != second->result)
+  Place first = *placeOf(values[delay]);
+  for (unsigned step : llvm::seq(delay, steps)) {
+    std::optional<Place> place = placeOf(values[step]);
+    if (!place || place->step + delay != step || place->op != first.op ||
+        place->result != first.result)
       return false;
   }
-  if (isSame) {
-    source = {OperandSource::SameStep, second->op, second->result, Value()};
+  if (delay == 0) {
+    source = {OperandSource::SameStep, first.op, first.result, Value()};
     return true;
   }
-  Value init = at(0, op)->getOperand(operand);
-  if (placeOf(init))
-    return false;
-  auto isKnown = [&](const CarriedValue &value) {
-    return value.op == second->op && value.result == second->result && value.init == init;
-  };
-  auto *known = llvm::find_if(carried, isKnown);
-  source = {OperandSource::Carried, static_cast<unsigned>(known - carried.begin()), 0, Value()};
-  if (known == carried.end())
-    carried.push_back({second->op, second->result, init});
+  unsigned number = 0;
+  for (unsigned age : llvm::seq_inclusive(1u, delay)) {
+    CarriedValue value{first.op, first.result, age, number, values[delay - age]};
+    auto *known = llvm::find(carried, value);
+    number = known - carried.begin();
+    if (known == carried.end())
+      carried.push_back(value);
+  }
+  source = {OperandSource::Carried, number, 0, Value()};
   return true;
+}
+
+/// Whether the operand comes from the same place in `step` and in the one after it.
+bool RepeatedSteps::isAlike(unsigned step, unsigned op, unsigned operand) const {
+  Value value = at(step, op)->getOperand(operand), next = at(step + 1, op)->getOperand(operand);
+  std::optional<Place> place = placeOf(value), following = placeOf(next);
+  if (place && following)
+    return place->op == following->op && place->result == following->result &&
+           place->step + 1 == following->step;
+  return !place && !following;
+}
+
+std::pair<unsigned, unsigned> RepeatedSteps::longestRun() const {
+  std::pair<unsigned, unsigned> longest(0, 0);
+  unsigned first = 0;
+  for (unsigned step : llvm::seq(steps)) {
+    bool goesOn = step + 1 < steps && llvm::all_of(llvm::seq(period), [&](unsigned op) {
+                    return llvm::all_of(llvm::seq(at(0, op)->getNumOperands()),
+                                        [&](unsigned i) { return isAlike(step, op, i); });
+                  });
+    if (goesOn)
+      continue;
+    if (step + 1 - first > longest.second)
+      longest = {first, step + 1 - first};
+    first = step + 1;
+  }
+  return longest;
 }
 
 static SplatElementsAttr splatOf(Value value) {
@@ -201,7 +229,7 @@ static std::optional<std::pair<Operation *, unsigned>> concatOf(OpOperand &use) 
   return std::pair(next.getOwner(), next.getOperandNumber());
 }
 
-std::string RepeatedSteps::classifyUses(unsigned op, unsigned result) {
+std::string RepeatedSteps::classifyUses(unsigned op, unsigned result, bool readSingly) {
   if (elementOps.contains(op))
     return "";
   auto isOutside = [&](OpOperand &use) { return !positions.contains(use.getOwner()); };
@@ -232,17 +260,22 @@ std::string RepeatedSteps::classifyUses(unsigned op, unsigned result) {
       if (!llvm::all_of(llvm::seq(steps), isPart))
         continue;
       auto isSame = [&, concat = concat](const StackedUse &use) { return use.concat == concat; };
-      if (llvm::any_of(stacked, isSame))
+      if (llvm::any_of(stacked, isSame)) {
+        if (readSingly)
+          break;
         return "one concat stacks several results of the steps";
+      }
       stacked.push_back({op, result, concat, isReversed ? number + 1 - steps : number, isReversed});
       for (unsigned &count : others)
         --count;
       break;
     }
   }
-  if (llvm::any_of(ArrayRef(others).drop_back(), [](unsigned count) { return count > 0; }))
-    return "what single steps compute is read behind them";
-  if (others.back() > 0)
+  if (llvm::any_of(ArrayRef(others).drop_back(), [](unsigned count) { return count > 0; })) {
+    if (!readSingly)
+      return "what single steps compute is read behind them";
+    single.push_back({op, result});
+  } else if (others.back() > 0)
     last.push_back({op, result});
   return "";
 }

@@ -6,6 +6,7 @@
 
 #include "compiler/Graph/Graph.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace weft {
@@ -26,10 +27,16 @@ struct ConstantOfStep {
   llvm::SmallVector<mlir::Attribute> values; ///< of each step
 };
 
-/// Result `result` of op `op` of the step before; `init` for the first step.
+/// Result `result` of op `op` of `delay` steps before; `init` for the first step. What is older
+/// than one step was carried value `newer` in the step before.
 struct CarriedValue {
-  unsigned op, result;
+  unsigned op, result, delay, newer;
   mlir::Value init;
+
+  bool operator==(const CarriedValue &other) const {
+    return op == other.op && result == other.result && delay == other.delay &&
+           newer == other.newer && init == other.init;
+  }
 };
 
 /// Where an operand comes from. `number`: of the op of the same step, of the carried value, of the
@@ -52,10 +59,18 @@ class RepeatedSteps {
 public:
   /// `ops`: of `steps` steps, as many each, in program order.
   RepeatedSteps(llvm::ArrayRef<mlir::Operation *> ops, unsigned steps)
-      : ops(ops), steps(steps), period(ops.size() / steps) {}
+      : ops(ops), steps(steps), period(ops.size() / steps) {
+    for (auto [position, op] : llvm::enumerate(ops))
+      positions[op] = position;
+  }
 
-  /// Empty if the steps are a scan; otherwise why they are not.
-  std::string analyze();
+  /// The longest run of steps whose operands come from the same places, as far as two steps that
+  /// follow each other tell: the first and how many.
+  std::pair<unsigned, unsigned> longestRun() const;
+
+  /// Empty if the steps are a scan; otherwise why they are not. `readSingly`: what single steps
+  /// compute may be read behind them.
+  std::string analyze(bool readSingly = false);
 
   llvm::ArrayRef<mlir::Operation *> ops;
   unsigned steps, period;
@@ -66,8 +81,8 @@ public:
   llvm::SmallVector<ConstantOfStep> constants;
   llvm::SetVector<mlir::Value> invariants;
   llvm::SmallVector<StackedUse> stacked;
-  /// Results whose last value is read behind the steps.
-  llvm::SmallVector<std::pair<unsigned, unsigned>> last;
+  /// Results whose last value is read behind the steps, and those of which others are, too.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> last, single;
 
   bool contains(mlir::Operation *op) const { return positions.contains(op); }
   mlir::Operation *at(unsigned step, unsigned op) const { return ops[step * period + op]; }
@@ -78,8 +93,9 @@ private:
   };
   std::optional<Place> placeOf(mlir::Value value) const;
   std::string classify(unsigned op, unsigned operand);
-  std::string classifyUses(unsigned op, unsigned result);
-  bool isLater(unsigned op, unsigned operand, OperandSource &source);
+  std::string classifyUses(unsigned op, unsigned result, bool readSingly);
+  bool isLater(llvm::ArrayRef<mlir::Value> values, OperandSource &source);
+  bool isAlike(unsigned step, unsigned op, unsigned operand) const;
   bool isConstant(llvm::ArrayRef<mlir::Value> values, OperandSource &source);
   bool isElement(llvm::ArrayRef<mlir::Value> values, OperandSource &source);
   bool sliceVaries(unsigned op) const;

@@ -3,6 +3,7 @@
 // and makes a scan of them. Expects the graph as it was traced, so that all steps have the same ops
 // in the same order.
 #include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/FlattenedConcats.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/RolledScan.h"
 #include "llvm/ADT/MapVector.h"
@@ -46,13 +47,15 @@ struct RollLoops : weft::impl::RollLoopsBase<RollLoops> {
   void runOnOperation() override {
     if (getOperation().isExternal())
       return;
+    flattenConcats(getOperation().front());
     while (rollOne(getOperation().front()))
       ++numRolled;
   }
 
 private:
   bool rollOne(Block &block);
-  bool rollAny(const Sequence &sequence, const Repeat &repeat);
+  bool rollAny(const Sequence &sequence, const Repeat &repeat, bool readSingly);
+  bool isWorthwhile(ArrayRef<Operation *> step, size_t steps) const;
 };
 
 } // namespace
@@ -75,33 +78,36 @@ static Attribute kindOf(Operation *op) {
                                types(op->getOperandTypes()), types(op->getResultTypes())});
 }
 
-/// Ops with effects or regions, and the terminator, are of kinds of their own.
+/// Ops with effects but asserts, ops with regions, and the terminator are of kinds of their own.
 Sequence::Sequence(Block &block) {
   DenseMap<Attribute, size_t> known;
   for (Operation &op : block) {
     if (isa<ConstantOp>(op))
       continue;
-    bool mayRepeat =
-        isMemoryEffectFree(&op) && op.getNumRegions() == 0 && !op.hasTrait<OpTrait::IsTerminator>();
+    bool mayRepeat = (isMemoryEffectFree(&op) || isa<AssertOp>(op)) && op.getNumRegions() == 0 &&
+                     !op.hasTrait<OpTrait::IsTerminator>();
     size_t next = ops.size();
     kinds.push_back(mayRepeat ? known.try_emplace(kindOf(&op), next).first->second : next);
     ops.push_back(&op);
   }
 }
 
-/// Distances from ops to the next of their kind, the most frequent first.
+/// Distances from ops to the next ones of their kind, the most frequent first: what a step does
+/// several times is as far from itself as a step is long, too.
 SmallVector<size_t> Sequence::periods() const {
-  constexpr size_t most = 32;
-  DenseMap<size_t, size_t> latest; // by kind
+  constexpr size_t most = 32, mostInStep = 12;
+  DenseMap<size_t, SmallVector<size_t>> known; // positions by kind
   llvm::MapVector<size_t, size_t> counts;
   for (auto [position, kind] : llvm::enumerate(kinds)) {
-    auto [before, isFirst] = latest.try_emplace(kind, position);
-    if (!isFirst)
-      ++counts[position - before->second];
-    before->second = position;
+    SmallVector<size_t> &before = known[kind];
+    for (size_t other : ArrayRef(before).take_back(mostInStep))
+      ++counts[position - other];
+    before.push_back(position);
   }
   auto ordered = counts.takeVector();
-  llvm::stable_sort(ordered, [](auto &a, auto &b) { return a.second > b.second; });
+  llvm::stable_sort(ordered, [](auto &a, auto &b) {
+    return std::tuple(b.second, a.first) < std::tuple(a.second, b.first);
+  });
   ordered.resize(std::min(ordered.size(), most));
   return llvm::map_to_vector(ordered, [](auto &entry) { return entry.first; });
 }
@@ -132,7 +138,7 @@ SmallVector<Repeat> Sequence::findRepeats(size_t fewestSteps) const {
 //===----------------------------------------------------------------------===//
 
 /// Whether a loop pays: kernels of elementwise ops would be fused across a few steps.
-static bool isWorthwhile(ArrayRef<Operation *> step, size_t steps) {
+bool RollLoops::isWorthwhile(ArrayRef<Operation *> step, size_t steps) const {
   constexpr size_t many = 64;
   auto isFused = [](Operation *op) {
     return op->hasTrait<OpTrait::Elementwise>() ||
@@ -143,29 +149,43 @@ static bool isWorthwhile(ArrayRef<Operation *> step, size_t steps) {
 }
 
 /// Tries all places where the first step may begin, and to leave out the first or the last step,
-/// which may be others than the rest. Of the places that will do, takes the one that carries the
-/// fewest values.
-bool RollLoops::rollAny(const Sequence &sequence, const Repeat &repeat) {
+/// which may be others than the rest, or all but the longest run of like ones. Of the places that
+/// will do, takes the one that carries the fewest values.
+bool RollLoops::rollAny(const Sequence &sequence, const Repeat &repeat, bool readSingly) {
   std::optional<RepeatedSteps> best;
+  size_t fewest = std::max<size_t>(fewestSteps, 2);
+  auto weight = [](const RepeatedSteps &steps) {
+    return std::pair(steps.single.size(), steps.carried.size());
+  };
+  auto attempt = [&](size_t first, size_t steps) {
+    auto ops = ArrayRef(sequence.ops).slice(first, steps * repeat.period);
+    RepeatedSteps candidate(ops, steps);
+    std::string why = candidate.analyze(readSingly);
+    if (!why.empty())
+      LLVM_DEBUG(llvm::dbgs() << steps << " steps of " << repeat.period << " ops from "
+                              << ops.front()->getLoc() << " on stay unrolled: " << why << "\n");
+    else if (!best || weight(candidate) < weight(*best))
+      best = std::move(candidate);
+  };
+  auto step = ArrayRef(sequence.ops).slice(repeat.first, repeat.period);
   for (auto [early, late] : {std::pair(0, 0), std::pair(1, 0), std::pair(0, 1), std::pair(1, 1)}) {
     size_t steps = repeat.steps - early - late;
-    if (steps < std::max<size_t>(fewestSteps, 2))
-      continue;
-    for (size_t shift = 0; shift <= repeat.spare; ++shift) {
-      size_t first = repeat.first + shift + early * repeat.period;
-      auto ops = ArrayRef(sequence.ops).slice(first, steps * repeat.period);
-      if (!isWorthwhile(ops.take_front(repeat.period), steps))
-        return false;
-      RepeatedSteps candidate(ops, steps);
-      std::string why = candidate.analyze();
-      if (!why.empty())
-        LLVM_DEBUG(llvm::dbgs() << steps << " steps of " << repeat.period << " ops from "
-                                << ops.front()->getLoc() << " on stay unrolled: " << why << "\n");
-      else if (!best || candidate.carried.size() < best->carried.size())
-        best = std::move(candidate);
-    }
+    if (repeat.steps < fewest + early + late || !isWorthwhile(step, steps))
+      break;
+    for (size_t shift = 0; shift <= repeat.spare; ++shift)
+      attempt(repeat.first + shift + early * repeat.period, steps);
     if (best)
       break;
+  }
+  for (size_t shift = 0; shift <= repeat.spare && !best; ++shift) {
+    size_t begin = repeat.first + shift;
+    auto ops = ArrayRef(sequence.ops).slice(begin, repeat.steps * repeat.period);
+    auto [first, steps] = RepeatedSteps(ops, repeat.steps).longestRun();
+    // A first step reads initial states instead of results, and looks unlike the others.
+    for (unsigned early : {first > 0 ? 1u : 0u, 0u})
+      if (!best && steps + early >= fewest && steps + early < repeat.steps &&
+          isWorthwhile(step, steps))
+        attempt(begin + (first - early) * repeat.period, steps + early);
   }
   if (!best)
     return false;
@@ -173,10 +193,15 @@ bool RollLoops::rollAny(const Sequence &sequence, const Repeat &repeat) {
   return true;
 }
 
+/// What single steps compute is read behind them only where there is no other way.
 bool RollLoops::rollOne(Block &block) {
-  constexpr size_t mostAttempts = 16;
+  constexpr size_t mostAttempts = 32;
   Sequence sequence(block);
-  SmallVector<Repeat> repeats = sequence.findRepeats(fewestSteps);
+  SmallVector<Repeat> repeats = sequence.findRepeats(std::max<size_t>(fewestSteps, 2));
   repeats.resize(std::min(repeats.size(), mostAttempts));
-  return llvm::any_of(repeats, [&](const Repeat &repeat) { return rollAny(sequence, repeat); });
+  auto roll = [&](bool readSingly) {
+    return llvm::any_of(
+        repeats, [&](const Repeat &repeat) { return rollAny(sequence, repeat, readSingly); });
+  };
+  return roll(false) || roll(true);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Transforms/RolledScan.h"
 #include "compiler/Graph/Constraints.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace weft;
@@ -25,6 +26,11 @@ private:
   Value sequenceOf(ElementOfSequence element);
   Value sequenceOf(const ConstantOfStep &constant);
   void replaceStack(const StackedUse &use, Value output);
+  void replaceSingly(ResultOfStep place, Value output);
+  bool isNewest(unsigned state) const {
+    return state >= steps.carried.size() || steps.carried[state].delay == 1;
+  }
+  std::optional<unsigned> stateOf(ResultOfStep place) const;
   Value reshaped(Value value, ArrayRef<int64_t> shape) {
     auto type = RankedTensorType::get(shape, tensorType(value).getElementType());
     return builder.createOrFold<ReshapeOp>(loc, type, value);
@@ -53,9 +59,14 @@ void ScanBuilder::run() {
                llvm::all_of(steps.elements, [](auto &element) { return element.advance < 0; });
   addStates();
   addSequences();
+  llvm::SetVector<ResultOfStep> stacked;
   for (const StackedUse &use : steps.stacked)
-    if (!llvm::is_contained(outputs, ResultOfStep(use.op, use.result)))
-      outputs.push_back({use.op, use.result});
+    stacked.insert({use.op, use.result});
+  stacked.insert_range(steps.single);
+  for (unsigned number : llvm::seq(steps.period))
+    if (isa<AssertOp>(steps.at(0, number)))
+      stacked.insert({steps.sources[number][0].number, steps.sources[number][0].result});
+  outputs = stacked.takeVector();
   int64_t length = steps.steps;
   SmallVector<Type> types;
   for (ResultOfStep state : states)
@@ -68,17 +79,34 @@ void ScanBuilder::run() {
   auto scan = ScanOp::create(builder, loc, types, inits, sequences, steps.invariants.getArrayRef(),
                              length, isReversed);
   buildBody(scan);
+  auto outputOf = [&](ResultOfStep place) {
+    return scan.getStacked()[llvm::find(outputs, place) - outputs.begin()];
+  };
+  for (unsigned number : llvm::seq(steps.period))
+    if (auto check = dyn_cast<AssertOp>(steps.at(0, number))) {
+      const OperandSource &source = steps.sources[number][0];
+      AssertOp::create(builder, check.getLoc(), outputOf({source.number, source.result}),
+                       check.getMessage());
+    }
   for (const StackedUse &use : steps.stacked) {
-    auto *output = llvm::find(outputs, ResultOfStep(use.op, use.result));
-    replaceStack(use, scan.getStacked()[output - outputs.begin()]);
+    OpBuilder::InsertionGuard guard(builder);
+    replaceStack(use, outputOf({use.op, use.result}));
   }
+  for (ResultOfStep place : steps.single)
+    replaceSingly(place, outputOf(place));
   for (ResultOfStep place : steps.last) {
-    auto *state = llvm::find(states, place);
     Value value = steps.at(steps.steps - 1, place.first)->getResult(place.second);
-    value.replaceAllUsesWith(scan.getFinals()[state - states.begin()]);
+    value.replaceAllUsesWith(scan.getFinals()[*stateOf(place)]);
   }
   for (Operation *op : llvm::reverse(steps.ops))
     op->erase();
+}
+
+std::optional<unsigned> ScanBuilder::stateOf(ResultOfStep place) const {
+  for (unsigned state : llvm::seq<unsigned>(0, states.size()))
+    if (states[state] == place && isNewest(state))
+      return state;
+  return std::nullopt;
 }
 
 /// A last value that no step reads is a state that begins as zeros.
@@ -88,7 +116,7 @@ void ScanBuilder::addStates() {
     states.push_back({value.op, value.result});
   }
   for (ResultOfStep place : steps.last) {
-    if (llvm::is_contained(states, place))
+    if (stateOf(place))
       continue;
     RankedTensorType type = typeOf(place);
     Attribute zero = builder.getZeroAttr(type.getElementType());
@@ -184,6 +212,8 @@ void ScanBuilder::buildBody(ScanOp scan) {
       continue;
     }
     Operation *op = steps.at(0, number);
+    if (isa<AssertOp>(op)) // of all steps, behind the scan
+      continue;
     SmallVector<Value> operands;
     for (const OperandSource &source : steps.sources[number])
       operands.push_back(operandOf(source));
@@ -193,9 +223,32 @@ void ScanBuilder::buildBody(ScanOp scan) {
       computed[{number, static_cast<unsigned>(result)}] = value;
   }
   SmallVector<Value> yielded;
-  for (ResultOfStep place : llvm::concat<ResultOfStep>(states, outputs))
+  for (auto [state, place] : llvm::enumerate(states))
+    yielded.push_back(isNewest(state) ? computed.lookup(place)
+                                      : body->getArgument(steps.carried[state].newer));
+  for (ResultOfStep place : outputs)
     yielded.push_back(computed.lookup(place));
   YieldOp::create(builder, loc, yielded);
+}
+
+/// Parts of `output` in the place of what the steps computed, where that is read behind them.
+void ScanBuilder::replaceSingly(ResultOfStep place, Value output) {
+  SmallVector<int64_t> limit(tensorType(output).getShape()), start(limit.size(), 0);
+  SmallVector<int64_t> stride(limit.size(), 1);
+  auto type = RankedTensorType::get(limit, tensorType(output).getElementType());
+  for (unsigned step : llvm::seq(steps.steps)) {
+    Value value = steps.at(step, place.first)->getResult(place.second);
+    auto isOutside = [&](OpOperand &use) { return !steps.contains(use.getOwner()); };
+    if (llvm::none_of(value.getUses(), isOutside))
+      continue;
+    start[0] = isReversed ? steps.steps - 1 - step : step;
+    limit[0] = start[0] + 1;
+    SmallVector<int64_t> shape(limit);
+    shape[0] = 1;
+    auto row = SliceOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()),
+                               output, start, limit, stride);
+    value.replaceUsesWithIf(reshaped(row, typeOf(place).getShape()), isOutside);
+  }
 }
 
 /// `output` in the place of the parts of a concat: the parts stand side by side along its dim.

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 from compiled_cases import check
-from counting import latest
 from torch import nn
 
 import weft
@@ -131,13 +130,24 @@ def test_half_precision():
     check(nn.GRU(5, 7).bfloat16(), torch.randn(3, 2, 5, dtype=torch.bfloat16))
 
 
-def test_dropout_between_layers_is_left_to_pytorch():
-    gru = nn.GRU(5, 7, 2, dropout=0.5)
-    compiled = weft.compile(gru)
-    with torch.no_grad():
-        compiled(torch.randn(3, 2, 5))
-    (fallback,) = latest(compiled).lowered.fallbacks
-    assert (fallback.target, fallback.reason) == ("aten.gru.input", "random")
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("settings", [{"dropout": 0.5}, {"dropout": 0.2, "bidirectional": True}])
+def test_dropout_between_layers(kind, settings):
+    """PyTorch draws the masks, as many and in the same order as in eager mode."""
+    net = kind(5, 7, 3, batch_first=True, **settings).double()
+    x = torch.randn(2, 11, 5, dtype=torch.float64)
+    compiled, found = weft.compile(net), {}
+    for name, call in (("eager", net), ("weft", compiled)):
+        torch.manual_seed(0)
+        with torch.no_grad():
+            values = [call(x)[0], call(x)[0], torch.rand(3)]
+        torch.manual_seed(0)
+        gradients = [torch.autograd.grad(call(x)[0].sum(), [*net.parameters()]) for _ in range(2)]
+        found[name] = [*values, *gradients[0], *gradients[1]]
+    for own, expected in zip(found["weft"], found["eager"], strict=True):
+        torch.testing.assert_close(own, expected, rtol=1e-10, atol=1e-10)
+    assert not compiled.eager_reasons
+    assert compiled.ir("kernels").count("weft.loop @") == (6 if net.bidirectional else 3)
 
 
 def test_errors_are_eagers():
@@ -186,10 +196,3 @@ class Scan(nn.Module):
 def test_loops_over_rows():
     compiled = check(Scan(), torch.randn(6, 3, 40))
     assert "weft.advance" in compiled.ir("kernels")
-
-
-def test_packed_sequences_run():
-    lstm = nn.LSTM(5, 7)
-    packed = nn.utils.rnn.pack_padded_sequence(torch.randn(4, 2, 5), [4, 2])
-    with torch.no_grad():
-        torch.testing.assert_close(weft.compile(lstm)(packed)[0].data, lstm(packed)[0].data)

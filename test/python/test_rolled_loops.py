@@ -134,6 +134,138 @@ class StackOfLayers(Cell):
         return torch.stack(outputs), first
 
 
+class AttentionOverThePast(Cell):
+    """The last states are a state; scores of each are contractions of states alone."""
+
+    def forward(self, xs):
+        hidden = self.zeros(xs[0])
+        past, outputs = hidden[:, None].repeat(1, 4, 1), []
+        for x in xs:
+            scores = torch.softmax(torch.einsum("bkh,bh->bk", past, self.again(hidden)), -1)
+            hidden = torch.tanh(self.gate(x) + torch.einsum("bk,bkh->bh", scores, past))
+            past = torch.cat([past[:, 1:], hidden[:, None]], 1)
+            outputs.append(hidden)
+        return torch.stack(outputs)
+
+
+class DeltaRule(Cell):
+    """A matrix as the state (Schlag et al. 2021, equations 23 and 24)."""
+
+    def forward(self, xs):
+        keys, values = torch.softmax(self.gate(xs), -1), self.candidate(xs)
+        state, outputs = xs.new_zeros(xs.shape[1], self.WIDTH, self.WIDTH), []
+        for step in range(len(xs)):
+            recalled = torch.einsum("bk,bkv->bv", keys[step], state)
+            state = state + torch.einsum("bk,bv->bkv", keys[step], values[step] - recalled)
+            outputs.append(torch.einsum("bk,bkv->bv", values[step], state))
+        return torch.stack(outputs)
+
+
+class SecondOrder(Cell):
+    """Reads the states of the last two steps."""
+
+    def forward(self, xs):
+        hidden = before = self.zeros(xs[0])
+        outputs = []
+        for x in xs:
+            fresh = self.gate(x) + self.again(hidden) - before
+            hidden, before = torch.tanh(fresh), hidden
+            outputs.append(hidden)
+        return torch.stack(outputs)
+
+
+class ListOfPastStates(Cell):
+    def forward(self, xs):
+        hidden = self.zeros(xs[0])
+        past, outputs = [hidden] * 3, []
+        for x in xs:
+            scores = torch.softmax((torch.stack(past, 1) * self.again(hidden)[:, None]).sum(2), 1)
+            seen = (scores[:, :, None] * torch.stack(past, 1)).sum(1)
+            hidden = torch.tanh(self.gate(x) + seen)
+            past = past[1:] + [hidden]
+            outputs.append(hidden)
+        return torch.stack(outputs)
+
+
+class WritesRows(Cell):
+    """Into a tensor that it made."""
+
+    def forward(self, xs):
+        states = xs.new_zeros(len(xs), xs.shape[1], self.WIDTH)
+        hidden = self.zeros(xs[0])
+        for step in range(len(xs)):
+            hidden = torch.tanh(self.gate(xs[step]) + self.again(hidden))
+            states[step] = hidden
+        return states
+
+
+class ListsOfLayers(Cell):
+    """One layer after another; what the second reads is a list that the first appended to."""
+
+    def forward(self, xs):
+        hidden, sequence = self.zeros(xs[0]), []
+        for x in xs.unbind(0):
+            hidden = torch.tanh(self.gate(x) + self.again(hidden))
+            sequence.append(hidden)
+        hidden, outputs = self.zeros(xs[0]), []
+        for x in reversed(sequence):
+            hidden = torch.tanh(self.recall(x)[:, : self.WIDTH] + self.again(hidden))
+            outputs.insert(0, hidden)
+        return torch.stack([torch.cat(pair, 1) for pair in zip(sequence, outputs, strict=True)])
+
+
+class BothWaysAtOnce(Cell):
+    """Both directions in one loop, with cells of the same sizes."""
+
+    def forward(self, xs):
+        ahead = back = self.zeros(xs[0])
+        outputs = []
+        for step in range(len(xs)):
+            ahead = torch.tanh(self.gate(xs[step]) + self.again(ahead))
+            back = torch.tanh(self.candidate(xs[-1 - step]) + self.again(back))
+            outputs.append((ahead, back))
+        aheads, backs = zip(*outputs, strict=True)
+        return torch.cat([torch.stack(aheads), torch.stack(backs[::-1])], 2)
+
+
+class SumOfLosses(Cell):
+    def forward(self, xs):
+        hidden, losses = self.zeros(xs[0]), []
+        for step in range(len(xs) - 1):
+            hidden = torch.tanh(self.gate(xs[step]) + self.again(hidden))
+            losses.append(F.mse_loss(hidden[:, :5], xs[step + 1]))
+        return sum(losses)
+
+
+class FeedsItself(Cell):
+    """After the last element, from what it gave itself."""
+
+    def forward(self, xs):
+        hidden, outputs = self.zeros(xs[0]), []
+        for x in xs:
+            hidden = torch.tanh(self.gate(x) + self.again(hidden))
+            outputs.append(hidden[:, :5])
+        for _ in range(3):
+            hidden = torch.tanh(self.gate(outputs[-1]) + self.again(hidden))
+            outputs.append(hidden[:, :5])
+        return torch.stack(outputs)
+
+
+class SeveralOfAKind(Cell):
+    """A step does the same four times (Runge and Kutta's method)."""
+
+    def forward(self, xs):
+        state, states = self.gate(xs[0]), []
+        for _ in range(12):
+            first = torch.tanh(self.again(state))
+            second = torch.tanh(self.again(state + 0.05 * first))
+            third = torch.tanh(self.again(state + 0.05 * second))
+            fourth = torch.tanh(self.again(state + 0.1 * third))
+            state = state + 0.1 / 6 * (first + 2 * second + 2 * third + fourth)
+            states.append(state)
+        return torch.stack(states)
+
+
 class FirstStepDiffers(Cell):
     def forward(self, xs):
         hidden, outputs = None, []
@@ -162,7 +294,9 @@ class ExchangedStates(Cell):
 
 ALL = [
     *(LayerNormLSTM, BatchFirst, Backwards, BothWays, MinimalGated, Resets, ExponentialGates),
-    *(StackOfLayers, FirstStepDiffers, NumberedSteps),
+    *(StackOfLayers, FirstStepDiffers, NumberedSteps, AttentionOverThePast, DeltaRule),
+    *(SecondOrder, ListOfPastStates, WritesRows, BothWaysAtOnce, SumOfLosses, FeedsItself),
+    *(ListsOfLayers, SeveralOfAKind),
 ]
 
 
@@ -171,7 +305,7 @@ ALL = [
 def test_loops(kind, dtype):
     compiled = check(kind().to(dtype), torch.randn(17, 3, 5, dtype=dtype))
     loops = compiled.ir("kernels").count("weft.loop @")
-    assert loops == (2 if kind is BothWays else 1)
+    assert loops == (2 if kind in (BothWays, ListsOfLayers) else 1)
 
 
 @pytest.mark.parametrize("steps", [1, 2])
@@ -229,9 +363,34 @@ def all_states(x, weight):
     return states
 
 
-def test_states_that_are_read_one_by_one_stay():
+def test_states_that_are_read_one_by_one():
     compiled = check(all_states, torch.randn(3, 7), torch.randn(7, 7) / 9)
-    assert "weft.loop" not in compiled.ir("kernels")
+    assert compiled.ir("kernels").count("weft.loop @") == 1
+
+
+class Characters(Cell):
+    """An embedding, whose indices are checked at each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(10, 5)
+
+    def forward(self, ids):
+        hidden = self.recall.weight.new_zeros(ids.shape[1], self.WIDTH)
+        outputs = []
+        for step in range(len(ids)):
+            hidden = torch.tanh(self.gate(self.embed(ids[step])) + self.again(hidden))
+            outputs.append(hidden)
+        return torch.stack(outputs)
+
+
+def test_checks_of_steps(no_grad):
+    net, ids = Characters(), torch.randint(0, 10, (11, 3))
+    compiled = check(net, ids)
+    assert compiled.ir("kernels").count("weft.loop @") == 1
+    ids[5, 1] = 10
+    with pytest.raises(IndexError, match="index out of range in self"):
+        compiled(ids)
 
 
 class HigherOrderScan(Cell):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Composite operations whose C++ asks for values of tensors, such as whether weights are positive,
-written without those questions. For a process that traces and ends: they replace torch's own."""
+written without those questions, and without writes where a program need not have any. For a process
+that traces and ends: they replace torch's own."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 
 import torch
+from torch.nn.utils import rnn
 
 
 @contextlib.contextmanager
@@ -17,10 +19,17 @@ def composites_written_out() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*[Oo]verrid")
         library.impl("cov", _cov, allow_override=True)
+    inverted = rnn.invert_permutation
+    rnn.invert_permutation = _invert_permutation
     try:
         yield
     finally:
         library._destroy()
+        rnn.invert_permutation = inverted
+
+
+def _invert_permutation(permutation: torch.Tensor | None) -> torch.Tensor | None:
+    return None if permutation is None else torch.argsort(permutation)
 
 
 def _cov(

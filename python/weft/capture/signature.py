@@ -85,7 +85,8 @@ class Signature:
     """arguments, names: patterns of positional, then of keyword arguments, and their names.
     leaves: of (args, kwargs), in the order of torch's pytrees. examples: the tensors among
     them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
-    besides tensors they hold (argument_objects.py)."""
+    besides tensors they hold (argument_objects.py). read: the numbers of leaves that are tensors by
+    whose values calls are told apart."""
 
     arguments: tuple = ()
     names: tuple[str, ...] = ()
@@ -93,14 +94,15 @@ class Signature:
     examples: list[torch.Tensor] = field(default_factory=list)
     slots: dict[int, int] = field(default_factory=dict)
     objects: list[tuple[Any, tuple]] = field(default_factory=list)
+    read: frozenset[int] = frozenset()
 
 
-def describe(args: tuple, kwargs: dict[str, Any]) -> Signature:
-    """The pattern that calls like this one have in common.
+def describe(args: tuple, kwargs: dict[str, Any], read: frozenset[int] = frozenset()) -> Signature:
+    """The pattern that calls like this one have in common, as `Signature` says.
 
     Raises: Declined, naming the argument that no pattern can describe.
     """
-    signature = Signature(names=tuple(kwargs))
+    signature = Signature(names=tuple(kwargs), read=read)
     positional = [_describe(v, f"argument {i}", signature) for i, v in enumerate(args)]
     named = [_describe(v, f"argument {k!r}", signature) for k, v in kwargs.items()]
     signature.arguments = tuple(positional + named)
@@ -112,10 +114,13 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
         check_tensor(value, name)
         if attributes := own_attributes(value):
             raise Declined(f"{name} has attributes: {', '.join(attributes)}")
-        slot = len(signature.examples)
-        signature.slots[len(signature.leaves)] = slot
+        slot, leaf = len(signature.examples), len(signature.leaves)
+        signature.slots[leaf] = slot
         signature.leaves.append(value)
         signature.examples.append(value)
+        if leaf in signature.read:
+            context = flatten_values(value)[1]
+            return (_NODE, type(value), flatten_values, context, ((_TENSOR, slot),))
         return (_TENSOR, slot)
     kind = type(value)
     if kind is tuple or kind is list:
@@ -160,6 +165,11 @@ def _describe_object(value: Any, name: str, signature: Signature) -> tuple:
     signature.objects.append((value, recipe))
     described = tuple(_describe(v, f"{name}[{i}]", signature) for i, v in enumerate(tensors))
     return (_NODE, kind, argument_objects.flatten, recipe, described, number)
+
+
+def flatten_values(value: torch.Tensor) -> tuple[list[torch.Tensor], tuple[int, ...]]:
+    """A tensor of few integers, and what they are."""
+    return [value], tuple(value.tolist())
 
 
 def flatten_dataclass(value: Any) -> tuple[list[Any], list[list[str]]]:

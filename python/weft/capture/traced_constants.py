@@ -80,7 +80,7 @@ class KnownValues(TorchFunctionMode):
         if function in _REVEALERS and type(args[0]) in (torch.Tensor, torch.nn.Parameter):
             raise Declined("values of a tensor that is no argument are read")
         if function in _READERS:
-            node = _node(args[0])
+            node = node_of(args[0])
             if node is not None:
                 history = self._histories.setdefault(node.graph, _History(node.graph))
                 needed = history.constants(node)
@@ -109,7 +109,7 @@ class _History:
         if self._autocast or torch.is_autocast_enabled("cpu"):
             return None
         needed = _ancestors(result, set())
-        known = all(map(_is_constant, needed)) and self._written.isdisjoint(needed)
+        known = all(map(is_constant, needed)) and self._written.isdisjoint(needed)
         return needed if known else None
 
     def _look(self) -> None:
@@ -156,7 +156,7 @@ def _place(tensor: torch.Tensor) -> tuple:
     return (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
 
 
-def _node(tensor: torch.Tensor) -> torch.fx.Node | None:
+def node_of(tensor: torch.Tensor) -> torch.fx.Node | None:
     mode = get_proxy_mode()
     slot = None if mode is None else get_proxy_slot(tensor, mode.tracer, None)
     return None if slot is None else slot.proxy.node
@@ -182,7 +182,7 @@ def _ancestors(result: torch.fx.Node, found: set[torch.fx.Node]) -> set[torch.fx
     return found
 
 
-def _is_constant(node: torch.fx.Node) -> bool:
+def is_constant(node: torch.fx.Node) -> bool:
     return node.target is operator.getitem or _name(node) in _CONSTANT
 
 

@@ -14,6 +14,7 @@ import torch.utils._pytree as pytree
 
 from weft.capture.argument_objects import NoRecipe, objects_in, with_given
 from weft.capture.observation import Observer
+from weft.capture.packed_sequences import PackedSequences
 from weft.capture.python_random import Draws
 from weft.capture.reachability import References
 from weft.capture.returned_objects import returns_objects, stand_in
@@ -44,6 +45,7 @@ class TracedRoot(torch.nn.Module):
         existing: list[Any] | None,
         observer: Observer,
         kinds: set[type],
+        call: tuple[tuple, dict[str, Any]],
     ) -> None:
         super().__init__()
         self.train(any(module.training for module in references.modules))
@@ -51,6 +53,7 @@ class TracedRoot(torch.nn.Module):
         object.__setattr__(self, "_target", target)
         object.__setattr__(self, "_references", references)
         object.__setattr__(self, "_kinds", kinds)
+        object.__setattr__(self, "_call", call)
         object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
         observed = types.SimpleNamespace(
@@ -61,6 +64,7 @@ class TracedRoot(torch.nn.Module):
             existing=existing,
             draws=Draws(),
             listening=observer.listening,
+            read=set(),
         )
         object.__setattr__(self, "observed", observed)
         for number, module in enumerate(references.modules):
@@ -72,10 +76,14 @@ class TracedRoot(torch.nn.Module):
         fakes = self._fakes()
         before, arguments = self._state(fakes), _Arguments(args, kwargs, self._kinds)
         modes = _modes()
+        leaves = pytree.tree_leaves((args, kwargs))
+        packs = PackedSequences(leaves, pytree.tree_leaves(self._call), self._call)
+        object.__setattr__(self.observed, "read", packs.read)
         try:
             with (
                 self.observed.draws.watched(before.generators),
                 KnownValues(),
+                packs,
                 self.observed.listening(),
             ):
                 result = self._target(*args, **kwargs)

@@ -57,7 +57,8 @@ class Captured:
     """A program and how to call it. resolve: finds the live tensor that it calls by a name.
     structure: of the value returned. strides: of its leaves, as eager execution has them, None for
     what is no tensor. digest: of the operations that the program called. lower_seconds: what the
-    frontend took. warned: the call has warned, which the program does not."""
+    frontend took. warned: the call has warned, which the program does not. read: the numbers of the
+    leaves of the arguments whose values it was made for."""
 
     lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
@@ -66,6 +67,7 @@ class Captured:
     digest: str
     lower_seconds: float
     warned: bool = False
+    read: frozenset[int] = frozenset()
 
 
 class Tracing:
@@ -133,6 +135,7 @@ class Tracing:
             traced.digest,
             traced.lower_seconds,
             traced.warned,
+            traced.read,
         )
 
 
@@ -186,6 +189,7 @@ class _Traced:
     digest: str = ""
     lower_seconds: float = 0.0
     warned: bool = False
+    read: frozenset[int] = frozenset()
     imported: tuple[str, ...] = ()
 
 
@@ -220,7 +224,8 @@ class _Trace:
         kinds = self._register()
         existing = existing_objects() if self.may_make_objects else None
         observer = Observer()
-        root = TracedRoot(self.target, self.references, existing, observer, kinds)
+        call = (self.args, self.kwargs)
+        root = TracedRoot(self.target, self.references, existing, observer, kinds, call)
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
             # What the call assigns we look after ourselves.
@@ -239,6 +244,7 @@ class _Trace:
             refuse_kept_out()
             refuse_effects(root, observer)
             traced.warned = observer.warned
+            traced.read = frozenset(root.observed.read)
             try:
                 self._lower(program, traced)
             except frontend.Unsupported:
@@ -252,7 +258,8 @@ class _Trace:
 
     def values(self, inputs: _Inputs) -> Values:
         kinds = self._register()
-        root = TracedRoot(self.target, self.references, None, Observer(), kinds)
+        call = (self.args, self.kwargs)
+        root = TracedRoot(self.target, self.references, None, Observer(), kinds, call)
         with answers_as_in_eager(), fakes_completed():
             return values_of(self._exported(root), inputs)
 

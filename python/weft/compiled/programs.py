@@ -349,6 +349,8 @@ class Programs:
         finally:
             whole = time.perf_counter() - start
             self.totals.capture_seconds += whole
+        if captured.read:
+            signature = describe(request.args, request.kwargs, captured.read)
         lower = captured.lower_seconds
         seconds = {"capture": whole - lower, "lower": lower}
         make = specialize_training if gradients else specialize

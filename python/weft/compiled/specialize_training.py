@@ -15,7 +15,7 @@ from weft.capture.tracing import Captured
 from weft.compiled.gradient_connections import connections
 from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training
-from weft.frontend.lowered import InputSource, Lowered
+from weft.frontend.lowered import InputSource, Lowered, ViewOf
 from weft.frontend.pairs import REAL_OF
 from weft.gradients.derivative_program import Half
 from weft.gradients.gradient_graph import GradientGraph
@@ -84,11 +84,17 @@ def _tensor(source: InputSource, signature: Signature, captured: Captured) -> to
     return signature.examples[found] if isinstance(found, int) else found
 
 
+def _is_given_integers(view: ViewOf) -> bool:
+    """Whether it is an argument, and one through which no gradient goes."""
+    is_real = view.dtype.is_floating_point or view.dtype.is_complex
+    return isinstance(view.base, InputSource) and view.identity and not is_real
+
+
 def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
     if signature.objects:
         raise Declined("gradients are wanted, and an argument is an object that is no pytree")
     for target in lowered.outputs:
-        if target.view is not None:
+        if target.view is not None and not _is_given_integers(target.view):
             raise Declined(
                 "gradients are wanted, and it returns an argument, or what shares memory with "
                 "one or with another result"

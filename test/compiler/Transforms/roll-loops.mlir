@@ -108,9 +108,13 @@ func.func @weights(%xs: tensor<3x2x4xf32>, %w: tensor<4x4xf32>, %w1: tensor<4x4x
 
 // -----
 
-// What single steps compute is read.
+// What single steps compute is read: a row of what is stacked.
 // CHECK-LABEL: @single(
-// CHECK-NOT: weft.scan
+// CHECK: %[[S:.*]]:2 = weft.scan 3
+// CHECK: %[[ROW:.*]] = weft.slice %[[S]]#1 [1, 0, 0] to [2, 2, 4]
+// CHECK: %[[ONE:.*]] = weft.reshape %[[ROW]]
+// CHECK: %[[LAST:.*]] = weft.slice %[[S]]#1 [2, 0, 0] to [3, 2, 4]
+// CHECK: return %[[ONE]], %{{.*}}
 func.func @single(%xs: tensor<3x2x4xf32>, %w: tensor<4x4xf32>, %h: tensor<2x4xf32>)
     -> (tensor<2x4xf32>, tensor<2x4xf32>) {
   %s0 = weft.slice %xs [0, 0, 0] to [1, 2, 4] by [1, 1, 1] : tensor<3x2x4xf32> -> tensor<1x2x4xf32>
@@ -141,4 +145,80 @@ func.func @elementwise(%h: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %e2 = weft.exp %n1 : tensor<2x4xf32>
   %n2 = weft.neg %e2 : tensor<2x4xf32>
   return %n2 : tensor<2x4xf32>
+}
+
+// -----
+
+// What was computed two steps before is a second state, which was the first one step before.
+// CHECK-LABEL: @two_before(
+// CHECK-SAME: %[[W:.*]]: tensor<4x4xf32>, %[[G:.*]]: tensor<2x4xf32>, %[[H:.*]]: tensor<2x4xf32>)
+// CHECK: weft.scan 3 carry(%[[A:.*]] = %[[H]] : tensor<2x4xf32>, %[[B:.*]] = %[[G]] : tensor<2x4xf32>)
+// CHECK: %[[D:.*]] = weft.dot_general %[[A]]
+// CHECK: %[[N:.*]] = weft.add %[[D]], %[[B]]
+// CHECK: weft.yield %[[N]], %[[A]]
+func.func @two_before(%w: tensor<4x4xf32>, %g: tensor<2x4xf32>, %h: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n0 = weft.add %d0, %g : tensor<2x4xf32>
+  %d1 = weft.dot_general %n0, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n1 = weft.add %d1, %h : tensor<2x4xf32>
+  %d2 = weft.dot_general %n1, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %n2 = weft.add %d2, %n0 : tensor<2x4xf32>
+  return %n2 : tensor<2x4xf32>
+}
+
+// -----
+
+// The last two steps read their own results instead of rows, and are too few.
+// CHECK-LABEL: @own_results(
+// CHECK: weft.scan 3
+// CHECK-NOT: weft.scan
+// CHECK: weft.dot_general
+// CHECK: weft.dot_general
+func.func @own_results(%xs: tensor<3x4xf32>, %w: tensor<4x4xf32>, %h: tensor<1x4xf32>) -> tensor<1x4xf32> {
+  %x0 = weft.slice %xs [0, 0] to [1, 4] by [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+  %x1 = weft.slice %xs [1, 0] to [2, 4] by [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+  %x2 = weft.slice %xs [2, 0] to [3, 4] by [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %n0 = weft.add %d0, %x0 : tensor<1x4xf32>
+  %d1 = weft.dot_general %n0, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %n1 = weft.add %d1, %x1 : tensor<1x4xf32>
+  %d2 = weft.dot_general %n1, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %n2 = weft.add %d2, %x2 : tensor<1x4xf32>
+  %d3 = weft.dot_general %n2, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %n3 = weft.add %d3, %n2 : tensor<1x4xf32>
+  %d4 = weft.dot_general %n3, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %n4 = weft.add %d4, %n3 : tensor<1x4xf32>
+  return %n4 : tensor<1x4xf32>
+}
+
+// -----
+
+// A tensor that is filled row by row is the stacked output; checks of all steps are one.
+// CHECK-LABEL: @rows(
+// CHECK: %[[S:.*]]:3 = weft.scan 3
+// CHECK: weft.assert %[[S]]#2, "small" : tensor<3xi1>
+// CHECK-NOT: weft.concat
+// CHECK: %[[ALL:.*]] = weft.reshape %[[S]]#1
+// CHECK: return %[[ALL]]
+func.func @rows(%all: tensor<3x4xf32>, %w: tensor<4x4xf32>, %h: tensor<1x4xf32>, %limit: tensor<f32>) -> tensor<3x4xf32> {
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %m0 = weft.reduce <max> %d0 dims [0, 1] : tensor<1x4xf32> -> tensor<f32>
+  %c0 = weft.cmp <lt> %m0, %limit : tensor<f32> -> tensor<i1>
+  weft.assert %c0, "small" : tensor<i1>
+  %s0 = weft.slice %all [1, 0] to [3, 4] by [1, 1] : tensor<3x4xf32> -> tensor<2x4xf32>
+  %a0 = weft.concat %d0, %s0 dim 0 : tensor<1x4xf32>, tensor<2x4xf32> -> tensor<3x4xf32>
+  %d1 = weft.dot_general %d0, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %m1 = weft.reduce <max> %d1 dims [0, 1] : tensor<1x4xf32> -> tensor<f32>
+  %c1 = weft.cmp <lt> %m1, %limit : tensor<f32> -> tensor<i1>
+  weft.assert %c1, "small" : tensor<i1>
+  %p1 = weft.slice %a0 [0, 0] to [1, 4] by [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+  %s1 = weft.slice %a0 [2, 0] to [3, 4] by [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+  %a1 = weft.concat %p1, %d1, %s1 dim 0 : tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32> -> tensor<3x4xf32>
+  %d2 = weft.dot_general %d1, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %m2 = weft.reduce <max> %d2 dims [0, 1] : tensor<1x4xf32> -> tensor<f32>
+  %c2 = weft.cmp <lt> %m2, %limit : tensor<f32> -> tensor<i1>
+  weft.assert %c2, "small" : tensor<i1>
+  %p2 = weft.slice %a1 [0, 0] to [2, 4] by [1, 1] : tensor<3x4xf32> -> tensor<2x4xf32>
+  %a2 = weft.concat %p2, %d2 dim 0 : tensor<2x4xf32>, tensor<1x4xf32> -> tensor<3x4xf32>
+  return %a2 : tensor<3x4xf32>
 }

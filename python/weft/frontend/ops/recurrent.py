@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import torch
+
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
 from weft.frontend.ops.contract import linear
+from weft.frontend.ops.dropout import dropped_out
 from weft.frontend.ops.shape import select
+from weft.frontend.packed import Run, groups_of, runs_of
 from weft.frontend.table import Site, lowers
 
 # From what the input and the hidden state give to the gates, (batch, gates * width) each, and
@@ -68,14 +71,70 @@ class _Direction:
         rows = b.reshape(x, (x.shape[0] * x.shape[1], x.shape[2]))
         given = linear(self.site, rows, self.params[0], bias)
         given = b.reshape(given, (*x.shape[:2], given.shape[1]))
-        used = [self.params[1], *self.params[3:]] if self.has_biases else list(self.params[1:])
 
         def step(b: Builder, state, elements, used):
             state = self._step(b, elements[0], state, used)
             return state, [state[0]]
 
-        last, (hidden,) = b.scan(state, [given], used, x.shape[0], step, reverse)
+        last, (hidden,) = b.scan(state, [given], self._used(), x.shape[0], step, reverse)
         return hidden, last
+
+    def run_packed(
+        self, x: Value, state: Sequence[Value], groups: Sequence[Sequence[Run]], reverse: bool
+    ) -> tuple[Value, Sequence[Value]]:
+        """x: (rows, in), of the steps of all groups. To what the steps give, (rows, out), and the
+        last state of each sequence. Reads and leaves alone the states of sequences that do not
+        reach a group."""
+        b = self.site.builder
+        bias = self.params[2] if self.has_biases else None
+        given = linear(self.site, x, self.params[0], bias)
+        outputs: list[Value] = []
+        for group in reversed(groups) if reverse else groups:
+            size, steps = group[0].size, sum(run.steps for run in group)
+            live = [b.slice(each, 0, 0, size) for each in state]
+            hidden, last = self._run_group(given, live, group, size, steps, reverse)
+            state = [
+                b.concat([own, b.slice(each, 0, size, each.shape[0])], 0)
+                for own, each in zip(last, state, strict=True)
+            ]
+            rows, step = [], 0
+            for run in group:
+                part = b.slice(b.slice(hidden, 0, step, step + run.steps), 1, 0, run.size)
+                rows.append(b.reshape(part, (run.steps * run.size, part.shape[2])))
+                step += run.steps
+            outputs = [*rows, *outputs] if reverse else [*outputs, *rows]
+        return b.concat(outputs, 0), state
+
+    def _run_group(self, given, live, group: Sequence[Run], size: int, steps: int, reverse: bool):
+        """All steps of a group compute `size` rows; sequences that a step does not have keep their
+        state."""
+        b = self.site.builder
+        parts = []
+        for run in group:
+            part = b.slice(given, 0, run.first, run.limit)
+            part = b.reshape(part, (run.steps, run.size, part.shape[1]))
+            parts.append(b.pad(part, (0, 0, 0), (0, size - run.size, 0), 0))
+        sequences = [b.concat(parts, 0)]
+        if len(group) > 1:
+            counts = [run.size for run in group for _ in range(run.steps)]
+            counts = b.along(b.dense(torch.tensor(counts)), 0, (steps, size))
+            sequences.append(b.compare("lt", b.iota(torch.int64, (steps, size), 1), counts))
+
+        def step(b: Builder, state, elements, used):
+            after = self._step(b, elements[0], state, used)
+            for mask in elements[1:]:
+                after = [
+                    b.select(b.along(mask, 0, new.shape), new, old)
+                    for new, old in zip(after, state, strict=True)
+                ]
+            return after, [after[0]]
+
+        last, (hidden,) = b.scan(live, sequences, self._used(), steps, step, reverse)
+        return hidden, last
+
+    def _used(self) -> list[Value]:
+        """The params but those of the input."""
+        return [self.params[1], *self.params[3 if self.has_biases else 2 :]]
 
     def _step(self, b: Builder, given: Value, state: Sequence[Value], used: Sequence[Value]):
         """used: the params but those of the input."""
@@ -88,6 +147,11 @@ class _Direction:
         for projection in used[2 if self.has_biases else 1 :]:
             after[0] = linear(site, after[0], projection)
         return after
+
+
+# A direction, the input of its layer, the initial state, and whether it goes backwards, to what all
+# steps give and the last state.
+RunDirection = Callable[[_Direction, Value, Sequence[Value], bool], tuple[Value, Sequence[Value]]]
 
 
 def _recurrent(
@@ -104,31 +168,51 @@ def _recurrent(
     batch_first,
 ) -> tuple[Value, ...]:
     """states: of all layers and directions, (layers * directions, batch, width) each."""
-    if train and dropout:
-        raise Decline("random")
+    settings = (states, params, has_biases, layers, dropout, train, bidirectional)
+    if not batch_first:
+        return _layers(site, cell, _Direction.run, x, *settings)
+    b = site.builder
+    x, *last = _layers(site, cell, _Direction.run, b.transpose(x, (1, 0, 2)), *settings)
+    return b.transpose(x, (1, 0, 2)), *last
+
+
+def _layers(
+    site: Site,
+    cell: Cell,
+    run: RunDirection,
+    x: Value,
+    states,
+    params,
+    has_biases,
+    layers,
+    dropout,
+    train,
+    bidirectional,
+) -> tuple[Value, ...]:
+    """x: (..., in). To what the last layer gives, and the last states."""
     b = site.builder
     directions = 2 if bidirectional else 1
     count = layers * directions
-    if batch_first:
-        x = b.transpose(x, (1, 0, 2))
     per_direction = len(params) // count
     last: list[Sequence[Value]] = []
-    for _ in range(layers):
+    for layer in range(layers):
         outputs = []
         for direction in range(directions):
             number = len(last)
             own = params[number * per_direction : (number + 1) * per_direction]
             state = [select(site, all_, 0, number) for all_ in states]
             one = _Direction(site, cell, own, has_biases)
-            output, state = one.run(x, state, reverse=direction == 1)
+            output, state = run(one, x, state, direction == 1)
             outputs.append(output)
             last.append(state)
-        x = b.concat(outputs, 2)
+        x = b.concat(outputs, x.rank - 1)
+        if train and dropout and layer + 1 < layers:
+            x, _ = dropped_out(site, x, dropout)
     stacked = (
         b.concat([b.reshape(value, [1, *value.shape]) for value in values], 0)
         for values in zip(*last, strict=True)
     )
-    return b.transpose(x, (1, 0, 2)) if batch_first else x, *stacked
+    return x, *stacked
 
 
 @lowers("lstm.input")
@@ -149,3 +233,16 @@ def rnn_tanh(site: Site, x: Value, state: Value, *settings):
 @lowers("rnn_relu.input")
 def rnn_relu(site: Site, x: Value, state: Value, *settings):
     return _recurrent(site, _relu_cell, x, [state], *settings)
+
+
+_CELLS = {"lstm": _lstm_cell, "gru": _gru_cell, "rnn_tanh": _tanh_cell, "rnn_relu": _relu_cell}
+
+
+@lowers("weft_packed.recurrent.default")
+def packed(site: Site, kind: str, x: Value, batch_sizes: Sequence[int], *settings):
+    groups = groups_of(runs_of(batch_sizes))
+
+    def run(one: _Direction, x: Value, state: Sequence[Value], reverse: bool):
+        return one.run_packed(x, state, groups, reverse)
+
+    return _layers(site, _CELLS[kind], run, x, *settings)
