@@ -107,7 +107,7 @@ public:
       getOperation().emitError(llvm::toString(target.takeError()));
       return signalPassFailure();
     }
-    llvm::Expected<ScheduleOverride> given = ScheduleOverride::parse(schedule);
+    llvm::Expected<ScheduleOverrides> given = ScheduleOverrides::parse(schedule);
     if (!given) {
       getOperation().emitError(llvm::toString(given.takeError()));
       return signalPassFailure();
@@ -117,7 +117,7 @@ public:
       if (function->hasAttr(attr::kernel))
         kernels.push_back(function);
     for (func::FuncOp kernel : kernels)
-      if (failed(emitKernel(kernel, *target, *given)))
+      if (failed(emitKernel(kernel, *target, given->of(kernel.getName()))))
         return signalPassFailure();
   }
 };

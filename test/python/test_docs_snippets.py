@@ -20,6 +20,7 @@ RUN_BY = {
     "importing.md": "test_importing_docs.py",
     "tensor-expressions.md": "test_te_docs.py",
     "tour.md": "test_docs_snippets.py",
+    "tuning.md": "test_te_docs.py",
     "twins.md": "test_docs_snippets.py",
     "using.md": "test_docs_snippets.py",
 }

@@ -15,7 +15,7 @@ from weft import te, tune
 from weft.te.building import module_of
 from weft.tune.measuring import Runner
 from weft.tune.records import Record, Records
-from weft.tune.tuning import candidates, compiler, target
+from weft.tune.tuning import compiler, target
 
 
 def product(m=40, n=64, k=24):
@@ -34,10 +34,11 @@ def test_a_kernel_is_tuned_and_built_from_its_records(tmp_path):
     measured = tune.run(
         f, records=records, trials=4, patience=9, rounds=1, progress=lambda *each: seen.append(each)
     )
-    assert [record for _, _, record in seen] == measured and len(measured) == 4
+    assert [record for _, _, record in seen] == measured
     assert all(each.outcome == "right" and each.seconds > 0 for each in measured), measured
-    assert len({each.steps for each in measured}) == 4
-    fastest = min(measured, key=lambda each: each.seconds)
+    latest = {each.steps: each for each in measured}  # the fastest are measured twice
+    assert len(latest) == 4
+    fastest = min(latest.values(), key=lambda each: each.seconds)
     assert tune.best(f, records).save() == fastest.steps
     # The same formula again finds them; another size does not.
     again = product()
@@ -49,17 +50,19 @@ def test_a_kernel_is_tuned_and_built_from_its_records(tmp_path):
     torch.testing.assert_close(built(x, y), x @ y)
     # What was measured is not measured again.
     more = tune.run(args, records=records, trials=1, patience=99, rounds=1)
-    assert len(more) == 1 and more[0].steps not in {each.steps for each in measured}
+    assert more[0].steps not in latest
 
 
 def test_candidates_are_different_and_right():
     args = product(13, 50, 7)
     (task,) = tune.tasks(args)
     assert len(tune.tasks(args, task, product(13, 50, 7))) == 1
-    schedules = list(candidates(task))
-    assert len({each.save() for each in schedules}) == len(schedules) > 10
+    found = task.candidates()
+    assert len({each.text for each in found} | {task.default().text}) == len(found) + 1 > 10
+    assert [each.predicted for each in found] == sorted(each.predicted for each in found)
     x, y = torch.randn(13, 7), torch.randn(7, 50)
-    for schedule in schedules[::6]:
+    for candidate in found[::6]:
+        schedule = te.create_schedule(args[-1]).load(candidate.text)
         torch.testing.assert_close(te.build(schedule, args)(x, y), x @ y)
 
 

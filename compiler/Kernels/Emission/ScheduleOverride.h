@@ -4,6 +4,7 @@
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_SCHEDULEOVERRIDE_H
 #define WEFT_COMPILER_KERNELS_EMISSION_SCHEDULEOVERRIDE_H
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace weft {
 
-/// Applies to every contraction of a module; absent fields are chosen analytically.
+/// Of a contraction; absent fields are chosen analytically.
 struct ScheduleOverride {
   std::optional<int64_t> rows, groups, chunk, panels;
 
@@ -20,6 +21,21 @@ struct ScheduleOverride {
   static llvm::Expected<ScheduleOverride> parse(llvm::StringRef text);
 
   bool empty() const { return !rows && !groups && !chunk && !panels; }
+};
+
+/// Those of a module's kernels.
+class ScheduleOverrides {
+public:
+  /// Parses sections separated by ';', each a ScheduleOverride for every contraction, or, as
+  /// "dot_general_0:rows=4", for the kernel of that name, where its fields replace the others. A
+  /// name that a module does not have says nothing there.
+  static llvm::Expected<ScheduleOverrides> parse(llvm::StringRef text);
+
+  const ScheduleOverride &of(llvm::StringRef kernel) const;
+
+private:
+  ScheduleOverride all;
+  llvm::StringMap<ScheduleOverride> named;
 };
 
 } // namespace weft

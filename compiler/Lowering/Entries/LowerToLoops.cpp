@@ -47,7 +47,7 @@ static LogicalResult takeLoops(ModuleOp module, func::FuncOp kernel, FlatSymbolR
 
 /// Emits all kernels, and records the number of their inputs.
 static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
-                                 const ScheduleOverride &given) {
+                                 const ScheduleOverrides &given) {
   auto kernels = llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
     return function->hasAttr(attr::kernel);
   });
@@ -67,7 +67,7 @@ static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
         return failure();
     } else if (kernel.isExternal())
       declareEmitted(kernel);
-    else if (failed(emitKernel(kernel, target, given)))
+    else if (failed(emitKernel(kernel, target, given.of(name))))
       return failure();
     auto emitted = module.lookupSymbol<func::FuncOp>(name);
     emitted->setAttr(attr::numInputs,
@@ -93,10 +93,10 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
       : LowerToLoopsBase(other), target(other.target), given(other.given) {}
 
   LogicalResult initialize(MLIRContext *context) override {
-    llvm::Expected<ScheduleOverride> parsed = ScheduleOverride::parse(schedule);
+    llvm::Expected<ScheduleOverrides> parsed = ScheduleOverrides::parse(schedule);
     if (!parsed)
       return emitError(UnknownLoc::get(context), llvm::toString(parsed.takeError()));
-    given = *parsed;
+    given = std::move(*parsed);
     if (target)
       return success();
     llvm::Expected<TargetInfo> supposed = TargetInfo::supposed(isa, threads);
@@ -109,7 +109,7 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
   void runOnOperation() override;
 
   std::optional<TargetInfo> target;
-  ScheduleOverride given;
+  ScheduleOverrides given;
 };
 
 } // namespace

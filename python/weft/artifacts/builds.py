@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,9 @@ class Options:
     """isa: "native", "avx2", "avx512" or "amx"; threads: the most that a program
     has scratch memory for.
     schedule: numbers of contractions' schedules that are fixed, such as
-    "rows=6,groups=4,chunk=768,panels=2".
+    "rows=6,groups=4,chunk=768,panels=2"; of one kernel, "dot_general_0:rows=4"; sections are
+    separated by semicolons.
+    records: a file of `weft.tune`, which fixes those of the kernels that it has.
     precision: of the operands of float32 contractions, "float32" or "bf16".
     role: of training, "forward", "backward" or "step", or nothing; wrt, differentiated: numbers,
     separated by commas, of the inputs whose gradients are wanted and of the outputs that have
@@ -50,17 +52,20 @@ class Options:
     memory_budget: float = -1.0
     passes: tuple[Any, ...] = ()
     level: int = 3
+    records: str = ""
 
     def for_compiler(self) -> dict[str, Any]:
-        """What the compiler is told; the passes have been run by then."""
+        """What the compiler is told; the passes have been run and the records read by then."""
+        here = ("passes", "records")
         return {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name != "passes"
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in here
         }
 
 
 @dataclass
 class Build:
-    """artifact: loaded. cached: found, not compiled. seconds: of the compiler's stages."""
+    """artifact: loaded. cached: found, not compiled. seconds: of the compiler's stages.
+    note: what a report is to say of it."""
 
     artifact: _core.Artifact
     key: str
@@ -68,6 +73,7 @@ class Build:
     graph: bytes
     options: Options
     seconds: dict[str, float] = field(default_factory=dict)
+    note: str = ""
 
     @property
     def path(self) -> Path | None:
@@ -80,14 +86,29 @@ def build(graph: bytes, options: Options) -> Build:
     """The artifact of a graph in JSON, changed by the passes of the options.
 
     Trouble with the cache warns and costs a compilation, nothing else.
-    Raises: errors.CompileError.
+    Raises: errors.CompileError; tune.RecordsError.
     """
     identity = without_locations(graph)
     if options.passes:
         from weft.ir.changing import changed_graph
 
         graph, identity = changed_graph(graph, options.passes, options.level)
-    return _found_or_made(graph, options, cache_key(identity, options), _compile_graph)
+    if not options.records:
+        return _found_or_made(graph, options, cache_key(identity, options), _compile_graph)
+    from weft.tune.applying import fallback_note, with_records
+
+    chosen, unknown = with_records(graph, options)
+    built = _found_or_made(graph, chosen, cache_key(identity, chosen), _compile_graph)
+    calls = json.loads(built.artifact.manifest)["entries"]["main"]["calls"]
+    return replace(built, options=options, note=fallback_note(calls, unknown))
+
+
+def check_records(path: str | os.PathLike[str]) -> None:
+    """Raises: tune.RecordsError for a file that is there and holds no records."""
+    if os.path.exists(path):
+        from weft.tune.records import Records
+
+        Records(path).close()
 
 
 def build_module(text: str, stage: str, options: Options) -> Build:

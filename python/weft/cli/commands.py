@@ -193,6 +193,20 @@ def _explain(options: argparse.Namespace) -> None:
     report(ran.program, sys.stdout)
 
 
+def _tune(options: argparse.Namespace) -> None:
+    from weft.cli.tuning import tune
+
+    for name in ("trials", "patience", "rounds"):
+        if getattr(options, name) < 1:
+            raise errors.ConfigError(
+                f"expected {name} of at least 1, found {getattr(options, name)}"
+            )
+    ran = _ran(options)
+    if ran.why_not is not None:
+        raise errors.NotCompiledError(f"{ran.case.title} is not compiled: {ran.why_not}")
+    tune(options, ran.program, ran.case, _console())
+
+
 def _bench(options: argparse.Namespace) -> None:
     from rich.progress import Progress
 
@@ -246,5 +260,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
     "inspect": _inspect,
     "run": _run,
     "show": _show,
+    "tune": _tune,
     "visualize": _visualize,
 }

@@ -47,6 +47,11 @@ examples:
   weft bisect model.py:make                    # exit status 1: a pass changes results
   weft bisect model.pt2 --tolerance 1e-5 --slowdown 1.5
 """,
+    "tune": """\
+examples:
+  weft tune model.py:make                      # again, it goes on where it was
+  weft tune model.onnx --records kernels.db --trials 48
+""",
     "bench": """\
 examples:
   weft bench model.pt2 --systems eager weft --rounds 5
@@ -130,6 +135,19 @@ def _parser() -> argparse.ArgumentParser:
         "--slowdown", type=float, metavar="FACTOR", help="or without which it is so much faster"
     )
     _command(commands, "explain", "print kernels, times, and what PyTorch runs and why")
+    tune = _command(commands, "tune", "measure schedules of a model's kernels")
+    tune.add_argument(
+        "--records",
+        type=Path,
+        default=Path("weft-records.db"),
+        metavar="FILE",
+        help="what is measured is kept there, and not measured again; weft-records.db by default",
+    )
+    tune.add_argument("--trials", type=int, default=24, help="of a kernel, at most")
+    tune.add_argument("--patience", type=int, default=8, help="trials without a faster one")
+    tune.add_argument("--rounds", type=int, default=5, help="of candidate and default in turns")
+    tune.add_argument("--timeout", type=float, default=30.0, help="seconds for a candidate")
+    tune.add_argument("--runner", choices=["local", "ray"], default="local")
     bench = _command(commands, "bench", "measure a model in several systems", compiles=False)
     bench.add_argument("--systems", nargs="+", default=["eager", "inductor", "weft"])
     bench.add_argument("--threads", type=int, default=get_num_threads())

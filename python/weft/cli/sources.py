@@ -107,11 +107,11 @@ class Source:
             raise errors.ConfigError(
                 f"expected {name} to return a module or function, found {kind}"
             )
+        args = args if isinstance(args, tuple | list) else (args,)
         if self.inputs:
             args, kwargs = stored_inputs(self.inputs)
         elif not args and not kwargs:
             raise errors.ConfigError(f"expected --inputs, as {name} returns no arguments of a call")
-        args = args if isinstance(args, tuple | list) else (args,)
         return Case(self.name, made, tuple(args), dict(kwargs))
 
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
 from weft import _core, errors
-from weft.artifacts.builds import Options, most_threads
+from weft.artifacts.builds import Options, check_records, most_threads
 from weft.artifacts.targets import isa_of
 from weft.capture.callable_face import Face, reset_all
 from weft.capture.tracing import Given, Tracing, prepare
@@ -42,6 +43,7 @@ def compile(
     backend: str | Callable[..., Any] = "native",
     level: int = 3,
     memory_budget: float | None = None,
+    records: str | os.PathLike[str] | None = None,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -64,6 +66,8 @@ def compile(
     schedule: fixes numbers of every contraction's schedule that are chosen otherwise, such as
     "rows=6,groups=4,chunk=768,panels=2"; where they do not fit, a warning names the bound and
     PyTorch runs the call.
+    records: a file that `weft.tune.run` has filled: kernels that it has are compiled with the
+    fastest schedule measured on this machine. `weft.report` names those that it has not.
     precision: "bf16" rounds the operands of float32 matmuls and convolutions to bfloat16; their
     sums, and everything else, stay float32. It is off with "float32". Slower on processors that
     have no instructions for bfloat16.
@@ -89,7 +93,7 @@ def compile(
     beside them, in processes of low priority; the first call after that is the program's. A call
     keeps its arguments alive until then. `wait` waits for it.
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
-    errors.ConfigError for unknown options.
+    errors.ConfigError for unknown options; tune.RecordsError for a file that holds no records.
     """
     if capture is None:
         capture = "export" if backend == "native" else "observe"
@@ -107,6 +111,7 @@ def compile(
         backend=backend,
         level=level,
         memory_budget=memory_budget,
+        records=records,
     )
     if capture not in ("export", "observe"):
         raise errors.ConfigError(f"expected capture 'export' or 'observe', found {capture!r}")
@@ -118,7 +123,9 @@ def compile(
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
-    options = options_of(isa, target, threads, schedule, precision, pipeline, level, memory_budget)
+    options = options_of(
+        isa, target, threads, schedule, precision, pipeline, level, memory_budget, records
+    )
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
@@ -194,8 +201,9 @@ def options_of(
     passes: tuple[Any, ...] = (),
     level: int = 3,
     memory_budget: float | None = None,
+    records: str | os.PathLike[str] | None = None,
 ) -> Options:
-    """Of the arguments of `compile`. Raises: errors.ConfigError."""
+    """Of the arguments of `compile`. Raises: errors.ConfigError; tune.RecordsError."""
     if target is not None:
         if isa is not None:
             raise errors.ConfigError("expected isa or target, found both")
@@ -213,8 +221,17 @@ def options_of(
         raise errors.ConfigError(f"expected memory_budget from 0 to 1, found {memory_budget}")
     threads = most_threads() if threads is None else threads
     budget = -1.0 if memory_budget is None else float(memory_budget)
+    if records is not None:
+        check_records(records)  # rather than at the first call
     return Options(
-        isa, threads, schedule, precision, memory_budget=budget, passes=passes, level=level
+        isa,
+        threads,
+        schedule,
+        precision,
+        memory_budget=budget,
+        passes=passes,
+        level=level,
+        records="" if records is None else os.fspath(records),
     )
 
 

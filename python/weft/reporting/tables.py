@@ -116,6 +116,8 @@ def _print_program(console: Console, number: int, program: Specialized, build: B
     )
     if build.options.precision == "bf16":
         console.print("  Matmuls and convolutions of float32 read bfloat16 and sum in float32.")
+    if build.note:
+        console.print(f"  {build.note}")
     if program.training is not None:
         console.print(f"  {_training(program.training)}")
         _print_saved(console, program)

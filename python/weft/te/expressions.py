@@ -135,19 +135,21 @@ class Expr:
 
 
 class Axis(Expr):
-    """An index that runs from 0 to `extent` - 1. kind: "spatial" or "reduce"."""
+    """An index that runs from 0 to `extent` - 1. kind: "spatial" or "reduce". begin: added to it
+    where a reduction's expression is made."""
 
     dtype = "int64"
 
-    def __init__(self, extent: int, name: str, kind: str) -> None:
+    def __init__(self, extent: int, name: str, kind: str, begin: int = 0) -> None:
         self.extent = extent
         self.name = name
         self.kind = kind
+        self.begin = begin
 
     @property
     def dom(self) -> tuple[int, int]:
         """First value and extent, as TVM's ranges have them."""
-        return 0, self.extent
+        return self.begin, self.extent
 
 
 class Const(Expr):
@@ -222,18 +224,21 @@ class Load(Expr):
 
 
 class Reduce(Expr):
-    """kind: sum, prod, max or min, of `value` over `axes`; only as the whole of a body."""
+    """kind: sum, prod, max or min, of `value` over `axes`; only as the whole of a body. dtype: in
+    which it is computed, by default PyTorch's."""
 
-    def __init__(self, kind: str, value: Expr, axes: tuple[Axis, ...]) -> None:
+    def __init__(
+        self, kind: str, value: Expr, axes: tuple[Axis, ...], dtype: str | None = None
+    ) -> None:
         self.kind, self.axes = kind, axes
-        self.dtype = dtypes.reduced(kind, value.dtype)
+        self.dtype = dtype or dtypes.reduced(kind, value.dtype)
         self.value = value.astype(self.dtype)
 
     def operands(self) -> tuple[Expr, ...]:
         return (self.value,)
 
     def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
-        return Reduce(self.kind, *operands, self.axes)
+        return Reduce(self.kind, *operands, self.axes, self.dtype)
 
 
 def as_expr(value: Any, dtype: str | None = None) -> Expr:

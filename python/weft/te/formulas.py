@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.te import dtypes
 from weft.te import expressions as ex
 
 _SIGNS = {
@@ -48,7 +49,9 @@ def formula(expr: ex.Expr, outside: int = 0) -> str:
     if isinstance(expr, ex.Reduce):
         names = ", ".join(axis.name for axis in expr.axes)
         axes = names if len(expr.axes) == 1 else f"({names})"
-        return f"{expr.kind}({formula(expr.value)}, axis={axes})"
+        usual = dtypes.reduced(expr.kind, expr.value.dtype) == expr.dtype
+        dtype = "" if usual else f", dtype={expr.dtype}"
+        return f"{expr.kind}({formula(expr.value)}, axis={axes}{dtype})"
     name = "if_then_else" if isinstance(expr, ex.Select) else expr.name
     return f"{name}({', '.join(formula(each) for each in expr.operands())})"
 

@@ -17,6 +17,7 @@ from weft.te.expressions import (
     as_expr,
     bitwise,
     matched,
+    substituted,
 )
 
 # In MLIR's dialect `math`, where they have the same values for any float.
@@ -26,7 +27,7 @@ ELEMENTARY = (
 ).split()
 
 
-def _reduced(kind: str, expr: Any, axis: Any) -> Expr:
+def _reduced(kind: str, expr: Any, axis: Any, dtype: Any = None) -> Expr:
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     for each in axes:
         if not isinstance(each, Axis) or each.kind != "reduce":
@@ -35,16 +36,19 @@ def _reduced(kind: str, expr: Any, axis: Any) -> Expr:
         raise TEError(f"te.{kind}: expected at least one axis, found none")
     if len(set(map(id, axes))) != len(axes):
         raise TEError(f"te.{kind}: expected different axes, found one twice")
-    return Reduce(kind, as_expr(expr), axes)
+    shifted = {each: arithmetic("add", each, each.begin) for each in axes if each.begin}
+    value = substituted(as_expr(expr), shifted)
+    return Reduce(kind, value, axes, dtypes.named(dtype) if dtype is not None else None)
 
 
-def sum(expr: Any, axis: Any) -> Expr:
-    """Σ of `expr` over the axes. Integers are summed as int64, halves in float32."""
-    return _reduced("sum", expr, axis)
+def sum(expr: Any, axis: Any, dtype: Any = None) -> Expr:
+    """Σ of `expr` over the axes. Without a dtype, integers are summed as int64; halves are summed
+    in float32."""
+    return _reduced("sum", expr, axis, dtype)
 
 
-def prod(expr: Any, axis: Any) -> Expr:
-    return _reduced("prod", expr, axis)
+def prod(expr: Any, axis: Any, dtype: Any = None) -> Expr:
+    return _reduced("prod", expr, axis, dtype)
 
 
 def max(expr: Any, axis: Any = None) -> Expr:

@@ -27,6 +27,8 @@ def check(schedule: Schedule) -> None:
     for stage in schedule.stages:
         _check_marks(stage)
         _check_copies(stage)
+        _check_decomposed(stage)
+        _check_microkernel(stage)
     lowered(schedule)
 
 
@@ -65,4 +67,47 @@ def _check_marks(stage: Stage) -> None:
                     state.labels[axis],
                     f"it runs inside {state.labels[outside]}, which carries the reduction",
                     f"reorder it outside of {state.labels[outside]}",
+                )
+
+
+def _check_decomposed(stage: Stage) -> None:
+    """Raises: ScheduleError for sums that would begin inside of the reduction."""
+    state = stage.state
+    if state.decomposed is None:
+        return
+    loops = [axis for axis in state.leaves if state.kinds.get(axis) != "vectorized"]
+    loops += [axis for axis in state.leaves if state.kinds.get(axis) == "vectorized"]
+    for axis in loops:
+        if axis is state.decomposed:
+            return
+        if axis.kind == "reduce":
+            raise ScheduleError(
+                state.labels[state.decomposed],
+                f"it runs inside {state.labels[axis]}, which carries the reduction: sums would "
+                "begin again",
+                f"choose {state.labels[axis]} or a loop outside of it",
+            )
+
+
+def _check_microkernel(stage: Stage) -> None:
+    """Raises: ScheduleError for a microkernel whose loops are not together any more."""
+    state = stage.state
+    if state.microkernel is None:
+        return
+    name, axes = state.microkernel
+    last = state.leaves[-len(axes) :]
+    for axis, found in zip(axes, last):
+        if axis is not found:
+            raise ScheduleError(
+                state.labels[axis],
+                f"it is part of the microkernel {name}",
+                "move the loops outside of it only",
+            )
+    for other in stage.schedule.stages:
+        for axis in axes:
+            if other.is_attached_to(stage, axis):
+                raise ScheduleError(
+                    state.labels[axis],
+                    f"it is part of the microkernel {name}",
+                    f"compute {other.label} at a loop outside of it",
                 )

@@ -173,12 +173,12 @@ class NestWriter(Loops):
     ) -> None:
         from weft.te.tiles import Tile
 
-        first = next((n for n, axis in enumerate(loops) if axis.kind == "reduce"), len(loops))
-        start = tile_start(nest, loops)
-        if reduction(nest) is not None and depth == first and start > first:
+        begin, start = sums_begin(nest, loops), tile_start(nest, loops)
+        fresh = start <= begin and nest.stage.state.decomposed is None
+        if reduction(nest) is not None and depth == begin and not fresh:
             self._initialise(nest, loops[depth:], point, guards)
         if depth >= start:
-            Tile(self, nest, loops[depth:], fresh=start <= first).write(point, guards)
+            Tile(self, nest, loops[depth:], fresh=fresh).write(point, guards)
             return
         axis = loops[depth]
 
@@ -217,13 +217,24 @@ class NestWriter(Loops):
             self.elements(nest).prefetch(nest.body, tensor, origin)
 
 
+def sums_begin(nest: Nest, loops: list[Axis]) -> int:
+    """The place of the loop ahead of which sums begin."""
+    for place, axis in enumerate(loops):
+        if axis is nest.stage.state.decomposed or axis.kind == "reduce":
+            return place
+    return len(loops)
+
+
 def tile_start(nest: Nest, loops: list[Axis]) -> int:
     """From which loop on all that follow are written together."""
     start = len(loops)
+    decomposed = nest.stage.state.decomposed
     while start:
         axis = loops[start - 1]
         is_simple = axis.kind == "reduce" or nest.kind(axis) in ("vectorized", "unrolled")
         if not is_simple or nest.attached.get(axis) or nest.kind(axis) == "parallel":
             break
         start -= 1
+        if axis is decomposed:
+            break  # what is inside of it is a tile that adds to the sums in memory
     return start

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.te import rewrites
+from weft.te import microkernels, rewrites
+from weft.te.checking import arguments, leaf, numbers, plain
 from weft.te.errors import ScheduleError
 from weft.te.expressions import Axis
 from weft.te.relations import Fuse, Split
@@ -33,64 +34,15 @@ def take(schedule: Schedule, step: Step) -> Any:
     return move(stage, step)
 
 
-def _leaf(stage: Stage, label: str) -> Axis:
-    axis = stage.axis_named(label)
-    if any(axis is each for each in stage.state.leaves):
-        return axis
-    labels = stage.state.labels
-    for relation in stage.state.relations:
-        if isinstance(relation, Split) and relation.parent is axis:
-            parts = f"{labels[relation.outer]} and {labels[relation.inner]}"
-            raise ScheduleError(label, f"it was split into {parts}", "use one of these")
-        if isinstance(relation, Fuse) and (relation.outer is axis or relation.inner is axis):
-            raise ScheduleError(label, f"it is part of {labels[relation.fused]}", "use that")
-    raise ScheduleError(label, f"it is no loop of {stage.label} any more", "use one that is")
-
-
-def _plain(stage: Stage, axis: Axis, verb: str) -> None:
-    kind = stage.state.kinds.get(axis)
-    if kind:
-        raise ScheduleError(
-            stage.state.labels[axis],
-            f"it is marked {kind} and cannot be {verb}",
-            "do that before it is marked",
-        )
-    for other in stage.schedule.stages:
-        if other.is_attached_to(stage, axis):
-            raise ScheduleError(
-                stage.state.labels[axis],
-                f"{other.label} is computed at it",
-                f"call s[{other.label}].compute_root() first",
-            )
-
-
-def _numbers(step: Step, *names: str) -> dict[str, int]:
-    given = dict(step.numbers)
-    for name in given:
-        if name not in names:
-            raise ScheduleError(step.stage, f"{step.verb} has no option {name}", "leave it out")
-    return given
-
-
-def _arguments(step: Step, count: int) -> tuple[str, ...]:
-    if len(step.names) != count:
-        raise ScheduleError(
-            step.stage,
-            f"{step.verb} takes {count} names, found {len(step.names)}",
-            "write as many",
-        )
-    return step.names
-
-
 def _split(stage: Stage, step: Step) -> tuple[Axis, Axis]:
-    axis = _leaf(stage, *_arguments(step, 1))
-    given = _numbers(step, "factor", "nparts")
+    axis = leaf(stage, *arguments(step, 1))
+    given = numbers(step, "factor", "nparts")
     if len(given) != 1:
         raise ScheduleError(step.names[0], "a split needs its size", "give factor or nparts")
     ((name, size),) = given.items()
     if size < 1:
         raise ScheduleError(step.names[0], f"{name} is {size}", "give a positive integer")
-    _plain(stage, axis, "split")
+    plain(stage, axis, "split")
     extent = max(axis.extent, 1)
     factor = min(size, extent) if name == "factor" else -(-extent // min(size, extent))
     outer = Axis(-(-extent // factor) if axis.extent else 0, f"{axis.name}.outer", axis.kind)
@@ -106,7 +58,7 @@ def _split(stage: Stage, step: Step) -> tuple[Axis, Axis]:
 
 
 def _reorder(stage: Stage, step: Step) -> None:
-    axes = [_leaf(stage, label) for label in step.names]
+    axes = [leaf(stage, label) for label in step.names]
     if len(set(axes)) != len(axes):
         twice = next(label for label in step.names if step.names.count(label) > 1)
         raise ScheduleError(twice, "it is named twice", "name each loop once")
@@ -117,8 +69,8 @@ def _reorder(stage: Stage, step: Step) -> None:
 
 
 def _fuse(stage: Stage, step: Step) -> Axis:
-    first, second = _arguments(step, 2)
-    outer, inner = _leaf(stage, first), _leaf(stage, second)
+    first, second = arguments(step, 2)
+    outer, inner = leaf(stage, first), leaf(stage, second)
     state = stage.state
     if outer is inner:
         raise ScheduleError(first, "it cannot be fused with itself", "give another axis")
@@ -136,8 +88,8 @@ def _fuse(stage: Stage, step: Step) -> Axis:
             "they are no neighbours",
             f"reorder them so that {second} is the next loop inside {first}",
         )
-    _plain(stage, outer, "fused")
-    _plain(stage, inner, "fused")
+    plain(stage, outer, "fused")
+    plain(stage, inner, "fused")
     fused = Axis(outer.extent * inner.extent, f"{outer.name}.{inner.name}.fused", outer.kind)
     state.leaves[place : place + 2] = [fused]
     state.relations.append(Fuse(outer, inner, fused))
@@ -146,7 +98,7 @@ def _fuse(stage: Stage, step: Step) -> Axis:
 
 
 def _mark(stage: Stage, label: str, kind: str) -> Axis:
-    axis = _leaf(stage, label)
+    axis = leaf(stage, label)
     present = stage.state.kinds.get(axis)
     if present:
         raise ScheduleError(label, f"it is marked {present} already", "mark another loop")
@@ -162,9 +114,9 @@ def _mark(stage: Stage, label: str, kind: str) -> Axis:
 
 
 def _vectorize(stage: Stage, step: Step) -> None:
-    (label,) = _arguments(step, 1)
-    given = _numbers(step, "reassociate")
-    axis = _leaf(stage, label)
+    (label,) = arguments(step, 1)
+    given = numbers(step, "reassociate")
+    axis = leaf(stage, label)
     if axis.kind == "reduce" and not given.get("reassociate"):
         raise ScheduleError(
             label,
@@ -181,8 +133,8 @@ def _vectorize(stage: Stage, step: Step) -> None:
 
 
 def _parallel(stage: Stage, step: Step) -> None:
-    (label,) = _arguments(step, 1)
-    if _leaf(stage, label).kind == "reduce":
+    (label,) = arguments(step, 1)
+    if leaf(stage, label).kind == "reduce":
         raise ScheduleError(
             label,
             "it carries the reduction: threads would add to the same element",
@@ -192,8 +144,8 @@ def _parallel(stage: Stage, step: Step) -> None:
 
 
 def _unroll(stage: Stage, step: Step) -> None:
-    (label,) = _arguments(step, 1)
-    extent = _leaf(stage, label).extent
+    (label,) = arguments(step, 1)
+    extent = leaf(stage, label).extent
     if extent > WIDEST:
         raise ScheduleError(
             label, f"it has {extent} iterations", f"split it: at most {WIDEST} are unrolled"
@@ -202,7 +154,7 @@ def _unroll(stage: Stage, step: Step) -> None:
 
 
 def _compute_at(stage: Stage, step: Step) -> None:
-    parent_label, label = _arguments(step, 2)
+    parent_label, label = arguments(step, 2)
     parent = stage.schedule.named(parent_label)
     if parent is stage:
         raise ScheduleError(stage.label, "it cannot be computed inside itself", "name its reader")
@@ -210,12 +162,12 @@ def _compute_at(stage: Stage, step: Step) -> None:
         raise ScheduleError(
             stage.label, "it is a result and has to be whole", "compute it at the root"
         )
-    axis = _leaf(parent, label)
+    axis = leaf(parent, label)
     stage.state.attach = (parent.tensor, axis)
 
 
 def _compute_inline(stage: Stage, step: Step) -> None:
-    _arguments(step, 0)
+    arguments(step, 0)
     if any(stage.tensor is each for each in stage.schedule.outputs):
         raise ScheduleError(stage.label, "it is a result and has to be stored", "inline another")
     if stage.state.reduce_axes:
@@ -235,14 +187,14 @@ def _compute_inline(stage: Stage, step: Step) -> None:
 
 
 def _compute_root(stage: Stage, step: Step) -> None:
-    _arguments(step, 0)
+    arguments(step, 0)
     stage.state.attach = "root"
 
 
 def _prefetch(stage: Stage, step: Step) -> None:
-    label, tensor_label = _arguments(step, 2)
-    offset = _numbers(step, "offset").get("offset", 1)
-    axis, tensor = _leaf(stage, label), stage.schedule.named(tensor_label).tensor
+    label, tensor_label = arguments(step, 2)
+    offset = numbers(step, "offset").get("offset", 1)
+    axis, tensor = leaf(stage, label), stage.schedule.named(tensor_label).tensor
     if not any(tensor is each for each in stage.reads()):
         raise ScheduleError(
             tensor_label,
@@ -250,6 +202,20 @@ def _prefetch(stage: Stage, step: Step) -> None:
             f"prefetch one of {', '.join(stage.schedule[t].label for t in stage.reads())}",
         )
     stage.state.prefetches.append((tensor, axis, offset))
+
+
+def _decompose_reduction(stage: Stage, step: Step) -> None:
+    (label,) = arguments(step, 1)
+    axis = leaf(stage, label)
+    if not stage.state.reduce_axes:
+        raise ScheduleError(label, f"{stage.label} is no reduction", "leave the step out")
+    if stage.state.decomposed is not None:
+        raise ScheduleError(
+            label,
+            f"the sums begin at {stage.state.labels[stage.state.decomposed]} already",
+            "choose one loop",
+        )
+    stage.state.decomposed = axis
 
 
 _MOVES = {
@@ -266,4 +232,6 @@ _MOVES = {
     "cache_read": rewrites.cache_read,
     "cache_write": rewrites.cache_write,
     "rfactor": rewrites.rfactor,
+    "decompose_reduction": _decompose_reduction,
+    "tensorize": microkernels.tensorize,
 }

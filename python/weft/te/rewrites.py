@@ -57,7 +57,8 @@ def cache_read(stage: Stage, step: Step) -> Tensor:
 
 def _untouched(stage: Stage, verb: str) -> None:
     state = stage.state
-    if state.relations or state.kinds or state.attach != "root" or state.prefetches:
+    changed = state.relations or state.kinds or state.prefetches or state.decomposed
+    if changed or state.attach != "root":
         raise ScheduleError(
             stage.label, f"its loops were changed before {verb}", f"call {verb} ahead of the rest"
         )
@@ -100,6 +101,8 @@ def rfactor(stage: Stage, step: Step) -> Tensor:
             raise ScheduleError(
                 state.labels[each], f"it is marked {state.kinds[each]}", "call rfactor first"
             )
+    if state.decomposed is not None:
+        raise ScheduleError(step.names[0], "the sums begin elsewhere", "call rfactor first")
     assert isinstance(body, Reduce)
     return _factored(stage, axis, place, body)
 
@@ -117,7 +120,7 @@ def _factored(stage: Stage, axis: Axis, place: int, body: Reduce) -> Tensor:
             values[leaf] = Axis(leaf.extent, leaf.name, "reduce")
             rest.append(values[leaf])
     value = _unsplit(stage, values, body)
-    partial = Reduce(body.kind, value, tuple(rest)) if rest else value
+    partial = Reduce(body.kind, value, tuple(rest), body.dtype) if rest else value
     spatial.insert(place, new_axis)
     shape = tuple(each.extent for each in spatial)
     new = Tensor(shape, body.dtype, Operation(f"{stage.label}.rf", tuple(spatial), partial))
@@ -125,7 +128,7 @@ def _factored(stage: Stage, axis: Axis, place: int, body: Reduce) -> Tensor:
     over = Axis(axis.extent, axis.name, "reduce")
     indices = list(old.op.axis)
     indices.insert(place, over)
-    state.body = Reduce(body.kind, Load(new, tuple(indices)), (over,))
+    state.body = Reduce(body.kind, Load(new, tuple(indices)), (over,), body.dtype)
     state.leaves = [each for each in state.leaves if each.kind != "reduce"] + [over]
     state.relations = [each for each in state.relations if _parent(each).kind != "reduce"]
     stage.name_axis(state, over)

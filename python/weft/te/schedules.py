@@ -192,9 +192,32 @@ class Schedule:
 
         return as_loops(lowered(self))
 
-    def show(self) -> None:
-        """Prints the loops that the steps have led to."""
-        print(self)
+    def history(self) -> list[tuple[str, str, float]]:
+        """Of the schedule without steps, and after each: the step, the loops, and the seconds of a
+        call that are predicted for them."""
+        from weft.te.costs import predicted_seconds
+
+        replayed = Schedule(self.outputs)
+        states = [("", str(replayed), predicted_seconds(replayed))]
+        for step in self.steps:
+            replayed.take(step)
+            states.append((str(step), str(replayed), predicted_seconds(replayed)))
+        return states
+
+    def predicted_seconds(self) -> float:
+        """Of a call, by the model of the machine that ranks schedules; see `te/costs.py`."""
+        from weft.te.costs import predicted_seconds
+
+        return predicted_seconds(self)
+
+    def show(self, steps: bool = False) -> None:
+        """Prints the loops that the steps have led to; with `steps`, those after each of them, and
+        the time that is predicted for them."""
+        if not steps:
+            print(self)
+            return
+        for step, loops, seconds in self.history():
+            print(f"# {step or 'as the formula is'}: {seconds * 1e6:.4g} µs\n{loops}\n")
 
     def __repr__(self) -> str:
         names = ", ".join(each.name for each in self.outputs)

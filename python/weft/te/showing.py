@@ -24,10 +24,15 @@ def _show(lowered: Lowered, nest: Nest, depth: int, lines: list[str]) -> None:
         lines.append(f"{'  ' * depth}{nest.stage.label}: buffer of {nest.tensor.dtype}{shape}")
     reduction = nest.body if isinstance(nest.body, Reduce) else None
     initialised = reduction is None
-    for axis in nest.loops:
-        if axis.kind == "reduce" and not initialised:
-            lines.append(f"{'  ' * depth}{_target(nest)} = {_start(reduction)}")
+    for place, axis in enumerate(nest.loops):
+        decomposed = axis is nest.stage.state.decomposed
+        if not initialised and (decomposed or axis.kind == "reduce"):
+            inner = nest.loops[place:] if nest.stage.state.decomposed is not None else []
+            _show_start(lowered, nest, inner, depth, lines)
             initialised = True
+        if nest.stage.state.microkernel and axis is nest.stage.state.microkernel[1][0]:
+            lines.append(f"{'  ' * depth}microkernel {nest.stage.state.microkernel[0]}:")
+            depth += 1
         if lowered.extents[axis] == 1 and not nest.attached.get(axis):
             continue
         kind = nest.kind(axis)
@@ -45,6 +50,19 @@ def _show(lowered: Lowered, nest: Nest, depth: int, lines: list[str]) -> None:
         lines.append(f"{'  ' * depth}if {_condition(guard, nest)}:")
         depth += 1
     lines.append(f"{'  ' * depth}{_statement(nest)}")
+
+
+def _show_start(
+    lowered: Lowered, nest: Nest, loops: list[Axis], depth: int, lines: list[str]
+) -> None:
+    """The sums' first values. loops: around them, where they have loops of their own."""
+    assert isinstance(nest.body, Reduce)
+    labels = nest.stage.state.labels
+    for axis in loops:
+        if axis.kind != "reduce" and lowered.extents[axis] > 1:
+            lines.append(f"{'  ' * depth}for {labels[axis]} in {lowered.extents[axis]}:")
+            depth += 1
+    lines.append(f"{'  ' * depth}{_target(nest)} = {_start(nest.body)}")
 
 
 def _start(reduction: Reduce) -> str:

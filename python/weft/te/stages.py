@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class State:
-    """What the steps on a stage have come to. attach: "root", "inline", or (tensor, axis)."""
+    """What the steps on a stage have come to. attach: "root", "inline", or (tensor, axis).
+    decomposed: the loop ahead of which all sums are begun, if not where the reduction begins.
+    microkernel: its name and its loops, which are the innermost ones."""
 
     body: Expr | None
     leaves: list[Axis]
@@ -27,6 +29,8 @@ class State:
     attach: Any = "root"
     prefetches: list[tuple[Tensor, Axis, int]] = field(default_factory=list)
     labels: dict[Axis, str] = field(default_factory=dict)
+    decomposed: Axis | None = None
+    microkernel: tuple[str, tuple[Axis, ...]] | None = None
 
     def copy(self) -> State:
         return State(
@@ -37,6 +41,8 @@ class State:
             self.attach,
             list(self.prefetches),
             dict(self.labels),
+            self.decomposed,
+            self.microkernel,
         )
 
     @property
@@ -188,6 +194,17 @@ class Stage:
         """Fetches into the cache what of `tensor` the iteration `offset` steps on begins with."""
         label = self.schedule[tensor].label
         self._take("prefetch", axis, names=(label,), offset=offset)
+
+    def decompose_reduction(self, axis: Axis) -> None:
+        """Begins all sums ahead of the loop `axis`, in loops of their own, instead of right
+        before the reduction."""
+        self._take("decompose_reduction", axis)
+
+    def tensorize(self, axis: Axis, microkernel: str) -> None:
+        """Makes one of Weft's microkernels of the loop `axis` and those inside it: "fma", a tile of
+        the result in registers; "vnni", dot products of four bytes (uint8 by int8 to int32) or of
+        two bfloat16s (to float32)."""
+        self._take("tensorize", axis, names=(microkernel,))
 
     def __repr__(self) -> str:
         return f"<stage {self.label}: {self._names(self.state.leaves)}>"

@@ -140,15 +140,16 @@ def placeholder(shape: Any, dtype: Any = "float32", name: str | None = None) -> 
 
 
 def reduce_axis(dom: Any, name: str | None = None) -> Axis:
-    """An index to sum over, from 0 on. dom: (0, extent), or the extent.
+    """An index to sum over. dom: (first, one behind the last), or the number of values from 0 on.
 
     Raises: TEError.
     """
     name = _checked_name(name or f"r{next(_counter)}")
-    begin, extent = dom if isinstance(dom, (tuple, list)) and len(dom) == 2 else (0, dom)
-    if begin != 0:
-        raise TEError(f"{name}: expected a range from 0 on, found one from {begin!r}")
-    return Axis(_shape(extent, name)[0], name, "reduce")
+    begin, end = dom if isinstance(dom, (tuple, list)) and len(dom) == 2 else (0, dom)
+    first, last = _shape(begin, name)[0], _shape(end, name)[0]
+    if first > last:
+        raise TEError(f"{name}: expected a range, found one from {begin!r} to {end!r}")
+    return Axis(last - first, name, "reduce", first)
 
 
 def compute(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from weft.te import dtypes
 from weft.te import expressions as ex
 from weft.te.arithmetic import Value
+from weft.te.dots import DotProducts, dot_axis
 from weft.te.elements import Point
 from weft.te.expressions import Axis
 from weft.te.linear import Linear
@@ -44,7 +45,8 @@ class Tile:
         self.reduce = reduction(nest)
         self.initial = initial
         self.vector = next((a for a in loops if nest.kind(a) == "vectorized"), None)
-        others = [axis for axis in loops if axis is not self.vector]
+        self.dot = dot_axis(nest, loops)
+        others = [axis for axis in loops if axis is not self.vector and axis is not self.dot]
         self.sums = [axis for axis in others if axis.kind == "reduce"]
         self.spatial = [axis for axis in others if axis.kind != "reduce"]
         self.loops = loops
@@ -263,6 +265,9 @@ class Tile:
     def _added(self, total: Value, here: Point) -> Value:
         reduce = self.reduce
         assert reduce is not None
+        if self.dot is not None:
+            group = self.writer.extent(self.dot)
+            return DotProducts(self.elements, self.nest, self.dot, group).added(total, here)
         value = reduce.value
         is_product = isinstance(value, ex.Binary) and value.op == "mul"
         across = self.vector is not None and self.vector.kind == "reduce"

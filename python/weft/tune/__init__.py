@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tuning of te kernels: schedules that were measured, kept in a file of records.
+"""Tuning: schedules that were measured, kept in a file of records.
 
 records = "kernels.db"
-weft.tune.run(te_function, records=records)
-faster = weft.tune.build(Z, [X, Y, Z], records=records)
+weft.tune.run(model, *inputs, records=records)
+faster = weft.compile(model, records=records)
 """
 
 from weft.tune.records import RecordsError, export_records, import_records
-from weft.tune.tuning import Task, best, build, run, tasks
+from weft.tune.task import Candidate, Task
+from weft.tune.tuning import best, build, run, tasks
 
 __all__ = [
+    "Candidate",
     "RecordsError",
     "Task",
     "best",

@@ -8,6 +8,7 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 
@@ -20,6 +21,12 @@ class Runner:
     def __init__(self, timeout: float = 30.0, starting: float = 300.0) -> None:
         self.timeout, self.starting = timeout, starting
         self._process: subprocess.Popen[bytes] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def lanes(self) -> list[Runner]:
+        """What may be used at once: one measurement at a time."""
+        return [self]
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]:
         """The worker's answer; the outcome is "timeout" or "failed" if it gave none."""
@@ -31,27 +38,36 @@ class Runner:
             process.stdin.flush()
             line = _line(process, self.timeout + (self.starting if fresh else 0.0))
         except TimeoutError:
-            self.close()
+            self._end()
             return {"outcome": "timeout", "note": f"no answer in {self.timeout:g} s"}
         except BrokenPipeError:
             line = b""
         if not line:
             code = process.wait()
-            self.close()
+            self._end()
             return {"outcome": "failed", "note": f"the worker ended with status {code}"}
         return json.loads(line)
 
     def _started(self) -> subprocess.Popen[bytes]:
         # The package may have been found by a path that a child would not have.
         path = os.pathsep.join(filter(None, sys.path))
+        # What is compiled here is worth nothing afterwards, and what fails leaves reproducers.
+        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="weft-tune-")
+        apart = {"TMPDIR": self._folder.name, "WEFT_CACHE_DIR": self._folder.name}
         return subprocess.Popen(
             [sys.executable, "-m", "weft.tune.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, **apart, "PYTHONPATH": path},
         )
 
     def close(self) -> None:
+        self._end()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _end(self) -> None:
         if self._process is not None:
             process, self._process = self._process, None
             process.kill()

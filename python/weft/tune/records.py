@@ -6,10 +6,13 @@ Table `measurements`, schema version 1 (PRAGMA user_version), one row for each c
     kernel    digest of formulas, dtypes and shapes
     target    digest of the processor's features, vector width and threads
     compiler  versions of Weft and LLVM
-    steps     the schedule's text
+    steps     the schedule's text; of a model's kernel "" if it is the one that is chosen anyway
     outcome   right, wrong, timeout or failed
-    seconds   best time of a call if right, else NULL
+    seconds   time of a call if right, else NULL: of the kernel's first row the best one, of the
+              others that one's times the ratio that was measured with both in turns
     note      why it is not right, else empty
+
+A schedule that was measured again has another row, which counts instead of the earlier ones.
 
 Written in WAL mode, one transaction for each row: a process that dies loses at most the row that
 it was about to write, and several may write at once.
@@ -97,15 +100,21 @@ class Records:
                 tuple(asdict(record).values()),
             )
 
-    def of(self, kernel: str, target: str, compiler: str) -> list[Record]:
-        """What was measured of a kernel, the fastest first, what is not right last."""
+    def all_of(self, kernel: str, target: str, compiler: str) -> list[Record]:
+        """What was measured of a kernel, in order."""
         with self._explained():
             rows = self._database.execute(
                 f"SELECT {_COLUMNS} FROM measurements WHERE kernel=? AND target=? AND compiler=? "
-                "ORDER BY seconds IS NULL, seconds, number",
+                "ORDER BY number",
                 (kernel, target, compiler),
             )
             return [Record(*row) for row in rows]
+
+    def of(self, kernel: str, target: str, compiler: str) -> list[Record]:
+        """The latest row of each schedule, the fastest first, what is not right last."""
+        latest = {each.steps: each for each in self.all_of(kernel, target, compiler)}
+        unknown = float("inf")
+        return sorted(latest.values(), key=lambda e: unknown if e.seconds is None else e.seconds)
 
     def all(self) -> list[Record]:
         with self._explained():

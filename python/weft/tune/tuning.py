@@ -1,62 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`weft.tune.run`: candidates of a te kernel's schedule, measured until they stop paying."""
+"""`weft.tune.run`: candidates of kernels' schedules, measured until they stop paying."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from weft import _core
+from weft import _core, errors
 from weft._build import LLVM_VERSION, WEFT_VERSION
 from weft.artifacts import builds
-from weft.te.building import Function, module_of
+from weft.te.building import Function
 from weft.te.building import build as te_build
-from weft.te.defaults import Choice, default_schedule
 from weft.te.errors import TEError
 from weft.te.schedules import Schedule
-from weft.te.targets import vector_bytes, vector_registers
+from weft.te.targets import vector_bytes
 from weft.te.tensors import Tensor
 from weft.tune.measuring import Runner
+from weft.tune.model_tasks import tasks_of_model
 from weft.tune.records import Record, Records
+from weft.tune.search import Measures, Search
+from weft.tune.task import Task
+from weft.tune.te_tasks import TETask
 
-
-@dataclass(frozen=True)
-class Task:
-    """A kernel to tune: results, and arguments in the order of the call."""
-
-    name: str
-    args: tuple[Tensor, ...]
-
-    @property
-    def outputs(self) -> list[Tensor]:
-        return [each for each in self.args if each.op.body is not None]
-
-    @property
-    def kernel(self) -> str:
-        """A digest of the formulas, in which names count as well."""
-        text = f"{Schedule.of(self.outputs).formulas}\n{[repr(each) for each in self.args]}"
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+Progress = Callable[[Task, int, Record], Any]
 
 
 def tasks(*kernels: Any) -> list[Task]:
-    """Tasks of te functions (`te.build`'s), or of (tensors in order of the call), each kernel once.
+    """Each kernel once: of te functions (`te.build`'s) and lists of te tensors in order of the
+    call; or of a model and its inputs, as `tasks(model, *inputs)`, the distinct kernels of the
+    program, with the share of its time that each takes.
 
-    Raises: TEError for anything else.
+    Raises: TEError for what is neither; errors.NotCompiledError for a model that PyTorch runs.
     """
+    if kernels and callable(kernels[0]) and not isinstance(kernels[0], (Function, Tensor)):
+        return tasks_of_model(kernels[0], kernels[1:])
     found: dict[str, Task] = {}
     for each in kernels:
         if isinstance(each, Task):
-            task = each
+            task: Task = each
         elif isinstance(each, Function):
-            task = Task(each.name, tuple(each.args))
+            task = TETask(each.name, tuple(each.args))
         elif isinstance(each, (list, tuple)) and all(isinstance(t, Tensor) for t in each):
-            task = Task("kernel", tuple(each))
+            task = TETask("kernel", tuple(each))
         else:
-            raise TEError(f"expected te functions or lists of te tensors, found {each!r}")
+            raise TEError(f"expected a model, te functions or lists of te tensors, found {each!r}")
         found.setdefault(task.kernel, task)
     return list(found.values())
 
@@ -71,33 +64,6 @@ def compiler() -> str:
     return f"weft {WEFT_VERSION}, llvm {LLVM_VERSION}"
 
 
-def candidates(task: Task) -> Iterator[Schedule]:
-    """Different schedules of a kernel, the one first that the model of the machine likes most;
-    the default is not among them."""
-    seen = {default_schedule(task.outputs).save()}
-    choices = [
-        Choice(rows, registers, packs)
-        for rows, registers, packs in itertools.product(
-            (1, 2, 3, 4, 6, 8, 12), (1, 2, 3, 4), (True, False)
-        )
-        if rows * registers + registers + 1 <= vector_registers()
-    ]
-    for choice in sorted(choices, key=_predicted):
-        s = default_schedule(task.outputs, choice)
-        if s.save() not in seen:
-            seen.add(s.save())
-            yield s
-
-
-def _predicted(choice: Choice) -> float:
-    """Cycles of a multiply-add in a register tile: two loads and two multiply-adds a cycle, each of
-    these ready after four."""
-    rows, registers = choice.rows or 1, choice.registers or 1
-    sums = rows * registers
-    loads = (rows + registers) / 2
-    return max(sums / 2, loads, 4.0) / sums + (0.0 if choice.packs else 0.05)
-
-
 def run(
     *kernels: Any,
     records: str | Path,
@@ -105,74 +71,106 @@ def run(
     patience: int = 8,
     timeout: float = 30.0,
     rounds: int = 5,
-    progress: Callable[[Task, int, Record], Any] | None = None,
+    progress: Progress | str | None = None,
+    runner: str = "local",
 ) -> list[Record]:
-    """Measures schedules of the kernels and keeps what it finds in the file `records`.
+    """Measures schedules of kernels and keeps what it finds in the file `records`.
 
-    trials: the most candidates of a kernel. patience: so many in a row that are no faster than the
-    best end the search. timeout: seconds for each. rounds: candidate and default in turns.
-    progress: called after each candidate. What was measured before is not measured again.
-    Returns what was measured now. Every candidate's results are compared with those of the loops as
-    the formula has them; one that is wrong, hangs or dies is recorded as that, and never used.
-    Raises: TEError, records.RecordsError.
+    kernels: as for `tasks`, or tasks. trials: the most candidates of a kernel; of a model's, fewer
+    where a kernel takes less of its time, and always its default. patience: so many in a row that
+    are no faster than the best end a search. timeout: seconds for each. rounds: candidate and
+    default in turns. progress: called after each candidate, or "bars". runner: "local", one process
+    beside this one, or "ray", workers of a Ray cluster. What was measured before is not measured
+    again. Returns what was measured now.
+    Every candidate's results are compared with the reference's; one that is wrong, hangs or dies is
+    recorded as that, and never used.
+    Raises: TEError, records.RecordsError; errors.ConfigError for an unknown runner.
     """
-    measured = []
-    with Records(records) as opened, Runner(timeout) as runner:
-        for task in tasks(*kernels):
-            for number, record in enumerate(
-                _search(task, opened, runner, trials, patience, rounds)
-            ):
-                measured.append(record)
-                if progress is not None:
-                    progress(task, number, record)
+    found = tasks(*kernels)
+    if progress == "bars":
+        from weft.tune.progress import Bars
+
+        bars: AbstractContextManager[Progress] = Bars(found, trials)
+        with bars as shown:
+            return run(
+                *found,
+                records=records,
+                trials=trials,
+                patience=patience,
+                timeout=timeout,
+                rounds=rounds,
+                progress=shown,
+                runner=runner,
+            )
+    measured: list[Record] = []
+    turn = threading.Lock()
+
+    def note(task: Task, number: int, record: Record) -> None:
+        with turn:
+            measured.append(record)
+            if callable(progress):
+                progress(task, number, record)
+
+    def search(task: Task, opened: Records, lane: Measures) -> Search:
+        most = trials_of(task, found, trials)
+        identity = target(), compiler()
+        return Search(task, opened, lane, identity, most, patience, rounds, _core.get_num_threads())
+
+    with _runner(runner, timeout) as measuring:
+        Records(records).close()  # what is wrong with the file is raised before anything runs
+        _searched(found, measuring.lanes, records, search, note)
     return measured
 
 
-def _search(
-    task: Task, records: Records, runner: Runner, trials: int, patience: int, rounds: int
-) -> Iterator[Record]:
-    known = {each.steps: each for each in records.of(task.kernel, target(), compiler())}
-    default = default_schedule(task.outputs)
-    fastest, disappointments, left = float("inf"), 0, trials
-    for schedule in itertools.chain([default], candidates(task)):
-        steps = schedule.save()
-        record = known.get(steps)
-        if record is None:
-            if left == 0:
-                return
-            left -= 1
-            record = _measured(task, schedule, default, runner, rounds)
-            records.add(record)
-            yield record
-        if record.seconds is not None and record.seconds < fastest:
-            fastest, disappointments = record.seconds, 0
-            continue
-        disappointments += 1
-        if disappointments >= patience:
-            return
+def _searched(
+    found: Sequence[Task],
+    lanes: Sequence[Measures],
+    records: str | Path,
+    search: Callable[[Task, Records, Measures], Search],
+    note: Callable[[Task, int, Record], None],
+) -> None:
+    """Every lane takes the next task that is left."""
+    left, turn = iter(found), threading.Lock()
+
+    def taken() -> Task | None:
+        with turn:
+            return next(left, None)
+
+    def work(lane: Measures) -> None:
+        with Records(records) as opened:
+            while (task := taken()) is not None:
+                for number, record in enumerate(search(task, opened, lane).run()):
+                    note(task, number, record)
+
+    if len(lanes) == 1:
+        work(lanes[0])
+        return
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        for each in [pool.submit(work, lane) for lane in lanes]:
+            each.result()
 
 
-def _measured(
-    task: Task, schedule: Schedule, default: Schedule, runner: Runner, rounds: int
-) -> Record:
-    plain = Schedule.of(task.outputs)
-    request = {
-        "module": module_of(schedule, task.args),
-        "incumbent": module_of(default, task.args),
-        "reference": module_of(plain, task.args),
-        "inputs": [[t.shape, t.dtype] for t in task.args if t.op.body is None],
-        "results": [[t.shape, t.dtype] for t in task.outputs],
-        "rounds": rounds,
-        "threads": _core.get_num_threads(),
-    }
-    found = runner.measure(request)
-    outcome, note = found["outcome"], found.get("note", "")
-    seconds = found.get("seconds")
-    return Record(task.kernel, target(), compiler(), schedule.save(), outcome, seconds, note)
+def trials_of(task: Task, found: Sequence[Task], trials: int) -> int:
+    """In proportion to the share of the time, the greatest one getting all."""
+    if trials < 1 or not task.candidates():
+        return min(trials, 1)
+    greatest = max(each.share for each in found)
+    return max(1, math.ceil(trials * (task.share / greatest if greatest else 1.0)))
 
 
-def best(kernel: Any, records: str | Path) -> Schedule | None:
-    """The fastest right schedule that the records have of a kernel on this machine, or None.
+def _runner(name: str, timeout: float) -> AbstractContextManager[Any]:
+    if name == "local":
+        return Runner(timeout)
+    if name == "ray":
+        from weft.tune.fleet import RayRunner
+
+        return RayRunner(timeout)
+    raise errors.ConfigError(f"expected the runner 'local' or 'ray', found {name!r}")
+
+
+def best(kernel: Any, records: str | Path) -> Any:
+    """The fastest right schedule that the records have of a kernel on this machine, or None: of a
+    te kernel a schedule, of a model's task its text, "" where the default was the fastest.
 
     Raises: TEError, records.RecordsError.
     """
@@ -182,7 +180,7 @@ def best(kernel: Any, records: str | Path) -> Schedule | None:
     with Records(records) as opened:
         for record in opened.of(task.kernel, target(), compiler()):
             if record.outcome == "right":
-                return Schedule.of(task.outputs).load(record.steps)
+                return task.schedule(record.steps) if isinstance(task, TETask) else record.steps
     return None
 
 
@@ -190,5 +188,5 @@ def build(
     outputs: Any, args: Sequence[Tensor], name: str = "main", *, records: str | Path
 ) -> Function:
     """`te.build` with the best schedule of the records, or the default one if they have none."""
-    schedule = best(list(args), records)
+    schedule: Schedule | None = best(list(args), records)
     return te_build(schedule or outputs, args, name)

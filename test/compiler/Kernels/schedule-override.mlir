@@ -1,5 +1,7 @@
 // RUN: weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=3,groups=2,chunk=48,panels=2" | FileCheck %s
 // RUN: weft-opt %s --weft-emit-kernels="isa=avx2 schedule=panels=1,rows=1" | FileCheck %s --check-prefix=SOME
+// RUN: weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=2,panels=1;linear:rows=1;other:rows=9" | FileCheck %s --check-prefix=SOME
+// RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=panels=1;linear:rows=11,groups=1" 2>&1 | FileCheck %s --check-prefix=ROWS
 // RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=6,groups=4" 2>&1 | FileCheck %s --check-prefix=REGISTERS
 // RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=11,groups=1" 2>&1 | FileCheck %s --check-prefix=ROWS
 // RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=1,groups=6" 2>&1 | FileCheck %s --check-prefix=GROUPS

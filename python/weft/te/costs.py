@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a schedule's loops may cost: seconds of a call, predicted from the loops and the machine.
+
+Of each nest: cycles of its arithmetic, of its loads and stores, of the latency of sums, and of the
+cache lines that come from each level of memory; the greatest of them counts, and what is spent on
+loops and threads is added. The model ranks schedules. It does not know of conflicts in caches, of
+the pages of memory, or of other processes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from weft import _core
+from weft.te import dtypes
+from weft.te import expressions as ex
+from weft.te.expressions import Axis, Load
+from weft.te.linear import Linear, linear
+from weft.te.loops import sums_begin, tile_start
+from weft.te.nests import Lowered, Nest, lowered, reduction
+from weft.te.schedules import Schedule
+from weft.te.targets import lanes_of
+
+_LATENCY = 4.0  # cycles from one addition to the next one that needs it
+_PER_CYCLE = 2.0  # vector operations, and loads
+_FUNCTION = 14.0  # operations of an elementary function
+_ITERATION = 1.0  # cycles of a loop's own instructions
+_THREADS = 4000.0  # cycles until all threads have begun and ended
+# Bytes a cycle from L2, from L3 and from memory.
+_BANDWIDTH = (48.0, 20.0, 8.0)
+_CACHES = (32 << 10, 512 << 10, 8 << 20)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """In cycles of one core. memory: bytes from L2, L3 and memory."""
+
+    arithmetic: float
+    loads: float
+    latency: float
+    memory: tuple[float, float, float]
+    loops: float
+
+    @property
+    def cycles(self) -> float:
+        moving = sum(each / rate for each, rate in zip(self.memory, _BANDWIDTH))
+        return max(self.arithmetic, self.loads, self.latency, moving) + self.loops
+
+
+def predicted_seconds(schedule: Schedule) -> float:
+    """Of one call. Raises: ScheduleError for loops that cannot be made."""
+    low = lowered(schedule)
+    total = 0.0
+    for root in low.roots:
+        cycles = sum(cost(low, nest).cycles for nest in root.all())
+        shares = [low.extents[a] for a in root.loops if root.kind(a) == "parallel"]
+        if shares:
+            team = min(_core.get_num_threads(), max(shares[0], 1))
+            pieces = -(-max(shares[0], 1) // team) / max(shares[0], 1)
+            cycles = cycles * pieces + (_THREADS if team > 1 else 0.0)
+        total += cycles
+    return total / frequency()
+
+
+@lru_cache
+def frequency() -> float:
+    """Cycles a second, as the system reports them now."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        found = re.search(r"cpu MHz\s*:\s*([\d.]+)", lines.read())
+    return float(found[1]) * 1e6 if found else 3e9
+
+
+def cost(low: Lowered, nest: Nest) -> Cost:
+    """Of one nest, in all the iterations of the loops around it."""
+    extent = low.extents
+    loops = [*nest.enclosing, *nest.loops]
+    start = tile_start(nest, nest.loops)
+    tile = nest.loops[start:]
+    vector = next((axis for axis in tile if nest.kind(axis) == "vectorized"), None)
+    points = prod(extent[axis] for axis in loops)
+    lanes = lanes_of(max(4, dtypes.BYTES[nest.tensor.dtype]))
+    chunks = -(-extent[vector] // lanes) if vector is not None else 1
+    wide = extent[vector] if vector is not None else 1
+    vectors = points / wide * chunks  # computed, of all points
+    unrolled = [a for a in tile if nest.kind(a) == "unrolled" and a.kind != "reduce"]
+    spread = vector is not None and vector.kind != "reduce"
+    instances = prod(extent[a] for a in unrolled) * (chunks if vector is not None else 1)
+    terms = prod(extent[a] for a in tile if nest.kind(a) == "dot")
+    in_registers = start <= sums_begin(nest, nest.loops)
+    arithmetic = vectors / terms * _operations(nest) / _PER_CYCLE
+    steps = points / wide / prod(extent[a] for a in unrolled) / terms
+    moved = sum(
+        _registers(low, nest, each, unrolled, vector, chunks, lanes) for each in _read(nest)
+    )
+    stored = instances if reduction(nest) is None or not in_registers else 0
+    loads = steps * max((moved + stored) / _PER_CYCLE, stored)
+    latency = steps * _LATENCY if reduction(nest) is not None and (in_registers or spread) else 0.0
+    if reduction(nest) is not None and not in_registers and not spread:
+        latency = vectors * _LATENCY * 2  # through memory
+    if reduction(nest) is not None and nest.loops and nest.loops[-1].kind != "reduce":
+        latency = latency if in_registers else 0.0
+    return Cost(arithmetic, loads, latency, _traffic(low, nest, loops), steps * _ITERATION)
+
+
+def _operations(nest: Nest) -> float:
+    """Vector operations for an element; a product that is added is one."""
+    count = 0.0
+    for node in ex.walk(nest.body):
+        if isinstance(node, ex.Call):
+            count += _FUNCTION
+        elif isinstance(node, (ex.Binary, ex.Select)) and node.dtype != "int64":
+            count += 1
+    return max(count, 1.0)
+
+
+def _read(nest: Nest) -> list[Load]:
+    return [node for node in ex.walk(nest.body) if isinstance(node, Load)]
+
+
+def _form(low: Lowered, nest: Nest, load: Load) -> Linear | None:
+    """The address in elements of the tensor, as a form of the loops."""
+    total, stride = Linear(), 1
+    for index, size in zip(reversed(load.indices), reversed(load.tensor.shape)):
+        form = linear(index, nest.index, low.extent)
+        if form is None:
+            return None
+        total, stride = total + form * stride, stride * size
+    return total
+
+
+def _registers(
+    low: Lowered,
+    nest: Nest,
+    load: Load,
+    unrolled: list[Axis],
+    vector: Axis | None,
+    chunks: int,
+    lanes: int,
+) -> float:
+    """Loads at one step of the loops around the registers."""
+    form = _form(low, nest, load)
+    if form is None:
+        return float(chunks * lanes)
+    count = float(prod(low.extents[a] for a in unrolled if a in form.axes()))
+    if vector is None or vector not in form.axes():
+        return count
+    step = form.coefficient(vector)
+    return count * chunks * (1 if step == 1 else lanes)
+
+
+def _traffic(low: Lowered, nest: Nest, loops: list[Axis]) -> tuple[float, float, float]:
+    """Bytes that come from L2, L3 and memory: what the innermost loops touch that fit the cache
+    before it, once for each iteration outside of which they read something else."""
+    target = Load(nest.tensor, nest.stage.op.axis)
+    reads = {id(each.tensor): each for each in [*_read(nest), target]}
+    touched = []
+    for load in reads.values():
+        form = _form(low, nest, load)
+        touched.append((load, form.axes() if form is not None else set(loops)))
+    return tuple(  # type: ignore[return-value]
+        _from_beyond(low, loops, touched, capacity) for capacity in _CACHES
+    )
+
+
+def _from_beyond(
+    low: Lowered, loops: list[Axis], touched: list[tuple[Load, set[Axis]]], capacity: int
+) -> float:
+    def bytes_of(load: Load, axes: set[Axis], inside: list[Axis]) -> float:
+        count = prod(low.extents[axis] for axis in inside if axis in axes)
+        return min(count, prod(load.tensor.shape)) * dtypes.BYTES[load.dtype]
+
+    for depth in range(len(loops) + 1):
+        inside = loops[depth:]
+        if sum(bytes_of(load, axes, inside) for load, axes in touched) > capacity:
+            continue
+        if depth == 0:
+            return 0.0  # all of it stays from call to call
+        total = 0.0
+        for load, axes in touched:
+            outside = loops[:depth]
+            while outside and outside[-1] not in axes:
+                outside = outside[:-1]
+            turns = prod(low.extents[axis] for axis in outside)
+            total += bytes_of(load, axes, inside) * turns
+        return total
+    return 0.0

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The kernels of a compiled program, each as a module of its own that can be compiled alone."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from weft.artifacts import builds
+
+_FUNCTION = re.compile(r'^  func\.func (?:private )?@("[^"]+"|[\w.$-]+)\((.*)$')
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>")
+_CALL = re.compile(r"= call @(\"[^\"]+\"|[\w.$-]+)\(([^)]*)\)")
+_ARGUMENT = re.compile(r'(%\w+): tensor<[^{]*> \{weft\.kind = "(\w+)"')
+_DTYPES = {
+    "f32": "float32",
+    "f64": "float64",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+}
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """name: in the program. digest: the same for equal kernels of any program. module: with an
+    entry that calls it, at the stage `linalg`. kind: as `contraction`. inputs, results: (shape,
+    dtype) each. calls: of it in the program. isa: that it is compiled
+    for. weights: numbers of the inputs that are the model's."""
+
+    name: str
+    digest: str
+    module: str
+    kind: str
+    inputs: tuple[tuple[tuple[int, ...], str], ...]
+    results: tuple[tuple[tuple[int, ...], str], ...]
+    calls: int
+    isa: str
+    weights: tuple[int, ...]
+
+
+def kernels_of(graph: bytes, options: builds.Options) -> list[KernelText]:
+    """Those that the main entry calls, in order; without what cannot stand alone, as it names other
+    symbols or has elements that the caller's tensors have not.
+
+    Raises: errors.CompileError.
+    """
+    from weft import _compiler
+
+    session = _compiler.Session.parse(builds.lower_to(graph, "linalg", options), "kernels")
+    lines = session.print(session.module(), False, -1).splitlines()
+    aliases = [line for line in lines if line.startswith("#")]
+    functions = dict(_functions(lines))
+    main = "\n".join(functions.get("main", []))
+    kinds = dict(_ARGUMENT.findall(main))
+    calls: dict[str, list[list[str]]] = {}
+    for name, operands in _CALL.findall(main):
+        calls.setdefault(name, []).append(operands.split(", "))
+    found = []
+    for name, all_operands in calls.items():
+        weights = tuple(
+            number
+            for number, operand in enumerate(all_operands[0])
+            if kinds.get(operand) in ("weight", "bound")
+        )
+        made = _alone(name, functions[name], aliases, options, len(all_operands), weights)
+        if made is not None:
+            found.append(made)
+    return found
+
+
+def _functions(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """The name and the lines of each."""
+    start = None
+    for number, line in enumerate(lines):
+        if start is None and (match := _FUNCTION.match(line)):
+            start, name = number, match[1]
+            if not line.endswith("{"):  # declared
+                start = None
+                yield name, [line]
+        elif start is not None and line == "  }":
+            yield name, lines[start : number + 1]
+            start = None
+
+
+def _alone(
+    name: str,
+    function: list[str],
+    aliases: list[str],
+    options: builds.Options,
+    calls: int,
+    weights: tuple[int, ...],
+) -> KernelText | None:
+    from weft import _compiler
+
+    head = function[0]
+    kind = re.search(r'weft\.kernel = "(\w+)"', head)
+    signature = head[head.index("(") : head.index(" attributes")] if kind else ""
+    body = "\n".join(function[1:])
+    if not kind or "@" in body or len(function) == 1:
+        return None
+    arguments, _, returned = signature.rpartition(" -> ")
+    inputs, results = _specs(arguments), _specs(returned)
+    if inputs is None or results is None or not results:
+        return None
+    renamed = head.replace(f"@{name}(", "@kernel(", 1)
+    text = "\n".join([*aliases, "module {", _entry(arguments, returned), renamed, body, "}"])
+    session = _compiler.Session.parse(text, "kernel")
+    module = session.print(session.module(), False, -1)
+    digest = hashlib.blake2b(f"{options.isa}\n{module}".encode(), digest_size=16).hexdigest()
+    return KernelText(name, digest, module, kind[1], inputs, results, calls, options.isa, weights)
+
+
+def _specs(text: str) -> tuple[tuple[tuple[int, ...], str], ...] | None:
+    found = []
+    for sizes, element in _TENSOR.findall(text):
+        if element not in _DTYPES:
+            return None
+        found.append((tuple(int(size) for size in sizes.split("x") if size), _DTYPES[element]))
+    return tuple(found) if len(found) == text.count("tensor<") else None
+
+
+def _entry(arguments: str, returned: str) -> str:
+    """A function that calls the kernel."""
+    taken = [match[0] for match in _TENSOR.finditer(arguments)]
+    given = [match[0] for match in _TENSOR.finditer(returned)]
+    parameters = ", ".join(
+        f'%a{n}: {kind} {{weft.kind = "input", weft.name = "a{n}", weft.type = {kind}}}'
+        for n, kind in enumerate(taken)
+    )
+    declared = ", ".join(f"{kind} {{weft.type = {kind}}}" for kind in given)
+    names = ", ".join(f"%a{n}" for n in range(len(taken)))
+    types = ", ".join(given)
+    values = ", ".join(f"%r#{n}" for n in range(len(given)))
+    return "\n".join(
+        [
+            f"  func.func @main({parameters}) -> ({declared}) attributes {{weft.entry}} {{",
+            f"    %r:{len(given)} = call @kernel({names}) : ({', '.join(taken)}) -> ({types})",
+            f"    return {values} : {types}",
+            "  }",
+        ]
+    )

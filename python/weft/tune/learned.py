@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A cost model learned from what was measured, and proposals that it likes.
+
+Gradient boosting of scikit-learn on the schedule's numbers and the analytical prediction; without
+scikit-learn the analytical model's ranks stand.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import random
+from collections.abc import Sequence
+
+from weft.tune.task import Candidate
+
+_ENOUGH = 6  # measurements before anything is learned
+_PARENTS = 4
+_EXPLORED = 0.15  # of the proposals are drawn regardless of the model
+
+
+class LearnedModel:
+    """measured: candidates with their seconds."""
+
+    def __init__(self, measured: Sequence[tuple[Candidate, float]]) -> None:
+        self._model = None
+        known = [(each, seconds) for each, seconds in measured if each.numbers]
+        if len(known) < _ENOUGH or importlib.util.find_spec("sklearn") is None:
+            return
+        from sklearn.ensemble import GradientBoostingRegressor
+
+        self._model = GradientBoostingRegressor(
+            n_estimators=60, max_depth=3, learning_rate=0.15, random_state=0
+        )
+        features = [each.features() for each, _ in known]
+        self._model.fit(features, [math.log(seconds) for _, seconds in known])
+
+    def seconds(self, candidates: Sequence[Candidate]) -> list[float] | None:
+        """Of each; None while too little is known."""
+        if self._model is None or not candidates:
+            return None
+        logs = self._model.predict([each.features() for each in candidates])
+        return [math.exp(each) for each in logs]
+
+
+def proposed(
+    left: Sequence[Candidate],
+    measured: Sequence[tuple[Candidate, float]],
+    model: LearnedModel,
+    generator: random.Random,
+) -> Candidate:
+    """The next one to measure. left: not measured, by analytical rank, not empty."""
+    times = model.seconds(left)
+    if times is None:
+        return left[0]
+    if generator.random() < _EXPLORED:
+        return generator.choice(list(left))
+    parents = sorted(measured, key=lambda each: each[1])[:_PARENTS]
+    near = {
+        n for n, each in enumerate(left) if any(_is_child(each, parent) for parent, _ in parents)
+    }
+    # Children of the fastest ones come before others that are predicted about as fast.
+    return left[min(range(len(left)), key=lambda n: times[n] * (0.98 if n in near else 1.0))]
+
+
+def _is_child(candidate: Candidate, parent: Candidate) -> bool:
+    """Whether it differs from its parent in at most two numbers."""
+    shared = candidate.numbers.keys() & parent.numbers.keys()
+    changed = sum(candidate.numbers[name] != parent.numbers[name] for name in shared)
+    return bool(shared) and changed <= 2

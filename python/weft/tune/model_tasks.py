@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The distinct kernels of a model as tasks: the numbers of contractions' schedules are varied."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from weft import errors
+from weft.artifacts.builds import Build
+from weft.te.targets import vector_registers
+from weft.tune.kernel_text import KernelText, kernels_of
+from weft.tune.task import Candidate, Task
+
+NAMES = ("rows", "groups", "chunk", "panels")
+_MOST_CALLS = 3  # until a program answers
+
+
+def varied(schedule: dict[str, int]) -> bool:
+    """Whether a kernel's schedule, as the manifest has it, has numbers that may be fixed."""
+    return all(name in schedule for name in NAMES) and not schedule.get("matrix_unit")
+
+
+class KernelTask(Task):
+    """schedule: the numbers that the compiler chose."""
+
+    def __init__(self, kernel: KernelText, schedule: dict[str, int], share: float) -> None:
+        self.name, self.kernel, self.share = kernel.name, kernel.digest, share
+        self.text, self.schedule = kernel, schedule
+        self._candidates: list[Candidate] | None = None
+
+    def default(self) -> Candidate:
+        numbers = {name: self.schedule[name] for name in NAMES} if varied(self.schedule) else {}
+        return Candidate("", numbers, _cycles(numbers, self.schedule) if numbers else 0.0)
+
+    def candidates(self) -> list[Candidate]:
+        if self._candidates is None:
+            self._candidates = self._made()
+        return self._candidates
+
+    def _made(self) -> list[Candidate]:
+        """All that the registers hold. What does not fit the shape the compiler refuses, and the
+        search then leaves out what it would refuse as well."""
+        if not varied(self.schedule):
+            return []
+        chosen, own = [], self.schedule["chunk"]
+        parts = {own // n for n in (1, 2, 3, 4) if own % n == 0} | {own * n for n in (2, 3, 4)}
+        for numbers in itertools.product(range(1, 15), range(1, 7), sorted(parts), (1, 2, 4, 8)):
+            given = dict(zip(NAMES, numbers))
+            rows, groups = given["rows"], given["groups"]
+            if rows * groups + groups + 1 > vector_registers():
+                continue
+            if given != {name: self.schedule[name] for name in NAMES}:
+                text = ",".join(f"{name}={value}" for name, value in given.items())
+                chosen.append(Candidate(text, given, _cycles(given, self.schedule)))
+        return sorted(chosen, key=lambda each: each.predicted)
+
+    def request(self, candidate: Candidate) -> dict[str, Any]:
+        return {
+            **dict.fromkeys(("module", "incumbent", "reference"), self.text.module),
+            "schedules": {"module": candidate.text},
+            "isa": self.text.isa,
+            "weights": list(self.text.weights),
+            "inputs": list(self.text.inputs),
+            "results": list(self.text.results),
+        }
+
+
+def _cycles(numbers: dict[str, int], chosen: dict[str, int]) -> float:
+    """Of a multiply-add of one vector, by the model that chooses tiles; other chunks and panels
+    than the chosen ones come later, the further they are from them."""
+    rows, groups = numbers["rows"], numbers["groups"]
+    sums, loads = rows * groups, rows + groups
+    latency = 8.0 / sums if sums < 8 else 1.0
+    cycles = max(sums, loads) * latency / sums + 0.01 * loads / sums
+    for name in ("chunk", "panels"):
+        ratio = numbers[name] / chosen[name]
+        cycles += 0.02 * max(ratio, 1 / ratio) - 0.02
+    return cycles
+
+
+def tasks_of_model(
+    model: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any] | None = None
+) -> list[Task]:
+    """Of a module or function, or what weft.compile made of one, for calls with `inputs` and
+    `named` ones: each distinct kernel once, the one that takes the most time first.
+
+    Raises: errors.NotCompiledError, where PyTorch runs such calls.
+    """
+    from weft.compiled.api import compile, profile, stats
+    from weft.compiled.module import callable_of
+
+    named = named or {}
+    compiled = model if callable_of(model) is not None else compile(model)
+    with torch.no_grad():
+        for _ in range(_MOST_CALLS):
+            compiled(*inputs, **named)
+            if stats(compiled)["hits"]:
+                break
+        else:
+            why = "; ".join(stats(compiled)["breaks"]) or "no call was answered by a program"
+            raise errors.NotCompiledError(f"the model is not compiled: {why}")
+        measured = profile(compiled, *inputs, repeats=3, **named)
+    build = callable_of(compiled).face.programs.latest().build
+    seconds: dict[str, float] = {}
+    for each in measured.kernels:
+        seconds[each.kernel] = seconds.get(each.kernel, 0.0) + each.least
+    return tasks_of_build(build, seconds)
+
+
+def tasks_of_build(build: Build, seconds: dict[str, float]) -> list[Task]:
+    """seconds: of all the calls of each kernel."""
+    calls = json.loads(build.artifact.manifest)["entries"]["main"]["calls"]
+    schedules = {each["kernel"]: each["schedule"] for each in calls if "kernel" in each}
+    total = sum(seconds.values()) or 1.0
+    found: dict[str, KernelTask] = {}
+    for kernel in kernels_of(build.graph, build.options):
+        share = seconds.get(kernel.name, 0.0) / total
+        if kernel.digest in found:
+            found[kernel.digest].share += share
+        else:
+            schedule = schedules.get(kernel.name, {})
+            found[kernel.digest] = KernelTask(kernel, schedule, share)
+    return sorted(found.values(), key=lambda each: -each.share)

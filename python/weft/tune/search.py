@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The search of one task: what is measured next, and when nothing more is worth it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from weft.tune.learned import LearnedModel, proposed
+from weft.tune.records import Record, Records
+from weft.tune.task import Candidate, Task
+
+# Of the whole model's time: what a task cannot bring any more is not looked for.
+_WORTH = 0.002
+_ENOUGH = 10  # measurements before that is believed
+
+
+class Measures(Protocol):
+    """Where candidates are measured, as `measuring.Runner`."""
+
+    def measure(self, request: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class Search:
+    """Measurements of a task in order; each is kept in the records before the next one begins.
+
+    trials: the most candidates. patience: so many in a row that are no faster end it.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        records: Records,
+        runner: Measures,
+        identity: tuple[str, str],
+        trials: int,
+        patience: int,
+        rounds: int,
+        threads: int,
+    ) -> None:
+        self.task, self.records, self.runner = task, records, runner
+        self.target, self.compiler = identity
+        self.trials, self.patience = trials, patience
+        self.settings = {"rounds": rounds, "threads": threads}
+        self.default_seconds: float | None = None
+        self.measured: list[tuple[Candidate, float]] = []
+        self._generator = random.Random(task.kernel)
+
+    def run(self) -> Iterator[Record]:
+        known = {
+            each.steps: each
+            for each in self.records.of(self.task.kernel, self.target, self.compiler)
+        }
+        left = list(self.task.candidates())
+        trials, disappointments, fastest = self.trials, 0, float("inf")
+        candidate: Candidate | None = self.task.default()
+        while candidate is not None:
+            record = known.get(candidate.text)
+            if record is None:
+                if trials == 0:
+                    break
+                trials -= 1
+                record = self._measured(candidate)
+                self.records.add(record)
+                yield record
+            left = [each for each in left if each.text != candidate.text]
+            fitting = _without_refused(left, record)
+            if len(fitting) < len(left):  # the compiler's refusal has cost nothing
+                left, trials = fitting, trials + (candidate.text not in known)
+                candidate = self._next(left, fastest)
+                continue
+            if record.seconds is not None:
+                self.measured.append((candidate, record.seconds))
+                if self.default_seconds is None:
+                    self.default_seconds = record.seconds
+            disappointments += 1
+            if record.seconds is not None and record.seconds < fastest:
+                fastest, disappointments = record.seconds, 0
+            candidate = None
+            if disappointments < self.patience:
+                candidate = self._next(left, fastest)
+        yield from self._confirmed()
+
+    def _confirmed(self) -> Iterator[Record]:
+        """The fastest one again, at more length, until that is the fastest still: of many
+        measurements the least one is mostly the luckiest."""
+        default, again = self.task.default().text, set(self._confirmations())
+        times = {each.text: (seconds, each) for each, seconds in self.measured}
+        while times:
+            seconds, candidate = min(times.values(), key=lambda each: each[0])
+            if candidate.text in again or candidate.text == default:
+                return
+            again.add(candidate.text)
+            record = self._measured(candidate, times=4)
+            self.records.add(record)
+            yield record
+            if record.seconds is None:
+                del times[candidate.text]
+            else:
+                times[candidate.text] = (record.seconds, candidate)
+
+    def _confirmations(self) -> list[str]:
+        """Those that an earlier run has measured again."""
+        rows = self.records.all_of(self.task.kernel, self.target, self.compiler)
+        texts = [row.steps for row in rows]
+        return [text for text in texts if texts.count(text) > 1]
+
+    def _next(self, left: list[Candidate], fastest: float) -> Candidate | None:
+        if not left:
+            return None
+        model = LearnedModel(self.measured)
+        times = model.seconds(left)
+        if times is not None and len(self.measured) >= _ENOUGH:
+            gain = max(0.0, 1 - min(times) / fastest) * self.task.share
+            if gain < _WORTH and self.task.share < 1:
+                return None
+        return proposed(left, self.measured, model, self._generator)
+
+    def _measured(self, candidate: Candidate, times: int = 1) -> Record:
+        settings = {**self.settings, "rounds": self.settings["rounds"] * times}
+        answer = self.runner.measure({**self.task.request(candidate), **settings})
+        seconds = answer.get("seconds")
+        if seconds is not None and self.default_seconds is not None:
+            # Both were timed in turns: the ratio holds whatever else the machine was doing.
+            seconds = answer["ratio"] * self.default_seconds
+        return Record(
+            self.task.kernel,
+            self.target,
+            self.compiler,
+            candidate.text,
+            answer["outcome"],
+            seconds,
+            answer.get("note", ""),
+        )
+
+
+def _without_refused(left: list[Candidate], record: Record) -> list[Candidate]:
+    """Those that the bound which the compiler named does not exclude as well."""
+    if record.outcome != "failed":
+        return left
+    if found := re.search(r"expected (rows|groups|panels) of at most (\d+)", record.note):
+        name, most = found[1], int(found[2])
+        return [each for each in left if each.numbers.get(name, 0) <= most]
+    if found := re.search(r"expected chunk to divide (\d+)", record.note):
+        whole = int(found[1])
+        return [each for each in left if whole % each.numbers.get("chunk", 1) == 0]
+    if found := re.search(r"expected chunk (\d+), as", record.note):
+        return [each for each in left if each.numbers.get("chunk") == int(found[1])]
+    if found := re.search(r"expected rows to divide the strip of (\d+)", record.note):
+        return [each for each in left if int(found[1]) % each.numbers.get("rows", 1) == 0]
+    return left
