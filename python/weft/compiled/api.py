@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -42,6 +42,8 @@ def compile(
     backend: str = "native",
     level: int = 3,
     memory_budget: float | None = None,
+    shapes: Mapping[str, Any] | None = None,
+    automatic: bool = True,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -82,6 +84,11 @@ def compile(
     memory_budget: of a program that trains, the share, from 0 to 1, of the bytes saved for the
     backward where it computes nothing again. A smaller one never saves more: with 1 all is saved,
     with 0 as little as can be. Without a budget what is cheaper is chosen value by value.
+    shapes: by the names of arguments the dims whose sizes are symbols, as in
+    {"input_ids": {1: weft.Range(1, 512)}}, or torch.export's Dim in the place of a Range: one
+    program stands for all sizes of the range.
+    automatic: a size of which a second value comes is a symbol, too; without it each size has a
+    program of its own.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
     beside them, in processes of low priority; the first call after that is the program's. A call
@@ -104,6 +111,8 @@ def compile(
         backend=backend,
         level=level,
         memory_budget=memory_budget,
+        shapes=shapes,
+        automatic=automatic,
     )
     if (capture, backend) not in (("export", "native"), ("observe", "eager")):
         raise errors.ConfigError(
