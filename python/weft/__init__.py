@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         visualize,
     )
     from weft.compiled.from_traced import from_pt2, from_traced
+    from weft.compiled.sizes import Range
     from weft.compiled.warming import warm
     from weft.onnx import from_onnx
     from weft.training.compiled_step import compile_step
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Range",
     "artifact_path",
     "cache",
     "compile",
@@ -67,6 +69,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Range": "weft.compiled.sizes",
     "artifact_path": "weft.compiled.api",
     "compile": "weft.compiled.api",
     "compile_step": "weft.training.compiled_step",

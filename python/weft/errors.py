@@ -37,6 +37,10 @@ class CaptureError(Error, RuntimeError):
         self.op = op
 
 
+class SizeError(Error, ValueError):
+    """An argument of a size for which the user wanted no program, see `weft.Range`."""
+
+
 class ConfigError(Error, ValueError):
     """A setting (environment variable or call) with a value that makes no sense."""
 

@@ -217,7 +217,8 @@ def _collect(value: Any, found: list[torch.Tensor]) -> None:
 
 def own_attributes(tensor: torch.Tensor) -> list[str]:
     """Those of the user's making; torch.compile leaves notes of its own."""
-    return [name for name in vars(tensor) if not name.startswith("_dynamo_")]
+    marks = ("_dynamo_", "_has_dynamo_", "_specialize_on")
+    return [name for name in vars(tensor) if not name.startswith(marks)]
 
 
 def check_tensor(tensor: torch.Tensor, name: str) -> None:

@@ -18,7 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils._pytree as pytree
@@ -43,6 +43,9 @@ from weft.frontend.asking import strides_in_eager
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.strides import is_static
 
+if TYPE_CHECKING:
+    from weft.capture.symbolic_trace import SizeSymbols, Wanted
+
 # What tracing imports on the way is imported by the parent, lest every child do it again: these
 # ahead of the first trace, and after each what else was needed.
 _NEEDED_FOR_TRACING = ("torch._dynamo", "torch.export._trace", "torch._export.non_strict_utils")
@@ -58,7 +61,8 @@ class Captured:
     structure: of the value returned. strides: of its leaves, as eager execution has them, None for
     what is no tensor. digest: of the operations that the program called. lower_seconds: what the
     frontend took. warned: the call has warned, which the program does not. read: the numbers of the
-    leaves of the arguments whose values it was made for."""
+    leaves of the arguments whose values it was made for. symbols: the sizes that the program stands
+    for, where it does for a range of them."""
 
     lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
@@ -68,6 +72,7 @@ class Captured:
     lower_seconds: float
     warned: bool = False
     read: frozenset[int] = frozenset()
+    symbols: SizeSymbols | None = None
 
 
 class Tracing:
@@ -108,13 +113,50 @@ class Tracing:
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
+        return self._captured(args, kwargs, references, state, signature, training)
+
+    def capture_range(
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        wanted: Wanted,
+    ) -> Captured:
+        """The program of such calls for a range of sizes, its `symbols` among them. Its arguments
+        are padded, and behind them comes a tensor of the sizes.
+
+        wanted: which sizes are to be symbols, and of what range.
+        Raises: as `capture`.
+        """
+        return self._captured(args, kwargs, references, state, signature, wanted=wanted)
+
+    def _captured(
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        references: References,
+        state: Snapshot,
+        signature: Signature,
+        training: bool = False,
+        wanted: Wanted | None = None,
+    ) -> Captured:
         prepare()
         known = {**state.reached, **{id(each): each for each in signature.examples}}
 
         as_eager, may_make_objects = True, False
         while True:
             trace = _Trace(
-                self.target, references, args, kwargs, as_eager, may_make_objects, known, training
+                self.target,
+                references,
+                args,
+                kwargs,
+                as_eager,
+                may_make_objects,
+                known,
+                training,
+                wanted,
             )
             traced = call_isolated(trace.run, known)
             if traced.returns_objects and not may_make_objects:
@@ -136,6 +178,7 @@ class Tracing:
             traced.lower_seconds,
             traced.warned,
             traced.read,
+            traced.symbols,
         )
 
 
@@ -190,6 +233,7 @@ class _Traced:
     lower_seconds: float = 0.0
     warned: bool = False
     read: frozenset[int] = frozenset()
+    symbols: SizeSymbols | None = None
     imported: tuple[str, ...] = ()
 
 
@@ -207,6 +251,7 @@ class _Trace:
     may_make_objects: bool
     known: dict[int, Any]
     training: bool = False
+    wanted: Wanted | None = None
 
     def run(self) -> _Traced:
         before = set(sys.modules)
@@ -224,8 +269,11 @@ class _Trace:
         kinds = self._register()
         existing = existing_objects() if self.may_make_objects else None
         observer = Observer()
+        root_of = TracedRoot
+        if self.wanted is not None:
+            from weft.capture.symbolic_trace import RangeRoot as root_of
         call = (self.args, self.kwargs)
-        root = TracedRoot(self.target, self.references, existing, observer, kinds, call)
+        root = root_of(self.target, self.references, existing, observer, kinds, call)
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
             # What the call assigns we look after ourselves.
@@ -268,14 +316,27 @@ class _Trace:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
         with composites_written_out():
-            program = torch.export.export(root, self.args, self.kwargs, strict=False)
+            if self.wanted is None:
+                program = torch.export.export(root, self.args, self.kwargs, strict=False)
+            else:
+                from weft.capture.symbolic_trace import exported_with_symbols
+
+                program = exported_with_symbols(root, self.args, self.kwargs, self.wanted)
         keep_constants_live(program.constants, self.known)
         return program
 
     def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
-        traced.lowered = frontend.lower(program, namer, self.training)
+        if self.wanted is None:
+            traced.lowered = frontend.lower(program, namer, self.training)
+        else:
+            from weft.capture.symbolic_trace import lower_for_range
+
+            given = pytree.tree_leaves((self.args, self.kwargs))
+            traced.lowered, traced.symbols, program = lower_for_range(
+                program, self.wanted, given, namer
+            )
         traced.lower_seconds = time.perf_counter() - start
         traced.structure = Structure.of(program.call_spec.out_spec)
         traced.strides = strides_of(program)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -44,6 +44,8 @@ def compile(
     level: int = 3,
     memory_budget: float | None = None,
     records: str | os.PathLike[str] | None = None,
+    shapes: Mapping[str, Any] | None = None,
+    automatic: bool = True,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -88,6 +90,11 @@ def compile(
     memory_budget: of a program that trains, the share, from 0 to 1, of the bytes saved for the
     backward where it computes nothing again. A smaller one never saves more: with 1 all is saved,
     with 0 as little as can be. Without a budget what is cheaper is chosen value by value.
+    shapes: by the names of arguments the dims whose sizes are symbols, as in
+    {"input_ids": {1: weft.Range(1, 512)}}, or torch.export's Dim in the place of a Range: one
+    program stands for all sizes of the range.
+    automatic: a size of which a second value comes is a symbol, too; without it each size has a
+    program of its own.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
     beside them, in processes of low priority; the first call after that is the program's. A call
@@ -112,6 +119,8 @@ def compile(
         level=level,
         memory_budget=memory_budget,
         records=records,
+        shapes=shapes,
+        automatic=automatic,
     )
     if capture not in ("export", "observe"):
         raise errors.ConfigError(f"expected capture 'export' or 'observe', found {capture!r}")

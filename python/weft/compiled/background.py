@@ -25,6 +25,7 @@ from weft.capture import isolated
 from weft.capture.isolated import Abandoned
 from weft.capture.signature import Declined
 from weft.compiled.programs import Programs, Request
+from weft.compiled.ranges import RangeProgram, begin, conclude, differs_at_ends
 from weft.compiled.specialize import Specialized, declined
 from weft.compiled.verification import Check, Finding, Verdict
 from weft.compiled.verification_records import Verified
@@ -108,9 +109,32 @@ class Job:
         programs, original = face.programs, face.original
         del face  # the user may let go of it meanwhile
         with self.thread_state.entered(), isolated.manner(stop, niceness):
+            if self._has_range(programs, original):
+                return None
             made = self._made(programs, original)
             programs.enter_later(self.request, made)
             return made.reason
+
+    def _has_range(self, programs: Programs, original: Callable[..., Any]) -> bool:
+        """Whether a program for a range of sizes stands for the call, made now where it can be."""
+        request = self.request
+        if not request.wanted or config.verify == "always":
+            return False
+        if programs.find_range(request.args, request.kwargs) is not None:
+            return True
+        if not request.environment.core.state_holds():
+            return False
+        program = programs.ranges.make(request, apart=True)
+        if program is None:
+            return False
+        reason = isolated.call_isolated(
+            lambda: _range_differs(programs, original, program, request), {}
+        )
+        if reason is None:
+            programs.enter_range(request, program)
+        else:
+            programs.ranges.decline(request, reason)
+        return reason is None
 
     def _made(self, programs: Programs, original: Callable[..., Any]) -> Specialized:
         request = self.request
@@ -142,6 +166,16 @@ def _compare(
     return check.conclude(
         value, lambda: programs.change_of(request.state), lambda: original(*args, **kwargs)
     )
+
+
+def _range_differs(
+    programs: Programs, original: Callable[..., Any], program: RangeProgram, request: Request
+) -> str | None:
+    """From PyTorch, for a process in which nobody sees what the call does."""
+    check = begin(request, program)
+    value = original(*request.args, **request.kwargs)
+    reason = conclude(check, programs, request, value, original)
+    return reason or differs_at_ends(programs, original, request, program)
 
 
 class _Compiler:

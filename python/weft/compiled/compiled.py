@@ -10,6 +10,7 @@ reproduced that (verification.py).
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 import weakref
 from collections import Counter
@@ -30,6 +31,8 @@ from weft.capture.tracing import Given, Tracing
 from weft.compiled import background
 from weft.compiled.first_call import FirstCall
 from weft.compiled.programs import Found, Programs, Request
+from weft.compiled.ranges import RangeProgram, begin, conclude, differs_at_ends
+from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized
 from weft.reporting.explanation import Explanation
 from weft.reporting.profile import Profile
@@ -50,7 +53,11 @@ class Compiled(Face):
     ) -> None:
         super().__init__(original, settings)
         self.options = options
-        self.programs = Programs(capture, options)
+        sizes = None
+        if isinstance(capture, Tracing):
+            sizes = Sizes(settings.get("shapes"), original)
+        automatic = bool(settings.get("automatic"))
+        self.programs = Programs(capture, options, sizes, automatic)
 
     def callable(self) -> _core.Callable:
         made = super().callable()
@@ -65,10 +72,15 @@ class Compiled(Face):
                 trained = self.programs.find_trained(args, kwargs)
                 if trained is not None:
                     return self._run(trained, args, kwargs)
+        if (ranged := self._find_range(args, kwargs)) is not None:
+            ran, value = self._run_range(*ranged)
+            return value if ran else self.original(*args, **kwargs)
         self.programs.totals.misses += 1
         if background.is_pending(self.programs, args, kwargs):
             return self.original(*args, **kwargs)
         found = self._find(args, kwargs)
+        if isinstance(found, tuple):
+            return self._first_of_range(*found, args, kwargs)
         if isinstance(found, Request):
             background.submit(self, found)
             return self.original(*args, **kwargs)
@@ -94,13 +106,70 @@ class Compiled(Face):
         self.programs.has_used(specialized)
         return value
 
-    def _find(self, args: tuple, kwargs: dict[str, Any]) -> Found | Request | Declined:
+    def _find_range(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if config.verify == "always" or _core.interposition_active():
+            return None
+        return self.programs.find_range(args, kwargs)
+
+    def _run_range(
+        self, program: RangeProgram, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[bool, Any]:
+        """Whether the program could run the call, whose arguments are padded; what it returned. It
+        writes nothing, so that PyTorch can run what it refuses, and say why."""
+        try:
+            ran, value = program.specialized.core.call(args, kwargs)
+        except (errors.Error, IndexError, RuntimeError, ValueError):
+            return False, None
+        if ran:
+            self.programs.totals.hits += 1
+            program.calls += 1
+        return ran, value
+
+    def _first_of_range(
+        self, request: Request, program: RangeProgram, args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
+        """PyTorch's value of a call for which the program has been made, which is entered if it
+        reproduces that, and calls at both ends of its range."""
+        original = self.original
+        try:
+            check = begin(request, program)
+        except Exception as error:
+            reason = f"it cannot be compared: {type(error).__name__}: {error}"
+            self.programs.ranges.decline(request, reason)
+            return original(*args, **kwargs)
+        value = original(*args, **kwargs)
+        start = time.perf_counter()
+        reason = conclude(check, self.programs, request, value, original)
+        if reason is None:
+            reason = differs_at_ends(self.programs, original, request, program)
+        if reason is None:
+            self.programs.enter_range(request, program)
+        else:
+            self.programs.ranges.decline(
+                request, f"the program does not reproduce eager execution: {reason}"
+            )
+        self.programs.totals.verify_seconds += time.perf_counter() - start
+        return value
+
+    def _find(
+        self, args: tuple, kwargs: dict[str, Any]
+    ) -> Found | Request | Declined | tuple[Request, RangeProgram]:
         """What is to run the call, or why PyTorch has to. That is not raised: while it is handled,
         it would become the context of what the user's own code raises."""
         try:
             if self.settings.get("background"):
                 return self.programs.look_up(args, kwargs)
-            return self.programs.find(args, kwargs)
+            with self.programs.lock:
+                found = self.programs.look_up(args, kwargs)
+                if isinstance(found, Found):
+                    return found
+                if found.wanted and config.verify != "always":
+                    program = self.programs.ranges.make(found)
+                    if program is not None:
+                        return found, program
+                return self.programs.entered(found)
+        except errors.SizeError:
+            raise
         except Declined as why:
             return why.with_traceback(None)
         except Exception as error:  # an object of the user's that cannot be looked at, or a bug
@@ -128,7 +197,7 @@ class Compiled(Face):
 
         file: where to, by default standard output.
         """
-        render(self.programs.all(), self.eager_reasons, file)
+        render(self.programs.with_ranges(), self.eager_reasons, file)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all programs that calls have asked for are compiled (`background=True`), at most
@@ -170,10 +239,13 @@ class Compiled(Face):
         breaks = self.eager_reasons - known
         if breaks:
             return Explanation(False, tuple(breaks))
-        found = self._find(args, kwargs)
-        if isinstance(found, Declined):
-            return Explanation(False, (str(found),))
-        program = found.specialized
+        if (ranged := self._find_range(args, kwargs)) is not None:
+            program = ranged[0].specialized
+        else:
+            found = self._find(args, kwargs)
+            if isinstance(found, Declined):
+                return Explanation(False, (str(found),))
+            program = (found[1] if isinstance(found, tuple) else found).specialized
         if program.reason is not None:
             return Explanation(False, (str(program.why_not()),))
         kernels = [each for each in kernel_calls(program.manifest) if each.kind != "torch"]
@@ -194,10 +266,20 @@ class Compiled(Face):
         call is run by PyTorch for comparison, and ops that it computes inside a program, are none.
         hits: calls that a program answered. misses: calls that no program was ready for. captures:
         programs traced. capture_seconds, compile_seconds, verify_seconds: spent on tracing, on
-        lowering and compiling, and on comparing first calls, PyTorch's own time left out.
+        lowering and compiling, and on comparing first calls, PyTorch's own time left out. ranges:
+        of each program that stands for a range of sizes the shapes, and how many calls it has
+        answered. specialized: why others stand for one size, each reason once.
         """
+        ranges = {each.shapes: each.calls for each in self.programs.range_programs()}
+        declined = [] if self.programs.ranges is None else self.programs.ranges.declined.values()
         totals = vars(self.programs.totals) | {"hits": self.programs.hits()}
-        return {"graphs": totals.pop("graphs"), "breaks": list(self.eager_reasons), **totals}
+        return {
+            "graphs": totals.pop("graphs"),
+            "breaks": list(self.eager_reasons),
+            **totals,
+            "ranges": ranges,
+            "specialized": list(dict.fromkeys(declined)),
+        }
 
     def ir(self, stage: str = "graph", role: str = "forward") -> str:
         """The IR of the latest program at a stage (`graph` … `llvm`), as text.
@@ -270,7 +352,8 @@ class Compiled(Face):
 
     @property
     def artifact_paths(self) -> list[Path]:
-        return [Path(s.build.artifact.path) for s in self.programs.all() if s.build is not None]
+        programs = self.programs.with_ranges()
+        return [Path(s.build.artifact.path) for s in programs if s.build is not None]
 
     # Calls that PyTorch runs.
 

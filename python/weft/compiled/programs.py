@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,6 +23,8 @@ from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard,
 from weft.capture.state import Snapshot, snapshot
 from weft.capture.tracing import Given, Tracing
 from weft.compiled.eviction import Admission, evict
+from weft.compiled.ranges import RangeProgram, Ranges
+from weft.compiled.sizes import Sizes, Wanted
 from weft.compiled.specialize import Specialized, declined, specialize
 from weft.compiled.specialize_training import specialize_training
 from weft.compiled.verification_records import Verified
@@ -45,6 +47,7 @@ class Environment:
     core: _core.Environment
     state: Snapshot
     specializations: list[Specialized] = field(default_factory=list)
+    ranges: list[RangeProgram] = field(default_factory=list)
 
 
 @dataclass
@@ -59,7 +62,7 @@ class Found:
 @dataclass
 class Request:
     """A call that no program stands for, and the state in which it was made. gradients: whether it
-    records them."""
+    records them. wanted: which of its sizes are to be symbols."""
 
     args: tuple
     kwargs: dict[str, Any]
@@ -68,6 +71,7 @@ class Request:
     state: Snapshot
     environment: Environment
     gradients: bool
+    wanted: Wanted = field(default_factory=dict)
 
 
 @dataclass
@@ -90,13 +94,21 @@ class Programs:
     compiled beside the calls. lock: is not held while anything is compiled beside them.
     """
 
-    def __init__(self, capture: Tracing | Given, options: Options) -> None:
+    def __init__(
+        self,
+        capture: Tracing | Given,
+        options: Options,
+        sizes: Sizes | None = None,
+        automatic: bool = False,
+    ) -> None:
         self.capture = capture
+        # What was exported has the sizes that it was exported with.
+        self.ranges = None if sizes is None else Ranges(self, sizes, automatic)
         self.callable: Callable[[], _core.Callable | None] = lambda: None
         self.totals = Totals()
         self.lock = threading.RLock()
         self.pending: tuple[Job, ...] = ()
-        self._options = options
+        self.options = options
         self._forget()
         _all.add(self)
 
@@ -112,16 +124,20 @@ class Programs:
         self._times_heard = 0
         self._late = 0
         self._changing = ChangingObjects()
+        if self.ranges is not None:
+            self.ranges.forget()
 
     def find(self, args: tuple, kwargs: dict[str, Any]) -> Found:
         """Raises: Declined, for what PyTorch has to run in any state."""
         with self.lock:
             found = self.look_up(args, kwargs)
-            if isinstance(found, Found):
-                return found
-            specialized = self.compile(found)
-            self._enter(found, specialized)
-            return Found(specialized, found.environment, found.signature)
+            return found if isinstance(found, Found) else self.entered(found)
+
+    def entered(self, request: Request) -> Found:
+        """Compiles the program of a request for its sizes alone."""
+        specialized = self.compile(request)
+        self._enter(request, specialized)
+        return Found(specialized, request.environment, request.signature)
 
     def look_up(self, args: tuple, kwargs: dict[str, Any]) -> Found | Request:
         """A request for what there is no program for. Raises: Declined, as `find`."""
@@ -147,7 +163,10 @@ class Programs:
                     f"more than {MOST_SPECIALIZATIONS} programs would be needed, and few of them "
                     "answer more than a call"
                 )
-            return Request(args, kwargs, signature, references, state, environment, gradients)
+            found = Request(args, kwargs, signature, references, state, environment, gradients)
+            if self.ranges is not None:
+                found.wanted = self.ranges.wanted(found)
+            return found
 
     def compile(self, request: Request, apart: bool = False) -> Specialized:
         """The program of a request, or why there is none. apart: in processes of their own."""
@@ -213,6 +232,34 @@ class Programs:
                     return specialized
         return None
 
+    def find_range(
+        self, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[RangeProgram, tuple, dict[str, Any]] | None:
+        """A program for a range of sizes that stands for the call, and its arguments."""
+        if self.ranges is None:
+            return None
+        return self.ranges.find(args, kwargs, self._environments)
+
+    def enter_range(self, request: Request, program: RangeProgram) -> None:
+        """From now on the program answers calls, if what it was made for is as it was."""
+        with self.lock:
+            environment, state = request.environment, request.state
+            is_known = any(each is environment for each in self._environments)
+            if is_known and environment.state.has_tensors(state.tensors):
+                environment.ranges.append(program)
+                self.totals.graphs += 1
+                # What the call did and undid in dicts is no change.
+                environment.core.rearm(snapshot(self.capture.references()).guards)
+
+    def with_ranges(self) -> list[Specialized]:
+        return [
+            *self.all(),
+            *(each.specialized for env in self._environments for each in env.ranges),
+        ]
+
+    def range_programs(self) -> list[RangeProgram]:
+        return [each for env in self._environments for each in env.ranges]
+
     def all(self) -> list[Specialized]:
         return [each for env in self._environments for each in env.specializations]
 
@@ -225,7 +272,7 @@ class Programs:
                 callable_._run_eagerly((), False, False)
 
     def latest(self) -> Specialized:
-        for specialized in reversed(self.all()):
+        for specialized in reversed(self.with_ranges()):
             if specialized.build is not None:
                 return specialized
         raise errors.Error("nothing has been compiled yet: call the function first")
@@ -298,6 +345,10 @@ class Programs:
         """The same programs for the modules' tensors of now."""
         rebound = [each.rebound(resolve) for each in environment.specializations]
         environment.specializations = rebound
+        environment.ranges = [
+            replace(each, specialized=each.specialized.rebound(resolve))
+            for each in environment.ranges
+        ]
         published = [each for each in rebound if each.verified and not each.wants_gradients]
         always = config.verify == "always"
         environment.core.replace(
@@ -355,8 +406,8 @@ class Programs:
         seconds = {"capture": whole - lower, "lower": lower}
         make = specialize_training if gradients else specialize
         if apart:  # from here on it lies in the cache
-            call_isolated(lambda: _discard(make(captured, signature, self._options)), {})
-        made = make(captured, signature, self._options)
+            call_isolated(lambda: _discard(make(captured, signature, self.options)), {})
+        made = make(captured, signature, self.options)
         self.totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}
         self._changing.compiled(signature)

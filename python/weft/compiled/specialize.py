@@ -183,6 +183,8 @@ class Wiring:
             if target.chosen is not None:
                 count = (RESULT, target.chosen.count)
                 return (NODE, _chosen_rows, target.chosen, (result, count))
+            if target.valid is not None:  # the sizes are the last argument
+                return (NODE, _valid_part, target.valid, (result, (SLOT, len(self.dtypes) - 1)))
             return (NODE, _as_complex, None, (result,)) if target.is_complex else result
         return self.view(target.view)
 
@@ -209,7 +211,7 @@ class Wiring:
         """
         eager: dict[int, tuple[int, ...]] = {}
         for target in self.lowered.outputs:
-            is_whole = target.view is None and target.chosen is None
+            is_whole = target.view is target.chosen is target.valid is None
             if target.kind == "user" and target.result is not None and is_whole:
                 strides = leaves[target.index]
                 if target.is_complex and strides is not None:
@@ -235,6 +237,37 @@ def _chosen_rows(results: list[torch.Tensor], chosen: frontend.ChosenRows) -> to
     if chosen.column is None:
         return table.chosen_rows
     return table.chosen_rows.select(1, chosen.column)
+
+
+def _valid_part(results: list[torch.Tensor], valid: frontend.Valid) -> torch.Tensor:
+    """What counts of a padded result, in memory of its own: one tensor, however many results show
+    it."""
+    padded, sizes = results
+    if hasattr(padded, "valid_part"):
+        return padded.valid_part
+    symbols = sizes.tolist()
+
+    def value_of(coefficients: Sequence[int], constant: int) -> int:
+        return sum(c * n for c, n in zip(coefficients, symbols)) + constant
+
+    whole = padded.reshape([factor[0] for dim in valid.dims for factor in dim])
+    shape, place = [], 0
+    for dim in valid.dims:
+        size = 1
+        for count, coefficients, constant in dim:
+            if coefficients is not None:
+                count = value_of(coefficients, constant)
+                whole = whole.narrow(place, 0, count)
+            size *= count
+            place += 1
+        shape.append(size)
+    if valid.strides is None:
+        part = torch.empty_permuted(shape, valid.order, dtype=padded.dtype)
+    else:
+        strides = [value_of(*each) for each in valid.strides]
+        part = torch.empty_strided(shape, strides, dtype=padded.dtype)
+    padded.valid_part = part.copy_(whole.reshape(shape))
+    return part
 
 
 def strides_beside_own(

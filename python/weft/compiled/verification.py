@@ -260,7 +260,7 @@ class Check:
             tolerance = max(tolerance, _BF16_TOLERANCE)
         return not is_near(eager, own, tolerance)
 
-    def _exact(self) -> dict[int, _Exact]:
+    def _exact(self) -> dict[int, Exact]:
         """What float64 makes of the results, by the address of the program's own."""
         document = json.loads(self._program.lowered.graph)
         try:
@@ -270,7 +270,7 @@ class Check:
             raise Differs(f"values differ, and float64 has no say: {error}") from None
         history = _History(document, values)
         results = [
-            _Exact(values[number], history.magnitude_ahead_of(number), history.coarsest_of(number))
+            Exact(values[number], history.magnitude_ahead_of(number), history.coarsest_of(number))
             for number in (output["value"] for output in document["outputs"])
         ]
         own = [*self._results, *self._laid_out]
@@ -278,7 +278,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class _Exact:
+class Exact:
     """A result in float64. magnitude: the largest of what it was computed from last. coarsest: the
     eps of the type that rounded what it was computed from most."""
 

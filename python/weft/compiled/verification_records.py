@@ -98,5 +98,6 @@ def _file(specialized: Specialized) -> Path | None:
     for target in lowered.outputs:
         facts.append((target.kind, target.index, target.name, repr(target.value), target.result))
         facts.append(None if target.view is None else repr(target.view))
+        facts.append(target.valid)
     digest = hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
     return build.path.with_name(f"{build.path.name}.{digest}.verified")

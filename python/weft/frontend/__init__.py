@@ -14,6 +14,7 @@ from weft.frontend.lowered import (
     Lowered,
     OutputTarget,
     Unsupported,
+    Valid,
     ViewOf,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "Lowered",
     "OutputTarget",
     "Unsupported",
+    "Valid",
     "ViewOf",
     "lower",
     "lower_all_values",

@@ -135,7 +135,8 @@ class Builder:
     # Shape
 
     def broadcast_in_dim(self, x: Value, dims: Sequence[int], shape: Sequence[int]) -> Value:
-        if tuple(shape) == x.shape and list(dims) == list(range(x.rank)):
+        is_same = tuple(shape) == x.shape and list(dims) == list(range(x.rank))
+        if is_same and not self.graph.keeps_trivial:
             return x
         function = ops.broadcast_in_dim
         return self._make(function, x, dims, dtype=x.dtype, shape=shape, bounds=x.bounds)
@@ -149,7 +150,7 @@ class Builder:
         return self.broadcast_in_dim(x, [dim], shape)
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        if tuple(shape) == x.shape:
+        if tuple(shape) == x.shape and not self.graph.keeps_trivial:
             return x
         assert math.prod(shape) == x.size, (x, shape)
         return self._make(ops.reshape, x, dtype=x.dtype, shape=shape, bounds=x.bounds)
@@ -178,7 +179,7 @@ class Builder:
 
     def slice(self, x: Value, dim: int, start: int, limit: int, stride: int = 1) -> Value:
         """Elements start, start + stride, ... below limit of one dim."""
-        if (start, limit, stride) == (0, x.shape[dim], 1):
+        if (start, limit, stride) == (0, x.shape[dim], 1) and not self.graph.keeps_trivial:
             return x
         starts, limits, strides = [0] * x.rank, list(x.shape), [1] * x.rank
         starts[dim], limits[dim], strides[dim] = start, limit, stride

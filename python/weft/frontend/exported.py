@@ -32,8 +32,10 @@ from weft.frontend.functionalisation import refuse_unfaithful
 from weft.frontend.graph import Graph, Value
 from weft.frontend.inplace import mutates_beyond
 from weft.frontend.lowered import (
+    Fallback,
     InputSource,
     Lowered,
+    OutputTarget,
     Unsupported,
 )
 from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
@@ -65,9 +67,36 @@ def lower(
     Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
     sizes, element types outside the dialect at its border, tensors that are not on the CPU.
     """
+    return draft(program, name_of, Graph(training)).finish()
+
+
+@dataclass
+class Draft:
+    """What `lower` makes, while its graph can still be changed. sources: of the graph's inputs, by
+    the identity of their values."""
+
+    graph: Graph
+    sources: dict[int, InputSource]
+    outputs: list[OutputTarget]
+    fallbacks: tuple[Fallback, ...]
+
+    def finish(self) -> Lowered:
+        graph = self.graph
+        return Lowered(
+            graph=graph.to_json(),
+            inputs=tuple(self.sources[id(entry.value)] for entry in graph.inputs),
+            outputs=tuple(self.outputs),
+            fallbacks=self.fallbacks,
+            result_dtypes=tuple(output.value.dtype for output in graph.outputs),
+        )
+
+
+def draft(
+    program: ExportedProgram, name_of: Callable[[InputSource], str | None], graph: Graph
+) -> Draft:
+    """`lower` into an empty graph. Raises: Unsupported."""
     functional = _functionalised(program)
     inputs = _inputs(functional)
-    graph = Graph(training)
     walk = Walk(graph)
     sources: dict[int, InputSource] = {}
     env: dict[torch.fx.Node, Any] = {}
@@ -86,13 +115,7 @@ def lower(
     if only_numbers and _has_tuples(program.call_spec.out_spec):
         # A torch.Size may be a tuple in tracing.
         raise Unsupported("it computes no tensor")
-    return Lowered(
-        graph=graph.to_json(),
-        inputs=tuple(sources[id(entry.value)] for entry in graph.inputs),
-        outputs=tuple(outputs),
-        fallbacks=tuple(walk.fallbacks),
-        result_dtypes=tuple(output.value.dtype for output in graph.outputs),
-    )
+    return Draft(graph, sources, outputs, tuple(walk.fallbacks))
 
 
 @dataclass(frozen=True)

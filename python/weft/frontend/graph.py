@@ -103,10 +103,12 @@ def _written(attribute: Attribute, value: Any) -> Any:
 @dataclass
 class Graph:
     """training: whether it is going to be differentiated, so that nodes say what the derivative
-    needs to know. constant: nodes appended now are constants to the derivative."""
+    needs to know. constant: nodes appended now are constants to the derivative. keeps_trivial:
+    slices, reshapes and broadcasts that do nothing at these sizes stay, since at others they do."""
 
     training: bool = False
     constant: bool = False
+    keeps_trivial: bool = False
     inputs: list[Input] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)

@@ -93,6 +93,21 @@ class ChosenRows:
 
 
 @dataclass(frozen=True)
+class Valid:
+    """What counts of a padded result.
+
+    dims: of each the factors that it is the product of, (size, coefficients, constant): the first
+    `coefficients` * symbols + `constant` elements count, all where the coefficients are None.
+    order: of the dims in memory. strides: of the user's tensor, (coefficients, constant) of each;
+    None where they follow from the order.
+    """
+
+    dims: tuple[tuple[tuple[int, tuple[int, ...] | None, int], ...], ...]
+    order: tuple[int, ...]
+    strides: tuple[tuple[tuple[int, ...], int], ...] | None
+
+
+@dataclass(frozen=True)
 class OutputTarget:
     """What one effect or one leaf of the returned pytree is.
 
@@ -103,6 +118,7 @@ class OutputTarget:
     `result`: position among the graph's outputs, None for constants and views. Two targets
     with the same `result` and kind "user" are the same object. is_complex: the result's last dim
     holds the parts of complex numbers. chosen: which of the result's rows are the user's.
+    valid: what of the result is the user's, where sizes are symbols.
     """
 
     kind: Literal["user", "buffer", "input", "constant", "hidden"]
@@ -113,6 +129,7 @@ class OutputTarget:
     view: ViewOf | None = None
     is_complex: bool = False
     chosen: ChosenRows | None = None
+    valid: Valid | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A call with some sizes as symbols: traced once, as a graph for a range of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+import torch.utils._pytree as pytree
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.utils._sympy.printers import PythonPrinter
+
+from weft import frontend
+from weft.capture.traced_root import TracedRoot
+from weft.frontend.exported import draft
+from weft.frontend.graph import Graph
+from weft.frontend.sizes import reductions, rules  # noqa: F401  (they fill the table)
+from weft.frontend.sizes.concrete import at_sizes, symbols_of
+from weft.frontend.sizes.extents import Extent, sample_sizes
+from weft.frontend.sizes.padding import NotForRange, Padding
+
+# The least and the largest size.
+Range = tuple[int, int]
+Wanted = dict[int, dict[int, Range]]  # by leaf and dim
+# A range that nobody has bounded is cut off here: padded tensors are as long as its end.
+_MOST = 1 << 20
+
+
+class Guard:
+    """What holds for the sizes of all calls of a program, in Python, of n[0], n[1] and so on."""
+
+    def __init__(self, text: str, symbols: set[int]) -> None:
+        self.text = text
+        self.symbols = symbols
+        self._check = eval(f"lambda n: bool({text})", {"math": math})
+
+    def __reduce__(self) -> tuple:
+        return Guard, (self.text, self.symbols)
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        return self._check(sizes)
+
+
+@dataclass(frozen=True)
+class SizeSymbols:
+    """Which sizes of a call are symbols, and for which of them the program stands.
+
+    ranges: of each symbol. dims: of each tensor among the leaves whose sizes are symbols, by leaf:
+    a number or an Extent for each dim. guards: relations between sizes.
+    """
+
+    ranges: tuple[Range, ...]
+    dims: dict[int, tuple[int | Extent, ...]]
+    guards: tuple[Guard, ...] = ()
+
+
+class RangeRoot(TracedRoot):
+    """Arguments in two containers: torch.export cannot tell the sizes of `**kwargs`."""
+
+    def forward(self, positional: tuple, named: dict[str, Any]) -> Any:
+        return super().forward(*positional, **named)
+
+
+def exported_with_symbols(
+    root: RangeRoot, args: tuple, kwargs: dict[str, Any], wanted: Wanted
+) -> torch.export.ExportedProgram:
+    numbers = iter(range(1 << 30))
+
+    def spec(value: Any) -> Any:
+        kind = type(value)
+        if kind in (tuple, list):
+            return kind(spec(each) for each in value)
+        if kind is dict:
+            return {key: spec(each) for key, each in value.items()}
+        node = pytree.SUPPORTED_NODES.get(pytree._get_node_type(value))
+        if node is not None:
+            return [spec(each) for each in node.flatten_fn(value)[0]]
+        dims = wanted.get(next(numbers))
+        return None if dims is None else {dim: torch.export.Dim.AUTO for dim in dims}
+
+    shapes = {"positional": spec(args), "named": spec(kwargs)}
+    return torch.export.export(root, (args, kwargs), dynamic_shapes=shapes, strict=False)
+
+
+def lower_for_range(
+    program: torch.export.ExportedProgram,
+    wanted: Wanted,
+    given: Sequence[Any],
+    namer: Callable[[frontend.InputSource], str | None],
+) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
+    """The graph for a range of sizes, which symbols it has, and the program at the largest.
+
+    given: the leaves of the call that was traced. Its argument behind all others is a tensor of the
+    symbols' sizes.
+    Raises: frontend.Unsupported, which says why there is none.
+    """
+    from weft.capture.tracing import strides_of  # which needs this file
+
+    symbols = symbols_of(program)
+    if not symbols:
+        raise NotForRange("the program holds for these sizes alone")
+    leaves = _user_inputs(program)
+    guards = _guards(program, symbols)
+    ranges = [_range(program, symbol, leaves, wanted) for symbol in symbols]
+    hints = [_hint(symbol, leaves, given) for symbol in symbols]
+    ranges = [_narrowed(j, each, hints[j], guards) for j, each in enumerate(ranges)]
+    samples = sample_sizes([low for low, _ in ranges], [high for _, high in ranges])
+    for guard in guards:
+        if not all(map(guard.holds, samples)):
+            raise NotForRange(f"sizes depend on one another: {guard.text}")
+    concrete = [at_sizes(program, dict(zip(symbols, sizes))) for sizes in samples]
+    drafts = [draft(each, namer, Graph(keeps_trivial=True)) for each in concrete]
+    strides = [strides_of(each) for each in concrete]
+    padding = Padding(drafts, samples, [low for low, _ in ranges], strides)
+    lowered = padding.run(len(leaves)).finish()
+    dims = {
+        number: tuple(_extent(size, symbols) for size in shape)
+        for number, shape in enumerate(leaves)
+        if shape is not None and any(isinstance(size, torch.SymInt) for size in shape)
+    }
+    return lowered, SizeSymbols(tuple(ranges), dims, tuple(guards)), concrete[0]
+
+
+def _user_inputs(program: torch.export.ExportedProgram) -> list[Sequence[Any] | None]:
+    """The shape of each leaf, None of what is no tensor."""
+    placeholders = program.graph.find_nodes(op="placeholder")
+    found: list[Sequence[Any] | None] = []
+    for node, spec in zip(placeholders, program.graph_signature.input_specs):
+        if spec.kind == InputKind.USER_INPUT:
+            is_constant = isinstance(spec.arg, ConstantArgument)
+            value = None if is_constant else node.meta["val"]
+            found.append(value.shape if isinstance(value, torch.Tensor) else None)
+    return found
+
+
+def _guards(program: torch.export.ExportedProgram, symbols: list[Any]) -> list[Guard]:
+    """What torch has relied on while it traced, of the symbols."""
+    env = next(
+        value.fake_mode.shape_env
+        for node in program.graph.nodes
+        if isinstance(value := node.meta.get("val"), FakeTensor)
+    )
+    found = [env.replace(guard.expr) for guard in env.guards]
+    for node in program.graph.nodes:
+        condition = node.args[0] if str(node.target) == "aten._assert_scalar.default" else None
+        if isinstance(condition, torch.fx.Node):
+            condition = condition.meta.get("val")
+        if isinstance(condition, (torch.SymBool, torch.SymInt)):
+            found.append(env.replace(condition.node.expr))
+    names = {symbol: sympy.Symbol(f"n[{j}]", integer=True) for j, symbol in enumerate(symbols)}
+    numbers = {symbol: j for j, symbol in enumerate(symbols)}
+    guards: dict[str, Guard] = {}
+    for each in found:
+        free = getattr(each, "free_symbols", set())
+        if free - set(symbols):
+            raise NotForRange(f"the program relies on {each}")
+        if free:
+            text = PythonPrinter().doprint(each.xreplace(names))
+            guards.setdefault(text, Guard(text, {numbers[symbol] for symbol in free}))
+    return list(guards.values())
+
+
+def _hint(symbol: Any, leaves: list, given: Sequence[Any]) -> int:
+    """The size that the symbol stood for while it was traced."""
+    for value, shape in zip(given, leaves):
+        for dim, size in enumerate(shape or ()):
+            if isinstance(size, torch.SymInt) and size.node.expr == symbol:
+                return int(value.shape[dim])
+    raise NotForRange(f"the size {symbol} is that of no argument alone")
+
+
+def _range(
+    program: torch.export.ExportedProgram, symbol: Any, leaves: list, wanted: Wanted
+) -> Range:
+    low, high = 2, _MOST  # torch treats 0 and 1 apart, and so do programs
+    for number, shape in enumerate(leaves):
+        for dim, size in enumerate(shape or ()):
+            if isinstance(size, torch.SymInt) and size.node.expr == symbol:
+                least, most = wanted.get(number, {}).get(dim, (low, high))
+                low, high = max(low, least), min(high, most)
+    told = program.range_constraints.get(symbol)
+    if told is not None:
+        low = max(low, int(told.lower))
+        high = min(high, int(told.upper)) if told.upper < _MOST else high
+    return low, high
+
+
+def _narrowed(j: int, given: Range, hint: int, guards: list[Guard]) -> Range:
+    """Around the size that was traced, as far as the guards of this symbol alone hold."""
+    (least, most), own = given, [guard for guard in guards if guard.symbols == {j}]
+    if not least <= hint <= most:
+        raise NotForRange(f"a size of {hint} is not from {least} to {most}")
+    sizes = [0] * (j + 1)
+
+    def holds(size: int) -> bool:
+        sizes[j] = size
+        return all(guard.holds(sizes) for guard in own)
+
+    if not own:
+        return given
+    low = high = hint
+    while low > least and holds(low - 1):
+        low -= 1
+    while high < most and holds(high + 1):
+        high += 1
+    return low, high
+
+
+def _extent(size: Any, symbols: list[Any]) -> int | Extent:
+    if not isinstance(size, torch.SymInt):
+        return int(size)
+    expr = size.node.expr
+    coefficients = [expr.coeff(symbol) for symbol in symbols]
+    constant = expr - sum(c * s for c, s in zip(coefficients, symbols))
+    if not all(each.is_integer and each.is_number for each in (*coefficients, constant)):
+        raise NotForRange(f"an argument's size is {expr}")
+    return Extent(tuple(int(each) for each in coefficients), int(constant))

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From the graphs of a program at several sizes to one graph for a range of them.
+
+It is the graph for the largest sizes, in which what reduces over padding, or looks behind the end,
+hides the padding first; the actual sizes are an input. The graphs have to agree in everything but
+sizes: what else depends on a size has no program for a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from weft.frontend.builder import Builder, _identity
+from weft.frontend.exported import Draft
+from weft.frontend.graph import Graph, Node, Value
+from weft.frontend.lowered import InputSource, OutputTarget, Unsupported, Valid
+from weft.frontend.sizes.extents import (
+    Dim,
+    Extent,
+    Samples,
+    factor_of,
+    fit,
+    is_static,
+    joined,
+    size_of,
+    unified,
+)
+
+Rule = Callable[["Padding", Node, list[Node]], None]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*ops: str) -> Callable[[Rule], Rule]:
+    def enter(function: Rule) -> Rule:
+        RULES.update((f"weft.{op}", function) for op in ops)
+        return function
+
+    return enter
+
+
+class NotForRange(Unsupported):
+    """No program serves a range of sizes here; each size has one of its own."""
+
+
+class Padding:
+    """The graph in the making.
+
+    dims: of each value of the first draft's graph, by identity. lows, highs: bounds of the symbols.
+    """
+
+    def __init__(
+        self,
+        drafts: Sequence[Draft],
+        samples: Samples,
+        lows: Sequence[int],
+        strides: Sequence[Sequence[tuple[int, ...] | None]],
+    ) -> None:
+        """strides: of the leaves of the value returned, in each sample."""
+        self.samples = samples
+        self._strides = strides
+        self.lows, self.highs = lows, samples[0]
+        self.dims: dict[int, list[Dim]] = {}
+        self._drafts = drafts
+        self._values: dict[int, Value] = {}
+        self._counts: dict[Extent, Value] = {}
+        self._graph = Graph()
+        self.builder = Builder(self._graph)
+
+    def run(self, sizes_index: int) -> Draft:
+        """sizes_index: of the argument that holds the sizes, int64 (symbols).
+
+        Raises: NotForRange.
+        """
+        base, *others = self._drafts
+        if any(len(each.graph.nodes) != len(base.graph.nodes) for each in others):
+            self.refuse("the program does other things at other sizes")
+        self._inputs(sizes_index)
+        numbers: list[dict[int, int]] = [
+            {id(entry.value): -1 - i for i, entry in enumerate(draft.graph.inputs)}
+            for draft in self._drafts
+        ]
+        for node, *same in zip(*(draft.graph.nodes for draft in self._drafts)):
+            self._graph.location = node.location
+            self._agree(node, same, numbers)
+            found = RULES.get(node.op)
+            if found is None:
+                self.refuse(f"{node.op} with symbolic sizes")
+            found(self, node, [node, *same])
+            self._check(node, same)
+        outputs = [self._output(*each) for each in zip(*(d.outputs for d in self._drafts))]
+        for output in base.graph.outputs:
+            self._graph.add_output(self.of(output.value), output.order)
+        self._graph.prune()
+        sources = {id(self._values[key]): source for key, source in base.sources.items()
+                   if key in self._values}  # fmt: skip
+        sources[id(self._sizes)] = InputSource("user", index=sizes_index)
+        return Draft(self._graph, sources, outputs, base.fallbacks)
+
+    def refuse(self, reason: str) -> None:
+        raise NotForRange(reason, self._graph.location)
+
+    # What rules use.
+
+    def of(self, value: Value) -> Value:
+        """The value of the new graph for one of the old."""
+        return self._values[id(value)]
+
+    def dims_of(self, value: Value) -> list[Dim]:
+        return self.dims[id(value)]
+
+    def set(self, old: Value, new: Value, dims: Sequence[Dim]) -> None:
+        new.bounds = new.bounds or old.bounds
+        self._values[id(old)] = new
+        self.dims[id(old)] = list(dims)
+
+    def emit(
+        self, node: Node, operands: Sequence[Value], *dims: Sequence[Dim], **attrs: Any
+    ) -> None:
+        """The node with these operands. dims: of each result."""
+        types = [(value.dtype, value.shape) for value in node.results]
+        results = self._graph.emit(node.op[5:], operands, {**node.attrs, **attrs}, types)
+        self._graph.nodes[-1].body = node.body
+        for old, new, each in zip(node.results, results, dims, strict=True):
+            self.set(old, new, each)
+
+    def fitted(self, sizes: Sequence[int], uniform: bool = False) -> Dim:
+        """A dim that has these sizes in the samples."""
+        return (factor_of(sizes, self.samples, uniform),)
+
+    def sizes(self, nodes: Sequence[Node], dim: int) -> tuple[int, ...]:
+        """Of a dim of the nodes' result, in each sample."""
+        return tuple(node.results[0].shape[dim] for node in nodes)
+
+    def prefix(self, dim: Dim, what: str) -> Extent:
+        """How many elements count, which are the first of a padded dim."""
+        single = joined(dim)
+        if len(single) != 1 or single[0].extent is None:
+            self.refuse(f"{what} along a dim of which elements count that are not the first")
+        return single[0].extent
+
+    def fixed(self, dims: Sequence[Dim], what: str) -> None:
+        if not all(map(is_static, dims)):
+            self.refuse(f"{what} along a symbolic size")
+
+    def combined(self, values: Sequence[Value]) -> list[Dim]:
+        """The dims of what combines values of one shape element by element."""
+        made = self.dims_of(values[0])
+        for other in values[1:]:
+            made = [self.unify(*pair) for pair in zip(made, self.dims_of(other), strict=True)]
+        return made
+
+    def unify(self, one: Dim, other: Dim) -> Dim:
+        both = unified(one, other)
+        if both is None:
+            self.refuse("tensors are combined that are padded in two ways")
+        return both  # type: ignore[return-value]
+
+    def differ(self, one: Dim, other: Dim) -> bool:
+        """Whether another number of elements may count, or other ones."""
+        return [f.extent for f in joined(one)] != [f.extent for f in joined(other)]
+
+    def count(self, extent: Extent) -> Value:
+        """int64 ()."""
+        if extent not in self._counts:
+            b = self.builder
+            total = b.constant(extent.constant, torch.int64)
+            for j, coefficient in enumerate(extent.coefficients):
+                if coefficient:
+                    size = b.reshape(b.slice(self._sizes, 0, j, j + 1), [])
+                    total = b.binary("add", total, b.scalar("mul", size, coefficient))
+            self._counts[extent] = total
+        return self._counts[extent]
+
+    def counting(self, dims: Sequence[Dim], which: Sequence[int]) -> Value | None:
+        """Whether an element counts along dims `which`, bool of the whole shape; None if all do."""
+        b, factors = self.builder, [factor for dim in dims for factor in dim]
+        shape = [factor.sizes[0] for factor in factors]
+        whole = [size_of(dim) for dim in dims]
+        found, place = None, 0
+        for number, dim in enumerate(dims):
+            for factor in dim:
+                if number in which and not factor.is_static:
+                    if factor.extent is None:
+                        self.refuse("a size that is no linear function of the symbols")
+                    size = [factor.sizes[0]]
+                    limit = b.broadcast(self.count(factor.extent), size)
+                    ahead = b.compare("lt", b.iota(torch.int64, size, 0), limit)
+                    each = b.reshape(b.along(ahead, place, shape), whole)
+                    found = each if found is None else b.binary("and", found, each)
+                place += 1
+        return found
+
+    def hidden(self, old: Value, which: Sequence[int], number: Any) -> Value:
+        """The new value, with `number` for what does not count along dims `which`."""
+        return self.hide(self.of(old), self.dims_of(old), which, number)
+
+    def hide(self, new: Value, dims: Sequence[Dim], which: Sequence[int], number: Any) -> Value:
+        counting = self.counting(dims, which)
+        if counting is None:
+            return new
+        b = self.builder
+        if not isinstance(number, Value):
+            number = b.constant(number, new.dtype, new.shape)
+        return b.select(counting, new, number)
+
+    def identity(self, kind: dict[str, str], dtype: torch.dtype) -> Any:
+        name = kind["mlir"].partition("<")[2].rstrip(">")
+        return _identity(name, dtype)
+
+    # Inputs, checks and outputs.
+
+    def _inputs(self, sizes_index: int) -> None:
+        inputs = [draft.graph.inputs for draft in self._drafts]
+        if len({len(each) for each in inputs}) != 1:
+            self.refuse("the program reads other tensors at other sizes")
+        for same in zip(*inputs):
+            base = same[0]
+            if len({each.order for each in same}) != 1:
+                self.refuse("a tensor lies otherwise at other sizes")
+            dims = [
+                self.fitted([each.value.shape[d] for each in same]) for d in range(base.value.rank)
+            ]
+            new = Value(base.value.dtype, base.value.shape, base.value.bounds)
+            self._graph.add_input(base.name, base.kind, base.order, new)
+            self.set(base.value, new, dims)
+        self._sizes = Value(torch.int64, (len(self.highs),))
+        self._graph.add_input("sizes", "input", [0], self._sizes)
+
+    def _agree(self, node: Node, same: Sequence[Node], numbers: list[dict[int, int]]) -> None:
+        """numbers: of the values of each graph so far, by identity."""
+        read = {
+            tuple(of[id(value)] for value in each.operands)
+            for each, of in zip((node, *same), numbers)
+        }
+        if len(read) != 1:
+            self.refuse("the program does other things at other sizes")
+        for each, of in zip((node, *same), numbers):
+            of.update((id(value), len(of) + i) for i, value in enumerate(each.results))
+        for other in same:
+            if other.op != node.op or len(other.operands) != len(node.operands):
+                self.refuse("the program does other things at other sizes")
+            if node.op not in _OWN_ATTRIBUTES and other.attrs != node.attrs:
+                self.refuse(f"{node.op} with attributes that depend on a size")
+
+    def _check(self, node: Node, same: Sequence[Node]) -> None:
+        """What a rule says of the results' sizes is what they are in each sample."""
+        for number, result in enumerate(node.results):
+            for sample, each in enumerate((node, *same)):
+                told = tuple(size_of(dim, sample) for dim in self.dims_of(result))
+                if told != each.results[number].shape:
+                    self.refuse(f"the sizes that {node.op} gives are no function of the symbols")
+
+    def _output(self, base: OutputTarget, *same: OutputTarget) -> OutputTarget:
+        for other in same:
+            facts = [(o.kind, o.index, o.result, o.view is None) for o in (base, other)]
+            if facts[0] != facts[1] or base.value != other.value or type(base.value) is not type(
+                other.value
+            ):  # fmt: skip
+                self.refuse("a result depends on a size and is no tensor")
+        if base.kind not in ("user", "constant") or base.chosen is not None:
+            self.refuse("the call writes to tensors, or returns chosen elements")
+        if base.view is not None:
+            if not base.view.identity or not isinstance(base.view.base, int):
+                self.refuse("a result is a view of an argument or of another result")
+            return base
+        if base.result is None:
+            return base
+        dims = self.dims_of(self._drafts[0].graph.outputs[base.result].value)
+        if all(map(is_static, dims)):
+            return base
+        if base.is_complex:
+            self.refuse("complex numbers with symbolic sizes")
+        for dim in dims:
+            if any(factor.extent is None and not factor.is_static for factor in dim):
+                self.refuse("a result's size is no linear function of the symbols")
+        valid = tuple(
+            tuple((f.sizes[0], f.extent.coefficients if f.extent else None,
+                   f.extent.constant if f.extent else 0) for f in dim)
+            for dim in dims
+        )  # fmt: skip
+        order = self._drafts[0].graph.outputs[base.result].order
+        return replace(base, valid=Valid(valid, order, self._strides_of(base.index)))
+
+    def _strides_of(self, leaf: int) -> tuple[tuple[tuple[int, ...], int], ...] | None:
+        """As linear functions of the symbols, where they are."""
+        of_samples = [each[leaf] for each in self._strides]
+        if None in of_samples:
+            return None
+        found = [fit(each, self.samples) for each in zip(*of_samples)]
+        if None in found:
+            return None
+        return tuple((each.coefficients, each.constant) for each in found)
+
+    def scaled(self, values: Sequence[Any], dtype: torch.dtype) -> Value:
+        """A number that depends on the symbols, of `dtype` (). Raises: NotForRange."""
+        b = self.builder
+        if all(float(each).is_integer() for each in values):
+            if extent := fit([int(each) for each in values], self.samples):
+                return b.convert(self.count(extent), dtype)
+        if all(values) and all(abs(1 / v - round(1 / v)) < 1e-4 * abs(1 / v) for v in values):
+            if extent := fit([round(1 / each) for each in values], self.samples):
+                count = b.convert(self.count(extent), torch.float64)
+                one = b.constant(1.0, torch.float64)
+                return b.convert(b.binary("div", one, count), dtype)
+        self.refuse("a number that depends on a size, and not linearly")
+        raise AssertionError
+
+
+# Their rules look at the attributes themselves.
+_OWN_ATTRIBUTES = frozenset({"weft.slice", "weft.constant", "weft.assert"})

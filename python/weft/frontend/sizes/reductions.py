@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What each op does with padding: those that combine elements along dims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from weft.frontend.graph import Node
+from weft.frontend.sizes.extents import Factor, is_static, plain
+from weft.frontend.sizes.padding import Padding, rule
+
+
+@rule("reduce")
+def reduce(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,), along = node.operands, node.attrs["dims"]
+    kept = [dim for d, dim in enumerate(p.dims_of(x)) if d not in along]
+    p.emit(node, [p.hidden(x, along, p.identity(node.attrs["kind"], x.dtype))], kept)
+
+
+@rule("arg_reduce")
+def arg_reduce(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    """Of equal elements the first is found, and those that count come first."""
+    (x,), along = node.operands, node.attrs["dim"]
+    dims = p.dims_of(x)
+    if not is_static(dims[along]):
+        p.prefix(dims[along], "an argmax")
+    kept = [dim for d, dim in enumerate(dims) if d != along]
+    p.emit(node, [p.hidden(x, [along], p.identity(node.attrs["kind"], x.dtype))], kept)
+
+
+@rule("cumulative")
+def cumulative(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,), along = node.operands, node.attrs["dim"]
+    dims = list(p.dims_of(x))
+    if not is_static(dims[along]):
+        p.prefix(dims[along], "a running sum")
+    dims[along] = tuple(Factor(f.sizes, f.extent) for f in dims[along])
+    p.emit(node, [p.of(x)], dims)
+
+
+@rule("softmax", "log_softmax")
+def softmax(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,) = node.operands
+    p.emit(node, [p.hidden(x, [node.attrs["dim"]], -math.inf)], plain(p.dims_of(x)))
+
+
+@rule("layer_norm", "rms_norm")
+def row_norm(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    x = node.operands[0]
+    p.fixed(p.dims_of(x)[x.rank - node.attrs["normalizedDims"] :], "a norm")
+    p.emit(node, [p.of(each) for each in node.operands], p.dims_of(x))
+
+
+@rule("group_norm")
+def group_norm(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    x = node.operands[0]
+    p.fixed(p.dims_of(x)[1:], "a group norm")
+    p.emit(node, [p.of(each) for each in node.operands], p.dims_of(x))
+
+
+@rule("batch_norm")
+def batch_norm(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    x = node.operands[0]
+    p.fixed(p.dims_of(x)[1:2], "a batch norm")
+    p.emit(node, [p.of(each) for each in node.operands], p.dims_of(x))
+
+
+@rule("dot_general")
+def dot(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x, y), attrs = node.operands, node.attrs
+    own, other = p.dims_of(x), p.dims_of(y)
+    left, right = attrs["lhsContract"], attrs["rhsContract"]
+    for a, b in zip(left, right):
+        p.unify(own[a], other[b])
+    batch = [p.unify(own[a], other[b]) for a, b in zip(attrs["lhsBatch"], attrs["rhsBatch"])]
+    free_x = [dim for d, dim in enumerate(own) if d not in (*left, *attrs["lhsBatch"])]
+    free_y = [dim for d, dim in enumerate(other) if d not in (*right, *attrs["rhsBatch"])]
+    operands = [p.hidden(x, left, 0), p.hidden(y, right, 0)]
+    p.emit(node, operands, [*batch, *free_x, *free_y])
+
+
+@rule("conv")
+def conv(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    x, weight = node.operands
+    dims, attrs = p.dims_of(x), node.attrs
+    p.fixed([dims[1], *p.dims_of(weight)], "channels or windows of a convolution")
+    made = [dims[0], *(p.fitted(p.sizes(nodes, d)) for d in range(1, x.rank))]
+    behind = []
+    for d in range(2, x.rank):
+        if not is_static(dims[d]):
+            p.prefix(dims[d], "a convolution")
+            if attrs["strides"][d - 2] != 1:
+                p.refuse("a convolution with steps along a symbolic size")
+            behind.append(d)
+    p.emit(node, [p.hidden(x, behind, 0), p.of(weight)], made)
+
+
+@rule("reduce_window")
+def reduce_window(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,), attrs = node.operands, node.attrs
+    dims, made, behind = p.dims_of(x), [], []
+    for d in range(x.rank):
+        step, window = attrs["strides"][d], attrs["window"][d]
+        if step == window == 1:
+            made.append(dims[d])
+            continue
+        if not is_static(dims[d]):
+            p.prefix(dims[d], "a window")
+            if step != 1:
+                p.refuse("a window with steps along a symbolic size")
+            behind.append(d)
+        made.append(p.fitted(p.sizes(nodes, d)))
+    p.emit(node, [p.hidden(x, behind, p.identity(attrs["kind"], x.dtype))], made)
+
+
+@rule("attention")
+def attention(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    """Keys that do not count are hidden. What they and their values hold would be multiplied by
+    zero, which has to be a number."""
+    q, k, v, *masks = node.operands
+    rank = q.rank
+    dims, keys, values = p.dims_of(q), p.dims_of(k), p.dims_of(v)
+    p.fixed([dims[-1], keys[-1], values[-1]], "attention over heads")
+    batch = [p.unify(*pair) for pair in zip(dims[:-2], keys[:-2], strict=True)]
+    batch = [p.unify(*pair) for pair in zip(batch, values[:-2], strict=True)]
+    made = plain([*batch, dims[-2], values[-1]])
+    made = [tuple(replace(f, uniform=False) for f in dim) for dim in made]
+    along = keys[-2]
+    if is_static(along):
+        p.emit(node, [p.of(each) for each in node.operands], made)
+        return
+    p.unify(along, values[-2])
+    operands = [p.of(q), p.hidden(k, [rank - 2], 0), p.hidden(v, [rank - 2], 0)]
+    shape = (*q.shape[:-1], k.shape[-2])
+    if masks:
+        hidden = False if masks[0].dtype == torch.bool else -math.inf
+        operands.append(p.hidden(masks[0], [rank - 1], hidden))
+    elif not node.attrs["causal"] or p.differ(dims[-2], along):
+        seen = p.counting([*batch, dims[-2], along], [rank - 1])
+        assert seen is not None and seen.shape == shape
+        operands.append(seen)
+    p.emit(node, operands, made)

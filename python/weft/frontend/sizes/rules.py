@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What each op of the graph does with padding: elementwise ops, shapes and indices."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from weft.frontend.graph import Node, Value
+from weft.frontend.sizes.extents import Dim, Factor, fit, is_static, plain, regrouped
+from weft.frontend.sizes.padding import Padding, rule
+
+
+@rule(
+    *("neg", "abs", "sign", "not", "ceil", "floor", "round_even", "trunc", "exp", "log", "sqrt"),
+    *("rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh"),
+    *("acosh", "atanh", "sigmoid", "erf", "erfc", "gelu", "silu", "convert"),
+    *("add", "sub", "mul", "div", "rem", "pow", "copysign", "max", "min", "and", "or", "xor"),
+    *("cmp", "select", "fma"),
+)
+def elementwise(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    operands = node.operands
+    if node.op in ("weft.div", "weft.rem") and not node.results[0].dtype.is_floating_point:
+        # Padding may be zero, by which integers cannot be divided.
+        x, y = operands
+        p.emit(node, [p.of(x), p.hidden(y, range(y.rank), 1)], plain(p.combined([x, y])))
+        return
+    p.emit(node, [p.of(x) for x in operands], p.combined(operands))
+
+
+@rule("constant")
+def constant(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    values = [each.attrs["value"] for each in nodes]
+    (result,) = node.results
+    is_splat = all("splat" in value for value in values)
+    dims = [p.fitted(p.sizes(nodes, d), is_splat) for d in range(result.rank)]
+    if all(value == values[0] for value in values):
+        p.emit(node, [], dims)
+        return
+    if not is_splat or result.dtype == torch.bool:
+        p.refuse("a table that depends on a size")
+    number = p.scaled([float(value["splat"]) for value in values], result.dtype)
+    p.set(result, p.builder.broadcast(number, result.shape), dims)
+
+
+@rule("iota")
+def iota(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    along = node.attrs["dim"]
+    rank = node.results[0].rank
+    p.emit(node, [], [p.fitted(p.sizes(nodes, d), d != along) for d in range(rank)])
+
+
+@rule("broadcast_in_dim")
+def broadcast_in_dim(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,), (result,) = node.operands, node.results
+    dims: list[Dim] = []
+    for d in range(result.rank):
+        sizes = p.sizes(nodes, d)
+        if d in node.attrs["dims"]:
+            place = node.attrs["dims"].index(d)
+            own = tuple(each.operands[0].shape[place] for each in nodes)
+            if own == sizes:
+                dims.append(p.dims_of(x)[place])
+                continue
+            if set(own) != {1}:
+                p.refuse("a size is one at some sizes and not at others")
+        dims.append(p.fitted(sizes, uniform=True))
+    p.set(result, p.builder.broadcast_in_dim(p.of(x), node.attrs["dims"], result.shape), dims)
+
+
+@rule("reshape")
+def reshape(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,), (result,) = node.operands, node.results
+    shapes = [each.results[0].shape for each in nodes]
+    dims = regrouped(p.dims_of(x), shapes)
+    if dims is None:
+        uniform = all(f.uniform for dim in p.dims_of(x) for f in dim)
+        if not uniform:
+            p.refuse("a reshape that takes apart what a symbol decides")
+        dims = [p.fitted(sizes, uniform=True) for sizes in zip(*shapes)]
+    p.set(result, p.builder.reshape(p.of(x), result.shape), dims)
+
+
+@rule("transpose")
+def transpose(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,) = node.operands
+    p.emit(node, [p.of(x)], [p.dims_of(x)[d] for d in node.attrs["perm"]])
+
+
+@rule("slice")
+def take(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,), (result,) = node.operands, node.results
+    new, dims = p.of(x), p.dims_of(x)
+    made: list[Dim] = []
+    for d in range(x.rank):
+        start, limit, stride = (
+            [n.attrs[k][d] for n in nodes] for k in ("start", "limit", "stride")
+        )
+        sizes = p.sizes(nodes, d)
+        whole = all(
+            (a, b, s) == (0, each.operands[0].shape[d], 1)
+            for a, b, s, each in zip(start, limit, stride, nodes)
+        )
+        if whole:
+            made.append(dims[d])
+        elif len(set(start)) == 1:
+            new = p.builder.slice(new, d, start[0], limit[0], stride[0])
+            made.append(_taken(p, dims[d], sizes, limit, stride))
+        else:
+            if len(set(stride)) != 1:
+                p.refuse("a slice whose step depends on a size")
+            new = _taken_from(p, new, d, start, sizes[0], stride[0])
+            made.append(p.fitted(sizes, uniform=all(f.uniform for f in dims[d])))
+    p.set(result, new, made)
+
+
+def _taken(
+    p: Padding, dim: Dim, sizes: Sequence[int], limit: Sequence[int], stride: Sequence[int]
+) -> Dim:
+    """Of a slice that begins at a fixed place."""
+    if is_static(dim):
+        if len(set(sizes)) > 1 and set(stride) != {1}:
+            p.refuse("a slice with steps along a symbolic size")
+        return p.fitted(sizes, uniform=all(f.uniform for f in dim))
+    extent = p.prefix(dim, "a slice")
+    if len(set(sizes)) == 1:
+        if len(set(limit)) != 1 or extent.least(p.lows, p.highs) < limit[0]:
+            p.refuse("a slice that ends within what counts at some sizes and not at others")
+    elif set(stride) != {1}:
+        p.refuse("a slice with steps along a symbolic size")
+    return p.fitted(sizes, uniform=all(f.uniform for f in dim))
+
+
+def _taken_from(
+    p: Padding, x: Value, dim: int, start: Sequence[int], size: int, stride: int
+) -> Value:
+    """`size` elements of a dim from a place on that depends on the symbols."""
+    extent = fit(start, p.samples)
+    if extent is None:
+        p.refuse("a slice that begins where no linear function of the symbols says")
+    b = p.builder
+    steps = b.scalar("mul", b.iota(torch.int64, [size], 0), stride)
+    places = b.binary("add", steps, b.broadcast(p.count(extent), [size]))
+    return gathered(p, x, dim, places)
+
+
+def gathered(p: Padding, x: Value, dim: int, places: Value) -> Value:
+    """Elements of one dim at places, int64 (n); those out of range count for nothing."""
+    b = p.builder
+    places = b.scalar("min", b.scalar("max", places, 0), x.shape[dim] - 1)
+    taken = b.gather(x, [places], [dim])
+    # The places are the first dim.
+    order = [*range(1, dim + 1), 0, *range(dim + 1, x.rank)]
+    return b.transpose(taken, order)
+
+
+@rule("pad")
+def pad(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    x, number = node.operands
+    low, high = node.attrs["low"], node.attrs["high"]
+    dims, made, behind = p.dims_of(x), [], []
+    for d in range(x.rank):
+        if not low[d] and not high[d]:
+            made.append(dims[d])
+            continue
+        if not is_static(dims[d]):
+            p.prefix(dims[d], "padding")
+            behind.append(d)
+        made.append(p.fitted(p.sizes(nodes, d)))
+    new = p.of(x)
+    if behind:
+        new = p.hide(new, dims, behind, p.builder.broadcast(p.of(number), x.shape))
+    p.emit(node, [new, p.of(number)], made)
+
+
+@rule("concat")
+def concat(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    along, xs, (result,) = node.attrs["dim"], node.operands, node.results
+    made = []
+    for d in range(result.rank):
+        if d == along:
+            made.append(p.fitted(p.sizes(nodes, d)))
+            continue
+        made.append(functools.reduce(p.unify, (p.dims_of(x)[d] for x in xs)))
+    parts = [p.dims_of(x)[along] for x in xs]
+    if all(map(is_static, parts[:-1])):
+        if not is_static(parts[-1]):
+            p.prefix(parts[-1], "a concatenation")
+        p.emit(node, [p.of(x) for x in xs], made)
+        return
+    p.set(result, _compacted(p, xs, along, result), made)
+
+
+def _compacted(p: Padding, xs: Sequence[Value], along: int, result: Value) -> Value:
+    """What counts of each, one behind the other."""
+    b, size = p.builder, result.shape[along]
+    places = b.iota(torch.int64, [size], 0)
+    begin = b.constant(0, torch.int64)
+    made: Value | None = None
+    for x in xs:
+        offset = b.broadcast(begin, [size])
+        part = gathered(p, p.of(x), along, b.binary("sub", places, offset))
+        if made is None:
+            made = part
+        else:
+            behind = b.along(b.compare("ge", places, offset), along, result.shape)
+            made = b.select(behind, part, made)
+        dim = p.dims_of(x)[along]
+        if is_static(dim):
+            begin = b.scalar("add", begin, x.shape[along])
+        else:
+            begin = b.binary("add", begin, p.count(p.prefix(dim, "a concatenation")))
+    assert made is not None
+    return made
+
+
+@rule("reverse")
+def reverse(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,), (result,) = node.operands, node.results
+    dims, new, fixed = p.dims_of(x), p.of(x), []
+    for d in node.attrs["dims"]:
+        if is_static(dims[d]):
+            fixed.append(d)
+            continue
+        b, extent = p.builder, p.prefix(dims[d], "a reversal")
+        size = [x.shape[d]]
+        last = b.scalar("sub", b.broadcast(p.count(extent), size), 1)
+        new = gathered(p, new, d, b.binary("sub", last, b.iota(torch.int64, size, 0)))
+    if fixed:
+        new = p.builder.reverse(new, fixed)
+    p.set(result, new, dims)
+
+
+@rule("gather")
+def gather(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    x, *indices = node.operands
+    dims, which = p.dims_of(x), node.attrs["indexedDims"]
+    for d in which:
+        if not is_static(dims[d]):
+            p.prefix(dims[d], "indices")
+    # Where nothing counts an index may be anything.
+    places = []
+    for d, index in zip(which, indices):
+        inside = index.bounds is not None and 0 <= index.bounds[0] and (
+            index.bounds[1] < min(each.operands[0].shape[d] for each in nodes)
+        )  # fmt: skip
+        places.append(p.of(index) if inside else p.hidden(index, range(index.rank), 0))
+    kept = [dims[d] for d in range(x.rank) if d not in which]
+    p.emit(node, [p.of(x), *places], plain([*p.combined(indices), *kept]))
+
+
+@rule("scatter")
+def scatter(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    """An update whose index is outside is left out."""
+    x, updates, *indices = node.operands
+    dims, which = p.dims_of(x), node.attrs["indexedDims"]
+    for d in which:
+        if not is_static(dims[d]):
+            p.prefix(dims[d], "indices")
+    places = [p.hidden(each, range(each.rank), x.shape[d]) for d, each in zip(which, indices)]
+    kept = [d for d in range(x.rank) if d not in which]
+    made = list(dims)
+    for place, d in enumerate(kept, indices[0].rank):
+        made[d] = p.unify(dims[d], p.dims_of(updates)[place])
+    for d in which:
+        made[d] = tuple(Factor(f.sizes, f.extent) for f in made[d])
+    p.emit(node, [p.of(x), p.of(updates), *places], plain(made))
+
+
+@rule("sort")
+def sort(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (x,), along = node.operands, node.attrs["dim"]
+    dims = p.dims_of(x)
+    p.fixed([dims[along]], "a sort")
+    made = [*dims]
+    made[along] = p.fitted(p.sizes(nodes, along))
+    p.emit(node, [p.of(x)], made, made)
+
+
+@rule("assert")
+def check(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    (condition,) = node.operands
+    p.emit(node, [p.hidden(condition, range(condition.rank), True)])
+
+
+@rule("torch_fallback", "scan", "grouped_dot")
+def static(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
+    what = node.attrs.get("target", node.op)
+    if not all(is_static(dim) for x in node.operands for dim in p.dims_of(x)):
+        p.refuse(f"{what} with symbolic sizes")
+    if any(each.results[i].shape != r.shape for each in nodes for i, r in enumerate(node.results)):
+        p.refuse(f"{what} with symbolic sizes")
+    if node.body and any(_text(each.body) != _text(node.body) for each in nodes):
+        p.refuse(f"{what} with steps that depend on a size")
+    made = [[p.fitted([n] * len(nodes)) for n in result.shape] for result in node.results]
+    p.emit(node, [p.of(x) for x in node.operands], *made)
+
+
+def _text(body: Any) -> str:
+    return repr([(n.op, n.attrs, [(r.dtype, r.shape) for r in n.results]) for n in body.nodes])

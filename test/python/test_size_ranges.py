@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs that stand for a range of sizes, against PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import weft
+
+LONGEST = 70
+
+
+def softmaxed_rows(x):
+    return torch.softmax(x, 0), torch.log_softmax(x, -1), x.mean(0), x.sum(), x.amax(0)
+
+
+def found(x):
+    return x.argmax(0), x.argmin(-1), (x > 0).any(0), (x > 0).all(), x.std(0), x.prod(0)
+
+
+def running(x):
+    return x.cumsum(0), torch.where(x > 0, x, x.new_zeros(())), x.clamp(-1, 1).exp()
+
+
+def moved(x):
+    return x[-1] + 1, x[1:] * 2, x[:-1] * 2, x[-2:].exp(), x.flip(0), x[0] - 1
+
+
+def joined(x):
+    ones = torch.ones(3, x.shape[1])
+    return torch.cat([ones, x]), torch.cat([x, ones]), torch.cat([x, x * 2]), F.pad(x, (0, 0, 2, 1))
+
+
+def numbered(x):
+    n = x.shape[0]
+    places = torch.arange(n)
+    return x * n, x / n, places + n, x.new_full((n,), 2.0), x[places // 2], torch.ones(n, n).tril()
+
+
+def contracted(x):
+    return x @ x.T, x.T @ x, (x.T @ x).sum(), torch.einsum("nd,md->nm", x, x).softmax(-1)
+
+
+def regrouped(x):
+    n = x.shape[0]
+    return x.reshape(n * 2, 4).sum(-1), x.reshape(-1).sum(), x.view(n, 2, 4).transpose(0, 1) * 2
+
+
+def normed(x):
+    return F.layer_norm(x, (8,)), F.gelu(x), F.silu(x), F.normalize(x, dim=0)
+
+
+def attended(x):
+    q = x.reshape(1, -1, 2, 4).transpose(1, 2)
+    plain = F.scaled_dot_product_attention(q, q, q)
+    causal = F.scaled_dot_product_attention(q, q * 2, q, is_causal=True)
+    near = (torch.arange(x.shape[0])[:, None] - torch.arange(x.shape[0])).abs() < 3
+    masked = F.scaled_dot_product_attention(q, q, q, attn_mask=near)
+    added = F.scaled_dot_product_attention(q, q, q, attn_mask=near.float())
+    return plain, causal, masked, added
+
+
+def embedded(x):
+    ids = (x[:, 0].abs() * 5).long().clamp(0, 9)
+    table = torch.arange(40.0).reshape(10, 4)
+    return F.embedding(ids, table), table[ids] + 1, F.one_hot(ids, 10), x[ids % x.shape[0]]
+
+
+def convolved(x):
+    signal = x.T[None]
+    weight = torch.ones(2, 8, 3) / 24
+    return F.conv1d(signal, weight, padding=1), F.conv1d(signal, weight, padding=2).mean(-1)
+
+
+FAMILIES = [
+    *(softmaxed_rows, found, running, moved, joined, numbered, contracted, regrouped, normed),
+    *(attended, embedded, convolved),
+]
+
+
+def agree(actual, expected):
+    actual, expected = (each if isinstance(each, tuple) else (each,) for each in (actual, expected))
+    assert len(actual) == len(expected)
+    for one, other in zip(actual, expected):
+        torch.testing.assert_close(one, other, rtol=2e-5, atol=1e-5, equal_nan=True)
+        if not {0, 1} & {*other.shape}:  # where strides mean nothing
+            assert one.stride() == other.stride()
+            assert one.untyped_storage().nbytes() == other.untyped_storage().nbytes()
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.__name__)
+def test_every_size(family):
+    compiled = weft.compile(family, shapes={"x": {0: weft.Range(0, LONGEST)}})
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for size in (9, *range(3, LONGEST + 1)):
+            x = torch.randn(size, 8)
+            agree(compiled(x), family(x))
+        stats = compiled.stats()
+        assert stats["specialized"] == [] and stats["breaks"] == []
+        assert sum(stats["ranges"].values()) == LONGEST - 2 and stats["graphs"] == 1
+        for size in (2, 1, 0):
+            x = torch.randn(size, 8)
+            agree_or_raise(compiled, family, x)
+
+
+def agree_or_raise(compiled, function, x):
+    """PyTorch refuses some of these for one row, or for none."""
+    try:
+        expected = function(x)
+    except (IndexError, RuntimeError) as error:
+        with pytest.raises(type(error)) as raised:
+            compiled(x)
+        assert str(raised.value) == str(error)
+    else:
+        agree(compiled(x), expected)
+
+
+class Rows(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.norm = torch.nn.LayerNorm(8)
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x, other=None):
+        x = self.linear(self.norm(x))
+        return x if other is None else x + other
+
+
+def test_two_symbols_and_the_relation_between_them():
+    compiled = weft.compile(
+        lambda x, y: (x @ y, x.sum(0), y.softmax(1)),
+        shapes={"x": {0: weft.Range(2, 20), 1: weft.Range(2, 30)}, "y": {0: weft.Range(2, 30)}},
+    )
+    with torch.no_grad():
+        for rows, inner in ((5, 7), (20, 30), (2, 2), (3, 30), (20, 2), (11, 13)):
+            x, y = torch.randn(rows, inner), torch.randn(inner, 6)
+            agree(compiled(x, y), (x @ y, x.sum(0), y.softmax(1)))
+        assert compiled.stats()["graphs"] == 1
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            compiled(torch.randn(5, 7), torch.randn(8, 6))
+
+
+def test_equal_sizes_that_differ_raise_pytorchs_error():
+    module = Rows().eval()
+    ranges = {0: weft.Range(1, 40)}
+    compiled = weft.compile(module, shapes={"x": ranges, "other": ranges})
+    with torch.no_grad():
+        for size in (6, 40, 3):
+            x, other = torch.randn(size, 8), torch.randn(size, 4)
+            agree(compiled(x, other), module(x, other))
+        assert compiled.stats()["graphs"] == 1
+        with pytest.raises(RuntimeError, match="must match the size"):
+            compiled(torch.randn(6, 8), torch.randn(5, 4))
+
+
+def test_sizes_beyond_a_range():
+    module = Rows().eval()
+    strict = weft.compile(module, shapes={"x": {0: weft.Range(2, 8, beyond="error")}})
+    free = weft.compile(module, shapes={"x": {0: weft.Range(2, 8)}})
+    with torch.no_grad():
+        agree(strict(torch.ones(4, 8)), module(torch.ones(4, 8)))
+        with pytest.raises(weft.errors.SizeError, match=r"'x': expected a size of 2\.\.8 in dim 0"):
+            strict(torch.ones(9, 8))
+        for size in (4, 9):
+            agree(free(torch.ones(size, 8)), module(torch.ones(size, 8)))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {"x": {0: torch.export.Dim("n", min=2, max=50)}},
+        {"x": (torch.export.Dim.DYNAMIC, None)},
+        {"x": {0: torch.export.Dim.AUTO, 1: torch.export.Dim.STATIC}},
+        {"x": {0: (2, 50)}},
+    ],
+)
+def test_descriptions_of_torch_export(shapes):
+    module = Rows().eval()
+    compiled = weft.compile(module, shapes=shapes)
+    with torch.no_grad():
+        for size in (12, 16, 9, 11):
+            agree(compiled(torch.ones(size, 8)), module(torch.ones(size, 8)))
+    assert compiled.stats()["graphs"] == 1
+
+
+def test_marked_tensors():
+    module = Rows().eval()
+    compiled = weft.compile(module)
+    with torch.no_grad():
+        for size in (12, 16, 9):
+            x = torch.ones(size, 8)
+            torch._dynamo.mark_dynamic(x, 0)
+            agree(compiled(x), module(x))
+    assert list(compiled.stats()["ranges"].values()) == [2]
+
+
+def test_a_second_value_makes_a_size_a_symbol():
+    module = Rows().eval()
+    automatic = weft.compile(module, automatic=True)
+    fixed = weft.compile(module, automatic=False)
+    with torch.no_grad():
+        for size in (12, 16, 9, 10, 14):
+            x = torch.randn(size, 8)
+            agree(automatic(x), module(x))
+            agree(fixed(x), module(x))
+    assert automatic.stats()["graphs"] == 2 and list(automatic.stats()["ranges"].values()) == [3]
+    assert fixed.stats()["graphs"] == 5 and fixed.stats()["ranges"] == {}
+
+
+def test_guards_bound_the_range():
+    def branching(x):
+        return x * 2 if x.shape[0] > 10 else x + 1
+
+    compiled = weft.compile(branching, shapes={"x": {0: weft.Range(2, 30)}})
+    for size in (6, 2, 10, 11, 30, 20, 3):
+        x = torch.randn(size, 3)
+        agree(compiled(x), branching(x))
+    assert list(compiled.stats()["ranges"]) == ["f32[2..10, 3]", "f32[11..30, 3]"]
+
+
+def test_what_no_range_covers_has_a_program_for_each_size():
+    def sorted_rows(x):
+        return x.sort(0).values
+
+    compiled = weft.compile(sorted_rows, shapes={"x": {0: weft.Range(2, 30)}})
+    for size in (6, 7):
+        x = torch.randn(size, 3)
+        agree(compiled(x), sorted_rows(x))
+    stats = compiled.stats()
+    assert stats["graphs"] == 2 and stats["ranges"] == {}
+    (reason,) = stats["specialized"]
+    assert "weft.sort with attributes that depend on a size" in reason
+
+
+def test_weights_are_read_live():
+    module = Rows().eval()
+    compiled = weft.compile(module, shapes={"x": {0: weft.Range(1, 40)}})
+    with torch.no_grad():
+        for size in (6, 40):
+            agree(compiled(torch.ones(size, 8)), module(torch.ones(size, 8)))
+        module.linear.weight.mul_(2)
+        agree(compiled(torch.ones(7, 8)), module(torch.ones(7, 8)))
+        module.linear.weight = torch.nn.Parameter(torch.randn(4, 8))
+        agree(compiled(torch.ones(9, 8)), module(torch.ones(9, 8)))
