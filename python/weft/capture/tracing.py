@@ -25,6 +25,7 @@ import torch.utils._pytree as pytree
 
 from weft import frontend
 from weft.capture.argument_objects import register
+from weft.capture.checkpoints import checkpoints_marked
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
 from weft.capture.input_names import input_namer
@@ -69,10 +70,12 @@ class Captured:
 
 
 class Tracing:
-    """Captures a module or function anew for each kind of call."""
+    """Captures a module or function anew for each kind of call. rng: who draws for dropout in its
+    programs, "torch" or "philox"."""
 
-    def __init__(self, target: Callable[..., Any]) -> None:
+    def __init__(self, target: Callable[..., Any], rng: str = "torch") -> None:
         self.target = target
+        self.rng = rng
 
     def references(self) -> References:
         return find_references(self.target)
@@ -112,7 +115,15 @@ class Tracing:
         as_eager, may_make_objects = True, False
         while True:
             trace = _Trace(
-                self.target, references, args, kwargs, as_eager, may_make_objects, known, training
+                self.target,
+                references,
+                args,
+                kwargs,
+                as_eager,
+                may_make_objects,
+                known,
+                training,
+                self.rng,
             )
             traced = call_isolated(trace.run, known)
             if traced.returns_objects and not may_make_objects:
@@ -203,6 +214,7 @@ class _Trace:
     may_make_objects: bool
     known: dict[int, Any]
     training: bool = False
+    rng: str = "torch"
 
     def run(self) -> _Traced:
         before = set(sys.modules)
@@ -260,7 +272,7 @@ class _Trace:
         for function in self.references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
-        with composites_written_out():
+        with composites_written_out(), checkpoints_marked():
             program = torch.export.export(root, self.args, self.kwargs, strict=False)
         keep_constants_live(program.constants, self.known)
         return program
@@ -268,7 +280,7 @@ class _Trace:
     def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
-        traced.lowered = frontend.lower(program, namer, self.training)
+        traced.lowered = frontend.lower(program, namer, self.training, self.rng)
         traced.lower_seconds = time.perf_counter() - start
         traced.structure = Structure.of(program.call_spec.out_spec)
         traced.strides = strides_of(program)
@@ -306,6 +318,8 @@ def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] |
 
 class Given:
     """Captures nothing: the program was exported by the user."""
+
+    rng = "torch"
 
     def __init__(self, program: torch.export.ExportedProgram) -> None:
         self.program = program
@@ -352,6 +366,8 @@ class Given:
 
 class NotCaptured:
     """There is no program, for a reason that holds for all calls."""
+
+    rng = "torch"
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

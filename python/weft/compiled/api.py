@@ -42,6 +42,7 @@ def compile(
     backend: str = "native",
     level: int = 3,
     memory_budget: float | None = None,
+    rng: str = "torch",
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -82,6 +83,11 @@ def compile(
     memory_budget: of a program that trains, the share, from 0 to 1, of the bytes saved for the
     backward where it computes nothing again. A smaller one never saves more: with 1 all is saved,
     with 0 as little as can be. Without a budget what is cheaper is chosen value by value.
+    rng: who draws for dropout. "torch", the default, gives the masks that PyTorch would draw under
+    the same seed. "philox" is faster and saves no mask: each call draws a key from PyTorch's
+    generator, the mask is computed of the key and the element's place (Philox2x32-10), and once
+    more in the backward, the same on any number of threads. Elements are kept independently with
+    probability 1 - p, to 2**-32. PyTorch's first call is given the same masks.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
     beside them, in processes of low priority; the first call after that is the program's. A call
@@ -104,7 +110,10 @@ def compile(
         backend=backend,
         level=level,
         memory_budget=memory_budget,
+        rng=rng,
     )
+    if rng not in ("torch", "philox"):
+        raise errors.ConfigError(f"expected rng torch or philox, found {rng!r}")
     if (capture, backend) not in (("export", "native"), ("observe", "eager")):
         raise errors.ConfigError(
             "expected capture='export' with backend='native' or capture='observe' with "
@@ -127,7 +136,7 @@ def compile(
             from weft.observe.face import Observed
 
             return Observed(original, settings).callable()
-        return Compiled(original, Tracing(original), options, settings).callable()
+        return Compiled(original, Tracing(original, rng), options, settings).callable()
 
     program = method_itself(program)
     if isinstance(program, torch.nn.Module) and (inplace or is_in_place(program)):

@@ -4,6 +4,7 @@ calls."""
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -112,6 +113,7 @@ class Programs:
         self._times_heard = 0
         self._late = 0
         self._changing = ChangingObjects()
+        self._defers = True
 
     def find(self, args: tuple, kwargs: dict[str, Any]) -> Found:
         """Raises: Declined, for what PyTorch has to run in any state."""
@@ -209,9 +211,28 @@ class Programs:
             if not trained or not environment.core.holds():
                 continue
             for specialized in trained:
+                if specialized.training.asked:
+                    self._compile_backwards(environment)
+                    return None
                 if specialized.verified and specialized.core.matches(args, kwargs):
                     return specialized
         return None
+
+    def _compile_backwards(self, environment: Environment) -> None:
+        """From now on, as somebody has asked for gradients of a program without one."""
+        with self.lock:
+            self._defers = False
+            environment.specializations = [
+                each
+                for each in environment.specializations
+                if each.training is None or not each.training.asked
+            ]
+
+    def _may_defer(self) -> bool:
+        """Whether nobody is expected to ask for gradients: of a module in eval mode, until somebody
+        does."""
+        target = getattr(self.capture, "target", None)
+        return self._defers and isinstance(target, torch.nn.Module) and not target.training
 
     def all(self) -> list[Specialized]:
         return [each for env in self._environments for each in env.specializations]
@@ -351,7 +372,9 @@ class Programs:
             self.totals.capture_seconds += whole
         lower = captured.lower_seconds
         seconds = {"capture": whole - lower, "lower": lower}
-        make = specialize_training if gradients else specialize
+        make = specialize
+        if gradients:
+            make = functools.partial(specialize_training, deferred=self._may_defer())
         if apart:  # from here on it lies in the cache
             call_isolated(lambda: _discard(make(captured, signature, self._options)), {})
         made = make(captured, signature, self._options)

@@ -114,6 +114,10 @@ class Builder:
         bounds = (0, max(shape[dim] - 1, 0)) if is_integer(dtype) else None
         return self._one("iota", [], {"dim": dim}, dtype, shape, bounds)
 
+    def philox(self, low: Value, high: Value, key: Value) -> Value:
+        """Random bits of the counter (low, high) under the key, all int32."""
+        return self._one("philox", [low, high, key], {}, torch.int32, low.shape)
+
     # Shape
 
     def broadcast_in_dim(self, x: Value, dims: Sequence[int], shape: Sequence[int]) -> Value:

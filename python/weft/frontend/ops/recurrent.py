@@ -11,6 +11,7 @@ from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
 from weft.frontend.ops.contract import linear
+from weft.frontend.ops.dropout import dropped_out, may_draw
 from weft.frontend.ops.shape import select
 from weft.frontend.table import Site, lowers
 
@@ -104,16 +105,16 @@ def _recurrent(
     batch_first,
 ) -> tuple[Value, ...]:
     """states: of all layers and directions, (layers * directions, batch, width) each."""
-    if train and dropout:
-        raise Decline("random")
     b = site.builder
+    if train and dropout and not may_draw(b):
+        raise Decline("random")
     directions = 2 if bidirectional else 1
     count = layers * directions
     if batch_first:
         x = b.transpose(x, (1, 0, 2))
     per_direction = len(params) // count
     last: list[Sequence[Value]] = []
-    for _ in range(layers):
+    for layer in range(layers):
         outputs = []
         for direction in range(directions):
             number = len(last)
@@ -124,6 +125,8 @@ def _recurrent(
             outputs.append(output)
             last.append(state)
         x = b.concat(outputs, 2)
+        if train and dropout and layer < layers - 1:
+            x, _ = dropped_out(site, x, dropout)
     stacked = (
         b.concat([b.reshape(value, [1, *value.shape]) for value in values], 0)
         for values in zip(*last, strict=True)
