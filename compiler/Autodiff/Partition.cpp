@@ -21,6 +21,7 @@ using namespace mlir;
 using namespace weft;
 
 // Prices of recomputing, in multiples of its cost, between which a memory budget chooses.
+static constexpr int64_t kNeverSaved = MinCut::infinite >> 8;
 static constexpr double kNothingAgain = 1 << 20, kDearest = 256, kCheapest = 1.0 / 4096;
 
 namespace {
@@ -79,6 +80,12 @@ public:
     for (Value value : savedAlone())
       returned.push_back(mapping.lookup(value));
     end->setOperands(returned);
+    for (Operation &op : llvm::reverse(body.without_terminator()))
+      if (isDependent(&op)) {
+        Operation *copy = mapping.lookup(&op);
+        copy->dropAllUses();
+        copy->erase();
+      }
     eraseDead(block);
     llvm::BitVector cotangents(block.getNumArguments());
     cotangents.set(inputs, block.getNumArguments());
@@ -162,7 +169,8 @@ private:
       if (isDependent(&op) || op.getNumResults() == 0 || isFree(&op))
         continue;
       int node = ofOps[&op] = network.addNode();
-      int64_t cost = costOfRecomputing(&op);
+      bool again = isCheckpointed(&op);
+      int64_t cost = again ? 0 : costOfRecomputing(&op);
       // Whoever computes what the forward does not need anyway pays the same.
       if (cost < 0)
         network.addEdge(MinCut::source, node, MinCut::infinite);
@@ -173,7 +181,7 @@ private:
           network.addEdge(found->second, node, MinCut::infinite);
       for (Value result : op.getResults()) {
         int value = values[result] = network.addNode();
-        network.addEdge(node, value, saving(result));
+        network.addEdge(node, value, again ? kNeverSaved : saving(result));
         if (isReadByBackward(result))
           network.addEdge(value, MinCut::sink, MinCut::infinite);
       }
@@ -197,6 +205,18 @@ private:
     return llvm::is_contained(body.getTerminator()->getOperands().take_front(results), value);
   }
 
+  /// Whether it is computed within a region that the user does not want to be saved, for that
+  /// region alone: what leaves one is saved as any other value.
+  bool isCheckpointed(Operation *op) const {
+    return op->hasAttr(attr::recompute) && isPure(op) &&
+           llvm::all_of(op->getUses(), [&](OpOperand &use) {
+             Operation *user = use.getOwner();
+             if (user == body.getTerminator())
+               return use.getOperandNumber() >= results;
+             return !forward.contains(user) || user->hasAttr(attr::recompute);
+           });
+  }
+
   /// Whether it depends on nothing: both halves have their own.
   static bool isFree(Operation *op) { return op->getNumOperands() == 0 && isPure(op); }
 
@@ -206,7 +226,7 @@ private:
     for (Value value : body.getTerminator()->getOperands().take_front(results))
       needed.insert(value);
     for (Operation &op : llvm::reverse(body.without_terminator())) {
-      bool isNeeded = !isPure(&op) ||
+      bool isNeeded = (!isPure(&op) && !isDependent(&op)) ||
                       llvm::any_of(op.getResults(), [&](Value v) { return needed.contains(v); });
       if (!isNeeded)
         continue;
@@ -229,10 +249,12 @@ private:
     return read && llvm::is_contained(read.asArrayRef(), argument.getArgNumber());
   }
 
-  /// Whether the backward reads `value`, or what shares its memory in PyTorch.
+  /// Whether the backward, or a region that it computes again, reads `value`, or what shares its
+  /// memory in PyTorch.
   bool isReadThroughViews(Value value) const {
     auto isOfTheBackward = [&](Operation *user) {
-      return user != body.getTerminator() && !forward.contains(user);
+      return user != body.getTerminator() &&
+             (!forward.contains(user) || user->hasAttr(attr::recompute));
     };
     if (isReadByBackward(value) || llvm::any_of(value.getUsers(), isOfTheBackward))
       return true;

@@ -65,7 +65,8 @@ static int64_t multiplications(Operation *op) {
 int64_t weft::costOfRecomputing(Operation *op) {
   if (!isPure(op))
     return -1;
-  if (isView(op) || op->getNumOperands() == 0)
+  // Who asks for Philox wants the bits drawn again, not kept.
+  if (isView(op) || op->getNumOperands() == 0 || isa<PhiloxOp>(op))
     return 0;
   if (isa<DotGeneralOp, ConvOp, AttentionOp>(op))
     return 2 * multiplications(op) / kFlopsPerByte;

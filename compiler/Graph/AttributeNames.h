@@ -26,6 +26,7 @@ constexpr llvm::StringLiteral services[] = {"barrier",  "verdict", "stage",
 // On ops of a graph that is to be differentiated.
 constexpr Name subgradient = "weft.subgradient";      ///< at a kink: one of `subgradients`
 constexpr Name stopsGradient = "weft.stops_gradient"; ///< detach, no_grad: results are constants
+constexpr Name recompute = "weft.recompute";          ///< by the backward, not saved: a checkpoint
 constexpr llvm::StringLiteral subgradients[] = {"zero", "one", "first"};
 
 // On a differentiated function: how many of its arguments and results are the program's, which

@@ -112,6 +112,26 @@ def Weft_FmaOp : Weft_PureOp<"fma", [SameOperandsAndResultType, Elementwise]> {
   let results = (outs Weft_Tensor:$result);
   let assemblyFormat = "$lhs `,` $rhs `,` $addend attr-dict `:` type($result)";
 }
+def Weft_PhiloxOp : Weft_PureOp<"philox", [SameOperandsAndResultType, Elementwise]> {
+  let summary = "Random bits of a counter and a key";
+  let description = [{
+    result[i...] = the first word of Philox2x32-10 (Salmon et al., "Parallel random numbers: as easy
+    as 1, 2, 3", SC 2011) of the counter (low[i...], high[i...]) under the key key[i...]. All of
+    them: (i...) of i32, whose bits count. What it gives depends on nothing else, so that it can be
+    computed again, on any number of threads.
+
+    * philox_c1: operands and result have one type, layout included.
+
+    Created by the frontend for dropout with rng="philox"; lowered to linalg.
+
+    ```mlir
+    %0 = weft.philox %low, %high, %key : tensor<4x8xi32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[I32]>:$low, RankedTensorOf<[I32]>:$high, RankedTensorOf<[I32]>:$key);
+  let results = (outs RankedTensorOf<[I32]>:$result);
+  let assemblyFormat = "$low `,` $high `,` $key attr-dict `:` type($result)";
+}
 def Weft_CmpOp : Weft_PureOp<"cmp", [SameTypeOperands, Elementwise, InferTypeOpAdaptor]> {
   let summary = "Compare two tensors element by element";
   let description = [{

@@ -69,9 +69,13 @@ LogicalResult ReverseWalk::visit(Operation *op) {
 LogicalResult ReverseWalk::decomposeRepeated() {
   for (Operation *op : repeated) {
     OpBuilder before(op);
+    Operation *last = op->getPrevNode();
     FailureOr<SmallVector<Value>> values = cast<CompositeOpInterface>(op).decompose(before);
     if (failed(values))
       return op->emitOpError() << "expected a decomposition, found none";
+    if (Attribute again = op->getAttr(attr::recompute))
+      for (Operation *step = op->getPrevNode(); step != last; step = step->getPrevNode())
+        step->setAttr(attr::recompute, again);
     op->replaceAllUsesWith(*values);
     op->erase();
   }

@@ -71,6 +71,7 @@ constexpr Rule rules[] = {
     {attr::primitive, OnFunction, isTrue},
     {attr::subgradient, OnOp, isSubgradient},
     {attr::stopsGradient, OnOp, isTrue},
+    {attr::recompute, OnOp, isTrue},
     {attr::jointInputs, OnFunction, isCount<0>},
     {attr::jointResults, OnFunction, isCount<0>},
     {attr::jointWrt, OnFunction, isNumbers},

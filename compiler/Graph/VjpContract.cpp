@@ -174,7 +174,43 @@ static LogicalResult convVjp(ConvOp op, Cotangents &c) {
   return success();
 }
 
+/// Of the matrices: rows times cotangents of each group, the rows of others as zeros.
+static Value groupedMatrices(GroupedDotOp op, Cotangents &c) {
+  RankedTensorType rows = op.getRows().getType(), weights = op.getWeights().getType();
+  auto ends = tensorType(op.getEnds()).getElementType();
+  int64_t groups = weights.getDimSize(0), count = rows.getDimSize(0);
+  auto byGroup = RankedTensorType::get({groups, count}, ends);
+  Value row = c.create<IotaOp>(byGroup, 1);
+  Value end = c.create<BroadcastInDimOp>(byGroup, op.getEnds(), ArrayRef<int64_t>{0});
+  // A group begins where the one ahead ends; one that ends ahead of that has no rows.
+  Value begin = c.padZeros(c.slice(end, {0, 0}, {groups - 1, count}, {1, 1}), {1, 0}, {0, 0});
+  Value inside = c.create<AndOp>(c.compare(ComparePredicate::ge, row, begin),
+                                 c.compare(ComparePredicate::lt, row, end));
+  auto spread = RankedTensorType::get({groups, count, rows.getDimSize(1)}, rows.getElementType());
+  Value own = c.create<BroadcastInDimOp>(spread, op.getRows(), ArrayRef<int64_t>{1, 2});
+  own = c.where(c.broadcast(inside, own, {0, 1}), own);
+  // (groups, k) x n, of the sums over rows.
+  auto none = ArrayRef<int64_t>{};
+  Value product =
+      c.create<DotGeneralOp>(own, c.of(), none, none, ArrayRef<int64_t>{1}, ArrayRef<int64_t>{0});
+  return c.transpose(product, {0, 2, 1});
+}
+
+static LogicalResult groupedDotVjp(GroupedDotOp op, Cotangents &c) {
+  constexpr int64_t fewestColumns =
+      48; // of the kernel, compiler/Kernels/DotProduct/GroupedMatmul.cpp
+  if (c.wants(0u) && op.getWeights().getType().getDimSize(2) < fewestColumns)
+    return failure();
+  if (c.wants(0u))
+    c.give(0,
+           c.create<GroupedDotOp>(c.of(), c.transpose(op.getWeights(), {0, 2, 1}), op.getEnds()));
+  if (c.wants(1u))
+    c.give(1, groupedMatrices(op, c));
+  return success();
+}
+
 void weft::deriveContract(MLIRContext *context) {
   derive<DotGeneralOp, dotGeneralVjp>(context);
   derive<ConvOp, convVjp>(context);
+  derive<GroupedDotOp, groupedDotVjp>(context);
 }

@@ -3,6 +3,7 @@
 // PyTorch runs.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace weft;
@@ -34,17 +35,78 @@ static Value whereInside(ScatterOp op, Cotangents &c, Value value) {
   return c.where(c.broadcast(inside, value, places), value);
 }
 
+/// What `value`, of the shape of a scatter's operand, has where the updates go.
+static Value gathered(ScatterOp op, Cotangents &c, Value value) {
+  return c.create<GatherOp>(value, op.getIndices(), op.getIndexedDims());
+}
+
+/// Zeros and ones, in the type of `like`.
+static Value ones(Cotangents &c, Value condition, Value like) {
+  return c.where(condition, c.splat(like, 1));
+}
+
+/// `self` of the operand's elements and `updates`, added up where they go.
+static Value collected(ScatterOp op, Cotangents &c, Value self, Value updates) {
+  return c.create<ScatterOp>(ScatterKind::sum, self, updates, op.getIndices(), op.getIndexedDims());
+}
+
+/// Shared evenly between all that equal the extremum, as in PyTorch.
+static void giveExtremum(ScatterOp op, Cotangents &c) {
+  Value self = op.getOperand(), updates = op.getUpdates(), result = op.getResult();
+  Value isSelf = c.compare(ComparePredicate::eq, self, result);
+  Value isUpdate = c.compare(ComparePredicate::eq, updates, gathered(op, c, result));
+  Value count = collected(op, c, ones(c, isSelf, self), ones(c, isUpdate, updates));
+  Value any = c.compare(ComparePredicate::gt, count, 0);
+  Value part = c.where(any, c.div(c.of(), c.select(any, count, c.splat(count, 1))));
+  if (c.wants(0u))
+    c.give(0, c.where(isSelf, part));
+  if (c.wants(1u))
+    c.give(1, whereInside(op, c, c.where(isUpdate, gathered(op, c, part))));
+}
+
+/// `x` is a factor of a product whose other factors are, but for zeros, `product` / x, and among
+/// whose factors are `zeros` zeros.
+static Value factorCotangent(Cotangents &c, Value x, Value product, Value zeros) {
+  Value isZero = c.compare(ComparePredicate::eq, x, 0);
+  Value alone = c.where(c.compare(ComparePredicate::eq, zeros, 1), product);
+  Value others = c.div(product, c.select(isZero, c.splat(x, 1), x));
+  return c.select(isZero, alone, c.where(c.compare(ComparePredicate::eq, zeros, 0), others));
+}
+
+static void giveProduct(ScatterOp op, Cotangents &c) {
+  Value self = op.getOperand(), updates = op.getUpdates();
+  auto isZero = [&](Value x) { return c.compare(ComparePredicate::eq, x, 0); };
+  auto nonzero = [&](Value x) { return c.select(isZero(x), c.splat(x, 1), x); };
+  Value products = c.create<ScatterOp>(ScatterKind::prod, nonzero(self), nonzero(updates),
+                                       op.getIndices(), op.getIndexedDims());
+  Value zeros = collected(op, c, ones(c, isZero(self), self), ones(c, isZero(updates), updates));
+  if (c.wants(0u))
+    c.give(0, c.mul(c.of(), factorCotangent(c, self, products, zeros)));
+  if (c.wants(1u)) {
+    Value factor = factorCotangent(c, updates, gathered(op, c, products), gathered(op, c, zeros));
+    c.give(1, whereInside(op, c, c.mul(gathered(op, c, c.of()), factor)));
+  }
+}
+
 static LogicalResult scatterVjp(ScatterOp op, Cotangents &c) {
   bool sets = op.getKind() == ScatterKind::set;
-  if (!sets && op.getKind() != ScatterKind::sum)
-    return failure();
+  switch (op.getKind()) {
+  case ScatterKind::max:
+  case ScatterKind::min:
+    giveExtremum(op, c);
+    return success();
+  case ScatterKind::prod:
+    giveProduct(op, c);
+    return success();
+  default:
+    break;
+  }
   if (c.wants(0u))
     c.give(0, sets ? c.create<ScatterOp>(ScatterKind::set, c.of(), c.splat(op.getUpdates(), 0),
                                          op.getIndices(), op.getIndexedDims())
                    : c.of());
   if (c.wants(1u)) {
-    Value read = c.create<GatherOp>(c.of(), op.getIndices(), op.getIndexedDims());
-    c.give(1, whereInside(op, c, read));
+    c.give(1, whereInside(op, c, gathered(op, c, c.of())));
   }
   return success();
 }
@@ -64,14 +126,45 @@ static LogicalResult sortVjp(SortOp op, Cotangents &c) {
   return success();
 }
 
+/// PyTorch's own backward, of the op run once more: another op of PyTorch's. Its arguments are
+/// those of the op, which results have cotangents, and of which operands gradients are wanted.
+static void giveByTorch(TorchFallbackOp op, Cotangents &c) {
+  SmallVector<Value> operands(op.getOperands());
+  SmallVector<std::string> given, wanted;
+  SmallVector<Type> types;
+  for (unsigned number : llvm::seq(op.getNumResults()))
+    if (Value cotangent = c.of(number)) {
+      given.push_back(std::to_string(number));
+      operands.push_back(cotangent);
+    }
+  SmallVector<unsigned> places;
+  for (auto [number, operand] : llvm::enumerate(op.getOperands()))
+    if (c.wants(static_cast<unsigned>(number))) {
+      wanted.push_back(std::to_string(number));
+      types.push_back(RankedTensorType::get(tensorType(operand).getShape(),
+                                            tensorType(operand).getElementType()));
+      places.push_back(number);
+    }
+  std::string arguments = "{\"gradients\": " + op.getArguments().str() +
+                          ", \"operands\": " + std::to_string(op.getNumOperands()) +
+                          ", \"given\": [" + llvm::join(given, ", ") + "], \"wanted\": [" +
+                          llvm::join(wanted, ", ") + "]}";
+  auto gradients = TorchFallbackOp::create(c.getBuilder(), op.getLoc(), types, operands,
+                                           op.getTarget(), arguments);
+  for (auto [place, gradient] : llvm::zip_equal(places, gradients.getResults()))
+    c.give(place, gradient);
+}
+
 /// Random numbers depend on no values.
-static LogicalResult fallbackVjp(TorchFallbackOp op, Cotangents &) {
+static LogicalResult fallbackVjp(TorchFallbackOp op, Cotangents &c) {
   StringRef name = op.getTarget();
   bool isRandom = llvm::any_of(ArrayRef<StringRef>{"aten.bernoulli.", "aten.rand.", "aten.randn.",
                                                    "aten.rand_like.", "aten.randn_like.",
                                                    "aten.empty.", "aten.empty_like."},
                                [&](StringRef prefix) { return name.starts_with(prefix); });
-  return success(isRandom);
+  if (!isRandom)
+    giveByTorch(op, c);
+  return success();
 }
 
 void weft::deriveIndex(MLIRContext *context) {

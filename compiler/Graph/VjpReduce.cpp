@@ -109,13 +109,32 @@ static LogicalResult cumulativeVjp(CumulativeOp op, Cotangents &c) {
   }
 }
 
+/// Of sums over windows: every element counts in those that reach it, which are windows again, of
+/// the cotangents with zeros between and around them.
+static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
+  SmallVector<int64_t> start, wide;
+  SmallVector<int64_t> once(op.getStrides().size(), 1);
+  for (auto [size, window, dilation] :
+       llvm::zip_equal(op.getOperand().getType().getShape(), op.getWindow(), op.getDilations())) {
+    start.push_back((window - 1) * dilation);
+    wide.push_back(size + (window - 1) * dilation);
+  }
+  Value placed = c.place(c.of(), start, op.getStrides(), wide);
+  return c.create<ReduceWindowOp>(ReduceKind::sum, placed, op.getWindow(), once, op.getDilations());
+}
+
 /// Each place of the window is a strided slice of the operand: cotangents go back the same way. Of
 /// equal extrema the first in row-major order has it, as in PyTorch's pooling.
 static LogicalResult reduceWindowVjp(ReduceWindowOp op, Cotangents &c) {
   constexpr int64_t mostPlaces = 128;
   ReduceKind kind = op.getKind();
   bool isExtremum = kind == ReduceKind::max || kind == ReduceKind::min;
-  if ((kind != ReduceKind::sum && !isExtremum) || computeProduct(op.getWindow()) > mostPlaces)
+  bool isLarge = computeProduct(op.getWindow()) > mostPlaces;
+  if (isLarge && kind == ReduceKind::sum) {
+    c.give(0, windowSumCotangent(op, c));
+    return success();
+  }
+  if (isLarge || (kind != ReduceKind::sum && !isExtremum))
     return failure();
   RankedTensorType type = op.getOperand().getType(), windows = op.getType();
   Value x = op.getOperand(), sum, taken;

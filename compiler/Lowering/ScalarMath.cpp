@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Scalar forms of the elementwise ops and of the reductions, with PyTorch's semantics.
 #include "compiler/Lowering/ScalarMath.h"
+#include "compiler/Lowering/Philox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -317,6 +318,7 @@ Value weft::emitScalar(OpBuilder &b, Operation *op, ValueRange x) {
       .Case([&](SubOp) { return byType<arith::SubFOp, arith::SubIOp>(b, loc, x); })
       .Case([&](MulOp) { return byType<arith::MulFOp, arith::MulIOp>(b, loc, x); })
       .Case([&](FmaOp) { return emitFma(b, loc, x, isBool); })
+      .Case([&](PhiloxOp) { return emitPhilox(b, loc, x[0], x[1], x[2]); })
       .Case([&](DivOp) -> Value {
         if (isa<FloatType>(x[0].getType()))
           return arith::DivFOp::create(b, loc, x);

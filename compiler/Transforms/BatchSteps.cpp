@@ -112,7 +112,7 @@ bool StepBatcher::isBatchable(Operation *op) const {
   auto isStateless = [&](Value value) { return differs(value) || isConstant(value); };
   if (op->getNumResults() != 1 || !llvm::all_of(op->getOperands(), isStateless) ||
       layoutOf(tensorType(op->getResult(0))) || op->hasAttr(attr::stopsGradient) ||
-      op->hasAttr(attr::subgradient))
+      op->hasAttr(attr::subgradient) || op->hasAttr(attr::recompute))
     return false;
   auto onlyFirstDiffers = [&] {
     return differs(op->getOperand(0)) &&

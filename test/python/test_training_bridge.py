@@ -221,11 +221,41 @@ def test_backward_in_another_thread():
     torch.testing.assert_close(x.grad, x.cos().detach())
 
 
+VIEWS = {
+    "of a result": lambda x: (y := x.sin(), y.t()[1:], y[0]),
+    "an argument": lambda x: (x.sin(), x),
+    "of an argument": lambda x: (x.sin(), x.view(-1)[2:7]),
+    "detached": lambda x: (x.sin(), x.detach()),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_results_that_share_memory(name):
+    function = VIEWS[name]
+    compiled = weft.compile(function)
+    for _ in range(3):
+        found = []
+        for each in (function, compiled):
+            x = leaf(3, 4)
+            results = each(x)
+            assert results[1].data_ptr() == function(x)[1].data_ptr() or name == "of a result"
+            total = sum((r * (n + 1)).square().sum() for n, r in enumerate(results))
+            found.append([r.requires_grad for r in results])
+            found.append(torch.autograd.grad(total, x)[0])
+        assert found[0] == found[2]
+        torch.testing.assert_close(found[1], found[3])
+    stats = weft.stats(compiled)
+    if name == "detached":
+        assert "requires gradients on one side alone" in stats["breaks"][0]
+    else:
+        assert stats["hits"] == 2 and not stats["breaks"], stats
+
+
 @pytest.mark.parametrize(
     "function, reason",
     [
-        (lambda x: x.view(2, 2), "returns an argument"),
-        (lambda x: x, "returns an argument"),
+        (lambda x: x.view(2, 2), "returns but arguments"),
+        (lambda x: x, "returns but arguments"),
         (lambda x: (x.mul(2), x.detach().add_(1))[0], "writes to an argument"),
     ],
 )

@@ -168,16 +168,29 @@ def test_a_parameter_that_is_not_read_has_no_gradient():
     assert weft.stats(compiled)["hits"] == 2
 
 
+def test_pytorch_differentiates_what_it_runs():
+    def function(x, y):
+        return (x.i0() * y).sin()
+
+    compiled = weft.compile(function)
+    x, y = torch.rand(4, dtype=torch.float64), torch.rand(4, dtype=torch.float64)
+    inputs = [x.requires_grad_(), y.requires_grad_()]
+    for _ in range(3):
+        found = torch.autograd.grad(compiled(*inputs).sum(), inputs)
+        torch.testing.assert_close(found, torch.autograd.grad(function(*inputs).sum(), inputs))
+    stats = weft.stats(compiled)
+    assert stats["hits"] == 2 and not stats["breaks"], stats
+    assert torch.autograd.gradgradcheck(compiled, inputs, atol=1e-5)
+
+
 def test_what_has_no_derivative_runs_in_pytorch():
     @weft.compile
     def function(x):
-        return x.i0().sum()
+        return F.alpha_dropout(x, 0.5, True).sum()
 
     x = torch.rand(4, requires_grad=True)
-    with pytest.warns(weft.errors.WeftWarning, match="i0.default has no derivative"):
+    with pytest.warns(weft.errors.WeftWarning, match="has no derivative"):
         function(x).backward()
-    (expected,) = torch.autograd.grad(x.i0().sum(), x)
-    assert torch.equal(x.grad, expected)
     (reason,) = weft.stats(function)["breaks"]
     assert "test_training_modules.py" in reason
     function(x)
@@ -188,13 +201,13 @@ def test_what_has_no_derivative_runs_in_pytorch():
 
 def test_gradients_of_rounding_alone_are_pytorchs():
     """Of a bias ahead of a batch norm in training, whose gradient is zero but for rounding: no two
-    computations agree on a digit of it."""
+    computations agree on a digit of it. So little as it is in a small net, it does not matter."""
     torch.manual_seed(0)
-    x = torch.rand(4, 8, 4, 4)
-    for bias in (False, True):
+    for bias, size, is_refused in ((False, 32, False), (True, 32, True), (True, 3, False)):
+        x = torch.rand(4, 8, size, size)
         module = nn.Sequential(nn.Conv2d(8, 4, 1, bias=bias), nn.BatchNorm2d(4), nn.ReLU())
         compiled = weft.compile(module)
         for _ in range(2):
             compiled(x).sum().backward()
         breaks = weft.stats(compiled)["breaks"]
-        assert ["rounding noise alone" in each for each in breaks] == [True] * bias
+        assert ["rounding noise alone" in each for each in breaks] == [True] * is_refused

@@ -123,6 +123,14 @@ SHAPES = {
     ),
     "index_put": lambda x: torch.index_put(x * 2, (torch.tensor([0, 2]),), x[:2]),
 }
+
+
+def scattered(kind):
+    """Several updates of one element, and ties."""
+    index = torch.tensor([[0, 1, 2, 1], [0, 0, 2, 2], [1, 1, 0, 0], [0, 0, 0, 0], [2, 2, 1, 1]])
+    return lambda x, y: x.scatter_reduce(0, index, y, kind)
+
+
 CONTRACTIONS = {
     "mm": (lambda x, y: x @ y, [A, B]),
     "mm_t": (lambda x, y: x @ y.t(), [A, (5, 4)]),
@@ -205,6 +213,11 @@ COMPOSITES = {
     "nearest": (lambda x: F.interpolate(x, scale_factor=2), [(1, 2, 3, 3)]),
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x, 2), [(1, 4, 2, 2)]),
     "normalize": (F.normalize, [(3, 4)]),
+    "avg_pool2d_large": (lambda x: F.avg_pool2d(x, 12, 3, 2), [(1, 2, 16, 14)]),
+    **{
+        f"scatter_{kind}": (scattered(kind), [(3, 4), (5, 4)])
+        for kind in ("prod", "amax", "amin", "mean")
+    },
     "cosine_similarity": (F.cosine_similarity, [(3, 4), (3, 4)]),
     "prelu": (F.prelu, [(3, 4), (4,)]),
 }

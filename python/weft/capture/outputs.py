@@ -62,7 +62,7 @@ def describe_outputs(structure: Structure, leaves: list[tuple]) -> tuple:
 def build_outputs(
     recipe: tuple, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]
 ) -> Any:
-    """The value that a recipe without views describes, as Outputs.cpp makes it."""
+    """The value that a recipe describes, as Outputs.cpp makes it; views are autograd's, too."""
     kind, *rest = recipe
     if kind == RESULT:
         return results[rest[0]]
@@ -70,6 +70,10 @@ def build_outputs(
         return slots[rest[0]]
     if kind == OBJECT:
         return rest[0]
+    if kind == VIEW:
+        base = build_outputs(rest[0], results, slots)
+        sizes, strides, offset = rest[1:4]
+        return base.as_strided(sizes, strides, base.storage_offset() + offset)
     children = [build_outputs(child, results, slots) for child in rest[-1]]
     if kind == _DICT:
         return dict(zip(rest[0], children, strict=True))

@@ -25,6 +25,7 @@ import torch.utils._pytree as pytree
 
 from weft import frontend
 from weft.capture.argument_objects import register
+from weft.capture.checkpoints import checkpoints_marked
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
 from weft.capture.input_names import input_namer
@@ -76,10 +77,12 @@ class Captured:
 
 
 class Tracing:
-    """Captures a module or function anew for each kind of call."""
+    """Captures a module or function anew for each kind of call. rng: who draws for dropout in its
+    programs, "torch" or "philox"."""
 
-    def __init__(self, target: Callable[..., Any]) -> None:
+    def __init__(self, target: Callable[..., Any], rng: str = "torch") -> None:
         self.target = target
+        self.rng = rng
 
     def references(self) -> References:
         return find_references(self.target)
@@ -157,6 +160,7 @@ class Tracing:
                 known,
                 training,
                 wanted,
+                self.rng,
             )
             traced = call_isolated(trace.run, known)
             if traced.returns_objects and not may_make_objects:
@@ -252,6 +256,7 @@ class _Trace:
     known: dict[int, Any]
     training: bool = False
     wanted: Wanted | None = None
+    rng: str = "torch"
 
     def run(self) -> _Traced:
         before = set(sys.modules)
@@ -315,7 +320,7 @@ class _Trace:
         for function in self.references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
-        with composites_written_out():
+        with composites_written_out(), checkpoints_marked():
             if self.wanted is None:
                 program = torch.export.export(root, self.args, self.kwargs, strict=False)
             else:
@@ -329,7 +334,7 @@ class _Trace:
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
         if self.wanted is None:
-            traced.lowered = frontend.lower(program, namer, self.training)
+            traced.lowered = frontend.lower(program, namer, self.training, self.rng)
         else:
             from weft.capture.symbolic_trace import lower_for_range
 
@@ -374,6 +379,8 @@ def strides_of(program: torch.export.ExportedProgram) -> tuple[tuple[int, ...] |
 
 class Given:
     """Captures nothing: the program was exported by the user."""
+
+    rng = "torch"
 
     def __init__(self, program: torch.export.ExportedProgram) -> None:
         self.program = program
@@ -420,6 +427,8 @@ class Given:
 
 class NotCaptured:
     """There is no program, for a reason that holds for all calls."""
+
+    rng = "torch"
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

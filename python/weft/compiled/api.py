@@ -46,6 +46,7 @@ def compile(
     records: str | os.PathLike[str] | None = None,
     shapes: Mapping[str, Any] | None = None,
     automatic: bool = True,
+    rng: str = "torch",
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -95,6 +96,11 @@ def compile(
     program stands for all sizes of the range.
     automatic: a size of which a second value comes is a symbol, too; without it each size has a
     program of its own.
+    rng: who draws for dropout. "torch", the default, gives the masks that PyTorch would draw under
+    the same seed. "philox" is faster and saves no mask: each call draws a key from PyTorch's
+    generator, the mask is computed of the key and the element's place (Philox2x32-10), and once
+    more in the backward, the same on any number of threads. Elements are kept independently with
+    probability 1 - p, to 2**-32. PyTorch's first call is given the same masks.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
     beside them, in processes of low priority; the first call after that is the program's. A call
@@ -121,13 +127,18 @@ def compile(
         records=records,
         shapes=shapes,
         automatic=automatic,
+        rng=rng,
     )
+    if rng not in ("torch", "philox"):
+        raise errors.ConfigError(f"expected rng torch or philox, found {rng!r}")
     if capture not in ("export", "observe"):
         raise errors.ConfigError(f"expected capture 'export' or 'observe', found {capture!r}")
     if not callable(backend) and backend not in ("native", "eager"):
         raise errors.ConfigError(f"expected backend 'native', 'eager' or a function: {backend!r}")
     if capture == "export" and backend != "native":
         raise errors.ConfigError(f"expected backend 'native' with 'export', found {backend!r}")
+    if capture == "observe" and rng != "torch":
+        raise errors.ConfigError(f"expected rng 'torch' with capture 'observe', found {rng!r}")
     if program is None:
         return lambda function: compile(function, inplace=inplace, **settings)
     if not callable(program):
@@ -145,7 +156,7 @@ def compile(
     def answering(original: Callable[..., Any]) -> _core.Callable:
         if capture == "observe":
             return _observed(original, options, settings)
-        return Compiled(original, Tracing(original), options, settings).callable()
+        return Compiled(original, Tracing(original, rng), options, settings).callable()
 
     program = method_itself(program)
     if isinstance(program, torch.nn.Module) and (inplace or is_in_place(program)):

@@ -292,7 +292,7 @@ class Compiled(Face):
         latest = self.programs.latest()
         build = latest.build
         if role == "backward":
-            if latest.training is None:
+            if latest.training is None or latest.training.backward is None:
                 raise errors.Error("the latest program has no backward")
             build = latest.training.backward.build
         return lower_to(build.graph, stage, build.options)
@@ -308,7 +308,8 @@ class Compiled(Face):
         parts = ("joint", "forward", "backward")
         if part not in parts:
             raise errors.ConfigError(f"expected one of {', '.join(parts)}, found {part!r}")
-        if self.programs.latest().training is not None:
+        training = self.programs.latest().training
+        if training is not None and training.backward is not None:
             if part == "joint":
                 return self.ir("joint")
             from weft.ir import Module

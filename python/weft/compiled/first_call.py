@@ -4,6 +4,7 @@ published if it has reproduced that (verification.py)."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from weft.compiled.programs import Found, Programs
 from weft.compiled.specialize import declined
 from weft.compiled.verification import Check, Verdict
 from weft.compiled.verification_records import Verified
+from weft.frontend.philox import PhiloxDraws
 
 # Another thread may come between now and then.
 _MOST_INCONCLUSIVE_CHECKS = 3
@@ -51,7 +53,10 @@ class FirstCall:
             specialized.checking = False
 
     def _eager(self) -> Any:
-        return self.original(*self.args, **self.kwargs)
+        # Where programs draw by Philox, PyTorch is fed the same masks.
+        philox = self.programs.capture.rng == "philox" and self.found.specialized.draws
+        with PhiloxDraws() if philox else contextlib.nullcontext():
+            return self.original(*self.args, **self.kwargs)
 
     def _check(self) -> Any:
         start = time.perf_counter()

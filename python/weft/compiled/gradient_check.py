@@ -9,8 +9,10 @@ which outputs, is learnt on the way.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import torch
+import torch.utils._pytree as pytree
 
 from weft.compiled.gradient_values import compare_values
 from weft.compiled.training import Training
@@ -42,6 +44,11 @@ def compare_gradients(training: Training, check: Check, finding: Finding) -> Fin
 def _compare(training: Training, check: Check) -> None:
     outputs = [check.eager.get(number) for number in training.outputs]
     requires = [each is not None and each.requires_grad for each in outputs]
+    if training.backward is None:
+        training.requires = requires
+        _compare_requires(training, check)
+        _notice_backward(training, outputs)
+        return
     if not any(requires):
         raise Differs("eager execution gives nothing that requires gradients")
     if sum(requires) > _MOST_OUTPUTS:
@@ -65,6 +72,32 @@ def _compare(training: Training, check: Check) -> None:
         compare_values(gradients, own, exact, [given])
         connected.append([each is not None for each in gradients])
     training.requires, training.connected = requires, connected
+    _compare_requires(training, check)
+
+
+def _notice_backward(training: Training, outputs: Sequence[torch.Tensor | None]) -> None:
+    """Of PyTorch's call: the next one is to have a program for that."""
+
+    def asked(_: object) -> None:
+        training.asked = True
+
+    for output in outputs:
+        if output is not None and output.grad_fn is not None:
+            output.grad_fn.register_prehook(asked)
+
+
+def _compare_requires(training: Training, check: Check) -> None:
+    """Views of arguments and results require gradients where these do, but not where the call
+    detaches them."""
+    results = [each.detach() for each in check.laid_out]
+    for number in training.differentiable():
+        results[number].requires_grad_()
+    leaves = [
+        pytree.tree_leaves(each) for each in (check.value, training.value(results, check.slots))
+    ]
+    for eager, own in zip(*leaves):
+        if isinstance(eager, torch.Tensor) and eager.requires_grad != own.requires_grad:
+            raise Differs("a result requires gradients on one side alone")
 
 
 def _exact(

@@ -11,8 +11,8 @@ from weft.compiled.verification import TOLERANCES, Differs, as_exact, example_of
 
 # How much further apart gradients may be where float64 cannot tell, as numbers are drawn anew.
 _WHERE_RANDOM = 10
-# What of a gradient that ought to be zero nobody takes for a number.
-_NOISE = 1e-6
+# What of a gradient that ought to be zero nobody takes for a number, along cotangents of size one.
+_NOISE = 5e-6
 # How many last bits of what gradients are computed from two computations may disagree by.
 _LAST_BITS = 16
 

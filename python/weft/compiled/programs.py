@@ -4,6 +4,7 @@ calls."""
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -124,6 +125,7 @@ class Programs:
         self._times_heard = 0
         self._late = 0
         self._changing = ChangingObjects()
+        self._defers = True
         if self.ranges is not None:
             self.ranges.forget()
 
@@ -228,6 +230,9 @@ class Programs:
             if not trained or not environment.core.holds():
                 continue
             for specialized in trained:
+                if specialized.training.asked:
+                    self._compile_backwards(environment)
+                    return None
                 if specialized.verified and specialized.core.matches(args, kwargs):
                     return specialized
         return None
@@ -259,6 +264,22 @@ class Programs:
 
     def range_programs(self) -> list[RangeProgram]:
         return [each for env in self._environments for each in env.ranges]
+
+    def _compile_backwards(self, environment: Environment) -> None:
+        """From now on, as somebody has asked for gradients of a program without one."""
+        with self.lock:
+            self._defers = False
+            environment.specializations = [
+                each
+                for each in environment.specializations
+                if each.training is None or not each.training.asked
+            ]
+
+    def _may_defer(self) -> bool:
+        """Whether nobody is expected to ask for gradients: of a module in eval mode, until somebody
+        does."""
+        target = getattr(self.capture, "target", None)
+        return self._defers and isinstance(target, torch.nn.Module) and not target.training
 
     def all(self) -> list[Specialized]:
         return [each for env in self._environments for each in env.specializations]
@@ -404,7 +425,9 @@ class Programs:
             signature = describe(request.args, request.kwargs, captured.read)
         lower = captured.lower_seconds
         seconds = {"capture": whole - lower, "lower": lower}
-        make = specialize_training if gradients else specialize
+        make = specialize
+        if gradients:
+            make = functools.partial(specialize_training, deferred=self._may_defer())
         if apart:  # from here on it lies in the cache
             call_isolated(lambda: _discard(make(captured, signature, self.options)), {})
         made = make(captured, signature, self.options)

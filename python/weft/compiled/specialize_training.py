@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from weft.capture.tracing import Captured
 from weft.compiled.gradient_connections import connections
 from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training
+from weft.frontend.fallback import overload_of
 from weft.frontend.lowered import InputSource, Lowered, ViewOf
 from weft.frontend.pairs import REAL_OF
 from weft.gradients.derivative_program import Half
@@ -25,8 +27,10 @@ _NO_DERIVATIVE = re.compile(
 )
 
 
-def specialize_training(captured: Captured, signature: Signature, options: Options) -> Specialized:
-    """Compiles both programs of what was captured.
+def specialize_training(
+    captured: Captured, signature: Signature, options: Options, deferred: bool = False
+) -> Specialized:
+    """Compiles both programs of what was captured. deferred: not yet the backward.
 
     The result's `training` is None where no input that requires gradients is read: then it is a
     program like those without gradients.
@@ -39,6 +43,8 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
         for number, source in enumerate(lowered.inputs)
         if _tensor(source, signature, captured).requires_grad
     )
+    if not wrt and any(target.view is not None for target in lowered.outputs):
+        raise Declined("gradients are wanted, and of tensors it returns but arguments")
     if not wrt:
         return specialize(captured, signature, options)
     connected = connections(lowered.graph, wrt)
@@ -54,9 +60,14 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
         "wrt": ",".join(map(str, wrt)),
         "differentiated": ",".join(map(str, outputs)),
     }
+    backward = None
     try:
-        made = specialize(captured, signature, replace(options, role="forward", **numbers))
-        backward = Half(lowered.graph, replace(options, role="backward", **numbers))
+        if deferred:
+            made = specialize(captured, signature, options)
+        else:
+            made = specialize(captured, signature, replace(options, role="forward", **numbers))
+            backward = Half(lowered.graph, replace(options, role="backward", **numbers))
+            _refuse_random_gradients(backward, lowered)
     except errors.CompileError as error:
         if (found := _NO_DERIVATIVE.search(str(error))) is None:
             raise
@@ -79,26 +90,32 @@ def specialize_training(captured: Captured, signature: Signature, options: Optio
     return made
 
 
+def _is_of_none(view: ViewOf, lowered: Lowered) -> bool:
+    return isinstance(view.base, int) and lowered.outputs[view.base].kind == "hidden"
+
+
+def _refuse_random_gradients(backward: Half, lowered: Lowered) -> None:
+    """Of an op that draws once more when it is run once more."""
+    for entry in backward.manifest["fallbacks"]:
+        target, arguments = entry["target"], json.loads(entry["arguments"])
+        is_random = torch.Tag.nondeterministic_seeded in overload_of(target).tags
+        if is_random and isinstance(arguments, dict) and "gradients" in arguments:
+            where = next((f.location for f in lowered.fallbacks if f.target == target), None)
+            reason = f"its gradients are not compiled: {target} has no derivative"
+            raise Declined(reason, None if where is None else str(where), op=target)
+
+
 def _tensor(source: InputSource, signature: Signature, captured: Captured) -> torch.Tensor:
     found = slot_or_tensor(source, signature.slots, captured.resolve)
     return signature.examples[found] if isinstance(found, int) else found
-
-
-def _is_given_integers(view: ViewOf) -> bool:
-    """Whether it is an argument, and one through which no gradient goes."""
-    is_real = view.dtype.is_floating_point or view.dtype.is_complex
-    return isinstance(view.base, InputSource) and view.identity and not is_real
 
 
 def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
     if signature.objects:
         raise Declined("gradients are wanted, and an argument is an object that is no pytree")
     for target in lowered.outputs:
-        if target.view is not None and not _is_given_integers(target.view):
-            raise Declined(
-                "gradients are wanted, and it returns an argument, or what shares memory with "
-                "one or with another result"
-            )
+        if target.view is not None and _is_of_none(target.view, lowered):
+            raise Declined("gradients are wanted, and results share memory that is of none of them")
         if target.kind == "input":
             raise Declined("gradients are wanted, and it writes to an argument")
         if target.chosen is not None:

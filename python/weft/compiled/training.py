@@ -33,20 +33,23 @@ class Training:
     among them `requires` those that require gradients in eager execution. connected: for each of
     `outputs`, for each of `wrt`, whether autograd connects them: where it does not, there is no
     gradient, not one of zeros. graph: whose gradients may be differentiated again. written: inputs
-    that the call writes to.
+    that the call writes to. backward: None where nobody is expected to ask for gradients, as of a
+    module in eval mode: then the forward is a program without saved values, PyTorch differentiates
+    the graph's meaning when somebody does, and `asked` says so.
     """
 
     wrt: tuple[int, ...]
     outputs: tuple[int, ...]
-    backward: Half
+    backward: Half | None
     count: int
     wiring: Wiring
     graph: GradientGraph
     requires: list[bool]
     connected: list[list[bool]]
+    asked: bool = False
 
     def __post_init__(self) -> None:
-        self.reads = reads_of(self.backward.manifest)
+        self.reads = [] if self.backward is None else reads_of(self.backward.manifest)
         self.bind(self.wiring)
 
     def bind(self, wiring: Wiring) -> None:
@@ -68,6 +71,8 @@ class Training:
     @property
     def saved_bytes(self) -> list[tuple[str, int]]:
         """Name and size of what the backward reads of the forward's values."""
+        if self.backward is None:
+            return []
         arguments = self.backward.manifest["entries"]["main"]["arguments"]
         return [
             (
@@ -92,7 +97,11 @@ class Training:
         results = list(step.results)
         for number, output in zip(self.differentiable(), outputs, strict=True):
             results[number] = output
-        return True, build_outputs(self._recipe, results, slots)
+        return True, self.value(results, slots)
+
+    def value(self, results: Sequence[torch.Tensor], slots: Sequence[torch.Tensor]) -> Any:
+        """What the call gives. slots: the tensors among its arguments."""
+        return build_outputs(self._recipe, results, slots)
 
     def differentiable(self) -> list[int]:
         """The results that require gradients."""
@@ -117,6 +126,13 @@ class Training:
         """
         arguments = read_arguments(self.reads, self.count, inputs, results, cotangents)
         return self.backward.run(arguments)
+
+    def by_meaning(
+        self, inputs: Sequence[torch.Tensor], cotangents: Cotangents
+    ) -> list[torch.Tensor | None]:
+        """By PyTorch, which differentiates the graph's meaning."""
+        create = torch.is_grad_enabled()
+        return self.graph.gradients(inputs, cotangents, self.wrt, create_graph=create)
 
     def chosen(
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]
@@ -174,6 +190,10 @@ class _Step(torch.autograd.Function):
         training: Training = ctx.training
         given = dict.fromkeys(training.outputs)
         given.update(zip(training.differentiable(), cotangents, strict=True))
+        if training.backward is None:
+            training.asked = True
+            with random_state(ctx.random):
+                return (None, *training.by_meaning(inputs_of(ctx, training.reads), given))
         if torch.is_grad_enabled() or any(map(is_wrapped, cotangents)):
             inputs = inputs_of(ctx, training.reads)
             used = {number: each for number, each in given.items() if each is not None}

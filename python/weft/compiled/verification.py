@@ -8,7 +8,7 @@ dtypes, strides, aliasing, what has been written, the state and the random numbe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -75,7 +75,7 @@ class Check:
     """One call, computed by the program as it is made; `conclude` once PyTorch has run it.
 
     inputs: those of the program's graph, as they were ahead of the call. results: of the program.
-    eager: what eager execution has given in the place of each, by number.
+    eager: what eager execution has given in the place of each, by number. value: what it returned.
     """
 
     def __init__(
@@ -105,6 +105,16 @@ class Check:
     @property
     def results(self) -> list[torch.Tensor]:
         return self._results
+
+    @property
+    def laid_out(self) -> list[torch.Tensor]:
+        """The results as the user gets them."""
+        return self._laid_out
+
+    @property
+    def slots(self) -> Sequence[torch.Tensor]:
+        """The tensors among the arguments."""
+        return self._signature.examples
 
     @property
     def sources(self) -> list[torch.Tensor]:
@@ -143,6 +153,7 @@ class Check:
         """expected: what PyTorch returned. unchanged: why Python's state is not as it was. again:
         makes the call once more."""
         finding = Finding(Verdict.SAME)
+        self.value = expected
         try:
             if not self._ran:
                 raise Unclear(self._value)

@@ -132,6 +132,10 @@ class Builder:
         bounds = (0, max(shape[dim] - 1, 0)) if is_integer(dtype) else None
         return self._make(ops.iota, dim, dtype=dtype, shape=shape, bounds=bounds)
 
+    def philox(self, low: Value, high: Value, key: Value) -> Value:
+        """Random bits of the counter (low, high) under the key, all int32."""
+        return self._make(ops.philox, low, high, key, dtype=torch.int32, shape=low.shape)
+
     # Shape
 
     def broadcast_in_dim(self, x: Value, dims: Sequence[int], shape: Sequence[int]) -> Value:

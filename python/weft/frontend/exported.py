@@ -58,16 +58,18 @@ def lower(
     program: ExportedProgram,
     name_of: Callable[[InputSource], str | None] = lambda source: None,
     training: bool = False,
+    rng: str = "torch",
 ) -> Lowered:
     """The graph of an exported program, and how to feed and read it.
 
     Deterministic, without MLIR; the program is left as it is. name_of: the name of an input
     in the graph, None for the program's own. training: the graph is to be differentiated.
+    rng: who draws for dropout, "torch" or "philox".
 
     Raises: Unsupported, if the program cannot become a graph: symbolic or data-dependent
     sizes, element types outside the dialect at its border, tensors that are not on the CPU.
     """
-    return draft(program, name_of, Graph(training)).finish()
+    return draft(program, name_of, Graph(training, rng=rng)).finish()
 
 
 @dataclass

@@ -113,7 +113,12 @@ def operand_number(operands: list[Value], value: Any) -> int | None:
 def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tensor]], list]:
     """The function that runs `target` on operands and gives its flattened results."""
     op = overload_of(target)
-    template = json.loads(arguments)
+    return _call(op, json.loads(arguments))
+
+
+def _call(op: torch._ops.OpOverload, template: Any) -> Callable[[Sequence[torch.Tensor]], list]:
+    if isinstance(template, dict) and "gradients" in template:
+        return _gradients_of(_call(op, template["gradients"]), template)
     if isinstance(template, dict):
         template = template["complex"]
 
@@ -123,6 +128,35 @@ def call_fallback(target: str, arguments: str) -> Callable[[Sequence[torch.Tenso
         positional = [v for v, a in zip(values, arguments_of) if not a.kwarg_only]
         named = {a.name: v for v, a in zip(values, arguments_of) if a.kwarg_only}
         return [_as_real(result) for result in flatten_results(op(*positional, **named))]
+
+    return run
+
+
+def _gradients_of(
+    function: Callable[[Sequence[torch.Tensor]], list], template: dict[str, Any]
+) -> Callable[[Sequence[torch.Tensor]], list]:
+    """The gradients of the operands `wanted` of a function, which runs once more, along cotangents
+    of the results `given`, which follow its operands (VjpIndex.cpp). Differentiable itself."""
+    count, given, wanted = template["operands"], template["given"], template["wanted"]
+
+    def run(operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        keeps = any(each.requires_grad for each in operands)
+        with torch.enable_grad():
+            inputs = list(operands[:count])
+            for number in wanted:
+                each = inputs[number]
+                inputs[number] = each.view_as(each) if keeps else each.detach()
+                inputs[number].requires_grad_()
+            results = function(inputs)
+            gradients = torch.autograd.grad(
+                [results[number] for number in given],
+                [inputs[number] for number in wanted],
+                operands[count:],
+                create_graph=keeps,
+                allow_unused=True,
+                materialize_grads=True,
+            )
+        return list(gradients)
 
     return run
 

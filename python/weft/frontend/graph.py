@@ -24,6 +24,7 @@ from weft.frontend.lowered import Location
 
 # compiler/Graph/Derivative.h
 STOPS_GRADIENT = "weft.stops_gradient"
+RECOMPUTE = "weft.recompute"
 SUBGRADIENT = "weft.subgradient"
 EFFECTS = frozenset({"weft.assert", "weft.torch_fallback"})
 
@@ -104,15 +105,21 @@ def _written(attribute: Attribute, value: Any) -> Any:
 class Graph:
     """training: whether it is going to be differentiated, so that nodes say what the derivative
     needs to know. constant: nodes appended now are constants to the derivative. keeps_trivial:
-    slices, reshapes and broadcasts that do nothing at these sizes stay, since at others they do."""
+    slices, reshapes and broadcasts that do nothing at these sizes stay, since at others they do.
+    checkpointed: the backward computes them again. rng: who draws for dropout, "torch" or
+    "philox". philox_key: drawn already. draws: masks computed of it so far."""
 
     training: bool = False
     constant: bool = False
     keeps_trivial: bool = False
+    rng: str = "torch"
+    checkpointed: bool = False
     inputs: list[Input] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
     location: Location | None = None
+    philox_key: Value | None = None
+    draws: int = 0
     _input_names: set[str] = field(default_factory=set, init=False)
 
     def add_input(self, name: str, kind: str, order: Sequence[int], value: Value) -> Value:
@@ -161,6 +168,8 @@ class Graph:
         results = [Value(dtype, tuple(shape)) for dtype, shape in types]
         if self.constant:
             attrs = {**attrs, STOPS_GRADIENT: True}
+        if self.checkpointed and self.training:
+            attrs = {**attrs, RECOMPUTE: True}
         self.nodes.append(Node(op, list(operands), attrs, results, self.location, body))
         return results
 

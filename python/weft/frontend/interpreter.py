@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.fallback import call_fallback
 from weft.frontend.graph import STOPS_GRADIENT, SUBGRADIENT
+from weft.frontend.philox import philox
 
 EVALUATE: dict[str, Callable[..., Any]] = {}
 Attrs = dict[str, Any]
@@ -127,7 +128,7 @@ def _check_operands(op: str, operands: list[torch.Tensor]) -> None:
     if name in _BINARY or name in ("cmp", "max", "min"):
         x, y = operands
         assert x.shape == y.shape and x.dtype == y.dtype, (op, x.shape, y.shape, x.dtype, y.dtype)
-    if name in _BINARY or name in ("cmp", "fma"):
+    if name in _BINARY or name in ("cmp", "fma", "philox"):
         assert len({(x.shape, x.dtype) for x in operands}) == 1, (op, operands)
     if name == "select":
         condition, x, y = operands
@@ -208,6 +209,11 @@ def _fma(node, attrs: Attrs, xs, types):
     if not x.is_floating_point():
         return x * y + z
     return (x.double() * y.double() + z.double()).to(x.dtype)
+
+
+@evaluates("philox")
+def _philox(node, attrs: Attrs, xs, types):
+    return philox(*xs)
 
 
 @evaluates("cmp")

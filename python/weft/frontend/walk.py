@@ -53,6 +53,8 @@ _STATIC_CHECKS = frozenset(
     )
 )
 _RUN_TIME_CHECKS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
+# In the custom part of a node's meta: it is called within a region of torch.utils.checkpoint.
+CHECKPOINTED = "weft.checkpointed"
 # A decomposition of a decomposition of ... : deeper than this is a loop.
 _MAX_DEPTH = 8
 # PyTorch's own kernel is better than a longer decomposition.
@@ -88,6 +90,7 @@ class Walk:
                 continue
             if depth == 0:
                 self.graph.location = location_of(node) or self.graph.location
+                self.graph.checkpointed = CHECKPOINTED in node.meta.get("custom", ())
             if node not in live:
                 self._dead_call(node, env, live)
             elif node.op == "get_attr":

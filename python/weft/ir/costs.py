@@ -91,6 +91,7 @@ _OF_EACH = {
     "group_norm": 8,
     "layer_norm": 8,
     "log_softmax": 5,
+    "philox": 70,
     "rms_norm": 5,
     "sigmoid": 4,
     "silu": 5,

@@ -118,7 +118,9 @@ def _print_program(console: Console, number: int, program: Specialized, build: B
         console.print("  Matmuls and convolutions of float32 read bfloat16 and sum in float32.")
     if build.note:
         console.print(f"  {build.note}")
-    if program.training is not None:
+    if program.training is not None and program.training.backward is None:
+        console.print("  Its backward is compiled when somebody asks for gradients.")
+    elif program.training is not None:
         console.print(f"  {_training(program.training)}")
         _print_saved(console, program)
     console.print(f"  {_compile_times(program, build)}")
@@ -215,6 +217,7 @@ def _training(training: Training) -> str:
     parts = ", ".join(
         f"{count} × {name}" if count > 1 else name for (name, _), count in counted.items()
     )
+    assert training.backward is not None
     calls = len(training.backward.manifest["entries"]["main"]["calls"])
     text = (
         f"Trains: the backward, of {calls} calls, reads {total} bytes of the forward's values"

@@ -103,7 +103,7 @@ class CompiledStep:
         if not torch.is_grad_enabled() or config.verify == "always":
             return self._in_parts(args)
         trained = self._programs.find_trained(args, {})
-        if trained is None:
+        if trained is None or trained.training.backward is None:
             return self._in_parts(args)
         program = self._program(trained)
         if program.reason is None:

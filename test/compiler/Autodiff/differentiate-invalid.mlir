@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -verify-diagnostics -weft-differentiate="wrt=0 results=0"
 
-func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-error @below {{aten.tanhshrink.default has no derivative}}
-  %0 = weft.torch_fallback "aten.tanhshrink.default"(%x) "[{\"tensor\": 0}]" : (tensor<4x4xf32>) -> tensor<4x4xf32>
-  return %0 : tensor<4x4xf32>
-}
-
-// -----
-
 func.func @main(%x: tensor<4x4xf32>) -> tensor<2x2xf32> {
   // expected-error @below {{weft.reduce_window has no derivative}}
   %0 = weft.reduce_window <prod> %x window [2, 2] strides [2, 2] dilations [1, 1] : tensor<4x4xf32> -> tensor<2x2xf32>

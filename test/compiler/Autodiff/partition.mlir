@@ -61,3 +61,23 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %5 = weft.mul %4, %3 : tensor<4x8xf32>
   return %5 : tensor<4x8xf32>
 }
+
+// -----
+
+// What the user computes again is not saved, dear as it may be, and what it reads is at hand: its
+// input is saved, and an argument read through it.
+// CHECK-LABEL: func.func @forward(
+// CHECK: %[[IN:.*]] = weft.exp
+// CHECK: return %{{.*}}, %[[IN]] : tensor<64x64xf32>, tensor<64x64xf32>
+// CHECK-LABEL: func.func @backward(
+// CHECK: weft.name = "saved 0"
+// CHECK-NOT: weft.name = "saved 1"
+// CHECK: weft.dot_general
+// CHECK: weft.sin
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = weft.exp %x : tensor<64x64xf32>
+  %1 = weft.dot_general %0, %w batch [] x [] contract [1] x [1] {weft.recompute = true} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+  %2 = weft.sin %1 {weft.recompute = true} : tensor<64x64xf32>
+  %3 = weft.mul %2, %2 {weft.recompute = true} : tensor<64x64xf32>
+  return %3 : tensor<64x64xf32>
+}

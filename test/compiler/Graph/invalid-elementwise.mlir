@@ -24,6 +24,14 @@ func.func @fma_c1(%x: tensor<4xf32>, %y: tensor<4xf64>) {
 
 // -----
 
+func.func @philox_c1(%x: tensor<4xi32>, %y: tensor<5xi32>) {
+  // expected-error @+1 {{requires the same type for all operands and results}}
+  %0 = "weft.philox"(%x, %x, %y) : (tensor<4xi32>, tensor<4xi32>, tensor<5xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
 func.func @cmp_c1(%x: tensor<4xf32>, %y: tensor<4xf64>) {
   // expected-error @+1 {{requires all operands to have the same type}}
   %0 = "weft.cmp"(%x, %y) {predicate = #weft.predicate<lt>} : (tensor<4xf32>, tensor<4xf64>) -> tensor<4xi1>

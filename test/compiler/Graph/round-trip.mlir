@@ -51,10 +51,11 @@ func.func @unary(%x: tensor<4xf32>, %c: tensor<4xi1>) {
 // CHECK-LABEL: @binary
 // CHECK-COUNT-12: weft.{{add|sub|mul|div|rem|pow|atan2|max|min|and|or|xor}} %
 // CHECK: weft.fma %{{.*}}, %{{.*}}, %{{.*}} : tensor<4xf32>
+// CHECK: weft.philox %{{.*}}, %{{.*}}, %{{.*}} : tensor<4xi32>
 // CHECK: weft.cmp <le>
 // CHECK: weft.select
 // CHECK: weft.convert
-func.func @binary(%x: tensor<4xf32>, %i: tensor<4xui8>) {
+func.func @binary(%x: tensor<4xf32>, %i: tensor<4xui8>, %n: tensor<4xi32>) {
   %0 = weft.add %x, %x : tensor<4xf32>
   %1 = weft.sub %x, %x : tensor<4xf32>
   %2 = weft.mul %x, %x : tensor<4xf32>
@@ -68,6 +69,7 @@ func.func @binary(%x: tensor<4xf32>, %i: tensor<4xui8>) {
   %10 = weft.or %i, %i : tensor<4xui8>
   %11 = weft.xor %i, %i : tensor<4xui8>
   %15 = weft.fma %x, %x, %x : tensor<4xf32>
+  %16 = weft.philox %n, %n, %n : tensor<4xi32>
   %12 = weft.cmp <le> %x, %x : tensor<4xf32> -> tensor<4xi1>
   %13 = weft.select %12, %x, %x : tensor<4xi1>, tensor<4xf32>
   %14 = weft.convert %x : tensor<4xf32> -> tensor<4xbf16>

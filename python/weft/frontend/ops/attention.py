@@ -10,7 +10,7 @@ import torch
 
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline, Unsupported
-from weft.frontend.ops.dropout import dropped_out
+from weft.frontend.ops.dropout import dropped_out, may_draw
 from weft.frontend.table import Site, lowers
 
 
@@ -29,7 +29,7 @@ def attention(
     b = site.builder
     if mask is not None:
         _refuse_padded_encoder(site, mask)
-    if dropout_p and not b.graph.training:
+    if dropout_p and not may_draw(b):
         raise Decline("random")
     if mask is not None and is_causal:
         raise Decline("attention with a mask and is_causal")

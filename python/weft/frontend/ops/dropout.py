@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dropout. PyTorch draws the noise inside the program, so that one seed gives the same masks."""
+"""Dropout. PyTorch draws the noise inside the program, so that one seed gives the same masks, or
+Philox computes them (`rng="philox"`)."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import torch
 
 from weft.frontend.asking import lays_out_otherwise
+from weft.frontend.builder import Builder
 from weft.frontend.dtypes import is_float
 from weft.frontend.fallback import Lying, encode_arguments, operand_number
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline, Fallback, Unsupported
+from weft.frontend.philox import KEY, border
 from weft.frontend.table import Site, lowers
 
 _DROPOUT = torch.ops.aten.dropout.default
+# What an element of SELU's becomes that is dropped (Klambauer et al. 2017), as ATen rounds it.
+_ALPHA = 1.7580993408473766
 
 
-@lowers(
-    *("dropout.default", "alpha_dropout.default", "feature_dropout.default"),
-    "feature_alpha_dropout.default",
-)
+@lowers("dropout.default")
 def dropout(site: Site, x, p, train):
     if not train or p == 0:
         return x
-    if site.target != "aten.dropout.default":
-        raise Decline("random")
     return _as_eager(site, x, p)[0]
 
 
@@ -35,9 +38,44 @@ def native_dropout(site: Site, x, p, train):
     return _as_eager(site, x, p)
 
 
-def _as_eager(site: Site, x: Value, p: float) -> tuple[Value, Value]:
-    if not site.builder.graph.training:
+@lowers("feature_dropout.default", "alpha_dropout.default", "feature_alpha_dropout.default")
+def other_dropout(site: Site, x: Value, p, train):
+    """Of whole channels, or towards SELU's lower border."""
+    if not train or p == 0:
+        return x
+    b = site.builder
+    if b.graph.rng != "philox" or p == 1 or not x.size or not is_float(x.dtype):
         raise Decline("random")
+    of_channels, towards_alpha = "feature" in site.target, "alpha" in site.target
+    shape = (*x.shape[:2], *[1] * (x.rank - 2)) if of_channels else x.shape
+    mask = b.broadcast(_mask(site, shape, 1 - p), x.shape)
+    if not towards_alpha:
+        return _scaled(b, x, mask, p)
+    noise = b.convert(mask, x.dtype)
+    scale = 1 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
+    below = b.scalar("add", noise, -1)
+    below = b.scalar("mul", below, _ALPHA * scale)
+    below = b.scalar("add", below, _ALPHA * scale * p)
+    return b.binary("add", b.binary("mul", x, b.scalar("mul", noise, scale)), below)
+
+
+@lowers("bernoulli.p")
+def bernoulli(site: Site, x: Value, p=0.5, generator=None):
+    if site.builder.graph.rng != "philox" or generator is not None or not x.size:
+        raise Decline("random")
+    return site.builder.convert(_mask(site, x.shape, p), x.dtype)
+
+
+def may_draw(b: Builder) -> bool:
+    """Whether masks are drawn in graphs like this one."""
+    return b.graph.training or b.graph.rng == "philox"
+
+
+def _as_eager(site: Site, x: Value, p: float) -> tuple[Value, Value]:
+    if not may_draw(site.builder):
+        raise Decline("random")
+    if site.builder.graph.rng == "philox":
+        return dropped_out(site, x, p)
     if otherwise := lays_out_otherwise(site.node.args[0]):
         raise Unsupported(f"dropout of what {otherwise} lays out otherwise", _location(site))
     return dropped_out(site, x, p, tuple(site.lying.stride()))
@@ -57,6 +95,9 @@ def dropped_out(
         raise Decline(f"dropout of {x.dtype}")
     if p == 1 or not x.size:
         return b.scalar("mul", x, 0), b.constant(False, torch.bool, x.shape)
+    if b.graph.rng == "philox":
+        mask = _mask(site, x.shape, 1 - p)
+        return _scaled(b, x, mask, p), mask
     lies = strides is None or torch.empty_strided(x.shape, strides, device="meta").is_contiguous()
     ones, operands = b.constant(1, x.dtype, x.shape), []
     arguments = encode_arguments(
@@ -68,8 +109,48 @@ def dropped_out(
     b.fallbacks.append(Fallback(str(_DROPOUT), arguments, "random", _location(site)))
     (noise,) = b.torch_fallback(operands, str(_DROPOUT), arguments, [(x.dtype, x.shape)])
     mask = b.compare("ne", noise, 0)
+    return _scaled(b, x, mask, p), mask
+
+
+def _scaled(b: Builder, x: Value, mask: Value, p: float) -> Value:
     scale = torch.ones(1, dtype=x.dtype).div_(1 - p).item()
-    return b.binary("mul", x, b.scalar("mul", b.convert(mask, x.dtype), scale)), mask
+    return b.binary("mul", x, b.scalar("mul", b.convert(mask, x.dtype), scale))
+
+
+def _mask(site: Site, shape: Sequence[int], keep: float) -> Value:
+    """By Philox: philox.py says of which counter and key."""
+    b, graph = site.builder, site.builder.graph
+    key, stream = _key(site)
+    stream = b.scalar("add", stream, graph.draws)
+    graph.draws += 1
+    if (limit := border(keep)) == 1 << 31:
+        return b.constant(True, torch.bool, shape)
+    place = b.constant(0, torch.int32, shape)
+    stride = 1
+    for dim in reversed(range(len(shape))):
+        along = b.iota(torch.int32, shape, dim)
+        place = b.binary("add", place, b.scalar("mul", along, _wrapped(stride)))
+        stride *= shape[dim]
+    bits = b.philox(place, b.broadcast(stream, shape), b.broadcast(key, shape))
+    return b.compare("lt", bits, limit)
+
+
+def _key(site: Site) -> tuple[Value, Value]:
+    """The key and the second word of the counter, (1,) each, drawn once in a call."""
+    b, graph = site.builder, site.builder.graph
+    # A rule that declined takes back what it has emitted.
+    if not any(graph.philox_key is value for node in graph.nodes for value in node.results):
+        op, args, kwargs = KEY
+        arguments = encode_arguments(op, args, kwargs, lambda value: None)
+        b.fallbacks.append(Fallback(str(op), arguments, "random", _location(site)))
+        types = [(torch.int32, (2,))]
+        (graph.philox_key,) = b.torch_fallback([], str(op), arguments, types)
+    return tuple(b.slice(graph.philox_key, 0, number, number + 1) for number in range(2))
+
+
+def _wrapped(number: int) -> int:
+    """As an i32."""
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _location(site: Site):

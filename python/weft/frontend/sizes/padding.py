@@ -122,7 +122,7 @@ class Padding:
     ) -> None:
         """The node with these operands. dims: of each result."""
         types = [(value.dtype, value.shape) for value in node.results]
-        results = self._graph.emit(node.op[5:], operands, {**node.attrs, **attrs}, types)
+        results = self._graph.append(node.op, operands, {**node.attrs, **attrs}, types)
         self._graph.nodes[-1].body = node.body
         for old, new, each in zip(node.results, results, dims, strict=True):
             self.set(old, new, each)
