@@ -13,8 +13,13 @@ from typing import Any
 import torch
 
 from weft.errors import CaptureError
+from weft.frontend.lowered import Location
 
 _set_grad_enabled = torch._C._set_grad_enabled
+# Functions of Python's that a log has for operators of tensors.
+_OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
+# Effects that cannot fail.
+_SETTERS = (object.__setattr__, operator.setitem)
 
 
 @dataclass(frozen=True)
@@ -65,19 +70,24 @@ class _Reader:
         effects: list[int] = []
         for number, record in enumerate(self._records):
             function, arguments, _, outcome, self._location = record
+            on_tensors = any(self._is_tensor(each) for each in _leaves(arguments))
             if function is _set_grad_enabled:
                 before.append(number)
                 self._call(record)
-            elif self._sets_entry(record):
+            elif self._has_effect(record):
                 effects.append(number)
                 self._give(arguments)
+            elif not _is_torchs(function) and (on_tensors or not _is_plain(outcome)):
+                name = getattr(function, "__qualname__", "an unknown function")
+                raise CaptureError(f"calls {name}", self._location)
             elif function is operator.setitem or not _is_plain(outcome):
                 self._bind(outcome, self._call(record))
-            elif any(self._is_tensor(each) for each in _leaves(arguments)):
+            elif on_tensors:
                 checks.append(number)
                 self._give_for_check(arguments)
             else:
                 before.append(number)
+        effects.sort(key=lambda number: _tells(self._records[number][0]))
         self._give((self._output,))
         if any(self._given[number] is not self._results[number] for number in self._outside()):
             raise CaptureError("a value is compared whose memory is written later")
@@ -89,17 +99,19 @@ class _Reader:
             tuple(self._given),
             tuple(before),
             (*checks, *effects),
-            bool(checks),
+            bool(checks) or any(self._records[each][0] not in _SETTERS for each in effects),
         )
 
     # Records.
 
-    def _sets_entry(self, record: tuple) -> bool:
-        """Of a dict or an object, rather than elements of a tensor."""
-        function, arguments, *_ = record
-        if function is object.__setattr__:
+    def _has_effect(self, record: tuple) -> bool:
+        """On something else than tensors. function: None for one that makes a container."""
+        function, arguments, _, outcome, _ = record
+        if function in (None, object.__setattr__):
             return True
-        return function is operator.setitem and not self._is_tensor(arguments[0])
+        if function is operator.setitem:
+            return not self._is_tensor(arguments[0])
+        return not _is_torchs(function) and outcome == ("plain", None)
 
     def _call(self, record: tuple) -> torch.fx.Node:
         function, arguments, names, _, location = record
@@ -114,7 +126,9 @@ class _Reader:
         else:
             node = self._graph.call_function(function, args, kwargs)
         file, _, line = location.rpartition(":")
-        node.meta["stack_trace"] = f'  File "{file}", line {line}, in {name}\n'
+        if file:
+            node.meta["stack_trace"] = f'  File "{file}", line {line}, in {name}\n'
+            node.meta["location"] = Location(file, int(line), name)
         return node
 
     def _bind(self, outcome: tuple, node: torch.fx.Node) -> None:
@@ -130,7 +144,7 @@ class _Reader:
 
     def _give(self, forms: tuple) -> None:
         for form in _leaves(forms):
-            if form[0] == "result":
+            if form[0] == "result" and form[1] in self._results:  # else an effect made it
                 self._given.setdefault(form[1], self._results[form[1]])
 
     def _give_for_check(self, forms: tuple) -> None:
@@ -149,8 +163,9 @@ class _Reader:
     def _outside(self) -> Iterator[int]:
         """Results that the call gives or keeps."""
         kept = [self._output]
-        kept += [form for each in self._records if self._sets_entry(each) for form in each[1]]
-        return (form[1] for form in _leaves(tuple(kept)) if form[0] == "result")
+        kept += [form for each in self._records if self._has_effect(each) for form in each[1]]
+        leaves = _leaves(tuple(kept))
+        return (form[1] for form in leaves if form[0] == "result" and form[1] in self._results)
 
     # Arguments.
 
@@ -166,7 +181,7 @@ class _Reader:
 
     def _argument(self, form: tuple) -> Any:
         match form:
-            case ("result", number):
+            case ("result", number) if number in self._results:
                 return self._results[number]
             case ("register", number):
                 return self._outer(self._registers[number])
@@ -181,7 +196,7 @@ class _Reader:
                 return dict(zip(made[::2], made[1::2]))
             case ("slice", parts):
                 return slice(*map(self._argument, parts))
-        raise AssertionError(form)
+        raise CaptureError("an operation takes an object that the call has made", self._location)
 
     def _outer(self, value: Any) -> Any:
         """A value from outside. What containers hold has been read, and is guarded."""
@@ -217,6 +232,19 @@ class _Reader:
         return name
 
 
+def _is_torchs(function: Any) -> bool:
+    """Whether it is of torch, or does what operators of tensors do."""
+    if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
+        return issubclass(function.__objclass__, torch._C.TensorBase)
+    module = getattr(function, "__module__", None) or ""
+    return module.startswith("torch") or module == "_operator" or function in _OPERATORS
+
+
+def _tells(function: Any) -> bool:
+    """The world outside, which cannot be undone."""
+    return function is print or getattr(function, "__module__", "") == "weft.observe.declared"
+
+
 def _is_plain(outcome: tuple) -> bool:
     """Raises: CaptureError for a sequence with tensors and other values than None."""
     if outcome[0] != "sequence":
@@ -231,12 +259,10 @@ def _is_plain(outcome: tuple) -> bool:
 
 def _leaves(forms: tuple) -> Iterator[tuple]:
     for form in forms:
-        if form[0] in ("tuple", "list", "dict"):
-            yield from _leaves(form[2])
-        elif form[0] == "slice":
-            yield from _leaves(form[1])
-        else:
+        if form[0] in ("constant", "register", "result"):
             yield form
+        else:
+            yield from _leaves(form[-1])
 
 
 def _writes(record: tuple) -> bool:

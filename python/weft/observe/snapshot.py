@@ -38,6 +38,11 @@ class Memory:
     def agrees(self, other: Memory) -> bool:
         return torch.equal(self._bytes, other._bytes)
 
+    def is_near(self, other: Memory, tolerance: float) -> bool:
+        size = self._bytes.numel() - self._bytes.numel() % self.tensor.element_size()
+        values = [each._bytes[:size].view(self.tensor.dtype) for each in (self, other)]
+        return difference(*values, tolerance=tolerance) is None
+
 
 _ABSENT = object()
 
@@ -58,3 +63,6 @@ class Entry:
 
     def agrees(self, other: Entry) -> bool:
         return difference(self._value, other._value) is None
+
+    def is_near(self, other: Entry, tolerance: float) -> bool:
+        return difference(self._value, other._value, tolerance=tolerance) is None
