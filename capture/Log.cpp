@@ -205,7 +205,7 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool 
 }
 
 PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
-                       bool &declined) const {
+                       bool rehearses, bool &declined) const {
   declined = false;
   Replay replay(registers, resultCount);
   for (size_t each : plan.before)
@@ -233,8 +233,10 @@ PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, Py
   for (size_t i = 0; i < plan.results.size(); ++i)
     replay.setResult(plan.results[i], PyTuple_GET_ITEM(found.get(), static_cast<Py_ssize_t>(i)));
   bool same = true;
-  for (size_t i = 0; same && i < plan.after.size(); ++i)
-    same = replay.run(records[plan.after[i]]);
+  for (size_t i = 0; same && i < plan.after.size(); ++i) {
+    const Record &record = records[plan.after[i]];
+    same = (rehearses && record.tells) || replay.run(record);
+  }
   PyRef value = same ? replay.finish(output) : PyRef();
   if (!value)
     restore(before);

@@ -82,7 +82,7 @@ public:
   /// replay is due. Leaves an error of Python's set that is none of a program's, such as an
   /// interruption.
   PyRef runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
-                    bool &declined) const;
+                    bool rehearses, bool &declined) const;
   const Form &given() const { return output; }
   /// One line an operation.
   std::vector<std::string> texts() const;

@@ -5,8 +5,10 @@
 #include "capture/Plain.h"
 #include "capture/Plan.h"
 
+#include <cstddef>
 #include <memory>
 #include <new>
+#include <structmember.h>
 
 namespace weft::capture {
 
@@ -14,8 +16,10 @@ namespace {
 
 /// What one observed call left: a program if it stands for other calls.
 struct Program {
-  PyObject_HEAD Observation observation;
+  PyObject_HEAD vectorcallfunc vectorcall;
+  Observation observation;
   std::shared_ptr<const Plan> plan; // of compiled code, if there is any
+  PyRef holds, restore;             // what of torch it was made under (arm)
 };
 
 PyRef listOf(const std::vector<std::string> &texts) {
@@ -60,14 +64,14 @@ std::shared_ptr<const Plan> &planOf(PyObject *self) {
   return reinterpret_cast<Program *>(self)->plan;
 }
 
-/// By compiled code if there is any, else, and to rehearse, by torch's own operations. Null if a
-/// value that the program depends on came out otherwise.
+/// By compiled code if there is any, else by torch's own operations. Null if a value that the
+/// program depends on came out otherwise.
 PyRef answer(PyObject *self, const Guards::Registers &registers, bool rehearses) {
   PyRef held = PyRef::borrow(self); // an operation may let go of the program
   const Log &log = observationOf(self).log;
-  if (std::shared_ptr<const Plan> plan = rehearses ? nullptr : planOf(self)) {
+  if (std::shared_ptr<const Plan> plan = planOf(self)) {
     bool declined = false;
-    PyRef value = log.runCompiled(*plan, registers, operators().snapshot, declined);
+    PyRef value = log.runCompiled(*plan, registers, operators().snapshot, rehearses, declined);
     if (!declined)
       return value;
   }
@@ -95,6 +99,43 @@ PyObject *runOnce(PyObject *self, PyObject *args, bool rehearses) {
   if (PyErr_Occurred())
     return nullptr;
   Py_RETURN_FALSE;
+}
+
+/// Calls as vectorcall passes them, once the program is armed: its result, or NotImplemented if it
+/// does not stand for the call. Everything is then as it was.
+PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *names) {
+  auto *program = reinterpret_cast<Program *>(self);
+  if (!program->holds || !program->observation.reason.empty())
+    Py_RETURN_NOTIMPLEMENTED;
+  for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(program->holds.get()); i += 2) {
+    PyRef found = PyRef::steal(PyObject_CallNoArgs(PyTuple_GET_ITEM(program->holds.get(), i)));
+    PyErr_Clear();
+    if (found.get() != PyTuple_GET_ITEM(program->holds.get(), i + 1))
+      Py_RETURN_NOTIMPLEMENTED;
+  }
+  CallArguments arguments{values, PyVectorcall_NARGS(flags), names};
+  Guards::Registers registers;
+  if (!program->observation.guards.check(arguments, registers))
+    Py_RETURN_NOTIMPLEMENTED;
+  PyRef alive = PyRef::borrow(self), restore = program->restore;
+  PyRef value = answer(self, registers);
+  if (value || PyErr_Occurred())
+    return value.release();
+  PyRef done = PyRef::steal(PyObject_CallNoArgs(restore.get()));
+  return done ? Py_NewRef(Py_NotImplemented) : nullptr;
+}
+
+/// arm(holds, restore): the program may be called from now on. holds: functions in C, and what
+/// each of them has to give, in turn: the settings of torch that it was made under. restore():
+/// puts them back, behind a call that it broke off.
+PyObject *arm(PyObject *self, PyObject *args) {
+  PyObject *holds, *restore;
+  if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &holds, &restore))
+    return nullptr;
+  auto *program = reinterpret_cast<Program *>(self);
+  program->restore = PyRef::borrow(restore);
+  program->holds = PyRef::borrow(holds);
+  Py_RETURN_NONE;
 }
 
 /// registers(args, kwargs): what the guards load of a call, or None if they do not hold.
@@ -215,6 +256,8 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(observation.value.get());
   if (const Plan *plan = planOf(self).get())
     Py_VISIT(plan->program.get());
+  Py_VISIT(reinterpret_cast<Program *>(self)->holds.get());
+  Py_VISIT(reinterpret_cast<Program *>(self)->restore.get());
   if (int result = observation.guards.traverse(visit, arg))
     return result;
   return observation.log.traverse(visit, arg);
@@ -227,13 +270,15 @@ int clear(PyObject *self) {
   observation.guards.clear();
   observation.log.clear();
   std::shared_ptr<const Plan> old = std::exchange(planOf(self), {});
+  auto *program = reinterpret_cast<Program *>(self);
+  PyRef holds = std::exchange(program->holds, {}), restore = std::exchange(program->restore, {});
   return 0;
 }
 
 void dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  std::exchange(planOf(self), {}).reset();
+  clear(self);
   std::destroy_at(&planOf(self));
   observationOf(self).~Observation();
   type->tp_free(self);
@@ -245,6 +290,7 @@ PyMethodDef methods[] = {
     {"rehearse", rehearse, METH_VARARGS, nullptr},
     {"why_miss", whyMiss, METH_VARARGS, nullptr},
     {"take_snapshots", snapshots, METH_NOARGS, nullptr},
+    {"arm", arm, METH_VARARGS, nullptr},
     {"registers", registersOf, METH_VARARGS, nullptr},
     {"records", records, METH_NOARGS, nullptr},
     {"output", output, METH_NOARGS, nullptr},
@@ -261,7 +307,13 @@ PyGetSetDef properties[] = {
     {"operations", operations, nullptr, nullptr, nullptr},
     {},
 };
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Program, vectorcall), READONLY, nullptr},
+    {},
+};
 PyType_Slot slots[] = {
+    {Py_tp_members, members},
+    {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
@@ -270,7 +322,8 @@ PyType_Slot slots[] = {
     {},
 };
 PyType_Spec spec = {"weft._capture.Program", sizeof(Program), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                        Py_TPFLAGS_DISALLOW_INSTANTIATION,
                     slots};
 PyTypeObject *programType = nullptr;
 
@@ -285,7 +338,8 @@ PyObject *observe(PyObject *, PyObject *args) {
   if (!self)
     return nullptr;
   auto *program = new (&reinterpret_cast<Program *>(self.get())->observation) Observation();
-  new (&planOf(self.get())) std::shared_ptr<const Plan>();
+  new (&planOf(self.get())) std::shared_ptr<const Plan>(); // what else is zero is empty
+  reinterpret_cast<Program *>(self.get())->vectorcall = call;
   Observer(*program).run(target, positional, keywords);
   PyRef value = std::exchange(program->value, {});
   if (!value)

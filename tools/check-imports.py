@@ -42,9 +42,9 @@ PACKAGES = {
     "capture": _package("_core errors frontend"),
     "gradients": _package("_core artifacts config errors frontend", late="compiled"),
     "reporting": _package("_core artifacts errors", late="compiled frontend training"),
-    "observe": _package("_capture _core capture config errors", late="compiled"),
+    "observe": _package("_capture _core capture config errors frontend", late="compiled"),
     "compiled": _package(
-        "_core artifacts capture config errors frontend gradients reporting", late="ir observe"
+        "_core artifacts capture config errors frontend gradients observe reporting", late="ir"
     ),
     "dynamo": _package("compiled"),
     "onnx": _package("compiled errors"),

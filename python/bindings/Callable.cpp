@@ -25,6 +25,7 @@ struct Callable {
   PyObject *original;
   PyObject *weakReferences;
   std::vector<PyRef> environments; // Environment objects
+  std::vector<PyRef> observed;     // programs of weft._capture
   std::vector<PyRef> refusedTypes; // of arguments with which PyTorch runs the call
   bool userKnows;                  // that PyTorch runs calls, so that these need no face
   bool full;                       // there will be no more programs
@@ -132,13 +133,34 @@ static bool wantsGradients(const CallArguments &call) {
   });
 }
 
+/// Tries the programs that came of observed calls. True when the call has been dealt with.
+static bool callObserved(Callable *self, const CallArguments &call, PyRef &value) {
+  std::vector<PyRef> &programs = self->observed;
+  // Python code may run below and change the list.
+  for (size_t i = 0; i < programs.size(); ++i) {
+    PyRef program = programs[i];
+    value =
+        PyRef::steal(PyObject_Vectorcall(program.get(), call.values, call.positional, call.names));
+    if (value.get() == Py_NotImplemented)
+      continue;
+    self->hits += static_cast<bool>(value);
+    if (i > 0 && i < programs.size())
+      std::rotate(programs.begin(), programs.begin() + i, programs.begin() + i + 1);
+    return true;
+  }
+  return false;
+}
+
 static PyRef dispatch(Callable *self, const CallArguments &call) {
   if (isRefused(self, call))
     return callOriginal(self, call);
   if (!self->environments.empty())
     nb::inst_ptr<Environment>(nb::handle(self->environments.front().get()))->fetchAhead();
   // An operation under a mode may mean anything; the face says so in the report.
-  bool direct = !self->environments.empty() && !interpositionActive();
+  bool direct = !(self->environments.empty() && self->observed.empty()) && !interpositionActive();
+  PyRef found;
+  if (direct && !self->observed.empty() && callObserved(self, call, found))
+    return found;
   for (size_t i = 0; direct && i < self->environments.size(); ++i) {
     // Python code may run below and replace the list.
     PyRef alive = self->environments[i];
@@ -192,6 +214,7 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   callable->original = original;
   new (&callable->environments) std::vector<PyRef>();
   new (&callable->refusedTypes) std::vector<PyRef>();
+  new (&callable->observed) std::vector<PyRef>();
   return self;
 }
 
@@ -205,6 +228,14 @@ static PyObject *arm(PyObject *self, PyObject *list) {
     environments.push_back(PyRef::borrow(environment.ptr()));
   }
   cast(self)->environments = std::move(environments);
+  Py_RETURN_NONE;
+}
+
+static PyObject *observe(PyObject *self, PyObject *list) {
+  std::vector<PyRef> programs;
+  for (nb::handle program : nb::borrow<nb::list>(list))
+    programs.push_back(PyRef::borrow(program.ptr()));
+  std::swap(cast(self)->observed, programs);
   Py_RETURN_NONE;
 }
 
@@ -255,7 +286,8 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(cast(self)->face);
   Py_VISIT(cast(self)->original);
-  for (const std::vector<PyRef> *all : {&cast(self)->environments, &cast(self)->refusedTypes})
+  for (const std::vector<PyRef> *all :
+       {&cast(self)->environments, &cast(self)->refusedTypes, &cast(self)->observed})
     for (const PyRef &each : *all)
       Py_VISIT(each.get());
   return 0;
@@ -266,6 +298,7 @@ static int clear(PyObject *self) {
   Py_CLEAR(cast(self)->original);
   cast(self)->environments.clear();
   cast(self)->refusedTypes.clear();
+  auto observed = std::exchange(cast(self)->observed, {});
   return 0;
 }
 
@@ -277,12 +310,14 @@ static void destroy(PyObject *self) {
   clear(self);
   std::destroy_at(&cast(self)->environments);
   std::destroy_at(&cast(self)->refusedTypes);
+  std::destroy_at(&cast(self)->observed);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
 PyObject *makeCallableType(PyObject *module) {
   static PyMethodDef methods[] = {{"_arm", arm, METH_O, nullptr},
+                                  {"_observe", observe, METH_O, nullptr},
                                   {"_run_eagerly", runEagerly, METH_VARARGS, nullptr},
                                   {"_hits", hits, METH_NOARGS, nullptr},
                                   {"_tick", tick, METH_NOARGS, nullptr},

@@ -16,7 +16,7 @@ def reasons(compiled) -> str:
 
 def test_gradients_that_are_not_compiled_with_one_warning():
     linear = torch.nn.Linear(3, 3)
-    compiled = weft.compile(lambda x: linear(x).i0())
+    compiled = weft.compile(lambda x: linear(x).i0(), capture="export")
     x = torch.randn(2, 3)
     with pytest.warns(WeftWarning, match="i0.default has no derivative"):
         y = compiled(x)
@@ -69,7 +69,7 @@ UNUSUAL = {
 
 @pytest.mark.parametrize("x", UNUSUAL.values(), ids=UNUSUAL.keys())
 def test_unusual_tensors(x, no_grad):
-    compiled = weft.compile(lambda v: v.clone())
+    compiled = weft.compile(lambda v: v.clone(), capture="export")
     result = compiled(x)
     assert type(result) is type(x) and result.dtype == x.dtype
     assert "argument 0" in reasons(compiled)
@@ -80,7 +80,7 @@ def test_unusual_tensors(x, no_grad):
 
 def test_hooks(no_grad):
     linear = torch.nn.Linear(2, 2)
-    compiled = weft.compile(linear)
+    compiled = weft.compile(linear, capture="export")
     x = torch.ones(1, 2)
     plain = compiled(x)
     handle = linear.register_forward_hook(lambda module, args, output: output + 1)
@@ -125,7 +125,7 @@ def test_modes(no_grad):
 
 
 def test_data_dependent_size(no_grad):
-    compiled = weft.compile(lambda x: torch.arange(int(x[0])))
+    compiled = weft.compile(lambda x: torch.arange(int(x[0])), capture="export")
     x = torch.tensor([3.0, -1.0])
     for _ in range(2):
         assert torch.equal(compiled(x), torch.arange(3))
@@ -139,7 +139,7 @@ def test_data_dependent_branch_names_the_line(no_grad):
             return x + 1
         return x - 1
 
-    compiled = weft.compile(function)
+    compiled = weft.compile(function, capture="export")
     assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
     assert torch.equal(compiled(-torch.ones(2)), torch.full((2,), -2.0))
     assert "test_eager.py" in reasons(compiled)
@@ -149,7 +149,7 @@ def test_objects_as_arguments(no_grad):
     class Settings:
         factor = 2
 
-    compiled = weft.compile(lambda x, settings: x * settings.factor)
+    compiled = weft.compile(lambda x, settings: x * settings.factor, capture="export")
     settings = Settings()
     assert compiled(torch.ones(1), settings).item() == 2
     settings.factor = 3
@@ -184,7 +184,7 @@ def test_exception_of_the_user_comes_through(no_grad):
 
 
 def test_no_memory_for_a_result():
-    compiled = weft.compile(lambda x: x.expand(2**20, 2**30) + 1)
+    compiled = weft.compile(lambda x: x.expand(2**20, 2**30) + 1, capture="export")
     with torch.no_grad(), pytest.raises(RuntimeError, match="allocate"):
         compiled(torch.ones(1, 1))
     assert "no memory for a tensor" in reasons(compiled)

@@ -229,7 +229,7 @@ def test_a_miss_has_a_reason_a_line_and_an_op():
     def function(x):
         return torch.bincount(x.long())
 
-    compiled = weft.compile(function, fullgraph=True)
+    compiled = weft.compile(function, fullgraph=True, capture="export")
     with pytest.raises(errors.CaptureError) as caught:
         compiled(torch.ones(3))
     miss = caught.value
@@ -241,7 +241,7 @@ def test_a_miss_has_a_reason_a_line_and_an_op():
 
 
 def test_a_miss_for_its_arguments_has_no_op():
-    compiled = weft.compile(lambda x: x + 1, fullgraph=True)
+    compiled = weft.compile(lambda x: x + 1, fullgraph=True, capture="export")
     with pytest.raises(errors.NotCompiledError) as caught:
         compiled(torch.ones(3).to_sparse())
     assert "layout" in caught.value.reason

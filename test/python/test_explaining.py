@@ -21,14 +21,25 @@ def test_a_whole_call_is_explained():
 
 
 def test_a_break_is_explained_with_its_line():
-    found = weft.explain(branching, torch.ones(3))
+    found = weft.explain(weft.compile(branching, capture="export"), torch.ones(3))
     assert not found.whole
     (reason,) = found.breaks
     assert "test_explaining.py" in reason and reason in str(found)
 
 
+def test_what_is_observed_where_it_cannot_be_traced_is_explained():
+    compiled, x = weft.compile(branching), torch.ones(3)
+    found = weft.explain(compiled, x)
+    assert found.whole and found.kernels >= 1 and not found.breaks
+    for each in (x, x, -x, -x, x):
+        assert compiled(each).equal(branching(each))
+    stats = compiled.stats()
+    assert stats["graphs"] == 2 and stats["hits"] == 4 and not stats["breaks"]
+    assert compiled.why_miss(torch.ones(4)) is not None and compiled.why_miss(x) is None
+
+
 def test_explaining_does_not_warn_and_again_says_the_same(recwarn):
-    compiled = weft.compile(branching)
+    compiled = weft.compile(branching, capture="export")
     first, second = (weft.explain(compiled, torch.ones(3)) for _ in range(2))
     assert first == second and not first.whole
     assert not [each for each in recwarn if issubclass(each.category, weft.errors.WeftWarning)]
@@ -65,6 +76,13 @@ def test_disabled_functions_are_in_no_program(function):
     assert weft.stats(compiled)["graphs"] == 0 and compiled(x).equal(function(x))
 
 
+def test_what_is_neither_traced_nor_observed_has_both_reasons():
+    found = weft.explain(swallowing, torch.ones(3))
+    traced, observed = found.breaks
+    assert not found.whole and "weft.disable keeps out" in traced
+    assert observed.startswith("observed: calls id, which is not declared")
+
+
 def test_disabled_modules_are_in_no_program():
     inner = weft.disable(nn.Linear(3, 3))
     assert isinstance(inner, nn.Linear)
@@ -75,7 +93,10 @@ def test_disabled_modules_are_in_no_program():
 
 
 def test_reset_forgets_programs():
-    one, other = weft.compile(lambda x: x + 1), weft.compile(branching)
+    one, other = (
+        weft.compile(lambda x: x + 1, capture="export"),
+        weft.compile(branching, capture="export"),
+    )
     x = torch.ones(3)
     with pytest.warns(weft.errors.WeftWarning):
         for _ in range(2):

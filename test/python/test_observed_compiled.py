@@ -171,6 +171,20 @@ def test_an_error_of_a_hit_is_the_programs():
         fast(x, torch.tensor([0, 4]))
 
 
+def test_what_was_written_ahead_of_an_error_is_written_once():
+    def f(x, total, index):
+        total.add_(1)
+        return x[index] * total
+
+    fast, x, total = native(f), torch.randn(4), torch.zeros(1)
+    for number, index in enumerate((3, 0, 9, 1, -9, 2)):
+        try:
+            assert torch.equal(fast(x, total, torch.tensor([index])), x[index : index + 1] * total)
+        except IndexError:
+            assert index in (9, -9)
+        assert total == number + 1
+
+
 def test_a_function_on_a_graph_is_a_backend():
     seen = []
 
@@ -195,6 +209,28 @@ def test_a_backend_that_fails_leaves_the_program_to_pytorch():
     for _ in range(3):
         assert torch.equal(fast(x), branch(x))
     assert list(fast.not_compiled) == ["ValueError: not today"] and fast.stats()["hits"] == 2
+
+
+def test_a_backend_that_computes_something_else_is_not_used():
+    def backend(module, inputs):
+        return lambda x: (x * 3, torch.tensor(True))
+
+    fast, x = weft.compile(branch, backend=backend), torch.ones(5)
+    for _ in range(3):
+        assert torch.equal(fast(x), branch(x))
+    assert "differs" in str(fast.not_compiled) and fast.stats()["hits"] == 2
+
+
+def test_an_operation_that_pytorch_runs_is_told_with_the_users_line():
+    def f(x):
+        y = x * 2
+        return torch.linalg.pinv(y)
+
+    fast, x = native(f), torch.randn(3, 3)
+    for _ in range(2):
+        torch.testing.assert_close(fast(x), f(x))
+    told = str(fast._programs[0].compiled.face.explain(x))
+    assert f"test_observed_compiled.py:{f.__code__.co_firstlineno + 2}" in told
 
 
 def test_unknown_backends_and_captures_are_refused():
@@ -230,4 +266,4 @@ def test_what_prints_is_printed_once_a_call(capsys):
         for number in range(4):
             assert torch.equal(fast(torch.full((3,), number)), torch.full((3,), number * 2 + 1))
     assert capsys.readouterr().out == "one\n" * 4
-    assert any("prints" in reason for reason in fast.not_compiled)
+    assert is_native(fast)

@@ -67,7 +67,7 @@ def _zeros(dtypes, shape):
 )
 def test_by_pytorch(function, out, reason):
     x = torch.randn(3, 5)
-    compiled = weft.compile(function)
+    compiled = weft.compile(function, capture="export")
     for _ in range(2):
         mine, theirs = out(), out()
         torch.manual_seed(1)

@@ -140,7 +140,7 @@ class Slotted(nn.Linear):
 def test_slots(inplace):
     module = Slotted().eval()
     expected = module(x)
-    compiled = weft.compile(module, inplace=inplace)
+    compiled = weft.compile(module, inplace=inplace, capture="export")
     for factor in (3.0, 4.0):  # without a guard: read on each call
         compiled.factor = factor
         assert module.factor == factor and compiled.layer is module.layer
@@ -172,7 +172,7 @@ def test_modules_that_compare_by_value():
         pass
 
     module = ByValue(4)
-    compiled = weft.compile(module)
+    compiled = weft.compile(module, capture="export")
     check_answers(compiled, module)
     assert "unhashable type: 'ByValue'" in compiled.stats()["breaks"][0]
 

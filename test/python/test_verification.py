@@ -205,7 +205,7 @@ def test_other_weights_need_no_other_program():
 
 def test_a_state_that_comes_back_is_found_again():
     model, x = nn.Linear(4, 4), torch.ones(2, 4)
-    compiled = weft.compile(model)
+    compiled = weft.compile(model, capture="export")
     compiled(x), compiled(x)
     for _ in range(3):
         handle = model.register_forward_hook(lambda module, args, result: result * 2)

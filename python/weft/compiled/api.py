@@ -79,7 +79,8 @@ def compile(
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.
     capture: where programs come from: "export" traces them by torch.export, "observe" watches the
-    first call in the interpreter. By default "export" with native code, "observe" with all else.
+    first call in the interpreter. By default calls are traced, and those that cannot be are
+    observed; with another backend than native code all are observed.
     backend: what runs them: "native" code; "eager", PyTorch's own operations without the Python
     between them; or a function that makes a callable of a torch.fx.GraphModule and the tensors that
     it is called with, as torch.compile takes one. The callable takes such tensors, and gives a
@@ -108,8 +109,8 @@ def compile(
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options; tune.RecordsError for a file that holds no records.
     """
-    if capture is None:
-        capture = "export" if backend == "native" else "observe"
+    if capture is None and backend != "native":
+        capture = "observe"
     pipeline = _passes(passes)
     settings: dict[str, Any] = dict(
         isa=isa,
@@ -131,7 +132,7 @@ def compile(
     )
     if rng not in ("torch", "philox"):
         raise errors.ConfigError(f"expected rng torch or philox, found {rng!r}")
-    if capture not in ("export", "observe"):
+    if capture not in (None, "export", "observe"):
         raise errors.ConfigError(f"expected capture 'export' or 'observe', found {capture!r}")
     if not callable(backend) and backend not in ("native", "eager"):
         raise errors.ConfigError(f"expected backend 'native', 'eager' or a function: {backend!r}")
@@ -156,6 +157,11 @@ def compile(
     def answering(original: Callable[..., Any]) -> _core.Callable:
         if capture == "observe":
             return _observed(original, options, settings)
+        # Neither observes: what leaves all calls to PyTorch at once, and what draws otherwise.
+        if capture is None and not background and rng == "torch":
+            from weft.compiled.observing import TracedOrObserved
+
+            return TracedOrObserved(original, options, settings).callable()
         return Compiled(original, Tracing(original, rng), options, settings).callable()
 
     program = method_itself(program)

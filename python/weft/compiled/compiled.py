@@ -58,6 +58,7 @@ class Compiled(Face):
             sizes = Sizes(settings.get("shapes"), original)
         automatic = bool(settings.get("automatic"))
         self.programs = Programs(capture, options, sizes, automatic)
+        self._is_told = False  # the user, that PyTorch runs calls
 
     def callable(self) -> _core.Callable:
         made = super().callable()
@@ -101,7 +102,7 @@ class Compiled(Face):
         else:
             outcome, value = specialized.core.call(args, kwargs)
         if not outcome:
-            return self._eager(errors.CaptureError(value), args, kwargs)
+            return self._failed(errors.CaptureError(value), args, kwargs)
         self.programs.totals.hits += 1
         self.programs.has_used(specialized)
         return value
@@ -176,7 +177,8 @@ class Compiled(Face):
             return Declined(f"the state cannot be read: {type(error).__name__}: {error}")
 
     def _first_call(self, found: Found, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return FirstCall(self.programs, self.original, self._refuse, found, args, kwargs).run()
+        first = FirstCall(self.programs, self.original, self._keep_away, found, args, kwargs)
+        return first.run()
 
     def declined(
         self, core: _core.Specialization, reason: str, args: tuple, kwargs: dict[str, Any]
@@ -185,9 +187,8 @@ class Compiled(Face):
         if isolated.in_child():
             return self.original(*args, **kwargs)
         if reason:
-            why = errors.CaptureError(reason)
-        else:
-            why = next(each.why_not() for each in self.programs.all() if each.core is core)
+            return self._failed(errors.CaptureError(reason), args, kwargs)
+        why = next(each.why_not() for each in self.programs.all() if each.core is core)
         return self._eager(why, args, kwargs)
 
     # What the user asks for.
@@ -248,6 +249,10 @@ class Compiled(Face):
             program = (found[1] if isinstance(found, tuple) else found).specialized
         if program.reason is not None:
             return Explanation(False, (str(program.why_not()),))
+        return self.explanation_of(program)
+
+    def explanation_of(self, program: Specialized) -> Explanation:
+        """program: one that answers calls."""
         kernels = [each for each in kernel_calls(program.manifest) if each.kind != "torch"]
         host = tuple(
             str(errors.CaptureError(f"{each.target}: {each.reason}", each.location))
@@ -257,6 +262,7 @@ class Compiled(Face):
 
     def reset(self) -> None:
         super().reset()
+        self._is_told = False
         self.programs.reset()
 
     def stats(self) -> dict[str, Any]:
@@ -365,8 +371,17 @@ class Compiled(Face):
         return self._eager(why, args, kwargs)
 
     def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call for which there is no program."""
+        return self._failed(why, args, kwargs)
+
+    def _failed(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A call that its program could not run."""
         self._refuse(why)
         return self.original(*args, **kwargs)
+
+    def _keep_away(self, why: errors.CaptureError) -> None:
+        """A program is not published. Raises: errors.NotCompiledError, as `_refuse`."""
+        self._refuse(why)
 
     def _refuse(self, why: errors.CaptureError) -> None:
         """Raises: errors.NotCompiledError, if the user asked for that."""
@@ -378,10 +393,16 @@ class Compiled(Face):
             raise errors.NotCompiledError(why.reason, why.location, why.op)
         reason = str(why)
         self.eager_reasons[reason] += 1
-        known, self.programs.user_knows = self.programs.user_knows, True
-        self.programs.arm()
+        known, self._is_told = self._is_told, True
+        if self._is_final():
+            self.programs.user_knows = True
+            self.programs.arm()
         if not known:
             warnings.warn(_ADVICE.format(reason=reason), errors.WeftWarning, _frames_to_user())
+
+    def _is_final(self) -> bool:
+        """Whether calls that cannot be traced need not come here again."""
+        return True
 
 
 def _frames_to_user() -> int:

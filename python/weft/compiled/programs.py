@@ -211,8 +211,12 @@ class Programs:
 
     def hits(self) -> int:
         """Calls that programs have answered."""
+        return self.totals.hits + self.hits_of_callable()
+
+    def hits_of_callable(self) -> int:
+        """Those of them that C++ counts."""
         callable_ = self.callable()
-        return self.totals.hits + (0 if callable_ is None else callable_._hits())
+        return 0 if callable_ is None else callable_._hits()
 
     def change_of(self, before: Snapshot) -> str | None:
         """What has become of the state since, None if it is as it was."""

@@ -4,22 +4,25 @@ callable of a torch.fx graph, such as those that torch.compile takes."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.fx.traceback
 
 from weft.capture.tracing import Tracing
 from weft.errors import CaptureError
+from weft.frontend.locations import standing_for
+from weft.frontend.lowered import Location
 from weft.observe.graph import LoggedGraph, graph_of
 
 
 class Backend(ABC):
-    """Compiles programs of `_capture`. seconds: spent on it."""
+    """Compiles programs of `_capture`. tolerance: how far what it makes may be from what PyTorch's
+    operations give, relative to the largest of a tensor's values."""
 
-    seconds = 0.0
+    tolerance: float
 
     def attach(self, program: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """From now on compiled code runs the program's operations on tensors. Gives what was made,
@@ -46,7 +49,9 @@ class Backend(ABC):
 
 
 class Native(Backend):
-    """Weft's compiler. Each program is compared with torch's own operations when it is made."""
+    """Weft's compiler, which compares each program with torch's own operations itself."""
+
+    tolerance = math.inf
 
     def __init__(self, options: Any) -> None:
         self._options = options
@@ -54,28 +59,37 @@ class Native(Backend):
     def compile(self, graph: LoggedGraph, inputs: list[Any]) -> Callable[..., tuple]:
         from weft.compiled.compiled import Compiled
 
-        module = _Replayed(graph.module)
+        module = graph.module
         face = Compiled(module, Tracing(module), self._options, {"fullgraph": True})
         made = face.callable()
-        made(*inputs)
+        with standing_for(module.forward.__code__.co_filename, _lines_of(module)):
+            made(*inputs)
+        if not all(each.verified for each in face.programs.all()):
+            raise CaptureError("nothing is known of the compiled program")
+        face.original = _not_again
         return made
 
 
-class _Replayed(torch.nn.Module):
-    """Node by node, so that a trace of it has the lines of the nodes."""
+def _not_again(*tensors: torch.Tensor) -> tuple:
+    """Behind the first call torch's operations are the log's to run, which undoes what they have
+    written if they fail."""
+    raise CaptureError("the program does not stand for this call")
 
-    def __init__(self, logged: torch.fx.GraphModule) -> None:
-        super().__init__()
-        self.logged = logged
 
-    def forward(self, *tensors: torch.Tensor) -> tuple:
-        with torch.fx.traceback.preserve_node_meta():
-            found: tuple = torch.fx.Interpreter(self.logged).run(*tensors)
-        return found
+def _lines_of(module: torch.fx.GraphModule) -> dict[int, Location]:
+    """The user's, by line of the module's generated code."""
+    nodes = list(module.graph.nodes)
+    lines = {}
+    for line, number in (module._lineno_map or {}).items():
+        if number is not None and "location" in nodes[number].meta:
+            lines[line + module._prologue_start] = nodes[number].meta["location"]
+    return lines
 
 
 class Function(Backend):
     """A function of the user's: (graph module, inputs) to a callable."""
+
+    tolerance = 1e-2
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function

@@ -8,12 +8,14 @@ been an eager one.
 
 from __future__ import annotations
 
-import contextlib
+import math
 import sys
 import time
 import warnings
+import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 import torch
@@ -22,7 +24,7 @@ from weft import _capture, _core, config, errors
 from weft.capture.callable_face import Face
 from weft.observe.backends import Backend
 from weft.observe.declared import declare_all
-from weft.observe.sameness import difference
+from weft.observe.replays import Surroundings, as_ahead, fault_of_compiled, fault_of_replay
 from weft.observe.snapshot import Entry, Memory
 
 # Programs of a callable, and captures in a row that published none, after which calls run eagerly.
@@ -30,6 +32,8 @@ MOST_PROGRAMS = 8
 MOST_FAILURES = 4
 # Captures in a row whose programs answered no call: something changes at each.
 MOST_BARREN = 16
+# Such captures after which programs are no longer compiled.
+MOST_COMPILED = 2
 
 
 class Observed(Face):
@@ -46,44 +50,88 @@ class Observed(Face):
         self._backend = backend
         # Why torch's own operations run programs that were to be compiled.
         self.not_compiled: Counter[str] = Counter()
-        self._programs: list[tuple[_Surroundings, Any, bool]] = []
+        # What the user calls, which tries the programs before it asks here.
+        self.answering: Callable[[], _core.Callable | None] = lambda: None
+        self._programs: list[Published] = []
+        self._last_failure = ""
+        self._hits_before = 0
         self._published = self._captures = self._hits = self._misses = self._failures = (
             self._barren
         ) = 0
         self._capture_seconds = self._compile_seconds = self._verify_seconds = 0.0
 
+    def callable(self) -> _core.Callable:
+        made = super().callable()
+        self.answering = weakref.ref(made)
+        return made
+
     # What the C++ callable asks for.
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if _core.interposition_active():
-            return self._eager("a mode, a transform or a tracer of torch is active", args, kwargs)
-        for number, (around, program, random) in enumerate(self._programs):
-            if around.hold():
-                generators = torch.get_rng_state() if random else None
-                found = program.run(args, kwargs)
-                if found is False:
-                    around.restore()
-                    if generators is not None:
-                        torch.set_rng_state(generators)
-                if found:
-                    self._hits += 1
-                    self._barren = 0
-                    if number:
-                        self._programs.insert(0, self._programs.pop(number))
-                    return found[0]
-                if found is False:
-                    self._misses += 1
-                    reason = "a value that the program depends on came out otherwise"
-                    return self._eager(reason, args, kwargs)
+        found = self.hit(args, kwargs)
+        if found is not None:
+            return found[0]
         self._misses += 1
-        if self._failures >= MOST_FAILURES or self._barren >= MOST_BARREN:
-            return self.original(*args, **kwargs)
-        return self._capture(_Surroundings(), args, kwargs)
+        reason = self.hopeless()
+        if reason is not None:
+            return self._eager(reason, args, kwargs)
+        value, reason = self.capture(args, kwargs)
+        if reason is not None:
+            self._refuse(reason)
+        return value
 
-    def _capture(self, around: _Surroundings, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def hit(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
+        """What a program gives for the call, if one stands for it. One of a path that the call's
+        data does not take leaves everything as it was."""
+        if not self._programs or _core.interposition_active():
+            return None
+        for number, entry in enumerate(self._programs):
+            if not entry.around.hold():
+                continue
+            generators = torch.get_rng_state() if entry.random else None
+            found = entry.program.run(args, kwargs)
+            if found:
+                self._hits += 1
+                if number:
+                    self._programs.insert(0, self._programs.pop(number))
+                result: tuple[Any] = found
+                return result
+            if found is False:
+                entry.around.restore()
+                if generators is not None:
+                    torch.set_rng_state(generators)
+        return None
+
+    def hopeless(self) -> str | None:
+        """Why the call is not to be observed."""
+        if _core.interposition_active():
+            return "a mode, a transform or a tracer of torch is active"
+        if self._failures >= MOST_FAILURES:
+            return self._last_failure
+        if self._barren >= MOST_BARREN:
+            return "what it depends on changes at each call"
+        return None
+
+    def has_given_up(self) -> bool:
+        """Whether no program will ever answer a call again."""
+        hopeless = self._failures >= MOST_FAILURES or self._barren >= MOST_BARREN
+        return hopeless and not self._programs
+
+    def program_of(self, args: tuple, kwargs: dict[str, Any]) -> Published | None:
+        """That stands for the call, its data left aside."""
+        for each in self._programs:
+            if each.around.hold() and each.program.why_miss(args, kwargs) is None:
+                return each
+        return None
+
+    def capture(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, str | None]:
+        """What the call gives, and why no program came of observing it."""
+        around = Surroundings()
         declare_all()
         self._captures += 1
-        self._barren += 1
+        hits = self._answered()
+        self._barren = 1 if hits != self._hits_before else self._barren + 1
+        self._hits_before = hits
         generators = torch.get_rng_state()
         start = time.perf_counter()
         value, program = _capture.observe(self.original, args, kwargs)
@@ -94,43 +142,74 @@ class Observed(Face):
             ahead = program.take_snapshots()
             reason = self._fault(program, around, ahead, generators, value, args, kwargs)
             self._verify_seconds += time.perf_counter() - start
-        if reason is None:
-            self._failures = 0
-            self._compile(program, ahead, generators, args, kwargs)
-            self._published += 1
-            random = not torch.equal(generators, torch.get_rng_state())
-            self._programs.insert(0, (around, program, random))
-            del self._programs[MOST_PROGRAMS:]
-        else:
+        if reason is not None:
             self._failures += 1
-            self._refuse(f"{reason} ({location})" if location else reason)
-        return value
+            self._last_failure = f"{reason} ({location})" if location else reason
+            return value, self._last_failure
+        self._failures = 0
+        random = not torch.equal(generators, torch.get_rng_state())
+        published = Published(around, program, random)
+        self._compile(published, ahead, generators, value, args, kwargs)
+        self._published += 1
+        self._programs.insert(0, published)
+        del self._programs[MOST_PROGRAMS:]
+        self._show()
+        return value, None
+
+    def _show(self) -> None:
+        """Programs that draw no random numbers are called without a Python frame: what such a one
+        leaves, if it is broken off, nobody has to put back."""
+        callable_ = self.answering()
+        if callable_ is None:
+            return
+        ready = [each for each in self._programs if not each.random]
+        for each in ready:
+            each.program.arm(each.around.settings(), each.around.restore)
+        callable_._observe([each.program for each in ready])
+
+    def _answered(self) -> int:
+        """Calls that programs have answered, beside those that C++ counts for others."""
+        callable_ = self.answering()
+        return self._hits + (0 if callable_ is None else callable_._hits())
 
     def _compile(
         self,
-        program: Any,
+        published: Published,
         ahead: list[Memory | Entry],
         generators: torch.Tensor,
+        value: Any,
         args: tuple,
         kwargs: dict[str, Any],
     ) -> None:
         """What is not compiled, torch's own operations run."""
         if self._backend is None:
             return
+        if self._barren > MOST_COMPILED:
+            published.not_compiled = "what it depends on changes at each call"
+            self.not_compiled[published.not_compiled] += 1
+            return
         start = time.perf_counter()
         try:
-            with _as_ahead(ahead, generators):
-                self._backend.attach(program, args, kwargs)
+            with as_ahead(ahead, generators):
+                published.compiled = self._backend.attach(published.program, args, kwargs)
+            tolerance = math.inf if published.random else self._backend.tolerance
+            fault = fault_of_compiled(
+                published.program, ahead, generators, value, args, kwargs, tolerance
+            )
+            if fault is not None and published.compiled is not None:
+                raise errors.CaptureError(f"the compiled program differs: {fault}")
         except Exception as error:  # a backend raises what it likes
-            program.detach()
+            published.program.detach()
+            published.compiled = None
             own = isinstance(error, errors.CaptureError)
-            self.not_compiled[str(error) if own else f"{type(error).__name__}: {error}"] += 1
+            published.not_compiled = str(error) if own else f"{type(error).__name__}: {error}"
+            self.not_compiled[published.not_compiled] += 1
         self._compile_seconds += time.perf_counter() - start
 
     def _fault(
         self,
         program: Any,
-        around: _Surroundings,
+        around: Surroundings,
         ahead: list[Memory | Entry],
         generators: torch.Tensor,
         value: Any,
@@ -142,7 +221,7 @@ class Observed(Face):
             return "changes a setting of torch"
         if config.verify == "off":
             return None
-        return _fault_of_replay(program, ahead, generators, value, args, kwargs)
+        return fault_of_replay(program, ahead, generators, value, args, kwargs)
 
     def declined(self, core: Any, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._eager(reason, args, kwargs)
@@ -165,6 +244,7 @@ class Observed(Face):
     def reset(self) -> None:
         super().reset()
         self._programs.clear()
+        self._show()
         self._failures = self._barren = 0
 
     def stats(self) -> dict[str, Any]:
@@ -176,7 +256,7 @@ class Observed(Face):
         return {
             "graphs": self._published,
             "breaks": list(self.eager_reasons),
-            "hits": self._hits,
+            "hits": self._answered(),
             "misses": self._misses,
             "captures": self._captures,
             "capture_seconds": self._capture_seconds,
@@ -197,88 +277,33 @@ class Observed(Face):
     def why_miss(self, *args: Any, **kwargs: Any) -> str | None:
         """The guard of the latest program that this call does not meet; None if it meets all.
         Raises: errors.Error, if there is no program."""
-        around = self._programs[0][0] if self._programs else None
-        if around is not None and not around.hold():
+        if self._programs and not self._programs[0].around.hold():
             return "a setting of torch has changed"
         return self._latest().why_miss(args, kwargs)
 
     def report(self, file: TextIO | None = None) -> None:
         """Prints the log of each program, and why calls ran eagerly."""
         file = file or sys.stdout
-        for _, program, _ in self._programs:
-            print("\n".join(program.log()), file=file)
+        for entry in self._programs:
+            print("\n".join(entry.program.log()), file=file)
+        for reason, count in self.not_compiled.items():
+            print(f"PyTorch's operations run {count} programs: {reason}", file=file)
         for reason, count in self.eager_reasons.items():
             print(f"PyTorch ran {count} calls: {reason}", file=file)
 
     def _latest(self) -> Any:
         if not self._programs:
             raise errors.Error("nothing has been captured")
-        return self._programs[0][1]
+        return self._programs[0].program
 
 
-class _Surroundings:
-    """torch's settings of a moment that decide what a program sees."""
+@dataclass
+class Published:
+    """A program, what of torch it was made under, whether it draws random numbers, and what the
+    backend made of it, or why not."""
 
-    def __init__(self) -> None:
-        self._guard = torch._C._dynamo.guards.GlobalStateGuard()
-        self._inference = torch.is_inference_mode_enabled()
-        self._grad = torch.is_grad_enabled()
-
-    def restore(self) -> None:
-        """Puts back what a replay may have set that did not come to its end."""
-        torch._C._set_grad_enabled(self._grad)
-
-    def hold(self) -> bool:
-        return (
-            self._guard.check()
-            and torch.is_inference_mode_enabled() == self._inference
-            and torch.is_grad_enabled() == self._grad
-        )
-
-
-@contextlib.contextmanager
-def _as_ahead(ahead: list[Memory | Entry], generators: torch.Tensor) -> Iterator[list[Any]]:
-    """What an observed call has written is as it was ahead of it, and behind the block again as it
-    was left. ahead: snapshots. Gives a list that gets what is there when the block ends."""
-    tensors = tuple(each.tensor for each in ahead if isinstance(each, Memory))
-    left, generators_left = [each.again() for each in ahead], torch.get_rng_state()
-    grad = torch.is_grad_enabled()
-    at_end: list[Any] = []
-    with torch.autograd._unsafe_preserve_version_counter(tensors):
-        for each in reversed(ahead):
-            each.restore()
-        torch.set_rng_state(generators)
-        try:
-            yield at_end
-            at_end += [each.again() for each in ahead]
-        finally:
-            for each in reversed(left):
-                each.restore()
-            torch.set_rng_state(generators_left)
-            torch._C._set_grad_enabled(grad)
-
-
-def _fault_of_replay(
-    program: Any,
-    ahead: list[Memory | Entry],
-    generators: torch.Tensor,
-    value: Any,
-    args: tuple,
-    kwargs: dict[str, Any],
-) -> str | None:
-    """Replays the call from what was there ahead of it; leaves what the call has left."""
-    generators_left = torch.get_rng_state()
-    left = [each.again() for each in ahead]
-    with _as_ahead(ahead, generators) as replayed:
-        missed = program.why_miss(args, kwargs)
-        found = None if missed else program.rehearse(args, kwargs)
-        same_numbers = torch.equal(torch.get_rng_state(), generators_left)
-    if missed is not None:
-        return f"changes what it has read: {missed}"
-    if not found:
-        return "an operation gives another result when it is run again"
-    if not same_numbers:
-        return "takes other random numbers when it is run again"
-    if not all(x.agrees(y) for x, y in zip(left, replayed)):
-        return "writes something else when it is run again"
-    return difference(value, found[0])
+    around: Surroundings
+    program: Any
+    random: bool
+    compiled: Any = None
+    not_compiled: str | None = None

@@ -13,8 +13,13 @@ from typing import Any
 import torch
 
 from weft.errors import CaptureError
+from weft.frontend.lowered import Location
 
 _set_grad_enabled = torch._C._set_grad_enabled
+# Functions of Python's that a log has for operators of tensors.
+_OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
+# Effects that cannot fail.
+_SETTERS = (object.__setattr__, operator.setitem)
 
 
 @dataclass(frozen=True)
@@ -64,26 +69,25 @@ class _Reader:
         checks: list[int] = []
         effects: list[int] = []
         for number, record in enumerate(self._records):
-            function, arguments, _, outcome, self._location, changes, tells = record
-            if tells:
-                raise CaptureError("prints, warns or logs", self._location)
-            if function is None:
-                raise CaptureError("makes an object that it changes later", self._location)
+            function, arguments, _, outcome, self._location, *_ = record
+            on_tensors = any(self._is_tensor(each) for each in _leaves(arguments))
             if function is _set_grad_enabled:
                 before.append(number)
                 self._call(record)
-            elif changes:
-                if outcome != ("plain", None):
-                    raise CaptureError("takes something out of a container", self._location)
+            elif _has_effect(record):
                 effects.append(number)
                 self._give(arguments)
+            elif not _is_torchs(function) and (on_tensors or not _is_plain(outcome)):
+                name = getattr(function, "__qualname__", "an unknown function")
+                raise CaptureError(f"calls {name}", self._location)
             elif function is operator.setitem or not _is_plain(outcome):
                 self._bind(outcome, self._call(record))
-            elif any(self._is_tensor(each) for each in _leaves(arguments)):
+            elif on_tensors:
                 checks.append(number)
                 self._give_for_check(arguments)
             else:
                 before.append(number)
+        effects.sort(key=lambda number: self._records[number][-1])  # what cannot be undone, last
         self._give((self._output,))
         if any(self._given[number] is not self._results[number] for number in self._outside()):
             raise CaptureError("a value is compared whose memory is written later")
@@ -95,7 +99,7 @@ class _Reader:
             tuple(self._given),
             tuple(before),
             (*checks, *effects),
-            bool(checks),
+            bool(checks) or any(self._records[each][0] not in _SETTERS for each in effects),
         )
 
     # Records.
@@ -113,7 +117,9 @@ class _Reader:
         else:
             node = self._graph.call_function(function, args, kwargs)
         file, _, line = location.rpartition(":")
-        node.meta["stack_trace"] = f'  File "{file}", line {line}, in {name}\n'
+        if file:
+            node.meta["stack_trace"] = f'  File "{file}", line {line}, in {name}\n'
+            node.meta["location"] = Location(file, int(line), name)
         return node
 
     def _bind(self, outcome: tuple, node: torch.fx.Node) -> None:
@@ -129,13 +135,15 @@ class _Reader:
 
     def _give(self, forms: tuple) -> None:
         for form in _leaves(forms):
-            if form[0] == "result":
+            if form[0] == "result" and form[1] in self._results:  # else an effect made it
                 self._given.setdefault(form[1], self._results[form[1]])
 
     def _give_for_check(self, forms: tuple) -> None:
         """As they are now: later operations may write to them."""
         for form in _leaves(forms):
             if form[0] == "result":
+                if form[1] not in self._results:
+                    raise CaptureError("asks an object that the call has made", self._location)
                 number, node = form[1], self._results[form[1]]
                 if number in self._given and self._writes:
                     raise CaptureError("a value is compared twice beside writes", self._location)
@@ -148,8 +156,9 @@ class _Reader:
     def _outside(self) -> Iterator[int]:
         """Results that the call gives or keeps."""
         kept = [self._output]
-        kept += [form for record in self._records if record[5] for form in record[1]]
-        return (form[1] for form in _leaves(tuple(kept)) if form[0] == "result")
+        kept += [form for each in self._records if _has_effect(each) for form in each[1]]
+        leaves = _leaves(tuple(kept))
+        return (form[1] for form in leaves if form[0] == "result" and form[1] in self._results)
 
     # Arguments.
 
@@ -165,7 +174,7 @@ class _Reader:
 
     def _argument(self, form: tuple) -> Any:
         match form:
-            case ("result", number):
+            case ("result", number) if number in self._results:
                 return self._results[number]
             case ("register", number):
                 return self._outer(self._registers[number])
@@ -180,7 +189,7 @@ class _Reader:
                 return dict(zip(made[::2], made[1::2]))
             case ("slice", parts):
                 return slice(*map(self._argument, parts))
-        raise AssertionError(form)
+        raise CaptureError("an operation takes an object that the call has made", self._location)
 
     def _outer(self, value: Any) -> Any:
         """A value from outside. What containers hold has been read, and is guarded."""
@@ -216,6 +225,20 @@ class _Reader:
         return name
 
 
+def _is_torchs(function: Any) -> bool:
+    """Whether it is of torch, or does what operators of tensors do."""
+    if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
+        return issubclass(function.__objclass__, torch._C.TensorBase)
+    module = getattr(function, "__module__", None) or ""
+    return module.startswith("torch") or module == "_operator" or function in _OPERATORS
+
+
+def _has_effect(record: tuple) -> bool:
+    """On something else than tensors, or makes what such an effect is on."""
+    function, *_, changes, tells = record
+    return function is None or changes or tells
+
+
 def _is_plain(outcome: tuple) -> bool:
     """Raises: CaptureError for a sequence with tensors and other values than None."""
     if outcome[0] != "sequence":
@@ -230,12 +253,10 @@ def _is_plain(outcome: tuple) -> bool:
 
 def _leaves(forms: tuple) -> Iterator[tuple]:
     for form in forms:
-        if form[0] in ("tuple", "list", "dict", "instance"):
-            yield from _leaves(form[2])
-        elif form[0] == "slice":
-            yield from _leaves(form[1])
-        else:
+        if form[0] in ("constant", "register", "result"):
             yield form
+        else:
+            yield from _leaves(form[-1])
 
 
 def _writes(record: tuple) -> bool:

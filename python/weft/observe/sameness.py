@@ -3,29 +3,35 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 
-def difference(eager: Any, replayed: Any, path: str = "the result") -> str | None:
-    """Says where the two differ; None if nowhere."""
+def difference(
+    eager: Any, replayed: Any, path: str = "the result", tolerance: float | None = None
+) -> str | None:
+    """Says where the two differ; None if nowhere. tolerance: of compiled code, how far rounding may
+    take a value, relative to the largest of its tensor."""
     if eager is replayed:
         return None
     if type(eager) is not type(replayed):
         return f"{path} is a {type(replayed).__name__} instead of a {type(eager).__name__}"
     if isinstance(eager, torch.Tensor):
-        return _tensors(eager, replayed, path)
+        return _tensors(eager, replayed, path, tolerance)
     if isinstance(eager, (list, tuple)):
         if len(eager) != len(replayed):
             return f"{path} has {len(replayed)} items instead of {len(eager)}"
         pairs = zip(eager, replayed)
-        found = (difference(x, y, f"{path}[{i}]") for i, (x, y) in enumerate(pairs))
+        found = (difference(x, y, f"{path}[{i}]", tolerance) for i, (x, y) in enumerate(pairs))
         return next((each for each in found if each is not None), None)
     if isinstance(eager, dict):
         if list(eager) != list(replayed):
             return f"{path} has other keys"
-        found = (difference(eager[key], replayed[key], f"{path}[{key!r}]") for key in eager)
+        found = (
+            difference(eager[key], replayed[key], f"{path}[{key!r}]", tolerance) for key in eager
+        )
         return next((each for each in found if each is not None), None)
     if type(eager).__new__ is object.__new__ and hasattr(eager, "__dict__"):
         return difference(vars(eager), vars(replayed), f"vars({path})")
@@ -36,7 +42,9 @@ def difference(eager: Any, replayed: Any, path: str = "the result") -> str | Non
     return None if same else f"{path} is {replayed!r} instead of {eager!r}"
 
 
-def _tensors(eager: torch.Tensor, replayed: torch.Tensor, path: str) -> str | None:
+def _tensors(
+    eager: torch.Tensor, replayed: torch.Tensor, path: str, tolerance: float | None
+) -> str | None:
     for name in ("shape", "dtype", "device", "layout", "requires_grad", "is_leaf"):
         if getattr(eager, name) != getattr(replayed, name):
             return (
@@ -44,11 +52,25 @@ def _tensors(eager: torch.Tensor, replayed: torch.Tensor, path: str) -> str | No
             )
     if eager.stride() != replayed.stride() or eager.storage_offset() != replayed.storage_offset():
         return f"{path} lies in memory otherwise"
+    if tolerance is not None:
+        return None if _near(eager, replayed, tolerance) else f"the values of {path} differ"
     if type(eager.grad_fn) is not type(replayed.grad_fn):
         return f"{path} has another gradient function"
     with torch.no_grad():
         x, y = (_bits(each) for each in (eager, replayed))
         return None if torch.equal(x, y) else f"the values of {path} differ"
+
+
+def _near(eager: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
+    if tolerance == math.inf:
+        return True
+    with torch.no_grad():
+        x, y = eager.detach(), other.detach()
+        if not (x.is_floating_point() or x.is_complex()):
+            return torch.equal(x, y)
+        finite = x.isfinite()
+        scale = float(x[finite].abs().max()) if bool(finite.any()) else 0.0
+        return torch.allclose(y, x, tolerance, tolerance * scale, equal_nan=True)
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

@@ -45,6 +45,11 @@ class Memory:
     def agrees(self, other: Memory) -> bool:
         return torch.equal(self._bytes, other._bytes)
 
+    def is_near(self, other: Memory, tolerance: float) -> bool:
+        size = self._bytes.numel() - self._bytes.numel() % self.tensor.element_size()
+        values = [each._bytes[:size].view(self.tensor.dtype) for each in (self, other)]
+        return difference(*values, tolerance=tolerance) is None
+
 
 _ABSENT = object()
 
@@ -71,6 +76,9 @@ class Entry:
     def agrees(self, other: Entry) -> bool:
         return difference(self._value, other._value) is None
 
+    def is_near(self, other: Entry, tolerance: float) -> bool:
+        return difference(self._value, other._value, tolerance=tolerance) is None
+
 
 class Cell:
     def __init__(self, cell: types.CellType) -> None:
@@ -91,6 +99,9 @@ class Cell:
 
     def agrees(self, other: Cell) -> bool:
         return difference(self._value, other._value) is None
+
+    def is_near(self, other: Cell, tolerance: float) -> bool:
+        return difference(self._value, other._value, tolerance=tolerance) is None
 
 
 class Contents:
@@ -120,11 +131,15 @@ class Contents:
         return Contents(self._container)
 
     def agrees(self, other: Contents) -> bool:
+        return self.is_near(other)
+
+    def is_near(self, other: Contents, tolerance: float | None = None) -> bool:
         if isinstance(self._container, set):
             return self._items == other._items
+        mine, others = self._items, other._items
         if isinstance(self._container, deque):
-            return difference(list(self._items), list(other._items)) is None
-        return difference(self._items, other._items) is None
+            mine, others = list(mine), list(others)
+        return difference(mine, others, tolerance=tolerance) is None
 
 
 def _refill(owner: dict, items: dict) -> None:

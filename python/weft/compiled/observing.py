@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The face of `weft.compile(f)`: calls are traced, and those that cannot be traced are observed."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from weft import _core, config, errors
+from weft.artifacts.builds import Options
+from weft.capture.tracing import Tracing
+from weft.compiled.compiled import Compiled
+from weft.observe.backends import Native
+from weft.observe.face import Observed
+from weft.reporting.explanation import Explanation
+
+
+class TracedOrObserved(Compiled):
+    """Of tracing and observing, the first that takes a call has it from then on."""
+
+    def __init__(
+        self, original: Callable[..., Any], options: Options, settings: dict[str, Any]
+    ) -> None:
+        super().__init__(original, Tracing(original), options, settings)
+        self.observed = Observed(original, settings, Native(options))
+
+    def callable(self) -> _core.Callable:
+        made = super().callable()
+        self.observed.answering = weakref.ref(made)
+        return made
+
+    # Calls.
+
+    def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        hit = self.observed.hit(args, kwargs)
+        return super()._dispatch(args, kwargs) if hit is None else hit[0]
+
+    def declined(
+        self, core: _core.Specialization, reason: str, args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
+        hit = None if reason else self.observed.hit(args, kwargs)
+        return super().declined(core, reason, args, kwargs) if hit is None else hit[0]
+
+    def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if self._why_not_observed(why) is not None:
+            return super()._eager(why, args, kwargs)
+        value, reason = self.observed.capture(args, kwargs)
+        if reason is not None:
+            self.observed.eager_reasons[reason] += 1
+            self._refuse(why)
+        return value
+
+    def _keep_away(self, why: errors.CaptureError) -> None:
+        """The calls that follow may be observed."""
+        if self._why_not_observed(why) is not None:
+            super()._keep_away(why)
+
+    def _why_not_observed(self, why: errors.CaptureError) -> str | None:
+        """A call that has been traced, but wrongly compiled, is no call to capture otherwise."""
+        if config.verify == "always":
+            return "every call is compared"
+        if " differs: " in why.reason or why.reason.startswith("compilation failed"):
+            return "it was traced"
+        if self.programs.failed_pass is not None:
+            return "a pass failed"
+        return self.observed.hopeless()
+
+    def _is_final(self) -> bool:
+        return self.observed.has_given_up()
+
+    # What the user asks for.
+
+    def stats(self) -> dict[str, Any]:
+        """As `Compiled.stats`, of traced and observed programs together."""
+        traced, observed = super().stats(), self.observed.stats()
+        traced["hits"] -= self.programs.hits_of_callable()  # which the others count too
+        return {
+            name: value if name == "breaks" else value + observed[name]
+            for name, value in traced.items()
+        }
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        known = Counter(self.observed.eager_reasons)
+        found = super().explain(*args, **kwargs)
+        if found.whole:
+            return found
+        program = self.observed.program_of(args, kwargs)
+        if program is None:
+            reasons = self.observed.eager_reasons - known
+            return Explanation(False, (*found.breaks, *(f"observed: {each}" for each in reasons)))
+        if program.compiled is None:
+            return Explanation(True, (), "as observed", 0, (f"all of it: {program.not_compiled}",))
+        face: Compiled = program.compiled.face
+        return face.explanation_of(face.programs.latest())
+
+    def report(self, file: Any = None) -> None:
+        super().report(file)
+        self.observed.report(file)
+
+    def reset(self) -> None:
+        super().reset()
+        self.observed.reset()
+
+    def why_miss(self, *args: Any, **kwargs: Any) -> str | None:
+        """As `Observed.why_miss`, of the latest program that was observed."""
+        return self.observed.why_miss(*args, **kwargs)
+
+    def guards(self) -> list[str]:
+        """As `Observed.guards`, of the latest program that was observed."""
+        return self.observed.guards()
+
+    def log(self) -> list[str]:
+        """As `Observed.log`, of the latest program that was observed."""
+        return self.observed.log()
