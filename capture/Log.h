@@ -43,9 +43,9 @@ struct Outcome {
 };
 
 struct Record {
-  PyRef callable;     // null: makes a container or an instance, its one argument
+  PyRef callable;       // null: makes a container or an instance, its one argument
   bool changes = false; // something that is no tensor, and was there ahead of the call
-  bool tells = false; // something to the world outside: comes behind all others, and only once
+  bool tells = false;   // something to the world outside: comes behind all others, and only once
   std::vector<Form> arguments; // those by keyword last
   PyRef names;                 // of keywords, a tuple or null
   Outcome outcome;

@@ -118,7 +118,7 @@ PyObject *call(PyObject *self, PyObject *const *values, size_t flags, PyObject *
   if (!program->observation.guards.check(arguments, registers))
     Py_RETURN_NOTIMPLEMENTED;
   PyRef alive = PyRef::borrow(self), restore = program->restore;
-  PyRef value = answer(self, registers);
+  PyRef value = answer(self, registers, false);
   if (value || PyErr_Occurred())
     return value.release();
   PyRef done = PyRef::steal(PyObject_CallNoArgs(restore.get()));
