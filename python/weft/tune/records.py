@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -54,7 +55,7 @@ _COLUMNS = ", ".join(each.name for each in fields(Record))
 class Records:
     """An open file. One for each thread."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         """Opens the file, or makes it.
 
         Raises: RecordsError for another kind of file, or a schema of another version.
@@ -131,7 +132,7 @@ class Records:
         self.close()
 
 
-def export_records(records: str | Path, path: str | Path) -> int:
+def export_records(records: str | os.PathLike[str], path: str | os.PathLike[str]) -> int:
     """Writes all rows as JSON, one a line. Returns how many.
 
     Raises: RecordsError.
@@ -144,7 +145,7 @@ def export_records(records: str | Path, path: str | Path) -> int:
     return len(lines)
 
 
-def import_records(path: str | Path, records: str | Path) -> int:
+def import_records(path: str | os.PathLike[str], records: str | os.PathLike[str]) -> int:
     """Adds the rows of an exported file, without those that are there. Returns how many.
 
     Raises: RecordsError for a line that is no record; nothing is added then.
