@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a call writes, as it was at a moment: a tensor's memory, an entry, a container's contents."""
+"""What a call writes, as it was: a tensor's memory, an entry, a container's contents."""
 
 from __future__ import annotations
 

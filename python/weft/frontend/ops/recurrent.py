@@ -11,6 +11,7 @@ import torch
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
 from weft.frontend.ops.contract import linear
 from weft.frontend.ops.dropout import dropped_out, may_draw
 from weft.frontend.ops.shape import select
