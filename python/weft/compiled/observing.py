@@ -77,7 +77,7 @@ class TracedOrObserved(Compiled):
         traced, observed = super().stats(), self.observed.stats()
         traced["hits"] -= self.programs.hits_of_callable()  # which the others count too
         return {
-            name: value if isinstance(value, list) else value + observed[name]
+            name: value + observed[name] if isinstance(value, int | float) else value
             for name, value in traced.items()
         }
 
