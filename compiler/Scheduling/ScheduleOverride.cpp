@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/ScheduleOverride.h"
+#include "compiler/Scheduling/ScheduleOverride.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -29,4 +29,31 @@ llvm::Expected<ScheduleOverride> ScheduleOverride::parse(llvm::StringRef text) {
     *found->second = number;
   }
   return given;
+}
+
+static ScheduleOverride merged(const ScheduleOverride &first, const ScheduleOverride &second) {
+  auto either = [](std::optional<int64_t> a, std::optional<int64_t> b) { return a ? a : b; };
+  return {either(first.rows, second.rows), either(first.groups, second.groups),
+          either(first.chunk, second.chunk), either(first.panels, second.panels)};
+}
+
+llvm::Expected<ScheduleOverrides> ScheduleOverrides::parse(llvm::StringRef text) {
+  ScheduleOverrides result;
+  for (llvm::StringRef section : llvm::split(text, ';')) {
+    auto [name, numbers] = section.split(':');
+    bool isNamed = section.contains(':');
+    llvm::Expected<ScheduleOverride> given = ScheduleOverride::parse(isNamed ? numbers : section);
+    if (!given)
+      return given.takeError();
+    ScheduleOverride &place = isNamed ? result.named[name] : result.all;
+    place = merged(*given, place);
+  }
+  for (auto &entry : result.named)
+    entry.second = merged(entry.second, result.all);
+  return result;
+}
+
+const ScheduleOverride &ScheduleOverrides::of(llvm::StringRef kernel) const {
+  auto found = named.find(kernel);
+  return found == named.end() ? all : found->second;
 }
