@@ -3,11 +3,12 @@
 #include "runtime/CpuFeatures.h"
 #include <algorithm>
 #include <fstream>
-#include <map>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 namespace weft::rt {
 namespace {
@@ -19,9 +20,17 @@ std::string normalized(std::string name) {
 }
 
 /// Linux's names of features, where they differ from LLVM's.
-const std::map<std::string, std::string, std::less<>> linuxNames{
+constexpr std::pair<std::string_view, std::string_view> linuxNames[] = {
     {"bmi", "bmi1"},   {"lzcnt", "abm"},  {"prfchw", "3dnowprefetch"}, {"sse3", "pni"},
     {"fparmv8", "fp"}, {"neon", "asimd"}, {"fullfp16", "asimdhp"},     {"dotprod", "asimddp"}};
+
+/// Linux's name of a feature in normalized form.
+std::string linuxNameOf(const std::string &name) {
+  for (auto [ofLlvm, ofLinux] : linuxNames)
+    if (name == ofLlvm)
+      return std::string(ofLinux);
+  return name;
+}
 
 std::set<std::string> machineFlags() {
   std::set<std::string> flags;
@@ -62,8 +71,7 @@ std::vector<std::string> missingCpuFeatures(const std::vector<std::string> &feat
         continue;
       }
     }
-    auto renamed = linuxNames.find(name);
-    if (!flags.contains(renamed == linuxNames.end() ? name : renamed->second))
+    if (!flags.contains(linuxNameOf(name)))
       missing.push_back(feature);
   }
   return missing;

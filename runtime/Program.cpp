@@ -182,6 +182,7 @@ Program::Program(std::shared_ptr<const Artifact> artifact)
   if (const WeftEntry *bind = code->entry("bind")) {
     const EntrySpec &spec = specOf(*code, "bind");
     std::vector<int32_t> selection;
+    selection.reserve(spec.arguments.size());
     for (const TensorSpec &argument : spec.arguments)
       selection.push_back(findArgument(*code, mainEntry.spec, argument.name));
     bindEntry.emplace(*code, *bind, std::move(selection));

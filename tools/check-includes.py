@@ -54,6 +54,9 @@ ROOMS = {  # a file is of the first that fits
     "compiler/Transforms": Room(rooms=("compiler/Graph", "compiler/Target"), libraries=MLIR),
     "compiler/Autodiff": Room(rooms=("compiler/Graph", "compiler/Target"), libraries=MLIR),
     "compiler/Kernels": Room((*KERNELS, "compiler/Graph", "compiler/Target"), libraries=MLIR),
+    "compiler/Scheduling": Room(
+        rooms=("compiler/Graph", "compiler/Kernels", *KERNELS, "compiler/Target"), libraries=MLIR
+    ),
     "compiler/Lowering": Room(
         rooms=("compiler/Graph", "compiler/Kernels", "compiler/Target"),
         headers=("runtime/Abi.h",),
@@ -65,6 +68,7 @@ ROOMS = {  # a file is of the first that fits
             "compiler/Graph",
             "compiler/Kernels",
             "compiler/Lowering",
+            "compiler/Scheduling",
             "compiler/Target",
             "compiler/Transforms",
         ),

@@ -19,7 +19,7 @@ from weft import ir
 
 ROOT = Path(__file__).parents[1]
 TABLEGEN = ["mlir-tblgen-22", "-I", str(ROOT), "-I", "/usr/lib/llvm-22/include"]
-ROOMS = ("Autodiff", "Transforms", "Kernels", "Lowering")
+ROOMS = ("Autodiff", "Transforms", "Scheduling", "Kernels", "Lowering")
 MOST_LINES = 60
 
 STAGES = {
@@ -27,6 +27,7 @@ STAGES = {
     "optimized": "After the passes over the graph: layouts are chosen, weights prepared.",
     "kernels": "Ops are grouped into kernels.",
     "linalg": "Kernels as loops over tensors.",
+    "scheduled": "How each kernel runs is chosen.",
     "loops": "Kernels as loops over memory, with vectors in registers.",
     "llvm": "What LLVM makes machine code of.",
 }

@@ -6,6 +6,7 @@
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Passes.h"
+#include "compiler/Scheduling/Passes.h"
 #include "compiler/Transforms/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -54,8 +55,12 @@ static void buildLinalg(OpPassManager &pm, const StageSettings &) {
   pm.addPass(createLowerToLinalg());
 }
 
+static void buildScheduled(OpPassManager &pm, const StageSettings &settings) {
+  pm.addPass(createScheduleKernels(settings.target, settings.schedule));
+}
+
 static void buildLoops(OpPassManager &pm, const StageSettings &settings) {
-  pm.addPass(createLowerToLoops(settings.target, settings.schedule));
+  pm.addPass(createLowerToLoops(settings.target));
   pm.addPass(createPlanMemory());
   pm.addPass(createInsertBarriers());
 }
@@ -76,6 +81,7 @@ llvm::ArrayRef<Stage> weft::stages() {
       {"optimized", buildOptimized},
       {"kernels", buildKernels},
       {"linalg", buildLinalg},
+      {"scheduled", buildScheduled},
       {"loops", buildLoops},
       {"llvm", buildLLVM},
   };
@@ -118,6 +124,7 @@ void weft::registerPasses() {
   registerWeftAutodiffPasses();
   registerWeftTransformsPasses();
   registerTransformsPipelines();
+  registerWeftSchedulingPasses();
   registerWeftKernelsPasses();
   registerWeftLoweringPasses();
   registerLoweringPipelines();

@@ -39,12 +39,12 @@ constexpr Name jointRead = "weft.joint_read";
 // On kernels before they are emitted.
 constexpr Name crossThreadReads = "weft.cross_thread_reads"; ///< of what several threads wrote
 constexpr Name coldWeights = "weft.cold_weights"; ///< weights come from memory in every call
+constexpr Name schedule = "weft.schedule";        ///< how it runs, a ScheduleAttr
 
 constexpr Name loops = "weft.loops"; ///< of a declaration: the function that has its loops
 
 // On emitted kernels.
-constexpr Name schedule = "weft.schedule"; ///< numbers by name
-constexpr Name serial = "weft.serial";     ///< thread 0 does all of it
+constexpr Name serial = "weft.serial"; ///< thread 0 does all of it
 constexpr Name flops = "weft.flops";
 constexpr Name bytes = "weft.bytes";                ///< that it touches
 constexpr Name scratchBytes = "weft.scratch_bytes"; ///< of each thread

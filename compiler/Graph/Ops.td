@@ -4,6 +4,7 @@
 #ifndef WEFT_GRAPH_OPS_TD
 #define WEFT_GRAPH_OPS_TD
 
+include "compiler/Graph/Schedule.td"
 include "compiler/Graph/Elementwise.td"
 include "compiler/Graph/Shape.td"
 include "compiler/Graph/Reduce.td"

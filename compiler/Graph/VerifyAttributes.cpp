@@ -35,7 +35,9 @@ std::string isType(Attribute attribute) { return isA<TypeAttr>(attribute, "a typ
 std::string isNumbers(Attribute attribute) {
   return isA<DenseI64ArrayAttr>(attribute, "an array of i64");
 }
-std::string isTable(Attribute attribute) { return isA<DictionaryAttr>(attribute, "a dictionary"); }
+std::string isSchedule(Attribute attribute) {
+  return isA<ScheduleAttr>(attribute, "a #weft.schedule");
+}
 
 std::string isSymbol(Attribute attribute) {
   return isa<FlatSymbolRefAttr>(attribute) ? "" : "the name of a function";
@@ -79,7 +81,7 @@ constexpr Rule rules[] = {
     {attr::crossThreadReads, OnFunction, isMark},
     {attr::coldWeights, OnFunction, isMark},
     {attr::loops, OnFunction, isSymbol},
-    {attr::schedule, OnFunction, isTable},
+    {attr::schedule, OnFunction, isSchedule},
     {attr::serial, OnFunction, isMark},
     {attr::flops, OnFunction, isCount<0>},
     {attr::bytes, OnFunction, isCount<0>},

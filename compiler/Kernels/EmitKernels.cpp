@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Chooses the emitter of a kernel, after checking that emitters can follow its ops.
+// Runs the emitter that a kernel's schedule names, after checking that emitters can follow its ops.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Kernels.h"
@@ -27,37 +27,68 @@ static LogicalResult checkKernel(func::FuncOp kernel) {
   return success();
 }
 
-LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target,
-                               const ScheduleOverride &given) {
+using Emitter = LogicalResult (*)(KernelFunction &);
+
+static Emitter emitterOf(EmitterKind kind) {
+  switch (kind) {
+  case EmitterKind::loop_nest:
+    return emitLoopNest;
+  case EmitterKind::token_blocks_to_rows:
+    return emitTokenBlocksToRows;
+  case EmitterKind::rows_to_token_blocks:
+    return emitRowsToTokenBlocks;
+  case EmitterKind::contraction:
+    return emitContraction;
+  case EmitterKind::winograd:
+    return emitWinograd;
+  case EmitterKind::skinny_matmul:
+    return emitSkinnyMatmul;
+  case EmitterKind::row_dot:
+    return emitRowDot;
+  case EmitterKind::attention:
+    return emitAttention;
+  case EmitterKind::grouped_matmul:
+    return emitGroupedMatmul;
+  case EmitterKind::scatter:
+    return emitScatter;
+  case EmitterKind::sort:
+    return emitSort;
+  }
+  llvm_unreachable("unknown emitter");
+}
+
+/// The schedule of `kernel`, if it says all that its emitter has to know.
+static FailureOr<ScheduleAttr> completeSchedule(func::FuncOp kernel) {
+  auto schedule = kernel->getAttrOfType<ScheduleAttr>(attr::schedule);
+  if (!schedule)
+    return kernel.emitError("expected '")
+           << attr::schedule << "', which weft-schedule-kernels writes";
+  if (schedule.getParts().empty())
+    return kernel.emitError("expected a schedule with fields, found ") << schedule;
+  for (size_t number = 0; number < schedule.getParts().size(); ++number)
+    if (StringRef missing = schedule.missingField(number); !missing.empty())
+      return kernel.emitError("expected a schedule with the field '")
+             << missing << "', found " << schedule;
+  return schedule;
+}
+
+LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   if (failed(checkKernel(source)))
     return failure();
-  StringRef kind = source->getAttrOfType<StringAttr>(attr::kernel).getValue();
-  SmallVector<LogicalResult (*)(KernelFunction &)> emitters;
-  if (kind == "attention")
-    emitters = {emitAttention};
-  else if (kind == "grouped_dot")
-    emitters = {emitGroupedMatmul};
-  else if (kind == "scatter")
-    emitters = {emitScatter};
-  else if (kind == "sort")
-    emitters = {emitSort};
-  else if (kind == "contraction")
-    emitters = {emitWinograd, emitContraction, emitSkinnyMatmul, emitRowDot, emitLoopNest};
-  else
-    emitters = {emitTokenBlocksToRows, emitRowsToTokenBlocks, emitLoopNest};
-  for (auto emit : emitters) {
-    KernelFunction kernel(source, target, given);
-    if (failed(emit(kernel)) || kernel.unfollowed) {
-      kernel.discard();
-      if (kernel.refused)
-        return failure();
-      continue;
-    }
-    kernel.replaceSource();
-    expandVectorMath(kernel.emitted);
-    return success();
+  FailureOr<ScheduleAttr> schedule = completeSchedule(source);
+  if (failed(schedule))
+    return failure();
+  KernelFunction kernel(source, target);
+  if (failed(emitterOf(schedule->getEmitter())(kernel)) || kernel.unfollowed) {
+    kernel.discard();
+    if (kernel.refused)
+      return failure();
+    return source.emitError("emitter '")
+           << stringifyEmitterKind(schedule->getEmitter()) << "' cannot follow this kernel";
   }
-  return source.emitError("no emitter takes this kernel");
+  kernel.replaceSource();
+  expandVectorMath(kernel.emitted);
+  return success();
 }
 
 /// The arguments of an emitted kernel: row-major memrefs, scratch, the thread and their number.
@@ -107,17 +138,12 @@ public:
       getOperation().emitError(llvm::toString(target.takeError()));
       return signalPassFailure();
     }
-    llvm::Expected<ScheduleOverrides> given = ScheduleOverrides::parse(schedule);
-    if (!given) {
-      getOperation().emitError(llvm::toString(given.takeError()));
-      return signalPassFailure();
-    }
     SmallVector<func::FuncOp> kernels;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(attr::kernel))
         kernels.push_back(function);
     for (func::FuncOp kernel : kernels)
-      if (failed(emitKernel(kernel, *target, given->of(kernel.getName()))))
+      if (failed(emitKernel(kernel, *target)))
         return signalPassFailure();
   }
 };

@@ -24,7 +24,7 @@ namespace weft {
 #include "compiler/Lowering/Passes.h.inc"
 
 /// weft-lower-to-loops for a known target, with scratch memory for `threads` threads.
-std::unique_ptr<mlir::Pass> createLowerToLoops(TargetInfo target, llvm::StringRef schedule);
+std::unique_ptr<mlir::Pass> createLowerToLoops(TargetInfo target);
 
 /// Kernels in loops, vectors and memrefs of static shape become LLVM functions that take
 /// bare pointers: operands, results, scratch, then thread and threads as i64.

@@ -68,9 +68,7 @@ def LowerToLoops : Pass<"weft-lower-to-loops", "::mlir::ModuleOp"> {
     Option<"isa", "isa", "std::string", "\"native\"",
            "native, avx2, avx512 or amx, whether or not this machine has it">,
     Option<"threads", "threads", "int64_t", "2",
-           "threads that work is divided among and scratch memory is kept for, at the most">,
-    Option<"schedule", "schedule", "std::string", "\"\"",
-           "fixed numbers of contractions' schedules, as rows=6,groups=4,chunk=768,panels=2">
+           "threads that scratch memory is kept for, at the most">
   ];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
                            "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",

@@ -7,9 +7,8 @@
 #include "compiler/Graph/Graph.h"
 #include "compiler/Transforms/ConvLayouts.h"
 #include "compiler/Transforms/ConvPadding.h"
-#include "compiler/Transforms/LinearLayouts.h"
+#include "compiler/Transforms/LinearLayers.h"
 #include "compiler/Transforms/Passes.h"
-#include "compiler/Transforms/PreparedValues.h"
 #include "compiler/Transforms/ViewLayouts.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -32,28 +31,6 @@ static bool isFree(Value value) {
   return isa_and_present<BroadcastInDimOp, ConstantOp, IotaOp>(value.getDefiningOp());
 }
 
-/// A value that contractions read in its original layout: an argument, or one weight after a chain
-/// of unary ops.
-static bool isWeight(Value value) {
-  if (isTiled(layoutOf(value)))
-    return false;
-  if (isa<BlockArgument>(value))
-    return true;
-  while (isa_and_present<ConvertOp, ReshapeOp, TransposeOp, SliceOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  auto argument = dyn_cast<BlockArgument>(value);
-  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
-  if (!function)
-    return false;
-  auto kind = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attr::kind);
-  return kind && kind.getValue() != "input";
-}
-
-/// A converted weight: it is copied anyway, so the copy may have any layout.
-static bool isCopiedWeight(Value value) {
-  return isa_and_present<ConvertOp>(value.getDefiningOp()) && isWeight(value);
-}
-
 /// The layout for ops on all of `values`: tiled first, then any order, then row-major. Values that
 /// are computed on the fly are ignored unless all are.
 static LayoutAttr commonLayout(ValueRange values) {
@@ -70,120 +47,15 @@ static LayoutAttr commonLayout(ValueRange values) {
 }
 
 namespace {
-struct Linear {
-  RankedTensorType tokens;
-  ValueRange weights;
-  bool inByOut; ///< whether weights are stored, or will be copied, as (in, out)
-
-  double rows() const { return double(tokens.getNumElements()) / double(tokens.getShape().back()); }
-  double weightElements() const {
-    double total = 0;
-    for (Value weight : weights)
-      total += double(tensorType(weight).getNumElements());
-    return total;
-  }
-};
-} // namespace
-
-static bool isInByOut(ArrayRef<int64_t> rhsContract) {
-  return llvm::equal(rhsContract, ArrayRef<int64_t>{0});
-}
-
-static SmallVector<Linear> linearsOf(func::FuncOp function) {
-  SmallVector<Linear> linears;
-  for (Operation &op : function.front()) {
-    auto add = [&](ArrayRef<int64_t> contract) {
-      RankedTensorType tokens = tensorType(op.getOperand(0));
-      ValueRange weights = op.getOperands().drop_front();
-      if (tokens.getRank() == 0) // a factor
-        return;
-      linears.push_back(
-          {tokens, weights, isInByOut(contract) && !llvm::all_of(weights, isCopiedWeight)});
-    };
-    if (auto multi = dyn_cast<MultiDotOp>(op))
-      add(multi.getRhsContract());
-    else if (auto dot = dyn_cast<DotGeneralOp>(op); dot && dot.getLhsBatch().empty())
-      add(dot.getRhsContract());
-  }
-  return linears;
-}
-
-static bool liesMostlyInByOut(ArrayRef<Linear> linears) {
-  double inByOut = 0, outByIn = 0;
-  for (const Linear &linear : linears)
-    (linear.inByOut ? inByOut : outByIn) += linear.rows() * linear.weightElements();
-  return inByOut > outByIn;
-}
-
-/// Whether token blocks would be padded so much that packing weights, with row-major tokens, is
-/// better. With fewer tokens, contractions are bound by loading weights either way. Attention gains
-/// from token blocks: measured on layers of 384 and 768 features with 49 to 197 tokens; at 197 both
-/// are level.
-static bool wouldPadTokens(ArrayRef<Linear> linears, const LinearLayouts &layouts,
-                           bool hasAttention) {
-  constexpr int64_t fewestTokens = 48;
-  const double mostWork = hasAttention ? 1.08 : 1.05;
-  double work = 0, inBlocks = 0;
-  for (const Linear &linear : linears) {
-    int64_t rank = linear.tokens.getRank();
-    if (rank < 2 || linear.tokens.getDimSize(rank - 2) < fewestTokens)
-      continue;
-    double ofLinear = linear.rows() * linear.weightElements();
-    work += ofLinear;
-    inBlocks += ofLinear * layouts.workInTokenBlocks(linear.tokens);
-  }
-  return inBlocks > mostWork * work;
-}
-
-/// Whether a single linear layer would have to amortize the relayouts of tokens to blocks and back.
-static bool hasOneLinear(func::FuncOp function) {
-  return function.getOps<AttentionOp>().empty() && linearsOf(function).size() == 1;
-}
-
-/// Whether a program calls attention, rather than decomposing it, and has too many weights to copy
-/// them: a copy is made for each sequence length.
-static bool wantsWeightsInPlace(func::FuncOp function, ArrayRef<Linear> linears) {
-  constexpr double mostElements = 1 << 25; // 128 MiB of f32
-  double elements = 0;
-  for (const Linear &linear : linears)
-    elements += linear.weightElements();
-  return elements > mostElements &&
-         llvm::any_of(function.getOps<AttentionOp>(),
-                      [](AttentionOp attention) { return !attention.getHiddenScore(); });
-}
-
-/// Whether weights are packed: if all are small, copies stay in cache, and cost less than relayouts
-/// of tokens, a tenth of a small contraction, unless attention needs token blocks; or if token
-/// blocks would be padded. A single layer has the caches to itself.
-static bool choosePacking(func::FuncOp function, const LinearLayouts &layouts, bool isOneLinear) {
-  bool hasAttention = !function.getOps<AttentionOp>().empty();
-  constexpr int64_t ofMany = 1 << 20, ofOne = 4 << 20;
-  int64_t mostBytes = isOneLinear ? ofOne : ofMany;
-  PreparedValues prepared(function);
-  SmallVector<Linear> linears = linearsOf(function);
-  auto eachWeight = [&](llvm::function_ref<bool(Value)> holds) {
-    return llvm::all_of(linears,
-                        [&](const Linear &linear) { return llvm::all_of(linear.weights, holds); });
-  };
-  bool areSmall = eachWeight([&](Value weight) {
-    RankedTensorType type = tensorType(weight);
-    return type.getNumElements() * type.getElementTypeBitWidth() / 8 <= mostBytes;
-  });
-  return eachWeight([&](Value weight) { return prepared.contains(weight); }) &&
-         ((areSmall && !hasAttention) || (!wantsWeightsInPlace(function, linears) &&
-                                          wouldPadTokens(linears, layouts, hasAttention)));
-}
-
-namespace {
 
 class LayoutChooser {
 public:
   LayoutChooser(func::FuncOp function, int64_t lanes, int64_t registers, bool rowMajor)
       : function(function), lanes(lanes), rowMajor(rowMajor), builder(function.getContext()),
-        linearLayouts(lanes, registers, liesMostlyInByOut(linearsOf(function))),
+        linearLayouts(lanes, registers, lieMostlyInByOut(linearLayers(function))),
         isOneLinear(hasOneLinear(function)),
-        packsWeights(choosePacking(function, linearLayouts, isOneLinear)) {
-    for (const Linear &linear : linearsOf(function))
+        packsWeights(weft::packsWeights(function, linearLayouts, isOneLinear)) {
+    for (const LinearLayer &linear : linearLayers(function))
       for (Value weight : linear.weights)
         ++readers[weight];
   }

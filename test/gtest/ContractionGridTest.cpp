@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // How contractions are divided among teams of any size.
-#include "compiler/Kernels/Contraction/ContractionGrid.h"
-#include "compiler/Kernels/Contraction/ContractionSchedule.h"
-#include "compiler/Kernels/DotProduct/SkinnyMatmulSchedule.h"
+#include "compiler/Scheduling/ContractionChoice.h"
+#include "compiler/Scheduling/DotChoice.h"
 #include "llvm/Support/MathExtras.h"
 #include <gtest/gtest.h>
 #include <random>
@@ -32,16 +31,14 @@ ContractionProblem problemOf(int64_t batches, int64_t rows, int64_t lanes, int64
   problem.rowStrideBytes = depth * 4;
   problem.scalarBytes = rows * depth * 4;
   problem.vectorBytes = lanes * depth * 4;
+  problem.flops = 2 * batches * rows * lanes * depth;
   problem.rowsOutermost = problem.scalarsContiguous = problem.canSpill = true;
   return problem;
 }
 
 ContractionGrid gridOf(const ContractionProblem &problem, const TargetInfo &target) {
-  auto schedule = ContractionSchedule::choose(problem, target);
-  auto grid =
-      ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width, target.team());
-  grid.chooseSplit(problem, schedule, target.l2Bytes);
-  return grid;
+  return ContractionGrid::of(problem, llvm::cantFail(chooseContraction(problem, target)),
+                             target.team());
 }
 
 TEST(ContractionGrid, BalanceIsTheBusyShareOfTheTime) {
@@ -120,11 +117,88 @@ TEST(ContractionGrid, WeightsOfFewRowsGoToAllThreads) {
   }
 }
 
+/// Partitions as KernelFunction::share makes them.
+TEST(ContractionGrid, NoThreadIdlesWhileAnotherHasTwoPieces) {
+  std::mt19937 random(3);
+  for (int64_t threads = 1; threads <= 64; ++threads)
+    for (int round = 0; round < 40; ++round) {
+      ContractionProblem problem =
+          problemOf(1, random() % 900 + 1, random() % 2000 + 1, random() % 900 + 1);
+      int64_t pieces = gridOf(problem, machineOf(threads)).pieces(), most = 0, least = pieces;
+      int64_t all = 0;
+      for (int64_t thread = 0; thread < threads; ++thread) {
+        int64_t share = pieces * (thread + 1) / threads - pieces * thread / threads;
+        most = std::max(most, share);
+        least = std::min(least, share);
+        all += share;
+      }
+      EXPECT_EQ(all, pieces);
+      EXPECT_TRUE(least > 0 || most < 2) << pieces << " pieces on " << threads << " threads";
+    }
+}
+
+/// Tile t begins at row t * rowCount / rowTiles; packed A panels have whole tiles but the last.
+TEST(ContractionGrid, TilesCoverEveryRowOnce) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 2000; ++round) {
+    TargetInfo target = machineOf(int64_t(random() % 64) + 1, int64_t(random() % 4 + 1) << 19);
+    ContractionProblem problem =
+        problemOf(1, random() % 900 + 1, random() % 2000 + 1, random() % 900 + 1);
+    problem.scalarsStrided = round % 3 == 0;
+    auto schedule = llvm::cantFail(chooseContraction(problem, target));
+    int64_t covered = 0;
+    for (int64_t tile = 0; tile < schedule.rowTiles; ++tile) {
+      int64_t first =
+          schedule.strip ? tile * schedule.rows : tile * problem.rowCount / schedule.rowTiles;
+      int64_t end = schedule.strip ? std::min(first + schedule.rows, problem.rowCount)
+                                   : (tile + 1) * problem.rowCount / schedule.rowTiles;
+      EXPECT_EQ(first, covered);
+      EXPECT_GT(end, first);
+      EXPECT_LE(end - first, schedule.rows);
+      covered = end;
+    }
+    EXPECT_EQ(covered, problem.rowCount);
+    EXPECT_FALSE(llvm::errorToBool(schedule.verify(problem, target)));
+  }
+}
+
+/// What a thread claims is worth the claim, or is all that there is.
+TEST(ContractionSchedule, ClaimsAreWorthTheirCost) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 2000; ++round) {
+    TargetInfo target = machineOf(int64_t(random() % 64) + 1);
+    ContractionProblem problem =
+        problemOf(1, random() % 900 + 1, random() % 2000 + 1, random() % 900 + 1);
+    auto schedule = llvm::cantFail(chooseContraction(problem, target));
+    if (schedule.claim == 0)
+      continue;
+    int64_t pieces = ContractionGrid::of(problem, schedule, target.team()).pieces();
+    double flops = double(problem.flops) * double(schedule.claim) / double(pieces);
+    EXPECT_GE(flops + 1, std::min(2e6, double(problem.flops)));
+  }
+}
+
+/// Teams of any size are busy, and chunks of a long sum follow the cache.
+TEST(ContractionSchedule, DiffersBetweenMachines) {
+  ContractionProblem problem = problemOf(1, 512, 4096, 3072);
+  auto ofTwo = llvm::cantFail(chooseContraction(problem, machineOf(2)));
+  auto ofMany = llvm::cantFail(chooseContraction(problem, machineOf(64)));
+  EXPECT_GE(ContractionGrid::of(problem, ofMany, 64).balance(ofMany.split), 0.9);
+  EXPECT_GE(ContractionGrid::of(problem, ofTwo, 2).balance(ofTwo.split), 0.9);
+  auto small = llvm::cantFail(chooseContraction(problem, machineOf(2, 256 << 10)));
+  auto large = llvm::cantFail(chooseContraction(problem, machineOf(2, 4 << 20)));
+  EXPECT_LT(small.chunk, large.chunk);
+}
+
 TEST(SkinnyMatmulSchedule, BlocksForTheTeam) {
-  SkinnyMatmulProblem problem{/*rows=*/17, /*columns=*/768, /*depth=*/768};
+  DotProblem problem;
+  problem.rows = 17;
+  problem.columns = problem.depth = 768;
+  problem.flops = 2 * 17 * 768 * 768;
   for (int64_t threads : {2, 4, 8, 16, 32}) {
-    auto schedule = SkinnyMatmulSchedule::choose(problem, machineOf(threads));
-    int64_t blocks = llvm::divideCeil(problem.columns, schedule.block);
+    auto schedule = chooseSkinnyMatmul(problem, machineOf(threads));
+    ASSERT_TRUE(schedule);
+    int64_t blocks = llvm::divideCeil(problem.columns, schedule->block);
     EXPECT_GE(double(blocks) / double(llvm::alignTo(blocks, threads)), 0.75) << threads;
   }
 }

@@ -37,7 +37,7 @@ def test_lower_stops_at_a_stage():
 def test_compile_writes_one_complete_file(tmp_path):
     report = json.loads(_compiler.compile(graph(EXP), str(tmp_path / "a.so"), {"threads": 2}))
     assert list(report["seconds"]) == [
-        "graph", "optimized", "kernels", "linalg", "loops", "llvm", "object", "link",
+        "graph", "optimized", "kernels", "linalg", "scheduled", "loops", "llvm", "object", "link",
     ]  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == ["a.so"]
 

@@ -65,7 +65,9 @@ def test_ops_become_functions_that_are_numbered():
     assert str(ir.Module.parse(str(module))) == str(module)
 
 
-@pytest.mark.parametrize("stage", ["graph", "optimized", "kernels", "linalg", "loops", "llvm"])
+@pytest.mark.parametrize(
+    "stage", ["graph", "optimized", "kernels", "linalg", "scheduled", "loops", "llvm"]
+)
 def test_they_run_at_every_stage(stage):
     module = network.module
     ir.lower_ops(module, BODIES)

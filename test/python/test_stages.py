@@ -12,12 +12,13 @@ from weft.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only")
 
-STAGES = ["graph", "optimized", "kernels", "linalg", "loops", "llvm"]
+STAGES = ["graph", "optimized", "kernels", "linalg", "scheduled", "loops", "llvm"]
 OPS = {
     "graph": "weft.softmax",
     "optimized": "weft.reduce",
     "kernels": 'weft.kernel = "contraction"',
     "linalg": "linalg.generic",
+    "scheduled": "weft.schedule = #weft.schedule<contraction",
     "loops": "vector.fma",
     "llvm": "llvm.func",
 }

@@ -125,31 +125,17 @@ bool Attention::isLinear(AffineExpr expr, ArrayRef<AffineExpr> dims) const {
   });
 }
 
-/// Number of contiguous tokens in a block of the layout, or 0 if it is not blocked.
-static int64_t tokenTile(Value tensor) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  LayoutAttr layout = layoutOf(type);
-  return layout && layout.getTileDim() == type.getRank() - 2 ? layout.getTileSize() : 0;
-}
-
 LogicalResult Attention::match() {
   auto queryType = cast<RankedTensorType>(op.getQuery().getType());
   auto keyType = cast<RankedTensorType>(op.getKey().getType());
   element = queryType.getElementType();
   if ((!element.isF32() && !element.isF64()) || keyType.getElementType() != element)
     return failure();
-  int64_t rank = queryType.getRank();
-  problem.elementBits = element.getIntOrFloatBitWidth();
-  problem.queries = queryType.getDimSize(rank - 2);
-  problem.keys = keyType.getDimSize(rank - 2);
-  problem.features = queryType.getDimSize(rank - 1);
-  problem.valueFeatures = cast<RankedTensorType>(op.getValue().getType()).getDimSize(rank - 1);
-  problem.queryTile = tokenTile(op.getQuery());
-  problem.keyTile = tokenTile(op.getKey());
-  auto chosen = AttentionSchedule::choose(problem, kernel.target);
-  if (!chosen)
-    return failure();
-  schedule = *chosen;
+  problem = AttentionProblem::of(op);
+  schedule = readFields<AttentionSchedule>(kernel.schedule.getParts().front());
+  if (schedule.keyBlock % schedule.keyTile != 0)
+    return kernel.refuse() << "expected key_block to be a multiple of " << schedule.keyTile
+                           << ", found " << schedule.keyBlock;
   vectorType = VectorType::get({schedule.width}, element);
 
   auto loopOver = [&](int64_t extent) {
@@ -206,25 +192,13 @@ void Attention::emit() {
                        problem.queryTile || problem.queries % lanes == 0);
 
   int64_t cells = queryBlocks * space.count(batchDims);
-  int64_t flops = 2 * space.count(batchDims) * problem.queries * problem.keys *
-                  (problem.features + problem.valueFeatures);
-  if (op.getCausal())
-    flops /= 2;
-  bool serial = kernel.isSerial(flops < 400'000);
-  constexpr int64_t enoughFlops = 500'000;
-  int64_t least = KernelFunction::piecesOf(cells, flops, enoughFlops);
-  kernel.forEachPiece(cells, least, serial, [&](Value cell) { emitQueryBlock(setCell(cell)); });
-  kernel.setWork(flops, serial);
-  kernel.setSchedule({{"rows", schedule.rows},
-                      {"groups", schedule.groups},
-                      {"lanes", schedule.width},
-                      {"key_block", schedule.keyBlock()},
-                      {"online", schedule.online}});
+  kernel.forEachPiece(cells, schedule.claim, [&](Value cell) { emitQueryBlock(setCell(cell)); });
+  kernel.setWork(problem.flops());
 }
 
 /// Rows of scores in scratch: the keys of one block; if causal, at least those of the diagonal.
 int64_t Attention::slots() {
-  return op.getCausal() ? std::max(schedule.keyBlock(), schedule.lanes()) : schedule.keyBlock();
+  return op.getCausal() ? std::max(schedule.keyBlock, schedule.lanes()) : schedule.keyBlock;
 }
 
 /// Moves the point to the block of queries of cell `number`; returns the number of the block.
@@ -301,13 +275,13 @@ SmallVector<Value> Attention::emitSoftmax() {
     return SmallVector<Value>();
   });
   auto tileBlock = [&](Value low, ValueRange now) {
-    Value high = least(add(low, schedule.keyTiles), keyRuns.tiles());
+    Value high = least(add(low, schedule.keyTiles()), keyRuns.tiles());
     return emitKeyBlock(SmallVector<Value>(now), /*rescale=*/true,
                         [&](ArrayRef<Value> carried, RunBody body) {
                           return keyRuns.ofTiles(low, high, carried, body);
                         });
   };
-  state = emitLoop(builder, loc, zero, keyRuns.tiles(), schedule.keyTiles, state, tileBlock);
+  state = emitLoop(builder, loc, zero, keyRuns.tiles(), schedule.keyTiles(), state, tileBlock);
   if (!causal)
     return state;
   return emitKeyBlock(state, /*rescale=*/true, [&](ArrayRef<Value> carried, RunBody body) {
@@ -481,7 +455,7 @@ void Attention::emitOutput(ArrayRef<Value> factors, KeyBlock runs) {
 }
 
 LogicalResult weft::emitAttention(KernelFunction &kernel) {
-  auto op = onlyOp<AttentionOp>(kernel);
+  auto op = onlyOp<AttentionOp>(kernel.source);
   if (!op)
     return failure();
   Attention attention(kernel, op);

@@ -18,7 +18,7 @@ LogicalResult AttentionOutput::match(const Index &index, const Dims &ofIndex) {
   dims = ofIndex;
   auto type = cast<RankedTensorType>(op.getResult().getType());
   resultIndex = physicalIndex(type, index, point.space);
-  auto found = epilogueRoots(kernel, storedResult(op.getResult()), resultIndex, point.space);
+  auto found = epilogueRoots(kernel.roots, storedResult(op.getResult()), resultIndex, point.space);
   if (failed(found) || found->size() != kernel.roots.size())
     return failure();
   roots = *found;

@@ -8,7 +8,6 @@
 #include "compiler/Kernels/Contraction/AmxContraction.h"
 #include "compiler/Kernels/Contraction/ContractionGrid.h"
 #include "compiler/Kernels/Contraction/ContractionResult.h"
-#include "compiler/Kernels/Contraction/ContractionRoles.h"
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/Contraction/TileAccumulation.h"
@@ -23,9 +22,6 @@ using namespace weft;
 
 namespace {
 
-/// Rows of tiles that amortize reading B from L3 or memory.
-constexpr int64_t turnsOfStream = 8;
-
 /// Panels [panel, panelEnd), the rows of tiles that are computed with them, and a chunk of the sum.
 struct Block {
   Value panel, panelEnd, rowsLow, rowsHigh;
@@ -35,45 +31,15 @@ struct Block {
 
 class Contraction : private IndexArithmetic {
 public:
-  Contraction(KernelFunction &kernel, linalg::GenericOp generic)
-      : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
-        space(generic.getContext()), point(kernel.elementEmitter(space)),
-        result(kernel, point, generic, schedule) {}
+  using Match = ContractionMatch;
+  Contraction(KernelFunction &kernel, ContractionMatch matched, DictionaryAttr part);
 
-  LogicalResult match();
-  void emit(bool serial);
-  int64_t flops() const { return shape.flops(space); }
-  SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"rows", schedule.rows},
-            {"groups", schedule.groups},
-            {"lanes", schedule.width},
-            {"chunk", schedule.chunk},
-            {"outer_chunks", schedule.outerChunks},
-            {"segment", schedule.segment},
-            {"turns", schedule.turns},
-            {"panels", schedule.panels},
-            {"unroll", schedule.unroll},
-            {"prefetch", schedule.prefetch},
-            {"paired", schedule.paired},
-            {"panel_prefetch", schedule.panelPrefetch},
-            {"strided_prefetch", schedule.stridedPrefetch},
-            {"copied_steps", schedule.copiedSteps},
-            {"steps_ahead", schedule.stepsAhead},
-            {"strip", schedule.strip},
-            {"strip_steps", schedule.stripSteps},
-            {"tile_epilogue", schedule.tileEpilogue},
-            {"matrix_unit", schedule.matrixUnit}};
-  }
-  ArrayRef<EpilogueRoot> getRoots() const { return result.getRoots(); }
+  llvm::Error verify() const;
+  void emit();
   /// AMX is not analysed.
   bool storesOnce() const { return !result.hasSpilled() && !schedule.matrixUnit; }
 
 private:
-  LogicalResult chooseSchedule();
-  int64_t linesPerFetch() const;
-  int64_t turnsOfPart() const;
-  int64_t leastPieces() const;
-
   void emitBatch(Value low, Value high);
   void emitBlocks(Value low, Value high);
   void emitPanelBlocks(Value low, Value high);
@@ -102,18 +68,16 @@ private:
   }
 
   KernelFunction &kernel;
-  linalg::GenericOp generic;
-  IndexSpace space;
+  ContractionMatch match;
+  IndexSpace &space;
+  const ContractionShape &shape;
+  const ContractionRoles &roles;
   ElementEmitter point;
-  ContractionShape shape;
   ContractionSchedule schedule;
   ContractionResult result;
-
-  ContractionRoles roles;
-  int64_t lastLanes = 0; ///< computed lanes of the last lane block, in whole vectors
   ContractionGrid grid;
-  bool streamsVectors = false; ///< B does not fit L2
-  Value low, high;             ///< the work chunk of the split that is being computed
+  int64_t lastLanes; ///< computed lanes of the last lane block, in whole vectors
+  Value low, high;   ///< the work chunk of the split that is being computed
   std::optional<TileAccumulation> tileSums;
   std::optional<AmxContraction> matrix;
   Value tile; ///< stack memory for partial sums, or for tileEpilogue
@@ -121,79 +85,31 @@ private:
 
 } // namespace
 
-LogicalResult Contraction::match() {
-  FailureOr<ContractionShape> matched = ContractionShape::match(generic, space);
-  if (failed(matched))
-    return failure();
-  shape = *matched;
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  int64_t bits = element.getIntOrFloatBitWidth();
-  FailureOr<ContractionRoles> chosen =
-      ContractionRoles::choose(shape, space, kernel.target.lanes(bits));
-  if (failed(chosen))
-    return failure();
-  roles = *chosen;
-  if (failed(result.match(shape.resultIndex, roles.row)))
-    return failure();
-  return chooseSchedule();
-}
-
-LogicalResult Contraction::chooseSchedule() {
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  ContractionProblem problem = ContractionProblem::of(shape, roles, space, element);
-  problem.canSpill = result.canSpill();
-  problem.transcendental = result.isTranscendental();
-  problem.coldVectors = kernel.hasColdWeights();
-  schedule = ContractionSchedule::choose(problem, kernel.target, kernel.given);
-  if (!kernel.given.empty())
-    if (llvm::Error error = schedule.verify(problem, kernel.target)) {
-      kernel.refused = true;
-      return generic.emitError(llvm::toString(std::move(error)));
-    }
-  lastLanes = problem.laneCount;
+Contraction::Contraction(KernelFunction &kernel, ContractionMatch matched, DictionaryAttr part)
+    : IndexArithmetic(kernel.builder, matched.generic.getLoc()), kernel(kernel),
+      match(std::move(matched)), space(match.space), shape(match.shape), roles(match.roles),
+      point(kernel.elementEmitter(space)), schedule(readFields<ContractionSchedule>(part)),
+      result(kernel, point, match, schedule),
+      grid(ContractionGrid::of(match.problem, schedule, kernel.target.team())),
+      lastLanes(match.problem.laneCount) {
+  const ContractionProblem &problem = match.problem;
   int64_t ofTail = problem.lastLanes % (schedule.groups * schedule.width);
-  if (!schedule.matrixUnit)
-    lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, widthOf(ofTail)));
-  grid = ContractionGrid::of(problem, schedule.rows, schedule.groups, schedule.width,
-                             kernel.target.team());
   if (schedule.matrixUnit)
     grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, AmxContraction::blockRows);
-  grid.chooseSplit(problem, schedule, kernel.target.l2Bytes);
-  if (!schedule.strip)
-    schedule.rows = grid.tallest();
-  // VNNI packing reads B only once, a block at a time: prefetch only if a block is one panel.
-  bool readsPanels = !schedule.paired || schedule.panels == 1;
-  int64_t parts = grid.split == ContractionGrid::Blocks ? kernel.target.team() : 1;
-  streamsVectors = problem.vectorBytes / parts > kernel.target.l2Bytes / 2;
-  if (problem.panelsFetched && !schedule.matrixUnit && !schedule.strip && readsPanels &&
-      schedule.chunk % ContractionSchedule::stepsPerFetch == 0)
-    schedule.panelPrefetch = linesPerFetch();
-  schedule.chooseNextPanel(problem, kernel.target, grid, turnsOfPart(), kernel.given.empty());
-  return success();
+  else
+    lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, widthOf(ofTail)));
 }
 
-/// Cache lines of the next panel to prefetch at a time; 0 if there is no next panel or chunk.
-int64_t Contraction::linesPerFetch() const {
-  int64_t steps = schedule.chunk * space.count(chunkDims().drop_back());
-  if (grid.panels() <= schedule.panels && steps == space.count(shape.reduced))
-    return 0;
-  return PanelPrefetch::linesPerFetch(roles, space, steps, turnsOfPart(), kernel.target.l2Bytes);
-}
+llvm::Error Contraction::verify() const { return schedule.verify(match.problem, kernel.target); }
 
-/// Rows of tiles that read a panel within one work chunk.
-int64_t Contraction::turnsOfPart() const {
-  bool isShort = grid.split == ContractionGrid::Rows && streamsVectors;
-  return isShort ? std::min(turnsOfStream, grid.turnsOfThread()) : grid.turnsOfThread();
-}
-
-void Contraction::emit(bool serial) {
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+void Contraction::emit() {
+  Type element = getElementTypeOrSelf(match.generic.getResultTypes().front());
   if (schedule.tileEpilogue || schedule.sumsInBlocks())
     tile = kernel.stackTile(element, schedule.rows * schedule.groups * schedule.width);
   tileSums.emplace(kernel, point, loc, roles, chunkDims(), schedule, element, tile);
   if (schedule.matrixUnit)
     matrix.emplace(kernel, point, loc, roles, shape.reduced, schedule.panels, schedule.chunk);
-  kernel.forEachPart(grid.pieces(), leastPieces(), serial, [&](Value first, Value end) {
+  kernel.forEachPart(grid.pieces(), schedule.claim, [&](Value first, Value end) {
     low = first;
     high = end;
     if (grid.split == ContractionGrid::Batches)
@@ -205,25 +121,6 @@ void Contraction::emit(bool serial) {
   });
   if (matrix)
     matrix->release();
-}
-
-/// Least pieces of a work chunk; 0: a thread's partition is one chunk, as packed panels are per
-/// partition.
-int64_t Contraction::leastPieces() const {
-  // Small enough that no thread waits long for a slower one at the end.
-  constexpr int64_t enoughFlops = 2'000'000;
-  bool sharesRows = grid.split == ContractionGrid::Rows || grid.split == ContractionGrid::Blocks;
-  if (schedule.matrixUnit || schedule.copiedSteps || (schedule.paired && sharesRows))
-    return 0;
-  int64_t unit = 1;
-  if (grid.split == ContractionGrid::Panels)
-    unit = schedule.panels;
-  else if (sharesRows && schedule.strip)
-    unit = schedule.strip / schedule.rows;
-  int64_t least = KernelFunction::piecesOf(grid.pieces(), flops(), enoughFlops);
-  if (sharesRows && streamsVectors)
-    least = std::max(least, turnsOfStream);
-  return llvm::alignTo(least, unit);
 }
 
 void Contraction::emitBatch(Value first, Value end) {
@@ -531,5 +428,5 @@ void Contraction::emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, cons
 }
 
 LogicalResult weft::emitContraction(KernelFunction &kernel) {
-  return emitSiblingContractions<Contraction>(kernel, /*smallFlops=*/400'000);
+  return emitSiblingContractions<Contraction>(kernel);
 }

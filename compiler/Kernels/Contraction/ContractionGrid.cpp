@@ -6,8 +6,16 @@
 
 using namespace weft;
 
-/// Least parallel efficiency at which a split counts as balanced.
-static constexpr double balanced = 0.95;
+static constexpr llvm::StringLiteral splitNames[] = {"batches", "rows", "panels", "blocks"};
+
+mlir::Attribute weft::fieldOf(mlir::Builder &builder, ContractionGrid::Split split) {
+  return builder.getStringAttr(splitNames[split]);
+}
+
+void weft::readField(mlir::Attribute field, ContractionGrid::Split &split) {
+  const auto *found = llvm::find(splitNames, llvm::cast<mlir::StringAttr>(field).getValue());
+  split = ContractionGrid::Split(found - std::begin(splitNames));
+}
 
 ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t rows, int64_t groups,
                                     int64_t width, int64_t threads) {
@@ -23,6 +31,17 @@ ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t r
   grid.laneBlocks = llvm::divideCeil(grid.vectors, groups);
   grid.outerPanels = problem.outerPanels;
   grid.rowPieces = grid.rows();
+  return grid;
+}
+
+ContractionGrid ContractionGrid::of(const ContractionProblem &problem,
+                                    const ContractionSchedule &schedule, int64_t threads) {
+  ContractionGrid grid = of(problem, schedule.rows, schedule.groups, schedule.width, threads);
+  grid.rowTiles = schedule.rowTiles;
+  grid.rowPieces = grid.rows();
+  grid.split = schedule.split;
+  if (grid.split == Blocks)
+    grid.panelsOfBlock = schedule.panels;
   return grid;
 }
 
@@ -58,77 +77,4 @@ double ContractionGrid::balance(Split split) const {
     longest = std::max(longest, vectorsOf(end) - vectorsOf(first));
   }
   return double(vectorsOf(pieces)) / double(threads * longest);
-}
-
-void ContractionGrid::chooseSplit(const ContractionProblem &problem,
-                                  const ContractionSchedule &schedule, int64_t l2Bytes) {
-  // Each thread finds its data in its own caches if all kernels partition the outermost dim of
-  // tensors.
-  bool fetchesRows = schedule.prefetch || schedule.strip;
-  if (!problem.rowsOutermost && fetchesRows && !schedule.matrixUnit && hasBlocks(schedule.panels)) {
-    split = Blocks;
-    panelsOfBlock = schedule.panels;
-    return;
-  }
-  bool keepsOwnRows = keepsRows(problem, schedule, l2Bytes);
-  // If B is larger than A, each panel is read by one thread only, unless there are many rows.
-  bool longerVectors = problem.vectorBytes > problem.scalarBytes && balance(Panels) >= balanced;
-  bool dividesPanels = schedule.matrixUnit || (longerVectors && !keepsOwnRows);
-  if (dividesPanels && batches == 1 && panels() >= threads * schedule.panels) {
-    split = Panels;
-    return;
-  }
-  split = Rows;
-  if (!keepsOwnRows)
-    splitEvenly();
-  if (!schedule.strip)
-    evenRows();
-}
-
-bool ContractionGrid::keepsRows(const ContractionProblem &problem,
-                                const ContractionSchedule &schedule, int64_t l2Bytes) const {
-  // If B fits L2, it is cheap for each thread to read all of it, and tile heights may be evened
-  // out.
-  bool isNear = problem.vectorBytes <= l2Bytes;
-  int64_t enoughRows = (isNear ? 8 : 48) * threads;
-  bool isEven = balance(Rows) >= balanced || (isNear && tilesToBeEven() && !schedule.strip);
-  return problem.rowsOutermost && batches == 1 && rowCount * outerRows >= enoughRows && isEven;
-}
-
-void ContractionGrid::splitEvenly() {
-  // Prefer Rows: a contraction without batch dims has one batch, and no batch loop to parallelize.
-  for (Split choice : {Batches, Rows, Panels})
-    if (balance(choice) > balance(split) + 0.02)
-      split = choice;
-}
-
-int64_t ContractionGrid::tilesToBeEven() const {
-  // Overhead of a tile, in rows: its first vector loads and its last stores.
-  constexpr int64_t ofTile = 2;
-  auto time = [&](int64_t more) {
-    int64_t tiles = rowTiles + more;
-    int64_t ofThread = llvm::divideCeil(tiles * outerRows, threads);
-    return ofThread * (llvm::divideCeil(rowCount, tiles) + ofTile);
-  };
-  int64_t best = 0;
-  for (int64_t more = 1; more < threads && rowTiles + more <= rowCount; ++more)
-    if ((rowTiles + more) * outerRows % threads == 0 && time(more) <= time(best))
-      best = more;
-  return best;
-}
-
-void ContractionGrid::evenRows() {
-  constexpr double worthTiles = 0.97;
-  if (balance(split) >= worthTiles)
-    return;
-  if (int64_t more = tilesToBeEven()) {
-    split = Rows;
-    rowTiles += more;
-    rowPieces = rows();
-  }
-}
-
-bool ContractionGrid::hasBlocks(int64_t ofBlock) const {
-  bool panelsAreAlike = vectors % groups == 0 && paddedVectors == 0;
-  return batches == 1 && panelsAreAlike && panels() >= threads * ofBlock && panels() % ofBlock == 0;
 }

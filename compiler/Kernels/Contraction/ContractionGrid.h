@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The register tiles of a contraction, and which of its loops is parallel.
+// The register tiles of a contraction, and the pieces of work along each of its loops.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONGRID_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONGRID_H
 
 #include "compiler/Kernels/Contraction/ContractionProblem.h"
+#include "mlir/IR/Builders.h"
 
 namespace weft {
 
@@ -28,6 +29,10 @@ struct ContractionGrid {
   static ContractionGrid of(const ContractionProblem &problem, int64_t rows, int64_t groups,
                             int64_t width, int64_t threads);
 
+  /// The grid that `schedule` has chosen.
+  static ContractionGrid of(const ContractionProblem &problem, const ContractionSchedule &schedule,
+                            int64_t threads);
+
   int64_t rows() const { return rowTiles * outerRows; }
   int64_t panels() const { return laneBlocks * outerPanels; }
   /// Rows of the tallest tile; others may have one less.
@@ -44,29 +49,14 @@ struct ContractionGrid {
   /// Parallel efficiency along `split`: 1 if all threads finish at once.
   double balance(Split split) const;
 
-  /// Chooses `split`: well balanced, and such that each thread finds its data in its own caches.
-  /// `l2Bytes`: L2 capacity of one core.
-  void chooseSplit(const ContractionProblem &problem, const ContractionSchedule &schedule,
-                   int64_t l2Bytes);
-
 private:
-  /// Whether each thread keeps its own rows, even if every thread then reads all of B.
-  bool keepsRows(const ContractionProblem &problem, const ContractionSchedule &schedule,
-                 int64_t l2Bytes) const;
-  /// Takes the first loop that is well balanced over the threads.
-  void splitEvenly();
-  /// How many row tiles to add so that they divide evenly among the threads, in the least time; 0
-  /// if none help.
-  int64_t tilesToBeEven() const;
-  /// If `split` is unbalanced, adds row tiles, which may then have fewer rows.
-  void evenRows();
-
-  /// Whether every thread gets at least one block of `ofBlock` equal panels of a single batch.
-  bool hasBlocks(int64_t ofBlock) const;
-
   /// Number of vectors in the first `panels` panels.
   int64_t vectorsOf(int64_t panels) const;
 };
+
+/// A split as a field of a schedule.
+mlir::Attribute fieldOf(mlir::Builder &builder, ContractionGrid::Split split);
+void readField(mlir::Attribute field, ContractionGrid::Split &split);
 
 } // namespace weft
 

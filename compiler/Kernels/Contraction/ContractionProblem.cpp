@@ -61,6 +61,9 @@ ContractionProblem ContractionProblem::of(const ContractionShape &shape,
     problem.reduced.push_back(space.extent(dim));
   problem.scalarBytes = bytesOf(roles.scalars, space);
   problem.vectorBytes = bytesOf(roles.vectors, space);
+  problem.vectorElementBytes =
+      getElementTypeOrSelf(roles.vectors.memory.getType()).getIntOrFloatBitWidth() / 8;
+  problem.flops = shape.flops(space);
   SmallVector<unsigned> panelDims = roles.outerPanels;
   panelDims.push_back(roles.lane);
   problem.rowsOutermost =

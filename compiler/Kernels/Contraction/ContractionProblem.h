@@ -32,6 +32,8 @@ struct ContractionProblem {
   llvm::SmallVector<int64_t> reduced; ///< extents, outermost first
   int64_t scalarBytes = 0;            ///< bytes read of A
   int64_t vectorBytes = 0;            ///< bytes read of B
+  int64_t vectorElementBytes = 4;     ///< of an element of B
+  int64_t flops = 0;                  ///< without those of padding
   bool rowsOutermost = false;         ///< rows, not panels, are the outermost dim of the result
   bool scalarsContiguous = false;     ///< A along its only reduced dim, without outer rows
   bool panelsFetched = false;         ///< B is packed, so that the next panel can be prefetched
@@ -44,7 +46,7 @@ struct ContractionProblem {
   bool canSpill = false;       ///< partial sums may be stored in the result between chunks
   bool transcendental = false; ///< the epilogue calls transcendental functions
 
-  /// All fields but those that depend on the epilogue. `element`: type of the sums.
+  /// All fields but those that depend on the kernel around it. `element`: type of the sums.
   static ContractionProblem of(const ContractionShape &shape, const ContractionRoles &roles,
                                const IndexSpace &space, mlir::Type element);
 };

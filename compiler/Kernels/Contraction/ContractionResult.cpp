@@ -5,25 +5,6 @@
 using namespace mlir;
 using namespace weft;
 
-LogicalResult ContractionResult::match(const Index &index, std::optional<unsigned> rowDim) {
-  auto found = epilogueRoots(kernel, generic->getResult(0), index, point.space);
-  if (failed(found))
-    return failure();
-  roots = *found;
-  row = rowDim;
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  for (const EpilogueRoot &root : roots)
-    if (!spillRoot && getElementTypeOrSelf(kernel.roots[root.number].getType()) == element)
-      spillRoot = &root;
-  return success();
-}
-
-bool ContractionResult::isTranscendental() const {
-  return llvm::any_of(roots, [&](const EpilogueRoot &root) {
-    return weft::isTranscendental(kernel.roots[root.number], generic);
-  });
-}
-
 Value ContractionResult::currentRow() { return row ? point.dimValue(*row) : constant(0); }
 
 void ContractionResult::setRow(Value number) {
@@ -63,12 +44,13 @@ void ContractionResult::storeRow(ArrayRef<Value> sums, const Chunk &chunk) {
 
 void ContractionResult::spill(ArrayRef<Value> sums) {
   spilled = true;
-  point.store(kernel.rootBuffers[spillRoot->number], spillRoot->index,
-              {SmallVector<Value, 4>(sums), false}, spillRoot->within);
+  const EpilogueRoot &root = spillRoot();
+  point.store(kernel.rootBuffers[root.number], root.index, {SmallVector<Value, 4>(sums), false},
+              root.within);
 }
 
 void ContractionResult::addSpilled(MutableArrayRef<Value> sums) {
-  Emitted earlier = point.load(kernel.rootBuffers[spillRoot->number], spillRoot->index);
+  Emitted earlier = point.load(kernel.rootBuffers[spillRoot().number], spillRoot().index);
   for (auto [sum, before] : llvm::zip_equal(sums, point.asVectors(earlier)))
     sum = arith::AddFOp::create(builder, loc, before, sum);
 }
@@ -100,5 +82,6 @@ void ContractionResult::emitEpilogue(Value firstRow, int64_t rows, int64_t group
 
 /// Stores every root at the point's row, computed from its sums.
 void ContractionResult::storeRoots(const Emitted &sums) {
-  weft::storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), sums);
+  linalg::GenericOp generic = match.generic;
+  weft::storeRoots(kernel, point, match.roots, unroundedForms(kernel, generic->getResult(0)), sums);
 }

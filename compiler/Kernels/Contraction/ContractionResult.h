@@ -5,8 +5,8 @@
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONRESULT_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONRESULT_H
 
+#include "compiler/Kernels/Contraction/ContractionMatch.h"
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
-#include "compiler/Kernels/Emission/Epilogue.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 
 namespace weft {
@@ -21,23 +21,14 @@ struct Chunk {
 
 class ContractionResult : private IndexArithmetic {
 public:
-  /// `point` is the position of the sums in the result, tile rows along its dim `row` if there is
-  /// one.
-  ContractionResult(KernelFunction &kernel, ElementEmitter &point, mlir::linalg::GenericOp generic,
+  /// `point` is the position of the sums in the result.
+  ContractionResult(KernelFunction &kernel, ElementEmitter &point, const ContractionMatch &match,
                     const ContractionSchedule &schedule)
-      : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), point(point),
-        generic(generic), schedule(schedule) {}
+      : IndexArithmetic(kernel.builder, mlir::linalg::GenericOp(match.generic).getLoc()),
+        kernel(kernel), point(point), match(match), schedule(schedule), row(match.roles.row) {}
 
-  /// Finds the roots that depend on the sums at `index`; fails if one does not elementwise.
-  llvm::LogicalResult match(const Index &index, std::optional<unsigned> row);
-
-  llvm::ArrayRef<EpilogueRoot> getRoots() const { return roots; }
-  /// Whether sums can be spilled: some root has their type.
-  bool canSpill() const { return spillRoot != nullptr; }
   /// Whether sums were spilled to a root's memory in the code emitted so far.
   bool hasSpilled() const { return spilled; }
-  /// Whether a root depends on the sums through transcendental functions.
-  bool isTranscendental() const;
 
   /// Stores a chunk's `sums` [row][group] of the tile at the point, whose lanes are set. `tile` is
   /// scratch for them, for schedules with `tileEpilogue`.
@@ -47,6 +38,7 @@ public:
   void storeRow(llvm::ArrayRef<mlir::Value> sums, const Chunk &chunk);
 
 private:
+  const EpilogueRoot &spillRoot() const { return match.roots[*match.spillRoot]; }
   void spill(llvm::ArrayRef<mlir::Value> sums);
   void addSpilled(llvm::MutableArrayRef<mlir::Value> sums);
   void emitEpilogue(mlir::Value firstRow, int64_t rows, int64_t groups,
@@ -57,11 +49,9 @@ private:
 
   KernelFunction &kernel;
   ElementEmitter &point;
-  mlir::linalg::GenericOp generic;
+  const ContractionMatch &match;
   const ContractionSchedule &schedule;
-  std::optional<unsigned> row;
-  llvm::SmallVector<EpilogueRoot> roots;
-  const EpilogueRoot *spillRoot = nullptr;
+  std::optional<unsigned> row; ///< dim of the tile rows
   bool spilled = false;
 };
 

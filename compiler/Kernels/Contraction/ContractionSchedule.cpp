@@ -1,372 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
-#include "compiler/Kernels/Contraction/ContractionGrid.h"
-#include "compiler/Kernels/Emission/BlockedSummation.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
-#include <algorithm>
 
 using namespace weft;
 
-/// Rows and groups fill the registers: accumulators, one row of B vectors, one broadcast.
-static void chooseTile(const ContractionProblem &problem, const TargetInfo &target,
-                       ContractionSchedule &schedule) {
-  // Rows a multiple of 4 KiB apart alias in L1: they compete for the ways of one set. B needs some
-  // of the ways too.
-  constexpr int64_t aliasBytes = 4096, mostRows = 14;
-  int64_t mostAliased = std::clamp<int64_t>(target.l1Bytes / aliasBytes - 1, 1, 8);
-  bool aliased = problem.rowCount > 1 && problem.rowStrideBytes % aliasBytes == 0;
-  // Evicted lines of the set are reloaded from L2.
-  double loadCost = aliased ? 0.1 : 0.01;
-  int64_t needed = llvm::divideCeil(problem.laneCount, schedule.width);
-  double bestCost = 1e30;
-  for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
-    int64_t most = (target.vectorRegisters - 1 - groups) / groups;
-    most = std::min({most, aliased ? mostAliased : mostRows, problem.rowCount});
-    double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
-    for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
-      auto grid = ContractionGrid::of(problem, rows, groups, schedule.width, target.team());
-      double height = double(grid.rowCount) / double(grid.rowTiles);
-      // Cycles of one step of k per useful FMA, assuming equal FMA and load throughput.
-      double fmas = height * double(groups);
-      double loads = problem.lanewise ? fmas + groups : height + double(groups);
-      double latency = fmas < 8 ? 8.0 / fmas : 1.0;
-      // Prologue and epilogue of a tile; tiles of two heights double the code.
-      double ofTile = 0.15 * double(most) / height;
-      double uneven = grid.isUneven() ? std::min(0.005, 0.5 * height / double(grid.rowCount)) : 0;
-      double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + loadCost * loads / fmas +
-                    ofTile + uneven;
-      if (cost < bestCost) {
-        bestCost = cost;
-        schedule.groups = groups;
-        schedule.rows = rows;
-      }
-    }
-  }
-}
-
-/// A skinny contraction with strided row-major B that exceeds L2: hardware prefetchers do not
-/// follow from one step of k to the next. A tile takes all rows and as many vectors as registers
-/// allow, for long contiguous reads of each step, and the panels divide evenly among the threads.
-static void chooseStream(const ContractionProblem &problem, const TargetInfo &target,
-                         ContractionSchedule &schedule) {
-  constexpr int64_t stepsAhead = 8, mostRows = 8;
-  if (!problem.vectorsStrided || problem.outerRows > 1 || problem.rowCount > mostRows ||
-      problem.vectorBytes <= target.l2Bytes)
-    return;
-  schedule.rows = problem.rowCount;
-  schedule.stepsAhead = stepsAhead;
-  int64_t vectors = llvm::divideCeil(problem.laneCount, schedule.width);
-  int64_t most = std::min((target.vectorRegisters - 1) / (problem.rowCount + 1), vectors);
-  double bestCost = std::numeric_limits<double>::max();
-  for (int64_t groups = most; groups >= (most + 1) / 2; --groups) {
-    int64_t panels = llvm::alignTo(llvm::divideCeil(vectors, groups), target.team());
-    double cost = double(panels) * (double(groups) + 0.5);
-    if (cost < bestCost) {
-      bestCost = cost;
-      schedule.groups = groups;
-    }
-  }
-}
-
-/// If A is contiguous across rows and strided along k, each step of k is on a page of its own, and
-/// tiles of neighbouring rows share cache lines: whole lines are packed into an A panel, which a
-/// few tiles then read from L1. Three lines hold whole tiles of six rows, with B mostly in
-/// registers. bfloat16 always needs packing, to form pairs of steps.
-static void chooseStrip(const ContractionProblem &problem, const TargetInfo &target,
-                        ContractionSchedule &schedule) {
-  constexpr int64_t lineBytes = 64, wideLines = 3;
-  bool pairs = problem.stridedPairs && target.hasBFloat16, many = target.vectorRegisters >= 32;
-  int64_t line = lineBytes / (pairs ? 2 : problem.elementBits / 8);
-  if (!pairs && (!problem.scalarsStrided || !problem.canSpill || problem.rowCount < line))
-    return;
-  int64_t vectors = llvm::divideCeil(problem.laneCount, schedule.width), most = many ? 4 : 2;
-  bool wide = !pairs && vectors % most == 0 && problem.rowCount >= wideLines * line;
-  schedule.stripLine = line;
-  schedule.strip = wide ? wideLines * line : line;
-  if (wide) {
-    schedule.rows = 6;
-    schedule.groups = most;
-  } else {
-    schedule.rows = many ? 8 : 4;
-    schedule.groups = vectors % 3 == 0 ? 3 : std::min<int64_t>(2, vectors);
-  }
-}
-
-/// The divisor of `extent` that is a multiple of `unit`, at most `most`, and in ratio closest to
-/// `best`; nothing if parts would be so short that spilling between them costs more than caching
-/// gains.
-static std::optional<int64_t> choosePart(int64_t extent, int64_t most, int64_t best, int64_t unit) {
-  std::optional<int64_t> chosen;
-  auto distance = [&](int64_t part) { return double(std::max(part, best)) / std::min(part, best); };
-  for (int64_t parts = 1; parts * (most / 4) <= extent; ++parts) {
-    int64_t part = extent / parts;
-    if (extent % (parts * unit) == 0 && part <= most &&
-        (!chosen || distance(part) < distance(*chosen)))
-      chosen = part;
-  }
-  return chosen;
-}
-
-/// `steps` of float32, scaled to wider elements to take the same cache space: a tile's A rows stay
-/// in L1 and its B panel in L2.
-static int64_t stepsInRoomOf(int64_t steps, const ContractionProblem &problem) {
-  return steps * 32 / std::max(32u, problem.elementBits);
-}
-
-/// Steps of a B panel that stays in L2 beside others.
-static int64_t stepsOfCache(const ContractionProblem &problem, const TargetInfo &target) {
-  constexpr int64_t ofLargeCache = 768, largeCache = 1 << 20;
-  return stepsInRoomOf(target.l2Bytes < largeCache ? ofLargeCache / 2 : ofLargeCache, problem);
-}
-
-/// Whether chunks are twice as long, if L2 would hold two panels. With many panels A comes from L3
-/// anyway, and the partial sums are spilled half as often.
-static bool hasLongChunks(const ContractionProblem &problem, const TargetInfo &target,
-                          const ContractionSchedule &schedule) {
-  constexpr int64_t manyPanels = 8;
-  int64_t stepBytes = schedule.groups * schedule.width * problem.elementBits / 8;
-  int64_t fitting = target.l2Bytes / 2 / (stepsOfCache(problem, target) * stepBytes);
-  return fitting == 2 && problem.panelsFetched && problem.reduced.size() == 1 && !schedule.strip &&
-         schedule.panelsOf(problem) >= manyPanels;
-}
-
-/// KC: the chunk of a long reduction for which B panels stay in L2, with those of the next chunk
-/// unless it `isLong`. For packed A panels it is shorter, as each chunk reads few lines of many
-/// pages.
-static int64_t chooseChunk(const ContractionProblem &problem, const TargetInfo &target,
-                           const ContractionSchedule &schedule, bool isLong) {
-  constexpr int64_t ofStrips = 384;
-  int64_t best = schedule.strip ? stepsInRoomOf(ofStrips, problem)
-                                : stepsOfCache(problem, target) * (isLong ? 2 : 1);
-  int64_t most = schedule.strip || isLong ? best : best * 4 / 3;
-  int64_t longest = schedule.strip ? best : stepsInRoomOf(1792, problem);
-  int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
-  if (problem.reduced.size() != 1 || innermost <= longest || !problem.canSpill)
-    return innermost;
-  return choosePart(innermost, most, best, /*unit=*/1).value_or(innermost);
-}
-
-/// The longest chain of additions. Twice as long for bf16, whose own rounding errors dominate.
-static int64_t mostSummands(const ContractionSchedule &schedule) {
-  return schedule.paired ? 2 * longestChain : longestChain;
-}
-
-/// Steps of a chunk for which a packed A panel stays in L1 beside a B panel.
-static int64_t chooseStripSteps(const ContractionProblem &problem,
-                                const ContractionSchedule &schedule) {
-  int64_t most = mostSummands(schedule), unit = schedule.paired ? 2 : 1;
-  if (!problem.canSpill)
-    return schedule.chunk;
-  return choosePart(schedule.chunk, most, /*best=*/most, unit).value_or(schedule.chunk);
-}
-
-/// A depthwise window is fully unrolled: loop overhead would cost as much as its steps.
-static int64_t chooseUnroll(const ContractionProblem &problem,
-                            const ContractionSchedule &schedule) {
-  int64_t steps = schedule.tileSteps();
-  constexpr int64_t longestWindow = 8;
-  if (schedule.paired)
-    return steps % 4 == 0 ? 4 : 2;
-  if (problem.lanewise && steps <= longestWindow)
-    return steps;
-  // The unrolled loop has to divide the steps between prefetches.
-  for (int64_t unroll : {4, 3, 2})
-    if (steps % unroll == 0 &&
-        (!schedule.strip || ContractionSchedule::stepsPerFetch % unroll == 0))
-      return unroll;
-  return 1;
-}
-
-/// Block size at most `most` for the fewest blocks of nearly equal size.
-static int64_t evenBlocks(int64_t total, int64_t most) {
-  return llvm::divideCeil(total, llvm::divideCeil(total, most));
-}
-
-/// Blocked summation: blocks of about equal size, the last may be shorter, and how their sums are
-/// added to the totals in memory.
-static void chooseSums(const ContractionProblem &problem, ContractionSchedule &schedule) {
-  constexpr int64_t least = 64, line = 16, mostTurns = 8;
-  int64_t most = mostSummands(schedule), steps = schedule.tileSteps();
-  // A block is a multiple of the unrolled loop, and of whole cache lines if the chunk is.
-  int64_t unit = steps % line == 0 ? line : schedule.unroll;
-  int64_t block = steps > most ? llvm::alignTo(evenBlocks(steps, most), unit) : steps;
-  llvm::ArrayRef<int64_t> reduced = problem.reduced;
-  schedule.blockDims = reduced.empty() ? 0 : reduced.size() - 1;
-  int64_t inside = 1; // steps of outer dims within a block
-  while (schedule.blockDims > 0 && block * inside < least)
-    inside *= reduced[--schedule.blockDims];
-
-  schedule.segment = block;
-  int64_t passes = 1; // iterations of the dims outside a block
-  for (int64_t dim = schedule.outerChunks; dim < schedule.blockDims; ++dim)
-    passes *= reduced[dim];
-  if (passes * llvm::divideCeil(steps, block) == 1)
-    return;
-  if (inside == 1) {
-    schedule.segment = llvm::alignTo(most / mostTurns, unit);
-    while (schedule.segment < block && block % schedule.segment != 0)
-      schedule.segment += unit;
-    schedule.segment = std::min(schedule.segment, block);
-  }
-  // Each part of the accumulators is added to the totals at least once.
-  int64_t segments = passes * llvm::divideCeil(steps, schedule.segment);
-  schedule.turns = std::min(most / (schedule.segment * inside), segments);
-  schedule.turns = std::max<int64_t>(schedule.turns, 1);
-}
-
-/// Whether the rows of a convolution window become chunks: a panel and the prefetched next one do
-/// not both fit L2.
-static bool dividesWindow(const ContractionProblem &problem, const TargetInfo &target,
-                          const ContractionSchedule &schedule) {
-  constexpr int64_t longestWindow = 8;
-  int64_t bytes = schedule.groups * schedule.width * problem.elementBits / 8;
-  for (int64_t extent : problem.reduced)
-    bytes *= extent;
-  return problem.panelsFetched && !schedule.matrixUnit && !schedule.paired && problem.canSpill &&
-         problem.reduced.size() > 1 && problem.reduced.front() <= longestWindow &&
-         bytes > target.l2Bytes / 5;
-}
-
-/// B panels that stay in L2 while the rows of tiles pass. If A also stays there, one: each panel
-/// then comes from memory once either way. A panels are packed again for each block. A long chunk
-/// has a block of one panel.
-static int64_t choosePanels(const ContractionProblem &problem, const TargetInfo &target,
-                            const ContractionSchedule &schedule, bool isLong) {
-  if (problem.scalarBytes <= target.l2Bytes / 2 && !schedule.strip)
-    return 1;
-  int64_t depth = schedule.chunk;
-  for (size_t i = 0; i + 1 < problem.reduced.size(); ++i)
-    depth *= problem.reduced[i];
-  int64_t lanes = schedule.groups * schedule.width;
-  int64_t panelBytes =
-      std::max<int64_t>(lanes * depth * (schedule.paired ? 2 : problem.elementBits / 8), 1);
-  int64_t total = schedule.panelsOf(problem);
-  int64_t fitting = target.l2Bytes / 2 / panelBytes;
-  // Two panels may take more than half of L2, as A is then read half as often.
-  if (fitting <= 1 && !isLong && 2 * panelBytes <= target.l2Bytes * 4 / 5)
-    fitting = 2;
-  // Packing all A panels again for each block costs more than the L2 misses of larger blocks, where
-  // the threads share no L3; not with tiles of two vectors. Each thread still gets at least one
-  // block.
-  if (schedule.strip && schedule.groups > 2 && total > fitting)
-    fitting = std::min<int64_t>(target.l2Bytes * 4 / 5 / panelBytes,
-                                llvm::divideCeil(total, target.team()));
-  return evenBlocks(std::max<int64_t>(total, 1), std::max<int64_t>(fitting, 1));
-}
-
-/// Whether AMX is faster for the whole team, in measured cycles of one core. AMX takes six products
-/// for a float32 multiply-add and has to split operands first: B before its first use, redundantly
-/// in each thread unless the threads divide the panels; A overlapped with products, if there are
-/// enough panels.
-static bool paysOnMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
-                             double depth, int64_t panels, int64_t total) {
-  constexpr double vectorsCycles = 0.037, missCycles = 0.3, margin = 0.95;
-  auto threads = double(target.team());
-  bool splits = problem.matrixParts > 1, sharesPanels = total >= target.team() * panels;
-  double unitCycles = splits ? 0.0205 : 0.005, splitCycles = splits ? 0.6 : 0.2;
-  double idleCycles = splits ? 0.02 : 0.005;
-  int64_t rowCount = problem.rowCount * problem.outerRows;
-  double rows = double(llvm::alignTo(rowCount, 32));
-  double lanes = double(problem.outerPanels * llvm::alignTo(problem.laneCount, 32));
-  double useful = double(rowCount) * double(problem.outerPanels * problem.laneCount);
-  for (int64_t extent : problem.reduced)
-    useful *= double(extent);
-  double idle = (1 - std::min(1.0, double(panels) / 4)) * idleCycles / double(panels);
-  double unit = rows * lanes * depth * (unitCycles + idle) / threads +
-                lanes * depth * splitCycles / (sharesPanels ? threads : 1);
-  // The vector units stall on panels that come from memory; with AMX, splitting hides the latency.
-  bool misses = !problem.panelsFetched &&
-                lanes * depth * problem.elementBits / 8 > double(target.l2Bytes) / 2;
-  double vectors = vectorsCycles * useful + (misses ? missCycles * lanes * depth : 0);
-  return unit < margin * vectors / threads;
-}
-
-/// Blocks of 32 rows and lanes; the parts of the B panels, two bytes each, stay in L2.
-static void chooseMatrixUnit(const ContractionProblem &problem, const TargetInfo &target,
-                             ContractionSchedule &schedule) {
-  constexpr int64_t blockLanes = 32, blockSteps = 32;
-  int64_t shortest = problem.matrixParts > 1 ? 96 : 32;
-  bool takes = problem.matrixParts == 1 || (problem.matrixParts > 1 && target.splitsFloat32);
-  if (!target.hasMatrixUnit || !takes)
-    return;
-  int64_t chunk = chooseChunk(problem, target, schedule, /*isLong=*/false);
-  int64_t unitSteps = llvm::divideCeil(chunk, blockSteps),
-          chunks = problem.reduced.empty() ? 1 : problem.reduced.back() / chunk;
-  for (int64_t extent : llvm::ArrayRef(problem.reduced).drop_back())
-    unitSteps *= extent;
-  if (unitSteps * blockSteps < shortest)
-    return;
-  int64_t panelBytes = unitSteps * blockSteps * blockLanes * 2 * problem.matrixParts;
-  int64_t total = problem.outerPanels * llvm::divideCeil(problem.laneCount, blockLanes);
-  int64_t most = std::clamp<int64_t>(target.l2Bytes * 2 / 5 / panelBytes, 1, total);
-  int64_t panels = evenBlocks(total, most);
-  if (!paysOnMatrixUnit(problem, target, double(unitSteps * blockSteps * chunks), panels, total))
-    return;
-  schedule.matrixUnit = true;
-  schedule.rows = 1;
-  schedule.groups = 2;
-  schedule.chunk = chunk;
-  schedule.panels = panels;
+template <typename... Values>
+static llvm::Error wrong(const char *format, const Values &...values) {
+  return llvm::createStringError("schedule: " + llvm::formatv(format, values...).str());
 }
 
 int64_t ContractionSchedule::panelsOf(const ContractionProblem &problem) const {
   return problem.outerPanels * llvm::divideCeil(problem.laneCount, groups * width);
 }
 
-void ContractionSchedule::chooseNextPanel(const ContractionProblem &problem,
-                                          const TargetInfo &target, const ContractionGrid &grid,
-                                          int64_t turnsOfPart, bool mayCopy) {
-  // Measured on layers of 16 to 1024 tokens: packing B pays off with many rows, if B comes from
-  // memory, or if a step of a panel is only a few cache lines.
-  constexpr int64_t leastTurns = 22, leastOfCold = 4, longRun = 256;
-  bool isWhole = chunk % stepsPerFetch == 0 && segment % stepsPerFetch == 0;
-  if (!problem.vectorsStrided || !isWhole || matrixUnit || strip || paired || stepsAhead ||
-      grid.rows() == 1 || problem.vectorBytes <= target.l2Bytes / 2)
-    return;
-  int64_t lanes = groups * width, turns = grid.turnsOfThread();
-  bool isShortRun = lanes * problem.elementBits / 8 < longRun;
-  int64_t least = problem.coldVectors || isShortRun ? leastOfCold : leastTurns;
-  bool isOneLoop = grid.split == ContractionGrid::Rows || grid.split == ContractionGrid::Panels;
-  bool panelsAreAlike = problem.laneCount % lanes == 0 && problem.lastLanes == problem.laneCount;
-  if (mayCopy && isOneLoop && turns >= least && panelsAreAlike) {
-    copiedSteps = llvm::divideCeil(stepsPerFetch, turns);
-    panels = 1;
-  } else {
-    stridedPrefetch = llvm::divideCeil(stepsPerFetch, std::max<int64_t>(turnsOfPart, 1));
-  }
+/// What a path through the emitter needs of the machine and of the operands.
+static llvm::Error verifyPaths(const ContractionSchedule &schedule,
+                               const ContractionProblem &problem, const TargetInfo &target) {
+  if (schedule.matrixUnit && (problem.matrixParts == 0 || !target.hasMatrixUnit))
+    return wrong("expected matrix_unit 0, as the machine or the contraction does not suit it");
+  if (schedule.paired && !(target.hasBFloat16 && (problem.pairs || problem.stridedPairs)))
+    return wrong("expected paired 0, as the machine or the contraction does not suit it");
+  if (schedule.panelPrefetch && !problem.panelsFetched)
+    return wrong("expected panel_prefetch 0 of panels that are not packed, found {0}",
+                 schedule.panelPrefetch);
+  if ((schedule.copiedSteps || schedule.stridedPrefetch || schedule.stepsAhead) &&
+      !problem.vectorsStrided)
+    return wrong(
+        "expected copied_steps, strided_prefetch and steps_ahead 0 without strided panels");
+  if (schedule.strip && !problem.scalarsStrided && !problem.stridedPairs)
+    return wrong("expected strip 0 without strided rows, found {0}", schedule.strip);
+  return llvm::Error::success();
 }
 
-ContractionSchedule ContractionSchedule::choose(const ContractionProblem &problem,
-                                                const TargetInfo &target,
-                                                const ScheduleOverride &given) {
-  ContractionSchedule schedule;
-  schedule.width = target.lanes(problem.elementBits);
-  chooseTile(problem, target, schedule);
-  if (given.empty())
-    chooseMatrixUnit(problem, target, schedule);
-  schedule.paired =
-      (problem.pairs || problem.stridedPairs) && target.hasBFloat16 && !schedule.matrixUnit;
-  if (!schedule.matrixUnit && !schedule.paired)
-    chooseStream(problem, target, schedule);
-  if (!schedule.matrixUnit && !schedule.stepsAhead)
-    chooseStrip(problem, target, schedule);
-  schedule.rows = given.rows.value_or(schedule.rows);
-  schedule.groups = given.groups.value_or(schedule.groups);
-  bool isLong = hasLongChunks(problem, target, schedule);
-  if (!schedule.matrixUnit)
-    schedule.chunk = given.chunk.value_or(chooseChunk(problem, target, schedule, isLong));
-  if (schedule.strip)
-    schedule.stripSteps = chooseStripSteps(problem, schedule);
-  schedule.unroll = chooseUnroll(problem, schedule);
-  schedule.outerChunks = dividesWindow(problem, target, schedule);
-  chooseSums(problem, schedule);
-  if (!schedule.matrixUnit)
-    schedule.panels = given.panels.value_or(choosePanels(problem, target, schedule, isLong));
+/// Whether the tiles cover all rows, each of `rows` at the most.
+static llvm::Error verifyRows(const ContractionSchedule &schedule,
+                              const ContractionProblem &problem) {
+  int64_t rows = schedule.rows, tiles = schedule.rowTiles;
+  bool isCovered = schedule.strip ? rows * tiles >= problem.rowCount
+                                  : llvm::divideCeil(problem.rowCount, tiles) == uint64_t(rows);
+  if (!isCovered)
+    return wrong("expected {0} rows in row_tiles of rows, found {1} of {2}", problem.rowCount,
+                 tiles, rows);
+  return llvm::Error::success();
+}
 
-  // A weight (A) larger than half of L2 comes from memory row by row.
-  schedule.prefetch = !schedule.matrixUnit && problem.scalarsContiguous && problem.rowCount > 1 &&
-                      schedule.chunk % stepsPerFetch == 0 &&
-                      problem.scalarBytes > target.l2Bytes / 2;
-  schedule.tileEpilogue = problem.transcendental;
-  return schedule;
+llvm::Error ContractionSchedule::verify(const ContractionProblem &problem,
+                                        const TargetInfo &target) const {
+  if (llvm::Error error = verifyTile(problem, target))
+    return error;
+  if (llvm::Error error = verifyPaths(*this, problem, target))
+    return error;
+  return verifyRows(*this, problem);
+}
+
+llvm::Error ContractionSchedule::verifyTile(const ContractionProblem &problem,
+                                            const TargetInfo &target) const {
+  if (width != target.lanes(problem.elementBits))
+    return wrong("expected lanes of {0}, found {1}", target.lanes(problem.elementBits), width);
+  // Accumulators, one row of B vectors, one broadcast.
+  int64_t registers = rows * groups + groups + 1;
+  if (registers > target.vectorRegisters)
+    return wrong("expected rows * groups + groups + 1 of at most {0} registers, found {1}",
+                 target.vectorRegisters, registers);
+  if (!strip && rows > std::max<int64_t>(problem.rowCount, 1))
+    return wrong("expected rows of at most {0}, found {1}", problem.rowCount, rows);
+  if (strip % rows != 0)
+    return wrong("expected rows to divide the strip of {0}, found {1}", strip, rows);
+  if (strip && (stripSteps == 0 || chunk % stripSteps != 0))
+    return wrong("expected strip_steps to divide the chunk of {0}, found {1}", chunk, stripSteps);
+  int64_t vectors = llvm::divideCeil(problem.laneCount, width);
+  if (!matrixUnit && groups > std::max<int64_t>(vectors, 1))
+    return wrong("expected groups of at most {0}, found {1}", vectors, groups);
+  int64_t innermost = problem.reduced.empty() ? 1 : problem.reduced.back();
+  if (chunk != innermost && (chunk == 0 || innermost % chunk != 0))
+    return wrong("expected chunk to divide {0}, found {1}", innermost, chunk);
+  if (chunk < innermost && (problem.reduced.size() != 1 || !problem.canSpill))
+    return wrong("expected chunk {0}, as partial sums have nowhere to wait, found {1}", innermost,
+                 chunk);
+  int64_t mostPanels = std::max<int64_t>(1, panelsOf(problem));
+  if (!matrixUnit && panels > mostPanels)
+    return wrong("expected panels of at most {0}, found {1}", mostPanels, panels);
+  return llvm::Error::success();
 }

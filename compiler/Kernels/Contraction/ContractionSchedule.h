@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Parameters of the contraction emitter and how they are chosen, as a function of shapes and the
-// target alone.
+// Parameters of the contraction emitter: a part of a schedule attribute. compiler/Scheduling
+// chooses them.
 #ifndef WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONSCHEDULE_H
 #define WEFT_COMPILER_KERNELS_CONTRACTION_CONTRACTIONSCHEDULE_H
 
-#include "compiler/Kernels/Contraction/ContractionProblem.h"
-#include "compiler/Kernels/Emission/ScheduleOverride.h"
+#include "compiler/Kernels/Contraction/ContractionGrid.h"
+#include "compiler/Kernels/Emission/ScheduleFields.h"
 #include "compiler/Target/TargetInfo.h"
+#include "llvm/Support/Error.h"
 
 namespace weft {
-
-struct ContractionGrid;
 
 struct ContractionSchedule {
   /// Steps of the innermost reduction between two prefetches: a cache line of float32.
   static constexpr int64_t stepsPerFetch = 16;
 
-  int64_t rows = 6;            ///< MR: rows of A in a tile
-  int64_t groups = 4;          ///< NR / width: B vectors in a tile
-  int64_t width = 16;          ///< lanes of a vector
+  int64_t rows = 6;     ///< MR: rows of A in a tile
+  int64_t groups = 4;   ///< NR / width: B vectors in a tile
+  int64_t width = 16;   ///< lanes of a vector
+  int64_t rowTiles = 1; ///< tiles along the tiled rows; they differ by at most one row
+  ContractionGrid::Split split = ContractionGrid::Rows; ///< the loop that the threads divide
+  int64_t claim = 0;           ///< least pieces that a thread claims; 0: all of its partition
   int64_t chunk = 1;           ///< KC: iterations of the innermost reduction between spills
   int64_t outerChunks = 0;     ///< 1 if each step of the outermost reduced dim is a chunk
   int64_t panels = 1;          ///< B panels of a block, which stays in L2
@@ -38,18 +40,37 @@ struct ContractionSchedule {
   bool matrixUnit = false;     ///< blocks on AMX, with vector tiles for inexact results
   bool tileEpilogue = false;   ///< epilogue on the tile in memory instead of the accumulators
 
-  /// The values in `given` are taken unchecked; the rest is chosen to suit them.
-  static ContractionSchedule choose(const ContractionProblem &problem, const TargetInfo &target,
-                                    const ScheduleOverride &given = {});
+  template <typename Self, typename Visit> static void visitFields(Self &schedule, Visit &&visit) {
+    visit("rows", schedule.rows);
+    visit("groups", schedule.groups);
+    visit("lanes", schedule.width);
+    visit("row_tiles", schedule.rowTiles);
+    visit("split", schedule.split);
+    visit("claim", schedule.claim);
+    visit("chunk", schedule.chunk);
+    visit("outer_chunks", schedule.outerChunks);
+    visit("panels", schedule.panels);
+    visit("unroll", schedule.unroll);
+    visit("copied_steps", schedule.copiedSteps);
+    visit("paired", schedule.paired);
+    visit("segment", schedule.segment);
+    visit("turns", schedule.turns);
+    visit("block_dims", schedule.blockDims);
+    visit("prefetch", schedule.prefetch);
+    visit("panel_prefetch", schedule.panelPrefetch);
+    visit("strided_prefetch", schedule.stridedPrefetch);
+    visit("steps_ahead", schedule.stepsAhead);
+    visit("strip", schedule.strip);
+    visit("strip_line", schedule.stripLine);
+    visit("strip_steps", schedule.stripSteps);
+    visit("matrix_unit", schedule.matrixUnit);
+    visit("tile_epilogue", schedule.tileEpilogue);
+  }
 
-  /// Whether the schedule can be emitted, if a ScheduleOverride fixed some of it. The error names
-  /// the violated bound.
+  /// Whether the schedule can be emitted: the error names the field and the violated bound.
   llvm::Error verify(const ContractionProblem &problem, const TargetInfo &target) const;
-
-  /// Chooses how strided B is brought in one panel ahead while row tiles use the current panel:
-  /// packed, or prefetched over `turnsOfPart` row tiles. `grid` has its split.
-  void chooseNextPanel(const ContractionProblem &problem, const TargetInfo &target,
-                       const ContractionGrid &grid, int64_t turnsOfPart, bool mayCopy);
+  /// The part of it that is known before the threads divide the work.
+  llvm::Error verifyTile(const ContractionProblem &problem, const TargetInfo &target) const;
 
   /// Number of B panels.
   int64_t panelsOf(const ContractionProblem &problem) const;

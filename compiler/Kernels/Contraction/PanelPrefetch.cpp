@@ -30,9 +30,8 @@ bool PanelPrefetch::suits(const ContractionRoles &roles, ArrayRef<unsigned> redu
          space.extent(panel) * elements * bytesOf(roles.vectors.memory) >= leastBytes;
 }
 
-int64_t PanelPrefetch::linesPerFetch(const ContractionRoles &roles, const IndexSpace &space,
-                                     int64_t steps, int64_t turns, int64_t l2Bytes) {
-  int64_t stepBytes = space.extent(roles.lane) * bytesOf(roles.vectors.memory);
+int64_t PanelPrefetch::linesPerFetch(int64_t stepBytes, int64_t steps, int64_t turns,
+                                     int64_t l2Bytes) {
   if (steps * stepBytes > l2Bytes * 3 / 10)
     return 0;
   int64_t lines = llvm::divideCeil(stepsPerFetch * stepBytes, lineBytes);

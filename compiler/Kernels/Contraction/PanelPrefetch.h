@@ -18,9 +18,8 @@ public:
                     const IndexSpace &space);
 
   /// Cache lines to prefetch at a time so that `turns` row tiles prefetch the next chunk of `steps`
-  /// steps. 0 if it does not fit L2 beside the current one.
-  static int64_t linesPerFetch(const ContractionRoles &roles, const IndexSpace &space,
-                               int64_t steps, int64_t turns, int64_t l2Bytes);
+  /// steps of `stepBytes`. 0 if it does not fit L2 beside the current one.
+  static int64_t linesPerFetch(int64_t stepBytes, int64_t steps, int64_t turns, int64_t l2Bytes);
 
   /// `reduced`: the dims of a chunk.
   PanelPrefetch(ElementEmitter &point, const ContractionRoles &roles,

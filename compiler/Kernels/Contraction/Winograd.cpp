@@ -3,6 +3,7 @@
 // pixels of each tile are transformed into 16 values per channel; for each of the 16, a tiles x
 // channels x outputs matmul in register tiles; the output transform and the epilogue. Intermediates
 // stay in L2. Tiles whose sums are not finite are recomputed as direct convolutions.
+#include "compiler/Kernels/Contraction/WinogradSchedule.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
 #include "compiler/Kernels/Emission/Prefetch.h"
@@ -32,7 +33,7 @@ public:
 private:
   /// 4x4 vectors, or 2x2 of them.
   using Square = SmallVector<SmallVector<Value, 4>, 4>;
-  void chooseSchedule();
+  LogicalResult readSchedule();
   void emitPanels(Value firstTile, Value low, Value high);
   struct Pixel {
     Value row, column;
@@ -78,12 +79,13 @@ private:
   TileOperand input, transformedWeight, weight;
   Value product; ///< the value that the epilogue reads
 
-  int64_t width, groups = 2, rows; ///< of a register tile
+  int64_t width, groups, rows; ///< of a register tile
   int64_t groupTiles, tileGroups;
   int64_t rowStride;
   int64_t summands; ///< channels accumulated in registers: rounding errors grow with their number
   int64_t steps;    ///< channels between two prefetches of the next weights
   int64_t linesPerFetch;
+  bool sharesPanels; ///< the threads divide the output panels, not groups of tiles
   VectorType vectorType;
   Value transformed, products;
   Value pixels; ///< output pixels of a tile: [2][2][lane]
@@ -93,13 +95,16 @@ private:
 
 LogicalResult Winograd::match() {
   ArrayRef<int64_t> in = op.getInput().getType().getShape(), out = op.getType().getShape();
-  channels = in[1];
-  outputs = out[1];
-  tileRows = llvm::divideCeil(out[2], 2);
-  tileColumns = llvm::divideCeil(out[3], 2);
-  tiles = out[0] * tileRows * tileColumns;
+  auto problem = WinogradProblem::of(op);
+  channels = problem.channels;
+  outputs = problem.outputs;
+  tileRows = problem.tileRows;
+  tileColumns = problem.tileColumns;
+  tiles = problem.tiles;
+  rowStride = problem.rowStride();
   overlaps = out[2] % 2 != 0 || out[3] % 2 != 0;
-  chooseSchedule();
+  if (failed(readSchedule()))
+    return failure();
 
   image = space.addDim(out[0]);
   row = space.addDim(in[2]);
@@ -131,38 +136,35 @@ LogicalResult Winograd::match() {
 
   product = storedResult(op.getResult());
   Index index = physicalIndex(op.getType(), {image, output, resultRow, resultColumn}, space);
-  auto found = epilogueRoots(kernel, product, index, space);
+  auto found = epilogueRoots(kernel.roots, product, index, space);
   if (failed(found) || found->size() != kernel.roots.size())
     return failure();
   roots = *found;
   return success();
 }
 
-void Winograd::chooseSchedule() {
-  constexpr int64_t elementBytes = 4, mostSummands = 64;
-  width = kernel.target.lanes(32);
+/// Takes the numbers of the schedule, if this convolution can be computed with them.
+LogicalResult Winograd::readSchedule() {
+  auto schedule = readFields<WinogradSchedule>(kernel.schedule.getParts().front());
+  width = schedule.width;
+  groups = schedule.groups;
+  rows = schedule.rows;
+  groupTiles = schedule.groupTiles;
+  summands = schedule.summands;
+  steps = schedule.steps;
+  linesPerFetch = schedule.linesPerFetch;
+  sharesPanels = !schedule.splitsTiles;
   vectorType = VectorType::get({width}, builder.getF32Type());
-  rows = std::min((kernel.target.vectorRegisters - 1 - groups) / groups, tiles);
-  // Rows are padded by one cache line, so that those of a register tile do not alias in L1.
-  rowStride = channels + lineBytes / elementBytes;
-  // The intermediates of a group of tiles fill half of L2. Threads divide the groups or, with a
-  // single group, the output panels; there are several groups if there are too few panels.
-  int64_t bytes = 16 * elementBytes * (rowStride + lanes());
-  int64_t most = std::max(kernel.target.l2Bytes / 2 / bytes, rows);
-  tileGroups = llvm::divideCeil(tiles, most);
-  int64_t threads = kernel.target.team();
-  if (tileGroups > 1 || outputs / lanes() < std::min(threads, tiles / rows))
-    tileGroups = llvm::alignTo(tileGroups, threads);
-  groupTiles = std::max<int64_t>(llvm::divideCeil(tiles, tileGroups), rows);
   tileGroups = llvm::divideCeil(tiles, groupTiles);
-  steps = channels % 16 == 0 ? 16 : 8;
-  summands = channels;
-  for (int64_t size = mostSummands; size >= mostSummands / 2 && summands > mostSummands;
-       size -= steps)
-    if (channels % size == 0)
-      summands = size;
-  int64_t lines = steps * lanes() * elementBytes / lineBytes;
-  linesPerFetch = llvm::divideCeil(lines, llvm::divideCeil(groupTiles, rows));
+  if (channels % summands != 0 || summands % steps != 0)
+    return kernel.refuse() << "expected summands to divide " << channels << " channels by " << steps
+                           << ", found " << summands;
+  if (rows > groupTiles || groupTiles > tiles)
+    return kernel.refuse() << "expected tiles from " << rows << " to " << tiles << ", found "
+                           << groupTiles;
+  if (sharesPanels && tileGroups > 1)
+    return kernel.refuse() << "expected split_tiles with " << tileGroups << " groups of tiles";
+  return success();
 }
 
 void Winograd::emit() {
@@ -170,14 +172,13 @@ void Winograd::emit() {
   products = kernel.scratch(builder.getF32Type(), 16 * groupTiles * lanes());
   pixels = kernel.stackTile(builder.getF32Type(), 4 * lanes());
   int64_t panels = outputs / lanes();
-  bool sharesPanels = tileGroups == 1;
   if (sharesPanels) {
     // Each thread transforms all the input for itself.
     transformInput(constant(0));
-    kernel.forEachPart(panels, /*least=*/1, /*serial=*/false,
+    kernel.forEachPart(panels, /*least=*/1,
                        [&](Value low, Value high) { emitPanels(constant(0), low, high); });
   } else {
-    kernel.forEachPiece(tileGroups, /*least=*/1, /*serial=*/false, [&](Value number) {
+    kernel.forEachPiece(tileGroups, /*least=*/1, [&](Value number) {
       // The last group overlaps the one before: its shared tiles are computed twice, to the same
       // values.
       Value first = least(times(number, groupTiles), constant(tiles - groupTiles));
@@ -185,15 +186,8 @@ void Winograd::emit() {
       emitPanels(first, constant(0), constant(panels));
     });
   }
-  emitBorders(kernel, /*serial=*/false);
-  int64_t flops = 2 * 9 * channels * op.getType().getNumElements();
-  kernel.setWork(flops, /*serial=*/false);
-  kernel.setSchedule({{"rows", rows},
-                      {"groups", groups},
-                      {"lanes", width},
-                      {"tiles", groupTiles},
-                      {"summands", summands},
-                      {"panel_prefetch", linesPerFetch}});
+  emitBorders(kernel);
+  kernel.setWork(2 * 9 * channels * op.getType().getNumElements());
 }
 
 /// Panels [low, high) of a group whose first tile is `firstTile`.
@@ -453,7 +447,7 @@ void Winograd::storePixel(Value number, Pixel at) {
 }
 
 LogicalResult weft::emitWinograd(KernelFunction &kernel) {
-  auto op = onlyOp<WinogradConvOp>(kernel);
+  auto op = onlyOp<WinogradConvOp>(kernel.source);
   if (!op)
     return failure();
   Winograd winograd(kernel, op);

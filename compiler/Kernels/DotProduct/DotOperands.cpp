@@ -39,12 +39,6 @@ FailureOr<DotOperands> DotOperands::match(linalg::GenericOp generic, IndexSpace 
   return found;
 }
 
-bool DotOperands::fetchesColumns(const IndexSpace &space, const TargetInfo &target) const {
-  Type element = getElementTypeOrSelf(columns.memory.getType());
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
-  return space.extent(column) * space.extent(depth) * bytes > target.l2Bytes / 2;
-}
-
 static Value constantOf(ElementEmitter &point, int64_t value) {
   return arith::ConstantIndexOp::create(point.builder, point.loc, value);
 }

@@ -27,9 +27,6 @@ struct DotOperands {
     return row ? *space.coefficientOf(rows.position, *row) : 0;
   }
 
-  /// Whether the columns exceed half of L2, so that they should be prefetched.
-  bool fetchesColumns(const IndexSpace &space, const TargetInfo &target) const;
-
   /// Prefetches the share of tile number `tile` of `tiles` of the `count` columns after those of
   /// the point, at the point's step.
   void emitFetch(ElementEmitter &point, int64_t count, mlir::Value tile, int64_t tiles,

@@ -5,7 +5,7 @@
 // of a block stay in scratch over the chunks of the reduction and are then transposed in registers
 // and stored.
 #include "compiler/Graph/Constraints.h"
-#include "compiler/Kernels/Emission/BlockedSummation.h"
+#include "compiler/Kernels/DotProduct/GroupedMatmulSchedule.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
 #include "compiler/Kernels/Emission/RowScratch.h"
@@ -51,7 +51,9 @@ private:
 
   /// Matrix rows in a register tile with `vectors` vectors of lanes; divides the columns of a
   /// piece.
-  int64_t tileRows(int64_t vectors) const { return wideTiles && vectors < mostVectors ? 12 : 6; }
+  int64_t tileRows(int64_t vectors) const {
+    return (wideTiles && vectors < mostVectors ? 2 : 1) * schedule.rows;
+  }
   void set(AffineExpr dim, Value value) { point.setDim(dimOf(dim), value); }
   unsigned dimOf(AffineExpr dim) const { return cast<AffineDimExpr>(dim).getPosition(); }
 
@@ -61,8 +63,9 @@ private:
   ElementEmitter point;
 
   VectorType type;
+  GroupedMatmulSchedule schedule;
   int64_t width, mostVectors;
-  bool wideTiles;                       ///< enough registers for 12 rows of two vectors
+  bool wideTiles;                       ///< enough registers for twice the rows of half the vectors
   int64_t rows, columns, depth, groups; ///< of the whole product
   int64_t chunk;                        ///< KC, in steps
   AffineExpr group, row, column, start, step, lane;
@@ -76,16 +79,17 @@ private:
 GroupedMatmul::GroupedMatmul(KernelFunction &kernel, GroupedDotOp op)
     : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op), space(op.getContext()),
       point(kernel.elementEmitter(space)) {
-  width = kernel.target.lanes(32);
+  schedule = readFields<GroupedMatmulSchedule>(kernel.schedule.getParts().front());
+  width = schedule.width;
   type = VectorType::get({width}, builder.getF32Type());
-  wideTiles = kernel.target.vectorRegisters >= 32;
-  mostVectors = wideTiles ? 4 : 2;
+  mostVectors = schedule.groups;
+  wideTiles = mostVectors >= 4;
   ArrayRef<int64_t> shape = tensorType(op.getWeights()).getShape();
   rows = tensorType(op.getRows()).getDimSize(0);
   groups = shape[0];
   columns = shape[1];
   depth = shape[2];
-  chunk = std::min(depth, 2 * longestChain);
+  chunk = schedule.chunk;
 }
 
 LogicalResult GroupedMatmul::match() {
@@ -107,9 +111,8 @@ void GroupedMatmul::emit() {
   panel.emplace(kernel, loc, type, mostVectors, chunk);
   sums.emplace(kernel, loc, type, mostVectors, piecesOfSlab * pieceColumns);
   square = kernel.stackTile(builder.getF32Type(), width * width);
-  int64_t pieces = llvm::divideCeil(columns, pieceColumns), flops = 2 * rows * columns * depth;
-  bool serial = kernel.isSerial(flops < 400'000);
-  kernel.forEachPart(pieces, std::min<int64_t>(piecesOfSlab, llvm::divideCeil(pieces, 2)), serial,
+  int64_t pieces = llvm::divideCeil(columns, pieceColumns);
+  kernel.forEachPart(pieces, std::min<int64_t>(piecesOfSlab, llvm::divideCeil(pieces, 2)),
                      [&](Value low, Value high) {
                        storeZeros(low, high);
                        emitLoop(builder, loc, low, high, piecesOfSlab, {},
@@ -118,11 +121,7 @@ void GroupedMatmul::emit() {
                                   return SmallVector<Value>();
                                 });
                      });
-  kernel.setWork(flops, serial);
-  kernel.setSchedule({{"rows", tileRows(mostVectors)},
-                      {"groups", mostVectors},
-                      {"lanes", width},
-                      {"chunk", chunk}});
+  kernel.setWork(2 * rows * columns * depth);
 }
 
 /// The first column of a piece; the last piece overlaps the one before.
@@ -297,7 +296,7 @@ void GroupedMatmul::storeSums(const Block &block, Value number, Value slabColumn
 }
 
 LogicalResult weft::emitGroupedMatmul(KernelFunction &kernel) {
-  auto op = onlyOp<GroupedDotOp>(kernel);
+  auto op = onlyOp<GroupedDotOp>(kernel.source);
   if (!op || kernel.roots.size() != 1 || kernel.roots.front() != op.getResult())
     return failure();
   GroupedMatmul product(kernel, op);

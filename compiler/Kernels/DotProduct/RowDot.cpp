@@ -4,14 +4,15 @@
 // other operand; each product keeps vectors of partial sums, reduced horizontally at the end of a
 // chunk. The next block is prefetched meanwhile.
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
-#include "compiler/Kernels/DotProduct/DotOperands.h"
 #include "compiler/Kernels/DotProduct/HorizontalReduction.h"
+#include "compiler/Kernels/DotProduct/RowDotSchedule.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Emission/WideningLoad.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/X86/Bf16DotProduct.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -21,20 +22,18 @@ namespace {
 
 class RowDot : private IndexArithmetic {
 public:
-  RowDot(KernelFunction &kernel, linalg::GenericOp generic)
-      : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
-        space(generic.getContext()), point(kernel.elementEmitter(space)) {}
+  using Match = DotMatch;
+  RowDot(KernelFunction &kernel, DotMatch matched, DictionaryAttr part)
+      : IndexArithmetic(kernel.builder, matched.generic.getLoc()), kernel(kernel),
+        match(std::move(matched)), generic(match.generic), space(match.space), dot(match.dot),
+        point(kernel.elementEmitter(space)), schedule(readFields<RowDotSchedule>(part)),
+        columns(schedule.columns), rows(schedule.rows), width(schedule.width),
+        paired(schedule.paired), stepWidth(schedule.stepWidth()), chunk(schedule.chunk),
+        chains(schedule.chains) {}
 
-  LogicalResult match();
-  void emit(bool serial);
-  int64_t flops() const { return dot.shape.flops(space); }
-  ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+  llvm::Error verify() const;
+  void emit();
   bool storesOnce() const { return space.extent(dot.column) % columns == 0; }
-  SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"columns", columns},         {"rows", rows},   {"lanes", width},
-            {"chains", chains},           {"chunk", chunk}, {"paired", paired},
-            {"steps_ahead", stepsAhead()}};
-  }
 
 private:
   /// A chunk of the innermost reduction.
@@ -44,110 +43,54 @@ private:
     bool isFirst, isLast;
   };
 
-  void chooseTile();
-  void chooseChunk();
   void emitChunks();
   void emitRows(const Chunk &part);
   void emitTile(int64_t tileRows, const Chunk &part);
   SmallVector<Value> emitReduction(ArrayRef<unsigned> dims, int64_t tileRows, const Chunk &part,
                                    ArrayRef<Value> now);
   void emitStep(int64_t tileRows, MutableArrayRef<Value> sums);
-  bool fetchesColumns() const;
-  int64_t stepsAhead() const;
   void emitFetch();
   void finishRow(Value sums, const Chunk &part);
-  Type elementType() { return getElementTypeOrSelf(generic.getResultTypes().front()); }
+  Type elementType() const { return match.elementType(); }
 
   KernelFunction &kernel;
+  DotMatch match;
   linalg::GenericOp generic;
-  IndexSpace space;
+  IndexSpace &space;
+  const DotOperands &dot;
   ElementEmitter point;
-  DotOperands dot;
-  SmallVector<EpilogueRoot> roots;
-  int64_t columns = 8, rows = 1, width = 16;
-  bool paired = false;    ///< bf16: dot products of pairs of steps
-  int64_t stepWidth = 16; ///< steps of an operand vector
-  int64_t chunk = 1;      ///< steps for which a block of columns stays in L1
-  Value partials;         ///< scratch, [row][column]: sums over the chunks so far
-  int64_t chains = 1;     ///< accumulators of each result, which round less and hide latency
+  RowDotSchedule schedule;
+  int64_t columns, rows, width;
+  bool paired;
+  int64_t stepWidth, chunk;
+  Value partials; ///< scratch, [row][column]: sums over the chunks so far
+  int64_t chains;
 };
 
 } // namespace
 
-static bool isHalf(const ContractionOperand &operand) {
-  return getElementTypeOrSelf(operand.memory.getType()).isBF16();
-}
-
-LogicalResult RowDot::match() {
-  FailureOr<DotOperands> matched = DotOperands::match(generic, space);
-  if (failed(matched))
-    return failure();
-  dot = *matched;
-
-  auto found = epilogueRoots(kernel, generic->getResult(0), dot.shape.resultIndex, space);
-  if (failed(found))
-    return failure();
-  roots = *found;
-  width = kernel.target.lanes(elementType().getIntOrFloatBitWidth());
-  paired =
-      kernel.target.hasBFloat16 && elementType().isF32() && isHalf(dot.rows) && isHalf(dot.columns);
-  stepWidth = paired ? 2 * width : width;
-  chooseTile();
-  chooseChunk();
-  constexpr int64_t mostChains = 8;
-  int64_t sums = rows * columns, registers = kernel.target.vectorRegisters - rows - 1;
-  int64_t vectors = chunk / stepWidth;
-  chains = std::max<int64_t>(1, std::min({mostChains, registers / sums, vectors}));
-  return success();
-}
-
-/// Chooses the register tile of least cost: the maximum of FMAs and loads, plus a little per load.
-/// The remaining rows make a smaller tile.
-void RowDot::chooseTile() {
-  int64_t columnCount = space.extent(dot.column), rowCount = dot.row ? space.extent(*dot.row) : 1;
-  auto tileCost = [&](int64_t tileRows, int64_t tileColumns) {
-    int64_t loads = tileRows + tileColumns;
-    return double(std::max(tileRows * tileColumns, loads)) + 0.1 * double(loads);
+llvm::Error RowDot::verify() const {
+  auto wrong = [](const char *format, auto... values) {
+    return llvm::createStringError("schedule: " + llvm::formatv(format, values...).str());
   };
-  double bestCost = std::numeric_limits<double>::max();
-  for (int64_t wide = std::min<int64_t>(8, columnCount); wide >= 1; --wide) {
-    // Registers hold the accumulators, a vector of each row and one of a column.
-    int64_t tall = (kernel.target.vectorRegisters - 1) / (wide + 1);
-    tall = std::min(tall, rowCount);
-    int64_t rest = rowCount % tall;
-    double cost = double(rowCount / tall) * tileCost(tall, wide);
-    cost += rest ? tileCost(rest, wide) : 0;
-    cost *= double(llvm::divideCeil(columnCount, wide));
-    if (cost < bestCost) {
-      bestCost = cost;
-      rows = tall;
-      columns = wide;
-    }
-  }
+  const DotProblem &problem = match.problem;
+  if (paired && !problem.halves)
+    return wrong("expected paired only for bfloat16, found {0} bits", problem.columnBits);
+  if (rows > problem.rows || columns > problem.columns)
+    return wrong("expected rows and columns of at most {0} and {1}, found {2} and {3}",
+                 problem.rows, problem.columns, rows, columns);
+  if (chunk > problem.depth || (chunk < problem.depth && !problem.hasRows))
+    return wrong("expected chunk {0}, as there are no rows to keep sums of, found {1}",
+                 problem.depth, chunk);
+  return llvm::Error::success();
 }
 
-/// KC: the steps for which a block of columns stays in half of L1 for all rows; everything if the
-/// rows fit one tile.
-void RowDot::chooseChunk() {
-  int64_t extent = space.extent(dot.depth);
-  chunk = extent;
-  if (!dot.row || space.extent(*dot.row) <= rows || dot.shape.reduced.size() > 1)
-    return;
-  Type element = getElementTypeOrSelf(dot.columns.memory.getType());
-  int64_t bytes = extent * columns * (element.getIntOrFloatBitWidth() / 8);
-  int64_t parts = llvm::divideCeil(bytes, kernel.target.l1Bytes / 2);
-  chunk = std::min<int64_t>(extent, llvm::alignTo(llvm::divideCeil(extent, parts), stepWidth));
-}
-
-void RowDot::emit(bool serial) {
+void RowDot::emit() {
   int64_t columnCount = space.extent(dot.column);
   int64_t blocks = llvm::divideCeil(columnCount, columns);
   if (chunk < space.extent(dot.depth))
     partials = kernel.scratch(elementType(), space.extent(*dot.row) * columns);
-  constexpr int64_t enoughFlops = 200'000; // with one row, 1 or 2 bytes of weights each
-  int64_t total = space.count(dot.outer) * blocks;
-  int64_t fewest = KernelFunction::piecesOf(total, flops(), enoughFlops);
-  kernel.forEachPiece(total, fewest, serial, [&](Value number) {
+  kernel.forEachPiece(space.count(dot.outer) * blocks, schedule.claim, [&](Value number) {
     Value block = remainderOf(number, blocks), rest = dividedBy(number, blocks);
     setFlat(point, dot.outer, rest);
     // The last block overlaps the one before: the shared columns are computed twice, to the same
@@ -186,27 +129,10 @@ void RowDot::emitRows(const Chunk &part) {
   }
 }
 
-/// With several tiles, the first would stall on their columns.
-bool RowDot::fetchesColumns() const {
-  return dot.row && space.extent(*dot.row) > rows && dot.shape.reduced.size() == 1 &&
-         dot.fetchesColumns(space, kernel.target);
-}
-
-/// Prefetch distance of a single tile along its columns; 0 if they are cached. Hardware prefetchers
-/// keep too few lines in flight to saturate memory bandwidth.
-int64_t RowDot::stepsAhead() const {
-  constexpr int64_t bytesAhead = 1536;
-  bool isOneTile = !dot.row || space.extent(*dot.row) <= rows;
-  if (!isOneTile || dot.shape.reduced.size() != 1 || !kernel.hasColdWeights())
-    return 0;
-  unsigned bits = getElementTypeOrSelf(dot.columns.memory.getType()).getIntOrFloatBitWidth();
-  return std::min<int64_t>(bytesAhead * 8 / bits, space.extent(dot.depth));
-}
-
 void RowDot::emitFetch() {
-  if (int64_t steps = stepsAhead())
-    return dot.emitFetchAhead(point, columns, steps);
-  if (!fetchesColumns())
+  if (schedule.stepsAhead)
+    return dot.emitFetchAhead(point, columns, schedule.stepsAhead);
+  if (!schedule.prefetch)
     return;
   Value tile = dividedBy(point.dimValue(*dot.row), rows);
   dot.emitFetch(point, columns, tile, llvm::divideCeil(space.extent(*dot.row), rows),
@@ -322,9 +248,10 @@ void RowDot::finishRow(Value sums, const Chunk &part) {
     }
   }
   point.setLanes({static_cast<int64_t>(dot.column), columns, 1, columns});
-  storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), {{sums}, false});
+  storeRoots(kernel, point, match.roots, unroundedForms(kernel, generic->getResult(0)),
+             {{sums}, false});
 }
 
 LogicalResult weft::emitRowDot(KernelFunction &kernel) {
-  return emitSiblingContractions<RowDot>(kernel, /*smallFlops=*/300'000);
+  return emitSiblingContractions<RowDot>(kernel);
 }

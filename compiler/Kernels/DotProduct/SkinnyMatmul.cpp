@@ -5,7 +5,6 @@
 // original layout. Sums of a block of columns stay in scratch over the chunks of k; then the
 // epilogue, row by row.
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
-#include "compiler/Kernels/DotProduct/DotOperands.h"
 #include "compiler/Kernels/DotProduct/HorizontalReduction.h"
 #include "compiler/Kernels/DotProduct/SkinnyMatmulSchedule.h"
 #include "compiler/Kernels/Emission/Emitters.h"
@@ -16,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -25,23 +25,16 @@ namespace {
 
 class SkinnyMatmul : private IndexArithmetic {
 public:
-  SkinnyMatmul(KernelFunction &kernel, linalg::GenericOp generic)
-      : IndexArithmetic(kernel.builder, generic.getLoc()), kernel(kernel), generic(generic),
-        space(generic.getContext()), point(kernel.elementEmitter(space)) {}
+  using Match = SkinnyMatmulMatch;
+  SkinnyMatmul(KernelFunction &kernel, SkinnyMatmulMatch matched, DictionaryAttr part)
+      : IndexArithmetic(kernel.builder, matched.generic.getLoc()), kernel(kernel),
+        match(std::move(matched)), generic(match.generic), space(match.space), dot(match.dot),
+        point(kernel.elementEmitter(space)), schedule(readFields<SkinnyMatmulSchedule>(part)),
+        type(VectorType::get({schedule.width}, match.elementType())) {}
 
-  LogicalResult match();
-  void emit(bool serial);
-  int64_t flops() const { return dot.shape.flops(space); }
-  ArrayRef<EpilogueRoot> getRoots() const { return roots; }
+  llvm::Error verify() const;
+  void emit();
   bool storesOnce() const { return space.extent(dot.column) % schedule.block == 0; }
-  SmallVector<ScheduleEntry> getSchedule() const {
-    return {{"rows", schedule.groups * schedule.rowsOfVector()},
-            {"columns", schedule.columns},
-            {"segment", schedule.segment},
-            {"lanes", schedule.width},
-            {"chunk", schedule.chunk},
-            {"block", schedule.block}};
-  }
 
 private:
   /// Steps of the sum, from `start` on.
@@ -72,21 +65,18 @@ private:
   int64_t rowCount() const { return space.extent(*dot.row); }
   bool lastIsAlone() const { return schedule.lastIsAlone(rowCount()); }
   int64_t groupCount() const { return schedule.groupsOf(rowCount()); }
-  int64_t tileCount() const {
-    return llvm::divideCeil(groupCount() + lastIsAlone(), schedule.groups);
-  }
-  int64_t alignedDepth() const { return llvm::alignTo(space.extent(dot.depth), schedule.width); }
+  int64_t tileCount() const { return schedule.tilesOf(rowCount()); }
   /// Strides of the packed rows in elements: between segments, and between tiles.
-  int64_t segmentPitch() const { return schedule.groups * schedule.width; }
-  int64_t tilePitch() const { return alignedDepth() / schedule.segment * segmentPitch(); }
+  int64_t segmentPitch() const { return schedule.groups() * schedule.width; }
+  int64_t tilePitch() const { return schedule.tilePitch(space.extent(dot.depth)); }
   int64_t sumsPitch() const { return llvm::alignTo(schedule.block, schedule.width); }
 
   KernelFunction &kernel;
+  SkinnyMatmulMatch match;
   linalg::GenericOp generic;
-  IndexSpace space;
+  IndexSpace &space;
+  const DotOperands &dot;
   ElementEmitter point;
-  DotOperands dot;
-  SmallVector<EpilogueRoot> roots;
   SkinnyMatmulSchedule schedule;
   VectorType type;
   Value rows; ///< scratch, [tile][segment of the sum][group][row][step]
@@ -95,52 +85,42 @@ private:
 
 } // namespace
 
-LogicalResult SkinnyMatmul::match() {
-  // With fewer rows it is memory-bound, and RowDot reads memory in longer runs.
-  constexpr int64_t fewestRows = 10, fewestColumns = 16;
-  FailureOr<DotOperands> matched = DotOperands::match(generic, space);
-  if (failed(matched))
-    return failure();
-  dot = *matched;
-  Type element = getElementTypeOrSelf(generic.getResultTypes().front());
-  auto isOf = [&](const ContractionOperand &operand) {
-    return getElementTypeOrSelf(operand.memory.getType()) == element;
+llvm::Error SkinnyMatmul::verify() const {
+  auto wrong = [](const char *format, auto... values) {
+    return llvm::createStringError("schedule: " + llvm::formatv(format, values...).str());
   };
-  if (dot.shape.reduced.size() != 1 || !dot.outer.empty() || !dot.row || !isOf(dot.rows) ||
-      !isOf(dot.columns) || rowCount() < fewestRows || space.extent(dot.column) < fewestColumns)
-    return failure();
-  auto found = epilogueRoots(kernel, generic->getResult(0), dot.shape.resultIndex, space);
-  if (failed(found))
-    return failure();
-  roots = *found;
-  unsigned bits = element.getIntOrFloatBitWidth();
-  schedule = SkinnyMatmulSchedule::choose(
-      {rowCount(), space.extent(dot.column), space.extent(dot.depth), bits}, kernel.target);
-  type = VectorType::get({schedule.width}, element);
-  int64_t bytes = tileCount() * tilePitch() * bits / 8;
-  return success(schedule.segment < schedule.width && bytes <= kernel.target.l2Bytes / 2);
+  if (schedule.segment >= schedule.width || schedule.width % schedule.segment != 0)
+    return wrong("expected segment to be a part of {0} lanes, found {1}", schedule.width,
+                 schedule.segment);
+  if (schedule.rows % schedule.rowsOfVector() != 0)
+    return wrong("expected rows to be a multiple of {0}, found {1}", schedule.rowsOfVector(),
+                 schedule.rows);
+  if (schedule.block % schedule.columns != 0 || schedule.block > match.problem.columns)
+    return wrong("expected block to be a multiple of {0} of at most {1}, found {2}",
+                 schedule.columns, match.problem.columns, schedule.block);
+  if (schedule.chunk % schedule.width != 0)
+    return wrong("expected chunk to be a multiple of {0}, found {1}", schedule.width,
+                 schedule.chunk);
+  return llvm::Error::success();
 }
 
-void SkinnyMatmul::emit(bool serial) {
-  constexpr int64_t enoughFlops = 200'000;
+void SkinnyMatmul::emit() {
   int64_t columns = space.extent(dot.column);
   int64_t blocks = llvm::divideCeil(columns, schedule.block);
   rows = kernel.scratch(type.getElementType(), tileCount() * tilePitch());
-  sums = kernel.scratch(type.getElementType(),
-                        tileCount() * schedule.groups * schedule.rowsOfVector() * sumsPitch());
+  sums = kernel.scratch(type.getElementType(), tileCount() * schedule.rows * sumsPitch());
   // Every thread packs all rows, as chunks are claimed dynamically.
-  if (serial)
+  if (kernel.isSerial())
     emitIf(builder, loc, is(arith::CmpIPredicate::eq, kernel.thread, constant(0)),
            [&] { copyRows(); });
   else
     copyRows();
-  kernel.forEachPiece(blocks, KernelFunction::piecesOf(blocks, flops(), enoughFlops), serial,
-                      [&](Value number) {
-                        // The last block overlaps the one before: the shared columns are computed
-                        // twice, to the same values.
-                        Value first = times(number, schedule.block);
-                        emitBlock(least(first, constant(columns - schedule.block)));
-                      });
+  kernel.forEachPiece(blocks, schedule.claim, [&](Value number) {
+    // The last block overlaps the one before: the shared columns are computed
+    // twice, to the same values.
+    Value first = times(number, schedule.block);
+    emitBlock(least(first, constant(columns - schedule.block)));
+  });
 }
 
 void SkinnyMatmul::copyRows() {
@@ -156,8 +136,8 @@ void SkinnyMatmul::copyGroup(Value number) {
   SmallVector<Value> numbers;
   for (int64_t i : llvm::seq(rowsOfVector))
     numbers.push_back(least(add(times(number, rowsOfVector), i), constant(rowCount() - 1)));
-  Value to = add(times(dividedBy(number, schedule.groups), tilePitch()),
-                 times(remainderOf(number, schedule.groups), schedule.width));
+  Value to = add(times(dividedBy(number, schedule.groups()), tilePitch()),
+                 times(remainderOf(number, schedule.groups()), schedule.width));
   emitSteps(builder, loc, constant(depth), depth, schedule.width, {},
             [&](Value first, int64_t valid, Carried) {
               point.setDim(dot.depth, first);
@@ -192,11 +172,11 @@ void SkinnyMatmul::emitBlock(Value firstColumn) {
 }
 
 void SkinnyMatmul::emitChunk(Value firstColumn, const Chunk &chunk) {
-  int64_t whole = groupCount() / schedule.groups, rest = groupCount() % schedule.groups;
+  int64_t whole = groupCount() / schedule.groups(), rest = groupCount() % schedule.groups();
   emitLoop(builder, loc, 0, schedule.block, schedule.columns, {}, [&](Value inBlock, ValueRange) {
     Value column = add(firstColumn, inBlock);
     emitLoop(builder, loc, 0, whole, 1, {}, [&](Value number, ValueRange) {
-      emitTile({number, column, inBlock, schedule.groups, /*hasLast=*/false}, chunk);
+      emitTile({number, column, inBlock, schedule.groups(), /*hasLast=*/false}, chunk);
       return SmallVector<Value>();
     });
     if (rest || lastIsAlone())
@@ -227,7 +207,7 @@ void SkinnyMatmul::emitStep(const Tile &tile, Value step, int64_t steps,
   Value from = point.indexValue(dot.columns.position);
   Value place =
       add(times(tile.number, tilePitch()), times(step, segmentPitch() / schedule.segment));
-  if (dot.fetchesColumns(space, kernel.target))
+  if (schedule.prefetch)
     dot.emitFetch(point, schedule.columns, tile.number, tileCount(), CacheLevel::Second);
   if (tile.hasLast)
     emitLast(step, steps, products.drop_front(tile.groups * schedule.columns));
@@ -278,7 +258,7 @@ Value SkinnyMatmul::loadSegment(Value address, int64_t valid) {
 
 /// Adds the rows' sums to those of the chunks before. Sums of rows past the last are unused.
 void SkinnyMatmul::addSums(const Tile &tile, const Chunk &chunk, ArrayRef<Value> products) {
-  int64_t rowsOfTile = schedule.groups * schedule.rowsOfVector();
+  int64_t rowsOfTile = schedule.rows;
   Value first = add(times(tile.number, rowsOfTile * sumsPitch()), tile.inBlock);
   for (int64_t group : llvm::seq(tile.groups)) {
     auto ofGroup = products.slice(group * schedule.columns, schedule.columns);
@@ -313,12 +293,12 @@ void SkinnyMatmul::storeRows(Value firstColumn) {
     for (int64_t i : llvm::seq(vectors))
       ofRow.parts.push_back(vector::LoadOp::create(
           builder, loc, type, sums, add(times(row, sumsPitch()), i * schedule.width)));
-    storeRoots(kernel, point, roots, unroundedForms(kernel, generic->getResult(0)), ofRow);
+    storeRoots(kernel, point, match.roots, unroundedForms(kernel, generic->getResult(0)), ofRow);
     point.setLanes(Lanes());
     return SmallVector<Value>();
   });
 }
 
 LogicalResult weft::emitSkinnyMatmul(KernelFunction &kernel) {
-  return emitSiblingContractions<SkinnyMatmul>(kernel, /*smallFlops=*/300'000);
+  return emitSiblingContractions<SkinnyMatmul>(kernel);
 }

@@ -62,7 +62,7 @@ static FailureOr<Index> indexThrough(OpOperand &operand, const Index &index, Ind
   return result;
 }
 
-FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel, Value value,
+FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(ValueRange kernelRoots, Value value,
                                                          const Index &index, IndexSpace &space) {
   struct Place {
     Index index;
@@ -75,7 +75,7 @@ FailureOr<SmallVector<EpilogueRoot>> weft::epilogueRoots(KernelFunction &kernel,
   while (!worklist.empty()) {
     value = worklist.pop_back_val();
     Place at = reached[value];
-    for (auto [number, root] : llvm::enumerate(kernel.roots))
+    for (auto [number, root] : llvm::enumerate(kernelRoots))
       if (root == value)
         roots.push_back({static_cast<unsigned>(number), at.index, at.within});
     for (OpOperand &use : value.getUses()) {

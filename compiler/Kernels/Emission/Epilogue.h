@@ -15,10 +15,10 @@ struct EpilogueRoot {
   llvm::SmallVector<Bound> within;
 };
 
-/// The roots of `kernel` that depend elementwise on `value` at `index`, found by following its
-/// users. Fails if a user is not elementwise on the whole value.
+/// Those of the `roots` of a kernel that depend elementwise on `value` at `index`, found by
+/// following its users. Fails if a user is not elementwise on the whole value.
 llvm::FailureOr<llvm::SmallVector<EpilogueRoot>>
-epilogueRoots(KernelFunction &kernel, mlir::Value value, const Index &index, IndexSpace &space);
+epilogueRoots(mlir::ValueRange roots, mlir::Value value, const Index &index, IndexSpace &space);
 
 /// The tensors that stand for `product` in its epilogue: itself and, if only a bias is added to it,
 /// its rounding to half precision, so that the bias is added to the float32 sum and rounded once.

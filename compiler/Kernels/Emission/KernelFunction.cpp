@@ -35,9 +35,13 @@ static Buffer flatten(OpBuilder &builder, Location loc, Value memref) {
   return {flat, llvm::to_vector(type.getShape())};
 }
 
-KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
-                               const ScheduleOverride &given)
-    : source(source), target(target), given(given), builder(source), loc(source.getLoc()) {
+ValueRange weft::rootsOf(func::FuncOp kernel) {
+  return kernel.getBody().front().getTerminator()->getOperands();
+}
+
+KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target)
+    : source(source), target(target), schedule(source->getAttrOfType<ScheduleAttr>(attr::schedule)),
+      builder(source), loc(source.getLoc()) {
   SmallVector<Type> types;
   for (Type type : source.getArgumentTypes())
     types.push_back(memrefOf(type));
@@ -51,6 +55,8 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
                                  ArrayRef<NamedAttribute>{});
   emitted.setPrivate();
   emitted->setAttr(attr::kernel, source->getAttr(attr::kernel));
+  if (schedule)
+    emitted->setAttr(attr::schedule, schedule);
 
   Block *entry = emitted.addEntryBlock();
   builder.setInsertionPointToStart(entry);
@@ -64,7 +70,7 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target,
   claimsArgument = entry->getArgument(last - 3);
   thread = entry->getArgument(last - 2);
   threads = entry->getArgument(last - 1);
-  roots = llvm::to_vector(source.getBody().front().getTerminator()->getOperands());
+  roots = llvm::to_vector(rootsOf(source));
 }
 
 ElementEmitter KernelFunction::elementEmitter(IndexSpace &space) {
@@ -116,15 +122,14 @@ Buffer KernelFunction::table(DenseElementsAttr elements) {
   return {flat, llvm::to_vector(elements.getType().getShape())};
 }
 
-bool KernelFunction::isSerial(bool isSmall) const {
-  return isSmall && !source->hasAttr(attr::crossThreadReads);
+InFlightDiagnostic KernelFunction::refuse() {
+  refused = true;
+  return source.emitError();
 }
 
-bool KernelFunction::hasColdWeights() const { return source->hasAttr(attr::coldWeights); }
-
-std::pair<Value, Value> KernelFunction::share(int64_t total, bool serial) {
+std::pair<Value, Value> KernelFunction::share(int64_t total) {
   Value count = arith::ConstantIndexOp::create(builder, loc, total);
-  if (serial) {
+  if (isSerial()) {
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
     Value first = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, zero);
     return {zero, arith::SelectOp::create(builder, loc, first, count, zero)};
@@ -145,11 +150,11 @@ int64_t KernelFunction::piecesOf(int64_t total, int64_t work, int64_t enough) {
   return std::max<int64_t>(1, int64_t(std::ceil(double(total) * std::min(part, 1.0))));
 }
 
-void KernelFunction::forEachPart(int64_t total, int64_t least, bool serial,
+void KernelFunction::forEachPart(int64_t total, int64_t least,
                                  llvm::function_ref<void(Value, Value)> body) {
   constexpr int64_t fewestParts = 4;
-  if (serial || least == 0 || total < fewestParts * least) {
-    auto [low, high] = share(total, serial);
+  if (isSerial() || least == 0 || total < fewestParts * least) {
+    auto [low, high] = share(total);
     body(low, high);
     return;
   }
@@ -163,9 +168,9 @@ void KernelFunction::forEachPart(int64_t total, int64_t least, bool serial,
   });
 }
 
-void KernelFunction::forEachPiece(int64_t total, int64_t least, bool serial,
+void KernelFunction::forEachPiece(int64_t total, int64_t least,
                                   llvm::function_ref<void(Value)> body) {
-  forEachPart(total, least, serial, [&](Value low, Value high) {
+  forEachPart(total, least, [&](Value low, Value high) {
     emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
       body(number);
       return SmallVector<Value>();
@@ -208,13 +213,6 @@ void KernelFunction::emitClaims(int64_t total, int64_t least, Value owner, int64
   });
 }
 
-void KernelFunction::setSchedule(ArrayRef<ScheduleEntry> schedule) {
-  SmallVector<NamedAttribute> entries;
-  for (auto [name, value] : schedule)
-    entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
-  emitted->setAttr(attr::schedule, builder.getDictionaryAttr(entries));
-}
-
 /// How many elements of `value` the kernel may touch: of what it gathers from or slices, no more
 /// than it takes.
 static int64_t countTouched(Value value) {
@@ -238,7 +236,7 @@ static int64_t countTouched(Value value) {
   return std::min(touched, all);
 }
 
-void KernelFunction::setWork(int64_t flops, bool serial) {
+void KernelFunction::setWork(int64_t flops) {
   int64_t bytes = 0;
   auto sizeOf = [](Type type) {
     return llvm::divideCeil(cast<RankedTensorType>(type).getElementTypeBitWidth(), 8);
@@ -249,7 +247,7 @@ void KernelFunction::setWork(int64_t flops, bool serial) {
     bytes += cast<RankedTensorType>(type).getNumElements() * sizeOf(type);
   emitted->setAttr(attr::flops, builder.getI64IntegerAttr(flops));
   emitted->setAttr(attr::bytes, builder.getI64IntegerAttr(bytes));
-  if (serial)
+  if (isSerial())
     emitted->setAttr(attr::serial, builder.getUnitAttr());
 }
 

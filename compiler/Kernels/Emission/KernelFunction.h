@@ -3,21 +3,17 @@
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_KERNELFUNCTION_H
 #define WEFT_COMPILER_KERNELS_EMISSION_KERNELFUNCTION_H
 
+#include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/ElementEmitter.h"
-#include "compiler/Kernels/Emission/ScheduleOverride.h"
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace weft {
 
-/// The emitter's decisions, kept as `weft.schedule` on the kernel.
-using ScheduleEntry = std::pair<llvm::StringRef, int64_t>;
-
 struct KernelFunction {
   /// Creates `emitted` beside `source`, with the signature of the loops stage.
-  KernelFunction(mlir::func::FuncOp source, const TargetInfo &target,
-                 const ScheduleOverride &given);
+  KernelFunction(mlir::func::FuncOp source, const TargetInfo &target);
 
   /// Erase the tensor form and give its name to the memref form.
   void replaceSource();
@@ -25,14 +21,13 @@ struct KernelFunction {
   void discard();
 
   /// Attributes that later stages and the report read.
-  void setSchedule(llvm::ArrayRef<ScheduleEntry> schedule);
-  void setWork(int64_t flops, bool serial);
+  void setWork(int64_t flops);
 
-  /// Whether only thread 0 computes: the work is small and not already distributed.
-  bool isSerial(bool isSmall) const;
+  /// Whether only thread 0 computes.
+  bool isSerial() const { return schedule.getSerial(); }
 
-  /// Whether weights come from memory, regardless of how much this kernel reads.
-  bool hasColdWeights() const;
+  /// Starts the diagnostic that says what in the schedule cannot be honoured, and why.
+  mlir::InFlightDiagnostic refuse();
 
   /// Reserves per-thread scratch; returns a flat buffer of `elements` elements.
   mlir::Value scratch(mlir::Type element, int64_t elements);
@@ -44,17 +39,17 @@ struct KernelFunction {
   Buffer table(mlir::DenseElementsAttr elements);
 
   /// This thread's static partition [low, high) of `total` equal pieces. Serial: thread 0 gets all.
-  std::pair<mlir::Value, mlir::Value> share(int64_t total, bool serial);
+  std::pair<mlir::Value, mlir::Value> share(int64_t total);
 
   /// Emits `body` for chunks [low, high) that together cover `total` equal pieces of work once.
   /// Each thread claims chunks of its own partition, in multiples of `least` pieces and of
   /// decreasing size, and then steals from the others', as cores may differ in speed or be
   /// preempted. If `least` is 0 or `total` is only a few times `least`, a partition is one chunk.
-  void forEachPart(int64_t total, int64_t least, bool serial,
+  void forEachPart(int64_t total, int64_t least,
                    llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);
 
   /// The same for a body that handles one piece at a time.
-  void forEachPiece(int64_t total, int64_t least, bool serial,
+  void forEachPiece(int64_t total, int64_t least,
                     llvm::function_ref<void(mlir::Value number)> body);
 
   /// The number of `total` pieces, with `work` in all, that amount to `enough` work; at least 1.
@@ -65,14 +60,14 @@ struct KernelFunction {
 
   mlir::func::FuncOp source, emitted;
   const TargetInfo &target;
-  const ScheduleOverride &given; ///< for contractions
+  ScheduleAttr schedule; ///< null before the kernel is scheduled
   mlir::OpBuilder builder;
   mlir::Location loc;
   llvm::SmallVector<mlir::Value> roots;  ///< tensors that the tensor form returns
   llvm::SmallVector<Buffer> rootBuffers; ///< buffers of the roots
   mlir::Value thread, threads;
   bool unfollowed = false; ///< an element emitter met a producer it cannot follow
-  bool refused = false; ///< `given` does not fit: reported to the user, no other emitter is tried
+  bool refused = false;    ///< a diagnostic says why
 
 private:
   /// Moves the insertion point to the function's entry, which dominates all loops.
@@ -89,9 +84,12 @@ private:
   int64_t scratchBytes = 0, claimSets = 0;
 };
 
+/// The tensors that a kernel in tensor form returns.
+mlir::ValueRange rootsOf(mlir::func::FuncOp kernel);
+
 /// The only op of type `OpT` in a kernel's tensor form; null if there is none or more than one.
-template <typename OpT> OpT onlyOp(KernelFunction &kernel) {
-  auto ops = kernel.source.getOps<OpT>();
+template <typename OpT> OpT onlyOp(mlir::func::FuncOp kernel) {
+  auto ops = kernel.getOps<OpT>();
   return llvm::hasSingleElement(ops) ? *ops.begin() : OpT();
 }
 

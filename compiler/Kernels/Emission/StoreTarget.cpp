@@ -128,14 +128,13 @@ static void emitRun(KernelFunction &kernel, Value memory, Value value, Value sta
     store(arith::ConstantIndexOp::create(builder, loc, whole), length - whole);
 }
 
-static void emitBorder(KernelFunction &kernel, Value memory, Value value, const Border &border,
-                       bool serial) {
+static void emitBorder(KernelFunction &kernel, Value memory, Value value, const Border &border) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   auto constant = [&](int64_t number) {
     return arith::ConstantIndexOp::create(builder, loc, number);
   };
-  auto [low, high] = kernel.share(computeProduct(border.extents), serial);
+  auto [low, high] = kernel.share(computeProduct(border.extents));
   emitLoop(builder, loc, low, high, 1, {}, [&](Value number, ValueRange) {
     Value start = constant(border.begin);
     for (auto [extent, stride] : llvm::reverse(llvm::zip_equal(border.extents, border.strides))) {
@@ -149,8 +148,7 @@ static void emitBorder(KernelFunction &kernel, Value memory, Value value, const 
   });
 }
 
-void weft::emitBorders(KernelFunction &kernel, bool serial,
-                       llvm::function_ref<bool(tensor::PadOp)> stores) {
+void weft::emitBorders(KernelFunction &kernel, llvm::function_ref<bool(tensor::PadOp)> stores) {
   for (auto [root, buffer] : llvm::zip_equal(kernel.roots, kernel.rootBuffers)) {
     auto pad = root.getDefiningOp<tensor::PadOp>();
     if (!pad || !stores(pad) || pad.getResultType().getNumElements() == 0)
@@ -158,6 +156,6 @@ void weft::emitBorders(KernelFunction &kernel, bool serial,
     Operation *constant = pad.getConstantPaddingValue().getDefiningOp();
     Value value = kernel.builder.clone(*constant)->getResult(0);
     for (const Border &border : bordersOf(pad))
-      emitBorder(kernel, buffer.flat, value, border, serial);
+      emitBorder(kernel, buffer.flat, value, border);
   }
 }

@@ -26,7 +26,7 @@ bool storesBorders(const KernelFunction &kernel, mlir::tensor::PadOp pad);
 
 /// Stores the padding of those padded roots for which `stores` holds. Serial: thread 0 stores all.
 void emitBorders(
-    KernelFunction &kernel, bool serial,
+    KernelFunction &kernel,
     llvm::function_ref<bool(mlir::tensor::PadOp)> stores = [](auto) { return true; });
 
 } // namespace weft

@@ -20,12 +20,12 @@ static int64_t elementsRead(Value value) {
   return std::min(read, all);
 }
 
-WorkEstimate::WorkEstimate(const KernelFunction &kernel) {
-  // Parallel execution costs a barrier, and a working set spread over the caches of several cores.
-  constexpr int64_t smallWork = 64 << 10;
-  for (Value root : kernel.roots)
+/// Parallel execution costs a barrier, and a working set spread over the caches of several cores.
+static constexpr int64_t smallWork = 64 << 10;
+
+WorkEstimate::WorkEstimate(func::FuncOp source) {
+  for (Value root : rootsOf(source))
     elements += tensorType(root).getNumElements();
-  func::FuncOp source = kernel.source;
   for (BlockArgument argument : source.getArguments())
     elements = std::max(elements, std::min(elementsRead(argument), smallWork));
   // Cost of a transcendental function in elements moved; measured on LSTM cells.
@@ -34,8 +34,9 @@ WorkEstimate::WorkEstimate(const KernelFunction &kernel) {
     if (isTranscendental(generic))
       elements += elementsOfFunction * ShapedType::getNumElements(generic.getStaticLoopRanges());
   });
-  serial = kernel.isSerial(elements < smallWork / 4);
 }
+
+bool WorkEstimate::isSmall() const { return elements < smallWork / 4; }
 
 int64_t WorkEstimate::leastPieces(int64_t cells) const {
   constexpr int64_t enoughElements = 16 << 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Work estimate of a kernel without contractions, and whether to run it in parallel.
+// Work estimate of a kernel without contractions.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_WORKESTIMATE_H
 #define WEFT_COMPILER_KERNELS_EMISSION_WORKESTIMATE_H
 
@@ -8,13 +8,16 @@
 namespace weft {
 
 struct WorkEstimate {
-  explicit WorkEstimate(const KernelFunction &kernel);
+  /// `kernel`: in tensor form.
+  explicit WorkEstimate(mlir::func::FuncOp kernel);
+
+  /// Whether one thread is as fast as several.
+  bool isSmall() const;
 
   /// Least pieces worth claiming at once, if the work is `cells` equal pieces.
   int64_t leastPieces(int64_t cells) const;
 
   int64_t elements = 0; ///< elements stored, or read of the largest argument up to a bound
-  bool serial = false;
 };
 
 } // namespace weft

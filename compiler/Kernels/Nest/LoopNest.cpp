@@ -531,7 +531,7 @@ void LoopNest::emit(const WorkEstimate &work) {
       });
 
   int64_t cells = ShapedType::getNumElements(gridShape);
-  kernel.forEachPiece(cells, work.leastPieces(cells), work.serial, [&](Value cell) {
+  kernel.forEachPiece(cells, work.leastPieces(cells), [&](Value cell) {
     // Delinearize the cell number into grid dims and lane block, innermost first.
     Value rest = cell;
     SmallVector<Value> position(gridShape.size());
@@ -557,7 +557,7 @@ void LoopNest::emit(const WorkEstimate &work) {
 }
 
 LogicalResult weft::emitLoopNest(KernelFunction &kernel) {
-  WorkEstimate work(kernel);
+  WorkEstimate work(kernel.source);
   SmallVector<StoreTarget> targets = storeTargets(kernel);
   SmallVector<bool> done(targets.size(), false);
   int64_t flops = 0;
@@ -574,11 +574,10 @@ LogicalResult weft::emitLoopNest(KernelFunction &kernel) {
     nest.emit(work);
     flops += nest.flops();
   }
-  emitBorders(kernel, work.serial, [&](auto pad) { return storesBorders(kernel, pad); });
+  emitBorders(kernel, [&](auto pad) { return storesBorders(kernel, pad); });
   // Another nest, or padding, might overwrite rows before this nest reduces them.
   bool isOneNest = targets.size() == 1 && targets.front().tensor == kernel.roots.front();
   markInPlace(kernel, /*reducesRowsFirst=*/isOneNest);
-  kernel.setWork(flops, work.serial);
-  kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
+  kernel.setWork(flops);
   return success();
 }

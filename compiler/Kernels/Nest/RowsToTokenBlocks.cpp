@@ -73,7 +73,7 @@ std::optional<unsigned> RowsToTokenBlocks::findFeature() const {
 void RowsToTokenBlocks::emit(const WorkEstimate &work) {
   rows = kernel.scratch(type.getElementType(), width * rowLength());
   int64_t count = space.count(cells);
-  kernel.forEachPiece(count, work.leastPieces(count), work.serial, [&](Value number) {
+  kernel.forEachPiece(count, work.leastPieces(count), [&](Value number) {
     setFlat(point, cells, number);
     emitLoop(builder, loc, 0, width, 1, {}, [&](Value row, ValueRange) {
       emitRow(row);
@@ -109,6 +109,10 @@ void RowsToTokenBlocks::emitRow(Value number) {
                  return SmallVector<Value>();
                });
   point.setLanes(Lanes());
+}
+
+bool weft::suitsRowsToTokenBlocks(KernelFunction &kernel) {
+  return suitsTransposed<RowsToTokenBlocks>(kernel);
 }
 
 LogicalResult weft::emitRowsToTokenBlocks(KernelFunction &kernel) {

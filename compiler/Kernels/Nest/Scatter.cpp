@@ -35,8 +35,8 @@ public:
 
   void plan();
   /// Whether one thread is as fast as several.
-  bool isSerial();
-  void emit(bool serial);
+  bool isSmall();
+  void emit();
 
 private:
   void planLoops();
@@ -306,7 +306,7 @@ void Scatter::plan() {
   chooseOwned();
 }
 
-bool Scatter::isSerial() {
+bool Scatter::isSmall() {
   int64_t elements = tensorType(op.getOperand()).getNumElements();
   int64_t updates = tensorType(op.getUpdates()).getNumElements();
   // Parallel execution costs a barrier, and a working set spread over the caches of several cores.
@@ -319,8 +319,8 @@ bool Scatter::isSerial() {
   return owned->isData() && updates < worthABranch * indices && elements < worthABranch * indices;
 }
 
-void Scatter::emit(bool serial) {
-  std::tie(low, high) = kernel.share(countPieces(*owned), serial);
+void Scatter::emit() {
+  std::tie(low, high) = kernel.share(countPieces(*owned));
   if (isLast(*owned)) {
     lowBlock = low;
     highBlock = high;
@@ -337,19 +337,25 @@ void Scatter::emit(bool serial) {
     emitUpdateLoops(loops);
 }
 
+bool weft::isSmallScatter(KernelFunction &kernel) {
+  auto op = onlyOp<ScatterOp>(kernel.source);
+  if (!op || tensorType(op.getOperand()).getNumElements() == 0)
+    return true;
+  Scatter scatter(kernel, op);
+  scatter.plan();
+  return scatter.isSmall();
+}
+
 LogicalResult weft::emitScatter(KernelFunction &kernel) {
-  auto op = onlyOp<ScatterOp>(kernel);
+  auto op = onlyOp<ScatterOp>(kernel.source);
   if (!op || kernel.roots.size() != 1 || kernel.roots.front() != op.getResult())
     return failure();
-  bool serial = true;
   if (tensorType(op.getOperand()).getNumElements() != 0) {
     Scatter scatter(kernel, op);
     scatter.plan();
-    serial = scatter.isSerial();
-    scatter.emit(serial);
+    scatter.emit();
   }
   int64_t updates = tensorType(op.getUpdates()).getNumElements();
-  kernel.setWork(op.getKind() == ScatterKind::set ? 0 : updates, serial);
-  kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
+  kernel.setWork(op.getKind() == ScatterKind::set ? 0 : updates);
   return success();
 }

@@ -42,6 +42,12 @@ private:
   ReducedValues reduced;
 };
 
+/// Whether `kernel` has a single target, which an EmitterT matches.
+template <typename EmitterT> bool suitsTransposed(KernelFunction &kernel) {
+  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel);
+  return targets.size() == 1 && llvm::succeeded(EmitterT(kernel, targets.front()).match());
+}
+
 /// Emits a kernel with a single target by an EmitterT. Fails if there are several, or it does not
 /// match.
 template <typename EmitterT> llvm::LogicalResult emitTransposed(KernelFunction &kernel) {
@@ -51,11 +57,9 @@ template <typename EmitterT> llvm::LogicalResult emitTransposed(KernelFunction &
   EmitterT emitter(kernel, targets.front());
   if (llvm::failed(emitter.match()))
     return llvm::failure();
-  WorkEstimate work(kernel);
-  emitter.emit(work);
-  emitBorders(kernel, work.serial);
-  kernel.setWork(emitter.flops(), work.serial);
-  kernel.setSchedule({{"lanes", kernel.target.lanes(32)}, {"transposed", 1}});
+  emitter.emit(WorkEstimate(kernel.source));
+  emitBorders(kernel);
+  kernel.setWork(emitter.flops());
   return llvm::success();
 }
 

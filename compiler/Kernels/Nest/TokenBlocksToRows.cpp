@@ -95,7 +95,7 @@ void TokenBlocksToRows::moveToInner() {
 void TokenBlocksToRows::emit(const WorkEstimate &work) {
   int64_t ofTokens = llvm::divideCeil(tokens, width), tail = tokens % width;
   int64_t cells = space.count(outer) * ofTokens;
-  kernel.forEachPiece(cells, work.leastPieces(cells), work.serial, [&](Value number) {
+  kernel.forEachPiece(cells, work.leastPieces(cells), [&](Value number) {
     Value cell = remainderOf(number, ofTokens);
     setFlat(point, outer, dividedBy(number, ofTokens));
     setFlat(point, {block, part}, cell);
@@ -120,6 +120,10 @@ void TokenBlocksToRows::emitCell(int64_t valid) {
     });
   });
   point.setLanes(Lanes());
+}
+
+bool weft::suitsTokenBlocksToRows(KernelFunction &kernel) {
+  return suitsTransposed<TokenBlocksToRows>(kernel);
 }
 
 LogicalResult weft::emitTokenBlocksToRows(KernelFunction &kernel) {

@@ -29,7 +29,7 @@ public:
       : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
         space(op.getContext()), point(kernel.elementEmitter(space)) {}
 
-  void emit(bool serial);
+  void emit();
 
 private:
   void planRow();
@@ -163,9 +163,9 @@ void Sort::setRow(Value row) {
   }
 }
 
-void Sort::emit(bool serial) {
+void Sort::emit() {
   planRow();
-  auto [low, high] = kernel.share(ShapedType::getNumElements(rowShape), serial);
+  auto [low, high] = kernel.share(ShapedType::getNumElements(rowShape));
   emitLoop(builder, loc, low, high, 1, {}, [&](Value row, ValueRange) {
     setRow(row);
     switch (method) {
@@ -409,18 +409,13 @@ void Sort::sortByte(int64_t byte, Value filled, bool ofRow) {
 }
 
 LogicalResult weft::emitSort(KernelFunction &kernel) {
-  auto op = onlyOp<SortOp>(kernel);
+  auto op = onlyOp<SortOp>(kernel.source);
   if (!op || llvm::any_of(kernel.roots, [&](Value root) { return root.getDefiningOp() != op; }))
     return failure();
   if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
     return failure();
-  // Parallel execution costs a barrier, and a working set spread over the caches of several cores.
-  constexpr int64_t smallWork = 4 << 10;
-  int64_t elements = tensorType(op.getOperand()).getNumElements();
-  bool serial = elements < smallWork;
   if (tensorType(op.getValues()).getNumElements() != 0)
-    Sort(kernel, op).emit(serial);
-  kernel.setWork(elements, serial);
-  kernel.setSchedule({{"lanes", kernel.target.lanes(32)}});
+    Sort(kernel, op).emit();
+  kernel.setWork(tensorType(op.getOperand()).getNumElements());
   return success();
 }

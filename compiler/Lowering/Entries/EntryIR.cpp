@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Lowering/Entries/EntryIR.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
@@ -15,22 +14,6 @@ EntryIR::EntryIR(func::FuncOp entry) : entry(entry) {
     all = all.drop_back();
   }
   tensorArguments.assign(all.begin(), all.end());
-}
-
-SmallVector<func::FuncOp> EntryIR::find(ModuleOp module) {
-  SmallVector<func::FuncOp> found;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(attr::entry) && !function.isExternal())
-      found.push_back(function);
-  return found;
-}
-
-SmallVector<func::FuncOp> weft::entriesAndSteps(ModuleOp module) {
-  SmallVector<func::FuncOp> found = EntryIR::find(module);
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(attr::step))
-      found.push_back(function);
-  return found;
 }
 
 StringRef weft::serviceOf(func::FuncOp callee) {
@@ -56,8 +39,4 @@ CallOperands weft::operandsOf(func::CallOp call, func::FuncOp callee) {
   }
   ValueRange buffers = memory.drop_back();
   return {buffers.take_front(numInputs), buffers.drop_front(numInputs), memory.back(), claims};
-}
-
-int64_t weft::byteSize(ShapedType type) {
-  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }

@@ -12,6 +12,7 @@
 #define WEFT_COMPILER_LOWERING_ENTRIES_ENTRYIR_H
 
 #include "compiler/Graph/AttributeNames.h"
+#include "compiler/Graph/EntryFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -29,8 +30,6 @@ public:
   explicit EntryIR(mlir::func::FuncOp entry);
 
   mlir::func::FuncOp function() const { return entry; }
-  /// The functions of the module that are entries.
-  static llvm::SmallVector<mlir::func::FuncOp> find(mlir::ModuleOp module);
 
   llvm::ArrayRef<mlir::BlockArgument> tensors() const { return tensorArguments; }
   /// Null before memory is planned.
@@ -50,9 +49,6 @@ private:
   mlir::Value arenaArgument, threadArgument, threadsArgument;
 };
 
-/// The entries of a module on tensors, and the steps of their loops.
-llvm::SmallVector<mlir::func::FuncOp> entriesAndSteps(mlir::ModuleOp module);
-
 /// The name of a service, or empty for a kernel.
 llvm::StringRef serviceOf(mlir::func::FuncOp callee);
 
@@ -65,9 +61,6 @@ struct CallOperands {
   mlir::Value scratch, claims;
 };
 CallOperands operandsOf(mlir::func::CallOp call, mlir::func::FuncOp callee);
-
-/// Bytes of a tensor or memref of static shape.
-int64_t byteSize(mlir::ShapedType type);
 
 } // namespace weft
 

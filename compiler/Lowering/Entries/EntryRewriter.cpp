@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Lowering/Entries/EntryRewriter.h"
 #include "compiler/Kernels/Kernels.h"
-#include "compiler/Lowering/Entries/CrossThreadReads.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "llvm/ADT/StringExtras.h"
 

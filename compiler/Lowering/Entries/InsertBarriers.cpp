@@ -65,7 +65,7 @@ private:
 struct InsertBarriers : weft::impl::InsertBarriersBase<InsertBarriers> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    for (func::FuncOp entry : EntryIR::find(getOperation()))
+    for (func::FuncOp entry : entriesOf(getOperation()))
       barriers += BarrierInserter(entry, symbols).run();
   }
 };

@@ -170,7 +170,7 @@ void LowerEntries::createTables(ArrayRef<EntryRow> rows, StringRef manifest) {
 
 void LowerEntries::runOnOperation() {
   ModuleOp module = getOperation();
-  SmallVector<func::FuncOp> entries = EntryIR::find(module);
+  SmallVector<func::FuncOp> entries = entriesOf(module);
   if (entries.empty())
     return;
   std::string manifest = writeManifest(module);

@@ -4,8 +4,6 @@
 // match between the two steps.
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Kernels.h"
-#include "compiler/Lowering/Entries/ColdWeights.h"
-#include "compiler/Lowering/Entries/CrossThreadReads.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Entries/EntryRewriter.h"
 #include "compiler/Lowering/Passes.h"
@@ -46,33 +44,25 @@ static LogicalResult takeLoops(ModuleOp module, func::FuncOp kernel, FlatSymbolR
 }
 
 /// Emits all kernels, and records the number of their inputs.
-static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target,
-                                 const ScheduleOverrides &given) {
+static LogicalResult emitKernels(ModuleOp module, const TargetInfo &target) {
   auto kernels = llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
     return function->hasAttr(attr::kernel);
   });
-  CrossThreadReads shares(module);
-  llvm::StringSet<> cold = findKernelsOfColdWeights(module, target.l3Bytes);
   for (func::FuncOp kernel : kernels) {
     if (llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<MemRefType>))
       continue; // already emitted
     std::string name = kernel.getName().str();
     int64_t inputs = kernel.getNumArguments();
-    if (shares.by(name))
-      kernel->setAttr(attr::crossThreadReads, UnitAttr::get(module.getContext()));
-    if (cold.contains(name))
-      kernel->setAttr(attr::coldWeights, UnitAttr::get(module.getContext()));
     if (auto loops = kernel->getAttrOfType<FlatSymbolRefAttr>(attr::loops)) {
       if (failed(takeLoops(module, kernel, loops)))
         return failure();
     } else if (kernel.isExternal())
       declareEmitted(kernel);
-    else if (failed(emitKernel(kernel, target, given.of(name))))
+    else if (failed(emitKernel(kernel, target)))
       return failure();
     auto emitted = module.lookupSymbol<func::FuncOp>(name);
     emitted->setAttr(attr::numInputs,
                      IntegerAttr::get(IntegerType::get(module.getContext(), 64), inputs));
-    shares.add(emitted);
   }
   return success();
 }
@@ -86,17 +76,10 @@ namespace {
 struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
   LowerToLoops() = default;
   LowerToLoops(LowerToLoopsOptions options) : LowerToLoopsBase(std::move(options)) {}
-  LowerToLoops(TargetInfo target, StringRef schedule) : target(std::move(target)) {
-    this->schedule = schedule.str();
-  }
-  LowerToLoops(const LowerToLoops &other)
-      : LowerToLoopsBase(other), target(other.target), given(other.given) {}
+  LowerToLoops(TargetInfo target) : target(std::move(target)) {}
+  LowerToLoops(const LowerToLoops &other) : LowerToLoopsBase(other), target(other.target) {}
 
   LogicalResult initialize(MLIRContext *context) override {
-    llvm::Expected<ScheduleOverrides> parsed = ScheduleOverrides::parse(schedule);
-    if (!parsed)
-      return emitError(UnknownLoc::get(context), llvm::toString(parsed.takeError()));
-    given = std::move(*parsed);
     if (target)
       return success();
     llvm::Expected<TargetInfo> supposed = TargetInfo::supposed(isa, threads);
@@ -109,7 +92,6 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
   void runOnOperation() override;
 
   std::optional<TargetInfo> target;
-  ScheduleOverrides given;
 };
 
 } // namespace
@@ -128,10 +110,10 @@ static void recordTarget(ModuleOp module, const TargetInfo &target) {
 
 void LowerToLoops::runOnOperation() {
   ModuleOp module = getOperation();
-  if (failed(emitKernels(module, *target, given)))
+  if (failed(emitKernels(module, *target)))
     return signalPassFailure();
   SymbolTable symbols(module);
-  for (func::FuncOp entry : EntryIR::find(module))
+  for (func::FuncOp entry : entriesOf(module))
     if (failed(EntryRewriter(entry, symbols, target->threads).run()))
       return signalPassFailure();
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
@@ -140,6 +122,6 @@ void LowerToLoops::runOnOperation() {
   recordTarget(module, *target);
 }
 
-std::unique_ptr<Pass> weft::createLowerToLoops(TargetInfo target, StringRef schedule) {
-  return std::make_unique<LowerToLoops>(std::move(target), schedule);
+std::unique_ptr<Pass> weft::createLowerToLoops(TargetInfo target) {
+  return std::make_unique<LowerToLoops>(std::move(target));
 }

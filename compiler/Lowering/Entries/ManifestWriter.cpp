@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Lowering/Entries/ManifestWriter.h"
+#include "compiler/Graph/Graph.h"
 #include "compiler/Lowering/Entries/AbiTypes.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -42,6 +43,8 @@ static json::Value toJson(Attribute attribute) {
       object[entry.getName().getValue()] = toJson(entry.getValue());
     return object;
   }
+  if (auto schedule = dyn_cast<ScheduleAttr>(attribute))
+    return schedule.getParts().empty() ? json::Object{} : toJson(schedule.getParts().front());
   if (auto array = dyn_cast<ArrayAttr>(attribute))
     return writeAll(array.getValue(), toJson);
   if (auto array = dyn_cast<DenseI64ArrayAttr>(attribute))
@@ -191,7 +194,7 @@ SmallVector<func::FuncOp> weft::fallbacksOf(ModuleOp module) {
 std::string weft::writeManifest(ModuleOp module) {
   SmallVector<func::FuncOp> fallbacks = fallbacksOf(module);
   json::Object entries;
-  for (func::FuncOp entry : EntryIR::find(module))
+  for (func::FuncOp entry : entriesOf(module))
     entries[entry.getName()] = writeEntry(EntryIR(entry), fallbacks);
   Attribute features = module->getAttr(attr::cpuFeatures);
   json::Value manifest = json::Object{{"weft", WEFT_VERSION},

@@ -45,7 +45,7 @@ static void addUses(Value value, Block *scope, const Steps &steps, Lifetime &lif
 namespace {
 struct PlanMemory : weft::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
-    for (func::FuncOp entry : EntryIR::find(getOperation()))
+    for (func::FuncOp entry : entriesOf(getOperation()))
       if (!entry->hasAttr(attr::arenaBytes) && failed(plan(entry)))
         return signalPassFailure();
   }

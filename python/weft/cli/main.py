@@ -14,7 +14,7 @@ from pathlib import Path
 
 from weft import __version__, errors, get_num_threads
 
-STAGES = ("graph", "optimized", "kernels", "linalg", "loops", "llvm")
+STAGES = ("graph", "optimized", "kernels", "linalg", "scheduled", "loops", "llvm")
 _FORMS = "MODEL.onnx, MODEL.pt2 or FILE.py:FACTORY"
 _EXAMPLES = {
     "compile": """\

@@ -30,7 +30,7 @@ func.func private @narrow() attributes {weft.max_threads = 2 : i32}
 
 // -----
 
-// expected-error @+1 {{expected 'weft.schedule' to be a dictionary, found "rows=6"}}
+// expected-error @+1 {{expected 'weft.schedule' to be a #weft.schedule, found "rows=6"}}
 func.func private @schedule() attributes {weft.schedule = "rows=6"}
 
 // -----

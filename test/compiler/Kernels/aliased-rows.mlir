@@ -1,5 +1,5 @@
-// RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --weft-emit-kernels=isa=avx512 | FileCheck %s
-// RUN: env WEFT_CPU_CACHES=32K,1M weft-opt %s --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: env WEFT_CPU_CACHES=32K,1M weft-opt %s --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // Rows 4 KiB apart share a set of the first-level cache. Tiles of eight rows and two vectors would
 // divide them evenly, but load more for each multiply-add than six rows and four vectors.

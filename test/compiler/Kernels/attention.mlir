@@ -1,11 +1,11 @@
-// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // Queries in the lanes, keys broadcast four at a time. All scores wait in scratch: there is
 // nothing to scale down. The power of two is taken of scores that were never scaled. Lines of the
 // output are asked for while its sums are made.
 // CHECK-LABEL: func.func private @attention
 // CHECK-SAME:    memref<49152xi8>
-// CHECK-SAME:    weft.schedule = {groups = 4 : i64, key_block = 128 : i64, lanes = 16 : i64, online = 0 : i64, rows = 4 : i64}
+// CHECK-SAME:    weft.schedule = #weft.schedule<attention{{.*}} groups = 4 : i64, key_block = 128 : i64, {{.*}}lanes = 16 : i64, online = 0 : i64, rows = 4 : i64}
 // CHECK:         scf.condition
 // CHECK-NOT:     arith.cmpi
 // CHECK:         vector.fma
@@ -64,7 +64,7 @@ func.func private @merged_heads(%q: !stored, %k: !stored, %v: !stored) -> tensor
 // Many keys come in blocks, whose scores fit in the first-level cache: maxima and sums are
 // carried from block to block.
 // CHECK-LABEL: func.func private @long
-// CHECK-SAME:    key_block = 192 : i64, lanes = 16 : i64, online = 1 : i64
+// CHECK-SAME:    key_block = 192 : i64, {{.*}}lanes = 16 : i64, online = 1 : i64
 // CHECK:         scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
 func.func private @long(%q: tensor<1x1500x64xf32>, %k: tensor<1x1500x64xf32>, %v: tensor<1x1500x64xf32>)
     -> tensor<1x1500x64xf32> attributes {weft.kernel = "attention"} {

@@ -1,14 +1,14 @@
-// RUN: weft-opt %s --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefixes=CHECK,LARGE
-// RUN: env WEFT_CPU_CACHES=32K,512K weft-opt %s --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefixes=CHECK,SMALL
+// RUN: weft-opt %s --weft-schedule-kernels=isa=avx2 --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefixes=CHECK,LARGE
+// RUN: env WEFT_CPU_CACHES=32K,512K weft-opt %s --weft-schedule-kernels=isa=avx2 --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefixes=CHECK,SMALL
 
 // A chunk of a long sum, and the next that is fetched meanwhile, stay in the second-level cache.
 // CHECK-LABEL: func.func private @long_rows
-// LARGE-SAME:    weft.schedule = {chunk = 768 : i64
-// SMALL-SAME:    weft.schedule = {chunk = 384 : i64
+// LARGE-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 768 : i64
+// SMALL-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 384 : i64
 
 // Sums that are no longer than this are whole: partial ones cost more.
 // CHECK-LABEL: func.func private @short_rows
-// CHECK-SAME:    weft.schedule = {chunk = 1536 : i64
+// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 1536 : i64
 #x = affine_map<(t, n, i, k) -> (t, k, i)>
 #w = affine_map<(t, n, i, k) -> (n, k)>
 #y = affine_map<(t, n, i, k) -> (t, n, i)>
@@ -46,8 +46,8 @@ func.func private @short_rows(%x: tensor<8x1536x16xf32>, %w: tensor<384x1536xf32
 
 // Of numbers twice as wide half as many steps: a tile's rows stay in the first-level cache.
 // CHECK-LABEL: func.func private @double_rows
-// LARGE-SAME:    weft.schedule = {chunk = 512 : i64
-// SMALL-SAME:    weft.schedule = {chunk = 256 : i64
+// LARGE-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 512 : i64
+// SMALL-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 256 : i64
 func.func private @double_rows(%x: tensor<8x1024x16xf64>, %w: tensor<384x1024xf64>)
     -> tensor<8x384x16xf64> attributes {weft.kernel = "contraction"} {
   %zero = arith.constant 0.0 : f64

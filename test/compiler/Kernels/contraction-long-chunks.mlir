@@ -1,19 +1,19 @@
-// RUN: env WEFT_CPU_CACHES=32K,1M weft-opt %s --weft-emit-kernels=isa=avx512 | FileCheck %s
-// RUN: env WEFT_CPU_CACHES=32K,1M weft-opt %s --weft-emit-kernels=isa=amx | FileCheck %s --check-prefix=UNIT
+// RUN: env WEFT_CPU_CACHES=32K,1M weft-opt %s --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: env WEFT_CPU_CACHES=32K,1M weft-opt %s --weft-schedule-kernels=isa=amx --weft-emit-kernels=isa=amx | FileCheck %s --check-prefix=UNIT
 
 // The second-level cache holds two panels, by which all rows go once.
 // CHECK-LABEL: func.func private @few_panels
-// CHECK-SAME:    weft.schedule = {chunk = 768 : i64
+// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 768 : i64
 // CHECK-SAME:    panels = 2 : i64
 
 // Of many panels it holds one that is twice as long, so that partial sums are half as many.
 // CHECK-LABEL: func.func private @many_panels
-// CHECK-SAME:    weft.schedule = {chunk = 1536 : i64
+// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 1536 : i64
 // CHECK-SAME:    panels = 1 : i64
 
 // The matrix unit, whose parts of panels are sized for it, has the usual chunks.
 // UNIT-LABEL:  func.func private @many_panels
-// UNIT-SAME:     weft.schedule = {chunk = 768 : i64
+// UNIT-SAME:     weft.schedule = #weft.schedule<contraction{{.*}} chunk = 768 : i64
 // UNIT-SAME:     matrix_unit = 1 : i64
 // UNIT-SAME:     panels = 2 : i64
 #x = affine_map<(t, n, i, k) -> (t, k, i)>

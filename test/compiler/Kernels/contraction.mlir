@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // Feature-major tokens: the weight is broadcast where it lies, tokens are the lanes. Long
 // sums go in blocks: before each segment an eighth of them goes to totals in scratch, which have
@@ -6,8 +6,8 @@
 // CHECK-LABEL: func.func private @linear
 // CHECK-SAME:    memref<2x768x64xf32>, %{{.*}}: memref<768x768xf32>, %{{.*}}: memref<768xf32>, %{{.*}}: memref<2x768x64xf32>, %{{.*}}: memref<0xi8>, %{{.*}}: index, %{{.*}}: index
 // CHECK-SAME:    weft.flops = 150994944 : i64
-// CHECK-SAME:    weft.schedule = {chunk = 768 : i64, copied_steps = 0 : i64, groups = 4 : i64, lanes = 16 : i64,
-// CHECK-SAME:      rows = 6 : i64, segment = 16 : i64, steps_ahead = 0 : i64, strided_prefetch = 0 : i64, strip = 0 : i64, strip_steps = 0 : i64, tile_epilogue = 0 : i64, turns = 8 : i64
+// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 768 : i64, {{.*}}copied_steps = 0 : i64, groups = 4 : i64, lanes = 16 : i64,
+// CHECK-SAME:      rows = 6 : i64, segment = 16 : i64, {{.*}}steps_ahead = 0 : i64, strided_prefetch = 0 : i64, strip = 0 : i64, {{.*}}strip_steps = 0 : i64, tile_epilogue = 0 : i64, turns = 8 : i64
 // CHECK-NOT:     weft.serial
 // CHECK:         scf.for {{.*}} iter_args(%[[NUMBER:[a-z0-9]+]] = %c0{{[_0-9]*}}, %[[FIRST:[a-z0-9]+]] = %cst, %[[SECOND:[a-z0-9]+]] = %cst, %[[THIRD:[a-z0-9]+]] = %cst, %[[FOURTH:[a-z0-9]+]] = %cst, {{.*}} -> (index, vector<16xf32>
 // CHECK:           %[[TURN:.*]] = arith.remui %[[NUMBER]], %c8
@@ -59,7 +59,7 @@ func.func private @linear(%x: tensor<2x768x64xf32>, %w: tensor<768x768xf32>, %b:
 // One token: both operands are contiguous along the reduction, so vectors run there and
 // every column keeps its own sum. Eight vectors of sums are folded in pairs to one.
 // CHECK-LABEL: func.func private @gemv
-// CHECK-SAME:    weft.schedule = {chains = 3 : i64, chunk = 1024 : i64, columns = 8 : i64, lanes = 16 : i64, paired = 0 : i64, rows = 1 : i64, steps_ahead = 0 : i64}
+// CHECK-SAME:    weft.schedule = #weft.schedule<row_dot{{.*}} {chains = 3 : i64, chunk = 1024 : i64, {{.*}}columns = 8 : i64, lanes = 16 : i64, paired = 0 : i64, {{.*}}rows = 1 : i64, steps_ahead = 0 : i64}
 // CHECK-COUNT-8: vector.fma
 // CHECK-NOT:     vector.reduction
 // CHECK:         vector.shuffle %[[SUMS:.*]], %[[SUMS]] [0, 4, 8, 12, 1, 5, 9, 13]
@@ -88,7 +88,7 @@ func.func private @gemv(%x: tensor<1x1024xf32>, %w: tensor<64x1024xf32>) -> tens
 // Depthwise: channels are the lanes of both operands, tile rows are pixels, and the loop
 // over a row of the window is unrolled.
 // CHECK-LABEL: func.func private @depthwise
-// CHECK-SAME:    weft.schedule = {chunk = 3 : i64, copied_steps = 0 : i64, groups = 1 : i64, lanes = 16 : i64,
+// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 3 : i64, {{.*}}copied_steps = 0 : i64, groups = 1 : i64, lanes = 16 : i64,
 // CHECK-SAME:      rows = 14 : i64, {{.*}} unroll = 3 : i64
 // CHECK-NOT:     vector.broadcast
 // CHECK-COUNT-42: vector.fma
@@ -195,7 +195,7 @@ func.func private @half(%x: tensor<64x32xf16>, %w: tensor<6x64xf16>, %b: tensor<
 
 // Integers have no register tile: the nest takes them.
 // CHECK-LABEL: func.func private @integers
-// CHECK-SAME:    weft.schedule = {lanes = 16 : i64}
+// CHECK-SAME:    weft.schedule = #weft.schedule<loop_nest{{.*}} {lanes = 16 : i64}
 // CHECK-NOT:     vector.fma
 #x = affine_map<(m, n, k) -> (m, k)>
 #w = affine_map<(m, n, k) -> (n, k)>
@@ -222,8 +222,8 @@ func.func private @integers(%x: tensor<4x32xi64>, %w: tensor<8x32xi64>) -> tenso
 // are copied into a strip for each part of a chunk of the sum, while the next are on their way.
 // CHECK-LABEL: func.func private @in_out
 // CHECK-SAME:    memref<24576xi8>
-// CHECK-SAME:    weft.schedule = {chunk = 384 : i64, copied_steps = 0 : i64, groups = 4 : i64
-// CHECK-SAME:    rows = 6 : i64, segment = 128 : i64, steps_ahead = 0 : i64, strided_prefetch = 0 : i64, strip = 48 : i64, strip_steps = 128 : i64
+// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 384 : i64, {{.*}}copied_steps = 0 : i64, groups = 4 : i64
+// CHECK-SAME:    rows = 6 : i64, segment = 128 : i64, {{.*}}steps_ahead = 0 : i64, strided_prefetch = 0 : i64, strip = 48 : i64, {{.*}}strip_steps = 128 : i64
 // CHECK:           scf.for
 // CHECK:             vector.load %{{.*}} : memref<786432xf32>, vector<16xf32>
 // CHECK:             vector.store %{{.*}} : memref<6144xf32>, vector<16xf32>
@@ -257,7 +257,7 @@ func.func private @in_out(%x: tensor<2x768x64xf32>, %w: tensor<768x1024xf32>)
 // of the sum while the tokens go by, and the sums of the chunks so far wait in scratch. The next
 // five are on their way.
 // CHECK-LABEL: func.func private @chunks
-// CHECK-SAME:    columns = 5 : i64, lanes = 16 : i64, paired = 0 : i64, rows = 5 : i64
+// CHECK-SAME:    columns = 5 : i64, lanes = 16 : i64, paired = 0 : i64, {{.*}}rows = 5 : i64
 // CHECK:         memref.prefetch %{{.*}} read, locality<3>
 // CHECK:         vector.store %{{.*}} : memref<45xf32>, vector<5xf32>
 // CHECK:         %[[BEFORE:.*]] = vector.load %{{.*}} : memref<45xf32>, vector<5xf32>

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // Threads divide the outermost dim of results, so that each goes on with what it has computed: here
 // 16 blocks of tokens, eight at a time by 128 tiles of rows, though the weight is read by both. Its

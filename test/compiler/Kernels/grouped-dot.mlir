@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: weft-opt %s -weft-emit-kernels=isa=avx2 | FileCheck %s
+// RUN: weft-opt %s -weft-schedule-kernels=isa=avx2 -weft-emit-kernels=isa=avx2 | FileCheck %s
 
 // Columns are divided among threads; a slab of them goes by all groups, whose rows come to lie in
 // lanes, in one vector or two as there are rows left. A group ends where the data says, within
 // those that there are.
 // CHECK-LABEL: func.func private @grouped
-// CHECK-SAME:  weft.schedule = {chunk = 256 : i64, groups = 2 : i64
+// CHECK-SAME:  weft.schedule = #weft.schedule<grouped_matmul{{.*}} {chunk = 256 : i64, groups = 2 : i64
 // CHECK:       scf.for
 // CHECK:         memref.load %{{.*}} : memref<8xi32
 // CHECK:         arith.index_cast

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -split-input-file -weft-emit-kernels=isa=avx2 | FileCheck %s
+// RUN: weft-opt %s -split-input-file -weft-schedule-kernels=isa=avx2 -weft-emit-kernels=isa=avx2 | FileCheck %s
 
 // A result may take the place of what is read element by element for it, not of a row that all
 // of its rows read.

@@ -1,6 +1,6 @@
-// RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-emit-kernels=isa=amx | FileCheck %s
-// RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s --check-prefix=VECTORS
-// RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-emit-kernels=isa=native | FileCheck %s --check-prefix=VECTORS
+// RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-schedule-kernels=isa=amx --weft-emit-kernels=isa=amx | FileCheck %s
+// RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s --check-prefix=VECTORS
+// RUN: env WEFT_CPU_CACHES=48K,2M weft-opt %s --split-input-file --weft-schedule-kernels=isa=native --weft-emit-kernels=isa=native | FileCheck %s --check-prefix=VECTORS
 
 // Both operands are split, the rows of the next stage between the products of this one; what
 // the parts do not hold is left to the vector units.

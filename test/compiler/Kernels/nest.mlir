@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // Rows in memory order: the maximum in vectors along the row, folded to a scalar, then the
 // row is stored; the last two elements are masked.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: weft-opt %s -split-input-file -weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s -split-input-file -weft-schedule-kernels=isa=avx512 -weft-emit-kernels=isa=avx512 | FileCheck %s
 
 #x = affine_map<(m, n, k) -> (m, k)>
 #w = affine_map<(m, n, k) -> (k, n)>

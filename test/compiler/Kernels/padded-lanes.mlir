@@ -1,6 +1,6 @@
-// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
 
-// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefix=AVX2
+// RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx2 --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefix=AVX2
 
 // 72 tokens in two blocks of 64: of the last block one register of four holds tokens, eight of
 // them: a vector of 512 bits is halved, one of 256 is whole.

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // 50 rows in six tiles: two of nine, four of eight.
 // CHECK-LABEL: func.func private @about_alike

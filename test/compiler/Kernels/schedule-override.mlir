@@ -1,23 +1,23 @@
-// RUN: weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=3,groups=2,chunk=48,panels=2" | FileCheck %s
-// RUN: weft-opt %s --weft-emit-kernels="isa=avx2 schedule=panels=1,rows=1" | FileCheck %s --check-prefix=SOME
-// RUN: weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=2,panels=1;linear:rows=1;other:rows=9" | FileCheck %s --check-prefix=SOME
-// RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=panels=1;linear:rows=11,groups=1" 2>&1 | FileCheck %s --check-prefix=ROWS
-// RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=6,groups=4" 2>&1 | FileCheck %s --check-prefix=REGISTERS
-// RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=11,groups=1" 2>&1 | FileCheck %s --check-prefix=ROWS
-// RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=1,groups=6" 2>&1 | FileCheck %s --check-prefix=GROUPS
-// RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=chunk=50" 2>&1 | FileCheck %s --check-prefix=CHUNK
-// RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=rows=3,groups=2,panels=4" 2>&1 | FileCheck %s --check-prefix=PANELS
-// RUN: not weft-opt %s --weft-emit-kernels="isa=avx2 schedule=speed=3" 2>&1 | FileCheck %s --check-prefix=NAME
-// RUN: not weft-opt %s --weft-lower-to-loops="isa=avx2 schedule=rows=none" 2>&1 | FileCheck %s --check-prefix=NUMBER
+// RUN: weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=3,groups=2,chunk=48,panels=2" --weft-emit-kernels=isa=avx2 | FileCheck %s
+// RUN: weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=panels=1,rows=1" --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefix=SOME
+// RUN: weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=2,panels=1;linear:rows=1;other:rows=9" --weft-emit-kernels=isa=avx2 | FileCheck %s --check-prefix=SOME
+// RUN: not weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=panels=1;linear:rows=11,groups=1" --weft-emit-kernels=isa=avx2 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: not weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=6,groups=4" --weft-emit-kernels=isa=avx2 2>&1 | FileCheck %s --check-prefix=REGISTERS
+// RUN: not weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=11,groups=1" --weft-emit-kernels=isa=avx2 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: not weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=1,groups=6" --weft-emit-kernels=isa=avx2 2>&1 | FileCheck %s --check-prefix=GROUPS
+// RUN: not weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=chunk=50" --weft-emit-kernels=isa=avx2 2>&1 | FileCheck %s --check-prefix=CHUNK
+// RUN: not weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=3,groups=2,panels=4" --weft-emit-kernels=isa=avx2 2>&1 | FileCheck %s --check-prefix=PANELS
+// RUN: not weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=speed=3" --weft-emit-kernels=isa=avx2 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not weft-opt %s --weft-schedule-kernels="isa=avx2 schedule=rows=none" --weft-lower-to-loops=isa=avx2 2>&1 | FileCheck %s --check-prefix=NUMBER
 // RUN: not weft-opt %s --weft-from=linalg --weft-to=loops --weft-schedule=rows=0 2>&1 | FileCheck %s --check-prefix=ZERO
 
 // Five vectors of lanes in panels of two; ten rows in tiles of three, and one left over.
 // CHECK-LABEL: func.func private @linear
-// CHECK-SAME:    weft.schedule = {chunk = 48 : i64, copied_steps = 0 : i64, groups = 2 : i64, lanes = 8 : i64,
+// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 48 : i64, {{.*}}copied_steps = 0 : i64, groups = 2 : i64, lanes = 8 : i64,
 // CHECK-SAME:      panels = 2 : i64
 // CHECK-SAME:      rows = 3 : i64
 // SOME-LABEL:  func.func private @linear
-// SOME-SAME:     weft.schedule = {chunk = 96 : i64
+// SOME-SAME:     weft.schedule = #weft.schedule<contraction{{.*}} chunk = 96 : i64
 // SOME-SAME:       rows = 1 : i64
 
 // REGISTERS: error: schedule: expected rows * groups + groups + 1 of at most 16 registers, found 29

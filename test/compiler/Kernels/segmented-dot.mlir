@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: weft-opt %s -split-input-file -weft-emit-kernels=isa=avx2 | FileCheck %s
+// RUN: weft-opt %s -split-input-file -weft-schedule-kernels=isa=avx2 -weft-emit-kernels=isa=avx2 | FileCheck %s
 
 #x = affine_map<(m, n, k) -> (m, k)>
 #w = affine_map<(m, n, k) -> (n, k)>
@@ -8,7 +8,7 @@
 // Four rows of two steps each in a vector: every thread copies the rows so, through registers. A
 // tile's three vectors are multiplied by segments of four columns, read where they lie.
 // CHECK-LABEL: func.func private @few_rows
-// CHECK-SAME:  weft.schedule = {block = 64 : i64, chunk = 64 : i64, columns = 4 : i64, lanes = 8 : i64, rows = 12 : i64, segment = 2 : i64}
+// CHECK-SAME:  weft.schedule = #weft.schedule<skinny_matmul{{.*}} {block = 64 : i64, chunk = 64 : i64, {{.*}}columns = 4 : i64, lanes = 8 : i64, {{.*}}rows = 12 : i64, segment = 2 : i64}
 // CHECK-NOT:   scf.if
 // CHECK:       scf.for
 // CHECK-COUNT-4: vector.load %{{.*}} : memref<768xf32>, vector<8xf32>
@@ -44,7 +44,7 @@ func.func private @few_rows(%x: tensor<12x64xf32>, %w: tensor<512x64xf32>) -> te
 // Twenty rows in five vectors, three and two in a tile. The last row goes with the latter, by whole
 // vectors of itself and of the columns, read where they lie.
 // CHECK-LABEL: func.func private @last_row_alone
-// CHECK-SAME:  columns = 4 : i64, lanes = 8 : i64, rows = 12 : i64, segment = 2 : i64
+// CHECK-SAME:  columns = 4 : i64, lanes = 8 : i64, {{.*}}rows = 12 : i64, segment = 2 : i64
 // CHECK-COUNT-48: vector.fma
 // CHECK-NOT:   vector.fma
 // CHECK:       vector.load %{{.*}} : memref<1344xf32>, vector<8xf32>

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --weft-emit-kernels=isa=avx512 | FileCheck %s
+// RUN: weft-opt %s --split-input-file --weft-schedule-kernels=isa=avx512 --weft-emit-kernels=isa=avx512 | FileCheck %s
 
 // Constants of many elements are read from memory, whole vectors at a time.
 // CHECK:         memref.global "private" constant @divide_table_0 : memref<16xf32> = dense<[1.000000e+00, {{.*}}, 1.600000e+01]> {alignment = 64 : i64}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: weft-opt %s -weft-emit-kernels=isa=avx2 -split-input-file | FileCheck %s
-// RUN: weft-opt %s -weft-emit-kernels=isa=avx512 -split-input-file \
+// RUN: weft-opt %s -weft-schedule-kernels=isa=avx2 -weft-emit-kernels=isa=avx2 -split-input-file | FileCheck %s
+// RUN: weft-opt %s -weft-schedule-kernels=isa=avx512 -weft-emit-kernels=isa=avx512 -split-input-file \
 // RUN:   | FileCheck %s --check-prefix=AVX512
 
 #id = affine_map<(i) -> (i)>

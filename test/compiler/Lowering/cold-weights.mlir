@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: env WEFT_CPU_CACHES=32K,1M,6M weft-opt %s -split-input-file -weft-lower-to-loops="threads=2 isa=avx512" | FileCheck %s --check-prefixes=CHECK,COLD
-// RUN: env WEFT_CPU_CACHES=32K,1M,9M weft-opt %s -split-input-file -weft-lower-to-loops="threads=2 isa=avx512" | FileCheck %s --check-prefixes=CHECK,WARM
+// RUN: env WEFT_CPU_CACHES=32K,1M,6M weft-opt %s -split-input-file -weft-schedule-kernels="threads=2 isa=avx512" -weft-lower-to-loops="threads=2 isa=avx512" | FileCheck %s --check-prefixes=CHECK,COLD
+// RUN: env WEFT_CPU_CACHES=32K,1M,9M weft-opt %s -split-input-file -weft-schedule-kernels="threads=2 isa=avx512" -weft-lower-to-loops="threads=2 isa=avx512" | FileCheck %s --check-prefixes=CHECK,WARM
 
 // Two weights of 4 MiB, of which the caches hold one: 24 lines ahead in each of eight columns, and
 // in the next eight columns behind their end.

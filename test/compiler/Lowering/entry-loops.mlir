@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// RUN: weft-opt %s -split-input-file -weft-lower-to-loops | FileCheck %s
+// RUN: weft-opt %s -split-input-file -weft-schedule-kernels -weft-lower-to-loops | FileCheck %s
 
 // A state that is stacked lives in the rows of the output: the step reads the row before. Its last
 // value, which the caller wants, too, is copied once.

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -split-input-file -verify-diagnostics -weft-lower-to-loops="threads=4" | FileCheck %s
+// RUN: weft-opt %s -split-input-file -verify-diagnostics -weft-schedule-kernels="threads=4" -weft-lower-to-loops="threads=4" | FileCheck %s
 
 // The last kernel writes into the caller's result; what lies between gets memory.
 // CHECK-LABEL: func.func @main(

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -split-input-file -weft-lower-to-loops="threads=2 isa=avx512" | FileCheck %s
+// RUN: weft-opt %s -split-input-file -weft-schedule-kernels="threads=2 isa=avx512" -weft-lower-to-loops="threads=2 isa=avx512" | FileCheck %s
 
 // 32 KiB that two threads have written are not fetched by one, however little there is to do.
 // CHECK-LABEL: func.func private @double

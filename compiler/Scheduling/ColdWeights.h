@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Kernels whose weights are not in cache when a call begins.
-#ifndef WEFT_COMPILER_LOWERING_ENTRIES_COLDWEIGHTS_H
-#define WEFT_COMPILER_LOWERING_ENTRIES_COLDWEIGHTS_H
+#ifndef WEFT_COMPILER_SCHEDULING_COLDWEIGHTS_H
+#define WEFT_COMPILER_SCHEDULING_COLDWEIGHTS_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringSet.h"

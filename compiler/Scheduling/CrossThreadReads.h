@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Kernels whose inputs are distributed over the caches of several threads.
-#ifndef WEFT_COMPILER_LOWERING_ENTRIES_CROSSTHREADREADS_H
-#define WEFT_COMPILER_LOWERING_ENTRIES_CROSSTHREADREADS_H
+#ifndef WEFT_COMPILER_SCHEDULING_CROSSTHREADREADS_H
+#define WEFT_COMPILER_SCHEDULING_CROSSTHREADREADS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// Tracks the kernels of a module while they are emitted, in call order.
+/// Tracks the kernels of a module while they are scheduled, in call order.
 class CrossThreadReads {
 public:
   explicit CrossThreadReads(mlir::ModuleOp module);
@@ -19,8 +19,8 @@ public:
   /// results to serial kernels, which would have to fetch them back.
   bool by(llvm::StringRef kernel) const;
 
-  /// Records that `kernel` has been emitted.
-  void add(mlir::func::FuncOp kernel);
+  /// Records that the threads divide `kernel`.
+  void addDivided(llvm::StringRef kernel) { divided.insert(kernel); }
 
 private:
   bool isReader(mlir::func::CallOp call) const;
@@ -28,9 +28,6 @@ private:
   llvm::StringMap<llvm::SmallVector<mlir::func::CallOp>> calls; ///< by the name of the kernel
   llvm::StringSet<> divided;                                    ///< parallel kernels
 };
-
-/// The tensor that owns the memory of `tensor`, through casts and advances, in an entry on tensors.
-mlir::Value ownerOf(mlir::Value tensor);
 
 } // namespace weft
 

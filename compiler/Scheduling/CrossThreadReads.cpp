@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Lowering/Entries/CrossThreadReads.h"
-#include "compiler/Graph/Graph.h"
-#include "compiler/Lowering/Entries/EntryIR.h"
+#include "compiler/Scheduling/CrossThreadReads.h"
+#include "compiler/Graph/EntryFunctions.h"
 
 using namespace mlir;
 using namespace weft;
@@ -10,12 +9,6 @@ using namespace weft;
 static constexpr int64_t manyBytes = 8 << 10;
 
 static int64_t bytesOf(Value tensor) { return byteSize(cast<ShapedType>(tensor.getType())); }
-
-Value weft::ownerOf(Value tensor) {
-  while (isa_and_present<UnrealizedConversionCastOp, AdvanceOp>(tensor.getDefiningOp()))
-    tensor = tensor.getDefiningOp()->getOperand(0);
-  return tensor;
-}
 
 CrossThreadReads::CrossThreadReads(ModuleOp module) {
   for (func::FuncOp entry : entriesAndSteps(module))
@@ -27,11 +20,6 @@ bool CrossThreadReads::by(StringRef kernel) const {
   auto found = calls.find(kernel);
   return found != calls.end() &&
          llvm::all_of(found->second, [&](func::CallOp call) { return isReader(call); });
-}
-
-void CrossThreadReads::add(func::FuncOp kernel) {
-  if (!isSerial(kernel))
-    divided.insert(kernel.getName());
 }
 
 bool CrossThreadReads::isReader(func::CallOp call) const {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/DotProduct/SkinnyMatmulSchedule.h"
 #include "compiler/Kernels/Emission/BlockedSummation.h"
+#include "compiler/Scheduling/DotChoice.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace weft;
-
-int64_t SkinnyMatmulSchedule::groupsOf(int64_t rows) const {
-  return llvm::divideCeil(rows - lastIsAlone(rows), rowsOfVector());
-}
 
 /// Cycles of one step of a register tile, in FMAs: the maximum of FMAs, loads at the same
 /// throughput, a latency of eight FMAs, and six FMAs per row vector from L2; plus a little per
@@ -38,13 +34,13 @@ static int64_t computedColumns(int64_t columns, int64_t block, int64_t threads) 
   return llvm::alignTo(llvm::divideCeil(columns, block), threads) * block;
 }
 
-static double costOf(const SkinnyMatmulSchedule &schedule, const SkinnyMatmulProblem &problem,
+static double costOf(const SkinnyMatmulSchedule &schedule, const DotProblem &problem,
                      const TargetInfo &target) {
   int64_t groups = schedule.groupsOf(problem.rows);
   bool lastIsAlone = schedule.lastIsAlone(problem.rows);
-  int64_t whole = groups / schedule.groups, rest = groups % schedule.groups;
+  int64_t whole = groups / schedule.groups(), rest = groups % schedule.groups();
   bool rowsInL1 = problem.rows * problem.depth * problem.elementBits / 8 <= target.l1Bytes / 2;
-  double step = double(whole) * tileCost(schedule.groups, 0, schedule.columns, rowsInL1);
+  double step = double(whole) * tileCost(schedule.groups(), 0, schedule.columns, rowsInL1);
   double last = lastIsAlone ? double(schedule.segment) / double(schedule.width) : 0;
   if (rest || lastIsAlone)
     step += tileCost(rest, last, schedule.columns, rowsInL1);
@@ -71,16 +67,17 @@ static int64_t chooseBlock(int64_t columns, int64_t ofTile, int64_t threads) {
 
 /// Each lane of a segment is a chain of additions of its own. If several tiles read the columns,
 /// these have to stay in half of L1.
-int64_t SkinnyMatmulSchedule::longestChunk(const SkinnyMatmulProblem &problem,
-                                           const TargetInfo &target) const {
-  int64_t steps = 2 * longestChain * segment;
-  if (problem.rows <= groups * rowsOfVector())
+static int64_t longestChunk(const SkinnyMatmulSchedule &schedule, const DotProblem &problem,
+                            const TargetInfo &target) {
+  int64_t steps = 2 * longestChain * schedule.segment;
+  if (problem.rows <= schedule.rows)
     return steps;
-  return std::min<int64_t>(steps, target.l1Bytes / 2 / (columns * problem.elementBits / 8));
+  return std::min<int64_t>(steps,
+                           target.l1Bytes / 2 / (schedule.columns * problem.elementBits / 8));
 }
 
-SkinnyMatmulSchedule SkinnyMatmulSchedule::choose(const SkinnyMatmulProblem &problem,
-                                                  const TargetInfo &target) {
+std::optional<SkinnyMatmulSchedule> weft::chooseSkinnyMatmul(const DotProblem &problem,
+                                                             const TargetInfo &target) {
   // Measured on 17 and 33 rows: vectors of one row each cost more than the model says.
   constexpr double ofWholeVectors = 1.05;
   SkinnyMatmulSchedule best;
@@ -93,9 +90,10 @@ SkinnyMatmulSchedule SkinnyMatmulSchedule::choose(const SkinnyMatmulProblem &pro
       tried.columns = columns;
       // Registers hold the accumulators, the row vectors and one of a column.
       int64_t tall = (target.vectorRegisters - 1) / (columns + 1);
-      tried.groups = std::min<int64_t>(tall, llvm::divideCeil(problem.rows, tried.rowsOfVector()));
+      int64_t vectors = llvm::divideCeil(problem.rows, tried.rowsOfVector());
+      tried.rows = std::min(tall, vectors) * tried.rowsOfVector();
       tried.block = chooseBlock(problem.columns, columns, target.team());
-      int64_t longest = tried.longestChunk(problem, target);
+      int64_t longest = longestChunk(tried, problem, target);
       int64_t parts = llvm::divideCeil(problem.depth, std::max(longest, width));
       tried.chunk = llvm::alignTo(llvm::divideCeil(problem.depth, parts), width);
       double cost = costOf(tried, problem, target);
@@ -106,5 +104,13 @@ SkinnyMatmulSchedule SkinnyMatmulSchedule::choose(const SkinnyMatmulProblem &pro
         bestCost = cost;
       }
     }
+  int64_t bytes =
+      best.tilesOf(problem.rows) * best.tilePitch(problem.depth) * problem.elementBits / 8;
+  if (best.segment >= best.width || bytes > target.l2Bytes / 2)
+    return std::nullopt;
+  constexpr int64_t enoughFlops = 200'000;
+  int64_t blocks = llvm::divideCeil(problem.columns, best.block);
+  best.claim = KernelFunction::piecesOf(blocks, problem.flops, enoughFlops);
+  best.prefetch = fetchesColumns(problem, target);
   return best;
 }

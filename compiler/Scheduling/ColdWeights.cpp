@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Lowering/Entries/ColdWeights.h"
-#include "compiler/Graph/Graph.h"
-#include "compiler/Lowering/Entries/CrossThreadReads.h"
-#include "compiler/Lowering/Entries/EntryIR.h"
+#include "compiler/Scheduling/ColdWeights.h"
+#include "compiler/Graph/AttributeNames.h"
+#include "compiler/Graph/EntryFunctions.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Fields of a contraction's schedule fixed by the user of the compiler, to search or to measure
 // what the analytical choice would not try.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_SCHEDULEOVERRIDE_H
-#define WEFT_COMPILER_KERNELS_EMISSION_SCHEDULEOVERRIDE_H
+#ifndef WEFT_COMPILER_SCHEDULING_SCHEDULEOVERRIDE_H
+#define WEFT_COMPILER_SCHEDULING_SCHEDULEOVERRIDE_H
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
