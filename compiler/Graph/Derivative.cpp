@@ -136,5 +136,6 @@ void weft::registerDerivatives(DialectRegistry &registry) {
     deriveComposite(context);
     deriveAttention(context);
     deriveScan(context);
+    deriveFallback(context);
   });
 }

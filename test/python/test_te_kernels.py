@@ -168,3 +168,53 @@ def test_products_have_derivatives_where_they_are_zero():
     (x[:, 1:] + 0.5).flatten(1).prod(1).square().sum().backward()
     torch.testing.assert_close(found, x.grad)
     assert torch.autograd.gradgradcheck(all_of, x[:2].detach().requires_grad_())
+
+
+class Trained(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(5, 7))
+        self.scale = torch.nn.Parameter(torch.randn(7))
+
+    def forward(self, x):
+        y = torch.relu(product(x + 1, self.weight))
+        a, b = mixed(y, self.scale, 3)
+        return (a * 2 + b).sum() + product(x, x.t().contiguous()).mean()
+
+
+def eagerly(model, x):
+    y = torch.relu((x + 1) @ model.weight)
+    a, b = torch.maximum(y, model.scale) * 3, (y.abs() + 1).sqrt() / (model.scale + 9)
+    return (a * 2 + b).sum() + (x @ x.t()).mean()
+
+
+@pytest.mark.usefixtures("compiled_only")
+def test_compiled_programs_train_through_kernels():
+    torch.manual_seed(0)
+    model = Trained()
+    with torch.no_grad():  # the kernels exist already, without gradients
+        model(torch.randn(3, 5))
+    compiled = weft.compile(model)
+    for _ in range(3):
+        x = torch.randn(3, 5, requires_grad=True)
+        wanted = [x, model.weight, model.scale]
+        found = torch.autograd.grad(compiled(x), wanted)
+        expected = torch.autograd.grad(eagerly(model, x), wanted)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert weft.stats(compiled)["graphs"] == 1
+    text = weft.ir(compiled, "graph", role="backward")
+    assert "weft_te.product" in text and "_gradient.default" in weft.ir(compiled, "joint")
+
+
+@te.kernel
+def doubled_product(x, y):
+    return te.compute(x.shape, lambda i: x[i] * y[i], "doubled")
+
+
+@pytest.mark.usefixtures("compiled_only")
+def test_a_tensor_that_is_given_twice_gets_both_gradients():
+    compiled = weft.compile(lambda x: doubled_product(x, x).sum())
+    for _ in range(2):
+        x = torch.randn(6, requires_grad=True)
+        compiled(x).backward()
+        torch.testing.assert_close(x.grad, 2 * x.detach())
