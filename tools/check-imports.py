@@ -52,7 +52,7 @@ PACKAGES = {
         "reporting"
     ),
     "training": _package("artifacts capture compiled config errors frontend gradients ir"),
-    "te": _package("_core artifacts errors frontend", late="ir"),
+    "te": _package("_core artifacts errors", late="ir"),
     "dlpack": _package("errors te"),
     "tune": _package("_build _core artifacts errors te", late="_compiler compiled"),
     "benchmark": _package("_build _core compiled errors"),

@@ -79,10 +79,6 @@ public:
     for (Value value : savedAlone())
       returned.push_back(mapping.lookup(value));
     end->setOperands(returned);
-    // With those that have effects, which nothing else would take for dead.
-    for (Operation &op : llvm::reverse(body.without_terminator()))
-      if (isDependent(&op))
-        mapping.lookup(op.getResult(0)).getDefiningOp()->erase();
     eraseDead(block);
     llvm::BitVector cotangents(block.getNumArguments());
     cotangents.set(inputs, block.getNumArguments());
@@ -210,7 +206,7 @@ private:
     for (Value value : body.getTerminator()->getOperands().take_front(results))
       needed.insert(value);
     for (Operation &op : llvm::reverse(body.without_terminator())) {
-      bool isNeeded = (!isPure(&op) && !isDependent(&op)) ||
+      bool isNeeded = !isPure(&op) ||
                       llvm::any_of(op.getResults(), [&](Value v) { return needed.contains(v); });
       if (!isNeeded)
         continue;

@@ -136,6 +136,5 @@ void weft::registerDerivatives(DialectRegistry &registry) {
     deriveComposite(context);
     deriveAttention(context);
     deriveScan(context);
-    deriveFallback(context);
   });
 }

@@ -98,7 +98,6 @@ void deriveIndex(mlir::MLIRContext *context);
 void deriveComposite(mlir::MLIRContext *context);
 void deriveAttention(mlir::MLIRContext *context);
 void deriveScan(mlir::MLIRContext *context);
-void deriveFallback(mlir::MLIRContext *context);
 
 } // namespace weft
 

@@ -64,8 +64,19 @@ static LogicalResult sortVjp(SortOp op, Cotangents &c) {
   return success();
 }
 
+/// Random numbers depend on no values.
+static LogicalResult fallbackVjp(TorchFallbackOp op, Cotangents &) {
+  StringRef name = op.getTarget();
+  bool isRandom = llvm::any_of(ArrayRef<StringRef>{"aten.bernoulli.", "aten.rand.", "aten.randn.",
+                                                   "aten.rand_like.", "aten.randn_like.",
+                                                   "aten.empty.", "aten.empty_like."},
+                               [&](StringRef prefix) { return name.starts_with(prefix); });
+  return success(isRandom);
+}
+
 void weft::deriveIndex(MLIRContext *context) {
   derive<GatherOp, gatherVjp>(context);
   derive<ScatterOp, scatterVjp>(context);
   derive<SortOp, sortVjp>(context);
+  derive<TorchFallbackOp, fallbackVjp>(context);
 }

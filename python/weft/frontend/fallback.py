@@ -134,15 +134,9 @@ def _as_real(result: Any) -> Any:
     return result
 
 
-# By namespace: defines the op of a name that a program calls and that does not exist yet.
-makers: dict[str, Callable[[str], None]] = {}
-
-
 def overload_of(target: str) -> torch._ops.OpOverload:
     """The overload named `aten.sort.default`."""
     namespace, name, overload = target.split(".")
-    if namespace in makers and not hasattr(getattr(torch.ops, namespace), name):
-        makers[namespace](name)
     return getattr(getattr(getattr(torch.ops, namespace), name), overload)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from weft.frontend import fallback
 from weft.te import dtypes
 from weft.te.building import Function, build
 from weft.te.derivatives import gradients
@@ -28,15 +27,6 @@ _ops: dict[str, Op] = {}
 # Of ops by name, and which parameters are wanted. Beside the ops: a kernel may be a global that
 # compiled programs watch, and is not changed by its first gradient.
 _gradients: dict[tuple[str, tuple[bool, ...]], Op] = {}
-
-
-def _define(name: str) -> None:
-    base = name.removesuffix("_gradient")
-    if base != name and base in _ops:
-        _ops[base].define_gradient()
-
-
-fallback.makers["weft_te"] = _define
 
 
 def kernel(function: Callable[..., Any] | None = None, /) -> Any:
@@ -100,13 +90,13 @@ class Kernel:
 class Op:
     """One op of the dispatcher. Called with tensors like its placeholders.
 
-    Attributes: name (in torch.ops.weft_te), function, schedule, inputs.
+    Attributes: name (in torch.ops.weft_te), function, schedule.
     """
 
     def __init__(self, name: str, function: Function, inputs: list[Tensor], single: bool) -> None:
         self.name, self.function, self._single = name, function, single
         self.schedule = function.schedule
-        self.inputs, self._outputs = inputs, function.args[len(inputs) :]
+        self._inputs, self._outputs = inputs, function.args[len(inputs) :]
         parameters = ", ".join(f"Tensor a{number}" for number in range(len(inputs)))
         results = ", ".join("Tensor" for _ in self._outputs)
         _library.define(f"{name}({parameters}) -> ({results})")  # brackets mean nothing around one
@@ -144,16 +134,10 @@ class Op:
     def _save(ctx: Any, inputs: tuple[torch.Tensor, ...], output: Any) -> None:
         ctx.save_for_backward(*inputs)
 
-    def define_gradient(self) -> None:
-        """The op NAME_gradient, which compiled programs call: by all floating-point parameters."""
-        name = f"{self.name}_gradient"
-        made = self._gradient(tuple(dtypes.is_float(each.dtype) for each in self.inputs))
-        _ops[name] = Op(name, made.function, made.inputs, False)
-
     def _backward(self, ctx: Any, *given: torch.Tensor | None) -> Any:
         wanted = tuple(
             need and dtypes.is_float(each.dtype)
-            for need, each in zip(ctx.needs_input_grad, self.inputs)
+            for need, each in zip(ctx.needs_input_grad, self._inputs)
         )
         if not any(wanted):
             return tuple(None for _ in wanted)
@@ -171,14 +155,14 @@ class Op:
         if key not in _gradients:
             outputs = [each for each in self._outputs if dtypes.is_float(each.dtype)]
             seeds = [
-                placeholder(each.shape, each.dtype, f"seed{len(self.inputs) + number}")
+                placeholder(each.shape, each.dtype, f"seed{len(self._inputs) + number}")
                 for number, each in enumerate(outputs)
             ]
-            wrt = [each for each, want in zip(self.inputs, wanted) if want]
+            wrt = [each for each, want in zip(self._inputs, wanted) if want]
             results = [_own(each) for each in gradients(outputs, seeds, wrt)]
             schedule = Schedule.of(results)
             _gradients[key] = op_of(
-                f"{self.name.rsplit('_', 1)[0]}_by", [*self.inputs, *seeds], schedule, False
+                f"{self.name.rsplit('_', 1)[0]}_gradient", [*self._inputs, *seeds], schedule, False
             )
         return _gradients[key]
 
