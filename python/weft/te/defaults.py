@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from weft import _core
 from weft.te import dtypes
 from weft.te import expressions as ex
 from weft.te.analysis import contiguous_axis, has_register_tiles, points, step_of, widest
@@ -25,6 +26,8 @@ from weft.te.tensors import Tensor
 
 _WORTH_THREADS = 2_000_000  # operations: some 20 µs of one core
 _FEW_ITERATIONS = 32  # of a parallel loop: fewer are fused with the next one
+_SHARES = 4  # of each thread, of which the last ones even out
+_FEWEST_TILES = 8  # of rows for which a panel is packed again
 _FEW_TERMS = 32  # a reduction that is unrolled
 _PANEL_BYTES = 1 << 19  # of a packed operand: half of a usual L2
 
@@ -162,11 +165,25 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
         for axis in sums:
             stage.unroll(axis)
     if packs and panel is not None and rows_outer is not None and rows_outer.extent >= 4:
+        place = _shared_out(stage, along_outer, rows_outer, outer)
         packed = s.cache_read(panel, "packed", stage.tensor)
-        s[packed].compute_at(stage, along_outer)
+        s[packed].compute_at(stage, place)
         last = s[packed].op.axis[-1]
         s[packed].split(last, factor=columns)
         s[packed].vectorize(s[packed].leaf_iter_vars[-1])
+
+
+def _shared_out(stage: Stage, panels: Axis, rows: Axis, outer: list[Axis]) -> Axis:
+    """The loop over packed panels; with parts of the rows where there are too few panels for the
+    threads, each of which then packs its panel again."""
+    team = _core.get_num_threads()
+    wanted = -(-_SHARES * team // max(prod(axis.extent for axis in (*outer, panels)), 1))
+    parts = min(wanted, rows.extent // _FEWEST_TILES)
+    if team == 1 or parts < 2 or points(stage) * _cost(stage) < _WORTH_THREADS:
+        return panels
+    part, _ = stage.split(rows, nparts=parts)
+    stage.reorder(part, panels)
+    return stage.fuse(part, panels)
 
 
 def _bytes(tensor: Tensor) -> int:
