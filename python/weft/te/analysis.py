@@ -63,7 +63,7 @@ def has_register_tiles(s: Schedule, stage: Stage) -> bool:
     lanes = lanes_of(max(4, widest(stage)))
     if not stage.state.reduce_axes or along is None or along.kind == "reduce":
         return False
-    return along.extent >= lanes // 2
+    return along.extent >= max(2, lanes // 4)
 
 
 def outer_axes(s: Schedule, stage: Stage) -> list[Axis]:
