@@ -108,7 +108,7 @@ def check_records(path: str | os.PathLike[str]) -> None:
     if os.path.exists(path):
         from weft.tune.records import Records
 
-        Records(path).close()
+        Records(Path(path)).close()
 
 
 def build_module(text: str, stage: str, options: Options) -> Build:
