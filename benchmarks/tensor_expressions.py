@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """te kernels beside PyTorch and NumPy, and the ladder of schedules of a matrix product.
 
-    python -m benchmarks.tensor_expressions [--threads N] [--size N] [--rounds N]
+    python -m benchmarks.tensor_expressions [--threads N] [--size N] [--rounds N] [--chart FILE.svg]
 
 Everything is timed in turns; a row has the best time, and how many times as long the others took.
 """
@@ -12,12 +12,14 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from weft import te
+from benchmarks import ladder_chart
+from weft import _core, te
 
 
 def best_of(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -49,6 +51,9 @@ def ladder(size: int) -> dict[str, te.Function]:
     rung("three loops")
     i, j = z.op.axis
     (r,) = s[z].op.reduce_axis
+    s[z].reorder(i, r, j)
+    rung("order")
+    s[z].reorder(i, j, r)
     io, jo, ii, ji = s[z].tile(i, j, 4, 64)
     s[z].reorder(jo, io, r, ii, ji)
     rung("blocks")
@@ -65,11 +70,20 @@ def ladder(size: int) -> dict[str, te.Function]:
     rung("prefetches")
     s[z].parallel(jo)
     rung("threads")
+    s = te.create_schedule(z)
+    io, jo, ii, ji = s[z].tile(i, j, 6, 64)
+    s[z].reorder(jo, io, r, ii, ji)
+    s[z].tensorize(r, "fma")
+    packed = s.cache_read(y, "packed", z)
+    s[packed].compute_at(s[z], jo)
+    s[packed].vectorize(s[packed].op.axis[1])
+    s[z].parallel(jo)
+    rung("tensorize")
     rungs["default"] = te.build(te.create_schedule(z), [x, y, z], "fmm")
     return rungs
 
 
-def products(size: int, rounds: int) -> None:
+def products(size: int, rounds: int, chart: Path | None) -> None:
     x, y, z = (torch.randn(size, size) for _ in range(3))
     left, right, out = x.numpy(), y.numpy(), np.empty_like(z.numpy())
     rungs = ladder(size)
@@ -83,6 +97,13 @@ def products(size: int, rounds: int) -> None:
     for name, each in seconds.items():
         rate = 2 * size**3 / each / 1e9
         print(f"| {name} | {each * 1e3:.3f} | {rate:.0f} | {each / seconds['default']:.2f} |")
+    threads = torch.get_num_threads()
+    peak = _core.measure_peak_flops(threads) / 1e9
+    print(f"\npeak {peak:.0f} GFLOP/s")
+    if chart is not None:
+        rates = {name: 2 * size**3 / each / 1e9 for name, each in seconds.items()}
+        caption = f"GFLOP/s of a float32 product of {size}, threads: {threads}"
+        ladder_chart.draw(rates, peak, caption, chart)
 
 
 def softmax(m: int, n: int) -> tuple[list[te.Tensor], Callable[..., torch.Tensor]]:
@@ -142,11 +163,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--size", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--chart", type=Path, metavar="FILE.svg", help="of the product")
     options = parser.parse_args()
     if os.environ.get("OPENBLAS_NUM_THREADS") != str(options.threads):
         print(f"OPENBLAS_NUM_THREADS is not {options.threads}: NumPy may use other threads")
     torch.set_num_threads(options.threads)
-    products(options.size, options.rounds)
+    products(options.size, options.rounds, options.chart)
     others(options.rounds * 10)
 
 

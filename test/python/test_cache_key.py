@@ -13,7 +13,7 @@ def test_team_is_part_of_it():
     assert len({cache_key(b"{}", Options(threads=threads)) for threads in (1, 2, 8)}) == 3
 
 
-@pytest.mark.parametrize("fact", ["cpu_flags", "_caches"])
+@pytest.mark.parametrize("fact", ["cpu_flags", "caches"])
 def test_machine_is_part_of_it(fact, monkeypatch):
     before = cache_key(b"{}", Options())
     assert cache_key(b"{}", Options()) == before
@@ -22,7 +22,7 @@ def test_machine_is_part_of_it(fact, monkeypatch):
 
 
 def test_caches_are_those_of_each_processor():
-    for cpu, level, kind, size, sharers in builds._caches():
+    for cpu, level, kind, size, sharers in builds.caches():
         assert cpu.isdigit() and level.isdigit()
         assert kind in ("Data", "Instruction", "Unified")
         assert size[:-1].isdigit() and sharers

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from weft import te
+from weft import _core, te
 
 
 def gemm(m, n, k):
@@ -120,3 +120,30 @@ def test_rows_stay_in_the_cache():
     _, z, _ = softmax(128, 768)
     text = str(te.default_schedule(z))
     assert "e: buffer of float32[1, 768]" in text and "total: buffer of float32[1]" in text
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 8, 16, 32])
+def test_no_thread_is_idle_while_there_are_tiles(threads, monkeypatch):
+    monkeypatch.setattr(_core, "get_num_threads", lambda: threads)
+    for m, n, k in [(1024, 64, 64), (512, 512, 512), (256, 768, 768), (4096, 192, 96)]:
+        x, y = te.placeholder((m, k), name="x"), te.placeholder((k, n), name="y")
+        r = te.reduce_axis((0, k), "r")
+        z = te.compute((m, n), lambda i, j, x=x, y=y, r=r: te.sum(x[i, r] * y[r, j], axis=r), "z")
+        stage = te.default_schedule(z)[z]
+        (shared,) = [a for a in stage.leaf_iter_vars if stage.state.kinds.get(a) == "parallel"]
+        tiles = (m // 16) * (n // 64)  # of which a share has at least some
+        assert shared.extent >= min(threads, tiles // 8), (threads, m, n, k, shared.extent)
+        given = torch.randn(m, k), torch.randn(k, n)
+        if threads in (2, 16):
+            found = te.build(te.default_schedule(z), [x, y, z])(*given)
+            torch.testing.assert_close(found, given[0] @ given[1], rtol=1e-4, atol=1e-3)
+
+
+def test_a_matrix_by_a_column_is_summed_in_vectors():
+    x, y = te.placeholder((40, 64), name="x"), te.placeholder((64, 1), name="y")
+    r = te.reduce_axis((0, 64), "r")
+    z = te.compute((40, 1), lambda i, j: te.sum(x[i, r] * y[r, j], axis=r), "z")
+    s = te.default_schedule(z)
+    assert "reassociate=1" in s.save()
+    given = torch.randn(40, 64), torch.randn(64, 1)
+    torch.testing.assert_close(te.build(s, [x, y, z])(*given), given[0] @ given[1])

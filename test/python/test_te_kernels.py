@@ -154,12 +154,48 @@ def test_equal_formulas_share_an_op_and_its_schedule_is_kept():
     assert scheduled.op(x).schedule.save() == "vectorize z j\n"
 
 
-def test_what_has_no_derivative_says_so():
+def test_products_have_derivatives_where_they_are_zero():
     @te.kernel
     def all_of(x):
-        r = te.reduce_axis((0, x.shape[0]), "r")
-        return te.compute((), lambda: te.prod(x[r], axis=r), "all")
+        r, q = te.reduce_axis((1, x.shape[1]), "r"), te.reduce_axis((0, x.shape[2]), "q")
+        return te.compute((x.shape[0],), lambda i: te.prod(x[i, r, q] + 0.5, axis=[r, q]), "all")
 
-    x = torch.ones(3, requires_grad=True)
-    with pytest.raises(te.TEError, match="all: te.prod has no derivative here"):
-        all_of(x).backward()
+    x = torch.randn(4, 3, 3, dtype=torch.float64)
+    x[1, 1, 1], x[2, 1, 0], x[2, 2, 2] = -0.5, -0.5, -0.5
+    x.requires_grad_()
+    all_of(x).square().sum().backward()
+    found, x.grad = x.grad, None
+    (x[:, 1:] + 0.5).flatten(1).prod(1).square().sum().backward()
+    torch.testing.assert_close(found, x.grad)
+    assert torch.autograd.gradgradcheck(all_of, x[:2].detach().requires_grad_())
+
+
+class Trained(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(5, 7))
+        self.scale = torch.nn.Parameter(torch.randn(7))
+
+    def forward(self, x):
+        y = torch.relu(product(x + 1, self.weight))
+        a, b = mixed(y, self.scale, 3)
+        return (a * 2 + b).sum() + product(x, x.t().contiguous()).mean()
+
+
+def eagerly(model, x):
+    y = torch.relu((x + 1) @ model.weight)
+    a, b = torch.maximum(y, model.scale) * 3, (y.abs() + 1).sqrt() / (model.scale + 9)
+    return (a * 2 + b).sum() + (x @ x.t()).mean()
+
+
+@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+def test_programs_train_through_kernels():
+    torch.manual_seed(0)
+    model = Trained()
+    compiled = weft.compile(model)
+    for _ in range(3):
+        x = torch.randn(3, 5, requires_grad=True)
+        wanted = [x, model.weight, model.scale]
+        found = torch.autograd.grad(compiled(x), wanted)
+        expected = torch.autograd.grad(eagerly(model, x), wanted)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)

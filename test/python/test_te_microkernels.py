@@ -101,6 +101,8 @@ def test_microkernels_are_refused_with_a_reason():
         "there is no microkernel 'gemm'",
         "use fma or vnni",
     )
+    with pytest.raises(te.ScheduleError, match="i.inner: .* has no matrix unit; use the micro"):
+        s[z].tensorize(rows, "amx")
     refused(
         lambda: s[z].tensorize(outer, "fma"),
         "i.outer",
@@ -231,3 +233,11 @@ def test_other_functions_of_tvm():
         np.testing.assert_array_equal(found, expected, err_msg=name)
     with pytest.raises(te.TEError, match="expected integers"):
         te.truncdiv(x[te.const(0)], 2)
+
+
+def test_nothing_takes_no_time():
+    x = te.placeholder((0, 4), name="X")
+    z = te.compute((0, 4), lambda i, j: te.exp(x[i, j]), "Z")
+    s = te.default_schedule(z)
+    assert s.predicted_seconds() == 0.0
+    assert te.build(s, [x, z])(np.zeros((0, 4), "float32")).shape == (0, 4)

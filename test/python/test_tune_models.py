@@ -16,6 +16,7 @@ import weft
 from weft import _core, errors, tune
 from weft.cli.main import main
 from weft.tune.learned import LearnedModel
+from weft.tune.progress import Bars
 from weft.tune.records import Record, Records
 from weft.tune.search import Search
 from weft.tune.task import Candidate, Task
@@ -197,6 +198,17 @@ def test_searches_end_by_patience_and_go_on_where_they_were(tmp_path):
     with Records(tmp_path / "s.db") as records:
         list(search(task, records, laboratory, 60).run())
     assert len(laboratory.requests) < 20
+
+
+def test_bars_follow_the_search(capsys):
+    first, second = Simulated(), Simulated()
+    second.kernel, second.name = "other", "other"
+    with Bars([first, second], 3) as bars:
+        bars(first, 0, Record("simulated", "here", "this", "", "right", 2e-6))
+        bars(first, 1, Record("simulated", "here", "this", "a=2", "failed", None, "why"))
+        bars(second, 0, Record("other", "here", "this", "", "right", 1e-6))
+    shown = capsys.readouterr().out
+    assert "model" in shown and "other 1.0 µs" in shown and "4/6" in shown
 
 
 KILLED = """

@@ -108,7 +108,7 @@ def check_records(path: str | os.PathLike[str]) -> None:
     if os.path.exists(path):
         from weft.tune.records import Records
 
-        Records(path).close()
+        Records(Path(path)).close()
 
 
 def build_module(text: str, stage: str, options: Options) -> Build:
@@ -213,7 +213,7 @@ def cache_key(graph: bytes, options: Options) -> str:
         LLVM_VERSION,
         _compiler_identity(),
         cpu_flags(),
-        _caches(),
+        caches(),
         settings,
         options.for_compiler(),
         [each.fingerprint() for each in options.passes],
@@ -244,7 +244,7 @@ def cpu_flags() -> str:
 
 
 @lru_cache
-def _caches() -> list[list[str]]:
+def caches() -> list[list[str]]:
     """Those of the processors that this process may run on, each with who shares it."""
     folder = Path("/sys/devices/system/cpu")
     facts = ("level", "type", "size", "shared_cpu_list")

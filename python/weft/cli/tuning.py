@@ -47,19 +47,18 @@ def print_found(tasks: list[Task], records: Path, console: Console) -> None:
     with Records(records) as opened:
         for task in tasks:
             known = opened.of(task.kernel, target(), compiler())
-            right = [each for each in known if each.outcome == "right"]
-            if task.candidates() and right:
-                table.add_row(*_row(task, known, right))
+            fastest = opened.fastest(task.kernel, target(), compiler())
+            if task.candidates() and fastest is not None:
+                table.add_row(*_row(task, known, fastest))
     console.print(table)
 
 
-def _row(task: Task, known: list[Record], right: list[Record]) -> tuple[str, ...]:
-    default = next((each.seconds for each in right if each.steps == task.default().text), None)
+def _row(task: Task, known: list[Record], fastest: Record) -> tuple[str, ...]:
+    usual = next((each.seconds for each in known if each.steps == task.default().text), None)
     return (
         task.name,
         f"{task.share:.0%}",
         str(len(known)),
-        "" if default is None else f"{default * 1e6:.1f}",
-        f"{(right[0].seconds or 0.0) * 1e6:.1f}",
-        right[0].steps or "the default",
+        *(f"{each * 1e6:.1f}" if each is not None else "" for each in (usual, fastest.seconds)),
+        fastest.steps or "the default",
     )

@@ -29,6 +29,12 @@ def step_of(axis: Axis, index: ex.Expr) -> int | None:
     return form.coefficient(axis) if form is not None else None
 
 
+def _last_dim(load: Load) -> int:
+    """The dim of a tensor behind which all have one element, so that it is contiguous too."""
+    shape = load.tensor.shape
+    return next((n for n in range(len(shape)) if prod(shape[n + 1 :]) == 1), 0)
+
+
 def contiguous_axis(s: Schedule, stage: Stage) -> Axis | None:
     """The axis along which most loads are contiguous and the rest do not move; the result's last
     one before any other, as stores follow it."""
@@ -38,9 +44,10 @@ def contiguous_axis(s: Schedule, stage: Stage) -> Axis | None:
         count = 0
         for load in loads:
             steps = [step_of(axis, index) for index in load.indices]
-            if any(step is None or (step and n < len(steps) - 1) for n, step in enumerate(steps)):
+            last = _last_dim(load)
+            if any(step is None or (step and n < last) for n, step in enumerate(steps)):
                 count -= 2  # it jumps from row to row
-            elif steps and steps[-1] == 1:
+            elif 1 in steps[last:]:
                 count += 1
         if axis.kind == "spatial" and axis is not stage.op.axis[-1]:
             count -= 1  # the store would be scattered
@@ -56,7 +63,7 @@ def has_register_tiles(s: Schedule, stage: Stage) -> bool:
     lanes = lanes_of(max(4, widest(stage)))
     if not stage.state.reduce_axes or along is None or along.kind == "reduce":
         return False
-    return along.extent >= lanes // 2
+    return along.extent >= max(2, lanes // 4)
 
 
 def outer_axes(s: Schedule, stage: Stage) -> list[Axis]:

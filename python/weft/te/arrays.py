@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from weft import errors
 from weft.te import capsules
 
 _CPU = 1
+_NUMPY_CHARS = "?bBhilqefd"  # that tensors have as well
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,22 @@ def to_tensor(array: Any, spec: Spec, written: bool) -> torch.Tensor:
     if tuple(tensor.shape) != spec.shape:
         spec.refuse(f"shape {list(spec.shape)}", list(tensor.shape))
     return tensor
+
+
+def compact_views(given: Sequence[Any]) -> list[torch.Tensor] | None:
+    """NumPy's arrays as tensors on their memory, if all are compact ones that may be written;
+    what else has to be right of them is not asked."""
+    views = []
+    for array in given:
+        if type(array) is not np.ndarray:
+            return None
+        dtype, flags = array.dtype, array.flags
+        if dtype.char not in _NUMPY_CHARS or not dtype.isnative:
+            return None
+        if not (flags.c_contiguous and flags.writeable and flags.aligned):
+            return None
+        views.append(torch.from_numpy(array))
+    return views
 
 
 def _plain(tensor: torch.Tensor, spec: Spec, written: bool) -> torch.Tensor:

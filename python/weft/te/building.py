@@ -126,6 +126,9 @@ class Function:
         if self._direct(*arrays_given):
             self._note_writes(arrays_given)
             return None
+        views = arrays.compact_views(arrays_given)
+        if views is not None and self._direct(*views):
+            return None
         if len(arrays_given) == len(self.args):
             self._fill(arrays_given)
             self._note_writes(arrays_given)

@@ -75,6 +75,8 @@ def frequency() -> float:
 
 def cost(low: Lowered, nest: Nest) -> Cost:
     """Of one nest, in all the iterations of the loops around it."""
+    if not all(low.extents[axis] for axis in (*nest.enclosing, *nest.loops)):
+        return Cost(0.0, 0.0, 0.0, (0.0, 0.0, 0.0), 0.0)  # there is nothing to compute
     extent = low.extents
     loops = [*nest.enclosing, *nest.loops]
     start = tile_start(nest, nest.loops)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from weft import _core
 from weft.te import dtypes
 from weft.te import expressions as ex
 from weft.te.analysis import contiguous_axis, has_register_tiles, points, step_of, widest
@@ -25,6 +26,9 @@ from weft.te.tensors import Tensor
 
 _WORTH_THREADS = 2_000_000  # operations: some 20 µs of one core
 _FEW_ITERATIONS = 32  # of a parallel loop: fewer are fused with the next one
+_SHARING_ROWS = 4  # of a reduction along which vectors run
+_SHARES = 4  # of each thread, of which the last ones even out
+_FEWEST_TILES = 8  # of rows for which a panel is packed again
 _FEW_TERMS = 32  # a reduction that is unrolled
 _PANEL_BYTES = 1 << 19  # of a packed operand: half of a usual L2
 
@@ -162,11 +166,25 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
         for axis in sums:
             stage.unroll(axis)
     if packs and panel is not None and rows_outer is not None and rows_outer.extent >= 4:
+        place = _shared_out(stage, along_outer, rows_outer, outer)
         packed = s.cache_read(panel, "packed", stage.tensor)
-        s[packed].compute_at(stage, along_outer)
+        s[packed].compute_at(stage, place)
         last = s[packed].op.axis[-1]
         s[packed].split(last, factor=columns)
         s[packed].vectorize(s[packed].leaf_iter_vars[-1])
+
+
+def _shared_out(stage: Stage, panels: Axis, rows: Axis, outer: list[Axis]) -> Axis:
+    """The loop over packed panels; with parts of the rows where there are too few panels for the
+    threads, each of which then packs its panel again."""
+    team = _core.get_num_threads()
+    wanted = -(-_SHARES * team // max(prod(axis.extent for axis in (*outer, panels)), 1))
+    parts = min(wanted, rows.extent // _FEWEST_TILES)
+    if team == 1 or parts < 2 or points(stage) * _cost(stage) < _WORTH_THREADS:
+        return panels
+    part, _ = stage.split(rows, nparts=parts)
+    stage.reorder(part, panels)
+    return stage.fuse(part, panels)
 
 
 def _bytes(tensor: Tensor) -> int:
@@ -186,11 +204,33 @@ def _panel(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
 
 
 def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> None:
-    """One row at a time, with vectors along the contiguous reduction."""
-    if along is not None and along.kind == "reduce" and along.extent >= lanes // 2:
-        along_outer, along_inner = stage.split(
-            along, factor=_vector_extent(along.extent, lanes, choice)
-        )
-        rest = [axis for axis in stage.state.reduce_axes if axis is not along]
+    """A row at a time, or a few where they share an operand, with vectors along the contiguous
+    reduction."""
+    if along is None or along.kind != "reduce" or along.extent < lanes // 2:
+        return
+    rows = _rows_that_share(stage) if choice.rows is None else None
+    registers = 2 if rows is not None and along.extent >= 2 * lanes else 4
+    factor = _vector_extent(along.extent, lanes, choice, registers)
+    along_outer, along_inner = stage.split(along, factor=factor)
+    rest = [axis for axis in stage.state.reduce_axes if axis is not along]
+    if rows is not None:
+        rows_outer, rows_inner = stage.split(rows, factor=_SHARING_ROWS)
+        outer = [axis for axis in stage.op.axis if axis is not rows]
+        stage.reorder(*outer, rows_outer, *rest, along_outer, rows_inner, along_inner)
+        stage.unroll(rows_inner)
+    else:
         stage.reorder(*rest, along_outer, along_inner)
-        stage.vectorize(along_inner, reassociate=True)
+    stage.vectorize(along_inner, reassociate=True)
+
+
+def _rows_that_share(stage: Stage) -> Axis | None:
+    """A loop over the result, of enough iterations, that an operand of a product stays out of."""
+    if any(each.is_attached_to(stage) for each in stage.schedule.stages):
+        return None
+    loads = [node for node in ex.walk(stage.state.body) if isinstance(node, Load)]
+    for axis in reversed(stage.op.axis):
+        steps = [[step_of(axis, index) for index in load.indices] for load in loads]
+        still = [all(step == 0 for step in each) for each in steps]
+        if axis.extent >= 2 * _SHARING_ROWS and any(still) and not all(still):
+            return axis
+    return None

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from weft.te import dtypes, functions
 from weft.te import expressions as ex
-from weft.te.errors import TEError
 from weft.te.expressions import Axis, Call, Const, Expr, Load, Reduce, arithmetic, compared
 from weft.te.linear import AxisAtom, Linear, linear
 from weft.te.tensors import Operation, Tensor, in_order
 
 
 def gradients(outputs: list[Tensor], seeds: list[Tensor], wrt: list[Tensor]) -> list[Tensor]:
-    """The gradients of Σ seed · output by the placeholders. seeds: placeholders like the outputs.
-
-    Raises: TEError for an expression without a derivative.
-    """
+    """The gradients of Σ seed · output by the placeholders `wrt`. seeds: placeholders like the
+    outputs."""
     order = in_order(outputs)
     found: dict[Tensor, list[Tensor]] = {tensor: [] for tensor in (*order, *wrt)}
     for output, seed in zip(outputs, seeds):
@@ -87,9 +84,20 @@ def _through(tensor: Tensor, body: Reduce, upstream: Expr) -> Expr:
         count = _made(f"{tensor.name}_ties", list(tensor.op.axis), Reduce("sum", one, body.axes))
         share = arithmetic("div", upstream, Load(count, tensor.op.axis))
         return ex.Select(hit, share, Const(0.0, body.dtype))
-    raise TEError(
-        f"{tensor.name}: te.prod has no derivative here; write it as te.exp of a sum of logarithms"
-    )
+    others = Load(_others(tensor, body), (*tensor.op.axis, *body.axes))
+    return arithmetic("mul", upstream, others)
+
+
+def _others(tensor: Tensor, body: Reduce) -> Tensor:
+    """For each value of a product that of all others, which is right for zeros, too."""
+    spatial = [Axis(axis.extent, axis.name, "spatial") for axis in tensor.op.axis]
+    left = [Axis(axis.extent, f"{axis.name}.left", "spatial") for axis in body.axes]
+    over = [Axis(axis.extent, axis.name, "reduce") for axis in body.axes]
+    values = dict(zip((*tensor.op.axis, *body.axes), (*spatial, *over)))
+    itself = functions.all(*(compared("eq", a, b) for a, b in zip(left, over)))
+    value = ex.Select(itself, Const(1.0, body.dtype), ex.substituted(body.value, values))
+    product = Reduce("prod", value, tuple(over), body.dtype)
+    return _made(f"{tensor.name}_others", [*spatial, *left], product)
 
 
 def _loads(value: Expr, source: Tensor) -> list[Load]:

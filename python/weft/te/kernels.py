@@ -24,6 +24,9 @@ from weft.te.tensors import Tensor, placeholder
 
 _library = torch.library.Library("weft_te", "FRAGMENT")
 _ops: dict[str, Op] = {}
+# Of ops by name, and which parameters are wanted. Beside the ops: a kernel may be a global that
+# compiled programs watch, and is not changed by its first gradient.
+_gradients: dict[tuple[str, tuple[bool, ...]], Op] = {}
 
 
 def kernel(function: Callable[..., Any] | None = None, /) -> Any:
@@ -94,7 +97,6 @@ class Op:
         self.name, self.function, self._single = name, function, single
         self.schedule = function.schedule
         self._inputs, self._outputs = inputs, function.args[len(inputs) :]
-        self._gradients: dict[tuple[bool, ...], Op] = {}
         parameters = ", ".join(f"Tensor a{number}" for number in range(len(inputs)))
         results = ", ".join("Tensor" for _ in self._outputs)
         _library.define(f"{name}({parameters}) -> ({results})")  # brackets mean nothing around one
@@ -149,7 +151,8 @@ class Op:
 
     def _gradient(self, wanted: tuple[bool, ...]) -> Op:
         """The op that computes the gradients by the wanted inputs."""
-        if wanted not in self._gradients:
+        key = self.name, wanted
+        if key not in _gradients:
             outputs = [each for each in self._outputs if dtypes.is_float(each.dtype)]
             seeds = [
                 placeholder(each.shape, each.dtype, f"seed{len(self._inputs) + number}")
@@ -158,10 +161,10 @@ class Op:
             wrt = [each for each, want in zip(self._inputs, wanted) if want]
             results = [_own(each) for each in gradients(outputs, seeds, wrt)]
             schedule = Schedule.of(results)
-            self._gradients[wanted] = op_of(
+            _gradients[key] = op_of(
                 f"{self.name.rsplit('_', 1)[0]}_gradient", [*self._inputs, *seeds], schedule, False
             )
-        return self._gradients[wanted]
+        return _gradients[key]
 
 
 def _own(tensor: Tensor) -> Tensor:

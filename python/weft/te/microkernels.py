@@ -90,6 +90,9 @@ def tensorize(stage: Stage, step: Step) -> None:
 
     label, name = arguments(step, 2)
     axis = leaf(stage, label)
+    if name == "amx":
+        lacks = "te has" if "amx_tile" in cpu_flags().split() else "the processor has"
+        raise ScheduleError(label, f"{lacks} no matrix unit", "use the microkernel vnni or fma")
     if name not in NAMES:
         raise ScheduleError(label, f"there is no microkernel {name!r}", f"use {' or '.join(NAMES)}")
     state = stage.state

@@ -28,12 +28,11 @@ def with_records(graph: bytes, options: Options) -> tuple[Options, tuple[str, ..
     sections, missing = [options.schedule] if options.schedule else [], []
     with Records(options.records) as records:
         for kernel in kernels:
-            known = records.of(kernel.digest, target(), compiler())
-            right = [each for each in known if each.outcome == "right"]
-            if not right:
+            record = records.fastest(kernel.digest, target(), compiler())
+            if record is None:
                 missing.append(kernel.name)
-            elif right[0].steps:
-                sections.append(f"{kernel.name}:{right[0].steps}")
+            elif record.steps:
+                sections.append(f"{kernel.name}:{record.steps}")
     return replace(options, schedule=";".join(sections)), tuple(missing)
 
 

@@ -7,6 +7,8 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 
 from weft.artifacts import builds
 
@@ -31,7 +33,8 @@ class KernelText:
     """name: in the program. digest: the same for equal kernels of any program. module: with an
     entry that calls it, at the stage `linalg`. kind: as `contraction`. inputs, results: (shape,
     dtype) each. calls: of it in the program. isa: that it is compiled
-    for. weights: numbers of the inputs that are the model's."""
+    for. weights: numbers of the inputs that come from
+    memory, as the model's are more than a cache holds."""
 
     name: str
     digest: str
@@ -61,17 +64,48 @@ def kernels_of(graph: bytes, options: builds.Options) -> list[KernelText]:
     calls: dict[str, list[list[str]]] = {}
     for name, operands in _CALL.findall(main):
         calls.setdefault(name, []).append(operands.split(", "))
+    cold = _bytes_read(main, functions, calls) > _last_cache()
     found = []
     for name, all_operands in calls.items():
         weights = tuple(
             number
             for number, operand in enumerate(all_operands[0])
-            if kinds.get(operand) in ("weight", "bound")
+            if cold and kinds.get(operand) in ("weight", "bound")
         )
         made = _alone(name, functions[name], aliases, options, len(all_operands), weights)
         if made is not None:
             found.append(made)
     return found
+
+
+def _bytes_read(
+    main: str, functions: dict[str, list[str]], calls: dict[str, list[list[str]]]
+) -> int:
+    """Of the entry's arguments that contractions read: whether weights come from memory at each
+    call, as the compiler has it (`ColdWeights.cpp`)."""
+    read = {
+        operand
+        for name, all_operands in calls.items()
+        if re.search(r'weft\.kernel = "(contraction|grouped_dot)"', functions[name][0])
+        for operands in all_operands
+        for operand in operands
+    }
+    types = dict(re.findall(r"(%arg\d+): (tensor<[^>]*>)", main))
+    total = 0
+    for operand in read & types.keys():
+        sizes, element = _TENSOR.findall(types[operand])[0]
+        width = int(re.sub(r"\D", "", element) or 64)
+        total += prod(int(size) for size in sizes.split("x") if size) * width // 8
+    return total
+
+
+@lru_cache
+def _last_cache() -> int:
+    """Bytes of the last level; what the compiler supposes where the system says nothing."""
+    for _, level, _, size, _ in builds.caches():
+        if level == "3" and size.endswith("K"):
+            return int(size[:-1]) << 10
+    return 32 << 20
 
 
 def _functions(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -109,10 +143,14 @@ def _alone(
     if inputs is None or results is None or not results:
         return None
     renamed = head.replace(f"@{name}(", "@kernel(", 1)
+    if weights:
+        renamed = renamed.replace(" attributes {", " attributes {weft.cold_weights, ", 1)
     text = "\n".join([*aliases, "module {", _entry(arguments, returned), renamed, body, "}"])
     session = _compiler.Session.parse(text, "kernel")
     module = session.print(session.module(), False, -1)
-    digest = hashlib.blake2b(f"{options.isa}\n{module}".encode(), digest_size=16).hexdigest()
+    digest = hashlib.blake2b(
+        f"{options.isa} {weights}\n{module}".encode(), digest_size=16
+    ).hexdigest()
     return KernelText(name, digest, module, kind[1], inputs, results, calls, options.isa, weights)
 
 

@@ -8,8 +8,8 @@ Table `measurements`, schema version 1 (PRAGMA user_version), one row for each c
     compiler  versions of Weft and LLVM
     steps     the schedule's text; of a model's kernel "" if it is the one that is chosen anyway
     outcome   right, wrong, timeout or failed
-    seconds   time of a call if right, else NULL: of the kernel's first row the best one, of the
-              others that one's times the ratio that was measured with both in turns
+    seconds   time of a call if right, else NULL: of the kernel's first row the least one, of the
+              others that one's times the ratio of the least times of both, which took turns
     note      why it is not right, else empty
 
 A schedule that was measured again has another row, which counts instead of the earlier ones.
@@ -31,6 +31,7 @@ from pathlib import Path
 from weft.errors import Error
 
 VERSION = 1
+_CLEARLY = 0.03  # of the default's time: less is noise
 OUTCOMES = ("right", "wrong", "timeout", "failed")
 
 
@@ -116,6 +117,14 @@ class Records:
         latest = {each.steps: each for each in self.all_of(kernel, target, compiler)}
         unknown = float("inf")
         return sorted(latest.values(), key=lambda e: unknown if e.seconds is None else e.seconds)
+
+    def fastest(self, kernel: str, target: str, compiler: str) -> Record | None:
+        """The one to use; the default where nothing is clearly faster."""
+        right = [e for e in self.of(kernel, target, compiler) if e.outcome == "right"]
+        for each in right:
+            if not each.steps and (each.seconds or 0.0) * (1 - _CLEARLY) <= (right[0].seconds or 0):
+                return each
+        return right[0] if right else None
 
     def all(self) -> list[Record]:
         with self._explained():

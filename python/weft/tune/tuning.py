@@ -178,10 +178,10 @@ def best(kernel: Any, records: str | Path) -> Any:
     if not Path(records).exists():
         return None
     with Records(records) as opened:
-        for record in opened.of(task.kernel, target(), compiler()):
-            if record.outcome == "right":
-                return task.schedule(record.steps) if isinstance(task, TETask) else record.steps
-    return None
+        record = opened.fastest(task.kernel, target(), compiler())
+    if record is None:
+        return None
+    return task.schedule(record.steps) if isinstance(task, TETask) else record.steps
 
 
 def build(
