@@ -21,6 +21,7 @@ void weft::buildOptimizePipeline(OpPassManager &manager, const OptimizeOptions &
   if (options.level >= 2) {
     manager.addNestedPass<func::FuncOp>(createBatchSteps());
     manager.addNestedPass<func::FuncOp>(createSinkSums());
+    manager.addNestedPass<func::FuncOp>(createJoinPads());
     addCleanup(manager);
   }
   manager.addPass(createOutlineScans());
@@ -63,8 +64,8 @@ void weft::registerTransformsPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "weft-optimize",
       "graph to optimized: inline calls, fold what is empty, roll loops, batch steps, sink sums, "
-      "outline "
-      "scans, form attention, simplify, merge matmuls, fold batch norms, merge convolutions, widen "
+      "join pads, outline scans, form attention, simplify, merge matmuls, fold batch norms, merge "
+      "convolutions, widen "
       "attention, lower precision, use Winograd, choose layouts, hoist invariants, bind, "
       "decompose, "
       "split reductions",

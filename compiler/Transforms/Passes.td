@@ -136,6 +136,26 @@ def SinkSums : Pass<"weft-sink-sums", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::weft::WeftDialect"];
 }
 
+def JoinPads : Pass<"weft-join-pads", "::mlir::func::FuncOp"> {
+  let summary = "Make concats of sums of parts with zeros around them";
+  let description = [{
+    The gradient of what a step cuts into gates is a sum of their gradients, each with zeros in
+    the place of the others. Parts that do not overlap stand side by side instead; what they
+    leave out is zero.
+
+    ```mlir
+    %a = weft.pad %x, %zero low [0, 0] high [0, 4] ...
+    %b = weft.pad %y, %zero low [0, 4] high [0, 0] ...
+    %s = weft.add %a, %b
+    // becomes
+    %s = weft.concat %x, %y dim 1 ...
+    ```
+
+    Declines where parts overlap, are padded along several dims, or partial sums are read.
+  }];
+  let dependentDialects = ["::weft::WeftDialect"];
+}
+
 def OutlineScans : Pass<"weft-outline-scans", "::mlir::ModuleOp"> {
   let summary = "Make functions of the bodies of scans";
   let description = [{

@@ -6,6 +6,7 @@
 #include "compiler/Transforms/FlattenedConcats.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/RolledScan.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "weft-roll-loops"
@@ -137,15 +138,18 @@ SmallVector<Repeat> Sequence::findRepeats(size_t fewestSteps) const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// Whether a loop pays: kernels of elementwise ops would be fused across a few steps.
+static bool movesElements(Operation *op) {
+  return isa<BroadcastInDimOp, ConcatOp, PadOp, ReshapeOp, SliceOp, TransposeOp>(op);
+}
+
+/// Whether a loop pays: kernels of elementwise ops would be fused across a few steps, and what only
+/// moves elements costs nothing where it is.
 bool RollLoops::isWorthwhile(ArrayRef<Operation *> step, size_t steps) const {
   constexpr size_t many = 64;
   auto isFused = [](Operation *op) {
-    return op->hasTrait<OpTrait::Elementwise>() ||
-           isa<BroadcastInDimOp, ConcatOp, GeluOp, PadOp, ReshapeOp, SiluOp, SliceOp, TransposeOp>(
-               op);
+    return op->hasTrait<OpTrait::Elementwise>() || isa<GeluOp, SiluOp>(op) || movesElements(op);
   };
-  return steps >= many || !llvm::all_of(step, isFused);
+  return !llvm::all_of(step, movesElements) && (steps >= many || !llvm::all_of(step, isFused));
 }
 
 /// Tries all places where the first step may begin, and to leave out the first or the last step,
@@ -196,6 +200,9 @@ bool RollLoops::rollAny(const Sequence &sequence, const Repeat &repeat, bool rea
 /// What single steps compute is read behind them only where there is no other way.
 bool RollLoops::rollOne(Block &block) {
   constexpr size_t mostAttempts = 32;
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
   Sequence sequence(block);
   SmallVector<Repeat> repeats = sequence.findRepeats(std::max<size_t>(fewestSteps, 2));
   repeats.resize(std::min(repeats.size(), mostAttempts));

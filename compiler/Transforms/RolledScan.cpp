@@ -98,8 +98,10 @@ void ScanBuilder::run() {
     Value value = steps.at(steps.steps - 1, place.first)->getResult(place.second);
     value.replaceAllUsesWith(scan.getFinals()[*stateOf(place)]);
   }
+  // Elements of sequences that are read elsewhere, too, are there without the steps.
   for (Operation *op : llvm::reverse(steps.ops))
-    op->erase();
+    if (op->use_empty())
+      op->erase();
 }
 
 std::optional<unsigned> ScanBuilder::stateOf(ResultOfStep place) const {

@@ -337,6 +337,13 @@ def test_artifacts_do_not_grow_with_the_number_of_steps(no_grad):
     assert sizes[1] <= 1.1 * sizes[0], sizes
 
 
+def test_many_rows_that_are_cut_ahead(no_grad):
+    net, xs = MinimalGated(), torch.randn(70, 1, 5)
+    compiled = weft.compile(net)
+    torch.testing.assert_close(compiled(xs), net(xs))
+    assert compiled.ir("kernels").count("weft.loop @") == 1
+
+
 class Layers(nn.Module):
     """No recurrence: each layer has weights of its own."""
 

@@ -30,6 +30,7 @@ from weft.capture.signature import Declined
 from weft.capture.tracing import Given, Tracing
 from weft.compiled import background
 from weft.compiled.first_call import FirstCall
+from weft.compiled.graph_text import graph_text
 from weft.compiled.programs import Found, Programs, Request
 from weft.compiled.ranges import RangeProgram, begin, conclude, differs_at_ends
 from weft.compiled.sizes import Sizes
@@ -324,6 +325,29 @@ class Compiled(Face):
         if part != "forward":
             raise errors.Error("the latest program has no gradients")
         return self.ir("graph")
+
+    def graph_for(self, *args: Any, **kwargs: Any) -> str:
+        """The optimised graph of the program for these arguments, as text: entries, steps of loops,
+        and each kernel as it is fused; where gradients are recorded, of both halves. Compiles the
+        program, if there is none yet, and runs nothing.
+
+        Raises: errors.Error, if PyTorch has to run the call.
+        """
+        try:
+            specialized = self.programs.find(args, kwargs).specialized
+        except Declined as why:
+            raise errors.Error(f"PyTorch runs this call: {why}") from None
+        build = specialized.build
+        if build is None:
+            raise errors.Error(f"PyTorch runs this call: {specialized.why_not()}")
+        halves = [("", build)]
+        if specialized.training is not None:
+            backward = specialized.training.backward.build
+            halves = [("forward", build), ("backward", backward)]
+        return graph_text(
+            specialized.shapes,
+            [(role, lower_to(half.graph, "kernels", half.options)) for role, half in halves],
+        )
 
     def visualize(
         self, path: str | Path, stage: str = "graph", role: str = "forward", **options: Any

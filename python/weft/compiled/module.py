@@ -37,12 +37,12 @@ from weft.compiled.module_subclass import (
 FACE = frozenset(
     {
         *("artifact_path", "artifact_paths", "compile_seconds", "eager_reasons", "graph", "ir"),
-        *("original", "profile", "report", "stats", "visualize", "wait"),
+        *("graph_for", "original", "profile", "report", "stats", "visualize", "wait"),
         *("guards", "log", "why_miss"),  # of observed calls
     }
 )
 # Those that can be asked for at any time.
-_METHODS = ("graph", "ir", "profile", "report", "stats", "visualize", "wait")
+_METHODS = ("graph", "graph_for", "ir", "profile", "report", "stats", "visualize", "wait")
 _OF_BASE = ("_adopt", "_held", "_hold")
 _held, _hold = _core.ModuleBase._held, _core.ModuleBase._hold
 _class_of = object.__dict__["__class__"]

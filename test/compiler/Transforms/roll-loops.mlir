@@ -222,3 +222,24 @@ func.func @rows(%all: tensor<3x4xf32>, %w: tensor<4x4xf32>, %h: tensor<1x4xf32>,
   %a2 = weft.concat %p2, %d2 dim 0 : tensor<2x4xf32>, tensor<1x4xf32> -> tensor<3x4xf32>
   return %a2 : tensor<3x4xf32>
 }
+
+// -----
+
+// A row that is read behind the steps, too, stays.
+// CHECK-LABEL: @rows_read_elsewhere(
+// CHECK: %[[ROW:.*]] = weft.slice %{{.*}} [1, 0] to [2, 4]
+// CHECK: weft.scan 3
+// CHECK: weft.neg %[[ROW]]
+func.func @rows_read_elsewhere(%xs: tensor<3x4xf32>, %w: tensor<4x4xf32>, %h: tensor<1x4xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>) {
+  %x0 = weft.slice %xs [0, 0] to [1, 4] by [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %n0 = weft.add %d0, %x0 : tensor<1x4xf32>
+  %x1 = weft.slice %xs [1, 0] to [2, 4] by [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+  %d1 = weft.dot_general %n0, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %n1 = weft.add %d1, %x1 : tensor<1x4xf32>
+  %x2 = weft.slice %xs [2, 0] to [3, 4] by [1, 1] : tensor<3x4xf32> -> tensor<1x4xf32>
+  %d2 = weft.dot_general %n1, %w batch [] x [] contract [1] x [1] : tensor<1x4xf32>, tensor<4x4xf32> -> tensor<1x4xf32>
+  %n2 = weft.add %d2, %x2 : tensor<1x4xf32>
+  %y = weft.neg %x1 : tensor<1x4xf32>
+  return %n2, %y : tensor<1x4xf32>, tensor<1x4xf32>
+}
