@@ -44,6 +44,7 @@ def compile(
     memory_budget: float | None = None,
     shapes: Mapping[str, Any] | None = None,
     automatic: bool = True,
+    batch_invariant: bool = False,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
 
@@ -89,6 +90,8 @@ def compile(
     program stands for all sizes of the range.
     automatic: a size of which a second value comes is a symbol, too; without it each size has a
     program of its own.
+    batch_invariant: a row of the batch, the first dim of the arguments, has the same bits whatever
+    rows are beside it. For programs that compute each row alone.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
     beside them, in processes of low priority; the first call after that is the program's. A call
@@ -113,6 +116,7 @@ def compile(
         memory_budget=memory_budget,
         shapes=shapes,
         automatic=automatic,
+        batch_invariant=batch_invariant,
     )
     if (capture, backend) not in (("export", "native"), ("observe", "eager")):
         raise errors.ConfigError(
