@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from weft import _core, errors
+from weft import _core, config, errors
 from weft.artifacts.builds import Options, most_threads
 from weft.artifacts.targets import isa_of
 from weft.capture.callable_face import Face, reset_all
@@ -43,7 +43,7 @@ def compile(
     level: int = 3,
     memory_budget: float | None = None,
     shapes: Mapping[str, Any] | None = None,
-    automatic: bool = True,
+    automatic: bool | None = None,
     batch_invariant: bool = False,
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
@@ -88,8 +88,8 @@ def compile(
     shapes: by the names of arguments the dims whose sizes are symbols, as in
     {"input_ids": {1: weft.Range(1, 512)}}, or torch.export's Dim in the place of a Range: one
     program stands for all sizes of the range.
-    automatic: a size of which a second value comes is a symbol, too; without it each size has a
-    program of its own.
+    automatic: a size of which a second value comes is a symbol, too, within a factor of two; if
+    False each size has a program of its own. By default as `weft.config.automatic_sizes` says.
     batch_invariant: a row of the batch, the first dim of the arguments, has the same bits whatever
     rows are beside it. For programs that compute each row alone.
     inplace: the module object itself is compiled and returned, for those who hold it already.
@@ -115,7 +115,7 @@ def compile(
         level=level,
         memory_budget=memory_budget,
         shapes=shapes,
-        automatic=automatic,
+        automatic=config.automatic_sizes if automatic is None else automatic,
         batch_invariant=batch_invariant,
     )
     if (capture, backend) not in (("export", "native"), ("observe", "eager")):

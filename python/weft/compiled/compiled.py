@@ -161,6 +161,11 @@ class Compiled(Face):
         """PyTorch's value of a call for which the program has been made, which is entered if it
         reproduces that, and calls at both ends of its range."""
         original = self.original
+        if config.verify == "off":
+            self.programs.enter_range(request, program)
+            found = self._find_range(args, kwargs)
+            ran, value = self._run_range(*found) if found else (False, None)
+            return value if ran else original(*args, **kwargs)
         try:
             check = begin(request, program)
         except Exception as error:
