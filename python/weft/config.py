@@ -18,7 +18,7 @@ from typing import Any
 
 from weft import errors
 
-_CHOICES: dict[str, tuple] = {
+_CHOICES: dict[str, tuple[object, ...]] = {
     "verify": ("first", "always", "off"),
     "automatic_sizes": (True, False),
 }
