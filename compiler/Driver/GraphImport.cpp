@@ -147,9 +147,17 @@ LogicalResult GraphImporter::createEntry(const json::Object &graph) {
     if (failed(type))
       return failure();
     types.push_back(*type);
-    attributes.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr(attr::name, builder.getStringAttr(*input->getString("name"))),
-         builder.getNamedAttr(attr::kind, builder.getStringAttr(*input->getString("kind")))}));
+    SmallVector<NamedAttribute> facts{
+        builder.getNamedAttr(attr::name, builder.getStringAttr(*input->getString("name"))),
+        builder.getNamedAttr(attr::kind, builder.getStringAttr(*input->getString("kind")))};
+    for (auto [key, attribute] : {std::pair("bounds", attr::bounds), {"bounded", attr::bounded}})
+      if (const json::Value *given = input->get(key)) {
+        llvm::Expected<SmallVector<int64_t>> numbers = parseIntegers(given);
+        if (!numbers)
+          return report(numbers.takeError());
+        facts.push_back(builder.getNamedAttr(attribute, builder.getDenseI64ArrayAttr(*numbers)));
+      }
+    attributes.push_back(builder.getDictionaryAttr(facts));
   }
 
   builder.setInsertionPointToStart(module->getBody());

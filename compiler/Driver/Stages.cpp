@@ -49,6 +49,7 @@ static void buildOptimized(OpPassManager &pm, const StageSettings &settings) {
 static void buildKernels(OpPassManager &pm, const StageSettings &settings) {
   pm.addPass(createFuseKernels(FuseKernelsOptions{settings.level >= 1}));
   pm.addPass(createDedupeKernels());
+  pm.addPass(createBoundKernels());
 }
 
 static void buildLinalg(OpPassManager &pm, const StageSettings &) {

@@ -41,6 +41,8 @@ constexpr Name crossThreadReads = "weft.cross_thread_reads"; ///< of what severa
 constexpr Name coldWeights = "weft.cold_weights"; ///< weights come from memory in every call
 constexpr Name schedule = "weft.schedule";        ///< how it runs, a ScheduleAttr
 
+/// What of a kernel is padding; see weft-bound-kernels. Its last argument holds the sizes.
+constexpr Name bound = "weft.bound";
 constexpr Name loops = "weft.loops"; ///< of a declaration: the function that has its loops
 
 // On emitted kernels.
@@ -69,6 +71,9 @@ constexpr Name kind = "weft.kind";                    ///< one of `kinds`
 constexpr Name type = "weft.type";                    ///< the tensor that a buffer holds
 constexpr Name aliasArgument = "weft.alias_argument"; ///< the argument that the result is
 constexpr Name aliasResult = "weft.alias_result";     ///< the other result that it is
+
+constexpr Name bounds = "weft.bounds";   ///< the largest sizes, of the argument that holds sizes
+constexpr Name bounded = "weft.bounded"; ///< for each dim the symbol that bounds it, or -1
 
 constexpr llvm::StringLiteral kinds[] = {"input",    "weight", "parameter", "buffer",
                                          "constant", "bound",  "result"};

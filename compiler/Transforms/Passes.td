@@ -581,4 +581,28 @@ def DedupeKernels : Pass<"weft-dedupe-kernels", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numRemoved", "num-removed", "kernels that were another's copy">];
 }
 
+def BoundKernels : Pass<"weft-bound-kernels", "::mlir::ModuleOp"> {
+  let summary = "Tell kernels of a program for a range of sizes which rows are padding";
+  let description = [{
+    An entry with `weft.bounds` on an argument is compiled for the largest sizes; that argument holds
+    those of the call, by symbol. Kernels whose rows are padded get it as their last operand, and an
+    attribute that says what they may leave out:
+
+    * `weft.bound = [1, symbol, largest]`: rows of all results, from the size of the symbol on;
+    * `[0, symbol, largest]`: the sums of contractions for these rows alone, as the graph fills in
+      what else it reads there;
+    * of an attention `[queries, batch, keys]`: of each the symbol, or -1.
+
+    Padding is followed from the arguments (`weft.bounded`) along exact loops. Calls of one kernel
+    that differ leave it as it is, as do all other kernels.
+
+    ```mlir
+    %0 = call @dot_general_0(%x, %w)
+    // becomes
+    %0 = call @dot_general_0(%x, %w, %sizes)
+    ```
+  }];
+  let statistics = [Statistic<"numBound", "num-bound", "kernels that leave out padding">];
+}
+
 #endif

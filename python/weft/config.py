@@ -5,6 +5,8 @@ verify: when a program is compared with eager execution of the same call.
     "first": on its first call, which PyTorch runs; the program is published if it reproduced that.
     "always": on every call, and PyTorch's results are returned.
     "off": never; the first call already runs the program.
+automatic_sizes: whether a size of which a second value comes is a symbol, for what is compiled from
+    then on without saying so (`automatic=`).
 """
 
 from __future__ import annotations
@@ -16,8 +18,12 @@ from typing import Any
 
 from weft import errors
 
-_CHOICES = {"verify": ("first", "always", "off")}
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "verify": ("first", "always", "off"),
+    "automatic_sizes": (True, False),
+}
 
+automatic_sizes = os.environ.get("WEFT_AUTOMATIC_SIZES", "1") != "0"
 verify = os.environ.get("WEFT_VERIFY_PROGRAMS", "first")
 
 

@@ -485,14 +485,14 @@ def test_stats(verified):
     entries = ["graphs", "breaks", "hits", "misses", "captures"]
     seconds = ["capture_seconds", "compile_seconds", "verify_seconds"]
     assert compiled.stats() == {
-        **dict.fromkeys([*entries, *seconds], 0), "breaks": [],
+        **dict.fromkeys([*entries, *seconds], 0), "breaks": [], "ranges": {}, "specialized": [],
     }  # fmt: skip
     with pytest.warns(WeftWarning):
         compiled(x.to_sparse())
     for _ in range(3):
         compiled(x)
     stats = compiled.stats()
-    assert list(stats) == [*entries, *seconds]
+    assert list(stats) == [*entries, *seconds, "ranges", "specialized"]
     (reason,) = stats["breaks"]
     assert "layout torch.sparse_coo" in reason
     assert [stats[each] for each in entries] == [1, [reason], 2, 2, 1]

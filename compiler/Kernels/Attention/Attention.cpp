@@ -50,6 +50,7 @@ private:
 
   int64_t slots();
   Value setCell(Value number);
+  Value blockCounts();
   void emitQueryBlock(Value number);
   void emitVectors(int64_t count);
   SmallVector<Value> emitSoftmax();
@@ -192,7 +193,13 @@ void Attention::emit() {
                        problem.queryTile || problem.queries % lanes == 0);
 
   int64_t cells = queryBlocks * space.count(batchDims);
-  kernel.forEachPiece(cells, schedule.claim, [&](Value cell) { emitQueryBlock(setCell(cell)); });
+  kernel.forEachPiece(cells, schedule.claim, [&](Value cell) {
+    Value block = setCell(cell);
+    if (Value counts = blockCounts())
+      emitIf(builder, loc, counts, [&] { emitQueryBlock(block); });
+    else
+      emitQueryBlock(block);
+  });
   kernel.setWork(problem.flops());
 }
 
@@ -224,6 +231,24 @@ Value Attention::setCell(Value number) {
   set(queries.tile, dividedBy(block, inTile));
   set(queries.inner, remainderOf(block, inTile));
   return block;
+}
+
+/// Whether any query of the block at the point counts; null if all do.
+Value Attention::blockCounts() {
+  if (kernel.bound().empty())
+    return {};
+  Value counts;
+  auto alsoBefore = [&](Value place, int64_t symbol) {
+    Value before = is(arith::CmpIPredicate::ult, place, kernel.sizeOf(symbol));
+    counts = counts ? arith::AndIOp::create(builder, loc, counts, before) : before;
+  };
+  set(lane, constant(0));
+  point.forget();
+  if (int64_t symbol = kernel.bound()[0]; symbol >= 0)
+    alsoBefore(valueOf(queries.token), symbol);
+  if (int64_t symbol = kernel.bound()[1]; symbol >= 0)
+    alsoBefore(valueOf(batch.front()), symbol);
+  return counts;
 }
 
 /// The last block may have fewer vectors of queries.
@@ -260,8 +285,10 @@ SmallVector<Value> Attention::emitSoftmax() {
   SmallVector<Value> state(groups, splat(-std::numeric_limits<double>::infinity()));
   state.append(groups, splat(0.0));
   bool causal = op.getCausal();
+  bool endsEarly = !kernel.bound().empty() && kernel.bound()[2] >= 0;
   CausalKeyRanges keyRuns(builder, loc, schedule, groups, problem.queries, problem.keys,
-                          causal ? valueOf(queries.token) : Value());
+                          causal ? valueOf(queries.token) : Value(),
+                          endsEarly ? kernel.sizeOf(kernel.bound()[2]) : Value());
   Value zero = constant(0);
   if (!schedule.online)
     return emitKeyBlock(state, /*rescale=*/false, [&](ArrayRef<Value> carried, RunBody body) {

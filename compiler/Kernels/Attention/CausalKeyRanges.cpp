@@ -24,13 +24,16 @@ SmallVector<Value> weft::onSeeing(const KeyRun &run, int64_t groups, Carried car
 
 CausalKeyRanges::CausalKeyRanges(OpBuilder &builder, Location loc,
                                  const AttentionSchedule &schedule, int64_t groups, int64_t queries,
-                                 int64_t keys, Value firstQuery)
+                                 int64_t keys, Value firstQuery, Value keysEnd)
     : IndexArithmetic(builder, loc), schedule(schedule), groups(groups), queries(queries),
       keys(keys), firstQuery(firstQuery) {
   seenByAll = constant(keys);
   tileCount = constant(llvm::divideCeil(keys, schedule.keyTile));
-  if (!firstQuery)
+  if (!firstQuery) {
+    if (keysEnd)
+      tileCount = arith::CeilDivUIOp::create(builder, loc, keysEnd, constant(schedule.keyTile));
     return;
+  }
   seenByAll = least(firstQuery, seenByAll);
   tileCount = arith::CeilDivUIOp::create(builder, loc, seenByAll, constant(schedule.keyTile));
 }

@@ -33,9 +33,11 @@ onSeeing(const KeyRun &run, int64_t groups, Carried carried,
 class CausalKeyRanges : private IndexArithmetic {
 public:
   /// For a block of `groups` query vectors. `firstQuery`: number of the block's first query, null
-  /// unless causal; `queries` and `keys`: total counts.
+  /// unless causal; `queries` and `keys`: total counts; `keysEnd`: the end of the keys that count,
+  /// where others are hidden by a mask, or null. Blocks in memory are whole all the same.
   CausalKeyRanges(mlir::OpBuilder &builder, mlir::Location loc, const AttentionSchedule &schedule,
-                  int64_t groups, int64_t queries, int64_t keys, mlir::Value firstQuery);
+                  int64_t groups, int64_t queries, int64_t keys, mlir::Value firstQuery,
+                  mlir::Value keysEnd);
 
   /// Number of blocks in memory with keys that all queries see, and the end of those keys.
   mlir::Value tiles() const { return tileCount; }

@@ -57,6 +57,7 @@ private:
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead);
   int64_t widthOf(int64_t lanes) const;
+  Value rowsCount();
   void setRow(Value value) {
     if (roles.row)
       point.setDim(*roles.row, value);
@@ -409,6 +410,21 @@ void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> bod
   emitIf(builder, loc, isWhole, [&] { body(rows); }, [&] { body(fewer); });
 }
 
+/// Whether any row of the tile at the point counts; null where all do, or the tiles of all rows
+/// pack operands for those that follow.
+Value Contraction::rowsCount() {
+  if (kernel.bound().empty() || schedule.copiedSteps || schedule.paired || schedule.matrixUnit)
+    return {};
+  const EpilogueRoot &root = result.getRoots().front();
+  auto type = cast<RankedTensorType>(kernel.roots[root.number].getType());
+  const auto *size = llvm::find_if(type.getShape(), [](int64_t size) { return size != 1; });
+  if (size == type.getShape().end() || !root.within.empty())
+    return {};
+  point.forget();
+  Value row = position(root.index[size - type.getShape().begin()]);
+  return is(arith::CmpIPredicate::ult, row, kernel.rowsEnd(*size));
+}
+
 /// Vector width for `lanes`. On processors that execute 512-bit vectors as two halves, a tile of
 /// one half-filled vector takes half the time at 256 bits, and on none does it take longer.
 int64_t Contraction::widthOf(int64_t lanes) const {
@@ -422,8 +438,24 @@ int64_t Contraction::widthOf(int64_t lanes) const {
 void Contraction::emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead) {
   int64_t width = widthOf(lanes), groups = llvm::divideCeil(lanes, width);
   point.setLanes({static_cast<int64_t>(roles.lane), width, groups, lanes});
-  SmallVector<Value> sums = tileSums->emit(rows, groups, chunk.start, chunk.size, ahead);
-  result.storeTile(rows, groups, sums, chunk, tile);
+  auto compute = [&] {
+    SmallVector<Value> sums = tileSums->emit(rows, groups, chunk.start, chunk.size, ahead);
+    result.storeTile(rows, groups, sums, chunk, tile);
+  };
+  auto leaveOut = [&] {
+    Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+    Value zero = emitSplat(builder, loc, VectorType::get({width}, element), 0.0);
+    SmallVector<Value> sums(rows * groups, zero);
+    result.storeTile(rows, groups, sums, chunk, tile);
+  };
+  if (Value counts = rowsCount()) {
+    if (kernel.bound()[0])
+      emitIf(builder, loc, counts, compute);
+    else
+      emitIf(builder, loc, counts, compute, leaveOut);
+  } else {
+    compute();
+  }
   point.setLanes(Lanes());
 }
 

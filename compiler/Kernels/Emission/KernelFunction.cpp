@@ -127,6 +127,38 @@ InFlightDiagnostic KernelFunction::refuse() {
   return source.emitError();
 }
 
+ArrayRef<int64_t> KernelFunction::bound() const {
+  auto found = source->getAttrOfType<DenseI64ArrayAttr>(attr::bound);
+  return found ? found.asArrayRef() : ArrayRef<int64_t>();
+}
+
+Value KernelFunction::sizeOf(int64_t symbol) {
+  Value &size = symbolSizes[symbol];
+  if (!size) {
+    OpBuilder::InsertionGuard guard(builder);
+    moveToStart();
+    Value place = arith::ConstantIndexOp::create(builder, loc, symbol);
+    size = memref::LoadOp::create(builder, loc, argumentBuffers.back().flat, place);
+    size = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), size);
+  }
+  return size;
+}
+
+Value KernelFunction::rowsEnd(int64_t extent) {
+  int64_t symbol = bound()[1], largest = bound()[2];
+  Value size = sizeOf(symbol);
+  Value &end = ends[extent];
+  if (!end) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(size);
+    Value scaled = arith::MulIOp::create(builder, loc, size,
+                                         arith::ConstantIndexOp::create(builder, loc, extent));
+    end = arith::CeilDivUIOp::create(builder, loc, scaled,
+                                     arith::ConstantIndexOp::create(builder, loc, largest));
+  }
+  return end;
+}
+
 std::pair<Value, Value> KernelFunction::share(int64_t total) {
   Value count = arith::ConstantIndexOp::create(builder, loc, total);
   if (isSerial()) {

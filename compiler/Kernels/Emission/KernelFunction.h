@@ -55,6 +55,14 @@ struct KernelFunction {
   /// The number of `total` pieces, with `work` in all, that amount to `enough` work; at least 1.
   static int64_t piecesOf(int64_t total, int64_t work, int64_t enough);
 
+  /// The numbers of `weft.bound`, none if all of the kernel counts.
+  llvm::ArrayRef<int64_t> bound() const;
+  /// The size of a symbol in this call, index.
+  mlir::Value sizeOf(int64_t symbol);
+  /// Of `extent` equal rows that are a tensor's outermost ones in memory, the first that does not
+  /// count, index; the kernel is no attention and has a bound.
+  mlir::Value rowsEnd(int64_t extent);
+
   /// An element emitter that knows the kernel's arguments.
   ElementEmitter elementEmitter(IndexSpace &space);
 
@@ -74,6 +82,9 @@ private:
   void moveToStart();
 
   /// The first piece of the partition of thread `number`.
+  /// Where rows end, by their number.
+  llvm::SmallMapVector<int64_t, mlir::Value, 2> ends;
+  llvm::SmallMapVector<int64_t, mlir::Value, 2> symbolSizes;
   mlir::Value border(mlir::Value total, mlir::Value number);
   void emitClaims(int64_t total, int64_t least, mlir::Value owner, int64_t set,
                   llvm::function_ref<void(mlir::Value low, mlir::Value high)> body);

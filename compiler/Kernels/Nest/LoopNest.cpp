@@ -53,6 +53,7 @@ private:
   void store(const NestRoot &root, const Emitted &value);
   Index indexOf(const NestRoot &root) const;
 
+  Value rowCounts();
   void emitCell(Value block, int64_t extent);
   void emitReductions();
   void emitStores(bool gridOnly);
@@ -545,15 +546,46 @@ void LoopNest::emit(const WorkEstimate &work) {
       point.setDim(dim, position[i]);
     Value block = position.back();
     int64_t tail = vertical ? space.extent(*laneDim) % laneBlock : 0;
-    if (tail == 0 || laneBlocks == 1) {
-      emitCell(block, laneBlock);
-      return;
-    }
-    Value last = arith::ConstantIndexOp::create(builder, loc, laneBlocks - 1);
-    Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, block, last);
-    emitIf(
-        builder, loc, isLast, [&] { emitCell(block, tail); }, [&] { emitCell(block, laneBlock); });
+    auto emitCells = [&] {
+      if (tail == 0 || laneBlocks == 1) {
+        emitCell(block, laneBlock);
+        return;
+      }
+      Value last = arith::ConstantIndexOp::create(builder, loc, laneBlocks - 1);
+      Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, block, last);
+      emitIf(
+          builder, loc, isLast, [&] { emitCell(block, tail); },
+          [&] { emitCell(block, laneBlock); });
+    };
+    if (Value counts = rowCounts())
+      emitIf(builder, loc, counts, emitCells);
+    else
+      emitCells();
   });
+}
+
+/// Whether the row of the cell at the point counts; null if all do, or a cell has several.
+Value LoopNest::rowCounts() {
+  ArrayRef<int64_t> bound = kernel.bound();
+  if (bound.empty() || !bound[0] || targets.size() != roots.size())
+    return {};
+  Value counts;
+  for (const NestRoot &root : roots) {
+    if (root.target->tensor != kernel.roots[root.target->root])
+      return {};
+    auto type = cast<RankedTensorType>(root.target->tensor.getType());
+    const auto *size = llvm::find_if(type.getShape(), [](int64_t size) { return size != 1; });
+    if (size == type.getShape().end())
+      return {};
+    auto dim = dyn_cast<AffineDimExpr>(root.index[size - type.getShape().begin()]);
+    if (!dim || !llvm::is_contained(gridDims, dim.getPosition()) ||
+        space.extent(dim.getPosition()) != *size)
+      return {};
+    if (!counts)
+      counts = arith::CmpIOp::create(kernel.builder, kernel.loc, arith::CmpIPredicate::ult,
+                                     point.dimValue(dim.getPosition()), kernel.rowsEnd(*size));
+  }
+  return counts;
 }
 
 LogicalResult weft::emitLoopNest(KernelFunction &kernel) {

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from weft import _core, errors
+from weft import _core, config, errors
 from weft.artifacts.builds import Options, check_records, most_threads
 from weft.artifacts.targets import isa_of
 from weft.capture.callable_face import Face, reset_all
@@ -45,7 +45,8 @@ def compile(
     memory_budget: float | None = None,
     records: str | os.PathLike[str] | None = None,
     shapes: Mapping[str, Any] | None = None,
-    automatic: bool = True,
+    automatic: bool | None = None,
+    batch_invariant: bool = False,
     rng: str = "torch",
 ) -> Callable[..., Any]:
     """What does the same as `program`, by programs compiled on first use.
@@ -95,8 +96,10 @@ def compile(
     shapes: by the names of arguments the dims whose sizes are symbols, as in
     {"input_ids": {1: weft.Range(1, 512)}}, or torch.export's Dim in the place of a Range: one
     program stands for all sizes of the range.
-    automatic: a size of which a second value comes is a symbol, too; without it each size has a
-    program of its own.
+    automatic: a size of which a second value comes is a symbol, too, within a factor of two; if
+    False each size has a program of its own. By default as `weft.config.automatic_sizes` says.
+    batch_invariant: a row of the batch, the first dim of the arguments, has the same bits whatever
+    rows are beside it. For programs that compute each row alone.
     rng: who draws for dropout. "torch", the default, gives the masks that PyTorch would draw under
     the same seed. "philox" is faster and saves no mask: each call draws a key from PyTorch's
     generator, the mask is computed of the key and the element's place (Philox2x32-10), and once
@@ -127,7 +130,8 @@ def compile(
         memory_budget=memory_budget,
         records=records,
         shapes=shapes,
-        automatic=automatic,
+        automatic=config.automatic_sizes if automatic is None else automatic,
+        batch_invariant=batch_invariant,
         rng=rng,
     )
     if rng not in ("torch", "philox"):

@@ -29,6 +29,14 @@ from weft.capture.reachability import INSTALLED
 from weft.capture.signature import Declined
 from weft.capture.tracing import Given, Tracing
 from weft.compiled import background
+from weft.compiled.batch_invariance import (
+    MOST_ROWS,
+    batch_of,
+    first_row,
+    in_parts,
+    is_row_wise,
+    same_first_row,
+)
 from weft.compiled.first_call import FirstCall
 from weft.compiled.graph_text import graph_text
 from weft.compiled.programs import Found, Programs, Request
@@ -56,7 +64,8 @@ class Compiled(Face):
         self.options = options
         sizes = None
         if isinstance(capture, Tracing):
-            sizes = Sizes(settings.get("shapes"), original)
+            invariant = bool(settings.get("batch_invariant"))
+            sizes = Sizes(settings.get("shapes"), original, invariant)
         automatic = bool(settings.get("automatic"))
         self.programs = Programs(capture, options, sizes, automatic)
         self._is_told = False  # the user, that PyTorch runs calls
@@ -74,6 +83,11 @@ class Compiled(Face):
                 trained = self.programs.find_trained(args, kwargs)
                 if trained is not None:
                     return self._run(trained, args, kwargs)
+        if self.settings.get("batch_invariant"):
+            batch, rows = batch_of(args, kwargs)
+            if batch == 1 or batch > MOST_ROWS:
+                if self._has_rows(args, kwargs, rows):
+                    return in_parts(args, kwargs, rows, batch, self._dispatch)
         if (ranged := self._find_range(args, kwargs)) is not None:
             ran, value = self._run_range(*ranged)
             return value if ran else self.original(*args, **kwargs)
@@ -108,6 +122,22 @@ class Compiled(Face):
         self.programs.has_used(specialized)
         return value
 
+    def _has_rows(self, args: tuple, kwargs: dict[str, Any], rows: list[int]) -> bool:
+        """Whether a program computes each row of such a batch alone, made now if there is none."""
+        twice = first_row(args, kwargs, rows, torch.clone)
+        if (found := self._find_range(*twice)) is None:
+            self._dispatch(*twice)
+            found = self._find_range(*twice)
+        if found is None:
+            return False
+        program = found[0]
+        if program.row_wise is None:
+            other = self._find_range(*first_row(args, kwargs, rows, torch.zeros_like))
+            program.row_wise = is_row_wise(program) and other is not None and same_first_row(
+                self._run_range(*found), self._run_range(*other)
+            )  # fmt: skip
+        return program.row_wise
+
     def _find_range(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.verify == "always" or _core.interposition_active():
             return None
@@ -133,6 +163,11 @@ class Compiled(Face):
         """PyTorch's value of a call for which the program has been made, which is entered if it
         reproduces that, and calls at both ends of its range."""
         original = self.original
+        if config.verify == "off":
+            self.programs.enter_range(request, program)
+            found = self._find_range(args, kwargs)
+            ran, value = self._run_range(*found) if found else (False, None)
+            return value if ran else original(*args, **kwargs)
         try:
             check = begin(request, program)
         except Exception as error:
@@ -146,6 +181,10 @@ class Compiled(Face):
             reason = differs_at_ends(self.programs, original, request, program)
         if reason is None:
             self.programs.enter_range(request, program)
+            if self.settings.get("batch_invariant"):
+                found = self._find_range(args, kwargs)
+                ran, own = self._run_range(*found) if found else (False, None)
+                value = own if ran else value
         else:
             self.programs.ranges.decline(
                 request, f"the program does not reproduce eager execution: {reason}"

@@ -36,12 +36,13 @@ _SIZES = "weft sizes"
 @dataclass
 class RangeProgram:
     """specialized: the program for padded arguments. shapes: as reports show them. calls: that it
-    has answered."""
+    has answered. row_wise: whether each row of a batch is computed alone, None if unknown."""
 
     specialized: Specialized
     symbols: SizeSymbols
     shapes: str
     calls: int = 0
+    row_wise: bool | None = None
 
     def padded(
         self, leaves: Sequence[Any], structure: pytree.TreeSpec, fill: float = 0.0
@@ -315,7 +316,9 @@ def differs_at_ends(
 
 
 def _ends(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
+    """And one between them, odd, lest all be whole tiles."""
     yield tuple(high for _, high in ranges)
+    yield tuple(min(max((low + high) // 2 | 1, low), high) for low, high in ranges)
     yield tuple(low for low, _ in ranges)
 
 

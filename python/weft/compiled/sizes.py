@@ -12,6 +12,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import errors
+from weft.compiled.batch_invariance import MOST_ROWS, batch_of
 
 # The least program for a range whose end nobody has said is for sizes up to this.
 _FIRST_END = 16
@@ -51,13 +52,17 @@ class Range:
 class Sizes:
     """What `weft.compile(shapes=…)` says. shapes: by the parameters' names."""
 
-    def __init__(self, shapes: Mapping[str, Any] | None, target: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        shapes: Mapping[str, Any] | None,
+        target: Callable[..., Any],
+        batch_invariant: bool = False,
+    ) -> None:
         """Raises: errors.ConfigError for what is no description of shapes."""
         self._shapes = {name: _checked(each, name) for name, each in (shapes or {}).items()}
         self._names: list[str] | None = None
-        self._target = target
-        self.told = bool(self._shapes)
-        if self.told:
+        self._batch_invariant = batch_invariant
+        if self._shapes:
             self._names = _parameters(target)
             unknown = [n for n in self._shapes if self._names and n not in self._names]
             if unknown and not _takes_any(target):
@@ -87,9 +92,14 @@ class Sizes:
                     dims.pop(dim, None)
             if dims:
                 found[number] = {
-                    dim: _program_range(*r, leaf.shape[dim]) for dim, r in dims.items()
+                    dim: _program_range(*r, leaf.shape[dim], _is_outermost(leaf, dim))
+                    for dim, r in dims.items()
                 }
-        return {n: dims for n, dims in found.items() if dims}
+        if self._batch_invariant:
+            batch, rows = batch_of(args, kwargs)
+            for number in rows if 2 <= batch <= MOST_ROWS else ():
+                found.setdefault(number, {})[0] = (2, MOST_ROWS)
+        return found
 
     def _leaves(
         self, args: tuple, kwargs: dict[str, Any]
@@ -109,13 +119,19 @@ def program_range(size: int) -> tuple[int, int]:
     return _program_range(0, _NO_END, size)
 
 
-def _program_range(low: int, high: int, size: int) -> tuple[int, int]:
-    if high < _NO_END:
+def _program_range(low: int, high: int, size: int, is_outermost: bool = False) -> tuple[int, int]:
+    """The whole range, where kernels leave out padding: along the outermost dim in memory. Within a
+    factor of two otherwise."""
+    if is_outermost and high < _NO_END:
         return low, high
     end = _FIRST_END
     while end < size:
         end *= 2
     return max(low, 2 if end == _FIRST_END else end // 2 + 1), min(end, high)
+
+
+def _is_outermost(tensor: torch.Tensor, dim: int) -> bool:
+    return all(size == 1 for size in tensor.shape[:dim])
 
 
 def _marked(tensor: torch.Tensor) -> dict[int, tuple[int, int]]:

@@ -71,6 +71,8 @@ class Input:
     kind: str
     order: tuple[int, ...]
     value: Value
+    bounds: tuple[int, ...] | None = None  # the largest sizes, of the tensor that holds sizes
+    bounded: tuple[int, ...] | None = None  # for each dim the symbol that bounds it, or -1
 
 
 @dataclass(eq=False)
@@ -211,6 +213,7 @@ class Graph:
                     "dtype": NAMES[entry.value.dtype],
                     "shape": list(entry.value.shape),
                     "order": list(entry.order),
+                    **_bounds(entry),
                 }
                 for entry in self.inputs
             ],
@@ -226,6 +229,11 @@ class Graph:
             "nodes": at,
         }
         return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _bounds(entry: Input) -> dict[str, list[int]]:
+    facts = {"bounds": entry.bounds, "bounded": entry.bounded}
+    return {name: list(numbers) for name, numbers in facts.items() if numbers is not None}
 
 
 def _record(node: Node, numbers: dict[int, int]) -> dict[str, Any]:

@@ -94,7 +94,10 @@ class Padding:
         outputs = [self._output(*each) for each in zip(*(d.outputs for d in self._drafts))]
         for output in base.graph.outputs:
             self._graph.add_output(self.of(output.value), output.order)
+        sizes = self._graph.inputs[-1]
         self._graph.prune()
+        if sizes not in self._graph.inputs:  # kernels read it, if nothing else does
+            self._graph.inputs.append(sizes)
         sources = {id(self._values[key]): source for key, source in base.sources.items()
                    if key in self._values}  # fmt: skip
         sources[id(self._sizes)] = InputSource("user", index=sizes_index)
@@ -226,9 +229,12 @@ class Padding:
             ]
             new = Value(base.value.dtype, base.value.shape, base.value.bounds)
             self._graph.add_input(base.name, base.kind, base.order, new)
+            if not all(map(is_static, dims)):
+                self._graph.inputs[-1].bounded = tuple(map(_symbol_of, dims))
             self.set(base.value, new, dims)
         self._sizes = Value(torch.int64, (len(self.highs),))
         self._graph.add_input("sizes", "input", [0], self._sizes)
+        self._graph.inputs[-1].bounds = self.highs
 
     def _agree(self, node: Node, same: Sequence[Node], numbers: list[dict[int, int]]) -> None:
         """numbers: of the values of each graph so far, by identity."""
@@ -308,6 +314,17 @@ class Padding:
                 return b.convert(b.binary("div", one, count), dtype)
         self.refuse("a number that depends on a size, and not linearly")
         raise AssertionError
+
+
+def _symbol_of(dim: Dim) -> int:
+    """The symbol whose size is that of the dim, -1 if there is none."""
+    (factor,) = dim
+    extent = factor.extent
+    if extent is None or extent.constant or sorted(map(abs, extent.coefficients))[:-1].count(0) != (
+        len(extent.coefficients) - 1
+    ):  # fmt: skip
+        return -1
+    return extent.coefficients.index(1) if 1 in extent.coefficients else -1
 
 
 # Their rules look at the attributes themselves.

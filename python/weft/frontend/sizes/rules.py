@@ -247,7 +247,11 @@ def gather(p: Padding, node: Node, nodes: Sequence[Node]) -> None:
         inside = index.bounds is not None and 0 <= index.bounds[0] and (
             index.bounds[1] < min(each.operands[0].shape[d] for each in nodes)
         )  # fmt: skip
-        places.append(p.of(index) if inside else p.hidden(index, range(index.rank), 0))
+        new = p.of(index)
+        if not inside and not all(map(is_static, p.dims_of(index))):
+            new = p.builder.scalar("max", new, 0)
+            new = p.builder.scalar("min", new, max(x.shape[d] - 1, 0))
+        places.append(new)
     kept = [dims[d] for d in range(x.rank) if d not in which]
     p.emit(node, [p.of(x), *places], plain([*p.combined(indices), *kept]))
 

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass weft-bound-kernels: expects outlined kernels; tells those that compute padding how many
+// rows count, so that they leave the others out.
+//
+// A program for a range of sizes is one for the largest (`weft.bounds` on the argument that holds
+// the sizes); along the dims that `weft.bounded` names its arguments are padded. Padding follows
+// from padding alone along exact loops. What a choice by the sizes gives counts everywhere: that is
+// how the graph hides padding.
+#include "compiler/Graph/AttributeNames.h"
+#include "compiler/Graph/Graph.h"
+#include "compiler/Transforms/IterationStructure.h"
+#include "compiler/Transforms/Passes.h"
+#include "mlir/IR/Builders.h"
+
+namespace weft {
+#define GEN_PASS_DEF_BOUNDKERNELS
+#include "compiler/Transforms/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+constexpr int64_t none = -1;
+
+/// What is known of a tensor. Symbols are numbers of sizes, one per dim.
+struct Padding {
+  SmallVector<int64_t> surplus; ///< dims whose padding nobody reads
+  SmallVector<int64_t> origin;  ///< dims that have padding, whether it is read or not
+  bool fromSizes = false;       ///< an integer or truth that depends on the sizes
+
+  static Padding of(int64_t rank) {
+    return {SmallVector<int64_t>(rank, none), SmallVector<int64_t>(rank, none)};
+  }
+};
+
+struct BoundKernels : weft::impl::BoundKernelsBase<BoundKernels> {
+  void runOnOperation() override;
+};
+
+class EntryBounds {
+public:
+  EntryBounds(func::FuncOp entry, const SymbolTable &symbols) : entry(entry), symbols(symbols) {}
+
+  /// Whether the entry's sizes are symbols; what its kernels are to know, by kernel.
+  bool run();
+
+  /// Adds the sizes to the operands of `kernel` and of its calls.
+  int64_t apply();
+
+private:
+  void readArguments();
+  void visit(Operation &op, llvm::DenseMap<Value, Padding> &known);
+  DenseI64ArrayAttr visitKernel(func::CallOp call, func::FuncOp kernel);
+  DenseI64ArrayAttr boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known);
+  int64_t rowsOf(Value value, ArrayRef<int64_t> dims) const;
+
+  func::FuncOp entry;
+  const SymbolTable &symbols;
+  Value sizes;
+  ArrayRef<int64_t> largest;
+  llvm::DenseMap<Value, Padding> values;
+  /// Null where calls differ.
+  llvm::MapVector<func::FuncOp, DenseI64ArrayAttr> bounds;
+};
+
+} // namespace
+
+static int64_t rankOf(Value value) { return cast<RankedTensorType>(value.getType()).getRank(); }
+
+static Padding &paddingOf(Value value, llvm::DenseMap<Value, Padding> &known) {
+  auto [found, isNew] = known.try_emplace(value);
+  if (isNew)
+    found->second = Padding::of(rankOf(value));
+  return found->second;
+}
+
+/// The outermost dim in memory of several elements.
+static std::optional<int64_t> outermost(RankedTensorType type) {
+  LayoutAttr layout = layoutOf(type);
+  for (int64_t place = 0; place < type.getRank(); ++place) {
+    int64_t dim = layout ? layout.getOrder()[place] : place;
+    bool isTiled = layout && layout.getTileDim() == dim;
+    int64_t count = type.getDimSize(dim);
+    if (isTiled)
+      count = llvm::divideCeil(count, layout.getTileSize());
+    if (count != 1)
+      return dim;
+  }
+  return std::nullopt;
+}
+
+bool EntryBounds::run() {
+  readArguments();
+  if (!sizes)
+    return false;
+  for (Operation &op : entry.front().without_terminator()) {
+    auto call = dyn_cast<func::CallOp>(op);
+    auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+    if (!callee || !callee->hasAttr(attr::kernel) || callee.isExternal())
+      continue; // nothing is known of its results
+    DenseI64ArrayAttr bound = visitKernel(call, callee);
+    auto [place, isNew] = bounds.insert({callee, bound});
+    if (!isNew && place->second != bound)
+      place->second = {};
+  }
+  return true;
+}
+
+void EntryBounds::readArguments() {
+  for (BlockArgument argument : entry.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (auto bounds = entry.getArgAttrOfType<DenseI64ArrayAttr>(number, attr::bounds)) {
+      sizes = argument;
+      largest = bounds.asArrayRef();
+      paddingOf(argument, values).fromSizes = true;
+    }
+    auto bounded = entry.getArgAttrOfType<DenseI64ArrayAttr>(number, attr::bounded);
+    if (!bounded || bounded.size() != rankOf(argument))
+      continue;
+    Padding &padding = paddingOf(argument, values);
+    padding.surplus = padding.origin = llvm::to_vector(bounded.asArrayRef());
+  }
+}
+
+DenseI64ArrayAttr EntryBounds::visitKernel(func::CallOp call, func::FuncOp kernel) {
+  llvm::DenseMap<Value, Padding> inside;
+  for (auto [argument, operand] : llvm::zip_equal(kernel.getArguments(), call.getOperands()))
+    inside[argument] = paddingOf(operand, values);
+  for (Operation &op : kernel.front().without_terminator())
+    visit(op, inside);
+  for (auto [result, value] :
+       llvm::zip_equal(call.getResults(), kernel.front().getTerminator()->getOperands()))
+    values[result] = paddingOf(value, inside);
+  return boundOf(kernel, inside);
+}
+
+void EntryBounds::visit(Operation &op, llvm::DenseMap<Value, Padding> &known) {
+  for (Value result : op.getResults())
+    paddingOf(result, known);
+  // A mask hides keys, never queries.
+  bool fromSizes = !isa<AttentionOp>(op) && llvm::any_of(op.getOperands(), [&](Value operand) {
+    return paddingOf(operand, known).fromSizes;
+  });
+  std::optional<IterationStructure> structure = getIterationStructure(&op);
+  if (!structure || op.getNumResults() == 0)
+    return;
+  llvm::SmallDenseMap<unsigned, int64_t> surplus, origin; // by loop
+  auto note = [](auto &loops, const DimAccess &access, int64_t symbol) {
+    if (symbol == none || access.kind != DimAccessKind::Exact || access.loops.size() != 1)
+      return;
+    auto [place, isNew] = loops.try_emplace(access.loops.front(), symbol);
+    if (!isNew && place->second != symbol)
+      place->second = none;
+  };
+  for (auto [operand, access] : llvm::zip_first(op.getOperands(), structure->operands)) {
+    const Padding padding = paddingOf(operand, known);
+    if (access.size() != padding.surplus.size())
+      continue;
+    for (auto [dim, each] : llvm::enumerate(access)) {
+      note(surplus, each, padding.surplus[dim]);
+      note(origin, each, padding.origin[dim]);
+    }
+  }
+  for (auto [result, access] : llvm::zip_first(op.getResults(), structure->results)) {
+    Padding &padding = paddingOf(result, known);
+    bool isFloat = isa<FloatType>(getElementTypeOrSelf(result.getType()));
+    padding.fromSizes = fromSizes && !isFloat;
+    if (access.size() != padding.surplus.size())
+      continue;
+    for (auto [dim, each] : llvm::enumerate(access)) {
+      if (each.kind != DimAccessKind::Exact)
+        continue;
+      // Of loops that a reshape has made one dim, those of one step do not count.
+      SmallVector<unsigned> loops = llvm::filter_to_vector(
+          each.loops, [&](unsigned loop) { return structure->sizes[loop] != 1; });
+      if (loops.size() != 1)
+        continue;
+      if (!fromSizes)
+        padding.surplus[dim] = surplus.lookup_or(loops.front(), none);
+      padding.origin[dim] = origin.lookup_or(loops.front(), none);
+    }
+  }
+}
+
+/// The symbol of the rows of `value`, its outermost dim in memory, if they are padded by `dims`.
+int64_t EntryBounds::rowsOf(Value value, ArrayRef<int64_t> dims) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  std::optional<int64_t> dim = outermost(type);
+  if (!dim || dims[*dim] == none || type.getDimSize(*dim) != largest[dims[*dim]])
+    return none;
+  return dims[*dim];
+}
+
+/// Of an attention [queries, batch, keys], each a symbol or -1; of other kernels [whole, symbol,
+/// largest size]: the rows of all results that do not count are left out if `whole`, otherwise the
+/// sums of its contractions are. Null if all of it counts.
+DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known) {
+  MLIRContext *context = kernel.getContext();
+  auto results = kernel.front().getTerminator()->getOperands();
+  if (results.empty())
+    return {};
+  auto attentions = llvm::to_vector(kernel.getOps<AttentionOp>());
+  if (attentions.size() == 1) {
+    AttentionOp op = attentions.front();
+    const Padding out = paddingOf(op.getResult(), known), key = paddingOf(op.getKey(), known);
+    int64_t rank = rankOf(op.getResult());
+    bool isSurplus = llvm::all_of(results, [&](Value result) {
+      return llvm::any_of(paddingOf(result, known).surplus, [](int64_t s) { return s != none; });
+    });
+    auto symbolOf = [&](Value value, int64_t dim, int64_t symbol) {
+      auto type = cast<RankedTensorType>(value.getType());
+      return symbol != none && type.getDimSize(dim) == largest[symbol] ? symbol : none;
+    };
+    int64_t queries = isSurplus ? symbolOf(op.getResult(), rank - 2, out.surplus[rank - 2]) : none;
+    int64_t batch = isSurplus && rank > 2 ? symbolOf(op.getResult(), 0, out.surplus[0]) : none;
+    int64_t keys = symbolOf(op.getKey(), rank - 2, key.origin[rank - 2]);
+    if (queries == none && batch == none && keys == none)
+      return {};
+    return DenseI64ArrayAttr::get(context, {queries, batch, keys});
+  }
+  Value first = results.front();
+  int64_t whole = rowsOf(first, paddingOf(first, known).surplus);
+  if (whole != none && llvm::all_of(results, [&](Value result) {
+        return rowsOf(result, paddingOf(result, known).surplus) == whole;
+      }))
+    return DenseI64ArrayAttr::get(context, {1, whole, largest[whole]});
+  int64_t sums = rowsOf(first, paddingOf(first, known).origin);
+  if (sums == none || !llvm::all_of(results, [&](Value result) {
+        return rowsOf(result, paddingOf(result, known).origin) == sums;
+      }))
+    return {};
+  bool isSurplus = false;
+  for (Operation &op : kernel.front().without_terminator()) {
+    if (!isa<DotGeneralOp, MultiDotOp>(op))
+      continue;
+    for (Value result : op.getResults()) {
+      const Padding padding = paddingOf(result, known);
+      isSurplus = llvm::count(padding.surplus, sums) == 1 && llvm::count(padding.origin, sums) == 1;
+      if (!isSurplus)
+        return {};
+    }
+  }
+  if (!isSurplus)
+    return {};
+  return DenseI64ArrayAttr::get(context, {0, sums, largest[sums]});
+}
+
+int64_t EntryBounds::apply() {
+  int64_t count = 0;
+  for (auto [kernel, bound] : bounds) {
+    if (!bound)
+      continue;
+    unsigned number = kernel.getNumArguments();
+    if (failed(kernel.insertArgument(number, sizes.getType(), {}, kernel.getLoc())))
+      continue;
+    kernel->setAttr(attr::bound, bound);
+    for (auto call : entry.getOps<func::CallOp>())
+      if (call.getCallee() == kernel.getName())
+        call->insertOperands(number, sizes);
+    ++count;
+  }
+  return count;
+}
+
+void BoundKernels::runOnOperation() {
+  SymbolTable symbols(getOperation());
+  for (auto entry : getOperation().getOps<func::FuncOp>()) {
+    if (!entry->hasAttr(attr::entry) || entry.isExternal())
+      continue;
+    EntryBounds bounds(entry, symbols);
+    if (bounds.run())
+      numBound += bounds.apply();
+  }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: weft-opt %s --weft-bound-kernels --split-input-file | FileCheck %s
+
+// Rows of padding give rows of padding.
+// CHECK-LABEL: func.func private @elementwise_0
+// CHECK-SAME: (%{{.*}}: tensor<1x64x8xf32>, %{{.*}}: tensor<1xi64>)
+// CHECK-SAME: weft.bound = array<i64: 1, 0, 64>
+// CHECK-LABEL: func.func @main
+// CHECK: call @elementwise_0(%arg0, %arg1)
+func.func private @elementwise_0(%x: tensor<1x64x8xf32>) -> tensor<1x64x8xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.exp %x : tensor<1x64x8xf32>
+  return %0 : tensor<1x64x8xf32>
+}
+func.func @main(%x: tensor<1x64x8xf32> {weft.bounded = array<i64: -1, 0, -1>},
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>}) -> tensor<1x64x8xf32>
+    attributes {weft.entry} {
+  %0 = call @elementwise_0(%x) : (tensor<1x64x8xf32>) -> tensor<1x64x8xf32>
+  return %0 : tensor<1x64x8xf32>
+}
+
+// -----
+
+// What hides padding is read behind it: its sums alone are left out.
+// CHECK-LABEL: func.func private @dot_general_0
+// CHECK-SAME: weft.bound = array<i64: 0, 0, 64>
+func.func private @dot_general_0(%x: tensor<64x8xf32>, %w: tensor<8x4xf32>, %mask: tensor<64x4xi1>)
+    -> tensor<64x4xf32> attributes {weft.kernel = "contraction"} {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [0]
+    : tensor<64x8xf32>, tensor<8x4xf32> -> tensor<64x4xf32>
+  %1 = weft.constant dense<0.0> : tensor<64x4xf32>
+  %2 = weft.select %mask, %0, %1 : tensor<64x4xi1>, tensor<64x4xf32>
+  return %2 : tensor<64x4xf32>
+}
+func.func private @counts_0(%sizes: tensor<1xi64>) -> tensor<64x4xi1>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.iota 0 : tensor<64x4xi64>
+  %1 = weft.reshape %sizes : tensor<1xi64> -> tensor<i64>
+  %2 = weft.broadcast_in_dim %1 dims [] : tensor<i64> -> tensor<64x4xi64>
+  %3 = weft.cmp <lt> %0, %2 : tensor<64x4xi64> -> tensor<64x4xi1>
+  return %3 : tensor<64x4xi1>
+}
+func.func @main(%x: tensor<64x8xf32> {weft.bounded = array<i64: 0, -1>}, %w: tensor<8x4xf32>,
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>}) -> tensor<64x4xf32>
+    attributes {weft.entry} {
+  %0 = call @counts_0(%sizes) : (tensor<1xi64>) -> tensor<64x4xi1>
+  %1 = call @dot_general_0(%x, %w, %0)
+    : (tensor<64x8xf32>, tensor<8x4xf32>, tensor<64x4xi1>) -> tensor<64x4xf32>
+  return %1 : tensor<64x4xf32>
+}
+
+// -----
+
+// Rows that are not outermost in memory, and calls that differ, are computed in full.
+// CHECK-NOT: weft.bound =
+func.func private @elementwise_0(%x: tensor<2x64xf32>) -> tensor<2x64xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.exp %x : tensor<2x64xf32>
+  return %0 : tensor<2x64xf32>
+}
+func.func private @elementwise_1(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %0 = weft.exp %x : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @main(%x: tensor<2x64xf32> {weft.bounded = array<i64: -1, 0>},
+                %y: tensor<64xf32> {weft.bounded = array<i64: 0>}, %z: tensor<64xf32>,
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>})
+    -> (tensor<2x64xf32>, tensor<64xf32>, tensor<64xf32>) attributes {weft.entry} {
+  %0 = call @elementwise_0(%x) : (tensor<2x64xf32>) -> tensor<2x64xf32>
+  %1 = call @elementwise_1(%y) : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = call @elementwise_1(%z) : (tensor<64xf32>) -> tensor<64xf32>
+  return %0, %1, %2 : tensor<2x64xf32>, tensor<64xf32>, tensor<64xf32>
+}
