@@ -2,6 +2,7 @@
 // Derivatives of sums of products: contractions and convolutions again.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace weft;
@@ -147,6 +148,71 @@ static Value inputCotangent(ConvOp op, Cotangents &c) {
   return c.create<ConvOp>(g, turned, ones, none, none, op.getDilations(), op.getGroups());
 }
 
+/// What of a strided convolution's weight reaches the elements of the input whose places along each
+/// spatial dim are `phase` modulo the stride: every stride-th tap. Those elements are the
+/// convolution of the result's cotangent with these taps, turned round; (n, c, q...).
+static Value phaseCotangent(ConvOp op, Cotangents &c, Value g, ArrayRef<int64_t> phase,
+                            ArrayRef<int64_t> counts) {
+  RankedTensorType weight = op.getWeight().getType(), result = op.getType();
+  int64_t rank = weight.getRank();
+  SmallVector<int64_t> start{0, 0}, limit{weight.getDimSize(0), weight.getDimSize(1)}, stride{1, 1},
+      low{0, 0}, high{0, 0}, shape{result.getDimSize(0), op.getInput().getType().getDimSize(1)};
+  bool isEmpty = false;
+  for (int64_t index : llvm::seq(rank - 2)) {
+    int64_t step = op.getStrides()[index], first = phase[index] + op.getPadLow()[index];
+    int64_t size = weight.getDimSize(index + 2), begin = first % step;
+    int64_t taps = begin < size ? (size - begin + step - 1) / step : 0;
+    isEmpty |= taps == 0;
+    start.push_back(begin);
+    limit.push_back(size);
+    stride.push_back(step);
+    low.push_back(taps - 1 - first / step);
+    high.push_back(counts[index] + first / step - result.getDimSize(index + 2));
+    shape.push_back(counts[index]);
+  }
+  if (isEmpty) {
+    auto type = RankedTensorType::get(shape, tensorType(g).getElementType());
+    return c.create<ConstantOp>(
+        DenseElementsAttr::get(type, FloatAttr::get(type.getElementType(), 0.0)));
+  }
+  SmallVector<int64_t> spatial = llvm::to_vector(llvm::seq<int64_t>(2, rank)), none(rank - 2, 0),
+                       ones(rank - 2, 1);
+  Value taps = c.create<ReverseOp>(c.slice(op.getWeight(), start, limit, stride), spatial);
+  taps = swapInGroups(c, taps, op.getGroups());
+  return c.create<ConvOp>(c.padZeros(g, low, high), taps, ones, none, none, ones, op.getGroups());
+}
+
+/// The input's cotangent where windows stride: phase by phase, so that nothing is multiplied by the
+/// zeros between the result's elements.
+static Value stridedInputCotangent(ConvOp op, Cotangents &c) {
+  RankedTensorType input = op.getInput().getType();
+  int64_t rank = input.getRank(), dims = rank - 2;
+  ArrayRef<int64_t> strides = op.getStrides();
+  SmallVector<int64_t> counts, split(strides), perm{dims, dims + 1},
+      joined{input.getDimSize(0), input.getDimSize(1)};
+  for (auto [size, step] : llvm::zip_equal(input.getShape().drop_front(2), strides)) {
+    counts.push_back((size + step - 1) / step);
+    joined.push_back(counts.back() * step);
+  }
+  Value g = c.leave(c.of(), input.getElementType());
+  SmallVector<int64_t> phases = computeStrides(strides);
+  SmallVector<Value> parts;
+  for (int64_t phase : llvm::seq(computeProduct(strides))) {
+    Value part = phaseCotangent(op, c, g, delinearize(phase, phases), counts);
+    SmallVector<int64_t> shape{1};
+    llvm::append_range(shape, tensorType(part).getShape());
+    parts.push_back(c.reshape(part, shape));
+  }
+  // (phases..., n, c, counts...) as (n, c, count, phase, ...).
+  llvm::append_range(split, tensorType(parts[0]).getShape().drop_front());
+  for (int64_t dim : llvm::seq(dims))
+    llvm::append_values(perm, dims + 2 + dim, dim);
+  Value whole = c.reshape(c.create<ConcatOp>(parts, 0), split);
+  whole = c.reshape(c.transpose(whole, perm), joined);
+  SmallVector<int64_t> start(rank, 0), ones(rank, 1);
+  return c.slice(whole, start, input.getShape(), ones);
+}
+
 /// The convolution of the input with the result's cotangent: strides and dilations change places,
 /// and so do batch and channels.
 static Value weightCotangent(ConvOp op, Cotangents &c) {
@@ -167,8 +233,10 @@ static Value weightCotangent(ConvOp op, Cotangents &c) {
 }
 
 static LogicalResult convVjp(ConvOp op, Cotangents &c) {
+  auto isOne = [](int64_t number) { return number == 1; };
+  bool hasPhases = llvm::all_of(op.getDilations(), isOne) && !llvm::all_of(op.getStrides(), isOne);
   if (c.wants(0u))
-    c.give(0, inputCotangent(op, c));
+    c.give(0, hasPhases ? stridedInputCotangent(op, c) : inputCotangent(op, c));
   if (c.wants(1u))
     c.give(1, weightCotangent(op, c));
   return success();

@@ -109,9 +109,38 @@ static LogicalResult cumulativeVjp(CumulativeOp op, Cotangents &c) {
   }
 }
 
+/// Whether windows lie side by side and leave nothing out.
+static bool isTiling(ReduceWindowOp op) {
+  return llvm::all_of(llvm::zip_equal(op.getOperand().getType().getShape(), op.getType().getShape(),
+                                      op.getWindow(), op.getStrides(), op.getDilations()),
+                      [](auto dim) {
+                        auto [size, count, window, stride, dilation] = dim;
+                        return stride == window && dilation == 1 && size == count * window;
+                      });
+}
+
+/// The operand's shape with two dims for each: which window, and which place of it.
+static SmallVector<int64_t> tiles(ReduceWindowOp op) {
+  SmallVector<int64_t> shape;
+  for (auto [count, window] : llvm::zip_equal(op.getType().getShape(), op.getWindow()))
+    llvm::append_values(shape, count, window);
+  return shape;
+}
+
+/// `value`, of the windows, at each place of its window.
+static Value spread(ReduceWindowOp op, Cotangents &c, Value value) {
+  SmallVector<int64_t> places;
+  for (int64_t dim : llvm::seq(op.getType().getRank()))
+    places.push_back(2 * dim);
+  auto type = RankedTensorType::get(tiles(op), tensorType(value).getElementType());
+  return c.create<BroadcastInDimOp>(type, value, places);
+}
+
 /// Of sums over windows: every element counts in those that reach it, which are windows again, of
 /// the cotangents with zeros between and around them.
 static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
+  if (isTiling(op))
+    return c.reshape(spread(op, c, c.of()), op.getOperand().getType().getShape());
   SmallVector<int64_t> start, wide;
   SmallVector<int64_t> once(op.getStrides().size(), 1);
   for (auto [size, window, dilation] :
@@ -123,43 +152,97 @@ static Value windowSumCotangent(ReduceWindowOp op, Cotangents &c) {
   return c.create<ReduceWindowOp>(ReduceKind::sum, placed, op.getWindow(), once, op.getDilations());
 }
 
-/// Each place of the window is a strided slice of the operand: cotangents go back the same way. Of
-/// equal extrema the first in row-major order has it, as in PyTorch's pooling.
-static LogicalResult reduceWindowVjp(ReduceWindowOp op, Cotangents &c) {
-  constexpr int64_t mostPlaces = 128;
-  ReduceKind kind = op.getKind();
-  bool isExtremum = kind == ReduceKind::max || kind == ReduceKind::min;
-  bool isLarge = computeProduct(op.getWindow()) > mostPlaces;
-  if (isLarge && kind == ReduceKind::sum) {
-    c.give(0, windowSumCotangent(op, c));
-    return success();
-  }
-  if (isLarge || (kind != ReduceKind::sum && !isExtremum))
-    return failure();
-  RankedTensorType type = op.getOperand().getType(), windows = op.getType();
-  Value x = op.getOperand(), sum, taken;
+/// How far behind the first element of its window, in elements of the row-major operand, each
+/// window's extremum lies: the first of equal ones, as in PyTorch's pooling, or the first NaN.
+static Value extremumOffsets(ReduceWindowOp op, Cotangents &c, RankedTensorType type) {
   SmallVector<int64_t> steps = computeStrides(op.getWindow());
-  for (int64_t place : llvm::seq(computeProduct(op.getWindow()))) {
+  SmallVector<int64_t> extents = computeStrides(op.getOperand().getType().getShape());
+  Value found;
+  for (int64_t place : llvm::reverse(llvm::seq(computeProduct(op.getWindow())))) {
     SmallVector<int64_t> start, limit;
-    for (auto [at, dilation, stride, count] : llvm::zip_equal(
-             delinearize(place, steps), op.getDilations(), op.getStrides(), windows.getShape())) {
+    int64_t offset = 0;
+    for (auto [at, dilation, stride, count, extent] :
+         llvm::zip_equal(delinearize(place, steps), op.getDilations(), op.getStrides(),
+                         op.getType().getShape(), extents)) {
       start.push_back(at * dilation);
       limit.push_back(at * dilation + (count - 1) * stride + 1);
+      offset += at * dilation * extent;
     }
-    Value part = c.of();
-    if (isExtremum) {
-      Value seen = c.slice(x, start, limit, op.getStrides());
-      Value hit = c.create<OrOp>(c.compare(ComparePredicate::eq, seen, op.getResult()),
-                                 c.compare(ComparePredicate::ne, seen, seen));
-      Value isFirst = taken ? c.create<AndOp>(hit, c.create<NotOp>(taken)) : hit;
-      taken = taken ? c.create<OrOp>(taken, hit) : hit;
-      part = c.where(isFirst, part);
+    Value here = c.create<ConstantOp>(
+        DenseElementsAttr::get(type, IntegerAttr::get(type.getElementType(), offset)));
+    if (!found) {
+      found = here;
+      continue;
     }
-    Value placed = c.place(part, start, op.getStrides(), type.getShape());
-    sum = sum ? c.add(sum, placed) : placed;
+    Value seen = c.slice(op.getOperand(), start, limit, op.getStrides());
+    Value hit = c.create<OrOp>(c.compare(ComparePredicate::eq, seen, op.getResult()),
+                               c.compare(ComparePredicate::ne, seen, seen));
+    found = c.select(hit, here, found);
   }
-  c.give(0, sum);
-  return success();
+  return found;
+}
+
+/// Each iota of `type` times its number of `scales`, added up.
+static Value positions(Cotangents &c, RankedTensorType type, ArrayRef<int64_t> scales) {
+  Value sum;
+  for (auto [dim, scale] : llvm::enumerate(scales)) {
+    if (scale == 0 || type.getDimSize(dim) == 1)
+      continue;
+    Value along = c.create<IotaOp>(type, dim);
+    Value scaled = c.mul(along, c.create<ConstantOp>(DenseElementsAttr::get(
+                                    type, IntegerAttr::get(type.getElementType(), scale))));
+    sum = sum ? c.add(sum, scaled) : scaled;
+  }
+  return sum ? sum
+             : c.create<ConstantOp>(
+                   DenseElementsAttr::get(type, IntegerAttr::get(type.getElementType(), 0)));
+}
+
+/// To the element that each window took.
+static Value windowExtremumCotangent(ReduceWindowOp op, Cotangents &c) {
+  RankedTensorType operand = op.getOperand().getType();
+  int64_t size = operand.getNumElements();
+  Type integer = c.getBuilder().getIntegerType(size > INT32_MAX ? 64 : 32);
+  auto type = RankedTensorType::get(op.getType().getShape(), integer);
+  Value offsets = extremumOffsets(op, c, type);
+  SmallVector<int64_t> extents = computeStrides(operand.getShape()), scales;
+  if (isTiling(op)) {
+    for (int64_t extent : extents)
+      llvm::append_values(scales, 0, extent);
+    Value inside = positions(c, RankedTensorType::get(tiles(op), integer), scales);
+    Value taken = c.compare(ComparePredicate::eq, spread(op, c, offsets), inside);
+    return c.reshape(c.where(taken, spread(op, c, c.of())), operand.getShape());
+  }
+  for (auto [extent, stride] : llvm::zip_equal(extents, op.getStrides()))
+    scales.push_back(extent * stride);
+  Value places = c.add(offsets, positions(c, type, scales));
+  // Several windows may take one element.
+  Value updates = c.enter(c.of());
+  auto flat = RankedTensorType::get({size}, tensorType(updates).getElementType());
+  Value zeros = c.create<ConstantOp>(
+      DenseElementsAttr::get(flat, FloatAttr::get(flat.getElementType(), 0.0)));
+  int64_t count = type.getNumElements();
+  Value sums = c.create<ScatterOp>(ScatterKind::sum, zeros, c.reshape(updates, {count}),
+                                   ValueRange(c.reshape(places, {count})), ArrayRef<int64_t>{0});
+  return c.leave(c.reshape(sums, operand.getShape()), operand.getElementType());
+}
+
+static LogicalResult reduceWindowVjp(ReduceWindowOp op, Cotangents &c) {
+  // Each place of a window is a strided slice of the operand.
+  constexpr int64_t mostPlaces = 128;
+  switch (op.getKind()) {
+  case ReduceKind::sum:
+    c.give(0, windowSumCotangent(op, c));
+    return success();
+  case ReduceKind::max:
+  case ReduceKind::min:
+    if (computeProduct(op.getWindow()) > mostPlaces)
+      return failure();
+    c.give(0, windowExtremumCotangent(op, c));
+    return success();
+  default:
+    return failure();
+  }
 }
 
 void weft::deriveReduce(MLIRContext *context) {

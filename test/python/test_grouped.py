@@ -160,3 +160,32 @@ def test_histogram():
         compiled = weft.compile(lambda x, *args: torch.histc(x, *args))
         assert torch.equal(compiled(x, bins, low, high), torch.histc(x, bins, low, high))
     assert "weft.torch_fallback" not in compiled.ir("graph")
+
+
+@pytest.mark.parametrize("counts", [[5, 0, 17, 8], [30, 0, 0, 0], [0, 3, 3, 3]])
+def test_gradients(counts):
+    x, weights = torch.randn(30, 48), torch.randn(4, 64, 48)
+    ends = torch.tensor(counts).cumsum(0).to(torch.int32)
+    cotangent = torch.randn(30, 64)
+
+    def gradients(function):
+        inputs = [x.clone().requires_grad_(), weights.clone().requires_grad_()]
+        rows = function(*inputs, ends)[: sum(counts)]  # what no group holds is uninitialised
+        return torch.autograd.grad(rows, inputs, cotangent[: sum(counts)])
+
+    def function(x, weights, ends):
+        return torch._grouped_mm(x, weights.transpose(1, 2), offs=ends)
+
+    compiled = weft.compile(function)
+    with torch.enable_grad():
+        for _ in range(3):
+            found = gradients(compiled)
+        expected = gradients(lambda x, w, ends: by_group(x, w, counts))
+    for own, eager in zip(found, expected, strict=True):
+        torch.testing.assert_close(own, eager, rtol=1e-4, atol=1e-4)
+    assert weft.stats(compiled)["hits"] >= 1, weft.stats(compiled)
+
+
+def by_group(x, weights, counts):
+    parts = x[: sum(counts)].split(counts)
+    return torch.cat([part @ each.t() for part, each in zip(parts, weights, strict=True)])

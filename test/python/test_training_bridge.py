@@ -257,6 +257,7 @@ def test_results_that_share_memory(name):
         (lambda x: x.view(2, 2), "returns but arguments"),
         (lambda x: x, "returns but arguments"),
         (lambda x: (x.mul(2), x.detach().add_(1))[0], "writes to an argument"),
+        (lambda x: x[:0].sin().sum() + 1, "reads nothing that requires them"),
     ],
 )
 def test_declined_calls_are_as_in_pytorch(function, reason):
@@ -266,6 +267,15 @@ def test_declined_calls_are_as_in_pytorch(function, reason):
         out = compiled(x)
     out.sum().backward()
     assert x.grad is not None
+
+
+def test_tensors_without_elements_have_gradients():
+    x, y = leaf(0, 3), leaf(3)
+    compiled = weft.compile(lambda x, y: (x * y).sum() + y.sum())
+    for _ in range(3):
+        x.grad = None
+        compiled(x, y).backward()
+        assert x.grad.shape == (0, 3)
 
 
 def test_programs_without_gradients_stay_apart():

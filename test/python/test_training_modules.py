@@ -183,10 +183,38 @@ def test_pytorch_differentiates_what_it_runs():
     assert torch.autograd.gradgradcheck(compiled, inputs, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["dropout2d", "alpha_dropout", "feature_alpha_dropout"])
+def test_other_dropouts_draw_the_same_masks(name):
+    function = getattr(F, name)
+    compiled = weft.compile(lambda x: function(x.transpose(2, 3), 0.4, True))
+    for _ in range(3):
+        found = []
+        for each in (compiled, lambda x: function(x.transpose(2, 3), 0.4, True)):
+            torch.manual_seed(5)
+            x = images(3, 4, 5, 6).double().requires_grad_()
+            value = each(x)
+            found.append((value.detach(), *torch.autograd.grad(value.square().sum(), x)))
+        torch.testing.assert_close(found[0], found[1])
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 2 and not stats["breaks"], stats
+
+
+def test_padding_of_an_embedding_has_no_gradient():
+    module = nn.Embedding(7, 3, padding_idx=2).double()
+    compiled = weft.compile(module)
+    index = torch.tensor([[2, 1, 2], [6, 6, 0]])
+    for _ in range(3):
+        (found,) = torch.autograd.grad(compiled(index).square().sum(), module.weight)
+        (expected,) = torch.autograd.grad(module(index).square().sum(), module.weight)
+        torch.testing.assert_close(found, expected)
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 2 and not stats["breaks"], stats
+
+
 def test_what_has_no_derivative_runs_in_pytorch():
     @weft.compile
     def function(x):
-        return F.alpha_dropout(x, 0.5, True).sum()
+        return torch.normal(x, torch.ones(4)).sum()
 
     x = torch.rand(4, requires_grad=True)
     with pytest.warns(weft.errors.WeftWarning, match="has no derivative"):

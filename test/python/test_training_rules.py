@@ -34,6 +34,7 @@ UNARY |= {
     for name in ("asin", "acos", "atanh")
 }
 ACTIVATIONS = {
+    "hardsigmoid": F.hardsigmoid,  # whose slope is a sixth of float32 in float64, too
     "relu": F.relu,
     "relu6": F.relu6,
     "gelu": F.gelu,

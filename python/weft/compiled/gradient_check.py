@@ -45,7 +45,7 @@ def _compare(training: Training, check: Check) -> None:
     outputs = [check.eager.get(number) for number in training.outputs]
     requires = [each is not None and each.requires_grad for each in outputs]
     if training.backward is None:
-        training.requires = requires
+        training.learnt(requires, training.connected)
         _compare_requires(training, check)
         _notice_backward(training, outputs)
         return
@@ -71,7 +71,7 @@ def _compare(training: Training, check: Check) -> None:
         exact = functools.partial(_exact, training, check, alone)
         compare_values(gradients, own, exact, [given])
         connected.append([each is not None for each in gradients])
-    training.requires, training.connected = requires, connected
+    training.learnt(requires, connected)
     _compare_requires(training, check)
 
 

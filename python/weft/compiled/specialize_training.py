@@ -45,6 +45,9 @@ def specialize_training(
     )
     if not wrt and any(target.view is not None for target in lowered.outputs):
         raise Declined("gradients are wanted, and of tensors it returns but arguments")
+    if not wrt and any(dtype.is_floating_point for dtype in lowered.result_dtypes):
+        # Of an argument without elements, or whose shape alone counts.
+        raise Declined("gradients are wanted, and it reads nothing that requires them")
     if not wrt:
         return specialize(captured, signature, options)
     connected = connections(lowered.graph, wrt)
@@ -111,6 +114,8 @@ def _tensor(source: InputSource, signature: Signature, captured: Captured) -> to
 
 
 def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
+    if any(each.requires_grad and each.numel() == 0 for each in signature.examples):
+        raise Declined("gradients are wanted of a tensor without elements")
     if signature.objects:
         raise Declined("gradients are wanted, and an argument is an object that is no pytree")
     for target in lowered.outputs:

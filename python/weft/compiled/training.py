@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -22,7 +22,7 @@ from weft.compiled.specialize import Specialized, Wiring
 from weft.frontend.dtypes import DTYPES
 from weft.gradients.derivative_program import Half, cotangent, further, is_wrapped, read_arguments
 from weft.gradients.gradient_graph import Cotangents, GradientGraph
-from weft.gradients.saved import inputs_of, paired, random_state, reads_of, save
+from weft.gradients.saved import Kept, inputs_of, random_state, reads_of
 
 
 @dataclass
@@ -50,7 +50,17 @@ class Training:
 
     def __post_init__(self) -> None:
         self.reads = [] if self.backward is None else reads_of(self.backward.manifest)
+        self._cotangents = [number for kind, number in self.reads if kind == "gradient"]
+        self.kept = Kept.of(self.reads, len(self.wiring.lowered.inputs), self.count)
+        self.likes: list[_Like] | None = None
+        self.learnt(self.requires, self.connected)
         self.bind(self.wiring)
+
+    def learnt(self, requires: list[bool], connected: list[list[bool]]) -> None:
+        """What eager execution has shown."""
+        self.requires, self.connected = requires, connected
+        self._places = [n for n, is_so in zip(self.outputs, requires, strict=True) if is_so]
+        self._reached: dict[tuple[bool, ...], list[bool]] = {}
 
     def bind(self, wiring: Wiring) -> None:
         self.wiring = wiring
@@ -91,11 +101,11 @@ class Training:
         inputs = [slots[s] if isinstance(s, int) else s for s in self._sources]
         step = _Call(self, specialized.core, args, kwargs, inputs)
         try:
-            outputs = _Step.apply(step, *(inputs[number] for number in self.wrt))
+            outputs = _apply(step, *[inputs[number] for number in self.wrt])
         except _Refused as why:
             return False, why.reason
         results = list(step.results)
-        for number, output in zip(self.differentiable(), outputs, strict=True):
+        for number, output in zip(self._places, outputs, strict=True):
             results[number] = output
         return True, self.value(results, slots)
 
@@ -105,7 +115,7 @@ class Training:
 
     def differentiable(self) -> list[int]:
         """The results that require gradients."""
-        return [number for number, is_so in zip(self.outputs, self.requires, strict=True) if is_so]
+        return self._places
 
     def commit(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
         for target, result in self._effects:
@@ -138,10 +148,13 @@ class Training:
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]
     ) -> list[torch.Tensor | None]:
         """Those that autograd would give. given: which of `outputs` have a cotangent."""
-        reached = [
-            any(is_given and row[place] for is_given, row in zip(given, self.connected))
-            for place in range(len(self.wrt))
-        ]
+        key = tuple(given)
+        if key not in self._reached:
+            self._reached[key] = [
+                any(is_given and row[place] for is_given, row in zip(given, self.connected))
+                for place in range(len(self.wrt))
+            ]
+        reached = self._reached[key]
         return [g if is_so else None for g, is_so in zip(gradients, reached, strict=True)]
 
 
@@ -173,23 +186,26 @@ class _Step(torch.autograd.Function):
         training = call.training
         ctx.training = training
         ctx.random = torch.get_rng_state() if training.graph.draws else None
-        originals = {number: call.inputs[number].clone() for number in training.written}
+        inputs = call.inputs
+        if training.written:
+            inputs = [x.clone() if n in training.written else x for n, x in enumerate(inputs)]
         ran, reason, results, laid_out = call.core.evaluate(call.args, call.kwargs)
         if not ran:
             raise _Refused(reason)
-        inputs = [originals.get(number, each) for number, each in enumerate(call.inputs)]
-        save(ctx, training.reads, inputs, results, training.count)
-        ctx.shapes = {n: (laid_out[n].shape, laid_out[n].dtype) for n in training.outputs}
+        training.kept.save(ctx, inputs, results)
+        if training.likes is None:
+            shown = [laid_out[number] for number in training._cotangents]
+            training.likes = [_Like(each.shape, each.dtype) for each in shown]
         training.commit(results, call.inputs)
         call.results = laid_out
         ctx.set_materialize_grads(False)
-        return tuple(laid_out[number] for number in training.differentiable())
+        return tuple([laid_out[number] for number in training._places])
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         training: Training = ctx.training
         given = dict.fromkeys(training.outputs)
-        given.update(zip(training.differentiable(), cotangents, strict=True))
+        given.update(zip(training._places, cotangents, strict=True))
         if training.backward is None:
             training.asked = True
             with random_state(ctx.random):
@@ -200,18 +216,18 @@ class _Step(torch.autograd.Function):
             with random_state(ctx.random):
                 gradients = further(training.graph, inputs, used, training.wrt)
         else:
-            arguments = [
-                cotangent(given[number], _Like(*ctx.shapes[number]))
-                if kind == "gradient"
-                else tensor
-                for (kind, number), tensor in paired(ctx, training.reads)
-            ]
+            # They come last.
+            read = zip(training._cotangents, training.likes, strict=True)
+            arguments = [*ctx.saved_tensors, *[cotangent(given[n], like) for n, like in read]]
             gradients = training.backward.run(arguments)
         chosen = training.chosen(gradients, [given[n] is not None for n in training.outputs])
         return (None, *chosen)
 
 
-@dataclass(frozen=True)
-class _Like:
+class _Like(NamedTuple):
     shape: torch.Size
     dtype: torch.dtype
+
+
+# Without what torch looks for ahead of it: calls within functorch's transforms do not come here.
+_apply = super(torch.autograd.Function, _Step).apply

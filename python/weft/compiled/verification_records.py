@@ -71,8 +71,7 @@ class Verified:
     def apply(self, specialized: Specialized) -> None:
         specialized.core.lay_out_results(self.strides, self.offsets)
         if specialized.training is not None:
-            specialized.training.requires = self.requires
-            specialized.training.connected = self.connected
+            specialized.training.learnt(self.requires, self.connected)
         specialized.verified = True
 
     def save(self) -> None:

@@ -21,7 +21,7 @@ from weft.artifacts.builds import Options, build
 from weft.artifacts.fallbacks import torch_host
 from weft.frontend.dtypes import DTYPES
 from weft.gradients.gradient_graph import Cotangents, Derivative, GradientGraph
-from weft.gradients.saved import inputs_of, paired, random_state, reads_of, save
+from weft.gradients.saved import Kept, inputs_of, paired, random_state, reads_of
 
 # Of one graph, as inputs come and go that require gradients.
 _MOST_PROGRAMS = 8
@@ -33,24 +33,21 @@ class Half:
     def __init__(self, graph: bytes, options: Options) -> None:
         self.build = build(graph, options)
         self.manifest = json.loads(self.build.artifact.manifest)
-        self._results = [
-            (each["shape"], each["strides"], DTYPES[each["dtype"]], each.get("alias"))
-            for each in self.manifest["entries"]["main"]["results"]
-        ]
+        made = self.manifest["entries"]["main"]["results"]
+        self._results = [(each["shape"], each["strides"], DTYPES[each["dtype"]]) for each in made]
+        self._aliases = [(n, each["alias"]) for n, each in enumerate(made) if each.get("alias")]
         self._program = _core.Program(self.build.artifact)
         self._host = torch_host(self.manifest)
 
     def run(self, arguments: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         results = [
             torch.empty_strided(shape, strides, dtype=dtype)
-            for shape, strides, dtype, _ in self._results
+            for shape, strides, dtype in self._results
         ]
         self._program.run(list(arguments), results, self._host)
-        for number, (*_, alias) in enumerate(self._results):
-            if alias:
-                ((kind, index),) = alias.items()
-                source = arguments[index] if kind == "argument" else results[index]
-                results[number].copy_(source)
+        for number, alias in self._aliases:
+            ((kind, index),) = alias.items()
+            results[number].copy_(arguments[index] if kind == "argument" else results[index])
         return results
 
 
@@ -125,6 +122,8 @@ def cotangent(given: torch.Tensor | None, result: Any) -> torch.Tensor:
     """In row-major order; zeros for a result that nobody used."""
     if given is None:
         return torch.zeros(result.shape, dtype=result.dtype)
+    if given.dtype is result.dtype and given.is_contiguous():
+        return given
     return given.to(result.dtype).contiguous()
 
 
@@ -188,7 +187,7 @@ class _Gradients(torch.autograd.Function):
         ctx.program = program
         ctx.random = torch.get_rng_state() if program.graph.draws else None
         results = program.forward.run(inputs)
-        save(ctx, program.reads, inputs, results, program.count)
+        Kept.of(program.reads, len(inputs), program.count).save(ctx, inputs, results)
         own = results[: program.count]
         ctx.shapes = [_Like(each.shape, each.dtype) for each in own]
         ctx.mark_non_differentiable(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,27 +26,34 @@ def reads_of(manifest: dict[str, Any]) -> Reads:
     return [(kind, int(number)) for kind, number in (name.split() for name in names)]
 
 
-def save(
-    ctx: Any,
-    reads: Reads,
-    inputs: Sequence[torch.Tensor],
-    results: Sequence[torch.Tensor],
-    count: int,
-) -> None:
-    """inputs: of the graph. results: of the forward program, of which the first `count` are the
-    graph's and the others saved values."""
-    kept = []
-    for kind, number in reads:
-        match kind:
-            case "input":
-                kept.append(inputs[number])
-            case "result":
-                kept.append(results[number])
-            case "saved":
-                kept.append(results[number + count])
-    ctx.save_for_backward(*kept)
-    read = {number for kind, number in reads if kind == "input"}
-    ctx.others = {n: (each, each._version) for n, each in enumerate(inputs) if n not in read}
+@dataclass(frozen=True)
+class Kept:
+    """What of a call goes through autograd: of the inputs or else of the forward program's results,
+    by number. beside: inputs that do not."""
+
+    through: tuple[tuple[bool, int], ...]
+    beside: tuple[int, ...]
+
+    @staticmethod
+    def of(reads: Reads, inputs: int, results: int) -> Kept:
+        """inputs, results: of the graph, how many; saved values follow the results."""
+        places = {"input": (True, 0), "result": (False, 0), "saved": (False, results)}
+        through = tuple(
+            (places[kind][0], number + places[kind][1])
+            for kind, number in reads
+            if kind != "gradient"
+        )
+        beside = tuple(number for number in range(inputs) if (True, number) not in through)
+        return Kept(through, beside)
+
+    def save(
+        self, ctx: Any, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
+    ) -> None:
+        """inputs: of the graph. results: of the forward program."""
+        ctx.save_for_backward(
+            *[(inputs if is_input else results)[number] for is_input, number in self.through]
+        )
+        ctx.others = [(number, inputs[number], inputs[number]._version) for number in self.beside]
 
 
 def paired(ctx: Any, reads: Reads) -> Iterator[tuple[tuple[str, int], torch.Tensor | None]]:
@@ -60,7 +68,7 @@ def inputs_of(ctx: Any, reads: Reads) -> list[torch.Tensor]:
     Raises: RuntimeError, PyTorch's, if one of those held beside has changed since.
     """
     inputs = {number: tensor for (kind, number), tensor in paired(ctx, reads) if kind == "input"}
-    for number, (tensor, version) in ctx.others.items():
+    for number, tensor, version in ctx.others:
         if tensor._version != version:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an "

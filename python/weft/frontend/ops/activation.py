@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
@@ -32,7 +34,19 @@ def _clamped(site: Site, x: Value, low, high) -> Value:
 @lowers("hardsigmoid.default")
 def hardsigmoid(site: Site, x: Value):
     (x,) = site.promoted(x)
+    if site.dtype == torch.float64 and site.builder.graph.training:
+        return _hardsigmoid_of_float64(site, x)
     return site.finish(_gate(site, x))
+
+
+def _hardsigmoid_of_float64(site: Site, x: Value) -> Value:
+    """Its slope is a sixth of float32 to PyTorch, as hardsigmoid_backward_kernel (Activation.cpp)
+    writes it, though the value is divided by six: the value, and nothing with that slope."""
+    b = site.builder
+    sixth = torch.tensor(1 / 6, dtype=torch.float32).item()
+    sloping = b.scalar("mul", _clamped(site, b.scalar("add", x, 3), 0, 6), sixth)
+    level = b.binary("sub", sloping, b.detached(sloping))
+    return b.binary("add", b.detached(_gate(site, x)), level)
 
 
 @lowers("hardswish.default")

@@ -44,11 +44,18 @@ def other_dropout(site: Site, x: Value, p, train):
     if not train or p == 0:
         return x
     b = site.builder
-    if b.graph.rng != "philox" or p == 1 or not x.size or not is_float(x.dtype):
+    if not may_draw(b) or p == 1 or not x.size or not is_float(x.dtype):
         raise Decline("random")
     of_channels, towards_alpha = "feature" in site.target, "alpha" in site.target
-    shape = (*x.shape[:2], *[1] * (x.rank - 2)) if of_channels else x.shape
-    mask = b.broadcast(_mask(site, shape, 1 - p), x.shape)
+    if of_channels:
+        shape, strides = (*x.shape[:2], *[1] * (x.rank - 2)), None
+    else:
+        shape, strides = x.shape, _strides_in_eager(site)
+    if b.graph.rng == "philox":
+        mask = _mask(site, shape, 1 - p)
+    else:
+        mask = _drawn(site, p, x.dtype, shape, strides)
+    mask = b.broadcast(mask, x.shape)
     if not towards_alpha:
         return _scaled(b, x, mask, p)
     noise = b.convert(mask, x.dtype)
@@ -76,9 +83,14 @@ def _as_eager(site: Site, x: Value, p: float) -> tuple[Value, Value]:
         raise Decline("random")
     if site.builder.graph.rng == "philox":
         return dropped_out(site, x, p)
+    return dropped_out(site, x, p, _strides_in_eager(site))
+
+
+def _strides_in_eager(site: Site) -> tuple[int, ...]:
+    """Of the operand, in whose order numbers are drawn."""
     if otherwise := lays_out_otherwise(site.node.args[0]):
         raise Unsupported(f"dropout of what {otherwise} lays out otherwise", _location(site))
-    return dropped_out(site, x, p, tuple(site.lying.stride()))
+    return tuple(site.lying.stride())
 
 
 def dropped_out(
@@ -98,8 +110,22 @@ def dropped_out(
     if b.graph.rng == "philox":
         mask = _mask(site, x.shape, 1 - p)
         return _scaled(b, x, mask, p), mask
-    lies = strides is None or torch.empty_strided(x.shape, strides, device="meta").is_contiguous()
-    ones, operands = b.constant(1, x.dtype, x.shape), []
+    mask = _drawn(site, p, x.dtype, x.shape, strides)
+    return _scaled(b, x, mask, p), mask
+
+
+def _drawn(
+    site: Site,
+    p: float,
+    dtype: torch.dtype,
+    shape: Sequence[int],
+    strides: tuple[int, ...] | None,
+) -> Value:
+    """By PyTorch, which drops out ones with these strides, None for row-major: where it keeps them.
+    Every kind of dropout draws its noise alike."""
+    b = site.builder
+    lies = strides is None or torch.empty_strided(shape, strides, device="meta").is_contiguous()
+    ones, operands = b.constant(1, dtype, shape), []
     arguments = encode_arguments(
         _DROPOUT,
         (ones if lies else Lying(ones, strides), p, True),
@@ -107,9 +133,8 @@ def dropped_out(
         lambda value: operand_number(operands, value),
     )
     b.fallbacks.append(Fallback(str(_DROPOUT), arguments, "random", _location(site)))
-    (noise,) = b.torch_fallback(operands, str(_DROPOUT), arguments, [(x.dtype, x.shape)])
-    mask = b.compare("ne", noise, 0)
-    return _scaled(b, x, mask, p), mask
+    (noise,) = b.torch_fallback(operands, str(_DROPOUT), arguments, [(dtype, tuple(shape))])
+    return b.compare("ne", noise, 0)
 
 
 def _scaled(b: Builder, x: Value, mask: Value, p: float) -> Value:

@@ -14,14 +14,32 @@ import torch
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import is_integer
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
+from weft.frontend.lowered import Decline, Unsupported
 from weft.frontend.table import Site, dim_of, lowers
 
 
 @lowers("embedding.default")
-def embedding(site: Site, weight: Value, indices: Value, *_, **__):
+def embedding(
+    site: Site,
+    weight: Value,
+    indices: Value,
+    padding_idx=-1,
+    scale_grad_by_freq=False,
+    sparse=False,
+):
     check_range(site, indices, 0, weight.shape[0], "IndexError: index out of range in self")
-    return site.builder.gather(weight, [indices], [0])
+    b = site.builder
+    rows = b.gather(weight, [indices], [0])
+    if not b.graph.training:
+        return rows
+    if scale_grad_by_freq or sparse:
+        raise Unsupported("gradients of an embedding by frequency, or sparse", b.graph.location)
+    if padding_idx < 0:
+        return rows
+    # The row of the padding has no gradient.
+    is_padding = b.compare("eq", indices, padding_idx)
+    is_padding = b.broadcast_in_dim(is_padding, list(range(indices.rank)), rows.shape)
+    return b.select(is_padding, b.detached(rows), rows)
 
 
 @lowers("index_select.default")
