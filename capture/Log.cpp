@@ -22,6 +22,8 @@ public:
   }
   /// Whether the operation gave what it had given.
   bool run(const Record &record);
+  /// The same, where tensors may be of other sizes: the record is of these from now on.
+  bool relearn(Record &record);
   void setResult(size_t i, PyObject *tensor) { results[i] = PyRef::borrow(tensor); }
   void release(const Record &record) {
     for (int each : record.lastUses)
@@ -33,6 +35,8 @@ private:
   PyRef makeNew(const Form &form);
   PyRef makeTuple(const Form &form);
   bool accept(const Outcome &outcome, PyObject *found);
+  bool relearn(Outcome &outcome, PyObject *found, const std::vector<PyRef> &arguments);
+  PyRef call(const Record &record, std::vector<PyRef> &arguments);
 
   const std::vector<PyRef> &registers;
   std::vector<PyRef> results;
@@ -123,20 +127,58 @@ bool Replay::accept(const Outcome &outcome, PyObject *found) {
   return false;
 }
 
-bool Replay::run(const Record &record) {
-  std::vector<PyRef> arguments;
+PyRef Replay::call(const Record &record, std::vector<PyRef> &arguments) {
   std::vector<PyObject *> pointers;
   made.clear(); // a list may have grown since the last operation
   for (const Form &form : record.arguments) {
     arguments.push_back(make(form));
     if (!arguments.back())
-      return false;
+      return {};
     pointers.push_back(arguments.back().get());
   }
   size_t names = record.names ? static_cast<size_t>(PyTuple_GET_SIZE(record.names.get())) : 0;
-  PyRef found = PyRef::steal(PyObject_Vectorcall(record.callable.get(), pointers.data(),
-                                                 pointers.size() - names, record.names.get()));
+  return PyRef::steal(PyObject_Vectorcall(record.callable.get(), pointers.data(),
+                                          pointers.size() - names, record.names.get()));
+}
+
+bool Replay::run(const Record &record) {
+  std::vector<PyRef> arguments;
+  PyRef found = call(record, arguments);
   return found && accept(record.outcome, found.get());
+}
+
+bool Replay::relearn(Record &record) {
+  std::vector<PyRef> arguments;
+  PyRef found = call(record, arguments);
+  return found && relearn(record.outcome, found.get(), arguments);
+}
+
+bool Replay::relearn(Outcome &outcome, PyObject *found, const std::vector<PyRef> &arguments) {
+  if (outcome.kind == Outcome::Sequence) {
+    if ((PyObject *)Py_TYPE(found) != outcome.object.get() ||
+        Py_SIZE(found) != static_cast<Py_ssize_t>(outcome.parts.size()))
+      return false;
+    for (size_t i = 0; i < outcome.parts.size(); ++i) {
+      Py_ssize_t at = static_cast<Py_ssize_t>(i);
+      if (!relearn(outcome.parts[i],
+                   PyTuple_Check(found) ? PyTuple_GET_ITEM(found, at) : PyList_GET_ITEM(found, at),
+                   arguments))
+        return false;
+    }
+    return true;
+  }
+  if (outcome.kind != Outcome::Tensor)
+    return accept(outcome, found);
+  // With these sizes it may be an argument itself, such as what is contiguous now.
+  for (const PyRef &each : arguments)
+    if (each.get() == found)
+      return false;
+  std::optional<TensorFacts> facts = TensorFacts::of(found);
+  if (!facts || !outcome.facts[0].resizes(*facts))
+    return false;
+  outcome.facts[0] = std::move(*facts);
+  results[outcome.index] = PyRef::borrow(found);
+  return true;
 }
 
 std::vector<PyRef> Log::snapshots(const std::vector<PyRef> &registers, PyObject *snapshot) const {
@@ -174,6 +216,22 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot) const
   if (!value)
     restore(before);
   PyErr_Clear(); // the call runs once more, in the interpreter, and raises its own
+  return value;
+}
+
+PyRef Log::relearn(const std::vector<PyRef> &registers, PyObject *snapshot,
+                   std::vector<PyRef> &before) {
+  before = snapshots(registers, snapshot);
+  bool same = areWhole(before);
+  Replay replay(registers, resultCount);
+  for (size_t i = 0; same && i < records.size(); ++i) {
+    same = replay.relearn(records[i]);
+    replay.release(records[i]);
+  }
+  PyRef value = same ? replay.finish(output) : PyRef();
+  if (!value)
+    restore(before);
+  PyErr_Clear();
   return value;
 }
 
