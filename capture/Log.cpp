@@ -238,32 +238,37 @@ PyRef Log::relearn(const std::vector<PyRef> &registers, PyObject *snapshot,
 PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
                        bool &declined) const {
   declined = false;
-  Replay replay(registers, resultCount);
-  for (size_t each : plan.before)
-    if (!replay.run(records[each])) {
-      PyErr_Clear();
-      return {};
-    }
   std::vector<PyRef> before;
   if (plan.compares)
     before = snapshots(registers, snapshot);
+  Replay replay(registers, resultCount);
+  bool same = areWhole(before);
+  for (size_t i = 0; same && i < plan.before.size(); ++i)
+    same = replay.run(records[plan.before[i]]);
+  if (!same) {
+    restore(before);
+    PyErr_Clear();
+    return {};
+  }
   PyObject *few[8];
   std::vector<PyObject *> many(plan.inputs.size() > std::size(few) ? plan.inputs.size() : 0);
   PyObject **inputs = many.empty() ? few : many.data();
   for (size_t i = 0; i < plan.inputs.size(); ++i)
     inputs[i] = registers[plan.inputs[i]].get();
-  PyRef found = areWhole(before) ? PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs,
-                                                                    plan.inputs.size(), nullptr))
-                                 : PyRef();
+  PyRef found =
+      PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs, plan.inputs.size(), nullptr));
   if (!found) {
-    declined = !PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception);
+    declined = PyErr_ExceptionMatches(PyExc_Exception);
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    restore(before);
+    PyErr_Restore(type, error, traceback);
     if (declined)
       PyErr_Clear();
     return {};
   }
   for (size_t i = 0; i < plan.results.size(); ++i)
     replay.setResult(plan.results[i], PyTuple_GET_ITEM(found.get(), static_cast<Py_ssize_t>(i)));
-  bool same = true;
   for (size_t i = 0; same && i < plan.after.size(); ++i)
     same = replay.run(records[plan.after[i]]);
   PyRef value = same ? replay.finish(output) : PyRef();

@@ -303,6 +303,16 @@ def test_an_operation_that_pytorch_runs_is_told_with_the_users_line():
     assert f"test_observed_compiled.py:{f.__code__.co_firstlineno + 2}" in told
 
 
+def test_sizes_that_only_a_kernel_takes_are_not_observed_after_tracing():
+    layer, x = nn.LSTM(8, 8, 2, bidirectional=True), torch.randn(5, 2, 8)
+    fast = weft.compile(layer)
+    with torch.no_grad():
+        fast(x)
+        layer.bias = False  # its biases are taken for weights
+        fast(x), fast(x)
+    assert "size mismatch" in weft.stats(fast)["breaks"][0]
+
+
 def test_unknown_backends_and_captures_are_refused():
     for settings in ({"backend": "fast"}, {"capture": "guess"}):
         with pytest.raises(errors.ConfigError):

@@ -231,7 +231,7 @@ def test_backward_in_another_thread():
 )
 def test_declined_calls_are_as_in_pytorch(function, reason):
     x = leaf(4)
-    compiled = weft.compile(function)
+    compiled = weft.compile(function, capture="export")
     with pytest.warns(weft.errors.WeftWarning, match=reason):
         out = compiled(x)
     out.sum().backward()
