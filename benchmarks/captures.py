@@ -136,7 +136,10 @@ def measured(systems: dict[str, Any], x: torch.Tensor) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Any capture with any backend.")
     parser.add_argument("programs", nargs="*", default=list(PROGRAMS), metavar="PROGRAM")
-    chosen = parser.parse_args().programs
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    chosen = options.programs
+    torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     table = Table("capture, backend", *chosen, "mean", "right", title="speed as multiples of eager")
