@@ -309,6 +309,28 @@ bool Guards::check(const CallArguments &call, Registers &registers, size_t *fail
   return all;
 }
 
+std::optional<Guards> Guards::resized(const CallArguments &call, Registers &registers) const {
+  registers.assign(registerCount, {});
+  if (call.count != argumentCount || !sameNames(argumentNames.get(), call.names))
+    return std::nullopt;
+  Guards made = *this;
+  for (Check &check : made.checks) {
+    if (check.kind != Kind::Tensor || check.owner.reg < 0) {
+      if (!made.holds(check, call, registers))
+        return std::nullopt;
+      continue;
+    }
+    TensorFacts &known = made.tensors[check.number];
+    std::optional<TensorFacts> now = TensorFacts::of(registers[check.owner.reg].get());
+    if (!now || !known.resizes(*now))
+      return std::nullopt;
+    check.name.resize(check.name.size() - known.text().size());
+    check.name += now->text();
+    known = std::move(*now);
+  }
+  return made;
+}
+
 // Garbage collection.
 
 int Guards::traverse(visitproc visit, void *arg) const {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -78,6 +79,9 @@ public:
 
   /// Whether all holds; fills the registers. failed: the number of the check that did not hold.
   bool check(const CallArguments &call, Registers &registers, size_t *failed = nullptr) const;
+  /// The same for a call whose arguments differ in the sizes and strides of tensors at most;
+  /// nothing for another call.
+  std::optional<Guards> resized(const CallArguments &call, Registers &registers) const;
   /// Of every check, in the user's terms.
   std::vector<std::string> texts() const;
   std::string text(size_t check) const;

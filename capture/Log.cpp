@@ -22,6 +22,8 @@ public:
   }
   /// Whether the operation gave what it had given.
   bool run(const Record &record);
+  /// The same, where tensors may be of other sizes: the record is of these from now on.
+  bool relearn(Record &record);
   void setResult(size_t i, PyObject *tensor) { results[i] = PyRef::borrow(tensor); }
   void release(const Record &record) {
     for (int each : record.lastUses)
@@ -34,6 +36,8 @@ private:
   PyRef makeTuple(const Form &form);
   PyRef makeInstance(const Form &form);
   bool accept(const Outcome &outcome, PyObject *found);
+  bool relearn(Outcome &outcome, PyObject *found, const std::vector<PyRef> &arguments);
+  PyRef call(const Record &record, std::vector<PyRef> &arguments);
 
   const std::vector<PyRef> &registers;
   std::vector<PyRef> results;
@@ -145,22 +149,60 @@ bool Replay::accept(const Outcome &outcome, PyObject *found) {
   return false;
 }
 
-bool Replay::run(const Record &record) {
-  std::vector<PyRef> arguments;
+PyRef Replay::call(const Record &record, std::vector<PyRef> &arguments) {
   std::vector<PyObject *> pointers;
   made.clear(); // a list may have grown since the last operation
   for (const Form &form : record.arguments) {
     arguments.push_back(make(form));
     if (!arguments.back())
-      return false;
+      return {};
     pointers.push_back(arguments.back().get());
   }
   if (!record.callable)
-    return accept(record.outcome, pointers[0]);
+    return PyRef::borrow(pointers[0]);
   size_t names = record.names ? static_cast<size_t>(PyTuple_GET_SIZE(record.names.get())) : 0;
-  PyRef found = PyRef::steal(PyObject_Vectorcall(record.callable.get(), pointers.data(),
-                                                 pointers.size() - names, record.names.get()));
+  return PyRef::steal(PyObject_Vectorcall(record.callable.get(), pointers.data(),
+                                          pointers.size() - names, record.names.get()));
+}
+
+bool Replay::run(const Record &record) {
+  std::vector<PyRef> arguments;
+  PyRef found = call(record, arguments);
   return found && accept(record.outcome, found.get());
+}
+
+bool Replay::relearn(Record &record) {
+  std::vector<PyRef> arguments;
+  PyRef found = call(record, arguments);
+  return found && relearn(record.outcome, found.get(), arguments);
+}
+
+bool Replay::relearn(Outcome &outcome, PyObject *found, const std::vector<PyRef> &arguments) {
+  if (outcome.kind == Outcome::Sequence) {
+    if ((PyObject *)Py_TYPE(found) != outcome.object.get() ||
+        Py_SIZE(found) != static_cast<Py_ssize_t>(outcome.parts.size()))
+      return false;
+    for (size_t i = 0; i < outcome.parts.size(); ++i) {
+      Py_ssize_t at = static_cast<Py_ssize_t>(i);
+      if (!relearn(outcome.parts[i],
+                   PyTuple_Check(found) ? PyTuple_GET_ITEM(found, at) : PyList_GET_ITEM(found, at),
+                   arguments))
+        return false;
+    }
+    return true;
+  }
+  if (outcome.kind != Outcome::Tensor)
+    return accept(outcome, found);
+  // With these sizes it may be an argument itself, such as what is contiguous now.
+  for (const PyRef &each : arguments)
+    if (each.get() == found)
+      return false;
+  std::optional<TensorFacts> facts = TensorFacts::of(found);
+  if (!facts || !outcome.facts[0].resizes(*facts))
+    return false;
+  outcome.facts[0] = std::move(*facts);
+  results[outcome.index] = PyRef::borrow(found);
+  return true;
 }
 
 std::vector<PyRef> Log::snapshots(const std::vector<PyRef> &registers, PyObject *snapshot) const {
@@ -204,35 +246,59 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool 
   return value;
 }
 
+PyRef Log::relearn(const std::vector<PyRef> &registers, PyObject *snapshot,
+                   std::vector<PyRef> &before) {
+  before = snapshots(registers, snapshot);
+  bool same = areWhole(before);
+  Replay replay(registers, resultCount);
+  for (size_t i = 0; same && i < records.size(); ++i) {
+    same = records[i].tells || replay.relearn(records[i]);
+    replay.release(records[i]);
+  }
+  PyRef value = same ? replay.finish(output) : PyRef();
+  for (size_t i = 0; value && i < records.size(); ++i)
+    if (records[i].tells && !replay.run(records[i]))
+      value = {};
+  if (!value)
+    restore(before);
+  PyErr_Clear();
+  return value;
+}
+
 PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
                        bool rehearses, bool &declined) const {
   declined = false;
-  Replay replay(registers, resultCount);
-  for (size_t each : plan.before)
-    if (!replay.run(records[each])) {
-      PyErr_Clear();
-      return {};
-    }
   std::vector<PyRef> before;
   if (plan.compares)
     before = snapshots(registers, snapshot);
+  Replay replay(registers, resultCount);
+  bool same = areWhole(before);
+  for (size_t i = 0; same && i < plan.before.size(); ++i)
+    same = replay.run(records[plan.before[i]]);
+  if (!same) {
+    restore(before);
+    PyErr_Clear();
+    return {};
+  }
   PyObject *few[8];
   std::vector<PyObject *> many(plan.inputs.size() > std::size(few) ? plan.inputs.size() : 0);
   PyObject **inputs = many.empty() ? few : many.data();
   for (size_t i = 0; i < plan.inputs.size(); ++i)
     inputs[i] = registers[plan.inputs[i]].get();
-  PyRef found = areWhole(before) ? PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs,
-                                                                    plan.inputs.size(), nullptr))
-                                 : PyRef();
+  PyRef found =
+      PyRef::steal(PyObject_Vectorcall(plan.program.get(), inputs, plan.inputs.size(), nullptr));
   if (!found) {
-    declined = !PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception);
+    declined = PyErr_ExceptionMatches(PyExc_Exception);
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    restore(before);
+    PyErr_Restore(type, error, traceback);
     if (declined)
       PyErr_Clear();
     return {};
   }
   for (size_t i = 0; i < plan.results.size(); ++i)
     replay.setResult(plan.results[i], PyTuple_GET_ITEM(found.get(), static_cast<Py_ssize_t>(i)));
-  bool same = true;
   for (size_t i = 0; same && i < plan.after.size(); ++i) {
     const Record &record = records[plan.after[i]];
     same = (rehearses && record.tells) || replay.run(record);

@@ -83,6 +83,11 @@ public:
   /// interruption.
   PyRef runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
                     bool rehearses, bool &declined) const;
+  /// Replays it for tensors of other sizes, and becomes the log of that call. Null if an operation
+  /// gave anything else than such tensors; what had been written until then is as it was.
+  /// before: gets snapshots of what is written.
+  PyRef relearn(const std::vector<PyRef> &registers, PyObject *snapshot,
+                std::vector<PyRef> &before);
   const Form &given() const { return output; }
   /// One line an operation.
   std::vector<std::string> texts() const;

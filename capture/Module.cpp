@@ -154,6 +154,34 @@ PyObject *registersOf(PyObject *self, PyObject *args) {
   return list.release();
 }
 
+PyRef newProgram();
+
+/// resized(args, kwargs): of a call whose tensors have other sizes, on which nothing depends that
+/// was observed, the result and a program; None for another call. Everything is then as it was.
+PyObject *resized(PyObject *self, PyObject *args) {
+  PyObject *positional, *keywords;
+  if (!parse(args, positional, keywords))
+    return nullptr;
+  const Observation &known = observationOf(self);
+  if (!known.reason.empty() || known.readsSizes)
+    Py_RETURN_NONE;
+  Unpacked unpacked(positional, keywords);
+  Guards::Registers registers;
+  std::optional<Guards> guards = known.guards.resized(unpacked.call, registers);
+  if (!guards)
+    Py_RETURN_NONE;
+  PyRef made = newProgram();
+  if (!made)
+    return nullptr;
+  Observation &observation = observationOf(made.get());
+  observation.guards = std::move(*guards);
+  observation.log = known.log;
+  PyRef value = observation.log.relearn(registers, operators().snapshot, observation.snapshots);
+  if (!value)
+    Py_RETURN_NONE;
+  return PyTuple_Pack(2, value.get(), made.get());
+}
+
 /// records(): of the log (Plan.h).
 PyObject *records(PyObject *self, PyObject *) {
   PyRef list = PyRef::steal(PyList_New(0));
@@ -291,6 +319,7 @@ PyMethodDef methods[] = {
     {"why_miss", whyMiss, METH_VARARGS, nullptr},
     {"take_snapshots", snapshots, METH_NOARGS, nullptr},
     {"arm", arm, METH_VARARGS, nullptr},
+    {"resized", resized, METH_VARARGS, nullptr},
     {"registers", registersOf, METH_VARARGS, nullptr},
     {"records", records, METH_NOARGS, nullptr},
     {"output", output, METH_NOARGS, nullptr},
@@ -327,6 +356,17 @@ PyType_Spec spec = {"weft._capture.Program", sizeof(Program), 0,
                     slots};
 PyTypeObject *programType = nullptr;
 
+PyRef newProgram() {
+  PyRef self = PyRef::steal(programType->tp_alloc(programType, 0));
+  if (!self)
+    return self;
+  auto *program = reinterpret_cast<Program *>(self.get());
+  new (&program->observation) Observation();
+  new (&program->plan) std::shared_ptr<const Plan>(); // what else is zero is empty
+  program->vectorcall = call;
+  return self;
+}
+
 /// observe(target, args, kwargs): the call's result and a Program, whose `reason` says why it
 /// stands for no call, or None. Raises what the call raises.
 PyObject *observe(PyObject *, PyObject *args) {
@@ -334,14 +374,12 @@ PyObject *observe(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OO!O!", &target, &PyTuple_Type, &positional, &PyDict_Type,
                         &keywords))
     return nullptr;
-  PyRef self = PyRef::steal(programType->tp_alloc(programType, 0));
+  PyRef self = newProgram();
   if (!self)
     return nullptr;
-  auto *program = new (&reinterpret_cast<Program *>(self.get())->observation) Observation();
-  new (&planOf(self.get())) std::shared_ptr<const Plan>(); // what else is zero is empty
-  reinterpret_cast<Program *>(self.get())->vectorcall = call;
-  Observer(*program).run(target, positional, keywords);
-  PyRef value = std::exchange(program->value, {});
+  Observation &observation = observationOf(self.get());
+  Observer(observation).run(target, positional, keywords);
+  PyRef value = std::exchange(observation.value, {});
   if (!value)
     return nullptr;
   return PyTuple_Pack(2, value.get(), self.get());

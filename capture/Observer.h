@@ -19,6 +19,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Observation {
   std::string reason; // why no program stands for the call; empty if one does
   std::string location;
   uint64_t opcodes = 0;
+  bool readsSizes = false;      // of tensors, so that its log holds for these sizes alone
   std::vector<PyRef> snapshots; // of the memory that the call has written, ahead of that
 };
 
@@ -190,6 +192,8 @@ private:
   bool readIterable(Frame &frame, PyObject *object);
   bool expect(Frame &frame, Then then, bool python, std::string what = "");
   std::string here();
+  /// What the program asks of a tensor, by the name of the method or attribute.
+  void noteMetadata(std::string_view name);
 
   Guards &guards;
   Log &log;

@@ -187,6 +187,7 @@ bool Observer::tensorAttribute(Frame &frame, PyObject *object, PyObject *found, 
   PyObject *arguments[] = {object, name};
   switch (kindOf(found)) {
   case Kind::Metadata:
+    noteMetadata(PyUnicode_AsUTF8(name));
     return expect(frame, Then::Plain, false, "metadata");
   case Kind::Operation:
     return operation(frame, operators().getAttribute, arguments, nullptr);

@@ -212,6 +212,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     for (PyObject *each : arguments)
       if (!isPlain(each) && !isTensor(each))
         return values.fail(what + " of " + shown(each));
+    noteMetadata(what);
     return expect(frame, Then::Plain, false, what);
   case Kind::Statistics:
     if (names || arguments.size() < 6)

@@ -4,6 +4,9 @@
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace weft::capture {
 
 std::string nameOf(PyObject *callable) {
@@ -19,6 +22,17 @@ bool Observer::expect(Frame &frame, Then then, bool python, std::string what) {
   frame.pending.python = python;
   frame.pending.what = std::move(what);
   return true;
+}
+
+void Observer::noteMetadata(std::string_view name) {
+  // What is neither a size nor made of one; anything else may be.
+  static constexpr std::string_view sizeless[] = {
+      "dim",          "ndim",      "ndimension",        "dtype",         "device",
+      "layout",       "itemsize",  "is_leaf",           "get_device",    "element_size",
+      "is_cuda",      "is_cpu",    "is_meta",           "is_sparse",     "is_complex",
+      "is_quantized", "is_nested", "is_floating_point", "requires_grad", "is_signed"};
+  name = name.substr(name.rfind('.') + 1);
+  observation.readsSizes |= std::ranges::find(sizeless, name) == std::end(sizeless);
 }
 
 bool Observer::isTensor(PyObject *object) { return Tensors::get()->isAny(object); }

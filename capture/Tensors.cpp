@@ -134,6 +134,13 @@ bool TensorFacts::match(PyObject *tensor) const {
   return same;
 }
 
+bool TensorFacts::resizes(const TensorFacts &other) const {
+  return type == other.type && device == other.device && deviceIndex == other.deviceIndex &&
+         code == other.code && bits == other.bits && sizes.size() == other.sizes.size() &&
+         requiresGrad == other.requiresGrad && leaf == other.leaf && negated == other.negated &&
+         conjugated == other.conjugated && inference == other.inference;
+}
+
 std::string TensorFacts::text() const {
   static const char *const kinds[] = {"int", "uint", "float", "", "bfloat", "complex", "bool"};
   std::string text = code < 7 ? kinds[code] : "type";

@@ -41,6 +41,8 @@ public:
   static std::optional<TensorFacts> of(PyObject *tensor);
   /// Never leaves a Python error behind.
   bool match(PyObject *tensor) const;
+  /// Whether they differ in sizes and strides at most, the rank being the same.
+  bool resizes(const TensorFacts &other) const;
   bool gradient() const { return requiresGrad; }
   /// "float32[3, 4]".
   std::string text() const;

@@ -114,7 +114,7 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_left_to_pytorch(name):
     function, reason = LEFT[name]
-    compiled = weft.compile(function)
+    compiled = weft.compile(function, capture="export")
     with pytest.warns(weft.errors.WeftWarning, match=reason):
         x = torch.randn(6, 11)
         same(compiled(x), function(x))

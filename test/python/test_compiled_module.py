@@ -4,6 +4,7 @@ attributes, acting on the original and answering as it does."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 import warnings
@@ -348,7 +349,7 @@ class TestOtherWays:
 
     def test_decorator_of_a_method_says_why_it_runs_eagerly(self):
         class Decorated(Net):
-            @weft.compile
+            @functools.partial(weft.compile, capture="export")
             def encode(self, x: torch.Tensor) -> torch.Tensor:
                 return self(x).sum(0)
 
@@ -418,7 +419,7 @@ class TestNeverSilentlyEager:
             def forward(self, x):
                 return super().forward(x).i0()
 
-        model = nn.Sequential(weft.compile(Product(4, 4)))
+        model = nn.Sequential(weft.compile(Product(4, 4), capture="export"))
         with torch.enable_grad(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             line = inspect.currentframe().f_lineno + 1
@@ -437,7 +438,7 @@ class TestNeverSilentlyEager:
                 return x + 1 if x.sum() > 0 else x - 1
 
         line = Branching.forward.__code__.co_firstlineno + 1
-        compiled = weft.compile(Branching())
+        compiled = weft.compile(Branching(), capture="export")
         with pytest.warns(WeftWarning, match=f"test_compiled_module.py:{line}"):
             check_answers(compiled, compiled.original)
         assert f"test_compiled_module.py:{line}" in compiled.stats()["breaks"][0]
@@ -446,7 +447,7 @@ class TestNeverSilentlyEager:
     @pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
     def test_fullgraph_raises_instead(self):
         linear = nn.Linear(4, 4).eval()
-        compiled = weft.compile(linear, fullgraph=True)
+        compiled = weft.compile(linear, fullgraph=True, capture="export")
         seen = []
 
         def refused(match: str) -> None:
@@ -462,14 +463,17 @@ class TestNeverSilentlyEager:
         refused("hooks")
         handle.remove()
         check_answers(compiled, linear)
-        in_place = weft.compile(nn.Linear(4, 4), inplace=True, fullgraph=True)
+        in_place = weft.compile(nn.Linear(4, 4), inplace=True, fullgraph=True, capture="export")
         with pytest.raises(NotCompiledError):
             in_place(x.to_sparse())
 
     def test_past_the_limit_of_programs(self, monkeypatch):
         monkeypatch.setattr("weft.compiled.programs.MOST_SPECIALIZATIONS", 2)
         linear = nn.Linear(4, 4).eval()
-        compiled, strict = weft.compile(linear), weft.compile(linear, fullgraph=True)
+        compiled, strict = (
+            weft.compile(linear, capture="export"),
+            weft.compile(linear, fullgraph=True, capture="export"),
+        )
         for rows in (1, 2):
             check_answers(compiled, linear, x[:rows])
             check_answers(strict, linear, x[:rows])
@@ -481,7 +485,7 @@ class TestNeverSilentlyEager:
 
 
 def test_stats(verified):
-    compiled, x = weft.compile(Net(6).eval()), torch.ones(3, 6)
+    compiled, x = weft.compile(Net(6).eval(), capture="export"), torch.ones(3, 6)
     entries = ["graphs", "breaks", "hits", "misses", "captures"]
     seconds = ["capture_seconds", "compile_seconds", "verify_seconds"]
     assert compiled.stats() == {

@@ -60,7 +60,7 @@ def test_a_static_cache_needs_one_program_for_all_steps(make, how):
     ids = torch.randint(1, 100, (3 if how == "batch" else 1, PROMPT))
     settings = {"cache_implementation": "static", "num_beams": 2 if how == "beams" else 1}
     expected = generate(model, ids, **settings)
-    compiled = weft.compile(model)
+    compiled = weft.compile(model, capture="export")
     for _ in range(3):
         assert torch.equal(generate(compiled, ids, **settings), expected)
     stats = compiled.stats()
@@ -84,7 +84,7 @@ def test_prompts_of_many_lengths_are_traced_once():
 def test_a_dynamic_cache_runs_in_pytorch_without_tracing_each_length():
     model = llama()
     ids = torch.randint(1, 100, (1, PROMPT))
-    compiled = weft.compile(model)
+    compiled = weft.compile(model, capture="export")
     assert torch.equal(generate(compiled, ids, 20), generate(model, ids, 20))
     stats = compiled.stats()
     assert stats["captures"] <= 2 and stats["graphs"] == 0
@@ -188,7 +188,7 @@ def test_objects_of_the_users_run_in_pytorch():
 
     config = LlamaConfig(num_hidden_layers=1, num_attention_heads=1, hidden_size=4)
     cache, x = Own(config=config, max_cache_len=8), torch.randn(1, 1, 2, 4)
-    compiled = weft.compile(Step())
+    compiled = weft.compile(Step(), capture="export")
     for _ in range(2):
         compiled(x, cache)
     assert "Own, which is no pytree" in compiled.stats()["breaks"][0]
@@ -197,13 +197,13 @@ def test_objects_of_the_users_run_in_pytorch():
 def test_shared_and_cyclic_contents_run_in_pytorch():
     cache, x = filled(), torch.randn(1, 1, 1, 4)
     cache.layers.append(cache.layers[0])
-    compiled = weft.compile(Step())
+    compiled = weft.compile(Step(), capture="export")
     twin = copy.deepcopy(cache)
     torch.testing.assert_close(compiled(x, cache)["result"], Step()(x, twin)["result"])
     assert "two ways" in compiled.stats()["breaks"][0]
     cyclic = filled()
     cyclic.itself = cyclic
-    assert weft.compile(Step())(x, cyclic)["cache"] is cyclic
+    assert weft.compile(Step(), capture="export")(x, cyclic)["cache"] is cyclic
 
 
 def test_gradients_and_a_cache_run_in_pytorch():

@@ -110,7 +110,7 @@ def test_file_that_is_no_artifact(tmp_path):
 
 def test_report(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    compiled = weft.compile(Model())
+    compiled = weft.compile(Model(), capture="export")
     text = io.StringIO()
     compiled.report(text)
     assert "not called yet" in text.getvalue()

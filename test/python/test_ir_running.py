@@ -209,7 +209,7 @@ def test_a_wrong_pass_costs_speed_and_is_named(monkeypatch):
 
     x, y = torch.randn(8), torch.randn(8)
     for bad, text in ((fail, "not today"), (add_to_sub, "does not reproduce")):
-        compiled = weft.compile(program, passes=[bad])
+        compiled = weft.compile(program, passes=[bad], capture="export")
         with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             torch.testing.assert_close(compiled(x, y), program(x, y))
@@ -217,9 +217,12 @@ def test_a_wrong_pass_costs_speed_and_is_named(monkeypatch):
         assert any(text in str(each.message) for each in caught) or any(
             text in reason for reason in compiled.stats()["breaks"]
         )
-    assert ir.bisect(weft.compile(program, passes=[add_to_sub]), x, y).pass_name == "add-to-sub"
+    assert (
+        ir.bisect(weft.compile(program, passes=[add_to_sub], capture="export"), x, y).pass_name
+        == "add-to-sub"
+    )
     with pytest.raises(TypeError, match="expected a weft.ir.module_pass"):
-        weft.compile(program, passes=[print])
+        weft.compile(program, passes=[print], capture="export")
 
 
 def test_bisect_finds_a_pass_that_slows_the_program(monkeypatch):

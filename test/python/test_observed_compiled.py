@@ -185,6 +185,76 @@ def test_what_was_written_ahead_of_an_error_is_written_once():
         assert total == number + 1
 
 
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_another_size_is_served_by_the_same_log(backend):
+    def f(x, others):
+        y = torch.relu(x @ x.T) + others[0].sum()
+        return {"y": y, "other": others[0] * 2}, [y.mean(), 3]
+
+    fast = weft.compile(f, capture="observe", backend=backend)
+    with torch.no_grad():
+        for size in (3, 3, 5, 5, 1, 0, 3, 1):
+            x, others = torch.randn(size, 4), [torch.randn(size + 1)]
+            (found, rest), (expected, _) = fast(x, others), f(x, others)
+            torch.testing.assert_close(found, expected)
+            assert rest[1] == 3 and found["y"].stride() == expected["y"].stride()
+    stats = fast.stats()
+    assert stats["captures"] == 1 and stats["graphs"] == 4 and stats["hits"] == 4
+    assert not stats["breaks"]
+
+
+def half(x):
+    return x[: x.shape[0] // 2]
+
+
+def flattened(x):
+    return x.reshape(-1, x.size(-1)) * x.numel()
+
+
+def told_by_length(x):
+    return x * len(x)
+
+
+def contiguous(x):
+    y = x.T.contiguous()
+    y.add_(1)
+    return y
+
+
+def squeezed(x):
+    y = x.squeeze()
+    return y + y.dim()
+
+
+def divided(x):
+    first, *others = x.split(2)
+    return first.sum() + len(others)
+
+
+def branching_on_size(x):
+    return x + 1 if x.nelement() > 12 else x - 1
+
+
+def summed(x):
+    total = 0
+    for row in x:
+        total = total + row * 2
+    return total
+
+
+SIZED = [half, flattened, told_by_length, contiguous, squeezed, divided, branching_on_size, summed]
+
+
+@pytest.mark.parametrize("function", SIZED)
+def test_what_depends_on_sizes_is_right_at_every_size(function):
+    fast = weft.compile(function, backend="eager")
+    for size in ((4, 3), (4, 3), (6, 3), (1, 3), (2, 1), (4, 1), (6, 3), (1, 3)):
+        x = torch.randn(size)
+        expected = function(x.clone())
+        found = fast(x)
+        assert torch.equal(found, expected) and found.stride() == expected.stride()
+
+
 def test_a_function_on_a_graph_is_a_backend():
     seen = []
 
@@ -231,6 +301,16 @@ def test_an_operation_that_pytorch_runs_is_told_with_the_users_line():
         torch.testing.assert_close(fast(x), f(x))
     told = str(fast._programs[0].compiled.face.explain(x))
     assert f"test_observed_compiled.py:{f.__code__.co_firstlineno + 2}" in told
+
+
+def test_sizes_that_only_a_kernel_takes_are_not_observed_after_tracing():
+    layer, x = nn.LSTM(8, 8, 2, bidirectional=True), torch.randn(5, 2, 8)
+    fast = weft.compile(layer)
+    with torch.no_grad():
+        fast(x)
+        layer.bias = False  # its biases are taken for weights
+        fast(x), fast(x)
+    assert "size mismatch" in weft.stats(fast)["breaks"][0]
 
 
 def test_unknown_backends_and_captures_are_refused():

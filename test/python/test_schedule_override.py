@@ -84,14 +84,14 @@ def strips_after_blocks(tokens: int, columns: int, depth: int):
 
 def test_rows_cut_strips_evenly():
     function, x = strips_after_blocks(64, 1025, 1030)
-    compiled = weft.compile(function, schedule="rows=5,groups=1")
+    compiled = weft.compile(function, schedule="rows=5,groups=1", capture="export")
     with pytest.warns(weft.errors.WeftWarning, match="rows to divide the strip of 48, found 5"):
         compiled(x)
 
 
 def test_one_that_does_not_fit_is_named_and_pytorch_runs():
     model, x = nn.Linear(75, 13), torch.randn(70, 75)
-    compiled = weft.compile(model, schedule="chunk=7")
+    compiled = weft.compile(model, schedule="chunk=7", capture="export")
     with pytest.warns(weft.errors.WeftWarning, match="expected chunk to divide 75, found 7"):
         assert torch.equal(compiled(x), model(x))
     assert compiled.eager_reasons

@@ -67,7 +67,7 @@ def test_views(compiled_only, function):
 )
 def test_memory_around_the_tensor(function):
     x = torch.randn(40)
-    compiled = weft.compile(function)
+    compiled = weft.compile(function, capture="export")
     assert torch.equal(compiled(x), function(x))
     assert "strides" in str(compiled.eager_reasons)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -212,7 +213,7 @@ def test_padding_of_an_embedding_has_no_gradient():
 
 
 def test_what_has_no_derivative_runs_in_pytorch():
-    @weft.compile
+    @functools.partial(weft.compile, capture="export")
     def function(x):
         return torch.normal(x, torch.ones(4)).sum()
 
@@ -234,7 +235,7 @@ def test_gradients_of_rounding_alone_are_pytorchs():
     for bias, size, is_refused in ((False, 32, False), (True, 32, True), (True, 3, False)):
         x = torch.rand(4, 8, size, size)
         module = nn.Sequential(nn.Conv2d(8, 4, 1, bias=bias), nn.BatchNorm2d(4), nn.ReLU())
-        compiled = weft.compile(module)
+        compiled = weft.compile(module, capture="export")
         for _ in range(2):
             compiled(x).sum().backward()
         breaks = weft.stats(compiled)["breaks"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,13 @@ from weft.compiled.compiled import Compiled
 from weft.observe.backends import Native
 from weft.observe.face import Observed
 from weft.reporting.explanation import Explanation
+
+# Sizes that PyTorch refuses where it computes shapes alone, and that a kernel may have taken: an
+# LSTM whose `bias` has been set to False takes its biases for weights.
+_ILL_FORMED = re.compile(
+    "torch.export: RuntimeError: .*"
+    "(size mismatch|cannot be multiplied|must match|invalid for input)"
+)
 
 
 class TracedOrObserved(Compiled):
@@ -61,6 +69,8 @@ class TracedOrObserved(Compiled):
         """A call that has been traced, but wrongly compiled, is no call to capture otherwise."""
         if config.verify == "always":
             return "every call is compared"
+        if _ILL_FORMED.search(why.reason):
+            return "it reads memory that is none of its tensors'"
         if " differs: " in why.reason or why.reason.startswith("compilation failed"):
             return "it was traced"
         if self.programs.failed_pass is not None:

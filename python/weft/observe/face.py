@@ -126,6 +126,9 @@ class Observed(Face):
 
     def capture(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, str | None]:
         """What the call gives, and why no program came of observing it."""
+        found = self._resized(args, kwargs)
+        if found is not None:
+            return found[0], None
         around = Surroundings()
         declare_all()
         self._captures += 1
@@ -147,6 +150,36 @@ class Observed(Face):
             self._last_failure = f"{reason} ({location})" if location else reason
             return value, self._last_failure
         self._failures = 0
+        self._publish(around, program, ahead, generators, value, args, kwargs)
+        return value, None
+
+    def _resized(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
+        """What the log of a call with tensors of other sizes gives, if nothing but they differs,
+        and nothing that was observed depends on them: no code of the user's runs."""
+        for each in self._programs:
+            if not each.around.hold():
+                continue
+            around, generators = Surroundings(), torch.get_rng_state()
+            found = each.program.resized(args, kwargs)
+            if found is not None:
+                value, program = found
+                ahead = program.take_snapshots()
+                self._publish(around, program, ahead, generators, value, args, kwargs)
+                return (value,)
+            around.restore()
+            torch.set_rng_state(generators)
+        return None
+
+    def _publish(
+        self,
+        around: Surroundings,
+        program: Any,
+        ahead: list[Memory | Entry],
+        generators: torch.Tensor,
+        value: Any,
+        args: tuple,
+        kwargs: dict[str, Any],
+    ) -> None:
         random = not torch.equal(generators, torch.get_rng_state())
         published = Published(around, program, random)
         self._compile(published, ahead, generators, value, args, kwargs)
@@ -154,7 +187,6 @@ class Observed(Face):
         self._programs.insert(0, published)
         del self._programs[MOST_PROGRAMS:]
         self._show()
-        return value, None
 
     def _show(self) -> None:
         """Programs that draw no random numbers are called without a Python frame: what such a one

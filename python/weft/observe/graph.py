@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import operator
 import types
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,10 @@ from weft.frontend.lowered import Location
 _set_grad_enabled = torch._C._set_grad_enabled
 # Functions of Python's that a log has for operators of tensors.
 _OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
-# Effects that cannot fail.
-_SETTERS = (object.__setattr__, operator.setitem)
+# Effects that cannot fail, and what other effects change.
+_SETTERS = (object.__setattr__, types.CellType.cell_contents.__set__)
+_DELETERS = (operator.delitem, object.__delattr__)
+_CONTAINERS = (list, dict, set, deque, OrderedDict)
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,9 @@ class _Reader:
             tuple(self._given),
             tuple(before),
             (*checks, *effects),
-            bool(checks) or any(self._records[each][0] not in _SETTERS for each in effects),
+            bool(checks)
+            or any(self._records[each][0] not in _SETTERS for each in effects)
+            or any(not _is_torchs(self._records[each][0]) for each in before),
         )
 
     # Records.
@@ -130,6 +135,10 @@ class _Reader:
                 for place, part in enumerate(parts):
                     if part[0] in ("tensor", "sequence"):
                         self._bind(part, self._graph.call_function(operator.getitem, (node, place)))
+            case ("same" | "plain", _):
+                pass
+            case _:
+                raise CaptureError("an operation gives what is no tensor", self._location)
 
     # What the graph gives.
 
@@ -230,7 +239,8 @@ def _is_torchs(function: Any) -> bool:
     if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
         return issubclass(function.__objclass__, torch._C.TensorBase)
     module = getattr(function, "__module__", None) or ""
-    return module.startswith("torch") or module == "_operator" or function in _OPERATORS
+    own = module.startswith("torch") or module == "_operator"
+    return function in _OPERATORS or (own and isinstance(function, types.BuiltinFunctionType))
 
 
 def _has_effect(record: tuple) -> bool:
