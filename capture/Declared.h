@@ -44,6 +44,10 @@ enum class Kind : uint8_t {
   Prints,
   Warns,
   Logs,
+  Sort,          // sorted
+  Address,       // id
+  Arrays,        // of NumPy: reads numbers and arrays, and makes such
+  Draws,         // a method of a generator of random numbers
   Same,          // gives its argument, unless that is a transform's
   ApplyFunction, // of autograd.Function
   NewObject,
@@ -65,6 +69,10 @@ struct Operators {
   PyObject *tuple = nullptr, *snapshot = nullptr;
   PyObject *setAttribute = nullptr; // past what classes in Python make of it
   PyObject *deleteAttribute = nullptr, *deleteItem = nullptr, *setCell = nullptr;
+  PyObject *array = nullptr, *arrayScalar = nullptr; // numpy.ndarray; numpy.number, without objects
+  PyObject *setData = nullptr, *tensorHash = nullptr;
+  PyObject *scriptFunction = nullptr,
+           *isFunctional = nullptr; // the type; whether one writes nothing
   PyObject *isGradEnabled = nullptr, *context = nullptr;
   PyObject *warn = nullptr, *log = nullptr; // which are told the line that they tell of
 };

@@ -34,11 +34,11 @@ struct Form {
 
 /// What an operation gave.
 struct Outcome {
-  enum Kind : uint8_t { Tensor, Same, Plain, Sequence, Made } kind = Plain;
-  int index = 0;                  // Tensor, Made: which result it is
+  enum Kind : uint8_t { Tensor, Same, Plain, Sequence, Made, Array } kind = Plain;
+  int index = 0;                  // Tensor, Made, Array: which result it is
   std::vector<TensorFacts> facts; // Tensor: one
   Form same;                      // Same: an object that was there before
-  PyRef object;                   // Plain: the value. Sequence: the type
+  PyRef object;                   // Plain: the value. Sequence: the type. Array: its facts
   std::vector<Outcome> parts;     // Sequence
 };
 

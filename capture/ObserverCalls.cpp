@@ -84,6 +84,16 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   }
   if (kindOf((PyObject *)Py_TYPE(callable)) == Kind::Partial)
     return callPartial(frame, callable, arguments, names);
+  if ((PyObject *)Py_TYPE(callable) == operators().scriptFunction) {
+    PyRef functional = PyRef::steal(PyObject_CallOneArg(operators().isFunctional, callable));
+    PyErr_Clear();
+    if (functional.get() != Py_True)
+      return values.fail("calls a scripted function that writes");
+    if (!operation(frame, callable, arguments, names))
+      return false;
+    frame.pending.nested = frame.pending.foreign = true;
+    return true;
+  }
   if (PyWeakref_CheckRefExact(callable))
     return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
   if (PyType_Check(callable))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operations and writes become records of the log, and what opcodes and calls ask of operands.
+#include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -96,6 +97,7 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
     if (!form)
       return false;
     record.arguments.push_back(std::move(*form));
+    frame.pending.arrays |= isArray(each) && (values.isExternal(each) || !ownsMemory(each));
   }
   expect(frame, Then::Append, true, std::move(what));
   return !out || out == Py_None || writes(frame, out);
@@ -109,6 +111,11 @@ bool Observer::inPlace(Frame &frame, PyObject *callable, Arguments arguments, Py
 bool Observer::writes(Frame &frame, PyObject *tensor) {
   if (!tensor || !isTensor(tensor) || !values.find(tensor))
     return values.fail(frame.pending.what + " writes to no tensor");
+  for (const PyRef &each : redirected)
+    if (each.get() == tensor || values.sharesMemory(each.get(), tensor))
+      return values.fail(frame.pending.what + " writes to a tensor whose data was set");
+  if (values.isArrayMemory(tensor))
+    return values.fail(frame.pending.what + " writes to the memory of an array");
   PyObject *external = values.externalOf(tensor);
   if (!external)
     return true;
@@ -135,9 +142,15 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   std::optional<Outcome> outcome = values.enterOutcome(value, frame.pending.what);
   if (!outcome)
     return false;
+  if (frame.pending.arrays && isTensor(value))
+    values.noteArrayMemory(value);
+  // Of plain values an array's function gives the same each time.
+  if (frame.pending.pure && outcome->kind == Outcome::Plain)
+    return true;
   if (PyObject *written = frame.pending.written) {
     std::optional<TensorFacts> now = TensorFacts::of(written);
-    if (!now || now->gradient() || (frame.pending.facts && !frame.pending.facts->match(written)))
+    if (!now || (now->gradient() && !frame.pending.redirects) ||
+        (frame.pending.facts && !frame.pending.facts->match(written)))
       return values.fail(frame.pending.what + " changes a tensor from outside");
     values.noteWritten(written);
   }

@@ -42,6 +42,7 @@ public:
   /// Never leaves a Python error behind.
   bool match(PyObject *tensor) const;
   bool gradient() const { return requiresGrad; }
+  bool isLeaf() const { return leaf; }
   /// "float32[3, 4]".
   std::string text() const;
 

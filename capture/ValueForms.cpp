@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // How replays make the values that operations take and the call gives, and what they share.
+#include "capture/Arrays.h"
 #include "capture/Declared.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
@@ -150,7 +151,7 @@ std::optional<Form> Values::form(PyObject *object) {
 }
 
 bool Values::isOperand(PyObject *object) {
-  if (isPlain(object) || Tensors::get()->isAny(object) || depth > mostDepth)
+  if (isPlain(object) || Tensors::get()->isAny(object) || isArray(object) || depth > mostDepth)
     return true;
   ++depth;
   bool operand = (PyTuple_Check(object) || PyList_CheckExact(object)) && readWhole(object);
@@ -195,6 +196,20 @@ PyObject *Values::externalOf(PyObject *tensor) {
     if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
       return each.tensor.get();
   return nullptr;
+}
+
+void Values::noteArrayMemory(PyObject *tensor) {
+  arrayMemory.push_back(PyRef::steal(PyObject_CallOneArg(operators().storage, tensor)));
+  PyErr_Clear();
+}
+
+bool Values::isArrayMemory(PyObject *tensor) {
+  PyRef storage = PyRef::steal(PyObject_CallOneArg(operators().storage, tensor));
+  PyErr_Clear();
+  for (const PyRef &each : arrayMemory)
+    if (!each || !storage || PyObject_RichCompareBool(each.get(), storage.get(), Py_EQ) != 0)
+      return true;
+  return false;
 }
 
 void Values::noteWritten(PyObject *tensor) {

@@ -12,6 +12,9 @@ statistics: a norm that writes running statistics if its sixth argument says tha
 adds or compares items. map: calls its first argument. asked: a
 replay asks again and compares. The others are single functions.
 
+arrays: of NumPy, which reads its arguments alone. draws: random numbers of the generator that is its
+first argument. prints, warns, logs: tell something to the world outside.
+
 Whatever is not declared here ends a capture.
 """
 
@@ -24,12 +27,15 @@ import itertools
 import logging
 import math
 import operator
+import random
+import re
 import types
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import torch
 
 from weft import _capture
@@ -41,7 +47,9 @@ _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_form
 _BUILTINS = {
     "operation": "abs divmod pow round".split(),
     "pure": "ascii bin bool bytes chr complex float format hex int oct ord range "
-    "repr slice str sorted".split(),
+    "repr slice str".split(),
+    "sort": ["sorted"],
+    "address": ["id"],
     "any": "any all".split(),
     "builds": "list tuple dict set frozenset zip enumerate reversed iter".split(),
     "fold": "sum min max".split(),
@@ -69,6 +77,24 @@ _METHODS: list[tuple[type, str, str]] = [
     (types.GeneratorType, "changes", "send close"),
 ]
 _ITERTOOLS = "chain islice product repeat count zip_longest combinations pairwise cycle".split()
+# Those whose results depend on their arguments alone; where one has an `out`, it is not observed.
+_ARRAY_FUNCTIONS = (
+    "arange array asarray zeros ones full empty eye identity linspace logspace zeros_like "
+    "ones_like full_like empty_like floor ceil rint trunc round sqrt square exp log log2 log10 "
+    "sin cos tan arctan arctan2 tanh abs absolute sign power mod add subtract multiply divide "
+    "maximum minimum clip sum prod mean std var max min argmax argmin argsort sort cumsum cumprod "
+    "any all isnan isinf isfinite meshgrid stack concatenate vstack hstack reshape transpose "
+    "expand_dims squeeze where unique outer dot matmul tile repeat tril triu diag flip roll "
+    "deg2rad rad2deg size shape ndim"
+).split()
+_ARRAY_METHODS = (
+    "reshape astype sum mean transpose copy tolist item max min argmax argmin flatten ravel "
+    "squeeze repeat round cumsum dot any all take swapaxes std var prod nonzero"
+).split()
+_NUMPY_DRAWS = (
+    "rand randn randint random random_sample uniform normal choice permutation standard_normal "
+    "beta binomial"
+).split()
 # Of a tensor from outside the observer guards what these tell.
 _METADATA = set(
     "size stride dim ndimension numel nelement is_contiguous is_floating_point is_complex "
@@ -84,14 +110,14 @@ _VIEW_GETTERS = "T H mT mH real imag data".split()
 # Beside those that are operators of aten by their name.
 _MORE = set(
     "bfloat16 byte char double cdouble float cfloat bool half int long short type tolist "
-    "new_tensor tensor as_tensor".split()
+    "new_tensor tensor as_tensor numpy from_numpy".split()
 )
 # Not because of what they compute: they share memory with what the observer does not know, tell
 # addresses, or change what it believes to be fixed.
 _REFUSED = set(
     "set_ set_data resize_ resize_as_ resize_as_sparse_ retain_grad _backward rename_ rename names "
-    "align_to align_as refine_names storage_offset data_ptr const_data_ptr untyped_storage numpy "
-    "apply_ map_ map2_ as_subclass from_numpy frombuffer _from_blob from_file asarray is_set_to "
+    "align_to align_as refine_names storage_offset data_ptr const_data_ptr untyped_storage "
+    "apply_ map_ map2_ as_subclass frombuffer _from_blob from_file asarray is_set_to "
     "share_memory_ pin_memory is_pinned _version output_nr _fw_primal _make_dual _unpack_dual "
     "record_stream is_coalesced seed manual_seed _use_cudnn_ctc_loss sparse_resize_ "
     "set_source_Tensor_storage_offset resize sym_size sym_numel sym_stride sym_storage_offset "
@@ -144,6 +170,7 @@ def declare_all() -> None:
     _capture.declare(vars(type)["__instancecheck__"], "isinstance")
     _declare_operators()
     _declare_telling()
+    _declare_arrays()
     for function, kind in _torch_functions():
         _capture.declare(function, kind)
     _capture.declare(torch._C._set_grad_enabled, "state")
@@ -152,6 +179,12 @@ def declare_all() -> None:
     _capture.set_operator("context", torch._C._FunctionBase)
     _capture.set_operator("grad enabled", torch.is_grad_enabled)
     _capture.declare(torch.Tensor._make_subclass, "operation")
+    for kind in (torch.Tensor, torch.autograd.Variable, *_typed_tensors()):
+        _capture.declare(kind, "operation")
+    _capture.set_operator("setdata", torch.Tensor.data.__set__)
+    _capture.set_operator("tensor hash", torch.Tensor.__hash__)
+    _capture.set_operator("script function", torch.jit.ScriptFunction)
+    _capture.set_operator("is functional", _is_functional)
 
 
 def _declare_plain_types() -> None:
@@ -198,6 +231,27 @@ def _declare_operators() -> None:
         _capture.declare(getattr(operator, name), "operation")
 
 
+def _declare_arrays() -> None:
+    _capture.set_operator("array", numpy.ndarray)
+    _capture.set_operator("array scalar", numpy.number)
+    _capture.declare_plain(numpy.bool_)
+    for kind in vars(numpy.dtypes).values():
+        if isinstance(kind, type):
+            _capture.declare_plain(kind)
+    for name in _ARRAY_FUNCTIONS:
+        _capture.declare(getattr(numpy, name), "arrays")
+    for name in _ARRAY_METHODS:
+        _capture.declare(getattr(numpy.ndarray, name), "arrays")
+    for kind in (numpy.float32, numpy.float64, numpy.int32, numpy.int64):
+        _capture.declare(kind, "pure")
+        for name in ("item", "astype", "__int__", "__float__", "round"):
+            _capture.declare(getattr(kind, name), "pure")
+    for name in _NUMPY_DRAWS:
+        _capture.declare(vars(numpy.random.RandomState)[name], "draws")
+    for name in ("random", "getrandbits"):
+        _capture.declare(getattr(random.Random, name), "draws")
+
+
 def _declare_telling() -> None:
     _capture.declare(print, "prints")
     _capture.declare(warnings.warn, "warns")
@@ -220,6 +274,17 @@ def _log(
     """As Logger._log does, called from that line."""
     record = logger.makeRecord(logger.name, level, file, line, message, args, None, function)
     logger.handle(record)
+
+
+def _typed_tensors() -> list[Any]:
+    names = "Float Double Half BFloat16 Byte Char Short Int Long Bool".split()
+    return [getattr(torch, f"{name}Tensor") for name in names]
+
+
+def _is_functional(function: torch.jit.ScriptFunction) -> bool:
+    """Whether a scripted function does nothing but compute."""
+    graph = str(function.inlined_graph)
+    return not re.search(r"(\w_\(|prim::(Print|PythonOp|CallMethod|SetAttr|GetAttr)|::_?set_)", graph)
 
 
 def _storage(tensor: torch.Tensor) -> int:

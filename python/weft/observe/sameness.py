@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import torch
 
 
@@ -16,6 +17,8 @@ def difference(eager: Any, replayed: Any, path: str = "the result") -> str | Non
         return f"{path} is a {type(replayed).__name__} instead of a {type(eager).__name__}"
     if isinstance(eager, torch.Tensor):
         return _tensors(eager, replayed, path)
+    if isinstance(eager, (numpy.ndarray, numpy.generic)):
+        return _arrays(eager, replayed, path)
     if isinstance(eager, (list, tuple)):
         if len(eager) != len(replayed):
             return f"{path} has {len(replayed)} items instead of {len(eager)}"
@@ -49,6 +52,15 @@ def _tensors(eager: torch.Tensor, replayed: torch.Tensor, path: str) -> str | No
     with torch.no_grad():
         x, y = (_bits(each) for each in (eager, replayed))
         return None if torch.equal(x, y) else f"the values of {path} differ"
+
+
+def _arrays(eager: Any, replayed: Any, path: str) -> str | None:
+    """Arrays or NumPy's scalars."""
+    for name in ("dtype", "shape", "strides"):
+        if getattr(eager, name) != getattr(replayed, name):
+            return f"{name} of {path} differ"
+    same = eager.tobytes() == replayed.tobytes()
+    return None if same else f"the values of {path} differ"
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

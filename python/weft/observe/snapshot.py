@@ -3,23 +3,28 @@
 
 from __future__ import annotations
 
+import copy
+import random
 import types
 from collections import deque
 from collections.abc import Hashable
 from typing import Any
 
+import numpy
 import torch
 
 from weft.observe.sameness import difference
 
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
-    """written: a tensor or a container as a whole; or with a key a dict, an object whose attribute
+    """written: a tensor, with a key for what it has as data, or a container as a whole, a generator of random numbers; or with a key a dict, an object whose attribute
     it is, or a cell. Raises: TypeError, for anything else."""
     if isinstance(written, torch.Tensor):
-        return Memory(written)
+        return Memory(written) if key is None else Data(written)
     if isinstance(written, types.CellType):
         return Cell(written)
+    if isinstance(written, (random.Random, numpy.random.RandomState)):
+        return Generator(written)
     if key is not None:
         return Entry(written if type(written) is dict else vars(written), key)
     return Contents(written)
@@ -40,10 +45,28 @@ class Memory:
 
     def again(self) -> Memory:
         """As it is now."""
-        return Memory(self.tensor)
+        now = copy.copy(self)
+        now._bytes = self._memory.clone()
+        return now
 
     def agrees(self, other: Memory) -> bool:
         return torch.equal(self._bytes, other._bytes)
+
+
+class Data:
+    """Which memory a tensor has."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor, self._data = tensor, tensor.data
+
+    def restore(self) -> None:
+        self._tensor.data = self._data
+
+    def again(self) -> Data:
+        return Data(self._tensor)
+
+    def agrees(self, other: Data) -> bool:
+        return difference(self._data, other._data) is None
 
 
 _ABSENT = object()
@@ -91,6 +114,27 @@ class Cell:
 
     def agrees(self, other: Cell) -> bool:
         return difference(self._value, other._value) is None
+
+
+class Generator:
+    """Of random numbers, of Python or NumPy."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+        numbers = isinstance(generator, numpy.random.RandomState)
+        self._state = generator.get_state() if numbers else generator.getstate()
+
+    def restore(self) -> None:
+        if isinstance(self._generator, numpy.random.RandomState):
+            self._generator.set_state(self._state)
+        else:
+            self._generator.setstate(self._state)
+
+    def again(self) -> Generator:
+        return Generator(self._generator)
+
+    def agrees(self, other: Generator) -> bool:
+        return all(map(numpy.array_equal, self._state, other._state))
 
 
 class Contents:
