@@ -72,6 +72,8 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "tensor hash" ? &all.tensorHash : slot;
   slot = name == "script function" ? &all.scriptFunction : slot;
   slot = name == "is functional" ? &all.isFunctional : slot;
+  slot = name == "item" ? &all.item : slot;
+  slot = name == "tolist" ? &all.toList : slot;
   slot = name == "setcell" ? &all.setCell : slot;
   slot = name == "warn" ? &all.warn : slot;
   slot = name == "log" ? &all.log : slot;

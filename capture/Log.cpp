@@ -128,7 +128,9 @@ bool Replay::accept(const Outcome &outcome, PyObject *found) {
   case Outcome::Same:
     return make(outcome.same).get() == found;
   case Outcome::Plain:
-    return plainEqual(outcome.object.get(), found);
+    if (outcome.index >= 0)
+      results[outcome.index] = PyRef::borrow(found);
+    return outcome.free ? PyFloat_CheckExact(found) : plainEqual(outcome.object.get(), found);
   case Outcome::Sequence: {
     if ((PyObject *)Py_TYPE(found) != outcome.object.get())
       return false;
@@ -201,7 +203,7 @@ static void collect(const Form &form, std::vector<int> &used) {
 
 static void collect(const Outcome &outcome, std::vector<int> &used) {
   if (outcome.kind == Outcome::Tensor || outcome.kind == Outcome::Made ||
-      outcome.kind == Outcome::Array)
+      outcome.kind == Outcome::Array || (outcome.kind == Outcome::Plain && outcome.index >= 0))
     used.push_back(outcome.index);
   collect(outcome.same, used);
   for (const Outcome &part : outcome.parts)
@@ -267,7 +269,8 @@ static std::string textOf(const Outcome &outcome) {
   case Outcome::Same:
     return textOf(outcome.same);
   case Outcome::Plain:
-    return shown(outcome.object.get());
+    return outcome.free ? "%" + std::to_string(outcome.index) + ": float"
+                        : shown(outcome.object.get());
   case Outcome::Sequence:
     break;
   }

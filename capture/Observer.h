@@ -77,6 +77,7 @@ private:
     std::optional<TensorFacts> facts; // its own
     bool nested = false;              // Python code within the function is a part of it
     bool foreign = false;             // and it is not observed
+    bool number = false;              // a float that it gives may be another in each call
     bool redirects = false;           // gives a tensor other memory
     bool arrays = false;              // takes an array
     bool pure = false;                // takes plain values alone
@@ -90,7 +91,8 @@ private:
     /// As new; most opcodes have left little in it.
     void reset() {
       then = Then::Nothing;
-      python = entered = slot = nested = foreign = node = arrays = pure = redirects = false;
+      python = entered = slot = nested = foreign = node = arrays = pure = redirects = number =
+          false;
       context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;
@@ -153,6 +155,8 @@ private:
   bool isContextSetting(PyObject *object, PyObject *name);
   bool callArrays(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool draws(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// Its items are values that the program depends on.
+  bool readArray(Frame &frame, PyObject *array);
   bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
   bool yields(PyObject *value);
@@ -196,6 +200,9 @@ private:
   bool answersInPython(PyObject *object, std::initializer_list<const char *> methods);
   void guardMethods(PyObject *object, std::initializer_list<const char *> methods);
   bool isTensor(PyObject *object);
+  bool isPlain(PyObject *object) { return values.isPlain(object); }
+  /// Whether one of them is a float that may be another in each call, and the rest are numbers.
+  bool takeNumbers(Arguments arguments);
   bool allUsable(Arguments arguments, const std::string &what);
   /// The whole contents are plain, and read.
   bool isPlainWithin(PyObject *object);

@@ -29,8 +29,8 @@ bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments,
     plain &= isPlainWithin(each);
     if (values.failed())
       return false;
-    if (isTensor(each))
-      return values.fail(what + " of a tensor");
+    if (isTensor(each)) // Tensor.__array__ is Python's
+      guardMethods(each, {"__array__", "__array_priority__", "__array_wrap__", "__array_ufunc__"});
   }
   if (!operation(frame, callable, arguments, names))
     return false;
@@ -64,7 +64,21 @@ bool Observer::draws(Frame &frame, PyObject *callable, Arguments arguments, PyOb
   generators.push_back(generator);
   frame.pending.record = std::move(record);
   frame.pending.nested = frame.pending.foreign = true;
+  frame.pending.number = true;
   return expect(frame, Then::Append, true, std::move(what));
+}
+
+bool Observer::readArray(Frame &frame, PyObject *array) {
+  PyRef dims = PyRef::steal(PyObject_GetAttrString(array, "ndim"));
+  PyRef size = PyRef::steal(PyObject_GetAttrString(array, "size"));
+  PyRef list = PyRef::steal(PyObject_CallMethod(array, "tolist", nullptr));
+  if (!dims || !size || !list || PyLong_AsLong(dims.get()) != 1 || PyLong_AsLong(size.get()) > 4096)
+    return values.fail("iterates over an array of more dims or of many items");
+  if (!operation(frame, operators().toList, Arguments(&array, 1), nullptr))
+    return false;
+  bool read = appendRecord(frame, list.get());
+  frame.pending = {};
+  return read;
 }
 
 bool Observer::arrayAttribute(Frame &frame, PyObject *array, PyObject *name) {

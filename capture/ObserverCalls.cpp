@@ -187,7 +187,7 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type) {
             expect(frame, Then::Python, true, what)) ||
            values.fail("makes " + what);
   auto *exception = (PyTypeObject *)PyExc_BaseException;
-  bool plain = type->tp_new == PyBaseObject_Type.tp_new ||
+  bool plain = type->tp_new == PyBaseObject_Type.tp_new || type->tp_new == PyProperty_Type.tp_new ||
                (PyExceptionClass_Check((PyObject *)type) && type->tp_new == exception->tp_new);
   PyRef name = PyRef::steal(PyUnicode_InternFromString("__new__"));
   PyObject *made = interpreter::typeLookup(type, name.get());

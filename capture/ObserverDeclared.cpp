@@ -129,6 +129,10 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   for (PyObject *each : given)
     if (many && !readIterable(frame, each))
       return false;
+  if (what.ends_with(".remove") && !PyAnySet_Check(self)) // compares
+    for (PyObject *each : arguments)
+      if (!isPlainWithin(each))
+        return values.fail(what + " of " + shown(each));
   if (!values.isFresh(self)) {
     if (many)
       for (PyObject *each : given)
@@ -156,11 +160,15 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     if (arguments.size() == 1 && isArray(arguments[0]) && PyType_Check(callable) && !names)
       return operation(frame, callable, arguments, names); // int(x), float(x)
     if (arguments.size() == 1 && isTensor(arguments[0]) && PyType_Check(callable) && !names)
-      return operation(frame, callable, arguments, names); // int(x), float(x), bool(x)
+      return operation(frame, callable, arguments, names);           // int(x), float(x), bool(x)
+    if (!names && !PyType_Check(callable) && takeNumbers(arguments)) // of math
+      return operation(frame, callable, arguments, names);
     if (callable == (PyObject *)&PyBool_Type && arguments.size() == 1)
       return truth(frame, arguments[0]) && expect(frame, Then::Plain, true, what);
     return allPlain() && expect(frame, Then::Made, false, what);
   case Kind::Sort: {
+    if (arguments.size() == 1 && isArray(arguments[0]))
+      return callArrays(frame, callable, arguments, names);
     bool key = names && PyTuple_GET_SIZE(names) <= 2;
     for (Py_ssize_t i = 0; key && i < PyTuple_GET_SIZE(names); ++i)
       key = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "key") == 0 ||
@@ -184,6 +192,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Types:
     return expect(frame, Then::Plain, false, what);
   case Kind::Builds:
+    if (arguments.size() == 1 && isArray(arguments[0]) && !names &&
+        (callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type))
+      return callArrays(frame, callable, arguments, names);
     for (PyObject *each : arguments) {
       if (!readIterable(frame, each))
         return false;
@@ -198,7 +209,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     for (size_t i = 1; python && i < arguments.size(); ++i)
       if (!readIterable(frame, arguments[i]))
         return false;
-    return (python && (kindOf(function) != Kind::Pure || isPlainWithin(arguments[1])) &&
+    return (python && (kindOf(function) != Kind::Pure || allPlain()) &&
             expect(frame, Then::Fresh, true, what)) ||
            values.fail(what + " of " + shown(function));
   }

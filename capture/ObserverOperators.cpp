@@ -45,6 +45,8 @@ bool Observer::truth(Frame &frame, PyObject *object) {
 }
 
 bool Observer::unary(Frame &frame, PyObject *object, PyObject *function, const char *method) {
+  if (takeNumbers(Arguments(&object, 1)))
+    return operation(frame, function, Arguments(&object, 1), nullptr);
   if (isPlain(object))
     return expect(frame, Then::Plain, false, "an operator");
   if (isArray(object))
@@ -75,6 +77,8 @@ static const char *const binaryMethods[][3] = {
 };
 
 bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *right) {
+  if (PyObject *pair[] = {left, right}; takeNumbers(pair))
+    return operation(frame, operators().binary[argument], pair, nullptr);
   if (isPlain(left) && isPlain(right))
     return expect(frame, Then::Plain, false, "an operator");
   bool writes = argument >= NB_INPLACE_ADD;
@@ -100,6 +104,9 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
   bool tuple = PyTuple_CheckExact(left) || PyTuple_CheckExact(right);
   if (list || tuple) {
     for (PyObject *each : operands)
+      if (answersInPython(each, {methods[0], methods[1], methods[2]}))
+        return expect(frame, Then::Python, true, "an operator on " + shown(each));
+    for (PyObject *each : operands)
       if (!isPlain(each) && !PyList_CheckExact(each) && !PyTuple_CheckExact(each))
         return values.fail("an operator on " + shown(each));
     if (writes && PyList_CheckExact(left) && !values.isFresh(left)) {
@@ -116,6 +123,8 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
 }
 
 bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *right) {
+  if (PyObject *pair[] = {left, right}; takeNumbers(pair))
+    return operation(frame, operators().compare[argument], pair, nullptr);
   if (isPlain(left) && isPlain(right))
     return expect(frame, Then::Plain, false, "a comparison");
   PyObject *operands[] = {left, right};
@@ -282,7 +291,7 @@ bool Observer::readIterable(Frame &frame, PyObject *object) {
       (PyAnySet_CheckExact(object) && values.isExternal(object)))
     return values.readWhole(object);
   if (isArray(object))
-    return values.fail("iterates over an array");
+    return readArray(frame, object);
   if (isTensor(object)) // Tensor.__iter__ is Python's
     return answersInPython(object, {"__iter__"}) && (frame.pending.python = true);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {

@@ -31,6 +31,16 @@ bool Observer::allUsable(Arguments arguments, const std::string &what) {
   return true;
 }
 
+bool Observer::takeNumbers(Arguments arguments) {
+  bool any = false;
+  for (PyObject *each : arguments) {
+    if (!PyFloat_CheckExact(each) && !PyLong_CheckExact(each) && !PyBool_Check(each))
+      return false;
+    any |= values.isNumber(each);
+  }
+  return any;
+}
+
 bool Observer::isPlainWithin(PyObject *object) {
   if (isPlain(object))
     return true;
@@ -99,6 +109,8 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
     record.arguments.push_back(std::move(*form));
     frame.pending.arrays |= isArray(each) && (values.isExternal(each) || !ownsMemory(each));
   }
+  frame.pending.number = takeNumbers(arguments) || operators().item == callable ||
+                         (callable == (PyObject *)&PyFloat_Type && arguments.size() == 1);
   expect(frame, Then::Append, true, std::move(what));
   return !out || out == Py_None || writes(frame, out);
 }
@@ -139,7 +151,9 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   if (frame.pending.node && !endNode())
     return false;
   Record &record = frame.pending.record;
-  std::optional<Outcome> outcome = values.enterOutcome(value, frame.pending.what);
+  bool number = frame.pending.number && PyFloat_CheckExact(value) && !nodes;
+  std::optional<Outcome> outcome =
+      number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
   if (!outcome)
     return false;
   if (frame.pending.arrays && isTensor(value))

@@ -28,7 +28,7 @@ static bool isOrdinary(PyObject *object) {
 std::optional<Form> Values::lasting(PyObject *object) {
   const Value *value = find(object);
   bool fresh = value && value->origin == Origin::Fresh;
-  if (isPlain(object) || (value && !fresh))
+  if (isNumber(object) || isPlain(object) || (value && !fresh))
     return form(object);
   if (++depth > mostDepth) {
     --depth;
@@ -67,6 +67,15 @@ std::optional<Form> Values::lasting(PyObject *object) {
   return kept;
 }
 
+bool Values::holdsNumber(PyObject *object) const {
+  if (numbers.empty() || !PyTuple_CheckExact(object))
+    return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (PyObject *item = PyTuple_GET_ITEM(object, i); isNumber(item) || holdsNumber(item))
+      return true;
+  return false;
+}
+
 std::optional<Form> Values::form(PyObject *object) {
   Form form;
   auto add = [&](PyObject *part) {
@@ -81,6 +90,18 @@ std::optional<Form> Values::form(PyObject *object) {
   };
   if (++depth > mostDepth)
     return give(fail("uses a value that holds itself"));
+  if (auto found = numbers.find(object); found != numbers.end() && !found->second.fixed) {
+    form.kind = Form::Result;
+    form.index = found->second.result;
+    return give(true);
+  }
+  if (holdsNumber(object)) { // a tuple that is plain but for it
+    form.kind = Form::Tuple;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      if (!add(PyTuple_GET_ITEM(object, i)))
+        return give(false);
+    return give(true);
+  }
   if (isPlain(object)) {
     form.object = PyRef::borrow(object);
     return give(true);
@@ -151,7 +172,8 @@ std::optional<Form> Values::form(PyObject *object) {
 }
 
 bool Values::isOperand(PyObject *object) {
-  if (isPlain(object) || Tensors::get()->isAny(object) || isArray(object) || depth > mostDepth)
+  if (capture::isPlain(object) || Tensors::get()->isAny(object) || isArray(object) ||
+      depth > mostDepth)
     return true;
   ++depth;
   bool operand = (PyTuple_Check(object) || PyList_CheckExact(object)) && readWhole(object);

@@ -40,8 +40,37 @@ bool Values::isKept(PyObject *object) {
   return value && value->held;
 }
 
+bool Values::isPlain(PyObject *object) {
+  if (!capture::isPlain(object))
+    return false;
+  if (numbers.empty())
+    return true;
+  if (auto found = numbers.find(object); found != numbers.end()) {
+    if (!std::exchange(found->second.fixed, true))
+      log.fix(found->second.record);
+  } else if (PyTuple_Check(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      isPlain(PyTuple_GET_ITEM(object, i));
+  } else if (PySlice_Check(object)) {
+    auto *slice = reinterpret_cast<PySliceObject *>(object);
+    isPlain(slice->start), isPlain(slice->stop), isPlain(slice->step);
+  }
+  return true;
+}
+
+std::optional<Outcome> Values::enterNumber(PyObject *number) {
+  Outcome outcome;
+  outcome.object = PyRef::borrow(number);
+  if (numbers.contains(number))
+    return outcome;
+  outcome.free = true;
+  outcome.index = log.newResult();
+  numbers.emplace(number, Number{PyRef::borrow(number), outcome.index, log.size()});
+  return outcome;
+}
+
 bool Values::isUsable(PyObject *object) {
-  if (!object || isPlain(object) || find(object))
+  if (!object || capture::isPlain(object) || find(object))
     return true;
   if (depth > mostDepth)
     return false;

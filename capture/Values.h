@@ -38,6 +38,14 @@ public:
   bool isExternal(PyObject *object);
   /// A container or instance of this call that an operation of the log makes.
   bool isKept(PyObject *object);
+  /// Of a plain value that it is one, which the program depends on from now on.
+  bool isPlain(PyObject *object);
+  /// A float that an operation gave and nothing has looked at yet: its value may be another in
+  /// each call. It is known by its address.
+  bool isNumber(PyObject *object) const { return numbers.contains(object); }
+  /// The record that comes next gives a float that may be another in each call.
+  bool holdsNumber(PyObject *object) const;
+  std::optional<Outcome> enterNumber(PyObject *number);
   /// Plain, or entered; of tuples, slices and bound methods, all that they hold.
   bool isUsable(PyObject *object);
 
@@ -138,6 +146,13 @@ private:
   std::unordered_map<PyObject *, Value> entered;
   std::vector<External> externals;
   std::vector<std::pair<PyRef, PyRef>> set;
+  struct Number {
+    PyRef held;
+    int result;
+    size_t record;
+    bool fixed = false;
+  };
+  std::unordered_map<PyObject *, Number> numbers;
   std::vector<PyRef> arrayMemory;
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
   std::string why;

@@ -85,7 +85,8 @@ _ARRAY_FUNCTIONS = (
     "maximum minimum clip sum prod mean std var max min argmax argmin argsort sort cumsum cumprod "
     "any all isnan isinf isfinite meshgrid stack concatenate vstack hstack reshape transpose "
     "expand_dims squeeze where unique outer dot matmul tile repeat tril triu diag flip roll "
-    "deg2rad rad2deg size shape ndim"
+    "deg2rad rad2deg size shape ndim argwhere result_type percentile median quantile atleast_1d "
+    "ravel swapaxes count_nonzero array_equal pad log1p floor_divide"
 ).split()
 _ARRAY_METHODS = (
     "reshape astype sum mean transpose copy tolist item max min argmax argmin flatten ravel "
@@ -163,6 +164,7 @@ def declare_all() -> None:
     _capture.declare(object.__new__, "new object")
     _capture.declare(tuple.__new__, "new tuple")
     _capture.declare(object.__init__, "types")
+    _capture.declare(property.__init__, "types")
     for kind in (BaseException, Exception, RuntimeError, ValueError, TypeError, StopIteration):
         _capture.declare(kind.__init__, "types")
     _capture.declare(object.__setattr__, "setattr")
@@ -181,6 +183,8 @@ def declare_all() -> None:
     _capture.declare(torch.Tensor._make_subclass, "operation")
     for kind in (torch.Tensor, torch.autograd.Variable, *_typed_tensors()):
         _capture.declare(kind, "operation")
+    _capture.set_operator("item", vars(torch._C.TensorBase)["item"])
+    _capture.set_operator("tolist", numpy.ndarray.tolist)
     _capture.set_operator("setdata", torch.Tensor.data.__set__)
     _capture.set_operator("tensor hash", torch.Tensor.__hash__)
     _capture.set_operator("script function", torch.jit.ScriptFunction)
@@ -284,7 +288,9 @@ def _typed_tensors() -> list[Any]:
 def _is_functional(function: torch.jit.ScriptFunction) -> bool:
     """Whether a scripted function does nothing but compute."""
     graph = str(function.inlined_graph)
-    return not re.search(r"(\w_\(|prim::(Print|PythonOp|CallMethod|SetAttr|GetAttr)|::_?set_)", graph)
+    return not re.search(
+        r"(\w_\(|prim::(Print|PythonOp|CallMethod|SetAttr|GetAttr)|::_?set_)", graph
+    )
 
 
 def _storage(tensor: torch.Tensor) -> int:
