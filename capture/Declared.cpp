@@ -74,6 +74,9 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "is functional" ? &all.isFunctional : slot;
   slot = name == "item" ? &all.item : slot;
   slot = name == "tolist" ? &all.toList : slot;
+  slot = name == "overload" ? &all.overload : slot;
+  slot = name == "overload packet" ? &all.overloadPacket : slot;
+  slot = name == "is pure" ? &all.isPure : slot;
   slot = name == "setcell" ? &all.setCell : slot;
   slot = name == "warn" ? &all.warn : slot;
   slot = name == "log" ? &all.log : slot;

@@ -70,7 +70,8 @@ struct Operators {
   PyObject *setAttribute = nullptr; // past what classes in Python make of it
   PyObject *deleteAttribute = nullptr, *deleteItem = nullptr, *setCell = nullptr;
   PyObject *array = nullptr, *arrayScalar = nullptr; // numpy.ndarray; numpy.number, without objects
-  PyObject *item = nullptr, *toList = nullptr;       // a tensor's, an array's
+  PyObject *overload = nullptr, *overloadPacket = nullptr, *isPure = nullptr; // of torch.ops
+  PyObject *item = nullptr, *toList = nullptr; // a tensor's, an array's
   PyObject *setData = nullptr, *tensorHash = nullptr;
   PyObject *scriptFunction = nullptr,
            *isFunctional = nullptr; // the type; whether one writes nothing

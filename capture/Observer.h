@@ -77,6 +77,7 @@ private:
     std::optional<TensorFacts> facts; // its own
     bool nested = false;              // Python code within the function is a part of it
     bool foreign = false;             // and it is not observed
+    bool unrecorded = false;          // gradients are off
     bool number = false;              // a float that it gives may be another in each call
     bool redirects = false;           // gives a tensor other memory
     bool arrays = false;              // takes an array
@@ -92,7 +93,7 @@ private:
     void reset() {
       then = Then::Nothing;
       python = entered = slot = nested = foreign = node = arrays = pure = redirects = number =
-          false;
+          unrecorded = false;
       context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;

@@ -94,6 +94,18 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     frame.pending.nested = frame.pending.foreign = true;
     return true;
   }
+  if ((PyObject *)Py_TYPE(callable) == operators().overload ||
+      (PyObject *)Py_TYPE(callable) == operators().overloadPacket) {
+    PyRef functional = PyRef::steal(PyObject_CallOneArg(operators().isPure, callable));
+    PyErr_Clear();
+    if (functional.get() != Py_True)
+      return values.fail("calls an operator that writes, " + nameOf(callable));
+    guardMethods(callable, {"__call__"});
+    if (!operation(frame, callable, arguments, names))
+      return false;
+    frame.pending.nested = frame.pending.foreign = true;
+    return true;
+  }
   if (PyWeakref_CheckRefExact(callable))
     return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
   if (PyType_Check(callable))

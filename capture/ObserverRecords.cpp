@@ -134,7 +134,9 @@ bool Observer::writes(Frame &frame, PyObject *tensor) {
   if (nodes)
     return values.fail("an autograd.Function with gradients writes to a tensor from outside");
   std::optional<TensorFacts> facts = TensorFacts::of(tensor);
-  if (!facts || facts->gradient())
+  PyRef enabled = PyRef::steal(PyObject_CallNoArgs(operators().isGradEnabled));
+  frame.pending.unrecorded = enabled.get() == Py_False;
+  if (!facts || (facts->gradient() && !frame.pending.unrecorded))
     return values.fail(frame.pending.what + " writes to a tensor from outside that has gradients");
   frame.pending.written = tensor;
   frame.pending.facts = facts;
@@ -163,7 +165,7 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
     return true;
   if (PyObject *written = frame.pending.written) {
     std::optional<TensorFacts> now = TensorFacts::of(written);
-    if (!now || (now->gradient() && !frame.pending.redirects) ||
+    if (!now || (now->gradient() && !frame.pending.redirects && !frame.pending.unrecorded) ||
         (frame.pending.facts && !frame.pending.facts->match(written)))
       return values.fail(frame.pending.what + " changes a tensor from outside");
     values.noteWritten(written);

@@ -244,3 +244,42 @@ def test_numbers_that_operations_gave_are_of_each_call(what):
         assert repr(results[0]) == repr(results[1]), value
     if what in ("scaled", "given", "drawn"):
         assert is_whole(fast) and weft.stats(fast)["graphs"] == 1
+
+
+def test_each_path_that_data_takes_becomes_a_program():
+    def f(x):
+        return x * 2 if x.sum() > 0 else x * 3 if x.sum() < -5 else x * 4
+
+    fast = compiled(f)
+    for number in range(12):
+        x = torch.ones(3) * (1, -1, -4)[number % 3]
+        assert torch.equal(fast(x), f(x))
+    stats = weft.stats(fast)
+    assert stats["graphs"] == 3 and stats["hits"] == 9 and not stats["breaks"]
+
+
+def test_operators_of_torch_ops():
+    fast = compiled(lambda x: torch.ops.aten.relu.default(x) + torch.ops.aten.sigmoid(x))
+    writes = compiled(lambda x: torch.ops.aten.add_.Tensor(x, x))
+    for _ in range(3):
+        x, y = torch.randn(3), torch.ones(3)
+        assert torch.equal(fast(x), torch.relu(x) + torch.sigmoid(x))
+        assert writes(y) is y and y.tolist() == [2, 2, 2]
+    assert is_whole(fast) and weft.stats(writes)["graphs"] == 0
+
+
+def test_parameters_are_written_where_gradients_are_off():
+    weight, twin = (nn.Parameter(torch.ones(3)) for _ in range(2))
+
+    def f(x, weight=weight):
+        with torch.no_grad():
+            weight.mul_(1.5)
+        return x * weight
+
+    fast = compiled(lambda x: f(x))
+    for _ in range(4):
+        x = torch.randn(3)
+        assert torch.equal(fast(x), f(x, twin)) and torch.equal(weight, twin)
+        assert weight._version == twin._version and fast(x).requires_grad
+        f(x, twin)
+    assert is_whole(fast)

@@ -183,6 +183,9 @@ def declare_all() -> None:
     _capture.declare(torch.Tensor._make_subclass, "operation")
     for kind in (torch.Tensor, torch.autograd.Variable, *_typed_tensors()):
         _capture.declare(kind, "operation")
+    _capture.set_operator("overload", torch._ops.OpOverload)
+    _capture.set_operator("overload packet", torch._ops.OpOverloadPacket)
+    _capture.set_operator("is pure", _is_pure)
     _capture.set_operator("item", vars(torch._C.TensorBase)["item"])
     _capture.set_operator("tolist", numpy.ndarray.tolist)
     _capture.set_operator("setdata", torch.Tensor.data.__set__)
@@ -283,6 +286,14 @@ def _log(
 def _typed_tensors() -> list[Any]:
     names = "Float Double Half BFloat16 Byte Char Short Int Long Bool".split()
     return [getattr(torch, f"{name}Tensor") for name in names]
+
+
+def _is_pure(operator: Any) -> bool:
+    """Whether an operator of torch.ops writes to none of its arguments."""
+    if isinstance(operator, torch._ops.OpOverloadPacket):
+        names = [name for name in operator.overloads() if not name.endswith("out")]
+        return all(_is_pure(getattr(operator, name)) for name in names)
+    return not operator._schema.is_mutable and "set_" not in operator._schema.name
 
 
 def _is_functional(function: torch.jit.ScriptFunction) -> bool:
