@@ -44,6 +44,7 @@ enum class Kind : uint8_t {
   Prints,
   Warns,
   Logs,
+  Autocast,      // sets what torch casts, as State does, and is put back
   Sort,          // sorted
   Address,       // id
   Arrays,        // of NumPy: reads numbers and arrays, and makes such

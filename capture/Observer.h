@@ -222,6 +222,7 @@ private:
   bool over = false;
   std::vector<PyRef> redirected;      // tensors that have been given other memory
   std::vector<PyObject *> generators; // of random numbers whose state is kept
+  bool casts = false;                 // whether what torch casts has been set
   int nodes = 0;                      // calls of autograd.Function that are one operation
   size_t nodeBegin = 0;               // of the log, where the latest began
   int nodeResults = 0;

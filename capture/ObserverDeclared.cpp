@@ -230,6 +230,11 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     if (arguments.empty())
       settings.push_back(callable);
     return operation(frame, callable, arguments, names);
+  case Kind::Autocast:
+    settings.clear();
+    if (nodes || !operation(frame, callable, arguments, names))
+      return values.fail("an autograd.Function with gradients sets what is cast");
+    return std::exchange(casts, true) || keepState(callable, nullptr);
   case Kind::State:
     settings.clear();
     return operation(frame, callable, arguments, names);

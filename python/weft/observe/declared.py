@@ -24,13 +24,10 @@ import abc
 import builtins
 import functools
 import itertools
-import logging
 import math
 import operator
-import random
 import re
 import types
-import warnings
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
@@ -39,7 +36,9 @@ import numpy
 import torch
 
 from weft import _capture
+from weft.observe.arrays import declare_arrays
 from weft.observe.snapshot import snapshot
+from weft.observe.telling import declare_telling
 
 _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
           torch.iinfo)  # fmt: skip
@@ -77,25 +76,6 @@ _METHODS: list[tuple[type, str, str]] = [
     (types.GeneratorType, "changes", "send close"),
 ]
 _ITERTOOLS = "chain islice product repeat count zip_longest combinations pairwise cycle".split()
-# Those whose results depend on their arguments alone; where one has an `out`, it is not observed.
-_ARRAY_FUNCTIONS = (
-    "arange array asarray zeros ones full empty eye identity linspace logspace zeros_like "
-    "ones_like full_like empty_like floor ceil rint trunc round sqrt square exp log log2 log10 "
-    "sin cos tan arctan arctan2 tanh abs absolute sign power mod add subtract multiply divide "
-    "maximum minimum clip sum prod mean std var max min argmax argmin argsort sort cumsum cumprod "
-    "any all isnan isinf isfinite meshgrid stack concatenate vstack hstack reshape transpose "
-    "expand_dims squeeze where unique outer dot matmul tile repeat tril triu diag flip roll "
-    "deg2rad rad2deg size shape ndim argwhere result_type percentile median quantile atleast_1d "
-    "ravel swapaxes count_nonzero array_equal pad log1p floor_divide"
-).split()
-_ARRAY_METHODS = (
-    "reshape astype sum mean transpose copy tolist item max min argmax argmin flatten ravel "
-    "squeeze repeat round cumsum dot any all take swapaxes std var prod nonzero"
-).split()
-_NUMPY_DRAWS = (
-    "rand randn randint random random_sample uniform normal choice permutation standard_normal "
-    "beta binomial"
-).split()
 # Of a tensor from outside the observer guards what these tell.
 _METADATA = set(
     "size stride dim ndimension numel nelement is_contiguous is_floating_point is_complex "
@@ -124,6 +104,10 @@ _REFUSED = set(
     "set_source_Tensor_storage_offset resize sym_size sym_numel sym_stride sym_storage_offset "
     "get_num_threads set_num_threads retains_grad copy_sparse_to_sparse_ requires_grad_".split()
 )
+_AUTOCAST = (
+    "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled clear_autocast_cache "
+    "autocast_increment_nesting autocast_decrement_nesting"
+).split()
 _STATISTICS = ("batch_norm", "instance_norm")
 # What only types decide, and settings: a replay asks for them again and compares.
 _TYPES = ("_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic")
@@ -171,11 +155,13 @@ def declare_all() -> None:
     _capture.declare(object.__delattr__, "setattr")
     _capture.declare(vars(type)["__instancecheck__"], "isinstance")
     _declare_operators()
-    _declare_telling()
-    _declare_arrays()
+    declare_telling()
+    declare_arrays()
     for function, kind in _torch_functions():
         _capture.declare(function, kind)
     _capture.declare(torch._C._set_grad_enabled, "state")
+    for name in _AUTOCAST:
+        _capture.declare(getattr(torch, name), "autocast")
     _capture.declare(torch._C._functorch.unwrap_if_dead, "same")
     _capture.declare(vars(torch._C._FunctionBase)["apply"], "apply")
     _capture.set_operator("context", torch._C._FunctionBase)
@@ -236,51 +222,6 @@ def _declare_operators() -> None:
         "abs",
     ):
         _capture.declare(getattr(operator, name), "operation")
-
-
-def _declare_arrays() -> None:
-    _capture.set_operator("array", numpy.ndarray)
-    _capture.set_operator("array scalar", numpy.number)
-    _capture.declare_plain(numpy.bool_)
-    for kind in vars(numpy.dtypes).values():
-        if isinstance(kind, type):
-            _capture.declare_plain(kind)
-    for name in _ARRAY_FUNCTIONS:
-        _capture.declare(getattr(numpy, name), "arrays")
-    for name in _ARRAY_METHODS:
-        _capture.declare(getattr(numpy.ndarray, name), "arrays")
-    for kind in (numpy.float32, numpy.float64, numpy.int32, numpy.int64):
-        _capture.declare(kind, "pure")
-        for name in ("item", "astype", "__int__", "__float__", "round"):
-            _capture.declare(getattr(kind, name), "pure")
-    for name in _NUMPY_DRAWS:
-        _capture.declare(vars(numpy.random.RandomState)[name], "draws")
-    for name in ("random", "getrandbits"):
-        _capture.declare(getattr(random.Random, name), "draws")
-
-
-def _declare_telling() -> None:
-    _capture.declare(print, "prints")
-    _capture.declare(warnings.warn, "warns")
-    _capture.set_operator("warn", _warn)
-    _capture.declare(logging.Logger._log, "logs")
-    _capture.declare(logging.Logger.isEnabledFor, "asked")
-    _capture.set_operator("log", _log)
-
-
-def _warn(message: str, category: type, file: str, line: int, names: dict[str, Any]) -> None:
-    """As warnings.warn does from that line of a module with those globals."""
-    registry = names.setdefault("__warningregistry__", {})
-    module = names.get("__name__") or "<string>"
-    warnings.warn_explicit(message, category, file, line, module, registry)
-
-
-def _log(
-    logger: logging.Logger, level: int, message: Any, args: Any, file: str, line: int, function: str
-) -> None:
-    """As Logger._log does, called from that line."""
-    record = logger.makeRecord(logger.name, level, file, line, message, args, None, function)
-    logger.handle(record)
 
 
 def _typed_tensors() -> list[Any]:

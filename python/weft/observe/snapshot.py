@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a call writes, as it was at a moment: a tensor's memory, an entry, a container's contents."""
+"""What a call writes, as it was at a moment: memory, an entry, the contents of a container."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from weft.observe.sameness import difference
 
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
-    """written: a tensor, with a key for what it has as data, or a container as a whole, a generator of random numbers; or with a key a dict, an object whose attribute
-    it is, or a cell. Raises: TypeError, for anything else."""
+    """written: a tensor, a container as a whole, a generator of random numbers, or a function of
+    torch that sets what is cast; or with a key a dict, an object whose attribute it is, a cell, or
+    a tensor that is given other memory. Raises: TypeError, for anything else."""
     if isinstance(written, torch.Tensor):
         return Memory(written) if key is None else Data(written)
+    if isinstance(written, types.BuiltinFunctionType):
+        return Autocast()
     if isinstance(written, types.CellType):
         return Cell(written)
     if isinstance(written, (random.Random, numpy.random.RandomState)):
@@ -114,6 +117,37 @@ class Cell:
 
     def agrees(self, other: Cell) -> bool:
         return difference(self._value, other._value) is None
+
+
+class Autocast:
+    """What torch casts on this thread."""
+
+    def __init__(self) -> None:
+        self._devices = [
+            (each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each))
+            for each in ("cpu", "cuda")
+        ]
+        self._cached, self._nesting = torch.is_autocast_cache_enabled(), _nesting()
+
+    def restore(self) -> None:
+        for device, enabled, dtype in self._devices:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
+        torch.set_autocast_cache_enabled(self._cached)
+        while _nesting() > self._nesting:
+            if torch.autocast_decrement_nesting() == 0:
+                torch.clear_autocast_cache()
+
+    def again(self) -> Autocast:
+        return Autocast()
+
+    def agrees(self, other: Autocast) -> bool:
+        return vars(self) == vars(other)
+
+
+def _nesting() -> int:
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
 
 
 class Generator:
