@@ -12,8 +12,8 @@ statistics: a norm that writes running statistics if its sixth argument says tha
 adds or compares items. map: calls its first argument. asked: a
 replay asks again and compares. The others are single functions.
 
-arrays: of NumPy, which reads its arguments alone. draws: random numbers of the generator that is its
-first argument. prints, warns, logs: tell something to the world outside.
+arrays: of NumPy, which reads its arguments alone. draws: random numbers of the generator that is
+its first argument. prints, warns, logs: tell something to the world outside.
 
 Whatever is not declared here ends a capture.
 """
