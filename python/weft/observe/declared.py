@@ -4,16 +4,15 @@
 pure: plain arguments, also within lists, tuples and dicts, to a plain value, and nothing else is
 read or written. types: looks at no more than the types of its arguments. builds: reads the items
 of its arguments and makes a container or an iterator of them. reads, get: methods that read their
-container, the second by key. changes: a method that changes its container. fills: one that does so whatever it holds. operation: of torch; it
-goes into the log, with its result. in place: one that writes to its first argument. metadata: of a
-tensor, what is guarded of those from outside. setting: of torch, which a replay asks for again and
-compares. state: sets what torch keeps for the thread.
-statistics: a norm that writes running statistics if its sixth argument says that it trains. fold:
-adds or compares items. map: calls its first argument. asked: a
-replay asks again and compares. The others are single functions.
-
-arrays: of NumPy, which reads its arguments alone. draws: random numbers of the generator that is
-its first argument. prints, warns, logs: tell something to the world outside.
+container, the second by key. changes: a method that changes its container. fills: one that does
+so whatever it holds. operation: of torch; it goes into the log, with its result. in place: one
+that writes to its first argument. metadata: of a tensor, what is guarded of those from outside.
+setting: of torch, which a replay asks for again and compares. state: sets what torch keeps for
+the thread. statistics: a norm that writes running statistics if its sixth argument says that it
+trains. fold: adds or compares items. map: calls its first argument. asked: a replay asks again
+and compares. The others are single functions. arrays: of NumPy, which reads its arguments alone.
+draws: random numbers of the generator that is its first argument. prints, warns, logs: tell
+something to the world outside.
 
 Whatever is not declared here ends a capture.
 """
