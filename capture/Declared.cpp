@@ -7,11 +7,12 @@
 namespace weft::capture {
 
 static constexpr const char *names[] = {
-    "pure",     "types",   "builds",   "reads",      "changes",    "operation",  "in place",
-    "metadata", "setting", "state",    "statistics", "get",        "isinstance", "getattr",
-    "hasattr",  "setattr", "len",      "type",       "super",      "next",       "fold",
-    "partial",  "any",     "referent", "asked",      "map",        "fills",      "prints",
-    "warns",    "logs",    "same",     "apply",      "new object", "new tuple",
+    "pure",     "types",   "builds",     "reads",      "changes", "operation",  "in place",
+    "metadata", "setting", "state",      "statistics", "get",     "isinstance", "getattr",
+    "hasattr",  "setattr", "len",        "type",       "super",   "next",       "fold",
+    "partial",  "any",     "referent",   "asked",      "map",     "fills",      "prints",
+    "warns",    "logs",    "autocast",   "sort",       "address", "arrays",     "draws",
+    "same",     "apply",   "new object", "new tuple",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -66,6 +67,17 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "delitem" ? &all.deleteItem : slot;
   slot = name == "grad enabled" ? &all.isGradEnabled : slot;
   slot = name == "context" ? &all.context : slot;
+  slot = name == "array" ? &all.array : slot;
+  slot = name == "array scalar" ? &all.arrayScalar : slot;
+  slot = name == "setdata" ? &all.setData : slot;
+  slot = name == "tensor hash" ? &all.tensorHash : slot;
+  slot = name == "script function" ? &all.scriptFunction : slot;
+  slot = name == "is functional" ? &all.isFunctional : slot;
+  slot = name == "item" ? &all.item : slot;
+  slot = name == "tolist" ? &all.toList : slot;
+  slot = name == "overload" ? &all.overload : slot;
+  slot = name == "overload packet" ? &all.overloadPacket : slot;
+  slot = name == "is pure" ? &all.isPure : slot;
   slot = name == "setcell" ? &all.setCell : slot;
   slot = name == "warn" ? &all.warn : slot;
   slot = name == "log" ? &all.log : slot;

@@ -44,6 +44,11 @@ enum class Kind : uint8_t {
   Prints,
   Warns,
   Logs,
+  Autocast,      // sets what torch casts, as State does, and is put back
+  Sort,          // sorted
+  Address,       // id
+  Arrays,        // of NumPy: reads numbers and arrays, and makes such
+  Draws,         // a method of a generator of random numbers
   Same,          // gives its argument, unless that is a transform's
   ApplyFunction, // of autograd.Function
   NewObject,
@@ -65,6 +70,12 @@ struct Operators {
   PyObject *tuple = nullptr, *snapshot = nullptr;
   PyObject *setAttribute = nullptr; // past what classes in Python make of it
   PyObject *deleteAttribute = nullptr, *deleteItem = nullptr, *setCell = nullptr;
+  PyObject *array = nullptr, *arrayScalar = nullptr; // numpy.ndarray; numpy.number, without objects
+  PyObject *overload = nullptr, *overloadPacket = nullptr, *isPure = nullptr; // of torch.ops
+  PyObject *item = nullptr, *toList = nullptr; // a tensor's, an array's
+  PyObject *setData = nullptr, *tensorHash = nullptr;
+  PyObject *scriptFunction = nullptr,
+           *isFunctional = nullptr; // the type; whether one writes nothing
   PyObject *isGradEnabled = nullptr, *context = nullptr;
   PyObject *warn = nullptr, *log = nullptr; // which are told the line that they tell of
 };

@@ -49,6 +49,7 @@ std::string Guards::text(size_t number) const {
     return "type(" + check.name + ") is " + ((PyTypeObject *)check.key.get())->tp_name;
   case Kind::Function:
     return "code and defaults of " + check.name;
+  case Kind::Array:
   case Kind::Tensor:
   case Kind::Same:
   case Kind::Different:

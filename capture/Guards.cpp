@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/Guards.h"
 
+#include "capture/Arrays.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 
@@ -103,6 +104,10 @@ void Guards::tensor(const Owner &owner, TensorFacts facts, std::string name) {
   add(Kind::Tensor, owner, {}, static_cast<Py_ssize_t>(tensors.size()), {},
       name + ": " + facts.text());
   tensors.push_back(std::move(facts));
+}
+void Guards::array(const Owner &owner, PyRef facts, std::string name) {
+  name += ": " + shown(facts.get());
+  add(Kind::Array, owner, std::move(facts), 0, {}, std::move(name));
 }
 void Guards::identity(const Owner &left, const Owner &right, bool same, std::string name) {
   add(same ? Kind::Same : Kind::Different, left, {}, 0, {}, std::move(name));
@@ -271,6 +276,10 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
     return (PyObject *)Py_TYPE(owner) == check.key.get();
   case Kind::Tensor:
     return tensors[check.number].match(owner);
+  case Kind::Array: {
+    PyRef facts = isArray(owner) ? arrayFacts(owner) : PyRef();
+    return facts && plainEqual(facts.get(), check.key.get());
+  }
   case Kind::Same:
     return owner == resolved(check.other);
   case Kind::Different:

@@ -66,6 +66,8 @@ public:
   /// What a slot or another member that C keeps holds.
   void member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name);
   void type(const Owner &owner, PyTypeObject *type, std::string name);
+  /// facts: of an array, as arrayFacts gives them.
+  void array(const Owner &owner, PyRef facts, std::string name);
   void tensor(const Owner &owner, TensorFacts facts, std::string name);
   void identity(const Owner &left, const Owner &right, bool same, std::string name);
 
@@ -102,6 +104,7 @@ private:
     Member,
     Type,
     Tensor,
+    Array,
     Same,
     Different,
     Watch,

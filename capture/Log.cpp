@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/Log.h"
 
+#include "capture/Arrays.h"
 #include "capture/Plain.h"
 #include "capture/Plan.h"
 
@@ -129,10 +130,17 @@ bool Replay::accept(const Outcome &outcome, PyObject *found) {
   case Outcome::Made:
     results[outcome.index] = PyRef::borrow(found);
     return true;
+  case Outcome::Array: {
+    results[outcome.index] = PyRef::borrow(found);
+    PyRef facts = isArray(found) ? arrayFacts(found) : PyRef();
+    return facts && plainEqual(facts.get(), outcome.object.get());
+  }
   case Outcome::Same:
     return make(outcome.same).get() == found;
   case Outcome::Plain:
-    return plainEqual(outcome.object.get(), found);
+    if (outcome.index >= 0)
+      results[outcome.index] = PyRef::borrow(found);
+    return outcome.free ? PyFloat_CheckExact(found) : plainEqual(outcome.object.get(), found);
   case Outcome::Sequence: {
     if ((PyObject *)Py_TYPE(found) != outcome.object.get())
       return false;
@@ -318,7 +326,8 @@ static void collect(const Form &form, std::vector<int> &used) {
 }
 
 static void collect(const Outcome &outcome, std::vector<int> &used) {
-  if (outcome.kind == Outcome::Tensor || outcome.kind == Outcome::Made)
+  if (outcome.kind == Outcome::Tensor || outcome.kind == Outcome::Made ||
+      outcome.kind == Outcome::Array || (outcome.kind == Outcome::Plain && outcome.index >= 0))
     used.push_back(outcome.index);
   collect(outcome.same, used);
   for (const Outcome &part : outcome.parts)
@@ -379,10 +388,13 @@ static std::string textOf(const Outcome &outcome) {
     return "%" + std::to_string(outcome.index) + ": " + outcome.facts[0].text();
   case Outcome::Made:
     return "%" + std::to_string(outcome.index);
+  case Outcome::Array:
+    return "%" + std::to_string(outcome.index) + ": array " + shown(outcome.object.get());
   case Outcome::Same:
     return textOf(outcome.same);
   case Outcome::Plain:
-    return shown(outcome.object.get());
+    return outcome.free ? "%" + std::to_string(outcome.index) + ": float"
+                        : shown(outcome.object.get());
   case Outcome::Sequence:
     break;
   }

@@ -34,11 +34,12 @@ struct Form {
 
 /// What an operation gave.
 struct Outcome {
-  enum Kind : uint8_t { Tensor, Same, Plain, Sequence, Made } kind = Plain;
-  int index = 0;                  // Tensor, Made: which result it is
+  enum Kind : uint8_t { Tensor, Same, Plain, Sequence, Made, Array } kind = Plain;
+  int index = -1;                 // Tensor, Made, Array, a free float: which result it is
   std::vector<TensorFacts> facts; // Tensor: one
   Form same;                      // Same: an object that was there before
-  PyRef object;                   // Plain: the value. Sequence: the type
+  bool free = false;              // Plain: a float, which may come out otherwise
+  PyRef object;                   // Plain: the value. Sequence: the type. Array: its facts
   std::vector<Outcome> parts;     // Sequence
 };
 
@@ -68,6 +69,8 @@ public:
   void finish(Form output);
   size_t size() const { return records.size(); }
   int results() const { return resultCount; }
+  /// The float that the record gave is a value that the program depends on from now on.
+  void fix(size_t record) { records[record].outcome.free = false; }
   /// Forgets the records from that one on.
   void cut(size_t from) { records.resize(from); }
   const std::vector<Record> &all() const { return records; }

@@ -122,6 +122,10 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
     if (!values.failed())
       opcode(at);
   } else if (what == PyTrace_RETURN) {
+    if (frames.size() > 1 && frames.back().frame == frame && argument &&
+        !(interpreter::code(frame)->co_flags & CO_GENERATOR) &&
+        frames[frames.size() - 2].pending.yields == Pending::Yields::Plain && !isPlain(argument))
+      values.fail("compares " + shown(argument));
     interpreter::watch(frame, false);
     if (frames.size() > 1 && frames.back().frame == frame)
       frames.pop_back();
@@ -293,6 +297,8 @@ void Observer::finish(Frame &frame) {
   case Then::Fresh:
     if (!values.isUsable(top))
       values.enterFresh(top);
+    if (PyAnySet_Check(top) || PyDict_Check(top))
+      haveKeys(top);
     break;
   case Then::Append:
     appendRecord(frame, top);

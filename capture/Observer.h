@@ -8,7 +8,8 @@
 // result. Observer.cpp has the frames, ObserverRecords.cpp what goes into the log,
 // ObserverOpcodes.cpp the opcodes, ObserverOperators.cpp operators and iteration, ObserverCalls.cpp
 // and ObserverDeclared.cpp calls, ObserverFunctions.cpp those of autograd.Function,
-// ObserverAttributes.cpp attributes, and ObserverEffects.cpp what is done to the world outside.
+// ObserverArrays.cpp NumPy, ObserverAttributes.cpp attributes, and ObserverEffects.cpp what is done
+// to the world outside.
 #ifndef WEFT_CAPTURE_OBSERVER_H
 #define WEFT_CAPTURE_OBSERVER_H
 
@@ -78,6 +79,11 @@ private:
     std::optional<TensorFacts> facts; // its own
     bool nested = false;              // Python code within the function is a part of it
     bool foreign = false;             // and it is not observed
+    bool unrecorded = false;          // gradients are off
+    bool number = false;              // a float that it gives may be another in each call
+    bool redirects = false;           // gives a tensor other memory
+    bool arrays = false;              // takes an array
+    bool pure = false;                // takes plain values alone
     bool node = false;                // an autograd.Function that is one operation
     PyTypeObject *context = nullptr;  // of an autograd.Function: what its forward is given
     std::string what;                 // in words; else:
@@ -88,7 +94,8 @@ private:
     /// As new; most opcodes have left little in it.
     void reset() {
       then = Then::Nothing;
-      python = entered = slot = nested = foreign = node = false;
+      python = entered = slot = nested = foreign = node = arrays = pure = redirects = number =
+          unrecorded = false;
       context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;
@@ -123,6 +130,10 @@ private:
   bool unary(Frame &frame, PyObject *object, PyObject *function, const char *method);
   bool binary(Frame &frame, int argument, PyObject *left, PyObject *right);
   bool compare(Frame &frame, int argument, PyObject *left, PyObject *right);
+  /// Whether an object can be a key next to those of the set or dict: plain, or one whose identity
+  /// is compared.
+  bool isKey(PyObject *container, PyObject *object);
+  bool haveKeys(PyObject *container);
   bool contains(Frame &frame, PyObject *container, PyObject *item);
   bool subscript(Frame &frame, PyObject *container, PyObject *key);
   bool storeSubscript(Frame &frame, PyObject *container, PyObject *key, PyObject *value);
@@ -145,6 +156,11 @@ private:
   bool callFunction(Frame &frame, PyObject *bound, Arguments arguments, PyObject *names);
   bool endNode();
   bool isContextSetting(PyObject *object, PyObject *name);
+  bool callArrays(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool draws(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  /// Its items are values that the program depends on.
+  bool readArray(Frame &frame, PyObject *array);
+  bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
   bool yields(PyObject *value);
   bool changesItem(Frame &frame, Arguments operands);
@@ -171,6 +187,8 @@ private:
   bool keepState(PyObject *object, PyObject *key);
   /// A method changes a container from outside, its first argument. whole: by what it holds.
   bool changes(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names, bool whole);
+  /// The tensor is given other memory, of the same form.
+  bool setsData(Frame &frame, PyObject *tensor, PyObject *value);
   bool setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name);
   bool tells(Frame &frame, PyObject *callable, std::vector<PyRef> arguments, PyObject *names);
   bool prints(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
@@ -185,6 +203,9 @@ private:
   bool answersInPython(PyObject *object, std::initializer_list<const char *> methods);
   void guardMethods(PyObject *object, std::initializer_list<const char *> methods);
   bool isTensor(PyObject *object);
+  bool isPlain(PyObject *object) { return values.isPlain(object); }
+  /// Whether one of them is a float that may be another in each call, and the rest are numbers.
+  bool takeNumbers(Arguments arguments);
   bool allUsable(Arguments arguments, const std::string &what);
   /// The whole contents are plain, and read.
   bool isPlainWithin(PyObject *object);
@@ -203,8 +224,11 @@ private:
   std::unordered_map<PyObject *, std::string> declaredNames;
   std::vector<PyObject *> settings; // that the log has asked for since one was last changed
   bool over = false;
-  int nodes = 0;        // calls of autograd.Function that are one operation
-  size_t nodeBegin = 0; // of the log, where the latest began
+  std::vector<PyRef> redirected;      // tensors that have been given other memory
+  std::vector<PyObject *> generators; // of random numbers whose state is kept
+  bool casts = false;                 // whether what torch casts has been set
+  int nodes = 0;                      // calls of autograd.Function that are one operation
+  size_t nodeBegin = 0;               // of the log, where the latest began
   int nodeResults = 0;
   bool collects = false; // whether the garbage collector was on
 };

@@ -4,6 +4,7 @@
 // again; each step that found something or nothing is a guard.
 #include "capture/Observer.h"
 
+#include "capture/Arrays.h"
 #include "capture/Plain.h"
 
 namespace weft::capture {
@@ -48,6 +49,8 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
     return superAttribute(frame, object, name);
   PyTypeObject *type = Py_TYPE(object);
   bool module = PyModule_Check(object);
+  if (isArray(object))
+    return arrayAttribute(frame, object, name);
   if (!module && !inPython(type) && !type->tp_dictoffset) {
     // Of a class in C, which cannot change: its methods, and what it shows of itself.
     PyObject *found = interpreter::typeLookup(type, name);
@@ -55,6 +58,9 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
         Py_TYPE(found) == &PyClassMethodDescr_Type || Py_TYPE(found) == &PyStaticMethod_Type)
       return !PyMethod_Check(object) ||
              values.fail("the attribute " + shown(name) + " of a method");
+    for (const char *each : {"__func__", "__self__"})
+      if (PyMethod_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0)
+        return true;
     return isPlain(object) || values.fail("the attribute " + shown(name) + " of " + shown(object));
   }
   if (!module && !PyFunction_Check(object) && type->tp_getattro != PyObject_GenericGetAttr &&
@@ -185,6 +191,11 @@ bool Observer::tensorAttribute(Frame &frame, PyObject *object, PyObject *found, 
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type)
     return true;
   PyObject *arguments[] = {object, name};
+  if (PyUnicode_CompareWithASCIIString(name, "grad_fn") == 0) { // a leaf has none
+    std::optional<TensorFacts> facts = TensorFacts::of(object);
+    return (facts && facts->isLeaf() && expect(frame, Then::Plain, false, "grad_fn")) ||
+           values.fail("reads a tensor's grad_fn");
+  }
   switch (kindOf(found)) {
   case Kind::Metadata:
     noteMetadata(PyUnicode_AsUTF8(name));
@@ -239,6 +250,8 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   if (!allUsable(operands, text))
     return false;
   PyTypeObject *type = Py_TYPE(object);
+  if (isTensor(object) && value && PyUnicode_CompareWithASCIIString(name, "data") == 0)
+    return setsData(frame, object, value);
   bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace";
   if (PyFunction_Check(object) && values.isFresh(object))
     return true;

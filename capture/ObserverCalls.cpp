@@ -84,6 +84,28 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   }
   if (kindOf((PyObject *)Py_TYPE(callable)) == Kind::Partial)
     return callPartial(frame, callable, arguments, names);
+  if ((PyObject *)Py_TYPE(callable) == operators().scriptFunction) {
+    PyRef functional = PyRef::steal(PyObject_CallOneArg(operators().isFunctional, callable));
+    PyErr_Clear();
+    if (functional.get() != Py_True)
+      return values.fail("calls a scripted function that writes");
+    if (!operation(frame, callable, arguments, names))
+      return false;
+    frame.pending.nested = frame.pending.foreign = true;
+    return true;
+  }
+  if ((PyObject *)Py_TYPE(callable) == operators().overload ||
+      (PyObject *)Py_TYPE(callable) == operators().overloadPacket) {
+    PyRef functional = PyRef::steal(PyObject_CallOneArg(operators().isPure, callable));
+    PyErr_Clear();
+    if (functional.get() != Py_True)
+      return values.fail("calls an operator that writes, " + nameOf(callable));
+    guardMethods(callable, {"__call__"});
+    if (!operation(frame, callable, arguments, names))
+      return false;
+    frame.pending.nested = frame.pending.foreign = true;
+    return true;
+  }
   if (PyWeakref_CheckRefExact(callable))
     return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
   if (PyType_Check(callable))
@@ -177,7 +199,7 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type) {
             expect(frame, Then::Python, true, what)) ||
            values.fail("makes " + what);
   auto *exception = (PyTypeObject *)PyExc_BaseException;
-  bool plain = type->tp_new == PyBaseObject_Type.tp_new ||
+  bool plain = type->tp_new == PyBaseObject_Type.tp_new || type->tp_new == PyProperty_Type.tp_new ||
                (PyExceptionClass_Check((PyObject *)type) && type->tp_new == exception->tp_new);
   PyRef name = PyRef::steal(PyUnicode_InternFromString("__new__"));
   PyObject *made = interpreter::typeLookup(type, name.get());

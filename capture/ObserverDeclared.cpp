@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Calls of what is declared, by its kind.
+#include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -16,7 +17,9 @@ bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
   bool python = false;
   auto look = [&](PyObject *each) {
     if (!PyType_Check(each))
-      return values.fail("isinstance of " + shown(each));
+      return (answersInPython(each, {"__instancecheck__", "__subclasscheck__"}) &&
+              (python = true)) ||
+             values.fail("isinstance of " + shown(each));
     PyTypeObject *meta = Py_TYPE(each);
     if (meta == &PyType_Type)
       return true;
@@ -119,13 +122,17 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   }
   bool many = what.ends_with("extend") || what.ends_with("update");
   bool keyed = (PyDict_Check(self) || PyAnySet_CheckExact(self)) && !many;
-  if (keyed && arguments.size() > 1 && !isPlain(arguments[1]))
+  if (keyed && arguments.size() > 1 && !isKey(self, arguments[1]))
     return values.fail(what + " of a key that is not plain");
   Arguments given =
       arguments.subspan(1, arguments.size() - 1 - (names ? PyTuple_GET_SIZE(names) : 0));
   for (PyObject *each : given)
     if (many && !readIterable(frame, each))
       return false;
+  if (what.ends_with(".remove") && !PyAnySet_Check(self)) // compares
+    for (PyObject *each : arguments)
+      if (!isPlainWithin(each))
+        return values.fail(what + " of " + shown(each));
   if (!values.isFresh(self)) {
     if (many)
       for (PyObject *each : given)
@@ -150,11 +157,30 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   };
   switch (kind) {
   case Kind::Pure:
+    if (arguments.size() == 1 && isArray(arguments[0]) && PyType_Check(callable) && !names)
+      return operation(frame, callable, arguments, names); // int(x), float(x)
     if (arguments.size() == 1 && isTensor(arguments[0]) && PyType_Check(callable) && !names)
-      return operation(frame, callable, arguments, names); // int(x), float(x), bool(x)
+      return operation(frame, callable, arguments, names);           // int(x), float(x), bool(x)
+    if (!names && !PyType_Check(callable) && takeNumbers(arguments)) // of math
+      return operation(frame, callable, arguments, names);
     if (callable == (PyObject *)&PyBool_Type && arguments.size() == 1)
       return truth(frame, arguments[0]) && expect(frame, Then::Plain, true, what);
     return allPlain() && expect(frame, Then::Made, false, what);
+  case Kind::Sort: {
+    if (arguments.size() == 1 && isArray(arguments[0]))
+      return callArrays(frame, callable, arguments, names);
+    bool key = names && PyTuple_GET_SIZE(names) <= 2;
+    for (Py_ssize_t i = 0; key && i < PyTuple_GET_SIZE(names); ++i)
+      key = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "key") == 0 ||
+            isPlain(arguments[arguments.size() - PyTuple_GET_SIZE(names) + i]);
+    if (!key || arguments.size() - PyTuple_GET_SIZE(names) != 1)
+      return allPlain() && expect(frame, Then::Made, false, what);
+    // What the key gives is compared.
+    frame.pending.yields = Pending::Yields::Plain;
+    return (isDict(arguments[0]) || PyList_CheckExact(arguments[0]) ||
+            PyTuple_CheckExact(arguments[0]) || values.fail(what + " of " + shown(arguments[0]))) &&
+           readIterable(frame, arguments[0]) && expect(frame, Then::Fresh, true, what);
+  }
   case Kind::Any:
     if (arguments.size() == 1 && PyGen_CheckExact(arguments[0]) && values.isFresh(arguments[0])) {
       frame.pending.yields = Pending::Yields::Plain;
@@ -166,6 +192,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
   case Kind::Types:
     return expect(frame, Then::Plain, false, what);
   case Kind::Builds:
+    if (arguments.size() == 1 && isArray(arguments[0]) && !names &&
+        (callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type))
+      return callArrays(frame, callable, arguments, names);
     for (PyObject *each : arguments) {
       if (!readIterable(frame, each))
         return false;
@@ -180,7 +209,7 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     for (size_t i = 1; python && i < arguments.size(); ++i)
       if (!readIterable(frame, arguments[i]))
         return false;
-    return (python && (kindOf(function) != Kind::Pure || isPlainWithin(arguments[1])) &&
+    return (python && (kindOf(function) != Kind::Pure || allPlain()) &&
             expect(frame, Then::Fresh, true, what)) ||
            values.fail(what + " of " + shown(function));
   }
@@ -201,10 +230,21 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     if (arguments.empty())
       settings.push_back(callable);
     return operation(frame, callable, arguments, names);
+  case Kind::Autocast:
+    settings.clear();
+    if (nodes || !operation(frame, callable, arguments, names))
+      return values.fail("an autograd.Function with gradients sets what is cast");
+    return std::exchange(casts, true) || keepState(callable, nullptr);
   case Kind::State:
     settings.clear();
     return operation(frame, callable, arguments, names);
   case Kind::Operation:
+    if (PyType_Check(callable) && PyType_HasFeature((PyTypeObject *)callable, Py_TPFLAGS_HEAPTYPE))
+      for (const char *each : {"__new__", "__init__"}) {
+        PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
+        auto *type = (PyTypeObject *)callable;
+        guards.typeItem(type, name.get(), interpreter::typeLookup(type, name.get()));
+      }
     return operation(frame, callable, arguments, names);
   case Kind::InPlace:
     return inPlace(frame, callable, arguments, names);
@@ -262,6 +302,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return setsAttribute(frame, arguments[0], arguments[1], argument(2));
   case Kind::Length: {
     PyObject *object = argument(0);
+    if (object && isArray(object))
+      return expect(frame, Then::Plain, false, what);
     if (!object || isPlain(object) || PyTuple_CheckExact(object))
       return true;
     if (PyList_CheckExact(object) || PyDict_Check(object))
@@ -303,6 +345,14 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return (arguments.size() == 2 && PyTuple_CheckExact(arguments[1]) &&
             expect(frame, Then::Fresh, false, what)) ||
            values.fail(what + " of " + shown(argument(1)));
+  case Kind::Arrays:
+    return callArrays(frame, callable, arguments, names);
+  case Kind::Draws:
+    return draws(frame, callable, arguments, names);
+  case Kind::Address: // of a tensor, by which a set or dict knows it
+    return (interpreter::function(frame.frame) == operators().tensorHash &&
+            expect(frame, Then::Plain, false, what)) ||
+           values.fail("asks for an address");
   case Kind::Same:
     return (arguments.size() == 1 && (!isTensor(arguments[0]) || TensorFacts::of(arguments[0])) &&
             expect(frame, Then::Usable, false, what)) ||

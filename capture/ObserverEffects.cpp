@@ -77,6 +77,25 @@ bool Observer::changes(Frame &frame, PyObject *callable, Arguments arguments, Py
   return expect(frame, Then::Append, true, std::move(what));
 }
 
+bool Observer::setsData(Frame &frame, PyObject *tensor, PyObject *value) {
+  static PyObject *const data = PyUnicode_InternFromString("data");
+  std::optional<TensorFacts> facts = TensorFacts::of(tensor);
+  PyObject *arguments[] = {tensor, value};
+  if (nodes || !facts || !isTensor(value))
+    return values.fail("sets the data of a tensor");
+  guardMethods(tensor, {"__setattr__", "data"});
+  if (!operation(frame, operators().setData, arguments, nullptr) ||
+      (values.isExternal(tensor) && !keepState(tensor, data)))
+    return false;
+  frame.pending.what = "setting the data";
+  frame.pending.written = tensor;
+  frame.pending.facts = facts;
+  frame.pending.redirects = true;
+  frame.pending.then = Then::Stored;
+  redirected.push_back(PyRef::borrow(tensor));
+  return true;
+}
+
 bool Observer::setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name) {
   if (!value || !values.isExternal(cell))
     return values.fail("writes " + name + ", a variable from outside");

@@ -63,9 +63,13 @@ bool Observer::opcode(Frame &frame) {
   case KW_NAMES:
     frame.names = PyTuple_GET_ITEM(code->co_consts, argument);
     return true;
-  case LIST_APPEND:
   case SET_ADD:
+    return isKey(peek(static_cast<size_t>(argument) + 1), peek(1));
   case MAP_ADD:
+    return isKey(peek(static_cast<size_t>(argument) + 2), peek(2)) &&
+           (values.isUsable(peek(1)) ||
+            values.fail("a comprehension takes " + shown(peek(1)) + " of unknown origin"));
+  case LIST_APPEND:
     return values.isUsable(peek(1)) ||
            values.fail("a comprehension takes " + shown(peek(1)) + " of unknown origin");
   case MAKE_FUNCTION:

@@ -2,6 +2,7 @@
 //
 // Operators, items and iteration: of plain values, of what C keeps, of tensors, of classes in
 // Python.
+#include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -44,8 +45,12 @@ bool Observer::truth(Frame &frame, PyObject *object) {
 }
 
 bool Observer::unary(Frame &frame, PyObject *object, PyObject *function, const char *method) {
+  if (takeNumbers(Arguments(&object, 1)))
+    return operation(frame, function, Arguments(&object, 1), nullptr);
   if (isPlain(object))
     return expect(frame, Then::Plain, false, "an operator");
+  if (isArray(object))
+    return callArrays(frame, function, Arguments(&object, 1), nullptr);
   if (isTensor(object)) {
     guardMethods(object, {method});
     return operation(frame, function, Arguments(&object, 1), nullptr) &&
@@ -72,6 +77,8 @@ static const char *const binaryMethods[][3] = {
 };
 
 bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *right) {
+  if (PyObject *pair[] = {left, right}; takeNumbers(pair))
+    return operation(frame, operators().binary[argument], pair, nullptr);
   if (isPlain(left) && isPlain(right))
     return expect(frame, Then::Plain, false, "an operator");
   bool writes = argument >= NB_INPLACE_ADD;
@@ -88,9 +95,17 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     frame.pending.slot = !writes;
     return made;
   }
+  if (isArray(left) || isArray(right)) {
+    if (writes && isArray(left) && (values.isExternal(left) || !ownsMemory(left)))
+      return values.fail("writes to an array from outside");
+    return callArrays(frame, operators().binary[argument], operands, nullptr);
+  }
   bool list = PyList_CheckExact(left) || PyList_CheckExact(right);
   bool tuple = PyTuple_CheckExact(left) || PyTuple_CheckExact(right);
   if (list || tuple) {
+    for (PyObject *each : operands)
+      if (answersInPython(each, {methods[0], methods[1], methods[2]}))
+        return expect(frame, Then::Python, true, "an operator on " + shown(each));
     for (PyObject *each : operands)
       if (!isPlain(each) && !PyList_CheckExact(each) && !PyTuple_CheckExact(each))
         return values.fail("an operator on " + shown(each));
@@ -108,6 +123,8 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
 }
 
 bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *right) {
+  if (PyObject *pair[] = {left, right}; takeNumbers(pair))
+    return operation(frame, operators().compare[argument], pair, nullptr);
   if (isPlain(left) && isPlain(right))
     return expect(frame, Then::Plain, false, "a comparison");
   PyObject *operands[] = {left, right};
@@ -115,6 +132,8 @@ bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *rig
     return false;
   static constexpr std::initializer_list<const char *> methods = {"__lt__", "__le__", "__eq__",
                                                                   "__ne__", "__gt__", "__ge__"};
+  if ((isArray(left) || isArray(right)) && !isTensor(left) && !isTensor(right))
+    return callArrays(frame, operators().compare[argument], operands, nullptr);
   if (isTensor(left) || isTensor(right)) {
     guardMethods(left, methods);
     guardMethods(right, methods);
@@ -131,6 +150,32 @@ bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *rig
   return expect(frame, Then::Python, true, "a comparison with " + shown(left));
 }
 
+bool Observer::isKey(PyObject *container, PyObject *object) {
+  if (isPlain(object))
+    return true;
+  PyTypeObject *type = Py_TYPE(object), *base = &PyBaseObject_Type;
+  bool byIdentity = type->tp_hash == base->tp_hash && type->tp_richcompare == base->tp_richcompare;
+  if (!values.isUsable(object) || !(byIdentity || isTensor(object)))
+    return values.fail("a key or a set's item that is not plain");
+  guardMethods(object, {"__hash__", "__eq__"});
+  PyRef others = PyRef::steal(PySequence_List(container));
+  for (Py_ssize_t i = 0; others && i < PyList_GET_SIZE(others.get()); ++i)
+    if (PyObject *other = PyList_GET_ITEM(others.get(), i);
+        !isPlain(other) && other != object && !values.readIdentity(object, other))
+      return false;
+  return true;
+}
+
+bool Observer::haveKeys(PyObject *container) {
+  PyRef keys = PyRef::steal(PySequence_List(container));
+  if (!keys || PyList_GET_SIZE(keys.get()) > 256)
+    return true;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
+    if (!isKey(container, PyList_GET_ITEM(keys.get(), i)))
+      return false;
+  return true;
+}
+
 bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
   if (isPlain(container) && isPlain(item))
     return expect(frame, Then::Plain, false, "in");
@@ -141,8 +186,8 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
   if (isPlain(item) && isPlainWithin(container))
     return expect(frame, Then::Plain, false, "in");
   bool set = PyAnySet_CheckExact(container) && values.isFresh(container);
-  if (set && isPlain(item))
-    return expect(frame, Then::Plain, false, "in");
+  if (set)
+    return isKey(container, item) && expect(frame, Then::Plain, true, "in");
   return (!isTensor(container) && !PyDict_Check(container) &&
           answersInPython(container, {"__contains__", "__iter__"}) &&
           expect(frame, Then::Python, true, "looking into " + shown(container))) ||
@@ -151,6 +196,9 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
 
 bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   if (isPlain(container) && isPlain(key)) {
+    if (container == (PyObject *)&PyList_Type || container == (PyObject *)&PyTuple_Type ||
+        container == (PyObject *)&PyDict_Type)
+      return expect(frame, Then::Fresh, false);
     if (PyType_Check(container))
       return values.fail("subscripts a class");
     return expect(frame, Then::Plain, false, "an item");
@@ -158,6 +206,8 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   PyObject *operands[] = {container, key};
   if (!allUsable(operands, "an item"))
     return false;
+  if (isArray(container))
+    return callArrays(frame, operators().getItem, operands, nullptr);
   if (isTensor(container)) {
     guardMethods(container, {"__getitem__"});
     return operation(frame, operators().getItem, operands, nullptr) && (frame.pending.slot = true);
@@ -195,6 +245,15 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
   size_t count = value ? 3 : 2;
   if (!allUsable(Arguments(operands, count), "an assignment to an item"))
     return false;
+  if (isArray(container) && value) {
+    if (values.isExternal(container) || !ownsMemory(container))
+      return values.fail("writes to an array from outside");
+    if (!callArrays(frame, operators().setItem, operands, nullptr))
+      return false;
+    frame.pending.then = Then::Stored;
+    frame.pending.pure = false;
+    return true;
+  }
   if (isTensor(container)) {
     guardMethods(container, {"__setitem__", "__delitem__"});
     if (!value || !inPlace(frame, operators().setItem, operands, nullptr))
@@ -223,9 +282,16 @@ bool Observer::readIterable(Frame &frame, PyObject *object) {
            values.fail("iterates over " + shown(object));
   if (!values.isUsable(object))
     return values.fail("iterates over " + shown(object) + " of unknown origin");
+  if (PyAnySet_CheckExact(object) && values.isFresh(object) && PySet_GET_SIZE(object) > 1) {
+    PyRef items = PyRef::steal(PySequence_Tuple(object));
+    if (!items || !isPlain(items.get()))
+      return values.fail("iterates over a set in the order of addresses");
+  }
   if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || isDict(object) ||
       (PyAnySet_CheckExact(object) && values.isExternal(object)))
     return values.readWhole(object);
+  if (isArray(object))
+    return readArray(frame, object);
   if (isTensor(object)) // Tensor.__iter__ is Python's
     return answersInPython(object, {"__iter__"}) && (frame.pending.python = true);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {

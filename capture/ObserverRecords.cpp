@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operations and writes become records of the log, and what opcodes and calls ask of operands.
+#include "capture/Arrays.h"
 #include "capture/Observer.h"
 #include "capture/Plain.h"
 
@@ -42,6 +43,16 @@ bool Observer::allUsable(Arguments arguments, const std::string &what) {
     if (!values.isUsable(each))
       return values.fail(what + " takes " + shown(each) + " of unknown origin");
   return true;
+}
+
+bool Observer::takeNumbers(Arguments arguments) {
+  bool any = false;
+  for (PyObject *each : arguments) {
+    if (!PyFloat_CheckExact(each) && !PyLong_CheckExact(each) && !PyBool_Check(each))
+      return false;
+    any |= values.isNumber(each);
+  }
+  return any;
 }
 
 bool Observer::isPlainWithin(PyObject *object) {
@@ -110,7 +121,10 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
     if (!form)
       return false;
     record.arguments.push_back(std::move(*form));
+    frame.pending.arrays |= isArray(each) && (values.isExternal(each) || !ownsMemory(each));
   }
+  frame.pending.number = takeNumbers(arguments) || operators().item == callable ||
+                         (callable == (PyObject *)&PyFloat_Type && arguments.size() == 1);
   expect(frame, Then::Append, true, std::move(what));
   return !out || out == Py_None || writes(frame, out);
 }
@@ -123,13 +137,20 @@ bool Observer::inPlace(Frame &frame, PyObject *callable, Arguments arguments, Py
 bool Observer::writes(Frame &frame, PyObject *tensor) {
   if (!tensor || !isTensor(tensor) || !values.find(tensor))
     return values.fail(frame.pending.what + " writes to no tensor");
+  for (const PyRef &each : redirected)
+    if (each.get() == tensor || values.sharesMemory(each.get(), tensor))
+      return values.fail(frame.pending.what + " writes to a tensor whose data was set");
+  if (values.isArrayMemory(tensor))
+    return values.fail(frame.pending.what + " writes to the memory of an array");
   PyObject *external = values.externalOf(tensor);
   if (!external)
     return true;
   if (nodes)
     return values.fail("an autograd.Function with gradients writes to a tensor from outside");
   std::optional<TensorFacts> facts = TensorFacts::of(tensor);
-  if (!facts || facts->gradient())
+  PyRef enabled = PyRef::steal(PyObject_CallNoArgs(operators().isGradEnabled));
+  frame.pending.unrecorded = enabled.get() == Py_False;
+  if (!facts || (facts->gradient() && !frame.pending.unrecorded))
     return values.fail(frame.pending.what + " writes to a tensor from outside that has gradients");
   frame.pending.written = tensor;
   frame.pending.facts = facts;
@@ -146,12 +167,20 @@ bool Observer::appendRecord(Frame &frame, PyObject *value) {
   if (frame.pending.node && !endNode())
     return false;
   Record &record = frame.pending.record;
-  std::optional<Outcome> outcome = values.enterOutcome(value, frame.pending.what);
+  bool number = frame.pending.number && PyFloat_CheckExact(value) && !nodes;
+  std::optional<Outcome> outcome =
+      number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
   if (!outcome)
     return false;
+  if (frame.pending.arrays && isTensor(value))
+    values.noteArrayMemory(value);
+  // Of plain values an array's function gives the same each time.
+  if (frame.pending.pure && outcome->kind == Outcome::Plain)
+    return true;
   if (PyObject *written = frame.pending.written) {
     std::optional<TensorFacts> now = TensorFacts::of(written);
-    if (!now || now->gradient() || (frame.pending.facts && !frame.pending.facts->match(written)))
+    if (!now || (now->gradient() && !frame.pending.redirects && !frame.pending.unrecorded) ||
+        (frame.pending.facts && !frame.pending.facts->match(written)))
       return values.fail(frame.pending.what + " changes a tensor from outside");
     values.noteWritten(written);
   }

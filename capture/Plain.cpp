@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/Plain.h"
 
+#include "capture/Arrays.h"
+
 #include <cstring>
 #include <unordered_set>
 
@@ -47,7 +49,7 @@ bool isPlain(PyObject *object) {
     auto *slice = reinterpret_cast<PySliceObject *>(object);
     return isPlain(slice->start) && isPlain(slice->stop) && isPlain(slice->step);
   }
-  return type == &PyRange_Type || plainTypes().contains(type);
+  return type == &PyRange_Type || plainTypes().contains(type) || isArrayScalar(object);
 }
 
 bool plainEqual(PyObject *left, PyObject *right) {
@@ -80,6 +82,8 @@ bool plainEqual(PyObject *left, PyObject *right) {
   }
   if (!isPlain(left) || !isPlain(right))
     return false;
+  if (isArrayScalar(left))
+    return arrayScalarsEqual(left, right);
   if (type == &PyRange_Type) { // equal ranges may begin elsewhere
     PyRef x = PyRef::steal(PyObject_Repr(left)), y = PyRef::steal(PyObject_Repr(right));
     return x && y && PyUnicode_Compare(x.get(), y.get()) == 0;

@@ -50,7 +50,11 @@ static PyRef viewOf(const Outcome &outcome) {
     return PyRef::steal(Py_BuildValue("si", "tensor", outcome.index));
   case Outcome::Made:
     return PyRef::steal(Py_BuildValue("si", "made", outcome.index));
+  case Outcome::Array:
+    return PyRef::steal(Py_BuildValue("si", "array", outcome.index));
   case Outcome::Plain:
+    if (outcome.index >= 0)
+      return PyRef::steal(Py_BuildValue("si", "number", outcome.index));
     return PyRef::steal(Py_BuildValue("sO", "plain", outcome.object.get()));
   case Outcome::Same: {
     PyRef same = viewOf(outcome.same);

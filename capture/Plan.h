@@ -23,8 +23,8 @@ struct Plan {
 /// parts) or ("slice", parts).
 PyRef viewOf(const Form &form);
 /// (callable or None, forms of the arguments, names of the last ones or None, outcome, location,
-/// whether it changes, whether it tells), where an outcome is ("tensor" or "made", i), ("same",
-/// form), ("plain", object) or ("sequence", class, parts).
+/// whether it changes, whether it tells), where an outcome is ("tensor", "made", "array" or
+/// "number", i), ("same", form), ("plain", object) or ("sequence", class, parts).
 PyRef viewOf(const Record &record);
 
 } // namespace weft::capture

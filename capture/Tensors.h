@@ -44,6 +44,7 @@ public:
   /// Whether they differ in sizes and strides at most, the rank being the same.
   bool resizes(const TensorFacts &other) const;
   bool gradient() const { return requiresGrad; }
+  bool isLeaf() const { return leaf; }
   /// "float32[3, 4]".
   std::string text() const;
 

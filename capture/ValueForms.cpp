@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // How replays make the values that operations take and the call gives, and what they share.
+#include "capture/Arrays.h"
 #include "capture/Declared.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
@@ -27,7 +28,7 @@ static bool isOrdinary(PyObject *object) {
 std::optional<Form> Values::lasting(PyObject *object) {
   const Value *value = find(object);
   bool fresh = value && value->origin == Origin::Fresh;
-  if (isPlain(object) || (value && !fresh))
+  if (isNumber(object) || isPlain(object) || (value && !fresh))
     return form(object);
   if (++depth > mostDepth) {
     --depth;
@@ -66,6 +67,15 @@ std::optional<Form> Values::lasting(PyObject *object) {
   return kept;
 }
 
+bool Values::holdsNumber(PyObject *object) const {
+  if (numbers.empty() || !PyTuple_CheckExact(object))
+    return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (PyObject *item = PyTuple_GET_ITEM(object, i); isNumber(item) || holdsNumber(item))
+      return true;
+  return false;
+}
+
 std::optional<Form> Values::form(PyObject *object) {
   Form form;
   auto add = [&](PyObject *part) {
@@ -80,6 +90,18 @@ std::optional<Form> Values::form(PyObject *object) {
   };
   if (++depth > mostDepth)
     return give(fail("uses a value that holds itself"));
+  if (auto found = numbers.find(object); found != numbers.end() && !found->second.fixed) {
+    form.kind = Form::Result;
+    form.index = found->second.result;
+    return give(true);
+  }
+  if (holdsNumber(object)) { // a tuple that is plain but for it
+    form.kind = Form::Tuple;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      if (!add(PyTuple_GET_ITEM(object, i)))
+        return give(false);
+    return give(true);
+  }
   if (isPlain(object)) {
     form.object = PyRef::borrow(object);
     return give(true);
@@ -150,7 +172,8 @@ std::optional<Form> Values::form(PyObject *object) {
 }
 
 bool Values::isOperand(PyObject *object) {
-  if (isPlain(object) || Tensors::get()->isAny(object) || depth > mostDepth)
+  if (capture::isPlain(object) || Tensors::get()->isAny(object) || isArray(object) ||
+      depth > mostDepth)
     return true;
   ++depth;
   bool operand = (PyTuple_Check(object) || PyList_CheckExact(object)) && readWhole(object);
@@ -195,6 +218,20 @@ PyObject *Values::externalOf(PyObject *tensor) {
     if (each.tensor.get() == tensor || sharesMemory(each.tensor.get(), tensor))
       return each.tensor.get();
   return nullptr;
+}
+
+void Values::noteArrayMemory(PyObject *tensor) {
+  arrayMemory.push_back(PyRef::steal(PyObject_CallOneArg(operators().storage, tensor)));
+  PyErr_Clear();
+}
+
+bool Values::isArrayMemory(PyObject *tensor) {
+  PyRef storage = PyRef::steal(PyObject_CallOneArg(operators().storage, tensor));
+  PyErr_Clear();
+  for (const PyRef &each : arrayMemory)
+    if (!each || !storage || PyObject_RichCompareBool(each.get(), storage.get(), Py_EQ) != 0)
+      return true;
+  return false;
 }
 
 void Values::noteWritten(PyObject *tensor) {

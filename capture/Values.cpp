@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/Values.h"
 
+#include "capture/Arrays.h"
 #include "capture/Interpreter.h"
 #include "capture/Plain.h"
 
@@ -39,8 +40,37 @@ bool Values::isKept(PyObject *object) {
   return value && value->held;
 }
 
+bool Values::isPlain(PyObject *object) {
+  if (!capture::isPlain(object))
+    return false;
+  if (numbers.empty())
+    return true;
+  if (auto found = numbers.find(object); found != numbers.end()) {
+    if (!std::exchange(found->second.fixed, true))
+      log.fix(found->second.record);
+  } else if (PyTuple_Check(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      isPlain(PyTuple_GET_ITEM(object, i));
+  } else if (PySlice_Check(object)) {
+    auto *slice = reinterpret_cast<PySliceObject *>(object);
+    isPlain(slice->start), isPlain(slice->stop), isPlain(slice->step);
+  }
+  return true;
+}
+
+std::optional<Outcome> Values::enterNumber(PyObject *number) {
+  Outcome outcome;
+  outcome.object = PyRef::borrow(number);
+  if (numbers.contains(number))
+    return outcome;
+  outcome.free = true;
+  outcome.index = log.newResult();
+  numbers.emplace(number, Number{PyRef::borrow(number), outcome.index, log.size()});
+  return outcome;
+}
+
 bool Values::isUsable(PyObject *object) {
-  if (!object || isPlain(object) || find(object))
+  if (!object || capture::isPlain(object) || find(object))
     return true;
   if (depth > mostDepth)
     return false;
@@ -87,6 +117,14 @@ bool Values::enterTensor(PyObject *object, const Owner &owner, const std::string
   return true;
 }
 
+bool Values::enterArray(PyObject *object, const Owner &owner, const std::string &name) {
+  PyRef facts = arrayFacts(object);
+  if (!facts)
+    return fail(name + " is an array of objects or records");
+  guards.array(owner, std::move(facts), name);
+  return true;
+}
+
 bool Values::pin(PyObject *object, std::string name) {
   if (isPlain(object))
     return true;
@@ -100,6 +138,8 @@ bool Values::pin(PyObject *object, std::string name) {
   put(object, {Origin::Pinned, -1, owner.object, name});
   if (Tensors::get()->isAny(object))
     return enterTensor(object, owner, name);
+  if (isArray(object))
+    return enterArray(object, owner, name);
   if (PyTuple_Check(object)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       if (!pin(PyTuple_GET_ITEM(object, i), name + "[" + std::to_string(i) + "]"))
@@ -121,6 +161,8 @@ bool Values::enterRegister(PyObject *object, int reg, const std::string &name) {
   put(object, {Origin::Argument, reg, PyRef::borrow(object), name});
   if (Tensors::get()->isAny(object))
     return enterTensor(object, owner, name);
+  if (isArray(object))
+    return enterArray(object, owner, name);
   guards.type(owner, Py_TYPE(object), name);
   return !PyTuple_Check(object) || readWhole(object);
 }
@@ -164,19 +206,6 @@ std::optional<Expected> Values::enter(const Value &container, PyObject *object, 
     return identical(object);
   }
   return Expected{Expected::Load, {}, guards.newRegister()};
-}
-
-// Checks run in their order: one that loads a register comes ahead of those of what it loaded.
-template <typename AddCheck>
-bool Values::settle(PyObject *object, Expected expected, const std::string &name, AddCheck add) {
-  bool loads = expected.kind == Expected::Load;
-  int reg = expected.reg;
-  const Value *known = loads ? find(object) : nullptr;
-  int before = known ? known->index : -1;
-  add(std::move(expected));
-  if (loads && before >= 0)
-    guards.identity({before, {}}, {reg, {}}, true, name);
-  return !loads || before >= 0 || enterRegister(object, reg, name);
 }
 
 bool Values::enterArgument(Py_ssize_t i, PyObject *object, std::string name) {
@@ -224,6 +253,19 @@ std::optional<Outcome> Values::enterOutcome(PyObject *object, const std::string 
     put(object, {Origin::Result, outcome.index, std::move(weak), ""});
     return outcome;
   }
+  if (isArray(object)) {
+    outcome.object = arrayFacts(object);
+    PyRef weak = PyRef::steal(outcome.object ? PyWeakref_NewRef(object, nullptr) : nullptr);
+    if (!weak) {
+      PyErr_Clear();
+      fail(of + " gave an array of objects or records");
+      return std::nullopt;
+    }
+    outcome.kind = Outcome::Array;
+    outcome.index = log.newResult();
+    put(object, {Origin::Result, outcome.index, std::move(weak), ""});
+    return outcome;
+  }
   if (!PyTuple_Check(object) && !PyList_CheckExact(object)) {
     fail(of + " gave " + shown(object));
     return std::nullopt;
@@ -241,192 +283,6 @@ std::optional<Outcome> Values::enterOutcome(PyObject *object, const std::string 
   if (!PyTuple_CheckExact(object))
     enterFresh(object);
   return outcome;
-}
-
-// Reads.
-
-bool Values::readsChanged(PyObject *container, const Value &value, bool &read) {
-  auto found = changed.find(container);
-  if (found == changed.end())
-    return false;
-  read = found->second || fail("reads " + value.name + ", which it has changed");
-  return true;
-}
-
-bool Values::change(PyObject *container, bool whole) {
-  auto found = changed.find(container);
-  if (found != changed.end())
-    return !whole || found->second ||
-           fail("changes " + find(container)->name + " by what it holds");
-  if (whole && !readWhole(container))
-    return false;
-  changed[container] = whole;
-  return true;
-}
-
-bool Values::readLength(PyObject *container) {
-  const Value *value = find(container);
-  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result ||
-      PyTuple_Check(container))
-    return true;
-  if (bool read = true; readsChanged(container, *value, read))
-    return read;
-  if (hasSet(container, nullptr))
-    return fail("asks for the length of " + value->name + ", which it has changed");
-  Py_ssize_t length = PyDict_Check(container) ? PyDict_GET_SIZE(container) : Py_SIZE(container);
-  guards.length(owner(container, *value), length, value->name);
-  return true;
-}
-
-bool Values::readItem(PyObject *container, Py_ssize_t i) {
-  const Value *value = find(container);
-  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
-    return true;
-  if (bool read = true; readsChanged(container, *value, read))
-    return read;
-  if (i < 0)
-    i += Py_SIZE(container);
-  if (i < 0 || i >= Py_SIZE(container))
-    return readLength(container);
-  bool tuple = PyTuple_Check(container);
-  if (tuple && value->origin == Origin::Pinned) // has entered with it
-    return true;
-  PyObject *item = tuple ? PyTuple_GET_ITEM(container, i) : PyList_GET_ITEM(container, i);
-  Value held = *value; // entering moves the others about
-  std::string name = held.name + "[" + std::to_string(i) + "]";
-  std::optional<Expected> expected = enter(held, item, name);
-  if (!expected)
-    return false;
-  return settle(item, *expected, name, [&](Expected made) {
-    guards.item(owner(container, held), i, std::move(made), name);
-  });
-}
-
-bool Values::readKey(PyObject *dict, PyObject *key) {
-  const Value *value = find(dict);
-  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
-    return true;
-  if (bool read = true; readsChanged(dict, *value, read))
-    return read;
-  if (guards.watches(dict, false, key) || hasSet(dict, key))
-    return true;
-  if (!isPlain(key))
-    return fail("looks up a key of " + value->name + " that is not plain");
-  PyObject *item = PyDict_GetItemWithError(dict, key);
-  if (!item && PyErr_Occurred()) {
-    PyErr_Clear();
-    return true; // not hashable: the program fails as well
-  }
-  Value held = *value;
-  std::string name = held.name + "[" + shown(key) + "]";
-  std::optional<Expected> expected = enter(held, item, name);
-  if (!expected)
-    return false;
-  return settle(item, *expected, name, [&](Expected made) {
-    guards.dictItem(owner(dict, held), key, std::move(made), name);
-  });
-}
-
-bool Values::readWhole(PyObject *container) {
-  const Value *value = find(container);
-  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
-    return true;
-  if (bool read = true; readsChanged(container, *value, read))
-    return read;
-  bool set = PyAnySet_CheckExact(container);
-  if (PyDict_Check(container) || set) {
-    PyRef keys = PyRef::steal(PySequence_Tuple(container));
-    if (!keys || !isPlain(keys.get())) {
-      PyErr_Clear();
-      return fail("reads all of " + value->name + ", whose keys are not plain");
-    }
-    if (hasSet(container, nullptr))
-      return fail("reads all of " + value->name + ", which it has changed");
-    guards.keys(owner(container, *value), keys.get(), value->name);
-    for (Py_ssize_t i = 0; !set && i < PyTuple_GET_SIZE(keys.get()); ++i)
-      if (!readKey(container, PyTuple_GET_ITEM(keys.get(), i)))
-        return false;
-    return true;
-  }
-  if (!PyList_Check(container) && !PyTuple_Check(container))
-    return true;
-  if (value->origin == Origin::Argument || PyList_Check(container))
-    guards.length(owner(container, *value), Py_SIZE(container), value->name);
-  for (Py_ssize_t i = 0; i < Py_SIZE(container); ++i)
-    if (!readItem(container, i))
-      return false;
-  return true;
-}
-
-bool Values::readAttribute(PyObject *object, PyObject *name, PyObject *found) {
-  if (guards.watches(object, true, name) || hasSet(interpreter::instanceDict(object), name))
-    return true;
-  Value held = *find(object);
-  std::string text = held.name + "." + PyUnicode_AsUTF8(name);
-  std::optional<Expected> expected = enter(held, found, text);
-  if (!expected)
-    return false;
-  return settle(found, *expected, text, [&](Expected made) {
-    guards.instanceItem(owner(object, held), name, std::move(made), text);
-  });
-}
-
-bool Values::readMember(PyObject *object, PyObject *descriptor, const std::string &name) {
-  Value held = *find(object);
-  PyRef found = PyRef::steal(
-      Py_TYPE(descriptor)->tp_descr_get(descriptor, object, (PyObject *)Py_TYPE(object)));
-  PyErr_Clear();
-  std::string text = held.name + "." + name;
-  std::optional<Expected> expected = enter(held, found.get(), text);
-  if (!expected)
-    return false;
-  return settle(found.get(), *expected, text, [&](Expected made) {
-    guards.member(owner(object, held), descriptor, std::move(made), text);
-  });
-}
-
-bool Values::readDict(PyObject *object) {
-  const Value *value = find(object);
-  PyObject *dict = interpreter::instanceDict(object);
-  if (!value || !dict)
-    return fail("reads the __dict__ of " + shown(object));
-  Value held = *value;
-  std::string text = held.name + ".__dict__";
-  std::optional<Expected> expected = enter(held, dict, text);
-  if (!expected)
-    return false;
-  return settle(dict, *expected, text, [&](Expected made) {
-    guards.instanceDict(owner(object, held), std::move(made), text);
-  });
-}
-
-bool Values::readCell(PyObject *cell, const std::string &name) {
-  const Value *value = find(cell);
-  if (!value)
-    return fail("reads " + name + ", a cell of unknown origin");
-  if (value->origin == Origin::Fresh || hasSet(cell, nullptr))
-    return true;
-  Value held = *value;
-  std::optional<Expected> expected = enter(held, PyCell_GET(cell), name);
-  if (!expected)
-    return false;
-  guards.cell(owner(cell, held), *expected, name);
-  return true;
-}
-
-bool Values::readIdentity(PyObject *left, PyObject *right) {
-  if (left == Py_None || right == Py_None || left == Py_True || right == Py_True ||
-      left == Py_False || right == Py_False)
-    return true;
-  const Value *x = find(left), *y = find(right);
-  if (!x || !y) // of plain values only singletons have an identity that tells something
-    return ((x || isSingleton(left)) && (y || isSingleton(right))) ||
-           fail("compares identities of values that have none");
-  if (x->origin != Origin::Argument && y->origin != Origin::Argument)
-    return true;
-  if (isExternal(left) && isExternal(right) && left != right)
-    guards.identity(owner(left, *x), owner(right, *y), false, x->name + " is not " + y->name);
-  return true;
 }
 
 } // namespace weft::capture

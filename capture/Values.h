@@ -38,6 +38,14 @@ public:
   bool isExternal(PyObject *object);
   /// A container or instance of this call that an operation of the log makes.
   bool isKept(PyObject *object);
+  /// Of a plain value that it is one, which the program depends on from now on.
+  bool isPlain(PyObject *object);
+  /// A float that an operation gave and nothing has looked at yet: its value may be another in
+  /// each call. It is known by its address.
+  bool isNumber(PyObject *object) const { return numbers.contains(object); }
+  /// The record that comes next gives a float that may be another in each call.
+  bool holdsNumber(PyObject *object) const;
+  std::optional<Outcome> enterNumber(PyObject *number);
   /// Plain, or entered; of tuples, slices and bound methods, all that they hold.
   bool isUsable(PyObject *object);
 
@@ -75,6 +83,7 @@ public:
   std::optional<Form> form(PyObject *object);
   /// A tensor from outside that shares memory with this one, or null; borrowed.
   PyObject *externalOf(PyObject *tensor);
+  bool sharesMemory(PyObject *left, PyObject *right);
   /// Has just been written to, as the log says.
   void noteWritten(PyObject *tensor);
   /// Whether it can be handed to an operation: tensors and plain values, in containers, which are
@@ -103,6 +112,9 @@ public:
   /// How a replay finds what an effect stores. An object of this call is made by an operation of
   /// its own, so that it stays one object, and can be changed later.
   std::optional<Form> lasting(PyObject *object);
+  /// Of a tensor whose memory an array has that the observer does not put back.
+  void noteArrayMemory(PyObject *tensor);
+  bool isArrayMemory(PyObject *tensor);
   /// Whether operations have written to a tensor from outside.
   bool externalWasWritten() const;
 
@@ -114,7 +126,6 @@ public:
 private:
   // Of what nests deeper no form is made; a list may hold itself.
   static constexpr int mostDepth = 64;
-  bool sharesMemory(PyObject *left, PyObject *right);
   struct External {
     PyRef tensor;
     int64_t version;
@@ -124,6 +135,7 @@ private:
   bool put(PyObject *object, Value value);
   /// Whether it was changed; false with a reason if what it holds is not known.
   bool readsChanged(PyObject *container, const Value &value, bool &read);
+  bool enterArray(PyObject *object, const Owner &owner, const std::string &name);
   bool enterTensor(PyObject *object, const Owner &owner, const std::string &name);
   bool enterRegister(PyObject *object, int reg, const std::string &name);
   std::optional<Expected> enterKnown(const Value &container, const Value &known, PyObject *object,
@@ -134,10 +146,31 @@ private:
   std::unordered_map<PyObject *, Value> entered;
   std::vector<External> externals;
   std::vector<std::pair<PyRef, PyRef>> set;
+  struct Number {
+    PyRef held;
+    int result;
+    size_t record;
+    bool fixed = false;
+  };
+  std::unordered_map<PyObject *, Number> numbers;
+  std::vector<PyRef> arrayMemory;
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
   std::string why;
   int depth = 0, freshCount = 0;
 };
+
+// Checks run in their order: one that loads a register comes ahead of those of what it loaded.
+template <typename AddCheck>
+bool Values::settle(PyObject *object, Expected expected, const std::string &name, AddCheck add) {
+  bool loads = expected.kind == Expected::Load;
+  int reg = expected.reg;
+  const Value *known = loads ? find(object) : nullptr;
+  int before = known ? known->index : -1;
+  add(std::move(expected));
+  if (loads && before >= 0)
+    guards.identity({before, {}}, {reg, {}}, true, name);
+  return !loads || before >= 0 || enterRegister(object, reg, name);
+}
 
 } // namespace weft::capture
 

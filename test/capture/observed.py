@@ -8,6 +8,7 @@ import io
 import logging
 import random
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,6 +58,10 @@ def observe(function: Callable[[], Any], args: tuple, kwargs: dict[str, Any]) ->
     logger.addHandler(listener)
     logger.propagate = False
     warned: list[str] = []
+    # Worlds share torch's modules, and with them what these remember to have warned of.
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch") and "__warningregistry__" in vars(module):
+            vars(module)["__warningregistry__"].clear()
     shown = warnings.showwarning
     # Not by `catch_warnings`, which makes the default filter forget what it has shown.
     warnings.showwarning = lambda message, category, *place: warned.append(

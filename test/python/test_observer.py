@@ -242,7 +242,7 @@ BREAKS = {
     "a write that changes its shape": (lambda x: x.unsqueeze_(0), "changes a tensor from outside"),
     "an assignment to an item": (lambda x: x.__setitem__(0, 1), "__setitem__"),
     "an address": (lambda x: x + (x.data_ptr() * 0), "data_ptr"),
-    "an identity": (lambda x: x + id(x) * 0, "id"),
+    "an identity": (lambda x: x + id(x) * 0, "address"),
     "print": (lambda x: print(x.sum()) or x + 1, "print"),
     "a global setting": (lambda x: [torch.set_grad_enabled(False), x][1], "setting"),
     "a generator of numbers": (

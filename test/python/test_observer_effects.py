@@ -343,3 +343,21 @@ def test_an_autograd_function_with_gradients_changes_nothing_outside():
         fast(torch.ones(2, requires_grad=True))
     assert seen == [1] * 3
     assert any("autograd.Function" in each for each in weft.stats(fast)["breaks"])
+
+
+def test_what_is_cast_is_put_back_where_a_call_leaves_its_path():
+    layer = nn.Linear(3, 3)
+
+    def f(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = layer(x)
+            y = y * 2 if y.sum() > 0 else y * 3
+        return y, layer(x)
+
+    fast = compiled(f)
+    for number in range(8):
+        x = torch.ones(2, 3) * (-1) ** number * 5
+        result, expected = fast(x), f(x)
+        assert all(map(torch.equal, result, expected))
+        assert not torch.is_autocast_enabled("cpu") and result[1].dtype == torch.float32
+    assert weft.stats(fast)["hits"] > 0 and not weft.stats(fast)["breaks"]

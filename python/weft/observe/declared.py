@@ -4,13 +4,15 @@
 pure: plain arguments, also within lists, tuples and dicts, to a plain value, and nothing else is
 read or written. types: looks at no more than the types of its arguments. builds: reads the items
 of its arguments and makes a container or an iterator of them. reads, get: methods that read their
-container, the second by key. changes: a method that changes its container. fills: one that does so
-whatever it holds. operation: of torch; it goes into the log, with its result. in place: one that
-writes to its first argument. metadata: of a tensor, what is guarded of those from outside. setting:
-of torch, which a replay asks for again and compares. state: sets what torch keeps for the thread.
-statistics: a norm that writes running statistics if its sixth argument says that it trains. fold:
-adds or compares items. map: calls its first argument. asked: a replay asks again and compares. The
-others are single functions.
+container, the second by key. changes: a method that changes its container. fills: one that does
+so whatever it holds. operation: of torch; it goes into the log, with its result. in place: one
+that writes to its first argument. metadata: of a tensor, what is guarded of those from outside.
+setting: of torch, which a replay asks for again and compares. state: sets what torch keeps for
+the thread. statistics: a norm that writes running statistics if its sixth argument says that it
+trains. fold: adds or compares items. map: calls its first argument. asked: a replay asks again
+and compares. The others are single functions. arrays: of NumPy, which reads its arguments alone.
+draws: random numbers of the generator that is its first argument. prints, warns, logs: tell
+something to the world outside.
 
 Whatever is not declared here ends a capture.
 """
@@ -21,19 +23,21 @@ import abc
 import builtins
 import functools
 import itertools
-import logging
 import math
 import operator
+import re
 import types
-import warnings
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import torch
 
 from weft import _capture
+from weft.observe.arrays import declare_arrays
 from weft.observe.snapshot import snapshot
+from weft.observe.telling import declare_telling
 
 _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
           torch.iinfo)  # fmt: skip
@@ -41,7 +45,9 @@ _PLAIN = (torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_form
 _BUILTINS = {
     "operation": "abs divmod pow round".split(),
     "pure": "ascii bin bool bytes chr complex float format hex int oct ord range "
-    "repr slice str sorted".split(),
+    "repr slice str".split(),
+    "sort": ["sorted"],
+    "address": ["id"],
     "any": "any all".split(),
     "builds": "list tuple dict set frozenset zip enumerate reversed iter".split(),
     "fold": "sum min max".split(),
@@ -84,19 +90,23 @@ _VIEW_GETTERS = "T H mT mH real imag data".split()
 # Beside those that are operators of aten by their name.
 _MORE = set(
     "bfloat16 byte char double cdouble float cfloat bool half int long short type tolist "
-    "new_tensor tensor as_tensor".split()
+    "new_tensor tensor as_tensor numpy from_numpy".split()
 )
 # Not because of what they compute: they share memory with what the observer does not know, tell
 # addresses, or change what it believes to be fixed.
 _REFUSED = set(
     "set_ set_data resize_ resize_as_ resize_as_sparse_ retain_grad _backward rename_ rename names "
-    "align_to align_as refine_names storage_offset data_ptr const_data_ptr untyped_storage numpy "
-    "apply_ map_ map2_ as_subclass from_numpy frombuffer _from_blob from_file asarray is_set_to "
+    "align_to align_as refine_names storage_offset data_ptr const_data_ptr untyped_storage "
+    "apply_ map_ map2_ as_subclass frombuffer _from_blob from_file asarray is_set_to "
     "share_memory_ pin_memory is_pinned _version output_nr _fw_primal _make_dual _unpack_dual "
     "record_stream is_coalesced seed manual_seed _use_cudnn_ctc_loss sparse_resize_ "
     "set_source_Tensor_storage_offset resize sym_size sym_numel sym_stride sym_storage_offset "
     "get_num_threads set_num_threads retains_grad copy_sparse_to_sparse_ requires_grad_".split()
 )
+_AUTOCAST = (
+    "set_autocast_enabled set_autocast_dtype set_autocast_cache_enabled clear_autocast_cache "
+    "autocast_increment_nesting autocast_decrement_nesting"
+).split()
 _STATISTICS = ("batch_norm", "instance_norm")
 # What only types decide, and settings: a replay asks for them again and compares.
 _TYPES = ("_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic")
@@ -137,21 +147,36 @@ def declare_all() -> None:
     _capture.declare(object.__new__, "new object")
     _capture.declare(tuple.__new__, "new tuple")
     _capture.declare(object.__init__, "types")
+    _capture.declare(property.__init__, "types")
     for kind in (BaseException, Exception, RuntimeError, ValueError, TypeError, StopIteration):
         _capture.declare(kind.__init__, "types")
     _capture.declare(object.__setattr__, "setattr")
     _capture.declare(object.__delattr__, "setattr")
     _capture.declare(vars(type)["__instancecheck__"], "isinstance")
     _declare_operators()
-    _declare_telling()
+    declare_telling()
+    declare_arrays()
     for function, kind in _torch_functions():
         _capture.declare(function, kind)
     _capture.declare(torch._C._set_grad_enabled, "state")
+    for name in _AUTOCAST:
+        _capture.declare(getattr(torch, name), "autocast")
     _capture.declare(torch._C._functorch.unwrap_if_dead, "same")
     _capture.declare(vars(torch._C._FunctionBase)["apply"], "apply")
     _capture.set_operator("context", torch._C._FunctionBase)
     _capture.set_operator("grad enabled", torch.is_grad_enabled)
     _capture.declare(torch.Tensor._make_subclass, "operation")
+    for kind in (torch.Tensor, torch.autograd.Variable, *_typed_tensors()):
+        _capture.declare(kind, "operation")
+    _capture.set_operator("overload", torch._ops.OpOverload)
+    _capture.set_operator("overload packet", torch._ops.OpOverloadPacket)
+    _capture.set_operator("is pure", _is_pure)
+    _capture.set_operator("item", vars(torch._C.TensorBase)["item"])
+    _capture.set_operator("tolist", numpy.ndarray.tolist)
+    _capture.set_operator("setdata", torch.Tensor.data.__set__)
+    _capture.set_operator("tensor hash", torch.Tensor.__hash__)
+    _capture.set_operator("script function", torch.jit.ScriptFunction)
+    _capture.set_operator("is functional", _is_functional)
 
 
 def _declare_plain_types() -> None:
@@ -198,28 +223,25 @@ def _declare_operators() -> None:
         _capture.declare(getattr(operator, name), "operation")
 
 
-def _declare_telling() -> None:
-    _capture.declare(print, "prints")
-    _capture.declare(warnings.warn, "warns")
-    _capture.set_operator("warn", _warn)
-    _capture.declare(logging.Logger._log, "logs")
-    _capture.declare(logging.Logger.isEnabledFor, "asked")
-    _capture.set_operator("log", _log)
+def _typed_tensors() -> list[Any]:
+    names = "Float Double Half BFloat16 Byte Char Short Int Long Bool".split()
+    return [getattr(torch, f"{name}Tensor") for name in names]
 
 
-def _warn(message: str, category: type, file: str, line: int, names: dict[str, Any]) -> None:
-    """As warnings.warn does from that line of a module with those globals."""
-    registry = names.setdefault("__warningregistry__", {})
-    module = names.get("__name__") or "<string>"
-    warnings.warn_explicit(message, category, file, line, module, registry)
+def _is_pure(operator: Any) -> bool:
+    """Whether an operator of torch.ops writes to none of its arguments."""
+    if isinstance(operator, torch._ops.OpOverloadPacket):
+        names = [name for name in operator.overloads() if not name.endswith("out")]
+        return all(_is_pure(getattr(operator, name)) for name in names)
+    return not operator._schema.is_mutable and "set_" not in operator._schema.name
 
 
-def _log(
-    logger: logging.Logger, level: int, message: Any, args: Any, file: str, line: int, function: str
-) -> None:
-    """As Logger._log does, called from that line."""
-    record = logger.makeRecord(logger.name, level, file, line, message, args, None, function)
-    logger.handle(record)
+def _is_functional(function: torch.jit.ScriptFunction) -> bool:
+    """Whether a scripted function does nothing but compute."""
+    graph = str(function.inlined_graph)
+    return not re.search(
+        r"(\w_\(|prim::(Print|PythonOp|CallMethod|SetAttr|GetAttr)|::_?set_)", graph
+    )
 
 
 def _storage(tensor: torch.Tensor) -> int:

@@ -17,6 +17,7 @@ from weft.errors import CaptureError
 from weft.frontend.lowered import Location
 
 _set_grad_enabled = torch._C._set_grad_enabled
+_SET_AUTOCAST = (torch.set_autocast_enabled, torch.set_autocast_dtype)
 # Functions of Python's that a log has for operators of tensors.
 _OPERATORS = (abs, bool, complex, divmod, float, getattr, int, max, min, pow, round, sum, tuple)
 # Effects that cannot fail, and what other effects change.
@@ -77,6 +78,10 @@ class _Reader:
             if function is _set_grad_enabled:
                 before.append(number)
                 self._call(record)
+            elif outcome[0] in ("array", "number"):
+                raise CaptureError("computes with NumPy or random numbers", self._location)
+            elif function in _SET_AUTOCAST:
+                raise CaptureError("casts within the call", self._location)
             elif _has_effect(record):
                 effects.append(number)
                 self._give(arguments)

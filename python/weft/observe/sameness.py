@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy
 import torch
 
 
@@ -20,6 +21,8 @@ def difference(
         return f"{path} is a {type(replayed).__name__} instead of a {type(eager).__name__}"
     if isinstance(eager, torch.Tensor):
         return _tensors(eager, replayed, path, tolerance)
+    if isinstance(eager, (numpy.ndarray, numpy.generic)):
+        return _arrays(eager, replayed, path)
     if isinstance(eager, (list, tuple)):
         if len(eager) != len(replayed):
             return f"{path} has {len(replayed)} items instead of {len(eager)}"
@@ -71,6 +74,15 @@ def _near(eager: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
         finite = x.isfinite()
         scale = float(x[finite].abs().max()) if bool(finite.any()) else 0.0
         return torch.allclose(y, x, tolerance, tolerance * scale, equal_nan=True)
+
+
+def _arrays(eager: Any, replayed: Any, path: str) -> str | None:
+    """Arrays or NumPy's scalars."""
+    for name in ("dtype", "shape", "strides"):
+        if getattr(eager, name) != getattr(replayed, name):
+            return f"{name} of {path} differ"
+    same = eager.tobytes() == replayed.tobytes()
+    return None if same else f"the values of {path} differ"
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

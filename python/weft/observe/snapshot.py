@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a call writes, as it was: a tensor's memory, an entry, a container's contents."""
+"""What a call writes, as it was at a moment: memory, an entry, the contents of a container."""
 
 from __future__ import annotations
 
+import copy
+import random
 import types
 from collections import deque
 from collections.abc import Hashable
 from typing import Any
 
+import numpy
 import torch
 
 from weft.observe.sameness import difference
 
 
 def snapshot(written: Any, key: Hashable = None) -> Any:
-    """written: a tensor or a container as a whole; or with a key a dict, an object whose attribute
-    it is, or a cell. Raises: TypeError, for anything else."""
+    """written: a tensor, a container as a whole, a generator of random numbers, or a function of
+    torch that sets what is cast; or with a key a dict, an object whose attribute it is, a cell, or
+    a tensor that is given other memory. Raises: TypeError, for anything else."""
     if isinstance(written, torch.Tensor):
-        return Memory(written)
+        return Memory(written) if key is None else Data(written)
+    if isinstance(written, types.BuiltinFunctionType):
+        return Autocast()
     if isinstance(written, types.CellType):
         return Cell(written)
+    if isinstance(written, (random.Random, numpy.random.RandomState)):
+        return Generator(written)
     if key is not None:
         return Entry(written if type(written) is dict else vars(written), key)
     return Contents(written)
@@ -40,7 +48,9 @@ class Memory:
 
     def again(self) -> Memory:
         """As it is now."""
-        return Memory(self.tensor)
+        now = copy.copy(self)
+        now._bytes = self._memory.clone()
+        return now
 
     def agrees(self, other: Memory) -> bool:
         return torch.equal(self._bytes, other._bytes)
@@ -49,6 +59,25 @@ class Memory:
         size = self._bytes.numel() - self._bytes.numel() % self.tensor.element_size()
         values = [each._bytes[:size].view(self.tensor.dtype) for each in (self, other)]
         return difference(*values, tolerance=tolerance) is None
+
+
+class Data:
+    """Which memory a tensor has."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor, self._data = tensor, tensor.data
+
+    def restore(self) -> None:
+        self._tensor.data = self._data
+
+    def again(self) -> Data:
+        return Data(self._tensor)
+
+    def agrees(self, other: Data) -> bool:
+        return difference(self._data, other._data) is None
+
+    def is_near(self, other: Data, tolerance: float) -> bool:
+        return difference(self._data, other._data, tolerance=tolerance) is None
 
 
 _ABSENT = object()
@@ -102,6 +131,64 @@ class Cell:
 
     def is_near(self, other: Cell, tolerance: float) -> bool:
         return difference(self._value, other._value, tolerance=tolerance) is None
+
+
+class Autocast:
+    """What torch casts on this thread."""
+
+    def __init__(self) -> None:
+        self._devices = [
+            (each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each))
+            for each in ("cpu", "cuda")
+        ]
+        self._cached, self._nesting = torch.is_autocast_cache_enabled(), _nesting()
+
+    def restore(self) -> None:
+        for device, enabled, dtype in self._devices:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
+        torch.set_autocast_cache_enabled(self._cached)
+        while _nesting() > self._nesting:
+            if torch.autocast_decrement_nesting() == 0:
+                torch.clear_autocast_cache()
+
+    def again(self) -> Autocast:
+        return Autocast()
+
+    def agrees(self, other: Autocast) -> bool:
+        return vars(self) == vars(other)
+
+    def is_near(self, other: Autocast, tolerance: float) -> bool:
+        return self.agrees(other)
+
+
+def _nesting() -> int:
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+class Generator:
+    """Of random numbers, of Python or NumPy."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+        numbers = isinstance(generator, numpy.random.RandomState)
+        self._state = generator.get_state() if numbers else generator.getstate()
+
+    def restore(self) -> None:
+        if isinstance(self._generator, numpy.random.RandomState):
+            self._generator.set_state(self._state)
+        else:
+            self._generator.setstate(self._state)
+
+    def again(self) -> Generator:
+        return Generator(self._generator)
+
+    def agrees(self, other: Generator) -> bool:
+        return all(map(numpy.array_equal, self._state, other._state))
+
+    def is_near(self, other: Generator, tolerance: float) -> bool:
+        return self.agrees(other)
 
 
 class Contents:

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// NumPy: its functions are operations whose own Python code is not observed, as they read nothing
+// but their arguments. Arrays from outside are read anew by each replay. Only arrays that the call
+// has made are written to.
+#include "capture/Arrays.h"
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+namespace weft::capture {
+
+bool Observer::callArrays(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  std::string what = nameOf(callable);
+  bool plain = true;
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+    for (const char *each : {"out", "initial", "where", "like"})
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), each) == 0)
+        return values.fail(what + " with " + each);
+  // Where functions take an array to write to.
+  size_t positional = arguments.size() - (names ? PyTuple_GET_SIZE(names) : 0);
+  PyRef inputs = PyRef::steal(PyObject_GetAttrString(callable, "nin")); // of a ufunc
+  PyErr_Clear();
+  if (inputs && PyLong_AsLong(inputs.get()) < static_cast<long>(positional))
+    return values.fail(what + " with a result to write to");
+  for (size_t i = 2; i < positional; ++i)
+    if (isArray(arguments[i]) && what != "where" && callable != operators().setItem)
+      return values.fail(what + " with a result to write to");
+  for (PyObject *each : arguments) {
+    plain &= isPlainWithin(each);
+    if (values.failed())
+      return false;
+    if (isTensor(each)) // Tensor.__array__ is Python's
+      guardMethods(each, {"__array__", "__array_priority__", "__array_wrap__", "__array_ufunc__"});
+  }
+  if (!operation(frame, callable, arguments, names))
+    return false;
+  frame.pending.nested = frame.pending.foreign = true;
+  frame.pending.pure = plain;
+  return true;
+}
+
+/// The generator's state is put back where a replay is left half way.
+bool Observer::draws(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  std::string what = nameOf(callable);
+  PyObject *generator = arguments.empty() ? nullptr : arguments[0];
+  if (!generator || !values.isExternal(generator) || nodes)
+    return values.fail(what + " of " + shown(generator));
+  bool known = false;
+  for (PyObject *each : generators)
+    known |= each == generator;
+  Record record;
+  record.callable = PyRef::borrow(callable);
+  record.names = PyRef::borrow(names);
+  for (PyObject *each : arguments) {
+    if (each != generator && !values.isOperand(each))
+      return values.fail(what + " of " + shown(each));
+    std::optional<Form> form = values.form(each);
+    if (!form)
+      return false;
+    record.arguments.push_back(std::move(*form));
+  }
+  if (!known && !keepState(generator, nullptr))
+    return false;
+  generators.push_back(generator);
+  frame.pending.record = std::move(record);
+  frame.pending.nested = frame.pending.foreign = true;
+  frame.pending.number = true;
+  return expect(frame, Then::Append, true, std::move(what));
+}
+
+bool Observer::readArray(Frame &frame, PyObject *array) {
+  PyRef dims = PyRef::steal(PyObject_GetAttrString(array, "ndim"));
+  PyRef size = PyRef::steal(PyObject_GetAttrString(array, "size"));
+  PyRef list = PyRef::steal(PyObject_CallMethod(array, "tolist", nullptr));
+  if (!dims || !size || !list || PyLong_AsLong(dims.get()) != 1 || PyLong_AsLong(size.get()) > 4096)
+    return values.fail("iterates over an array of more dims or of many items");
+  if (!operation(frame, operators().toList, Arguments(&array, 1), nullptr))
+    return false;
+  bool read = appendRecord(frame, list.get());
+  frame.pending = {};
+  return read;
+}
+
+bool Observer::arrayAttribute(Frame &frame, PyObject *array, PyObject *name) {
+  for (const char *each : {"shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides"})
+    if (PyUnicode_CompareWithASCIIString(name, each) == 0)
+      return expect(frame, Then::Plain, false, "metadata");
+  PyObject *found = interpreter::typeLookup(Py_TYPE(array), name);
+  if (found && Py_TYPE(found) == &PyMethodDescr_Type)
+    return true;
+  PyObject *arguments[] = {array, name};
+  for (const char *each : {"T", "real", "imag"})
+    if (PyUnicode_CompareWithASCIIString(name, each) == 0)
+      return operation(frame, operators().getAttribute, arguments, nullptr);
+  return values.fail("reads an array's " + std::string(PyUnicode_AsUTF8(name)));
+}
+
+} // namespace weft::capture

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a call reads of the objects that have entered, and the guards of that.
+#include "capture/Interpreter.h"
+#include "capture/Plain.h"
+#include "capture/Values.h"
+
+namespace weft::capture {
+
+bool Values::readsChanged(PyObject *container, const Value &value, bool &read) {
+  auto found = changed.find(container);
+  if (found == changed.end())
+    return false;
+  read = found->second || fail("reads " + value.name + ", which it has changed");
+  return true;
+}
+
+bool Values::change(PyObject *container, bool whole) {
+  auto found = changed.find(container);
+  if (found != changed.end())
+    return !whole || found->second ||
+           fail("changes " + find(container)->name + " by what it holds");
+  if (whole && !readWhole(container))
+    return false;
+  changed[container] = whole;
+  return true;
+}
+
+bool Values::readLength(PyObject *container) {
+  const Value *value = find(container);
+  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result ||
+      PyTuple_Check(container))
+    return true;
+  if (bool read = true; readsChanged(container, *value, read))
+    return read;
+  if (hasSet(container, nullptr))
+    return fail("asks for the length of " + value->name + ", which it has changed");
+  Py_ssize_t length = PyDict_Check(container) ? PyDict_GET_SIZE(container) : Py_SIZE(container);
+  guards.length(owner(container, *value), length, value->name);
+  return true;
+}
+
+bool Values::readItem(PyObject *container, Py_ssize_t i) {
+  const Value *value = find(container);
+  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
+    return true;
+  if (bool read = true; readsChanged(container, *value, read))
+    return read;
+  if (i < 0)
+    i += Py_SIZE(container);
+  if (i < 0 || i >= Py_SIZE(container))
+    return readLength(container);
+  bool tuple = PyTuple_Check(container);
+  if (tuple && value->origin == Origin::Pinned) // has entered with it
+    return true;
+  PyObject *item = tuple ? PyTuple_GET_ITEM(container, i) : PyList_GET_ITEM(container, i);
+  Value held = *value; // entering moves the others about
+  std::string name = held.name + "[" + std::to_string(i) + "]";
+  std::optional<Expected> expected = enter(held, item, name);
+  if (!expected)
+    return false;
+  return settle(item, *expected, name, [&](Expected made) {
+    guards.item(owner(container, held), i, std::move(made), name);
+  });
+}
+
+bool Values::readKey(PyObject *dict, PyObject *key) {
+  const Value *value = find(dict);
+  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
+    return true;
+  if (bool read = true; readsChanged(dict, *value, read))
+    return read;
+  if (guards.watches(dict, false, key) || hasSet(dict, key))
+    return true;
+  if (!isPlain(key))
+    return fail("looks up a key of " + value->name + " that is not plain");
+  PyObject *item = PyDict_GetItemWithError(dict, key);
+  if (!item && PyErr_Occurred()) {
+    PyErr_Clear();
+    return true; // not hashable: the program fails as well
+  }
+  Value held = *value;
+  std::string name = held.name + "[" + shown(key) + "]";
+  std::optional<Expected> expected = enter(held, item, name);
+  if (!expected)
+    return false;
+  return settle(item, *expected, name, [&](Expected made) {
+    guards.dictItem(owner(dict, held), key, std::move(made), name);
+  });
+}
+
+bool Values::readWhole(PyObject *container) {
+  const Value *value = find(container);
+  if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)
+    return true;
+  if (bool read = true; readsChanged(container, *value, read))
+    return read;
+  bool set = PyAnySet_CheckExact(container);
+  if (PyDict_Check(container) || set) {
+    PyRef keys = PyRef::steal(PySequence_Tuple(container));
+    if (!keys || !isPlain(keys.get())) {
+      PyErr_Clear();
+      return fail("reads all of " + value->name + ", whose keys are not plain");
+    }
+    if (hasSet(container, nullptr))
+      return fail("reads all of " + value->name + ", which it has changed");
+    guards.keys(owner(container, *value), keys.get(), value->name);
+    for (Py_ssize_t i = 0; !set && i < PyTuple_GET_SIZE(keys.get()); ++i)
+      if (!readKey(container, PyTuple_GET_ITEM(keys.get(), i)))
+        return false;
+    return true;
+  }
+  if (!PyList_Check(container) && !PyTuple_Check(container))
+    return true;
+  if (value->origin == Origin::Argument || PyList_Check(container))
+    guards.length(owner(container, *value), Py_SIZE(container), value->name);
+  for (Py_ssize_t i = 0; i < Py_SIZE(container); ++i)
+    if (!readItem(container, i))
+      return false;
+  return true;
+}
+
+bool Values::readAttribute(PyObject *object, PyObject *name, PyObject *found) {
+  if (guards.watches(object, true, name) || hasSet(interpreter::instanceDict(object), name))
+    return true;
+  Value held = *find(object);
+  std::string text = held.name + "." + PyUnicode_AsUTF8(name);
+  std::optional<Expected> expected = enter(held, found, text);
+  if (!expected)
+    return false;
+  return settle(found, *expected, text, [&](Expected made) {
+    guards.instanceItem(owner(object, held), name, std::move(made), text);
+  });
+}
+
+bool Values::readMember(PyObject *object, PyObject *descriptor, const std::string &name) {
+  Value held = *find(object);
+  PyRef found = PyRef::steal(
+      Py_TYPE(descriptor)->tp_descr_get(descriptor, object, (PyObject *)Py_TYPE(object)));
+  PyErr_Clear();
+  std::string text = held.name + "." + name;
+  std::optional<Expected> expected = enter(held, found.get(), text);
+  if (!expected)
+    return false;
+  return settle(found.get(), *expected, text, [&](Expected made) {
+    guards.member(owner(object, held), descriptor, std::move(made), text);
+  });
+}
+
+bool Values::readDict(PyObject *object) {
+  const Value *value = find(object);
+  PyObject *dict = interpreter::instanceDict(object);
+  if (!value || !dict)
+    return fail("reads the __dict__ of " + shown(object));
+  Value held = *value;
+  std::string text = held.name + ".__dict__";
+  std::optional<Expected> expected = enter(held, dict, text);
+  if (!expected)
+    return false;
+  return settle(dict, *expected, text, [&](Expected made) {
+    guards.instanceDict(owner(object, held), std::move(made), text);
+  });
+}
+
+bool Values::readCell(PyObject *cell, const std::string &name) {
+  const Value *value = find(cell);
+  if (!value)
+    return fail("reads " + name + ", a cell of unknown origin");
+  if (value->origin == Origin::Fresh || hasSet(cell, nullptr))
+    return true;
+  Value held = *value;
+  std::optional<Expected> expected = enter(held, PyCell_GET(cell), name);
+  if (!expected)
+    return false;
+  guards.cell(owner(cell, held), *expected, name);
+  return true;
+}
+
+bool Values::readIdentity(PyObject *left, PyObject *right) {
+  if (left == Py_None || right == Py_None || left == Py_True || right == Py_True ||
+      left == Py_False || right == Py_False)
+    return true;
+  const Value *x = find(left), *y = find(right);
+  if (!x || !y) // of plain values only singletons have an identity that tells something
+    return ((x || isSingleton(left)) && (y || isSingleton(right))) ||
+           fail("compares identities of values that have none");
+  if (x->origin != Origin::Argument && y->origin != Origin::Argument)
+    return true;
+  if (isExternal(left) && isExternal(right) && left != right)
+    guards.identity(owner(left, *x), owner(right, *y), false, x->name + " is not " + y->name);
+  return true;
+}
+
+} // namespace weft::capture
