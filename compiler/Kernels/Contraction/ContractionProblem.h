@@ -8,7 +8,7 @@
 
 namespace mlir {
 class Type;
-}
+} // namespace mlir
 
 namespace weft {
 
