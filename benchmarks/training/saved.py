@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch._inductor.lowering  # which the decompositions look up
 from functorch.compile import aot_module, min_cut_rematerialization_partition, nop
 from rich.console import Console
 from rich.table import Table

@@ -156,3 +156,26 @@ def test_masks_follow_the_seed():
 def test_wrong_argument():
     with pytest.raises(weft.errors.ConfigError, match="expected rng torch or philox"):
         weft.compile(lambda x: x, rng="numpy")
+
+
+def test_background():
+    compiled = weft.compile(nn.Dropout(0.4), rng="philox", background=True)
+    with torch.no_grad():
+        for _ in range(3):
+            compiled(torch.ones(30, 40))
+            assert compiled.wait(60)
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 1 and not stats["breaks"], stats
+
+
+@pytest.mark.parametrize("rng", ["torch", "philox"])
+def test_autocast(rng):
+    """What is rounded to bfloat16 on the way is compared as such."""
+    torch.manual_seed(0)
+    compiled = weft.compile(Attention(), rng=rng)
+    for _ in range(3):
+        with torch.autocast("cpu", torch.bfloat16):
+            value = compiled(torch.randn(4, 28, 16))
+        value.float().square().sum().backward()
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 2 and not stats["breaks"], stats

@@ -29,6 +29,7 @@ from weft.compiled.ranges import RangeProgram, begin, conclude, differs_at_ends
 from weft.compiled.specialize import Specialized, declined
 from weft.compiled.verification import Check, Finding, Verdict
 from weft.compiled.verification_records import Verified
+from weft.frontend.philox import PhiloxDraws
 
 if TYPE_CHECKING:
     from weft.compiled.compiled import Compiled
@@ -164,10 +165,13 @@ def _compare(
     """Of the program and PyTorch, for a process in which nobody sees what the call does."""
     args, kwargs = request.args, request.kwargs
     check = Check(made, request.signature, request.state, args, kwargs)
-    value = original(*args, **kwargs)
-    return check.conclude(
-        value, lambda: programs.change_of(request.state), lambda: original(*args, **kwargs)
-    )
+
+    def eager() -> Any:
+        philox = programs.capture.rng == "philox" and made.draws
+        with PhiloxDraws() if philox else contextlib.nullcontext():
+            return original(*args, **kwargs)
+
+    return check.conclude(eager(), lambda: programs.change_of(request.state), eager)
 
 
 def _range_differs(

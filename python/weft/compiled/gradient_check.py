@@ -17,13 +17,16 @@ import torch.utils._pytree as pytree
 from weft.compiled.gradient_values import compare_values
 from weft.compiled.training import Training
 from weft.compiled.verification import (
+    TOLERANCES,
     Check,
     Differs,
     Finding,
     Unclear,
     Verdict,
 )
+from weft.frontend.dtypes import NAMES
 from weft.gradients.gradient_graph import Cotangents
+from weft.gradients.saved import random_state
 
 # Each output's connections are found by a backward of its own.
 _MOST_OUTPUTS = 16
@@ -58,6 +61,7 @@ def _compare(training: Training, check: Check) -> None:
         if tensor is not None and tensor._backward_hooks:
             raise Unclear("a hook on a tensor would see gradients that nobody asked for")
     generator = torch.Generator().manual_seed(_SEED)
+    coarsest = _coarsest(training.graph.graph)
     connected = []
     for number, output, is_so in zip(training.outputs, outputs, requires, strict=True):
         if not is_so:
@@ -69,10 +73,16 @@ def _compare(training: Training, check: Check) -> None:
         alone = {each: given if each == number else None for each in training.outputs}
         own = training.gradients(check.inputs, check.results, alone)
         exact = functools.partial(_exact, training, check, alone)
-        compare_values(gradients, own, exact, [given])
+        compare_values(gradients, own, exact, [given], coarsest)
         connected.append([each is not None for each in gradients])
     training.learnt(requires, connected)
     _compare_requires(training, check)
+
+
+def _coarsest(graph: bytes) -> float:
+    """The tolerance of the coarsest float of a graph in JSON, as under autocast."""
+    halves = [torch.bfloat16, torch.float16]
+    return max((TOLERANCES[x] for x in halves if f'"{NAMES[x]}"'.encode() in graph), default=0.0)
 
 
 def _notice_backward(training: Training, outputs: Sequence[torch.Tensor | None]) -> None:
@@ -103,17 +113,16 @@ def _compare_requires(training: Training, check: Check) -> None:
 def _exact(
     training: Training, check: Check, cotangents: Cotangents
 ) -> list[torch.Tensor | None] | None:
-    """In float64; None where the graph draws random numbers.
+    """In float64, with the random numbers of the call.
 
     Raises: Differs, where float64 has no kernel.
     """
-    if check.draws:
-        return None
     inputs = [
         each.detach().clone().requires_grad_(number in training.wrt)
         for number, each in enumerate(check.inputs)
     ]
     try:
-        return training.graph.gradients(inputs, cotangents, training.wrt, double=True)
+        with random_state(check.random_state):
+            return training.graph.gradients(inputs, cotangents, training.wrt, double=True)
     except Exception as error:
         raise Differs(f"gradients differ, and float64 has no say: {error}") from None

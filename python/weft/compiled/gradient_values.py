@@ -24,8 +24,10 @@ def compare_values(
     own: Sequence[torch.Tensor],
     exact: Callable[[], Gradients | None],
     given: Sequence[torch.Tensor],
+    coarsest: float = 0.0,
 ) -> None:
     """exact: gives them in float64, None where that cannot be known. given: the cotangents.
+    coarsest: the tolerance of the coarsest type that anything is rounded to on the way.
 
     Raises: Differs.
     """
@@ -37,14 +39,19 @@ def compare_values(
     for place in far:
         x, y = eager[place], own[place]
         reference = None if references is None else references[place]
-        if reference is not None and _is_noise(x, reference):
+        # Of a half's few bits noise is the usual.
+        if reference is not None and not coarsest and _is_noise(x, reference):
             raise Differs(f"{_name(place)} is rounding noise alone in eager execution")
-        if not _excused(x, y, reference, magnitude):
+        if not _excused(x, y, reference, magnitude, coarsest):
             raise Differs(f"{_name(place)} differs: {example_of(x, y)}")
 
 
 def _excused(
-    eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor | None, magnitude: float
+    eager: torch.Tensor,
+    own: torch.Tensor,
+    exact: torch.Tensor | None,
+    magnitude: float,
+    coarsest: float,
 ) -> bool:
     """Whether rounding alone may have taken the two apart. exact: in float64, None where that
     cannot be known. magnitude: of what was computed with, whose last bits are left where it
@@ -52,7 +59,7 @@ def _excused(
     last_bits = _LAST_BITS * torch.finfo(eager.dtype).eps * magnitude
     if _within(eager, own, last_bits):
         return True
-    tolerance = TOLERANCES.get(eager.dtype, 0.0)
+    tolerance = max(TOLERANCES.get(eager.dtype, 0.0), coarsest)
     if exact is None or eager.dtype == torch.float64:  # which is no better than itself
         return is_near(eager, own, _WHERE_RANDOM * tolerance)
     if as_exact(eager, own, exact, tolerance):

@@ -45,8 +45,9 @@ def specialize_training(
     )
     if not wrt and any(target.view is not None for target in lowered.outputs):
         raise Declined("gradients are wanted, and of tensors it returns but arguments")
-    if not wrt and any(dtype.is_floating_point for dtype in lowered.result_dtypes):
-        # Of an argument without elements, or whose shape alone counts.
+    given = any(each.requires_grad for each in signature.examples)
+    if not wrt and given and any(dtype.is_floating_point for dtype in lowered.result_dtypes):
+        # Of an argument no element counts, but autograd knows of it.
         raise Declined("gradients are wanted, and it reads nothing that requires them")
     if not wrt:
         return specialize(captured, signature, options)

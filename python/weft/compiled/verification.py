@@ -24,6 +24,7 @@ from weft.compiled.specialize import Specialized
 from weft.frontend import interpreter
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.pairs import shown_real
+from weft.gradients.saved import random_state
 
 # How far plain rounding takes two computations of the same apart, beside the element and beside
 # the mean of the tensor. Beyond it a float64 run decides.
@@ -122,8 +123,11 @@ class Check:
         return self._sources
 
     @property
-    def draws(self) -> bool:
-        return self._drawn is not None
+    def random_state(self) -> torch.Tensor | None:
+        """Of PyTorch's generator ahead of the call, None where the program does not draw."""
+        if self._drawn is None:
+            return None
+        return next(state for each, state in self._generators if each is torch.default_generator)
 
     def _tensor(self, source: int | torch.Tensor) -> torch.Tensor:
         return self._signature.examples[source] if isinstance(source, int) else source
@@ -248,7 +252,7 @@ class Check:
         far = [pair for pair in pairs if self._is_far(*pair)]
         if not far:
             return
-        if self._drawn is not None or self._program.build.options.precision != "float32":
+        if self._program.build.options.precision != "float32":
             raise Differs(f"{far[0][2]} differs: {example_of(*far[0][:2])}")
         exact = self._exact()
         for eager, own, name in far:
@@ -275,7 +279,7 @@ class Check:
         """What float64 makes of the results, by the address of the program's own."""
         document = json.loads(self._program.lowered.graph)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), random_state(self.random_state):
                 values = interpreter.run_nodes(document, self.inputs, double=True)
         except Exception as error:  # an op that float64 has no kernel for
             raise Differs(f"values differ, and float64 has no say: {error}") from None
@@ -284,7 +288,8 @@ class Check:
             Exact(values[number], history.magnitude_ahead_of(number), history.coarsest_of(number))
             for number in (output["value"] for output in document["outputs"])
         ]
-        own = [*self._results, *self._laid_out]
+        # What a forward program saves follows the graph's results.
+        own = [*self._results[: len(results)], *self._laid_out[: len(results)]]
         return {id(each): result for each, result in zip(own, results + results, strict=True)}
 
 
