@@ -87,6 +87,7 @@ bool Observer::finishRun(PyObject *value) {
   std::optional<Form> output = values.form(value);
   if (!output)
     return false;
+  values.guardTargets();
   log.finish(std::move(*output));
   return true;
 }

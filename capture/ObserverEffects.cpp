@@ -36,6 +36,7 @@ bool Observer::keepState(PyObject *object, PyObject *key) {
     return values.fail("changes " + shown(object) + ", which cannot be put back");
   observation.snapshots.push_back(std::move(snapshot));
   log.write(std::move(*form), key);
+  values.noteTarget(object);
   return true;
 }
 

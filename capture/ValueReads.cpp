@@ -26,6 +26,28 @@ bool Values::change(PyObject *container, bool whole) {
   return true;
 }
 
+void Values::guardTargets() {
+  for (const PyRef &target : targets) {
+    const Value *changedOne = find(target.get());
+    if (!changedOne || !isExternal(target.get()))
+      continue;
+    for (const auto &[other, value] : entered) {
+      if (other == target.get() || value.origin == Origin::Result || value.origin == Origin::Fresh)
+        continue;
+      bool oneIsArgument =
+          changedOne->origin == Origin::Argument || value.origin == Origin::Argument;
+      if (oneIsArgument && Py_TYPE(other) == Py_TYPE(target.get()))
+        guards.identity(owner(target.get(), *changedOne), owner(other, value), false,
+                        changedOne->name + " is not " + value.name);
+      // An argument may be the attributes of an object that the program holds.
+      PyObject *dict = value.origin == Origin::Pinned ? interpreter::instanceDict(other) : nullptr;
+      if (dict && changedOne->origin == Origin::Argument && PyDict_CheckExact(target.get()))
+        guards.identity(owner(target.get(), *changedOne), {-1, PyRef::borrow(dict)}, false,
+                        changedOne->name + " is not " + value.name + ".__dict__");
+    }
+  }
+}
+
 bool Values::readLength(PyObject *container) {
   const Value *value = find(container);
   if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result ||

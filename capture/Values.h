@@ -107,6 +107,10 @@ public:
   /// what it holds is known; else it must not be read from then on.
   bool change(PyObject *container, bool whole);
   bool hasChanged(PyObject *container) const { return changed.contains(container); }
+  /// The call changes an object from outside, of whatever kind.
+  void noteTarget(PyObject *object) { targets.push_back(PyRef::borrow(object)); }
+  /// That what was changed is none of the other objects that the call has read: they were apart.
+  void guardTargets();
   /// The container is empty now.
   void noteCleared(PyObject *container) { changed[container] = true; }
   /// How a replay finds what an effect stores. An object of this call is made by an operation of
@@ -153,6 +157,7 @@ private:
     bool fixed = false;
   };
   std::unordered_map<PyObject *, Number> numbers;
+  std::vector<PyRef> targets;
   std::vector<PyRef> arrayMemory;
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
   std::string why;

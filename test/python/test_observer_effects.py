@@ -361,3 +361,52 @@ def test_what_is_cast_is_put_back_where_a_call_leaves_its_path():
         assert all(map(torch.equal, result, expected))
         assert not torch.is_autocast_enabled("cpu") and result[1].dtype == torch.float32
     assert weft.stats(fast)["hits"] > 0 and not weft.stats(fast)["breaks"]
+
+
+def objects_apart():
+    held, kept, table = types.SimpleNamespace(v=1), [1.0], {"k": 1}
+
+    def sets_an_attribute(x, given):
+        given.v = 5
+        return x * held.v
+
+    def appends(x, given):
+        given.append(2.0)
+        return x * len(kept)
+
+    def sets_an_entry(x, given):
+        given["k"] = 7
+        return x * table["k"]
+
+    def sets_by_dict(x, given):
+        given["v"] = 7
+        return x * held.v
+
+    return {
+        sets_an_attribute: (lambda: types.SimpleNamespace(v=1), held),
+        appends: (list, kept),
+        sets_an_entry: (dict, table),
+        sets_by_dict: (dict, vars(held)),
+    }
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_what_was_apart_when_it_was_changed_is_apart(number):
+    (program, (make, alias)), (twin, (_, other)) = (
+        list(objects_apart().items())[number] for _ in range(2)
+    )
+    fast, x = compiled(program), torch.ones(1)
+    for _ in range(3):
+        assert torch.equal(fast(x, make()), twin(x, make()))
+    assert is_whole(fast)
+    assert torch.equal(fast(x, alias), twin(x, other))
+
+
+def test_two_arguments_that_are_one_object_later():
+    def f(x, first, second):
+        first.append(1)
+        return x * len(second)
+
+    fast, x, both = compiled(f), torch.ones(1), [0]
+    assert [fast(x, [], [0]).item() for _ in range(3)] == [1] * 3 and is_whole(fast)
+    assert fast(x, both, both).item() == 2
