@@ -85,7 +85,7 @@ class _Reader:
                 raise CaptureError(f"calls {name}", self._location)
             elif function is operator.setitem or not _is_plain(outcome):
                 self._bind(outcome, self._call(record))
-            elif on_tensors:
+            elif on_tensors or any(each[0] == "result" for each in _leaves(arguments)):
                 checks.append(number)
                 self._give_for_check(arguments)
             else:
@@ -163,7 +163,7 @@ class _Reader:
     def _give_for_check(self, forms: tuple) -> None:
         """As they are now: later operations may write to them."""
         for form in _leaves(forms):
-            if form[0] == "result":
+            if form[0] == "result" and form[1] in self._results:
                 number, node = form[1], self._results[form[1]]
                 if number in self._given and self._writes:
                     raise CaptureError("a value is compared twice beside writes", self._location)
@@ -184,8 +184,8 @@ class _Reader:
 
     def _is_tensor(self, form: tuple) -> bool:
         match form:
-            case ("result", _):
-                return True
+            case ("result", number):
+                return number in self._results
             case ("register", number):
                 return isinstance(self._registers[number], torch.Tensor)
             case ("constant", value):
