@@ -19,8 +19,6 @@ os.environ["WEFT_VERIFY"] = "1"
 # First calls run compiled, so that what tests compare is the program; tests of the comparison with
 # eager execution switch it on.
 os.environ["WEFT_VERIFY_PROGRAMS"] = "off"
-# Tests count programs, of which each size has one; tests of ranges say which sizes are symbols.
-os.environ["WEFT_AUTOMATIC_SIZES"] = "0"
 
 
 # Few tests, and minutes each: the other files run beside them if they begin first.

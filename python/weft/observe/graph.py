@@ -90,7 +90,7 @@ class _Reader:
                 raise CaptureError(f"calls {name}", self._location)
             elif function is operator.setitem or not _is_plain(outcome):
                 self._bind(outcome, self._call(record))
-            elif on_tensors:
+            elif on_tensors or any(each[0] == "result" for each in _leaves(arguments)):
                 checks.append(number)
                 self._give_for_check(arguments)
             else:
@@ -178,8 +178,8 @@ class _Reader:
 
     def _is_tensor(self, form: tuple) -> bool:
         match form:
-            case ("result", _):
-                return True
+            case ("result", number):
+                return number in self._results
             case ("register", number):
                 return isinstance(self._registers[number], torch.Tensor)
             case ("constant", value):
