@@ -415,7 +415,7 @@ void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> bod
 Value Contraction::rowsCount() {
   if (kernel.bound().empty() || schedule.copiedSteps || schedule.paired || schedule.matrixUnit)
     return {};
-  const EpilogueRoot &root = result.getRoots().front();
+  const EpilogueRoot &root = match.roots.front();
   auto type = cast<RankedTensorType>(kernel.roots[root.number].getType());
   const auto *size = llvm::find_if(type.getShape(), [](int64_t size) { return size != 1; });
   if (size == type.getShape().end() || !root.within.empty())
@@ -443,7 +443,7 @@ void Contraction::emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, cons
     result.storeTile(rows, groups, sums, chunk, tile);
   };
   auto leaveOut = [&] {
-    Type element = getElementTypeOrSelf(generic.getResultTypes().front());
+    Type element = getElementTypeOrSelf(match.generic.getResultTypes().front());
     Value zero = emitSplat(builder, loc, VectorType::get({width}, element), 0.0);
     SmallVector<Value> sums(rows * groups, zero);
     result.storeTile(rows, groups, sums, chunk, tile);
