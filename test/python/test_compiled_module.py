@@ -95,7 +95,8 @@ def test_forward_uses_the_programs(inplace, verified):
     with torch.enable_grad():
         for _ in range(2):
             compiled.forward(x).sum().backward()
-    assert compiled.stats()["graphs"] == 3 and not compiled.stats()["breaks"]
+    # In eval mode one without a backward may come first.
+    assert compiled.stats()["graphs"] in (3, 4) and not compiled.stats()["breaks"]
     seen = []
     with compiled.register_forward_hook(lambda *call: seen.append(call)):
         torch.testing.assert_close(compiled.forward(x), expected)
@@ -417,7 +418,8 @@ class TestNeverSilentlyEager:
     def test_first_eager_call_warns_at_the_users_line(self):
         class Product(nn.Linear):
             def forward(self, x):
-                return super().forward(x).i0()
+                y = super().forward(x)
+                return y if y.sum() < 1e9 else -y
 
         model = nn.Sequential(weft.compile(Product(4, 4), capture="export"))
         with torch.enable_grad(), warnings.catch_warnings(record=True) as caught:
@@ -428,9 +430,9 @@ class TestNeverSilentlyEager:
             model(x[:2])
         (warning,) = [each for each in caught if each.category is WeftWarning]
         assert (warning.filename, warning.lineno) == (__file__, line)
-        assert "i0.default has no derivative" in str(warning.message)
+        assert "a branch on values" in str(warning.message)
         (reason,) = weft.stats(model[0])["breaks"]
-        assert "i0.default has no derivative" in reason
+        assert "a branch on values" in reason
 
     def test_reason_names_the_line_of_the_model(self, capfd):
         class Branching(nn.Module):

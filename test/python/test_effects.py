@@ -392,7 +392,7 @@ def test_attribute_written_by_forward():
             return x + self.calls
 
     model = Counter()
-    compiled = weft.compile(model)
+    compiled = weft.compile(model, capture="export")
     for call in (1, 2, 3):
         assert compiled(torch.zeros(1)).item() == call
     assert model.calls == 3 and model.seen == [1, 2, 3]

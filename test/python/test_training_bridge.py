@@ -232,7 +232,7 @@ VIEWS = {
 @pytest.mark.parametrize("name", VIEWS)
 def test_results_that_share_memory(name):
     function = VIEWS[name]
-    compiled = weft.compile(function)
+    compiled = weft.compile(function, capture="export")
     for _ in range(3):
         found = []
         for each in (function, compiled):

@@ -11,9 +11,8 @@ import torch
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import opmath
 from weft.frontend.graph import Value
-from weft.frontend.lowered import Decline
 from weft.frontend.ops.contract import linear
-from weft.frontend.ops.dropout import dropped_out, may_draw
+from weft.frontend.ops.dropout import dropped_out
 from weft.frontend.ops.shape import select
 from weft.frontend.packed import Run, groups_of, runs_of
 from weft.frontend.table import Site, lowers
@@ -192,8 +191,6 @@ def _layers(
 ) -> tuple[Value, ...]:
     """x: (..., in). To what the last layer gives, and the last states."""
     b = site.builder
-    if train and dropout and not may_draw(b):
-        raise Decline("random")
     directions = 2 if bidirectional else 1
     count = layers * directions
     per_direction = len(params) // count
