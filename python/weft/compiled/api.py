@@ -155,7 +155,7 @@ def compile(
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
 
-    # In the background, rather than beside the calls, which would share the GIL with it. For ranges,
+    # In the background, rather than beside calls, which would share the GIL with it; for ranges,
     # because torch changes functions of its own on the way, which is no change of the call's.
     if background or shapes is not None or batch_invariant or settings["automatic"]:
         prepare()
