@@ -17,7 +17,9 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUN_BY = {
     "compiler-writers-face.md": "test_ir_tour.py",
     "errors.md": "test_docs_snippets.py",
+    "fast-cells.md": "test_fast_cells.py",
     "importing.md": "test_importing_docs.py",
+    "observing.md": "test_observing_docs.py",
     "tensor-expressions.md": "test_te_docs.py",
     "tour.md": "test_docs_snippets.py",
     "tuning.md": "test_te_docs.py",

@@ -335,13 +335,7 @@ class Compiled(Face):
         Raises: errors.Error, if nothing has been compiled, or has no backward; errors.CompileError
         for an unknown stage.
         """
-        latest = self.programs.latest()
-        build = latest.build
-        if role == "backward":
-            if latest.training is None or latest.training.backward is None:
-                raise errors.Error("the latest program has no backward")
-            build = latest.training.backward.build
-        return lower_to(build.graph, stage, build.options)
+        return _lowered(self.programs.latest(), stage, role)
 
     def graph(self, part: str = "forward") -> str:
         """The graph of the latest program, as text: of one that trains "joint", which has its
@@ -354,8 +348,7 @@ class Compiled(Face):
         parts = ("joint", "forward", "backward")
         if part not in parts:
             raise errors.ConfigError(f"expected one of {', '.join(parts)}, found {part!r}")
-        training = self.programs.latest().training
-        if training is not None and training.backward is not None:
+        if self.programs.latest().training is not None:
             if part == "joint":
                 return self.ir("joint")
             from weft.ir import Module
@@ -379,14 +372,9 @@ class Compiled(Face):
         build = specialized.build
         if build is None:
             raise errors.Error(f"PyTorch runs this call: {specialized.why_not()}")
-        halves = [("", build)]
-        if specialized.training is not None:
-            backward = specialized.training.backward.build
-            halves = [("forward", build), ("backward", backward)]
-        return graph_text(
-            specialized.shapes,
-            [(role, lower_to(half.graph, "kernels", half.options)) for role, half in halves],
-        )
+        roles = [""] if specialized.training is None else ["forward", "backward"]
+        texts = [(role, _lowered(specialized, "kernels", role)) for role in roles]
+        return graph_text(specialized.shapes, texts)
 
     def visualize(
         self, path: str | Path, stage: str = "graph", role: str = "forward", **options: Any
@@ -480,3 +468,19 @@ def _frames_to_user() -> int:
             return nearest
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _lowered(program: Specialized, stage: str, role: str) -> str:
+    """The IR of a program, or of the half `role` of one that trains, whether its backward has been
+    compiled yet or not.
+
+    Raises: errors.Error, if it has no backward; errors.CompileError for an unknown stage.
+    """
+    build, training = program.build, program.training
+    if training is None:
+        if role == "backward":
+            raise errors.Error("the latest program has no backward")
+        return lower_to(build.graph, stage, build.options)
+    if training.backward is not None or role == "backward" or stage in ("joint", "partitioned"):
+        return lower_to(build.graph, stage, training.options(build.options, role or "forward"))
+    return lower_to(build.graph, stage, build.options)

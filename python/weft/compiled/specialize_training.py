@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import torch
 
@@ -15,7 +14,7 @@ from weft.capture.signature import Declined, Signature
 from weft.capture.tracing import Captured
 from weft.compiled.gradient_connections import connections
 from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
-from weft.compiled.training import Training
+from weft.compiled.training import Training, options_of_half
 from weft.frontend.fallback import overload_of
 from weft.frontend.lowered import InputSource, Lowered, ViewOf
 from weft.frontend.pairs import REAL_OF
@@ -60,17 +59,14 @@ def specialize_training(
     )
     if not outputs:
         raise Declined("nothing that it returns requires gradients")
-    numbers = {
-        "wrt": ",".join(map(str, wrt)),
-        "differentiated": ",".join(map(str, outputs)),
-    }
     backward = None
     try:
         if deferred:
             made = specialize(captured, signature, options)
         else:
-            made = specialize(captured, signature, replace(options, role="forward", **numbers))
-            backward = Half(lowered.graph, replace(options, role="backward", **numbers))
+            own = options_of_half(options, "forward", wrt, outputs)
+            made = specialize(captured, signature, own)
+            backward = Half(lowered.graph, options_of_half(options, "backward", wrt, outputs))
             _refuse_random_gradients(backward, lowered)
     except errors.CompileError as error:
         if (found := _NO_DERIVATIVE.search(str(error))) is None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from weft import _core
+from weft.artifacts.builds import Options
 from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
 from weft.compiled.specialize import Specialized, Wiring
@@ -23,6 +24,14 @@ from weft.frontend.dtypes import DTYPES
 from weft.gradients.derivative_program import Half, cotangent, further, is_wrapped, read_arguments
 from weft.gradients.gradient_graph import Cotangents, GradientGraph
 from weft.gradients.saved import Kept, inputs_of, random_state, reads_of
+
+
+def options_of_half(
+    options: Options, role: str, wrt: Sequence[int], outputs: Sequence[int]
+) -> Options:
+    """role: "forward" or "backward". wrt, outputs: see `Training`."""
+    wanted, given = (",".join(map(str, each)) for each in (wrt, outputs))
+    return replace(options, role=role, wrt=wanted, differentiated=given)
 
 
 @dataclass
@@ -73,6 +82,10 @@ class Training:
             for number, source in enumerate(self._sources)
             if any(source is target for target in targets)
         ]
+
+    def options(self, options: Options, role: str) -> Options:
+        """The options by which the half `role` of the graph is compiled."""
+        return options_of_half(options, role, self.wrt, self.outputs)
 
     def rebound(self, wiring: Wiring) -> Training:
         """The same for other tensors of the modules."""

@@ -22,6 +22,7 @@ import torch
 
 from weft import _capture, _core, config, errors
 from weft.capture.callable_face import Face
+from weft.observe import dump
 from weft.observe.backends import Backend
 from weft.observe.declared import declare_all
 from weft.observe.replays import Surroundings, as_ahead, fault_of_compiled, fault_of_replay
@@ -186,6 +187,7 @@ class Observed(Face):
         self._published += 1
         self._programs.insert(0, published)
         del self._programs[MOST_PROGRAMS:]
+        dump.leave(program, self._published)
         self._show()
 
     def _show(self) -> None:
