@@ -80,7 +80,7 @@ def test_what_is_neither_traced_nor_observed_has_both_reasons():
     found = weft.explain(swallowing, torch.ones(3))
     traced, observed = found.breaks
     assert not found.whole and "weft.disable keeps out" in traced
-    assert observed.startswith("observed: calls id, which is not declared")
+    assert observed.startswith("observed: asks for an address")
 
 
 def test_disabled_modules_are_in_no_program():

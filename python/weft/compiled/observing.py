@@ -78,7 +78,7 @@ class TracedOrObserved(Compiled):
         return self.observed.hopeless()
 
     def _is_final(self) -> bool:
-        return self.observed.has_given_up()
+        return self.observed.met_unknown or self.observed.has_given_up()
 
     # What the user asks for.
 

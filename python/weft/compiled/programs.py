@@ -104,7 +104,7 @@ class Programs:
     ) -> None:
         self.capture = capture
         # What was exported has the sizes that it was exported with.
-        self.ranges = None if sizes is None else Ranges(self, sizes, automatic)
+        self.ranges = None if sizes is None else Ranges(weakref.ref(self), sizes, automatic)
         self.callable: Callable[[], _core.Callable | None] = lambda: None
         self.totals = Totals()
         self.lock = threading.RLock()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -103,11 +104,18 @@ class Ranges:
     have been compiled, by kind.
     """
 
-    programs: Programs
+    owner: weakref.ref[Programs]
     sizes: Sizes
     automatic: bool
     declined: dict[Any, str] = field(default_factory=dict)
     seen: dict[Any, list[tuple]] = field(default_factory=dict)
+
+    @property
+    def programs(self) -> Programs:
+        """Those that have these ranges; they are there while a call is."""
+        programs = self.owner()
+        assert programs is not None
+        return programs
 
     def forget(self) -> None:
         self.declined.clear()

@@ -53,6 +53,8 @@ class Observed(Face):
         self.not_compiled: Counter[str] = Counter()
         # What the user calls, which tries the programs before it asks here.
         self.answering: Callable[[], _core.Callable | None] = lambda: None
+        # Whether the last observation ended at what is not declared, as another one would.
+        self.met_unknown = False
         self._programs: list[Published] = []
         self._last_failure = ""
         self._hits_before = 0
@@ -146,6 +148,7 @@ class Observed(Face):
             ahead = program.take_snapshots()
             reason = self._fault(program, around, ahead, generators, value, args, kwargs)
             self._verify_seconds += time.perf_counter() - start
+        self.met_unknown = program.reason is not None
         if reason is not None:
             self._failures += 1
             self._last_failure = f"{reason} ({location})" if location else reason
