@@ -95,8 +95,10 @@ def verified(monkeypatch):
 def compiled_only(monkeypatch):
     """Fails a test whose call PyTorch runs."""
     from weft.compiled.compiled import Compiled
+    from weft.compiled.observing import TracedOrObserved
 
     def refuse(self, reason, args, kwargs):
         raise AssertionError(f"ran eagerly: {reason}")
 
-    monkeypatch.setattr(Compiled, "_eager", refuse)
+    for face in (Compiled, TracedOrObserved):
+        monkeypatch.setattr(face, "_eager", refuse)

@@ -161,7 +161,7 @@ class Counts(torch.nn.Module):
 
     def forward(self, x):
         self.calls += 1
-        return x * self.calls
+        return x * self.calls if id(x) else x  # which no capture takes
 
 
 def test_a_first_call_may_set_attributes():

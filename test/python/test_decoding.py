@@ -72,7 +72,7 @@ def test_a_static_cache_needs_one_program_for_all_steps(make, how):
 
 def test_prompts_of_many_lengths_are_traced_once():
     model = gpt2()
-    compiled = weft.compile(model)
+    compiled = weft.compile(model, capture="export")
     settings = {"cache_implementation": "static", "max_length": 12}
     for length in range(2, 9):
         ids = torch.randint(1, 100, (1, length))

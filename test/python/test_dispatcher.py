@@ -214,7 +214,7 @@ def test_a_failing_op_raises_torchs_own_error(load, all_fall_back, monkeypatch):
     assert_same(compiled(good), good)
     assert ways(compiled) == ["dispatcher"]
     monkeypatch.setattr(
-        "weft.compiled.compiled.Compiled._eager", lambda self, why, a, k, *_: self.original(*a)
+        "weft.compiled.compiled.Compiled._failed", lambda self, why, a, k, *_: self.original(*a)
     )
     call = weft.load(compiled.artifact_path) if load else compiled
     for _ in range(3):

@@ -16,17 +16,22 @@ def reasons(compiled) -> str:
 
 def test_gradients_that_are_not_compiled_with_one_warning():
     linear = torch.nn.Linear(3, 3)
-    compiled = weft.compile(lambda x: linear(x).i0(), capture="export")
+
+    def function(x, seen):
+        seen.copy_(x)
+        return linear(x)
+
+    compiled = weft.compile(function, capture="export")
     x = torch.randn(2, 3)
-    with pytest.warns(WeftWarning, match="i0.default has no derivative"):
-        y = compiled(x)
+    with pytest.warns(WeftWarning, match="gradients are wanted, and it writes to an argument"):
+        y = compiled(x, torch.zeros(2, 3))
     y.sum().backward()
     assert linear.weight.grad is not None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert compiled(x).requires_grad
-        compiled(torch.randn(4, 3))
-    assert "gradients are not compiled" in reasons(compiled)
+        assert compiled(x, torch.zeros(2, 3)).requires_grad
+        compiled(torch.randn(4, 3), torch.zeros(4, 3))
+    assert "gradients are wanted" in reasons(compiled)
 
 
 def test_input_that_requires_gradients():
@@ -203,7 +208,7 @@ def test_places_of_largest_sums_are_pytorchs():
             return torch.nn.functional.max_unpool2d(y, places, 2)
 
     model, x = Segmenting().eval(), torch.randn(1, 3, 8, 8)
-    compiled = weft.compile(model)
+    compiled = weft.compile(model, capture="export")
     with torch.no_grad():
         assert torch.equal(compiled(x), model(x))
     assert "puts values where sums" in reasons(compiled)

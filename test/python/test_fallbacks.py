@@ -107,7 +107,7 @@ def test_fallback_that_raises_leaves_everything_usable():
     with pytest.MonkeyPatch.context() as patch:
         # Such a call is PyTorch's to refuse.
         patch.setattr(
-            "weft.compiled.compiled.Compiled._eager", lambda self, why, a, k, *_: self.original(*a)
+            "weft.compiled.compiled.Compiled._failed", lambda self, why, a, k, *_: self.original(*a)
         )
         with pytest.raises(torch.linalg.LinAlgError, match="positive-definite"):
             compiled(bad)

@@ -121,11 +121,8 @@ def test_a_program_without_kernels(tmp_path, peaks):
 
 
 def test_calls_that_pytorch_runs_have_no_profile():
-    with torch.enable_grad(), pytest.raises(weft.errors.Error, match="has no derivative"):
-        x = torch.ones(5, 33, requires_grad=True)
-        weft.compile(lambda x: x.i0()).profile(x)
     with pytest.raises(weft.errors.Error, match="PyTorch runs this call: .*test_profile.py"):
-        weft.compile(lambda x: x[: int(x.sum())]).profile(torch.ones(3))
+        weft.compile(lambda x: x[: int(x.sum())], capture="export").profile(torch.ones(3))
     with pytest.raises(weft.errors.ConfigError, match="at least 1, found 0"):
         weft.compile(Block()).profile(torch.ones(5, 33), repeats=0)
 

@@ -117,7 +117,7 @@ class Compiled(Face):
         else:
             outcome, value = specialized.core.call(args, kwargs)
         if not outcome:
-            return self._failed(errors.CaptureError(value), args, kwargs)
+            return self._failed(errors.CaptureError(_told(value)), args, kwargs)
         self.programs.totals.hits += 1
         self.programs.has_used(specialized)
         return value
@@ -227,7 +227,7 @@ class Compiled(Face):
         if isolated.in_child():
             return self.original(*args, **kwargs)
         if reason:
-            return self._failed(errors.CaptureError(reason), args, kwargs)
+            return self._failed(errors.CaptureError(_told(reason)), args, kwargs)
         why = next(each.why_not() for each in self.programs.all() if each.core is core)
         return self._eager(why, args, kwargs)
 
@@ -468,6 +468,11 @@ def _frames_to_user() -> int:
             return nearest
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _told(error: str) -> str:
+    """What an op that PyTorch ran has raised, without the frames that led there."""
+    return error.rstrip().rpartition("\n")[2] if error.startswith("Traceback") else error
 
 
 def _lowered(program: Specialized, stage: str, role: str) -> str:

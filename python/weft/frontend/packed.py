@@ -19,6 +19,7 @@ _library.define(
     "bool has_biases, int layers, float dropout, bool train, bool bidirectional) -> Tensor[]"
 )
 recurrent = torch.ops.weft_packed.recurrent.default
+_KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 # More scans cost compile time, fewer cost steps of sequences that have ended.
 _MOST_GROUPS = 4
 
@@ -26,6 +27,8 @@ _MOST_GROUPS = 4
 def _run(kind, x, batch_sizes, states, params, *settings) -> list[torch.Tensor]:
     sizes = torch.tensor(batch_sizes)
     given = tuple(states) if kind == "lstm" else states[0]
+    if kind not in _KINDS:
+        raise ValueError(f"expected a kind among {', '.join(_KINDS)}, found {kind!r}")
     return list(getattr(torch, kind)(x, sizes, given, params, *settings))
 
 

@@ -95,7 +95,7 @@ def tasks_of_model(
     from weft.compiled.module import callable_of
 
     named = named or {}
-    compiled = model if callable_of(model) is not None else compile(model)
+    compiled = model if callable_of(model) is not None else compile(model, capture="export")
     with torch.no_grad():
         for _ in range(_MOST_CALLS):
             compiled(*inputs, **named)
