@@ -7,6 +7,7 @@ from counting import latest
 from torch.utils import _pytree as pytree
 
 import weft
+import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft.frontend import pairs
 from weft.frontend.table import TABLE
 

@@ -13,6 +13,7 @@ from threads import in_threads
 from torch.utils import _pytree as pytree
 
 import weft
+import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft.frontend.table import TABLE
 
 pytestmark = pytest.mark.usefixtures("no_grad", "compiled_only", "without_lowerings")

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import weft
+import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft.frontend.inplace import mutates_beyond, out_of_place
 from weft.frontend.table import TABLE
 
