@@ -79,8 +79,8 @@ def test_eval_mode_compiles_a_backward_when_somebody_asks():
     text = io.StringIO()
     weft.report(compiled, file=text)
     assert "compiled when somebody asks" in text.getvalue()
-    with pytest.raises(weft.errors.Error, match="no backward"):
-        callable_of(compiled).face.ir(role="backward")
+    assert programs_of(compiled).latest().training.backward is None
+    assert "weft.dot_general" in callable_of(compiled).face.ir(role="backward"), "as it would be"
 
     def gradients(function):
         module.zero_grad()

@@ -26,6 +26,10 @@ _INVERTING = torch.ops.aten.argsort.default
 _MOST_LENGTHS = 1 << 14
 
 
+def _counts(tensor: torch.Tensor) -> bool:
+    return tensor.dtype in (torch.int64, torch.int32)
+
+
 class PackedSequences(TorchFunctionMode):
     """Within it, packed sequences can be traced.
 
@@ -75,7 +79,7 @@ class PackedSequences(TorchFunctionMode):
                 return _chosen(args[0], args[1], places)
         elif function is torch.zeros:
             return function(*map(self._number, args), **kwargs)
-        elif function in _READERS and args[0].numel() == 1:
+        elif function in _READERS and args[0].numel() == 1 and _counts(args[0]):
             values = self._values(args[0])
             if values is not None:
                 return values[0]
