@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import linecache
-import re
 from pathlib import Path
 
 import pytest
 import torch
+from pages import blocks, run
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Which test runs the blocks of a page.
 RUN_BY = {
     "compiler-writers-face.md": "test_ir_tour.py",
@@ -26,11 +24,6 @@ RUN_BY = {
     "twins.md": "test_docs_snippets.py",
     "using.md": "test_docs_snippets.py",
 }
-
-
-def blocks(page: str) -> list[tuple[int, str]]:
-    text = (DOCS / page).read_text("utf-8")
-    return [(text[: m.start(1)].count("\n"), m[1]) for m in _BLOCK.finditer(text)]
 
 
 def test_each_page_has_its_test():
@@ -56,17 +49,12 @@ def test_the_page_runs(page, count, tmp_path, monkeypatch, capsys):
         "model": torch.nn.Linear(4, 4),
         "x": torch.ones(2, 4),
     }
-    path = str(DOCS / page)
-    text = (DOCS / page).read_text("utf-8")
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    found = blocks(page)
-    assert len(found) == count
-    for above, block in found:
-        exec(compile("\n" * above + block, path, "exec"), names)
+    assert len(blocks(DOCS / page)) == count
+    run(DOCS / page, names)
 
 
 def test_the_tour_is_the_example():
     example = (ROOT / "examples" / "tour.py").read_text("utf-8")
     lines = {line.strip() for line in example.splitlines()}
-    for _, block in blocks("tour.md"):
+    for _, block in blocks(DOCS / "tour.md"):
         assert {line.strip() for line in block.splitlines()} <= lines

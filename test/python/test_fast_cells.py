@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import linecache
-import re
 from pathlib import Path
 
 import pytest
 import torch
+from pages import blocks, run
 from training_cases import assert_same, gradients
 
 import weft
@@ -28,13 +27,9 @@ CELLS = {
 @pytest.fixture(scope="module")
 def names() -> dict:
     torch.manual_seed(0)
-    text, names = PAGE.read_text("utf-8"), {"__name__": "fast_cells"}
-    snippets = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert len(snippets) >= 7
-    linecache.cache[str(PAGE)] = (len(text), None, text.splitlines(keepends=True), str(PAGE))
-    for snippet in snippets:
-        above = text[: snippet.start(1)].count("\n")
-        exec(compile("\n" * above + snippet[1], str(PAGE), "exec"), names)
+    assert len(blocks(PAGE)) >= 7
+    names = {"__name__": "fast_cells"}
+    run(PAGE, names)
     return names
 
 
