@@ -236,7 +236,7 @@ static void restore(const std::vector<PyRef> &snapshots) {
       PyRef::steal(PyObject_CallMethod(snapshots[i].get(), "restore", nullptr));
 }
 
-PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool rehearses) const {
+PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool isDryRun) const {
   std::vector<PyRef> before = snapshots(registers, snapshot);
   bool same = areWhole(before);
   Replay replay(registers, resultCount);
@@ -245,7 +245,7 @@ PyRef Log::replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool 
     replay.release(records[i]);
   }
   PyRef value = same ? replay.finish(output) : PyRef();
-  for (size_t i = 0; !rehearses && value && i < records.size(); ++i)
+  for (size_t i = 0; !isDryRun && value && i < records.size(); ++i)
     if (records[i].tells && !replay.run(records[i]))
       value = {};
   if (!value)
@@ -274,7 +274,7 @@ PyRef Log::relearn(const std::vector<PyRef> &registers, PyObject *snapshot,
 }
 
 PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
-                       bool rehearses, bool &declined) const {
+                       bool isDryRun, bool &declined) const {
   declined = false;
   std::vector<PyRef> before;
   if (plan.compares)
@@ -309,7 +309,7 @@ PyRef Log::runCompiled(const Plan &plan, const std::vector<PyRef> &registers, Py
     replay.setResult(plan.results[i], PyTuple_GET_ITEM(found.get(), static_cast<Py_ssize_t>(i)));
   for (size_t i = 0; same && i < plan.after.size(); ++i) {
     const Record &record = records[plan.after[i]];
-    same = (rehearses && record.tells) || replay.run(record);
+    same = (isDryRun && record.tells) || replay.run(record);
   }
   PyRef value = same ? replay.finish(output) : PyRef();
   if (!value)

@@ -79,13 +79,13 @@ public:
   /// did or raised an error; what had been written until then is as it was.
   /// snapshot: makes of a tensor, or a dict and a key, what puts back its state: an object with a
   /// method `restore`.
-  /// rehearses: tells nothing to the world outside.
-  PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool rehearses) const;
+  /// isDryRun: without what prints, warns or logs.
+  PyRef replay(const std::vector<PyRef> &registers, PyObject *snapshot, bool isDryRun) const;
   /// The same by compiled code, as `plan` says. declined: whether it could not run, so that a
   /// replay is due. Leaves an error of Python's set that is none of a program's, such as an
   /// interruption.
   PyRef runCompiled(const Plan &plan, const std::vector<PyRef> &registers, PyObject *snapshot,
-                    bool rehearses, bool &declined) const;
+                    bool isDryRun, bool &declined) const;
   /// Replays it for tensors of other sizes, and becomes the log of that call. Null if an operation
   /// gave anything else than such tensors; what had been written until then is as it was.
   /// before: gets snapshots of what is written.

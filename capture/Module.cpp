@@ -66,23 +66,23 @@ std::shared_ptr<const Plan> &planOf(PyObject *self) {
 
 /// By compiled code if there is any, else by torch's own operations. Null if a value that the
 /// program depends on came out otherwise.
-PyRef answer(PyObject *self, const Guards::Registers &registers, bool rehearses) {
+PyRef answer(PyObject *self, const Guards::Registers &registers, bool isDryRun) {
   PyRef held = PyRef::borrow(self); // an operation may let go of the program
   const Log &log = observationOf(self).log;
   if (std::shared_ptr<const Plan> plan = planOf(self)) {
     bool declined = false;
-    PyRef value = log.runCompiled(*plan, registers, operators().snapshot, rehearses, declined);
+    PyRef value = log.runCompiled(*plan, registers, operators().snapshot, isDryRun, declined);
     if (!declined)
       return value;
   }
-  return log.replay(registers, operators().snapshot, rehearses);
+  return log.replay(registers, operators().snapshot, isDryRun);
 }
 
 bool parse(PyObject *args, PyObject *&positional, PyObject *&keywords) {
   return PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &positional, &PyDict_Type, &keywords);
 }
 
-PyObject *runOnce(PyObject *self, PyObject *args, bool rehearses) {
+PyObject *runOnce(PyObject *self, PyObject *args, bool isDryRun) {
   PyObject *positional, *keywords;
   if (!parse(args, positional, keywords))
     return nullptr;
@@ -93,7 +93,7 @@ PyObject *runOnce(PyObject *self, PyObject *args, bool rehearses) {
   Guards::Registers registers;
   if (!observation.guards.check(unpacked.call, registers))
     Py_RETURN_NONE;
-  PyRef value = answer(self, registers, rehearses);
+  PyRef value = answer(self, registers, isDryRun);
   if (value)
     return PyTuple_Pack(1, value.get());
   if (PyErr_Occurred())
@@ -229,8 +229,8 @@ PyObject *detach(PyObject *self, PyObject *) {
 /// False if it does but an operation gave something else than when it was observed.
 PyObject *run(PyObject *self, PyObject *args) { return runOnce(self, args, false); }
 
-/// rehearse(args, kwargs): as run, but nothing is printed and nobody warned.
-PyObject *rehearse(PyObject *self, PyObject *args) { return runOnce(self, args, true); }
+/// dry_run(args, kwargs): as run, but without what the call prints, warns or logs.
+PyObject *dryRun(PyObject *self, PyObject *args) { return runOnce(self, args, true); }
 
 /// why_miss(args, kwargs): the guard that does not hold, in the user's terms, or None.
 PyObject *whyMiss(PyObject *self, PyObject *args) {
@@ -315,7 +315,7 @@ void dealloc(PyObject *self) {
 
 PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, nullptr},
-    {"rehearse", rehearse, METH_VARARGS, nullptr},
+    {"dry_run", dryRun, METH_VARARGS, nullptr},
     {"why_miss", whyMiss, METH_VARARGS, nullptr},
     {"take_snapshots", snapshots, METH_NOARGS, nullptr},
     {"arm", arm, METH_VARARGS, nullptr},

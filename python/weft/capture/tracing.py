@@ -107,44 +107,18 @@ class Tracing:
         state: Snapshot,
         signature: Signature,
         training: bool = False,
+        wanted: Wanted | None = None,
     ) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
         execution is, or where that cannot be compiled, as the program is written for compilers.
 
-        references, state: of the target. training: it is to be differentiated. Runs no kernel on
-        the user's data, and no code of the user's in this process.
+        references, state: of the target. training: it is to be differentiated. wanted: which sizes
+        are to be symbols, and of what range: then the program is one for such calls, its `symbols`
+        are told, its arguments are padded, and behind them comes a tensor of the sizes. Runs no
+        kernel on the user's data, and no code of the user's in this process.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
-        return self._captured(args, kwargs, references, state, signature, training)
-
-    def capture_range(
-        self,
-        args: tuple,
-        kwargs: dict[str, Any],
-        references: References,
-        state: Snapshot,
-        signature: Signature,
-        wanted: Wanted,
-    ) -> Captured:
-        """The program of such calls for a range of sizes, its `symbols` among them. Its arguments
-        are padded, and behind them comes a tensor of the sizes.
-
-        wanted: which sizes are to be symbols, and of what range.
-        Raises: as `capture`.
-        """
-        return self._captured(args, kwargs, references, state, signature, wanted=wanted)
-
-    def _captured(
-        self,
-        args: tuple,
-        kwargs: dict[str, Any],
-        references: References,
-        state: Snapshot,
-        signature: Signature,
-        training: bool = False,
-        wanted: Wanted | None = None,
-    ) -> Captured:
         prepare()
         known = {**state.reached, **{id(each): each for each in signature.examples}}
 

@@ -197,7 +197,7 @@ class Ranges:
         programs.totals.captures += 1
         call = (request.args, request.kwargs, request.references, request.state, signature)
         try:
-            captured = programs.capture.capture_range(*call, request.wanted)
+            captured = programs.capture.capture(*call, wanted=request.wanted)
         finally:
             whole = time.perf_counter() - start
             programs.totals.capture_seconds += whole

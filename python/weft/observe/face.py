@@ -25,8 +25,7 @@ from weft.capture.callable_face import Face
 from weft.observe import dump
 from weft.observe.backends import Backend
 from weft.observe.declared import declare_all
-from weft.observe.replays import Surroundings, as_ahead, fault_of_compiled, fault_of_replay
-from weft.observe.snapshot import Entry, Memory
+from weft.observe.replays import ObservedCall, Surroundings, fault_of_compiled, fault_of_replay
 
 # Programs of a callable, and captures in a row that published none, after which calls run eagerly.
 MOST_PROGRAMS = 8
@@ -145,8 +144,8 @@ class Observed(Face):
         reason, location = program.reason, program.location
         if reason is None:
             start = time.perf_counter()
-            ahead = program.take_snapshots()
-            reason = self._fault(program, around, ahead, generators, value, args, kwargs)
+            call = ObservedCall(args, kwargs, program.take_snapshots(), generators, value)
+            reason = self._fault(program, around, call)
             self._verify_seconds += time.perf_counter() - start
         self.met_unknown = program.reason is not None
         if reason is not None:
@@ -154,7 +153,7 @@ class Observed(Face):
             self._last_failure = f"{reason} ({location})" if location else reason
             return value, self._last_failure
         self._failures = 0
-        self._publish(around, program, ahead, generators, value, args, kwargs)
+        self._publish(around, program, call)
         return value, None
 
     def _resized(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
@@ -167,26 +166,18 @@ class Observed(Face):
             found = each.program.resized(args, kwargs)
             if found is not None:
                 value, program = found
-                ahead = program.take_snapshots()
-                self._publish(around, program, ahead, generators, value, args, kwargs)
+                snapshots = program.take_snapshots()
+                call = ObservedCall(args, kwargs, snapshots, generators, value)
+                self._publish(around, program, call)
                 return (value,)
             around.restore()
             torch.set_rng_state(generators)
         return None
 
-    def _publish(
-        self,
-        around: Surroundings,
-        program: Any,
-        ahead: list[Memory | Entry],
-        generators: torch.Tensor,
-        value: Any,
-        args: tuple,
-        kwargs: dict[str, Any],
-    ) -> None:
-        random = not torch.equal(generators, torch.get_rng_state())
+    def _publish(self, around: Surroundings, program: Any, call: ObservedCall) -> None:
+        random = not torch.equal(call.generators, torch.get_rng_state())
         published = Published(around, program, random)
-        self._compile(published, ahead, generators, value, args, kwargs)
+        self._compile(published, call)
         self._published += 1
         self._programs.insert(0, published)
         del self._programs[MOST_PROGRAMS:]
@@ -209,15 +200,7 @@ class Observed(Face):
         callable_ = self.answering()
         return self._hits + (0 if callable_ is None else callable_._hits())
 
-    def _compile(
-        self,
-        published: Published,
-        ahead: list[Memory | Entry],
-        generators: torch.Tensor,
-        value: Any,
-        args: tuple,
-        kwargs: dict[str, Any],
-    ) -> None:
+    def _compile(self, published: Published, call: ObservedCall) -> None:
         """What is not compiled, torch's own operations run."""
         if self._backend is None:
             return
@@ -227,12 +210,10 @@ class Observed(Face):
             return
         start = time.perf_counter()
         try:
-            with as_ahead(ahead, generators):
-                published.compiled = self._backend.attach(published.program, args, kwargs)
+            with call.as_ahead():
+                published.compiled = self._backend.attach(published.program, call.args, call.kwargs)
             tolerance = math.inf if published.random else self._backend.tolerance
-            fault = fault_of_compiled(
-                published.program, ahead, generators, value, args, kwargs, tolerance
-            )
+            fault = fault_of_compiled(published.program, call, tolerance)
             if fault is not None and published.compiled is not None:
                 raise errors.CaptureError(f"the compiled program differs: {fault}")
         except Exception as error:  # a backend raises what it likes
@@ -243,22 +224,13 @@ class Observed(Face):
             self.not_compiled[published.not_compiled] += 1
         self._compile_seconds += time.perf_counter() - start
 
-    def _fault(
-        self,
-        program: Any,
-        around: Surroundings,
-        ahead: list[Memory | Entry],
-        generators: torch.Tensor,
-        value: Any,
-        args: tuple,
-        kwargs: dict[str, Any],
-    ) -> str | None:
+    def _fault(self, program: Any, around: Surroundings, call: ObservedCall) -> str | None:
         """Why the program cannot be published, if it cannot."""
         if not around.hold():
             return "changes a setting of torch"
         if config.verify == "off":
             return None
-        return fault_of_replay(program, ahead, generators, value, args, kwargs)
+        return fault_of_replay(program, call)
 
     def declined(self, core: Any, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._eager(reason, args, kwargs)

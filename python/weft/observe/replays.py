@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -37,42 +38,50 @@ class Surroundings:
         )
 
 
-@contextlib.contextmanager
-def as_ahead(ahead: list[Memory | Entry], generators: torch.Tensor) -> Iterator[list[Any]]:
-    """What an observed call has written is as it was ahead of it, and behind the block again as it
-    was left. ahead: snapshots. Gives a list that gets what is there when the block ends."""
-    tensors = tuple(each.tensor for each in ahead if isinstance(each, Memory))
-    left, generators_left = [each.again() for each in ahead], torch.get_rng_state()
-    grad = torch.is_grad_enabled()
-    at_end: list[Any] = []
-    with torch.autograd._unsafe_preserve_version_counter(tensors):
-        for each in reversed(ahead):
-            each.restore()
-        torch.set_rng_state(generators)
-        try:
-            yield at_end
-            at_end += [each.again() for each in ahead]
-        finally:
-            for each in reversed(left):
+@dataclass(frozen=True)
+class ObservedCall:
+    """A call that has been observed. ahead: snapshots of what it has written. generators: torch's
+    state of random numbers ahead of it. value: what it gave."""
+
+    args: tuple
+    kwargs: dict[str, Any]
+    ahead: list[Memory | Entry]
+    generators: torch.Tensor
+    value: Any
+
+    @contextlib.contextmanager
+    def as_ahead(self) -> Iterator[list[Any]]:
+        """What the call has written is as it was ahead of it, and behind the block again as it was
+        left. Gives a list that gets what is there when the block ends."""
+        tensors = tuple(each.tensor for each in self.ahead if isinstance(each, Memory))
+        left, generators_left = self.now(), torch.get_rng_state()
+        grad = torch.is_grad_enabled()
+        at_end: list[Any] = []
+        with torch.autograd._unsafe_preserve_version_counter(tensors):
+            for each in reversed(self.ahead):
                 each.restore()
-            torch.set_rng_state(generators_left)
-            torch._C._set_grad_enabled(grad)
+            torch.set_rng_state(self.generators)
+            try:
+                yield at_end
+                at_end += self.now()
+            finally:
+                for each in reversed(left):
+                    each.restore()
+                torch.set_rng_state(generators_left)
+                torch._C._set_grad_enabled(grad)
+
+    def now(self) -> list[Any]:
+        """Snapshots of the same, as it is."""
+        return [each.again() for each in self.ahead]
 
 
-def fault_of_replay(
-    program: Any,
-    ahead: list[Memory | Entry],
-    generators: torch.Tensor,
-    value: Any,
-    args: tuple,
-    kwargs: dict[str, Any],
-) -> str | None:
+def fault_of_replay(program: Any, call: ObservedCall) -> str | None:
     """Replays the call from what was there ahead of it; leaves what the call has left."""
     generators_left = torch.get_rng_state()
-    left = [each.again() for each in ahead]
-    with as_ahead(ahead, generators) as replayed:
-        missed = program.why_miss(args, kwargs)
-        found = None if missed else program.rehearse(args, kwargs)
+    left = call.now()
+    with call.as_ahead() as replayed:
+        missed = program.why_miss(call.args, call.kwargs)
+        found = None if missed else program.dry_run(call.args, call.kwargs)
         same_numbers = torch.equal(torch.get_rng_state(), generators_left)
     if missed is not None:
         return f"changes what it has read: {missed}"
@@ -82,24 +91,16 @@ def fault_of_replay(
         return "takes other random numbers when it is run again"
     if not all(x.agrees(y) for x, y in zip(left, replayed)):
         return "writes something else when it is run again"
-    return difference(value, found[0])
+    return difference(call.value, found[0])
 
 
-def fault_of_compiled(
-    program: Any,
-    ahead: list[Memory | Entry],
-    generators: torch.Tensor,
-    value: Any,
-    args: tuple,
-    kwargs: dict[str, Any],
-    tolerance: float,
-) -> str | None:
+def fault_of_compiled(program: Any, call: ObservedCall, tolerance: float) -> str | None:
     """The same of compiled code that has been attached to the program."""
-    left = [each.again() for each in ahead]
-    with as_ahead(ahead, generators) as made:
-        found = program.rehearse(args, kwargs)
+    left = call.now()
+    with call.as_ahead() as made:
+        found = program.dry_run(call.args, call.kwargs)
     if not found:
         return "a value that depends on data comes out otherwise"
-    if not all(x.is_near(y, tolerance) for x, y in zip(left, made)):
+    if not all(x.agrees(y, tolerance) for x, y in zip(left, made)):
         return "it writes something else"
-    return difference(value, found[0], tolerance=tolerance)
+    return difference(call.value, found[0], tolerance=tolerance)

@@ -52,10 +52,9 @@ class Memory:
         now._bytes = self._memory.clone()
         return now
 
-    def agrees(self, other: Memory) -> bool:
-        return torch.equal(self._bytes, other._bytes)
-
-    def is_near(self, other: Memory, tolerance: float) -> bool:
+    def agrees(self, other: Memory, tolerance: float | None = None) -> bool:
+        if tolerance is None:
+            return torch.equal(self._bytes, other._bytes)
         size = self._bytes.numel() - self._bytes.numel() % self.tensor.element_size()
         values = [each._bytes[:size].view(self.tensor.dtype) for each in (self, other)]
         return difference(*values, tolerance=tolerance) is None
@@ -73,10 +72,7 @@ class Data:
     def again(self) -> Data:
         return Data(self._tensor)
 
-    def agrees(self, other: Data) -> bool:
-        return difference(self._data, other._data) is None
-
-    def is_near(self, other: Data, tolerance: float) -> bool:
+    def agrees(self, other: Data, tolerance: float | None = None) -> bool:
         return difference(self._data, other._data, tolerance=tolerance) is None
 
 
@@ -102,10 +98,7 @@ class Entry:
     def again(self) -> Entry:
         return Entry(self._owner, self._key)
 
-    def agrees(self, other: Entry) -> bool:
-        return difference(self._value, other._value) is None
-
-    def is_near(self, other: Entry, tolerance: float) -> bool:
+    def agrees(self, other: Entry, tolerance: float | None = None) -> bool:
         return difference(self._value, other._value, tolerance=tolerance) is None
 
 
@@ -126,10 +119,7 @@ class Cell:
     def again(self) -> Cell:
         return Cell(self._cell)
 
-    def agrees(self, other: Cell) -> bool:
-        return difference(self._value, other._value) is None
-
-    def is_near(self, other: Cell, tolerance: float) -> bool:
+    def agrees(self, other: Cell, tolerance: float | None = None) -> bool:
         return difference(self._value, other._value, tolerance=tolerance) is None
 
 
@@ -155,11 +145,8 @@ class Autocast:
     def again(self) -> Autocast:
         return Autocast()
 
-    def agrees(self, other: Autocast) -> bool:
+    def agrees(self, other: Autocast, tolerance: float | None = None) -> bool:
         return vars(self) == vars(other)
-
-    def is_near(self, other: Autocast, tolerance: float) -> bool:
-        return self.agrees(other)
 
 
 def _nesting() -> int:
@@ -184,11 +171,8 @@ class Generator:
     def again(self) -> Generator:
         return Generator(self._generator)
 
-    def agrees(self, other: Generator) -> bool:
+    def agrees(self, other: Generator, tolerance: float | None = None) -> bool:
         return all(map(numpy.array_equal, self._state, other._state))
-
-    def is_near(self, other: Generator, tolerance: float) -> bool:
-        return self.agrees(other)
 
 
 class Contents:
@@ -217,10 +201,7 @@ class Contents:
     def again(self) -> Contents:
         return Contents(self._container)
 
-    def agrees(self, other: Contents) -> bool:
-        return self.is_near(other)
-
-    def is_near(self, other: Contents, tolerance: float | None = None) -> bool:
+    def agrees(self, other: Contents, tolerance: float | None = None) -> bool:
         if isinstance(self._container, set):
             return self._items == other._items
         mine, others = self._items, other._items

@@ -154,21 +154,9 @@ class _Direction:
 RunDirection = Callable[[_Direction, Value, Sequence[Value], bool], tuple[Value, Sequence[Value]]]
 
 
-def _recurrent(
-    site: Site,
-    cell: Cell,
-    x: Value,
-    states,
-    params,
-    has_biases,
-    layers,
-    dropout,
-    train,
-    bidirectional,
-    batch_first,
-) -> tuple[Value, ...]:
-    """states: of all layers and directions, (layers * directions, batch, width) each."""
-    settings = (states, params, has_biases, layers, dropout, train, bidirectional)
+def _recurrent(site: Site, cell: Cell, x: Value, *settings) -> tuple[Value, ...]:
+    """settings: as `_layers` takes them, and whether the batch comes ahead of the steps."""
+    *settings, batch_first = settings
     if not batch_first:
         return _layers(site, cell, _Direction.run, x, *settings)
     b = site.builder
@@ -189,7 +177,8 @@ def _layers(
     train,
     bidirectional,
 ) -> tuple[Value, ...]:
-    """x: (..., in). To what the last layer gives, and the last states."""
+    """x: (..., in). states: of all layers and directions, (layers * directions, batch, width) each.
+    To what the last layer gives, and the last states."""
     b = site.builder
     directions = 2 if bidirectional else 1
     count = layers * directions
