@@ -9,21 +9,52 @@ using namespace weft;
 
 namespace {
 
-/// A number from `least` to `most`, or one of several names.
+/// A number from `least` to `most`, a list of such numbers, or one of several names.
 struct Field {
   StringRef name;
   int64_t least = 1, most = std::numeric_limits<int64_t>::max();
   ArrayRef<StringLiteral> choices = {};
+  bool isList = false;
 };
 
 constexpr StringLiteral splits[] = {"batches", "rows", "panels", "blocks"};
+constexpr StringLiteral transposes[] = {"none", "results", "reads"};
+constexpr StringLiteral scans[] = {"none", "rows", "lanes", "squares"};
+constexpr StringLiteral sortMethods[] = {"list", "candidates", "radix"};
 
 constexpr Field count(StringLiteral name) { return {name}; }
 constexpr Field countOrNone(StringLiteral name) { return {name, 0}; }
 constexpr Field flag(StringLiteral name) { return {name, 0, 1}; }
+/// A number among several, or -1 for none.
+constexpr Field numberOrNone(StringLiteral name) { return {name, -1}; }
+constexpr Field list(Field field) {
+  field.isList = true;
+  return field;
+}
 
-const Field ofNest[] = {count("lanes")};
-const Field ofTranspose[] = {count("lanes"), flag("transposed")};
+const Field ofNest[] = {
+    list(countOrNone("targets")),          ///< what a nest stores; the first leads
+    list(count("loops")),                  ///< extents; numbers of loops are those of this list
+    list(countOrNone("grid")),             ///< loops that number the cells
+    list(countOrNone("cell")),             ///< loops of the grid within a cell
+    list(countOrNone("rows")),             ///< loops after the reductions
+    count("lanes"),                        ///< of a vector
+    count("groups"),                       ///< most vectors of a point
+    numberOrNone("lane"),                  ///< loop of the lanes
+    count("block"),                        ///< values of it in a cell
+    {"transpose", 0, 0, transposes},       ///< what is transposed in registers
+    numberOrNone("load"),                  ///< loop along which that is contiguous in memory
+    {"scans", 0, 0, scans},                ///< how scans run
+    list(numberOrNone("reduced_lanes")),   ///< of each reduction: its dim that has the lanes
+    list(numberOrNone("cached_operands")), ///< of each reduction: the operand kept in scratch
+    countOrNone("unroll"),                 ///< most steps of an unrolled reduction
+    count("claim"),                        ///< least cells that a thread claims
+};
+const Field ofTranspose[] = {count("lanes"), count("groups"), list(numberOrNone("reduced_lanes")),
+                             countOrNone("unroll"), count("claim")};
+const Field ofScatter[] = {count("lanes"), count("groups"), countOrNone("owned")};
+const Field ofSort[] = {
+    count("lanes"), count("groups"), {"method", 0, 0, sortMethods}, countOrNone("capacity")};
 const Field ofContraction[] = {
     count("rows"),                   ///< of A in a register tile
     count("groups"),                 ///< vectors of B in a register tile
@@ -69,9 +100,11 @@ const Field ofGroupedMatmul[] = {count("rows"), count("groups"), count("lanes"),
 static ArrayRef<Field> tableOf(EmitterKind emitter) {
   switch (emitter) {
   case EmitterKind::loop_nest:
-  case EmitterKind::scatter:
-  case EmitterKind::sort:
     return ofNest;
+  case EmitterKind::scatter:
+    return ofScatter;
+  case EmitterKind::sort:
+    return ofSort;
   case EmitterKind::token_blocks_to_rows:
   case EmitterKind::rows_to_token_blocks:
     return ofTranspose;
@@ -108,6 +141,19 @@ bool ScheduleAttr::isComplete() const {
   });
 }
 
+/// The numbers of a field that has the kind which it is to have.
+static std::optional<SmallVector<int64_t>> numbersOf(const Field &field, Attribute value) {
+  if (field.isList) {
+    if (auto list = dyn_cast<DenseI64ArrayAttr>(value))
+      return llvm::to_vector(list.asArrayRef());
+    return std::nullopt;
+  }
+  auto number = dyn_cast<IntegerAttr>(value);
+  if (!number || !number.getType().isSignlessInteger(64))
+    return std::nullopt;
+  return SmallVector<int64_t>{number.getInt()};
+}
+
 static LogicalResult verifyField(ErrorFn emitError, EmitterKind emitter, NamedAttribute entry) {
   ArrayRef<Field> fields = tableOf(emitter);
   const Field *field =
@@ -126,13 +172,16 @@ static LogicalResult verifyField(ErrorFn emitError, EmitterKind emitter, NamedAt
                         << entry.getValue();
     return success();
   }
-  auto number = dyn_cast<IntegerAttr>(entry.getValue());
-  if (!number || !number.getType().isSignlessInteger(64))
-    return expected() << "an i64, found " << entry.getValue();
-  if (number.getInt() < field->least)
-    return expected() << "at least " << field->least << ", found " << number.getInt();
-  if (number.getInt() > field->most)
-    return expected() << "at most " << field->most << ", found " << number.getInt();
+  std::optional<SmallVector<int64_t>> numbers = numbersOf(*field, entry.getValue());
+  if (!numbers)
+    return expected() << (field->isList ? "an array of i64" : "an i64") << ", found "
+                      << entry.getValue();
+  for (int64_t number : *numbers) {
+    if (number < field->least)
+      return expected() << "at least " << field->least << ", found " << number;
+    if (number > field->most)
+      return expected() << "at most " << field->most << ", found " << number;
+  }
   return success();
 }
 

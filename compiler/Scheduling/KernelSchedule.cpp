@@ -6,11 +6,12 @@
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/DotProduct/GroupedMatmulSchedule.h"
 #include "compiler/Kernels/Emission/BlockedSummation.h"
-#include "compiler/Kernels/Emission/Emitters.h"
-#include "compiler/Kernels/Emission/WorkEstimate.h"
 #include "compiler/Scheduling/AttentionChoice.h"
 #include "compiler/Scheduling/ContractionChoice.h"
 #include "compiler/Scheduling/DotChoice.h"
+#include "compiler/Scheduling/NestChoice.h"
+#include "compiler/Scheduling/ScatterChoice.h"
+#include "compiler/Scheduling/SortChoice.h"
 #include "compiler/Scheduling/WinogradChoice.h"
 
 using namespace mlir;
@@ -37,21 +38,14 @@ private:
   ScheduleAttr groupedMatmul();
   ScheduleAttr scatter();
   ScheduleAttr sort();
-  ScheduleAttr nest(EmitterKind emitter);
+  ScheduleAttr nest();
+  ScheduleAttr transpose(EmitterKind emitter);
   SmallVector<EmitterKind> candidates();
   LogicalResult read(DictionaryAttr part);
 
   /// What is not divided among the threads: work that is small and not already distributed.
   bool isSerial(bool isSmall) const { return isSmall && !kernel->hasAttr(attr::crossThreadReads); }
   ScheduleAttr make(EmitterKind emitter, bool serial, ArrayRef<DictionaryAttr> parts);
-  DictionaryAttr numbers(ArrayRef<std::pair<StringRef, int64_t>> fields);
-  /// Answers for a kernel's own, unemitted form.
-  bool ask(bool (*question)(KernelFunction &)) {
-    KernelFunction function(kernel, target);
-    bool answer = question(function);
-    function.discard();
-    return answer;
-  }
 
   func::FuncOp kernel;
   const TargetInfo &target;
@@ -72,14 +66,6 @@ ScheduleAttr KernelScheduler::make(EmitterKind emitter, bool serial,
   ScheduleAttr schedule = ScheduleAttr::getChecked(emitError, context, emitter, serial, parts);
   refused |= !schedule;
   return schedule;
-}
-
-DictionaryAttr KernelScheduler::numbers(ArrayRef<std::pair<StringRef, int64_t>> fields) {
-  Builder builder(context);
-  SmallVector<NamedAttribute> entries;
-  for (auto [name, value] : fields)
-    entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
-  return builder.getDictionaryAttr(entries);
 }
 
 ScheduleAttr KernelScheduler::contraction() {
@@ -159,30 +145,34 @@ ScheduleAttr KernelScheduler::groupedMatmul() {
 }
 
 ScheduleAttr KernelScheduler::scatter() {
-  if (!onlyOp<ScatterOp>(kernel))
+  auto op = onlyOp<ScatterOp>(kernel);
+  if (!op)
     return {};
-  return make(EmitterKind::scatter, ask(isSmallScatter), numbers({{"lanes", target.lanes(32)}}));
+  ScatterChoice chosen = chooseScatter(op, target);
+  return make(EmitterKind::scatter, chosen.isSmall, writeFields(context, chosen.schedule));
 }
 
 ScheduleAttr KernelScheduler::sort() {
   auto op = onlyOp<SortOp>(kernel);
   if (!op)
     return {};
-  // Parallel execution costs a barrier, and a working set spread over the caches of several cores.
-  constexpr int64_t smallWork = 4 << 10;
-  bool isSmall = tensorType(op.getOperand()).getNumElements() < smallWork;
-  return make(EmitterKind::sort, isSmall, numbers({{"lanes", target.lanes(32)}}));
+  return make(EmitterKind::sort, isSmallSort(op), writeFields(context, chooseSort(op, target)));
 }
 
-ScheduleAttr KernelScheduler::nest(EmitterKind emitter) {
-  bool serial = isSerial(WorkEstimate(kernel).isSmall());
-  if (emitter == EmitterKind::loop_nest)
-    return make(emitter, serial, numbers({{"lanes", target.lanes(32)}}));
-  bool suits = ask(emitter == EmitterKind::token_blocks_to_rows ? suitsTokenBlocksToRows
-                                                                : suitsRowsToTokenBlocks);
-  if (!suits)
+ScheduleAttr KernelScheduler::nest() {
+  WorkEstimate work(kernel);
+  auto parts =
+      llvm::map_to_vector(chooseNests(kernel, work, target),
+                          [&](const NestSchedule &nest) { return writeFields(context, nest); });
+  return make(EmitterKind::loop_nest, isSerial(work.isSmall()), parts);
+}
+
+ScheduleAttr KernelScheduler::transpose(EmitterKind emitter) {
+  WorkEstimate work(kernel);
+  std::optional<TransposeSchedule> chosen = chooseTranspose(kernel, emitter, work, target);
+  if (!chosen)
     return {};
-  return make(emitter, serial, numbers({{"lanes", target.lanes(32)}, {"transposed", 1}}));
+  return make(emitter, isSerial(work.isSmall()), writeFields(context, *chosen));
 }
 
 ScheduleAttr KernelScheduler::choose(EmitterKind emitter) {
@@ -204,9 +194,10 @@ ScheduleAttr KernelScheduler::choose(EmitterKind emitter) {
   case EmitterKind::sort:
     return sort();
   case EmitterKind::loop_nest:
+    return nest();
   case EmitterKind::token_blocks_to_rows:
   case EmitterKind::rows_to_token_blocks:
-    return nest(emitter);
+    return transpose(emitter);
   }
   llvm_unreachable("unknown emitter");
 }

@@ -13,8 +13,7 @@ mlir::Attribute weft::fieldOf(mlir::Builder &builder, ContractionGrid::Split spl
 }
 
 void weft::readField(mlir::Attribute field, ContractionGrid::Split &split) {
-  const auto *found = llvm::find(splitNames, llvm::cast<mlir::StringAttr>(field).getValue());
-  split = ContractionGrid::Split(found - std::begin(splitNames));
+  readName(field, splitNames, split);
 }
 
 ContractionGrid ContractionGrid::of(const ContractionProblem &problem, int64_t rows, int64_t groups,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // One function per kind of kernel. Each fills KernelFunction::emitted as the kernel's schedule
-// says, or fails; those that ask whether a kernel suits a kind need no schedule.
+// says, or fails.
 #ifndef WEFT_COMPILER_KERNELS_EMISSION_EMITTERS_H
 #define WEFT_COMPILER_KERNELS_EMISSION_EMITTERS_H
 
@@ -13,11 +13,9 @@ llvm::LogicalResult emitLoopNest(KernelFunction &kernel);
 
 /// Rows computed from token blocks (lanes are tokens) and stored row-major. Fails on all others.
 llvm::LogicalResult emitTokenBlocksToRows(KernelFunction &kernel);
-bool suitsTokenBlocksToRows(KernelFunction &kernel);
 
 /// Row-major rows, reduced, and stored to token blocks (lanes are tokens). Fails on all others.
 llvm::LogicalResult emitRowsToTokenBlocks(KernelFunction &kernel);
-bool suitsRowsToTokenBlocks(KernelFunction &kernel);
 
 /// One weft.winograd_conv with its epilogue.
 llvm::LogicalResult emitWinograd(KernelFunction &kernel);
@@ -39,8 +37,6 @@ llvm::LogicalResult emitGroupedMatmul(KernelFunction &kernel);
 
 /// One weft.scatter.
 llvm::LogicalResult emitScatter(KernelFunction &kernel);
-/// Whether one thread is as fast as several.
-bool isSmallScatter(KernelFunction &kernel);
 
 /// One weft.sort.
 llvm::LogicalResult emitSort(KernelFunction &kernel);

@@ -18,6 +18,18 @@ inline void readField(mlir::Attribute field, int64_t &value) {
 inline void readField(mlir::Attribute field, bool &value) {
   value = llvm::cast<mlir::IntegerAttr>(field).getInt() != 0;
 }
+inline mlir::Attribute fieldOf(mlir::Builder &builder, llvm::ArrayRef<int64_t> values) {
+  return builder.getDenseI64ArrayAttr(values);
+}
+inline void readField(mlir::Attribute field, llvm::SmallVector<int64_t> &values) {
+  values = llvm::to_vector(llvm::cast<mlir::DenseI64ArrayAttr>(field).asArrayRef());
+}
+/// The enumerator whose name among `names`, in their order, is the field.
+template <typename Enum>
+void readName(mlir::Attribute field, llvm::ArrayRef<llvm::StringLiteral> names, Enum &value) {
+  const auto *found = llvm::find(names, llvm::cast<mlir::StringAttr>(field).getValue());
+  value = Enum(found - names.begin());
+}
 
 template <typename S>
 mlir::DictionaryAttr writeFields(mlir::MLIRContext *context, const S &schedule) {

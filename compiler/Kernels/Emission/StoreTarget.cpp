@@ -48,15 +48,14 @@ static void addTargets(const StoreTarget &target, SmallVectorImpl<StoreTarget> &
     targets.push_back(target);
 }
 
-bool weft::storesBorders(const KernelFunction &kernel, tensor::PadOp pad) {
+bool weft::storesBorders(func::FuncOp kernel, tensor::PadOp pad) {
   // Short rows are cheaper to store with their padding, under masks, than to pad separately.
   constexpr int64_t longRow = 128;
   bool endsRows = pad.getStaticLow().back() + pad.getStaticHigh().back() > 0;
   if (!endsRows || pad.getSourceType().getShape().back() >= longRow)
     return true;
   // Reductions and scans are not evaluated at padded elements, so the padding is stored separately.
-  func::FuncOp source = kernel.source;
-  WalkResult found = source.walk([](Operation *op) {
+  WalkResult found = kernel.walk([](Operation *op) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
     bool stays = isa<CumulativeOp>(op) || (generic && isReduction(generic));
     return stays ? WalkResult::interrupt() : WalkResult::advance();
@@ -64,9 +63,9 @@ bool weft::storesBorders(const KernelFunction &kernel, tensor::PadOp pad) {
   return found.wasInterrupted();
 }
 
-SmallVector<StoreTarget> weft::storeTargets(const KernelFunction &kernel) {
+SmallVector<StoreTarget> weft::storeTargets(func::FuncOp kernel) {
   SmallVector<StoreTarget> targets;
-  for (auto [number, root] : llvm::enumerate(kernel.roots)) {
+  for (auto [number, root] : llvm::enumerate(rootsOf(kernel))) {
     if (auto pad = root.getDefiningOp<tensor::PadOp>(); pad && storesBorders(kernel, pad)) {
       targets.push_back({pad.getSource(), unsigned(number), llvm::to_vector(pad.getStaticLow())});
       continue;

@@ -17,12 +17,13 @@ struct StoreTarget {
   Index rootIndex(llvm::ArrayRef<mlir::AffineExpr> index) const;
 };
 
-/// Targets that cover the roots of `kernel` without overlap, except for padding. Concatenations are
-/// stored operand by operand: otherwise each element would have to test which operand it is from.
-llvm::SmallVector<StoreTarget> storeTargets(const KernelFunction &kernel);
+/// Targets that cover the roots of `kernel`, a tensor form, without overlap, except for padding.
+/// Concatenations are stored operand by operand: otherwise each element would have to test which
+/// operand it is from.
+llvm::SmallVector<StoreTarget> storeTargets(mlir::func::FuncOp kernel);
 
 /// Whether a nest stores only the interior of `pad`, and its padding is stored separately.
-bool storesBorders(const KernelFunction &kernel, mlir::tensor::PadOp pad);
+bool storesBorders(mlir::func::FuncOp kernel, mlir::tensor::PadOp pad);
 
 /// Stores the padding of those padded roots for which `stores` holds. Serial: thread 0 stores all.
 void emitBorders(

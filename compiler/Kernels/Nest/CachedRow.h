@@ -12,11 +12,20 @@ namespace weft {
 /// A tensor's values along the only dim of a reduction.
 class CachedRow {
 public:
-  /// Chooses an operand of the reduction of `demand` that follows those in `before`, if one is
-  /// worth caching.
-  static std::optional<CachedRow> choose(KernelFunction &kernel, const AccessAnalysis &demand,
-                                         llvm::ArrayRef<std::optional<CachedRow>> before,
-                                         const IndexSpace &space);
+  /// The operand of that number, for which `canBe` holds.
+  CachedRow(const ReductionDemand &reduction, unsigned operand, const IndexSpace &space);
+  /// Whether the operand is read along the only reduced dim.
+  static bool canBe(const ReductionDemand &reduction, int64_t operand);
+
+  mlir::Type elementType() const { return mlir::getElementTypeOrSelf(tensor.getType()); }
+  mlir::Value getTensor() const { return tensor; }
+  llvm::ArrayRef<mlir::AffineExpr> at() const { return index; }
+  /// The position of the tensor's element at `at` in the row, if it is there.
+  std::optional<mlir::AffineExpr> placeOf(llvm::ArrayRef<mlir::AffineExpr> at,
+                                          const IndexSpace &space) const;
+
+  /// Reserves scratch, which the following need.
+  void allocate(KernelFunction &kernel);
 
   bool isOf(mlir::OpOperand &operand) const { return operand.getOperandNumber() == number; }
   /// Stores the tensor's value at the reduction's point.
@@ -26,11 +35,8 @@ public:
                               llvm::ArrayRef<mlir::AffineExpr> at) const;
 
 private:
-  /// The position of `at` in the row.
-  std::optional<mlir::AffineExpr> placeOf(llvm::ArrayRef<mlir::AffineExpr> at,
-                                          const IndexSpace &space) const;
-
-  unsigned number = 0; ///< number of the operand
+  unsigned number; ///< of the operand
+  int64_t extent;
   mlir::Value tensor;
   Index index;               ///< one of its entries is `variable`
   mlir::AffineExpr variable; ///< the reduced dim

@@ -2,50 +2,15 @@
 #include "compiler/Kernels/Nest/LaneScans.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
 #include "compiler/Kernels/Emission/RegisterTranspose.h"
-#include "compiler/Kernels/Nest/Reductions.h"
 #include "compiler/Kernels/Nest/Scans.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace weft;
 
-/// Whether all accesses are contiguous along `dim` or uniform.
-static bool isContiguousAlong(unsigned dim, ArrayRef<Access> accesses, AffineExpr stored,
-                              const IndexSpace &space) {
-  return stridedAccesses(accesses, dim, space) == 0 && space.coefficientOf(stored, dim) == 1;
-}
-
-std::optional<ScanDims> weft::chooseScanDims(const AccessAnalysis &demand,
-                                             ArrayRef<unsigned> gridDims,
-                                             ArrayRef<unsigned> rowDims, AffineExpr stored,
-                                             const IndexSpace &space, int64_t width) {
-  if (demand.scans.empty() || !demand.reductions.empty() || rowDims.size() != 1)
-    return std::nullopt;
-  unsigned row = rowDims.front();
-  bool contiguous = isContiguousAlong(row, demand.accesses, stored, space);
-  for (const ScanDemand &scan : demand.scans) {
-    auto dim = dyn_cast<AffineDimExpr>(scan.line());
-    auto isSame = [&](const ScanDemand &other) { return other.op == scan.op; };
-    if (!dim || dim.getPosition() != row || space.extent(row) != space.extent(scan.along) ||
-        llvm::count_if(demand.scans, isSame) > 1)
-      return std::nullopt;
-    contiguous &= stridedAccesses(demand.accesses, scan.along, space) == 0;
-  }
-  std::optional<ScanDims> squares;
-  for (unsigned dim : llvm::reverse(gridDims)) {
-    if (space.extent(dim) < width / 2)
-      continue;
-    if (isContiguousAlong(dim, demand.accesses, stored, space))
-      return ScanDims{row, dim, /*squares=*/false};
-    if (contiguous && !squares && space.extent(row) >= width)
-      squares = {row, dim, /*squares=*/true};
-  }
-  return squares;
-}
-
 LaneScans::LaneScans(ElementEmitter &point, ArrayRef<ScanDemand> scans, ScanDims dims,
-                     int64_t width, llvm::function_ref<void()> store)
-    : point(point), scans(scans), dims(dims), width(width), store(store) {
+                     VectorBlock vectors, llvm::function_ref<void()> store)
+    : point(point), scans(scans), dims(dims), vectors(vectors), width(vectors.width), store(store) {
   // Operands are read at the index of the result.
   for (ScanDemand &scan : this->scans)
     scan.operandIndex = scan.index;
@@ -81,7 +46,7 @@ void LaneScans::emit(Value base, int64_t extent) {
     emitSquares(base, extent);
     return;
   }
-  emitLaneLoop(point, dims.lane, base, extent, width, {}, [&](Value, ValueRange) {
+  emitLaneLoop(point, dims.lane, base, extent, vectors, {}, [&](Value, ValueRange) {
     Value first = arith::ConstantIndexOp::create(point.builder, point.loc, 0);
     Values carried = step(first, {});
     emitLoop(point.builder, point.loc, 1, point.space.extent(dims.along), 1, carried,

@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPILER_KERNELS_NEST_LANESCANS_H
 #define WEFT_COMPILER_KERNELS_NEST_LANESCANS_H
 
-#include "compiler/Kernels/Emission/AccessAnalysis.h"
+#include "compiler/Kernels/Nest/Reductions.h"
 
 namespace weft {
 
@@ -14,18 +14,11 @@ struct ScanDims {
   bool squares;   ///< memory is contiguous along the rows: transpose squares in registers
 };
 
-/// The dims for a nest whose scans all run along `row`, the only dim looped over inside a cell;
-/// nothing if vector accesses would be strided.
-std::optional<ScanDims> chooseScanDims(const AccessAnalysis &demand,
-                                       llvm::ArrayRef<unsigned> gridDims,
-                                       llvm::ArrayRef<unsigned> rowDims, mlir::AffineExpr stored,
-                                       const IndexSpace &space, int64_t width);
-
 class LaneScans {
 public:
   /// `store`: emits the stores of what is computed at the emitter's point.
-  LaneScans(ElementEmitter &point, llvm::ArrayRef<ScanDemand> scans, ScanDims dims, int64_t width,
-            llvm::function_ref<void()> store);
+  LaneScans(ElementEmitter &point, llvm::ArrayRef<ScanDemand> scans, ScanDims dims,
+            VectorBlock vectors, llvm::function_ref<void()> store);
 
   /// Scans the rows `base` to `base` + `extent`.
   void emit(mlir::Value base, int64_t extent);
@@ -48,6 +41,7 @@ private:
   ElementEmitter &point;
   llvm::SmallVector<ScanDemand, 0> scans;
   ScanDims dims;
+  VectorBlock vectors;
   int64_t width;
   llvm::function_ref<void()> store;
   llvm::SmallVector<Emitted> found; ///< results of the scans so far, at the point

@@ -32,11 +32,11 @@ static bool isMultipleOf(Value number, int64_t unit) {
 }
 
 SmallVector<Value> weft::emitLaneLoop(ElementEmitter &point, unsigned dim, Value base,
-                                      int64_t extent, int64_t width, ArrayRef<Value> carried,
+                                      int64_t extent, VectorBlock vectors, ArrayRef<Value> carried,
                                       LoopBody body) {
   OpBuilder &builder = point.builder;
   Location loc = point.loc;
-  int64_t block = maxLaneGroups * width;
+  int64_t width = vectors.width, block = vectors.elements();
   int64_t whole = extent / block * block;
   bool wholeVectors = isMultipleOf(base, width);
   auto at = [&](Value offset, int64_t valid) {
@@ -59,6 +59,87 @@ SmallVector<Value> weft::emitLaneLoop(ElementEmitter &point, unsigned dim, Value
   return values;
 }
 
+/// The kind of a reduction that yields `bits` (i8, 0 or 1), applied to the stored bytes.
+static std::optional<vector::CombiningKind> kindOfBits(Value bits, Value accumulator) {
+  auto stored = bits.getDefiningOp<arith::ExtUIOp>();
+  Operation *combiner = stored ? stored.getIn().getDefiningOp() : nullptr;
+  if (!isa_and_present<arith::AndIOp, arith::OrIOp>(combiner))
+    return std::nullopt;
+  bool combines = llvm::any_of(combiner->getOperands(), [&](Value operand) {
+    auto isSet = operand.getDefiningOp<arith::CmpIOp>();
+    return isSet && isSet.getPredicate() == arith::CmpIPredicate::ne &&
+           isSet.getLhs() == accumulator && matchPattern(isSet.getRhs(), m_Zero());
+  });
+  if (!combines)
+    return std::nullopt;
+  return isa<arith::AndIOp>(combiner) ? vector::CombiningKind::AND : vector::CombiningKind::OR;
+}
+
+/// The op that combines, if the reduction is a single one.
+static std::optional<vector::CombiningKind> combinerOf(linalg::GenericOp generic) {
+  if (generic.getNumResults() != 1)
+    return std::nullopt;
+  Operation *yield = generic.getBody()->getTerminator();
+  if (auto kind = kindOfBits(yield->getOperand(0), generic.getRegionOutputArgs().front()))
+    return kind;
+  SmallVector<Operation *> combiners;
+  if (!matchReduction(generic.getRegionOutputArgs(), 0, combiners) || combiners.size() != 1)
+    return std::nullopt;
+  return linalg::getCombinerOpKind(combiners.front());
+}
+
+static TypedAttr identityOf(vector::CombiningKind kind, Type type, Builder &builder) {
+  using vector::CombiningKind;
+  if (auto floating = dyn_cast<FloatType>(type)) {
+    const llvm::fltSemantics &semantics = floating.getFloatSemantics();
+    switch (kind) {
+    case CombiningKind::ADD:
+      return builder.getFloatAttr(type, 0.0);
+    case CombiningKind::MUL:
+      return builder.getFloatAttr(type, 1.0);
+    case CombiningKind::MAXIMUMF:
+    case CombiningKind::MAXNUMF:
+      return builder.getFloatAttr(type, llvm::APFloat::getInf(semantics, /*Negative=*/true));
+    case CombiningKind::MINIMUMF:
+    case CombiningKind::MINNUMF:
+      return builder.getFloatAttr(type, llvm::APFloat::getInf(semantics));
+    default:
+      return {};
+    }
+  }
+  unsigned bits = type.getIntOrFloatBitWidth();
+  switch (kind) {
+  case CombiningKind::ADD:
+  case CombiningKind::OR:
+  case CombiningKind::XOR:
+  case CombiningKind::MAXUI:
+    return builder.getIntegerAttr(type, 0);
+  case CombiningKind::MUL:
+    return builder.getIntegerAttr(type, 1);
+  case CombiningKind::AND:
+  case CombiningKind::MINUI:
+    return builder.getIntegerAttr(type, llvm::APInt::getAllOnes(bits));
+  case CombiningKind::MAXSI:
+    return builder.getIntegerAttr(type, llvm::APInt::getSignedMinValue(bits));
+  case CombiningKind::MINSI:
+    return builder.getIntegerAttr(type, llvm::APInt::getSignedMaxValue(bits));
+  default:
+    return {};
+  }
+}
+
+/// The identity of a reduction whose vectors can run along a reduced dim, or null.
+static TypedAttr laneIdentityOf(linalg::GenericOp generic) {
+  std::optional<vector::CombiningKind> kind = combinerOf(generic);
+  Builder builder(generic.getContext());
+  Type element = getElementTypeOrSelf(generic->getResultTypes().front());
+  return kind ? identityOf(*kind, element, builder) : TypedAttr();
+}
+
+bool weft::canReduceLanes(const ReductionDemand &reduction) {
+  return bool(laneIdentityOf(reduction.generic));
+}
+
 /// Most additions to one accumulator, so that chains are independent and rounding errors stay
 /// small. A contraction, with many sums at once, uses longer chains.
 constexpr int64_t longestChainOfReduction = 16;
@@ -67,17 +148,16 @@ namespace {
 /// The loops of one reduction. Accumulators are a flat list: per result, per lane group.
 class ReductionLoops {
 public:
-  ReductionLoops(ElementEmitter &point, const ReductionDemand &reduction, int64_t width,
-                 const CachedRow *kept)
-      : point(point), reduction(reduction), width(width), kept(kept), generic(reduction.generic),
-        iteration(reduction.iteration), kind(combiningKind()) {}
+  ReductionLoops(ElementEmitter &point, const ReductionDemand &reduction,
+                 const ReductionSchedule &schedule, const CachedRow *kept)
+      : point(point), reduction(reduction), schedule(schedule), kept(kept),
+        generic(reduction.generic), iteration(reduction.iteration),
+        kind(combinerOf(reduction.generic)) {}
 
   SmallVector<Emitted> emit();
 
 private:
-  std::optional<vector::CombiningKind> combiningKind();
-  std::optional<unsigned> horizontalDim();
-  bool isSmall() const;
+  bool isUnrolled() const;
   bool isSum() const;
   Type elementType() const { return getElementTypeOrSelf(generic->getResultTypes().front()); }
   SmallVector<Value> emitSteps(int64_t extent, int64_t block, ArrayRef<Value> accumulators,
@@ -92,7 +172,7 @@ private:
 
   ElementEmitter &point;
   const ReductionDemand &reduction;
-  int64_t width;
+  const ReductionSchedule &schedule;
   const CachedRow *kept;
   linalg::GenericOp generic;
   Index iteration;                           ///< with constants for dims of unrolled loops
@@ -145,7 +225,7 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
     point.setDim(dims.front(), variable);
     return emitLoops(dims.drop_front(), now, steps, innermost);
   };
-  if (!isSmall()) {
+  if (!isUnrolled()) {
     int64_t inner = point.space.count(dims.drop_front()) * steps;
     return emitSteps(extent, std::max<int64_t>(1, longestChainOfReduction / inner), accumulators,
                      [&](Value base, int64_t count, ArrayRef<Value> sums) {
@@ -172,10 +252,8 @@ ReductionLoops::emitLoops(ArrayRef<unsigned> dims, ArrayRef<Value> accumulators,
   return now;
 }
 
-/// Whether loop overhead would exceed the work, as for a window.
-bool ReductionLoops::isSmall() const {
-  constexpr int64_t mostSteps = 16;
-  return point.space.count(reduction.reducedDims) <= mostSteps;
+bool ReductionLoops::isUnrolled() const {
+  return point.space.count(reduction.reducedDims) <= schedule.unroll;
 }
 
 /// Split a flat accumulator list into one Emitted per result.
@@ -207,91 +285,8 @@ SmallVector<Emitted> ReductionLoops::emitWithCurrentLanes() {
   return unflatten(reduced, results, scalar);
 }
 
-/// The kind of a reduction that yields `bits` (i8, 0 or 1), applied to the stored bytes.
-static std::optional<vector::CombiningKind> kindOfBits(Value bits, Value accumulator) {
-  auto stored = bits.getDefiningOp<arith::ExtUIOp>();
-  Operation *combiner = stored ? stored.getIn().getDefiningOp() : nullptr;
-  if (!isa_and_present<arith::AndIOp, arith::OrIOp>(combiner))
-    return std::nullopt;
-  bool combines = llvm::any_of(combiner->getOperands(), [&](Value operand) {
-    auto isSet = operand.getDefiningOp<arith::CmpIOp>();
-    return isSet && isSet.getPredicate() == arith::CmpIPredicate::ne &&
-           isSet.getLhs() == accumulator && matchPattern(isSet.getRhs(), m_Zero());
-  });
-  if (!combines)
-    return std::nullopt;
-  return isa<arith::AndIOp>(combiner) ? vector::CombiningKind::AND : vector::CombiningKind::OR;
-}
-
-std::optional<vector::CombiningKind> ReductionLoops::combiningKind() {
-  if (generic.getNumResults() != 1)
-    return std::nullopt;
-  Operation *yield = generic.getBody()->getTerminator();
-  if (auto kind = kindOfBits(yield->getOperand(0), generic.getRegionOutputArgs().front()))
-    return kind;
-  SmallVector<Operation *> combiners;
-  if (!matchReduction(generic.getRegionOutputArgs(), 0, combiners) || combiners.size() != 1)
-    return std::nullopt;
-  return linalg::getCombinerOpKind(combiners.front());
-}
-
 bool ReductionLoops::isSum() const {
   return isa<FloatType>(elementType()) && kind == vector::CombiningKind::ADD;
-}
-
-std::optional<unsigned> ReductionLoops::horizontalDim() {
-  std::optional<unsigned> best;
-  int64_t least = 0;
-  for (unsigned dim : reduction.reducedDims) {
-    if (point.space.extent(dim) < 4)
-      continue;
-    int64_t strided = stridedAccesses(reduction.accesses, dim, point.space);
-    if (!best || strided <= least) {
-      best = dim;
-      least = strided;
-    }
-  }
-  return best;
-}
-
-static TypedAttr identityOf(vector::CombiningKind kind, Type type, OpBuilder &builder) {
-  using vector::CombiningKind;
-  if (auto floating = dyn_cast<FloatType>(type)) {
-    const llvm::fltSemantics &semantics = floating.getFloatSemantics();
-    switch (kind) {
-    case CombiningKind::ADD:
-      return builder.getFloatAttr(type, 0.0);
-    case CombiningKind::MUL:
-      return builder.getFloatAttr(type, 1.0);
-    case CombiningKind::MAXIMUMF:
-    case CombiningKind::MAXNUMF:
-      return builder.getFloatAttr(type, llvm::APFloat::getInf(semantics, /*Negative=*/true));
-    case CombiningKind::MINIMUMF:
-    case CombiningKind::MINNUMF:
-      return builder.getFloatAttr(type, llvm::APFloat::getInf(semantics));
-    default:
-      return {};
-    }
-  }
-  unsigned bits = type.getIntOrFloatBitWidth();
-  switch (kind) {
-  case CombiningKind::ADD:
-  case CombiningKind::OR:
-  case CombiningKind::XOR:
-  case CombiningKind::MAXUI:
-    return builder.getIntegerAttr(type, 0);
-  case CombiningKind::MUL:
-    return builder.getIntegerAttr(type, 1);
-  case CombiningKind::AND:
-  case CombiningKind::MINUI:
-    return builder.getIntegerAttr(type, llvm::APInt::getAllOnes(bits));
-  case CombiningKind::MAXSI:
-    return builder.getIntegerAttr(type, llvm::APInt::getSignedMinValue(bits));
-  case CombiningKind::MINSI:
-    return builder.getIntegerAttr(type, llvm::APInt::getSignedMaxValue(bits));
-  default:
-    return {};
-  }
 }
 
 SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr identity) {
@@ -299,8 +294,8 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr id
   Location loc = point.loc;
   Emitted initial = initialValues().front();
 
-  int64_t extent = point.space.extent(dim);
-  int64_t groups = std::min<int64_t>(maxLaneGroups, llvm::divideCeil(extent, width));
+  int64_t extent = point.space.extent(dim), width = schedule.vectors.width;
+  int64_t groups = std::min<int64_t>(schedule.vectors.groups, llvm::divideCeil(extent, width));
   auto type = VectorType::get({width}, elementType());
   Value neutral =
       arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, Attribute(identity)));
@@ -312,7 +307,7 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr id
       outer.push_back(other);
   int64_t elements = groups * width; // elements reduced in a step
   auto emitLanes = [&](Value base, int64_t count, ArrayRef<Value> now) {
-    return emitLaneLoop(point, dim, base, count, width, now, [&](Value, ValueRange carried) {
+    auto body = [&](Value, ValueRange carried) {
       SmallVector<Value> all(carried);
       int64_t active = point.getLanes().groups;
       Emitted accumulator{SmallVector<Value, 4>(ArrayRef(all).take_front(active)), false};
@@ -324,7 +319,8 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr id
         all[group] = value;
       }
       return all;
-    });
+    };
+    return emitLaneLoop(point, dim, base, count, schedule.vectors, now, body);
   };
   int64_t steps = llvm::divideCeil(extent, elements);
   accumulators = emitLoops(outer, accumulators, steps, [&](ArrayRef<Value> now) {
@@ -349,14 +345,12 @@ SmallVector<Emitted> ReductionLoops::emitHorizontally(unsigned dim, TypedAttr id
 }
 
 SmallVector<Emitted> ReductionLoops::emit() {
-  if (!point.getLanes().isScalar())
+  if (schedule.lanes < 0 || !point.getLanes().isScalar())
     return emitWithCurrentLanes();
-  std::optional<unsigned> dim = horizontalDim();
-  TypedAttr identity = kind ? identityOf(*kind, elementType(), point.builder) : TypedAttr();
-  return dim && identity ? emitHorizontally(*dim, identity) : emitWithCurrentLanes();
+  return emitHorizontally(reduction.reducedDims[schedule.lanes], laneIdentityOf(generic));
 }
 
 SmallVector<Emitted> weft::emitReduction(ElementEmitter &point, const ReductionDemand &reduction,
-                                         int64_t width, const CachedRow *kept) {
-  return ReductionLoops(point, reduction, width, kept).emit();
+                                         const ReductionSchedule &schedule, const CachedRow *kept) {
+  return ReductionLoops(point, reduction, schedule, kept).emit();
 }

@@ -8,20 +8,33 @@
 
 namespace weft {
 
-/// Most lane groups that one point may hold in registers.
-constexpr int64_t maxLaneGroups = 4;
+/// How many vectors of how many lanes a point has at the most.
+struct VectorBlock {
+  int64_t width, groups;
+  int64_t elements() const { return width * groups; }
+};
 
-/// Vectorized loop over `extent` values of `dim` from `base`: blocks of maxLaneGroups vectors, then
-/// a masked remainder. `body` gets the carried values, one per group of the block for each carried
-/// result.
+/// Vectorized loop over `extent` values of `dim` from `base`: blocks of `vectors`, then a masked
+/// remainder. `body` gets the carried values, one per group of the block for each carried result.
 llvm::SmallVector<mlir::Value> emitLaneLoop(ElementEmitter &point, unsigned dim, mlir::Value base,
-                                            int64_t extent, int64_t width,
+                                            int64_t extent, VectorBlock vectors,
                                             llvm::ArrayRef<mlir::Value> carried, LoopBody body);
 
+/// How the loops of a reduction run.
+struct ReductionSchedule {
+  VectorBlock vectors;
+  int64_t lanes = -1; ///< without lanes on the emitter: the reduced dim that has them, or -1
+  int64_t unroll = 0; ///< most steps that are unrolled
+};
+
 /// All results of `reduction` at its index. With lanes set on the emitter, each lane computes its
-/// own; otherwise vectors run along one of the reduced dims. Also fills `kept`, unless null.
+/// own. Also fills `kept`, unless null.
 llvm::SmallVector<Emitted> emitReduction(ElementEmitter &point, const ReductionDemand &reduction,
-                                         int64_t width, const CachedRow *kept = nullptr);
+                                         const ReductionSchedule &schedule,
+                                         const CachedRow *kept = nullptr);
+
+/// Whether vectors can run along a reduced dim: a single combining op, with an identity.
+bool canReduceLanes(const ReductionDemand &reduction);
 
 /// Results of reductions, by tensor and index.
 class ReducedValues {

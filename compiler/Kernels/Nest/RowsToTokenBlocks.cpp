@@ -19,9 +19,11 @@ public:
 
   /// Fails unless there are reductions, and reads are contiguous along the features.
   LogicalResult match();
-  void emit(const WorkEstimate &work);
+  void emit();
 
 private:
+  int64_t cellCount() const override { return space.count(cells); }
+  bool rowByRow() const override { return true; }
   std::optional<unsigned> findFeature() const;
   void emitRow(Value number);
   int64_t rowLength() const { return llvm::alignTo(space.extent(feature), width); }
@@ -70,10 +72,9 @@ std::optional<unsigned> RowsToTokenBlocks::findFeature() const {
   return found && space.extent(*found) >= width / 2 ? found : std::nullopt;
 }
 
-void RowsToTokenBlocks::emit(const WorkEstimate &work) {
+void RowsToTokenBlocks::emit() {
   rows = kernel.scratch(type.getElementType(), width * rowLength());
-  int64_t count = space.count(cells);
-  kernel.forEachPiece(count, work.leastPieces(count), [&](Value number) {
+  kernel.forEachPiece(cellCount(), schedule.claim, [&](Value number) {
     setFlat(point, cells, number);
     emitLoop(builder, loc, 0, width, 1, {}, [&](Value row, ValueRange) {
       emitRow(row);
@@ -98,7 +99,7 @@ void RowsToTokenBlocks::emitRow(Value number) {
   point.setLanes(Lanes());
   emitReductions();
   Value start = times(number, rowLength());
-  emitLaneLoop(point, feature, constant(0), space.extent(feature), width, {},
+  emitLaneLoop(point, feature, constant(0), space.extent(feature), {width, schedule.groups}, {},
                [&](Value first, ValueRange) {
                  point.forget();
                  Emitted value = point.emitAt(target.tensor, index);
@@ -111,8 +112,8 @@ void RowsToTokenBlocks::emitRow(Value number) {
   point.setLanes(Lanes());
 }
 
-bool weft::suitsRowsToTokenBlocks(KernelFunction &kernel) {
-  return suitsTransposed<RowsToTokenBlocks>(kernel);
+std::optional<TransposeProblem> weft::matchRowsToTokenBlocks(KernelFunction &kernel) {
+  return matchTransposed<RowsToTokenBlocks>(kernel);
 }
 
 LogicalResult weft::emitRowsToTokenBlocks(KernelFunction &kernel) {

@@ -14,6 +14,23 @@ TokenBlockTranspose::TokenBlockTranspose(KernelFunction &kernel, const StoreTarg
   });
 }
 
+LogicalResult TokenBlockTranspose::read(DictionaryAttr part) {
+  schedule = readFields<TransposeSchedule>(part);
+  if (schedule.width != width)
+    return kernel.refuse() << "schedule: expected lanes of " << width << ", found "
+                           << schedule.width;
+  if (schedule.reducedLanes.size() != demand.reductions.size())
+    return kernel.refuse() << "schedule: expected reduced_lanes of " << demand.reductions.size()
+                           << " reductions, found " << schedule.reducedLanes.size();
+  for (auto [reduction, lanes] : llvm::zip_equal(demand.reductions, schedule.reducedLanes))
+    if (lanes >= 0 && (!rowByRow() || !canReduceLanes(reduction) ||
+                       lanes >= int64_t(reduction.reducedDims.size())))
+      return kernel.refuse() << "schedule: expected reduced_lanes -1, as the reduction has no such "
+                                "lanes, found "
+                             << lanes;
+  return success();
+}
+
 AffineExpr TokenBlockTranspose::loopOver(int64_t extent, unsigned &dim) {
   AffineExpr variable = space.addDim(extent);
   dim = cast<AffineDimExpr>(variable).getPosition();
@@ -46,8 +63,10 @@ int64_t TokenBlockTranspose::flops() const {
 void TokenBlockTranspose::emitReductions() {
   reduced.clear();
   point.forget();
-  for (const ReductionDemand &reduction : demand.reductions)
-    reduced.add(reduction, emitReduction(point, reduction, width));
+  for (auto [reduction, lanes] : llvm::zip_equal(demand.reductions, schedule.reducedLanes)) {
+    ReductionSchedule how{{width, schedule.groups}, lanes, schedule.unroll};
+    reduced.add(reduction, emitReduction(point, reduction, how));
+  }
 }
 
 void TokenBlockTranspose::forEachVector(llvm::function_ref<void(Value first, int64_t count)> body) {

@@ -5,9 +5,10 @@
 #define WEFT_COMPILER_KERNELS_NEST_TOKENBLOCKTRANSPOSE_H
 
 #include "compiler/Kernels/Emission/StoreTarget.h"
-#include "compiler/Kernels/Emission/WorkEstimate.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/Nest/Reductions.h"
+#include "compiler/Kernels/Nest/TransposeProblem.h"
+#include "compiler/Kernels/Nest/TransposeSchedule.h"
 
 namespace weft {
 
@@ -15,9 +16,16 @@ class TokenBlockTranspose : protected IndexArithmetic {
 public:
   TokenBlockTranspose(KernelFunction &kernel, const StoreTarget &target);
   TokenBlockTranspose(const TokenBlockTranspose &) = delete;
+  /// Fails, with a diagnostic, on what cannot be honoured.
+  llvm::LogicalResult read(mlir::DictionaryAttr part);
+  TransposeProblem problem() const { return {space, demand.reductions, cellCount(), rowByRow()}; }
   int64_t flops() const;
 
 protected:
+  virtual int64_t cellCount() const = 0;
+  /// Whether reductions are emitted without lanes.
+  virtual bool rowByRow() const = 0;
+  ~TokenBlockTranspose() = default;
   /// A new dim of `extent` and, in `dim`, its number.
   mlir::AffineExpr loopOver(int64_t extent, unsigned &dim);
   bool isRows() const; ///< of float32, rank at least 2
@@ -34,6 +42,7 @@ protected:
   ElementEmitter point;
   AccessAnalysis demand;
   Index index;
+  TransposeSchedule schedule;
   int64_t width;
   int64_t points = 0; ///< number of rows
   unsigned lane = 0, feature = 0;
@@ -42,22 +51,29 @@ private:
   ReducedValues reduced;
 };
 
-/// Whether `kernel` has a single target, which an EmitterT matches.
-template <typename EmitterT> bool suitsTransposed(KernelFunction &kernel) {
-  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel);
-  return targets.size() == 1 && llvm::succeeded(EmitterT(kernel, targets.front()).match());
+/// What is transposed, if `kernel` has a single target, which an EmitterT matches.
+template <typename EmitterT>
+std::optional<TransposeProblem> matchTransposed(KernelFunction &kernel) {
+  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel.source);
+  if (targets.size() != 1)
+    return std::nullopt;
+  EmitterT emitter(kernel, targets.front());
+  if (llvm::failed(emitter.match()))
+    return std::nullopt;
+  return emitter.problem();
 }
 
 /// Emits a kernel with a single target by an EmitterT. Fails if there are several, or it does not
 /// match.
 template <typename EmitterT> llvm::LogicalResult emitTransposed(KernelFunction &kernel) {
-  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel);
+  llvm::SmallVector<StoreTarget> targets = storeTargets(kernel.source);
   if (targets.size() != 1)
     return llvm::failure();
   EmitterT emitter(kernel, targets.front());
-  if (llvm::failed(emitter.match()))
+  if (llvm::failed(emitter.match()) ||
+      llvm::failed(emitter.read(kernel.schedule.getParts().front())))
     return llvm::failure();
-  emitter.emit(WorkEstimate(kernel.source));
+  emitter.emit();
   emitBorders(kernel);
   kernel.setWork(emitter.flops());
   return llvm::success();

@@ -19,9 +19,13 @@ public:
 
   /// Fails unless more reads are contiguous along the tokens than along the features.
   LogicalResult match();
-  void emit(const WorkEstimate &work);
+  void emit();
 
 private:
+  int64_t cellCount() const override {
+    return space.count(outer) * llvm::divideCeil(tokens, width);
+  }
+  bool rowByRow() const override { return false; }
   int64_t tokenBlock() const;
   void moveToInner();
   void emitCell(int64_t valid);
@@ -92,10 +96,9 @@ void TokenBlocksToRows::moveToInner() {
     (demand.reducesFor(dim) ? outer : inner).push_back(dim);
 }
 
-void TokenBlocksToRows::emit(const WorkEstimate &work) {
+void TokenBlocksToRows::emit() {
   int64_t ofTokens = llvm::divideCeil(tokens, width), tail = tokens % width;
-  int64_t cells = space.count(outer) * ofTokens;
-  kernel.forEachPiece(cells, work.leastPieces(cells), [&](Value number) {
+  kernel.forEachPiece(cellCount(), schedule.claim, [&](Value number) {
     Value cell = remainderOf(number, ofTokens);
     setFlat(point, outer, dividedBy(number, ofTokens));
     setFlat(point, {block, part}, cell);
@@ -122,8 +125,8 @@ void TokenBlocksToRows::emitCell(int64_t valid) {
   point.setLanes(Lanes());
 }
 
-bool weft::suitsTokenBlocksToRows(KernelFunction &kernel) {
-  return suitsTransposed<TokenBlocksToRows>(kernel);
+std::optional<TransposeProblem> weft::matchTokenBlocksToRows(KernelFunction &kernel) {
+  return matchTransposed<TokenBlocksToRows>(kernel);
 }
 
 LogicalResult weft::emitTokenBlocksToRows(KernelFunction &kernel) {

@@ -10,25 +10,26 @@
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/Nest/Reductions.h"
 #include "compiler/Kernels/Ordering/SortKey.h"
+#include "compiler/Kernels/Ordering/SortSchedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace weft;
 
 namespace {
 
-enum class Method { List, Candidates, Bytes };
-
 class Sort : private IndexArithmetic {
 public:
   Sort(KernelFunction &kernel, SortOp op)
       : IndexArithmetic(kernel.builder, op.getLoc()), kernel(kernel), op(op),
-        space(op.getContext()), point(kernel.elementEmitter(space)) {}
+        space(op.getContext()), point(kernel.elementEmitter(space)),
+        size(tensorType(op.getOperand()).getDimSize(op.getDim())), count(op.getCount()) {}
 
+  /// Fails, with a diagnostic, on what cannot be honoured.
+  LogicalResult read(DictionaryAttr part);
   void emit();
 
 private:
@@ -67,14 +68,15 @@ private:
   Value positionOf(Value entry);
   Value less(Value lhs, Value rhs) { return is(arith::CmpIPredicate::ult, lhs, rhs); }
 
+  VectorBlock vectors() const { return {schedule.width, schedule.groups}; }
+
   KernelFunction &kernel;
   SortOp op;
   IndexSpace space;
   ElementEmitter point;
 
-  int64_t size = 0, count = 0, width = 1;
-  Method method = Method::Bytes;
-  int64_t capacity = 0; ///< candidates that are collected before they are sorted
+  SortSchedule schedule;
+  int64_t size, count;
   SmallVector<int64_t> rowShape;
   SmallVector<unsigned> rowDims;
   unsigned along = 0, place = 0; ///< loop variables over the dim: of the operand, of the results
@@ -92,18 +94,28 @@ private:
 constexpr int64_t positionBits = 32;
 constexpr int64_t byteValues = 256;
 
-static Method chooseMethod(int64_t count, int64_t size, int64_t bytes) {
-  // Bounds the worst case, a row whose elements each are the best so far: all are inserted.
-  constexpr int64_t longestList = 128, shortList = 32;
+static constexpr StringLiteral methodNames[] = {"list", "candidates", "radix"};
+
+Attribute weft::fieldOf(Builder &builder, SortSchedule::Method method) {
+  return builder.getStringAttr(methodNames[method]);
+}
+void weft::readField(Attribute field, SortSchedule::Method &method) {
+  readName(field, methodNames, method);
+}
+
+LogicalResult Sort::read(DictionaryAttr part) {
+  schedule = readFields<SortSchedule>(part);
+  int64_t bytes = tensorType(op.getOperand()).getElementTypeBitWidth() / 8;
+  if (schedule.method != SortSchedule::Candidates)
+    return success();
   // An even number of radix passes ends in the buffer it began in.
-  if (count > shortList && size >= 16 * count && bytes % 2 == 0)
-    return Method::Candidates;
-  if (count > longestList)
-    return Method::Bytes;
-  // Expected moves of random rows: element i is among the best so far with probability count / i.
-  double moves = 0.5 * count * count * (1 + std::log(double(size) / std::max<int64_t>(count, 1)));
-  constexpr double passes = 5, setUp = 800; // in moves: per element, and per row
-  return moves < passes * size + setUp ? Method::List : Method::Bytes;
+  if (count == 0 || bytes % 2 != 0)
+    return kernel.refuse() << "schedule: expected method not to be \"candidates\" of " << count
+                           << " elements of " << bytes << " bytes";
+  if (schedule.capacity < count || schedule.capacity > size)
+    return kernel.refuse() << "schedule: expected capacity from " << count << " to " << size
+                           << ", found " << schedule.capacity;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,9 +125,6 @@ static Method chooseMethod(int64_t count, int64_t size, int64_t bytes) {
 void Sort::planRow() {
   RankedTensorType type = tensorType(op.getOperand());
   int64_t dim = op.getDim();
-  size = type.getDimSize(dim);
-  count = op.getCount();
-  width = kernel.target.lanes(std::max(32u, type.getElementTypeBitWidth()));
   for (auto [number, extent] : llvm::enumerate(type.getShape())) {
     if (static_cast<int64_t>(number) == dim) {
       operandIndex.push_back(space.addDim(size));
@@ -135,21 +144,19 @@ void Sort::planRow() {
   int64_t bits = type.getElementTypeBitWidth();
   keyType = builder.getIntegerType(bits);
   entryType = builder.getIntegerType(bits + positionBits <= 64 ? 64 : 128);
-  method = chooseMethod(count, size, bits / 8);
   int64_t space = size;
-  if (method == Method::List)
+  if (schedule.method == SortSchedule::List)
     space = count;
-  if (method == Method::Candidates) {
-    capacity = std::max<int64_t>(4 * count, 512);
+  if (schedule.method == SortSchedule::Candidates) {
     // The last blocks of vectors may exceed the capacity.
-    space = capacity + 2 * maxLaneGroups * width;
+    space = schedule.capacity + 2 * vectors().elements();
     filled = kernel.scratch(builder.getI64Type(), 1);
     limit = kernel.scratch(keyType, 1);
   }
   entries = kernel.scratch(entryType, space);
-  if (method != Method::Bytes)
-    seen = kernel.scratch(keyType, width);
-  if (method == Method::List)
+  if (schedule.method != SortSchedule::Radix)
+    seen = kernel.scratch(keyType, schedule.width);
+  if (schedule.method == SortSchedule::List)
     return;
   otherEntries = kernel.scratch(entryType, space);
   counters = kernel.scratch(builder.getI32Type(), byteValues);
@@ -168,14 +175,14 @@ void Sort::emit() {
   auto [low, high] = kernel.share(ShapedType::getNumElements(rowShape));
   emitLoop(builder, loc, low, high, 1, {}, [&](Value row, ValueRange) {
     setRow(row);
-    switch (method) {
-    case Method::List:
+    switch (schedule.method) {
+    case SortSchedule::List:
       keepBest();
       break;
-    case Method::Candidates:
+    case SortSchedule::Candidates:
       gatherCandidates();
       break;
-    case Method::Bytes:
+    case SortSchedule::Radix:
       sortBytes(constant(size), /*ofRow=*/true);
     }
     storeResults();
@@ -280,7 +287,7 @@ void Sort::keepBest() {
 void Sort::forBetter(int64_t first, llvm::function_ref<Value()> limit,
                      llvm::function_ref<void(Value base, int64_t lanes)> take) {
   Value start = constant(first);
-  emitLaneLoop(point, along, start, size - first, width, {}, [&](Value offset, ValueRange) {
+  emitLaneLoop(point, along, start, size - first, vectors(), {}, [&](Value offset, ValueRange) {
     Value key = limit(), any;
     SmallVector<Value, 4> elements = point.asVectors(point.emitAt(op.getOperand(), operandIndex));
     SmallVector<Value> found, better;
@@ -298,7 +305,8 @@ void Sort::forBetter(int64_t first, llvm::function_ref<Value()> limit,
       for (auto [group, mask] : llvm::enumerate(better))
         whereAny(mask, [&, group = static_cast<int64_t>(group)] {
           vector::StoreOp::create(builder, loc, found[group], seen, constant(0));
-          int64_t begin = group * width, end = std::min(begin + width, spread.valid);
+          int64_t begin = group * schedule.width;
+          int64_t end = std::min(begin + schedule.width, spread.valid);
           take(add(add(start, offset), constant(begin)), end - begin);
         });
     });
@@ -318,7 +326,7 @@ void Sort::insertBetter(Value entry) {
 //===----------------------------------------------------------------------===//
 
 void Sort::gatherCandidates() {
-  Value zero = constant(0), last = constant(count - 1), most = constant(capacity);
+  Value zero = constant(0), last = constant(count - 1), most = constant(schedule.capacity);
   auto numberFilled = [&] {
     return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), load(filled, zero))
         .getResult();
@@ -326,7 +334,7 @@ void Sort::gatherCandidates() {
   auto setNumber = [&](Value value) {
     store(arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value), filled, zero);
   };
-  emitLoop(builder, loc, 0, capacity, 1, {}, [&](Value at, ValueRange) {
+  emitLoop(builder, loc, 0, schedule.capacity, 1, {}, [&](Value at, ValueRange) {
     setEntry(at);
     return SmallVector<Value>();
   });
@@ -343,11 +351,11 @@ void Sort::gatherCandidates() {
   };
   auto limitOfBlock = [&] {
     // The remainder after the whole blocks fits the extra space.
-    if (point.getLanes().valid == maxLaneGroups * width)
+    if (point.getLanes().valid == vectors().elements())
       refined();
     return load(limit, zero);
   };
-  forBetter(capacity, limitOfBlock, [&](Value base, int64_t lanes) {
+  forBetter(schedule.capacity, limitOfBlock, [&](Value base, int64_t lanes) {
     Value bound = load(limit, zero);
     auto end = emitLoop(builder, loc, 0, lanes, 1, numberFilled(), [&](Value lane, ValueRange at) {
       Value key = load(seen, lane);
@@ -414,8 +422,12 @@ LogicalResult weft::emitSort(KernelFunction &kernel) {
     return failure();
   if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
     return failure();
-  if (tensorType(op.getValues()).getNumElements() != 0)
-    Sort(kernel, op).emit();
+  if (tensorType(op.getValues()).getNumElements() != 0) {
+    Sort sort(kernel, op);
+    if (failed(sort.read(kernel.schedule.getParts().front())))
+      return failure();
+    sort.emit();
+  }
   kernel.setWork(tensorType(op.getOperand()).getNumElements());
   return success();
 }

@@ -47,7 +47,16 @@ def _kernels(entry: str, manifest: dict[str, Any]) -> Table:
         "kind", "kernel", ">×", "lines", ">GFLOP", ">MB", "schedule", title=f"kernels of @{entry}"
     )
     for row in merged(kernel_calls(manifest, entry=entry)):
-        schedule = row.calls[0].schedule
-        text = " ".join(f"{name}={value}" for name, value in schedule.items())
-        table.add_row(*row.names(), *row.work(), text)
+        table.add_row(*row.names(), *row.work(), _told(row.calls[0].schedule))
     return table
+
+
+def _told(schedule: dict[str, Any]) -> str:
+    """The fields of a schedule but those that say none: empty lists, "none" and -1."""
+    fields = []
+    for name, value in schedule.items():
+        if value in ([], "none", -1):
+            continue
+        shown = ",".join(map(str, value)) if isinstance(value, list) else value
+        fields.append(f"{name}={shown}")
+    return " ".join(fields)

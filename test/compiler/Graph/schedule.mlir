@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: weft-opt %s -split-input-file -verify-diagnostics | FileCheck %s
 
-// CHECK: weft.schedule = #weft.schedule<loop_nest serial {lanes = 16 : i64}>
-func.func private @whole() attributes {weft.schedule = #weft.schedule<loop_nest serial {lanes = 16 : i64}>}
+// CHECK: weft.schedule = #weft.schedule<loop_nest serial {grid = array<i64: 0, 2>, lanes = 16 : i64}>
+func.func private @whole() attributes {weft.schedule = #weft.schedule<loop_nest serial {lanes = 16 : i64, grid = array<i64: 0, 2>}>}
 
 // -----
 
@@ -21,8 +21,8 @@ func.func private @unknown() attributes {weft.schedule = #weft.schedule<magic>}
 
 // -----
 
-// expected-error @+1 {{schedule_c1: expected a field of loop_nest (lanes), found "speed"}}
-func.func private @field() attributes {weft.schedule = #weft.schedule<loop_nest {speed = 3 : i64}>}
+// expected-error @+1 {{schedule_c1: expected a field of scatter (lanes, groups, owned), found "speed"}}
+func.func private @field() attributes {weft.schedule = #weft.schedule<scatter {speed = 3 : i64}>}
 
 // -----
 
@@ -43,3 +43,13 @@ func.func private @number() attributes {weft.schedule = #weft.schedule<contracti
 
 // expected-error @+1 {{schedule_c2: expected "split" to be one of: batches, rows, panels, blocks; found "lanes"}}
 func.func private @name() attributes {weft.schedule = #weft.schedule<contraction {split = "lanes"}>}
+
+// -----
+
+// expected-error @+1 {{schedule_c2: expected "grid" to be an array of i64, found 3 : i64}}
+func.func private @list() attributes {weft.schedule = #weft.schedule<loop_nest {grid = 3 : i64}>}
+
+// -----
+
+// expected-error @+1 {{schedule_c2: expected "loops" to be at least 1, found 0}}
+func.func private @of_list() attributes {weft.schedule = #weft.schedule<loop_nest {loops = array<i64: 4, 0>}>}

@@ -195,7 +195,7 @@ func.func private @half(%x: tensor<64x32xf16>, %w: tensor<6x64xf16>, %b: tensor<
 
 // Integers have no register tile: the nest takes them.
 // CHECK-LABEL: func.func private @integers
-// CHECK-SAME:    weft.schedule = #weft.schedule<loop_nest{{.*}} {lanes = 16 : i64}
+// CHECK-SAME:    weft.schedule = #weft.schedule<loop_nest{{.*}} lanes = 8 : i64
 // CHECK-NOT:     vector.fma
 #x = affine_map<(m, n, k) -> (m, k)>
 #w = affine_map<(m, n, k) -> (n, k)>

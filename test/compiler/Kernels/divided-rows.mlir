@@ -8,7 +8,7 @@
 // the same for all of these: four vectors of tokens are a cell each, and go through the blocks of
 // features behind their sums.
 // CHECK-LABEL: func.func private @divides_features
-// CHECK-SAME:    weft.schedule = #weft.schedule<token_blocks_to_rows{{.*}} {lanes = 8 : i64, transposed = 1 : i64}
+// CHECK-SAME:    weft.schedule = #weft.schedule<token_blocks_to_rows{{.*}} lanes = 8 : i64, reduced_lanes
 // CHECK:         %[[CELLS:.*]] = arith.select %{{.*}}, %c4, %c0
 // CHECK:         scf.for %{{.*}} = %c0 to %[[CELLS]]
 // CHECK:           %[[SUM:.*]] = scf.for {{.*}} iter_args

@@ -16,7 +16,7 @@ func.func private @none(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.k
 // -----
 
 #id = affine_map<(i) -> (i)>
-// expected-error @+1 {{expected a schedule with the field 'transposed', found}}
+// expected-error @+1 {{expected a schedule with the field 'groups', found}}
 func.func private @incomplete(%x: tensor<64xf32>) -> tensor<64xf32>
     attributes {weft.kernel = "nest",
                 weft.schedule = #weft.schedule<rows_to_token_blocks {lanes = 8 : i64}>} {
@@ -34,7 +34,8 @@ func.func private @incomplete(%x: tensor<64xf32>) -> tensor<64xf32>
 #id = affine_map<(i) -> (i)>
 // expected-error @+1 {{emitter 'sort' cannot follow this kernel}}
 func.func private @other(%x: tensor<64xf32>) -> tensor<64xf32>
-    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<sort {lanes = 8 : i64}>} {
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<sort {
+      capacity = 0 : i64, groups = 4 : i64, lanes = 8 : i64, method = "radix"}>} {
   %empty = tensor.empty() : tensor<64xf32>
   %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
       ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
@@ -71,4 +72,194 @@ func.func private @rows(%x: tensor<96x37xf32>, %w: tensor<10x96xf32>) -> tensor<
     linalg.yield %next : f32
   } -> tensor<10x37xf32>
   return %dot : tensor<10x37xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected loops that divide the dims of target 0}}
+func.func private @split(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 64 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 60>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
+      targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected loop 0 once among grid, cell, rows, lane and load, found it 2 times}}
+func.func private @twice(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 64 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64: 0>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
+      targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected loops below 1, found 3}}
+func.func private @beyond(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 64 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64: 3>, scans = "none",
+      targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected block of at most 64, found 65}}
+func.func private @wide(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 65 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
+      targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected lanes to be a power of two, found 6}}
+func.func private @odd(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 64 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 6 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
+      targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected scans as the kernel has 0}}
+func.func private @unscanned(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 64 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "rows",
+      targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected reduced_lanes and cached_operands of 0 reductions, found 1 and 0}}
+func.func private @unreduced(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 64 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64: 0>, rows = array<i64>, scans = "none",
+      targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected load -1 if nothing is transposed, and only then}}
+func.func private @loaded(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 8 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
+      targets = array<i64: 0>, transpose = "reads", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected target 0 once, found it 0 times}}
+func.func private @unstored(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 64 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
+      targets = array<i64>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+// expected-error @+1 {{schedule: expected targets below 1, found 7}}
+func.func private @stranger(%x: tensor<64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 64 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 4 : i64, lane = 0 : i64, lanes = 8 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
+      targets = array<i64: 0, 7>, transpose = "none", unroll = 16 : i64}>} {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
 }

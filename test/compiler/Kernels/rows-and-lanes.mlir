@@ -8,7 +8,7 @@
 // what is computed from these. Of 100 tokens the last vector has four, whose rows alone are
 // stored.
 // CHECK-LABEL: func.func private @leaves_blocks
-// CHECK-SAME:    weft.schedule = #weft.schedule<{{(token_blocks_to_rows|rows_to_token_blocks)( serial)?}} {lanes = 16 : i64, transposed = 1 : i64}
+// CHECK-SAME:    weft.schedule = #weft.schedule<{{(token_blocks_to_rows|rows_to_token_blocks)( serial)?}} {{.*}}lanes = 16 : i64, reduced_lanes
 // CHECK-NOT:     memref.load
 // CHECK-NOT:     vector.insert
 // CHECK:         %[[LAST:.*]] = arith.cmpi eq, %{{.*}}, %c6
@@ -57,7 +57,7 @@ func.func private @leaves_blocks(%x: tensor<2x40x64xf32>) -> tensor<100x40xf32>
 // The other way round, vectors run along the features: sixteen rows are computed into scratch,
 // and stored from there by sixteen tokens at a time. What a gather reads is a row as well.
 // CHECK-LABEL: func.func private @enters_blocks
-// CHECK-SAME:    weft.schedule = #weft.schedule<{{(token_blocks_to_rows|rows_to_token_blocks)( serial)?}} {lanes = 16 : i64, transposed = 1 : i64}
+// CHECK-SAME:    weft.schedule = #weft.schedule<{{(token_blocks_to_rows|rows_to_token_blocks)( serial)?}} {{.*}}lanes = 16 : i64, reduced_lanes
 // CHECK:         scf.for
 // CHECK:           memref.load {{.*}} : memref<128xi64>
 // CHECK:           vector.load {{.*}} : memref<400xf32>, vector<16xf32>

@@ -54,10 +54,14 @@ func.func private @given(%x: tensor<96x37xf32>, %w: tensor<10x96xf32>) -> tensor
 
 // A complete schedule is kept.
 // CHECK-LABEL: func.func private @kept
-// CHECK-SAME:    weft.schedule = #weft.schedule<loop_nest {lanes = 4 : i64}>
+// CHECK-SAME:    weft.schedule = #weft.schedule<loop_nest {block = 32 : i64, {{.*}}groups = 2 : i64, lane = 0 : i64, lanes = 4 : i64
 #id = affine_map<(i) -> (i)>
 func.func private @kept(%x: tensor<64xf32>) -> tensor<64xf32>
-    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {lanes = 4 : i64}>} {
+    attributes {weft.kernel = "nest", weft.schedule = #weft.schedule<loop_nest {
+      block = 32 : i64, cached_operands = array<i64>, cell = array<i64>, claim = 1 : i64,
+      grid = array<i64>, groups = 2 : i64, lane = 0 : i64, lanes = 4 : i64, load = -1 : i64,
+      loops = array<i64: 64>, reduced_lanes = array<i64>, rows = array<i64>, scans = "none",
+      targets = array<i64: 0>, transpose = "none", unroll = 16 : i64}>} {
   %empty = tensor.empty() : tensor<64xf32>
   %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
       ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
@@ -104,4 +108,71 @@ func.func private @partly(%x: tensor<96x37xf32>, %w: tensor<10x96xf32>) -> tenso
     linalg.yield %next : f32
   } -> tensor<10x37xf32>
   return %dot : tensor<10x37xf32>
+}
+
+// -----
+
+// The columns' sums are in lanes; with the rows' sums, vectors run along the rows.
+// CHECK-LABEL: func.func private @columns
+// CHECK-SAME:    #weft.schedule<loop_nest {{.*}}lane = 0 : i64, {{.*}}reduced_lanes = array<i64: -1>
+// CHECK-LABEL: func.func private @rows
+// CHECK-SAME:    #weft.schedule<loop_nest {{.*}}lane = -1 : i64, {{.*}}reduced_lanes = array<i64: 0>
+#in = affine_map<(i, j) -> (i, j)>
+#of_column = affine_map<(i, j) -> (j)>
+#of_row = affine_map<(i, j) -> (i)>
+func.func private @columns(%x: tensor<96x64xf32>) -> tensor<64xf32>
+    attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>) -> tensor<64xf32>
+  %y = linalg.generic {indexing_maps = [#in, #of_column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<96x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %next = arith.addf %sum, %a : f32
+    linalg.yield %next : f32
+  } -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+func.func private @rows(%x: tensor<96x64xf32>) -> tensor<96xf32>
+    attributes {weft.kernel = "nest"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<96xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<96xf32>) -> tensor<96xf32>
+  %y = linalg.generic {indexing_maps = [#in, #of_row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<96x64xf32>) outs(%init : tensor<96xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %next = arith.addf %sum, %a : f32
+    linalg.yield %next : f32
+  } -> tensor<96xf32>
+  return %y : tensor<96xf32>
+}
+
+// -----
+
+// Memory is contiguous along the rows of the operand, and the result is its transpose.
+// CHECK-LABEL: func.func private @transposed
+// CHECK-SAME:    #weft.schedule<loop_nest serial {block = 8 : i64, {{.*}}load = 0 : i64, {{.*}}transpose = "results"
+#swap = affine_map<(i, j) -> (j, i)>
+#in = affine_map<(i, j) -> (i, j)>
+func.func private @transposed(%x: tensor<96x64xf32>) -> tensor<64x96xf32>
+    attributes {weft.kernel = "nest"} {
+  %empty = tensor.empty() : tensor<64x96xf32>
+  %y = linalg.generic {indexing_maps = [#swap, #in], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<96x64xf32>) outs(%empty : tensor<64x96xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<64x96xf32>
+  return %y : tensor<64x96xf32>
+}
+
+// -----
+
+// A few of the best are a list that is kept by insertion.
+// CHECK-LABEL: func.func private @best
+// CHECK-SAME:    #weft.schedule<sort {capacity = 0 : i64, groups = 4 : i64, lanes = 8 : i64, method = "list"}>
+func.func private @best(%x: tensor<64x4096xf32>) -> (tensor<64x5xf32>, tensor<64x5xi64>)
+    attributes {weft.kernel = "sort"} {
+  %values, %indices = weft.sort %x dim 1 descending true count 5
+      : tensor<64x4096xf32> -> tensor<64x5xf32>, tensor<64x5xi64>
+  return %values, %indices : tensor<64x5xf32>, tensor<64x5xi64>
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/Kernels/Emission/WorkEstimate.h"
+#include "compiler/Scheduling/WorkEstimate.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Kernels/Emission/Epilogue.h"
 

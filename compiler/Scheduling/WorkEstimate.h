@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Work estimate of a kernel without contractions.
-#ifndef WEFT_COMPILER_KERNELS_EMISSION_WORKESTIMATE_H
-#define WEFT_COMPILER_KERNELS_EMISSION_WORKESTIMATE_H
+#ifndef WEFT_COMPILER_SCHEDULING_WORKESTIMATE_H
+#define WEFT_COMPILER_SCHEDULING_WORKESTIMATE_H
 
 #include "compiler/Kernels/Emission/KernelFunction.h"
 
