@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Runs the emitter that a kernel's schedule names, after checking that emitters can follow its ops.
 #include "compiler/Graph/Graph.h"
+#include "compiler/Graph/KernelSignature.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Kernels/VectorMath/VectorMath.h"
@@ -91,24 +92,10 @@ LogicalResult weft::emitKernel(func::FuncOp source, const TargetInfo &target) {
   return success();
 }
 
-/// The arguments of an emitted kernel: row-major memrefs, scratch, the thread and their number.
-static SmallVector<Type> emittedArguments(func::FuncOp kernel) {
-  Builder builder(kernel.getContext());
-  SmallVector<Type> types;
-  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes())) {
-    auto tensor = cast<RankedTensorType>(type);
-    types.push_back(MemRefType::get(tensor.getShape(), tensor.getElementType()));
-  }
-  auto scratch = kernel->getAttrOfType<IntegerAttr>(attr::scratchBytes);
-  types.push_back(MemRefType::get({scratch ? scratch.getInt() : 0}, builder.getI8Type()));
-  types.append(2, builder.getIndexType());
-  return types;
-}
-
 LogicalResult weft::adoptLoops(func::FuncOp kernel, func::FuncOp loops) {
   if (loops.isExternal() || !loops.isPrivate())
     return loops.emitError("expected a private function with a body");
-  auto expected = FunctionType::get(kernel.getContext(), emittedArguments(kernel), {});
+  FunctionType expected = KernelSignature::ofTensors(kernel).type(kernel.getContext());
   if (loops.getFunctionType() != expected)
     return loops.emitError("expected the type ")
            << expected << ", found " << loops.getFunctionType();

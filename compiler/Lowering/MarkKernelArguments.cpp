@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Marks kernel arguments noalias, which the memory plan guarantees: the buffers of a call do not
 // overlap, except results that reuse an argument's buffer.
+#include "compiler/Graph/KernelSignature.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -32,10 +33,10 @@ struct MarkKernelArguments : weft::impl::MarkKernelArgumentsBase<MarkKernelArgum
     if (!kernel->hasAttr(attr::kernel))
       return markAllAnalysesPreserved();
     // Work-chunk counters are written by other threads.
-    unsigned claims = kernel.getNumArguments() - (kernel->hasAttr(attr::claims) ? 3 : 0);
+    std::optional<unsigned> counters = KernelSignature::of(kernel).counterNumber();
     llvm::SmallDenseSet<unsigned> sharing = sharingArguments(kernel);
     for (BlockArgument argument : kernel.getArguments())
-      if (isa<MemRefType>(argument.getType()) && argument.getArgNumber() != claims &&
+      if (isa<MemRefType>(argument.getType()) && argument.getArgNumber() != counters &&
           !sharing.contains(argument.getArgNumber()))
         kernel.setArgAttr(argument.getArgNumber(), LLVM::LLVMDialect::getNoAliasAttrName(),
                           UnitAttr::get(&getContext()));

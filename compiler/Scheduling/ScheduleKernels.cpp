@@ -6,6 +6,7 @@
 #include "compiler/Scheduling/CrossThreadReads.h"
 #include "compiler/Scheduling/KernelSchedule.h"
 #include "compiler/Scheduling/Passes.h"
+#include "compiler/Target/SupposedTarget.h"
 #include <optional>
 
 using namespace mlir;
@@ -46,13 +47,7 @@ struct ScheduleKernels : weft::impl::ScheduleKernelsBase<ScheduleKernels> {
     if (!parsed)
       return emitError(UnknownLoc::get(context), llvm::toString(parsed.takeError()));
     given = std::move(*parsed);
-    if (target)
-      return success();
-    llvm::Expected<TargetInfo> supposed = TargetInfo::supposed(isa, threads);
-    if (!supposed)
-      return emitError(UnknownLoc::get(context), llvm::toString(supposed.takeError()));
-    target = *supposed;
-    return success();
+    return supposeTarget(target, isa, threads, context);
   }
 
   void runOnOperation() override {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Kernels/Emission/KernelFunction.h"
+#include "compiler/Graph/KernelSignature.h"
 #include "compiler/Kernels/Emission/WorkChunks.h"
 #include "compiler/Kernels/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,11 +13,6 @@
 
 using namespace mlir;
 using namespace weft;
-
-static MemRefType memrefOf(Type tensor) {
-  auto type = cast<RankedTensorType>(tensor);
-  return MemRefType::get(type.getShape(), type.getElementType());
-}
 
 /// Work-chunk counters: in each set one per thread, each on its own cache line.
 static MemRefType claimsType(MLIRContext *context, int64_t sets) {
@@ -42,17 +38,12 @@ ValueRange weft::rootsOf(func::FuncOp kernel) {
 KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target)
     : source(source), target(target), schedule(source->getAttrOfType<ScheduleAttr>(attr::schedule)),
       builder(source), loc(source.getLoc()) {
-  SmallVector<Type> types;
-  for (Type type : source.getArgumentTypes())
-    types.push_back(memrefOf(type));
-  for (Type type : source.getResultTypes())
-    types.push_back(memrefOf(type));
-  // Placeholder types: the sizes of scratch and counters are known after emission.
-  types.push_back(MemRefType::get({0}, builder.getI8Type()));
-  types.push_back(claimsType(builder.getContext(), 0));
-  types.append(2, builder.getIndexType());
-  emitted = func::FuncOp::create(builder, loc, source.getName(), builder.getFunctionType(types, {}),
-                                 ArrayRef<NamedAttribute>{});
+  KernelSignature signature = KernelSignature::ofTensors(source);
+  // Placeholders: the sizes of scratch and counters are known after emission.
+  signature.scratchBytes = 0;
+  signature.counters = claimsType(builder.getContext(), 0);
+  emitted = func::FuncOp::create(builder, loc, source.getName(),
+                                 signature.type(builder.getContext()), ArrayRef<NamedAttribute>{});
   emitted.setPrivate();
   emitted->setAttr(attr::kernel, source->getAttr(attr::kernel));
   if (schedule)
@@ -65,11 +56,10 @@ KernelFunction::KernelFunction(func::FuncOp source, const TargetInfo &target)
     argumentBuffers.push_back(flatten(builder, loc, entry->getArgument(i)));
   for (unsigned i = 0; i < source.getNumResults(); ++i)
     rootBuffers.push_back(flatten(builder, loc, entry->getArgument(inputs + i)));
-  unsigned last = entry->getNumArguments();
-  scratchArgument = entry->getArgument(last - 4);
-  claimsArgument = entry->getArgument(last - 3);
-  thread = entry->getArgument(last - 2);
-  threads = entry->getArgument(last - 1);
+  scratchArgument = entry->getArgument(signature.scratchNumber());
+  claimsArgument = entry->getArgument(*signature.counterNumber());
+  thread = entry->getArgument(signature.threadNumber());
+  threads = entry->getArgument(signature.threadNumber() + 1);
   roots = llvm::to_vector(rootsOf(source));
 }
 
@@ -286,16 +276,18 @@ void KernelFunction::setWork(int64_t flops) {
 void KernelFunction::replaceSource() {
   builder.setInsertionPointToEnd(&emitted.getBody().front());
   func::ReturnOp::create(builder, loc);
-  auto type = MemRefType::get({scratchBytes}, builder.getI8Type());
-  scratchArgument.setType(type);
-  if (claimSets > 0) {
-    claimsArgument.setType(claimsType(builder.getContext(), claimSets));
-    emitted->setAttr(attr::claims, builder.getI64IntegerAttr(claimSets));
-  } else {
+  KernelSignature signature = KernelSignature::ofTensors(source);
+  signature.scratchBytes = scratchBytes;
+  if (claimSets > 0)
+    signature.counters = claimsType(builder.getContext(), claimSets);
+  else
     (void)emitted.eraseArgument(cast<BlockArgument>(claimsArgument).getArgNumber());
-  }
-  emitted.setFunctionType(builder.getFunctionType(emitted.getBody().getArgumentTypes(), {}));
-  emitted->setAttr(attr::scratchBytes, builder.getI64IntegerAttr(scratchBytes));
+  FunctionType type = signature.type(builder.getContext());
+  for (auto [argument, itsType] :
+       llvm::zip_equal(emitted.getBody().getArguments(), type.getInputs()))
+    argument.setType(itsType);
+  emitted.setFunctionType(type);
+  signature.mark(emitted);
   source.erase();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Lowering/Entries/EntryIR.h"
+#include "compiler/Graph/KernelSignature.h"
 
 using namespace mlir;
 using namespace weft;
@@ -27,16 +28,14 @@ bool weft::isSerial(func::FuncOp callee) {
 
 CallOperands weft::operandsOf(func::CallOp call, func::FuncOp callee) {
   ValueRange operands = call.getOperands();
-  auto inputs = callee->getAttrOfType<IntegerAttr>(attr::numInputs);
-  int64_t numInputs = inputs ? inputs.getInt() : 0;
-  if (callee->hasAttr(attr::service))
-    return {operands.take_front(numInputs), operands.drop_front(numInputs), nullptr, nullptr};
-  ValueRange memory = operands.drop_back(2);
-  Value claims;
-  if (callee->hasAttr(attr::claims)) {
-    claims = memory.back();
-    memory = memory.drop_back();
+  if (callee->hasAttr(attr::service)) {
+    auto marked = callee->getAttrOfType<IntegerAttr>(attr::numInputs);
+    int64_t inputs = marked ? marked.getInt() : 0; // a barrier has none
+    return {operands.take_front(inputs), operands.drop_front(inputs), nullptr, nullptr};
   }
-  ValueRange buffers = memory.drop_back();
-  return {buffers.take_front(numInputs), buffers.drop_front(numInputs), memory.back(), claims};
+  KernelSignature signature = KernelSignature::of(callee);
+  std::optional<unsigned> counters = signature.counterNumber();
+  return {operands.take_front(signature.inputs.size()),
+          operands.slice(signature.inputs.size(), signature.outputs.size()),
+          operands[signature.scratchNumber()], counters ? operands[*counters] : Value()};
 }

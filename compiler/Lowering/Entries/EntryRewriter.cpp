@@ -7,11 +7,6 @@
 using namespace mlir;
 using namespace weft;
 
-MemRefType weft::memrefOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return MemRefType::get(tensor.getShape(), tensor.getElementType());
-}
-
 LogicalResult EntryRewriter::run() {
   isBind = entry.getName() == "bind";
   Block &block = entry.getBody().front();
@@ -187,10 +182,10 @@ LogicalResult EntryRewriter::rewriteCall(func::CallOp call) {
     takePlace(result, callee, operands);
     operands.push_back(bufferFor(result));
   }
-  auto bytes = callee->getAttrOfType<IntegerAttr>(attr::scratchBytes);
-  operands.push_back(scratchFor(bytes ? bytes.getInt() : 0, call.getLoc()));
-  if (callee->hasAttr(attr::claims))
-    operands.push_back(claimsFor(callee));
+  KernelSignature signature = KernelSignature::of(callee);
+  operands.push_back(scratchFor(signature.scratchBytes, call.getLoc()));
+  if (signature.counters)
+    operands.push_back(claimsFor(signature.counters, callee.getLoc()));
   llvm::append_range(operands, entry.getBody().front().getArguments().take_back(2));
   anyParallel |= !isSerial(callee);
   func::CallOp::create(builder, call.getLoc(), callee, operands);
@@ -199,9 +194,8 @@ LogicalResult EntryRewriter::rewriteCall(func::CallOp call) {
 
 /// Assigns sets of counters round-robin: a set is reused only after a barrier, which is inserted if
 /// there is none.
-Value EntryRewriter::claimsFor(func::FuncOp kernel) {
+Value EntryRewriter::claimsFor(MemRefType type, Location loc) {
   constexpr int64_t fewestSets = 16;
-  auto type = cast<MemRefType>(*std::prev(kernel.getArgumentTypes().end(), 3));
   int64_t bytes = byteSize(type), setBytes = bytes / type.getDimSize(0);
   int64_t all = std::max(fewestSets * setBytes, bytes);
   if (!claims) {
@@ -215,9 +209,9 @@ Value EntryRewriter::claimsFor(func::FuncOp kernel) {
   claims.getResult().setType(MemRefType::get({all}, builder.getI8Type()));
   if (claimed + bytes > all)
     claimed = 0;
-  Value offset = arith::ConstantIndexOp::create(builder, kernel.getLoc(), claimed);
+  Value offset = arith::ConstantIndexOp::create(builder, loc, claimed);
   claimed += bytes;
-  return memref::ViewOp::create(builder, kernel.getLoc(), type, claims, offset, ValueRange());
+  return memref::ViewOp::create(builder, loc, type, claims, offset, ValueRange());
 }
 
 func::FuncOp EntryRewriter::declareService(StringRef service, TypeRange inputs, TypeRange outputs) {

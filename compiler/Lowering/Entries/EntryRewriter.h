@@ -5,13 +5,12 @@
 
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
+#include "compiler/Graph/KernelSignature.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace weft {
-
-mlir::MemRefType memrefOf(mlir::Type tensor);
 
 /// Rewrites one entry.
 class EntryRewriter {
@@ -41,7 +40,7 @@ private:
   void takePlace(mlir::OpResult result, mlir::func::FuncOp kernel,
                  llvm::ArrayRef<mlir::Value> taken);
   mlir::Value scratchFor(int64_t bytes, mlir::Location loc);
-  mlir::Value claimsFor(mlir::func::FuncOp kernel);
+  mlir::Value claimsFor(mlir::MemRefType type, mlir::Location loc);
   mlir::func::FuncOp declareService(llvm::StringRef service, mlir::TypeRange inputs,
                                     mlir::TypeRange outputs);
   llvm::SmallVector<mlir::Value> buffersOf(mlir::ValueRange tensors) {

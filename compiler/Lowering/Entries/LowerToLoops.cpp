@@ -3,10 +3,12 @@
 // calls on memrefs and loops of calls (see EntryIR.h). One pass, because calls and callees do not
 // match between the two steps.
 #include "compiler/Graph/Graph.h"
+#include "compiler/Graph/KernelSignature.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "compiler/Lowering/Entries/EntryRewriter.h"
 #include "compiler/Lowering/Passes.h"
+#include "compiler/Target/SupposedTarget.h"
 #include "llvm/ADT/StringExtras.h"
 #include <optional>
 
@@ -25,14 +27,7 @@ namespace weft {
 /// A kernel that is only declared is linked in from elsewhere; it gets the signature
 /// that an emitted one would have.
 static void declareEmitted(func::FuncOp kernel) {
-  Builder builder(kernel.getContext());
-  SmallVector<Type> types;
-  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes()))
-    types.push_back(memrefOf(type));
-  auto scratch = kernel->getAttrOfType<IntegerAttr>(attr::scratchBytes);
-  types.push_back(MemRefType::get({scratch ? scratch.getInt() : 0}, builder.getI8Type()));
-  types.append(2, builder.getIndexType());
-  kernel.setFunctionType(builder.getFunctionType(types, {}));
+  kernel.setFunctionType(KernelSignature::ofTensors(kernel).type(kernel.getContext()));
 }
 
 /// Takes the loops that the module has for a declared kernel.
@@ -80,13 +75,7 @@ struct LowerToLoops : weft::impl::LowerToLoopsBase<LowerToLoops> {
   LowerToLoops(const LowerToLoops &other) : LowerToLoopsBase(other), target(other.target) {}
 
   LogicalResult initialize(MLIRContext *context) override {
-    if (target)
-      return success();
-    llvm::Expected<TargetInfo> supposed = TargetInfo::supposed(isa, threads);
-    if (!supposed)
-      return emitError(UnknownLoc::get(context), llvm::toString(supposed.takeError()));
-    target = *supposed;
-    return success();
+    return supposeTarget(target, isa, threads, context);
   }
 
   void runOnOperation() override;
