@@ -36,12 +36,13 @@ PACKAGES = {
     "errors": _package(""),
     "config": _package("errors"),
     "cache": _package("_core"),
+    "machine": _package("_core cache errors"),
     "dialect": _package("errors"),
     "frontend": _package("_graph_definitions _graph_ops dialect errors"),
     "artifacts": _package("_core _build errors frontend", late="_compiler ir tune"),
     "capture": _package("_core errors frontend"),
     "gradients": _package("_core artifacts config errors frontend", late="compiled"),
-    "reporting": _package("_core artifacts errors", late="compiled frontend training"),
+    "reporting": _package("_core artifacts errors machine", late="compiled frontend training"),
     "observe": _package("_capture _core capture config errors frontend", late="compiled"),
     "compiled": _package(
         "_core artifacts capture config errors frontend gradients observe reporting", late="ir"

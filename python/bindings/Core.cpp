@@ -57,8 +57,12 @@ NB_MODULE(_core, module) {
              nb::call_guard<nb::gil_scoped_release>());
   module.def("measure_line_transfer", &measureLineTransfer,
              nb::call_guard<nb::gil_scoped_release>());
+  module.def("measure_matrix_flops", &measureMatrixFlops, nb::arg("threads"),
+             nb::call_guard<nb::gil_scoped_release>());
   module.def("measure_peak_bandwidth", &measurePeakBandwidth, nb::arg("threads"),
              nb::call_guard<nb::gil_scoped_release>());
+  module.def("measure_cache_bandwidth", &measureCacheBandwidth, nb::arg("threads"),
+             nb::arg("level"), nb::call_guard<nb::gil_scoped_release>());
 }
 
 } // namespace weft

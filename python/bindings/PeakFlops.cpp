@@ -2,6 +2,7 @@
 #include "python/bindings/PeakFlops.h"
 
 #include "runtime/Arena.h"
+#include "runtime/CpuFeatures.h"
 #include "runtime/ThreadTeam.h"
 
 #include <immintrin.h>
@@ -88,6 +89,50 @@ double measurePeakFlops(int32_t threads) {
 }
 
 namespace {
+/// As the processor reads it; source: Intel, "Architecture Instruction Set Extensions", tile
+/// configuration.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, startRow = 0, reserved[14] = {};
+  uint16_t columnBytes[16] = {};
+  uint8_t rows[16] = {};
+};
+constexpr int64_t matrixSteps = 50'000; // of one round: a millisecond
+} // namespace
+
+/// Four tiles of sums, products of two tiles by two.
+__attribute__((target("amx-tile,amx-bf16"))) static void matrixShare(void *, int32_t, int32_t) {
+  TileConfig config;
+  for (int tile = 0; tile < 8; ++tile) {
+    config.columnBytes[tile] = 64;
+    config.rows[tile] = 16;
+  }
+  _tile_loadconfig(&config);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  _tile_zero(6);
+  _tile_zero(7);
+  for (int64_t step = 0; step < matrixSteps; ++step) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_release();
+}
+
+double measureMatrixFlops(int32_t threads) {
+  if (!rt::missingCpuFeatures({"amx-tile", "amx-bf16"}).empty())
+    return 0;
+  constexpr double flopsOfTile = 2.0 * 16 * 16 * 32, tiles = 4;
+  double seconds = leastSeconds(threads, matrixShare, nullptr);
+  return flopsOfTile * tiles * matrixSteps * threads / seconds;
+}
+
+namespace {
 /// Cut into equal shares of whole steps, one for each thread.
 struct SharedBuffer {
   static constexpr size_t stepBytes = 256; // eight vectors, each in a chain of its own
@@ -100,17 +145,20 @@ struct SharedBuffer {
   }
 
   rt::AlignedBuffer memory;
+  int64_t passes = 1; ///< reads of a share in one round
 };
 } // namespace
 
 __attribute__((target("avx2"))) static void readShare(void *data, int32_t thread, int32_t threads) {
-  auto [begin, length] = static_cast<SharedBuffer *>(data)->shareOf(thread, threads);
+  auto *buffer = static_cast<SharedBuffer *>(data);
+  auto [begin, length] = buffer->shareOf(thread, threads);
   __m256i sums[8] = {};
-  for (const char *step = begin; step != begin + length; step += SharedBuffer::stepBytes)
+  for (int64_t pass = 0; pass < buffer->passes; ++pass)
+    for (const char *step = begin; step != begin + length; step += SharedBuffer::stepBytes)
 #pragma clang loop unroll(full)
-    for (int i = 0; i < 8; ++i)
-      sums[i] =
-          _mm256_xor_si256(sums[i], _mm256_load_si256(reinterpret_cast<const __m256i *>(step) + i));
+      for (int i = 0; i < 8; ++i)
+        sums[i] = _mm256_xor_si256(sums[i],
+                                   _mm256_load_si256(reinterpret_cast<const __m256i *>(step) + i));
   for (__m256i &sum : sums)
     asm volatile("" : : "x"(sum)); // what was read counts as used
 }
@@ -129,11 +177,28 @@ static size_t beyondCaches() {
   return static_cast<size_t>(std::max(2 * cache, atLeast));
 }
 
-double measurePeakBandwidth(int32_t threads) {
-  SharedBuffer buffer(beyondCaches());
+static double measureReads(SharedBuffer &buffer, int32_t threads) {
   rt::ThreadTeam::process().run(threads, writeShare, &buffer);
   double seconds = leastSeconds(threads, readShare, &buffer);
-  return static_cast<double>(buffer.shareOf(0, threads).second) * threads / seconds;
+  auto read = static_cast<double>(buffer.shareOf(0, threads).second) * buffer.passes;
+  return read * threads / seconds;
+}
+
+double measurePeakBandwidth(int32_t threads) {
+  SharedBuffer buffer(beyondCaches());
+  return measureReads(buffer, threads);
+}
+
+double measureCacheBandwidth(int32_t threads, int32_t level) {
+  long second = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  if (second <= 0)
+    return 0;
+  // Half of the second level, or twice as much as it holds, which then comes from the third.
+  long bytes = level == 2 ? second / 2 : 2 * second;
+  SharedBuffer buffer(static_cast<size_t>(bytes) * threads);
+  constexpr int64_t bytesOfRound = 32 << 20; // a millisecond
+  buffer.passes = std::max<int64_t>(1, bytesOfRound / bytes);
+  return measureReads(buffer, threads);
 }
 
 } // namespace weft
