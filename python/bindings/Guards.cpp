@@ -44,7 +44,34 @@ void Guards::watchObject(PyObject *object) {
                      DictGuard(instanceDict(object)), assignTypeVersion(type)});
 }
 
-void Guards::watchDict(PyObject *dict) { dicts.emplace_back(dict); }
+/// The keys in the order of the dict itself, whatever a subclass makes of it.
+static PyObject *orderedKeys(PyObject *dict) {
+  PyRef iterator = PyRef::steal(PyODict_Type.tp_iter(dict));
+  return iterator ? PySequence_Tuple(iterator.get()) : nullptr;
+}
+
+void Guards::watchDict(PyObject *dict) {
+  dicts.emplace_back(dict);
+  if (!PyODict_Check(dict))
+    return;
+  PyObject *keys = orderedKeys(dict);
+  if (!keys)
+    throw nb::python_error();
+  orders.push_back({PyRef::borrow(dict), PyRef::steal(keys)});
+}
+
+/// For dicts that hold the same keys.
+static bool sameOrder(PyObject *dict, PyObject *copy) {
+  PyRef keys = PyRef::steal(orderedKeys(dict));
+  if (!keys) {
+    PyErr_Clear();
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(copy); ++i)
+    if (PyTuple_GET_ITEM(keys.get(), i) != PyTuple_GET_ITEM(copy, i))
+      return false;
+  return true;
+}
 
 void Guards::watchHooks(PyObject *dict) {
   hooks.push_back(PyRef::borrow(dict));
@@ -155,6 +182,9 @@ bool Guards::hold() const {
   for (const DictGuard &guard : dicts)
     if (!guard.holds())
       return false;
+  for (const ContentGuard &guard : orders)
+    if (!sameOrder(guard.container.get(), guard.copy.get()))
+      return false;
   for (const ContentGuard &guard : lists)
     if (!sameItems(guard.container.get(), guard.copy.get()))
       return false;
@@ -233,7 +263,7 @@ int Guards::traverse(visitproc visit, void *arg) const {
       return status;
   for (const PyRef &dict : hooks)
     Py_VISIT(dict.get());
-  for (const std::vector<ContentGuard> *guards : {&lists, &sets, &cells})
+  for (const std::vector<ContentGuard> *guards : {&lists, &sets, &orders, &cells})
     for (const ContentGuard &guard : *guards) {
       Py_VISIT(guard.container.get());
       Py_VISIT(guard.copy.get());

@@ -20,6 +20,7 @@ class Guards {
 public:
   /// The object's class and its `__dict__`, or that it has none.
   void watchObject(PyObject *object);
+  /// Its items, and the order of an OrderedDict.
   void watchDict(PyObject *dict);
   /// Hooks, which PyTorch has to run: whether there are any.
   void watchHooks(PyObject *dict);
@@ -43,7 +44,7 @@ public:
   /// Whether there are hooks now.
   bool hooked() const;
 
-  /// What `hold` reads, but for what is rare: sets, buffers and namespaces.
+  /// What `hold` reads, but for what is rare: sets, orders, buffers and namespaces.
   Footprint footprint() const;
 
   int traverse(visitproc visit, void *arg) const;
@@ -101,6 +102,7 @@ private:
   bool expired = false;
   std::vector<ContentGuard> lists;
   std::vector<ContentGuard> sets;
+  std::vector<ContentGuard> orders; // of keys, which a dict's version does not count
   std::vector<ContentGuard> cells;
   std::vector<FunctionGuard> functions;
   std::vector<NamespaceGuard> namespaces;

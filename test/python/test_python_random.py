@@ -12,6 +12,7 @@ import numpy
 import pytest
 import torch
 from counting import programs
+from processes import python
 
 import weft
 
@@ -170,3 +171,20 @@ def test_threads_that_compile():
         found = list(pool.map(lambda function: function(torch.ones(1)).item(), functions))
     assert found == [0, 1, 2, 3]
     assert not any(function.eager_reasons for function in functions)
+
+
+def test_compiling_and_reporting_draw_nothing():
+    """rich, which prints the tables, takes a number as it is imported."""
+    code = """
+import random, sys, torch, weft
+random.seed(0)
+before = random.getstate()
+compiled = weft.compile(lambda x: x + 1)
+for _ in range(3):
+    compiled(torch.ones(3))
+weft.report(compiled)
+assert weft.stats(compiled)["hits"] and "rich" in sys.modules
+assert random.getstate() == before
+"""
+    finished = python(code)
+    assert finished.returncode == 0, finished.stderr

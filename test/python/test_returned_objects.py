@@ -165,6 +165,20 @@ def test_identity_of_a_dict_in_an_object() -> None:
         assert compiled(x).names is net.table
 
 
+def test_dicts_of_plain_values_are_made_anew() -> None:
+    def returned(_: Net, x: torch.Tensor, y: torch.Tensor) -> Layer:
+        layer = Layer(y, "a")
+        layer.names, layer.empty = {0: True, 1: "b"}, {}
+        return layer
+
+    compiled, x = weft.compile(Net(returned).eval()), torch.randn(3, 8)
+    for _ in range(3):
+        layer = compiled(x)
+        assert layer.names == {0: True, 1: "b"} and layer.empty == {}
+        layer.names[2] = layer.empty[2] = "of one call"
+    assert programs(compiled) == 1
+
+
 _frozen = Layer(torch.ones(2), "frozen")
 
 

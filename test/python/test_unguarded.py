@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the fuzzer of test/capture found that a program read and no guard watched, kind by kind."""
 
+import collections
 import dataclasses
 import functools
 import math
 import os
 import sys
+import threading
 import traceback
 import types
 import warnings
@@ -366,3 +368,80 @@ def test_methods_of_objects(kind):
     module.table["method"] = owner.normal
     for _ in range(2):
         assert compiled(x).tolist() == [0, 0]
+
+
+def imports_in_the_call(x):
+    import math as numbers
+    from math import tau
+
+    return x * numbers.pi + tau
+
+
+def text_of_a_module(x):
+    functions, name = torch.nn.functional, "relu"
+    return functions.softplus(x) + getattr(functions, name)(x)
+
+
+@pytest.mark.parametrize(
+    "function, module, name, value",
+    [
+        (imports_in_the_call, math, "tau", 1.0),
+        (imports_in_the_call, math, "pi", 1.0),
+        (text_of_a_module, F, "relu", torch.neg),
+        (text_of_a_module, F, "softplus", torch.neg),
+    ],
+)
+def test_a_patched_module_that_code_has_in_hand(monkeypatch, function, module, name, value):
+    x = torch.randn(3)
+    compiled = called(function, x)
+    monkeypatch.setattr(module, name, value)
+    agrees(compiled, function, x)
+    monkeypatch.undo()
+    agrees(compiled, function, x)
+    assert not weft.stats(compiled)["breaks"]
+
+
+def test_the_order_of_an_ordered_dict():
+    steps = collections.OrderedDict(double=2.0, triple=3.0)
+
+    def f(x):
+        for by in steps.values():
+            x = x * by + by
+        return x
+
+    compiled = called(f, torch.ones(3))
+    steps.move_to_end("double")
+    agrees(compiled, f, torch.ones(3))
+    steps.move_to_end("triple")
+    agrees(compiled, f, torch.ones(3))
+    assert weft.stats(compiled)["hits"] and not weft.stats(compiled)["breaks"]
+
+
+class Locked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lock, self.unused = threading.Lock(), threading.RLock()
+
+    def forward(self, x):
+        with self.lock:
+            return x * 2
+
+
+def test_a_lock_is_taken():
+    model = Locked()
+    compiled = called(model, torch.ones(3))
+    order = []
+    with model.lock:
+        caller = threading.Thread(target=lambda: order.append(compiled(torch.ones(3))))
+        caller.start()
+        caller.join(0.1)
+        order.append("released")
+    caller.join()
+    assert order[0] == "released" and order[1].tolist() == [2, 2, 2]
+    assert "lock" in weft.stats(compiled)["breaks"][0]
+
+
+def test_a_lock_that_no_code_takes():
+    model = Locked()
+    model.forward = lambda x: x * 3
+    assert not weft.stats(called(model, torch.ones(3)))["breaks"]

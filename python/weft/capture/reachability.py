@@ -12,6 +12,7 @@ import builtins
 import collections
 import dis
 import functools
+import gc
 import os
 import sys
 import sysconfig
@@ -110,6 +111,8 @@ class _Search:
                     self.function(each)
             elif isinstance(each, functools.partial):
                 waiting += (each.func, each.args, each.keywords)
+            elif isinstance(each, _WRAPPERS):
+                waiting += _wrapped(each)
             elif isinstance(each, (tuple, list, set, frozenset, collections.deque)):
                 waiting.extend(each)
             elif isinstance(each, dict):
@@ -152,6 +155,8 @@ class _Search:
         self.found.code.append(function)
         self.found.values.append(Same(function.__code__))
         library = is_library(function)
+        if (registry := registry_of(function)) is not None:
+            self.value(registry, f"the implementations of {function.__qualname__}")
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.reached(default, f"a default of {function.__qualname__}", library)
         free = function.__code__.co_freevars
@@ -188,12 +193,10 @@ class _Search:
                 continue
             self.seen.add(id(base))
             for member in vars(base).values():
-                if isinstance(member, property):
-                    member = member.fget
-                elif isinstance(member, (staticmethod, classmethod)):
-                    member = member.__func__
-                if isinstance(member, types.FunctionType):
-                    self.function(member)
+                for function in _wrapped(member):
+                    self.function(function)
+                if not isinstance(member, types.FunctionType):
+                    self.within(member)
 
     def globals(self, function: types.FunctionType, code: types.CodeType, library: bool) -> None:
         for path in _global_paths(code):
@@ -220,26 +223,83 @@ class _Search:
                 self.found.values.append(value)
                 namespace = vars(value)
             else:
-                if isinstance(value, types.ModuleType) and not is_stable(value):
-                    self.everything_of(value)
+                if isinstance(value, types.ModuleType):
+                    if is_stable(value):
+                        self.named(value, code)
+                    else:
+                        self.everything_of(value)
 
     def imports(self, code: types.CodeType) -> None:
-        """What `from module import name` within a function finds."""
+        """What `import module` and `from module import name` within a function find."""
         for module_name, names in _imports(code):
             self.found.names.append((sys.modules, module_name))
             module = sys.modules.get(module_name)
-            if module is None or is_stable(module):
+            if module is None:
+                continue
+            if is_stable(module):
+                self.named(module, code)
                 continue
             for name in names:
                 self.found.names.append((vars(module), name))
                 if name in vars(module):
                     self.reached(vars(module)[name], f"{name!r} of {module_name}", library=False)
 
+    def named(self, module: types.ModuleType, code: types.CodeType) -> None:
+        """Of a module of Python's or torch's that code has in hand: whatever goes by a name or text
+        in that code, as tools patch these too."""
+        waiting, names = [module], {*code.co_names, *_strings(code)}
+        seen: set[int] = set()
+        while waiting:
+            namespace = vars(waiting.pop())
+            seen.add(id(namespace))
+            for name in sorted(names & namespace.keys()):
+                value = namespace[name]
+                self.found.names.append((namespace, name))
+                self.found.values.append(Same(value))
+                if isinstance(value, types.ModuleType) and id(vars(value)) not in seen:
+                    waiting.append(value)
+
     def everything_of(self, module: types.ModuleType) -> None:
         """Of a module that code has in hand: `getattr(settings, name)` may read any name."""
         for name, value in vars(module).items():
             self.found.names.append((vars(module), name))
             self.found.values.append(value if isinstance(value, PLAIN) else Same(value))
+
+
+# What decorators of Python's make of a function.
+_WRAPPERS = (
+    *(property, staticmethod, classmethod, functools._lru_cache_wrapper),
+    *(functools.cached_property, functools.partialmethod, functools.singledispatchmethod),
+)
+
+
+def _wrapped(value: Any) -> list[types.FunctionType]:
+    """The functions of the user's that such an object calls, itself if it is one."""
+    inner: tuple[Any, ...] = ()
+    match value:
+        case types.FunctionType():
+            return [value]
+        case property():
+            inner = (value.fget, value.fset, value.fdel)
+        case staticmethod() | classmethod():
+            inner = (value.__func__,)
+        case functools._lru_cache_wrapper():
+            inner = (vars(value).get("__wrapped__"),)
+        case functools.cached_property() | functools.partialmethod():
+            inner = (value.func,)
+        case functools.singledispatchmethod():
+            inner = (value.dispatcher, value.func)
+    return [function for each in inner for function in _wrapped(each)]
+
+
+def registry_of(function: types.FunctionType) -> dict[type, Any] | None:
+    """The implementations that `functools.singledispatch` chooses from, to which may be added."""
+    view = vars(function).get("registry")
+    if not isinstance(view, types.MappingProxyType) or "dispatch" not in vars(function):
+        return None
+    (registry,) = gc.get_referents(view)
+    assert isinstance(registry, dict)
+    return registry
 
 
 def is_builtin(value: Any) -> bool:

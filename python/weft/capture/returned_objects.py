@@ -8,6 +8,7 @@ a recipe by which every call makes an object like it.
 from __future__ import annotations
 
 import enum
+import functools
 import gc
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,7 @@ def stand_in(result: Any, existing: list[Any]) -> Any:
     the call, cannot be made by filling its attributes, or is reached in two ways."""
     if gc.get_freeze_count():  # what has been frozen is not among the existing
         return result
-    seen = {id(each) for each in existing}
+    seen = _Seen(existing)
     leaves, structure = pytree.tree_flatten(result)
     try:
         leaves = [_made(leaf, seen) if _is_object(leaf) else leaf for leaf in leaves]
@@ -86,16 +87,39 @@ class _Unmakeable(Exception):
     """No recipe makes such a value."""
 
 
+class _Seen:
+    """What may change and was there before the call, or has been reached."""
+
+    def __init__(self, existing: list[Any]) -> None:
+        self._existing = existing
+        self._known = {id(each) for each in existing}
+
+    def enter(self, value: Any) -> bool:
+        """Whether it is new."""
+        if id(value) in self._known:
+            return False
+        # The collector does not track dicts of plain values, but it knows what held them.
+        if not gc.is_tracked(value) and (type(value) is not dict or id(value) in self._untracked):
+            return False
+        self._known.add(id(value))
+        return True
+
+    @functools.cached_property
+    def _untracked(self) -> set[int]:
+        held = gc.get_referents(*self._existing)
+        return {id(each) for each in held if type(each) is dict and not gc.is_tracked(each)}
+
+
 def _is_object(leaf: Any) -> bool:
     return not isinstance(leaf, (torch.Tensor, *PLAIN))
 
 
-def _made(value: Any, seen: set[int]) -> Made:
+def _made(value: Any, seen: _Seen) -> Made:
     tensors: list[torch.Tensor] = []
     return Made(tensors, _recipe(value, tensors, seen))
 
 
-def _recipe(value: Any, tensors: list[torch.Tensor], seen: set[int]) -> tuple:
+def _recipe(value: Any, tensors: list[torch.Tensor], seen: _Seen) -> tuple:
     """Raises: _Unmakeable. Whatever may change is entered into `seen`."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
@@ -105,10 +129,8 @@ def _recipe(value: Any, tensors: list[torch.Tensor], seen: set[int]) -> tuple:
         return (VALUE, value)
     if kind is tuple:
         return (TUPLE, None, tuple(_recipe(each, tensors, seen) for each in value))
-    # A dict of plain values is not tracked, and so not among the existing.
-    if id(value) in seen or not gc.is_tracked(value):
+    if not seen.enter(value):
         raise _Unmakeable
-    seen.add(id(value))
     if kind is list:
         return (LIST, None, tuple(_recipe(each, tensors, seen) for each in value))
     if kind is dict and all(type(key) in PLAIN for key in value):

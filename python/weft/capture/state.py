@@ -31,7 +31,7 @@ from torch.nn.parameter import is_lazy
 
 from weft._core import Callable as CompiledCallable
 from weft._core import Guards
-from weft.capture import python_random
+from weft.capture import python_random, remembered_calls
 from weft.capture.name_bindings import Bindings
 from weft.capture.reachability import References, is_builtin, is_library, is_stable, names_of_torch
 from weft.capture.signature import PLAIN, Declined, Same, check_tensor
@@ -66,6 +66,11 @@ _VIEWS = (
 _CONTAINERS = (tuple, list, dict, set, frozenset, torch.nn.Module)
 
 
+# Whether one is held tells the time of other threads, and a call that takes it waits for them.
+_LOCKS = (
+    *(type(threading.Lock()), type(threading.RLock())),
+    *(threading.Condition, threading.Semaphore, threading.Barrier),
+)
 # They mean something else to every thread.
 _OF_THREADS = (threading.local, contextvars.ContextVar)
 _BY_IDENTITY = (torch.Tensor, types.ModuleType, types.FunctionType, CompiledCallable)
@@ -134,10 +139,12 @@ class _Walk:
         self.seen: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # of the tensors of modules
         self.slotted: dict[type, bool] = {}
+        self.attribute_names: set[str] = set()  # that code of the user's reads
         self.named = True  # whether programs can call the module that is looked into by a name
 
     def run(self, references: References) -> Snapshot:
         key: list[Any] = []
+        self.attribute_names = references.attributes
         for name in _GLOBAL_HOOKS:
             hooks = getattr(torch_module, name)
             self.result.guards.watch_hooks(hooks)
@@ -224,8 +231,14 @@ class _Walk:
         graph = isinstance(module, torch.fx.GraphModule)
         for name, value in attributes.items():
             if name == "training" or (name not in _BOOKKEEPING and not graph):
-                key.append((name, self.value(value)))
+                key.append((name, self.attribute(name, value)))
         return tuple(key)
+
+    def attribute(self, name: str, value: Any) -> Any:
+        """Of a module or another object: a lock that no code of the user's takes is no reason."""
+        if isinstance(value, _LOCKS) and name not in self.attribute_names:
+            return self.same(value)
+        return self.value(value)
 
     def unnamed(self, module: torch.nn.Module) -> tuple:
         """One that lies in a container or an object: its tensors are constants of programs, which
@@ -287,7 +300,7 @@ class _Walk:
             return self.unnamed(value)
         if kind is weakref.ref and isinstance(value(), torch.Tensor):
             return (kind, self.same(value()))  # a recurrent layer has those of its parameters
-        if isinstance(value, (*_OF_THREADS, *_STREAMS, *_VIEWS)):
+        if isinstance(value, (*_OF_THREADS, *_LOCKS, *_STREAMS, *_VIEWS)):
             return self.unwatched(value)
         if isinstance(value, type):
             return self.type(value)
@@ -305,6 +318,8 @@ class _Walk:
         if number is not None:
             return ("again", number)
         self._enter(value)
+        if isinstance(value, remembered_calls.KIND):
+            return self.remembered(value)
         if isinstance(value, tuple):
             return (kind, tuple(self.value(entry) for entry in value))
         if isinstance(value, list):
@@ -338,7 +353,8 @@ class _Walk:
 
     def member(self, value: Any) -> Any:
         kind = type(value)
-        looked_into = isinstance(value, torch.nn.Module) or not is_stable(kind)
+        looked_into = isinstance(value, (torch.nn.Module, remembered_calls.KIND))
+        looked_into = looked_into or not is_stable(kind)
         if looked_into or kind in PLAIN or kind in (tuple, list, dict, set):
             return self.value(value)
         return self.same(value) if isinstance(value, torch.Tensor) else Same(value)
@@ -350,7 +366,8 @@ class _Walk:
         self.slots(value)
         self.result.guards.watch_object(value)
         attributes = vars(value)
-        return (self.type(type(value)), tuple((k, self.value(v)) for k, v in attributes.items()))
+        held = tuple((name, self.attribute(name, each)) for name, each in attributes.items())
+        return (self.type(type(value)), held)
 
     def slots(self, value: Any) -> None:
         """Attributes outside of `__dict__` have no guard."""
@@ -361,6 +378,14 @@ class _Walk:
             self.slotted[kind] = any(isinstance(m, types.MemberDescriptorType) for m in members)
         if self.slotted[kind]:
             self.unwatched(value)
+
+    def remembered(self, value: Any) -> Any:
+        """A function that remembers its results: they are not made anew, and a call that adds to
+        them has an effect."""
+        entries = remembered_calls.entries(value)
+        self.result.guards.watch_dict(entries)
+        results = remembered_calls.results(value)
+        return (self.object(value), tuple(self.value(each) for each in results))
 
     def partial(self, value: functools.partial) -> tuple:
         self.result.guards.watch_object(value)
