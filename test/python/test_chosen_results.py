@@ -20,6 +20,11 @@ def returned_twice(x):
     return places, places
 
 
+def by_sign(x):
+    row = x[0] * 2
+    return row[row > 0], row[row <= 0]
+
+
 COMPILED = {
     "x[mask]": lambda x: x[x > 0],
     "rows": lambda x: x[x[:, 0] > 0],
@@ -28,6 +33,8 @@ COMPILED = {
     "masked_select": lambda x: torch.masked_select(x * 2, x > 0) + 1,
     "turned": lambda x: x.t()[x.t() > 0],
     "two choices": lambda x: (x[x > 0], x[x < 0].abs()),
+    "two masks of one tensor": by_sign,
+    "rows and columns": lambda x: (x[x[:, 0] > 0], x[:, x[0] > 0]),
     "written": lambda x: x[x > 0].add_(1),
     "nonzero": lambda x: (x > 0).nonzero(),
     "nonzero numbers": lambda x: x.relu().nonzero(),

@@ -22,7 +22,7 @@ class Packer:
 
     builder: Builder
     _orders: dict[int, tuple[Value, Value]] = field(default_factory=dict)
-    _packed: dict[int, Value] = field(default_factory=dict)
+    _packed: dict[tuple[int, int, int], Value] = field(default_factory=dict)
 
     def pack(self, masked: Masked) -> tuple[Value, Value]:
         """The value, or the table of which it is a column, with the chosen rows ahead of the
@@ -31,14 +31,15 @@ class Packer:
         value = masked.value if masked.table is None else masked.table
         dim = masked.dim
         places, count = self._order(masked.mask)
-        if id(value) not in self._packed:
+        selection = id(value), id(masked.mask), dim
+        if selection not in self._packed:
             b = self.builder
             packed = b.constant(0, value.dtype, value.shape)
             if value.size:
                 dims = [dim, *(d for d in range(value.rank) if d != dim)]
                 packed = b.scatter(packed, b.transpose(value, dims), [places], [dim])
-            self._packed[id(value)] = packed
-        return self._packed[id(value)], count
+            self._packed[selection] = packed
+        return self._packed[selection], count
 
     def _order(self, mask: Value) -> tuple[Value, Value]:
         """The place of each row, and the number of the chosen ones."""
