@@ -7,12 +7,15 @@
 namespace weft::capture {
 
 static constexpr const char *names[] = {
-    "pure",     "types",   "builds",     "reads",      "changes", "operation",  "in place",
-    "metadata", "setting", "state",      "statistics", "get",     "isinstance", "getattr",
-    "hasattr",  "setattr", "len",        "type",       "super",   "next",       "fold",
-    "partial",  "any",     "referent",   "asked",      "map",     "fills",      "prints",
-    "warns",    "logs",    "autocast",   "sort",       "address", "arrays",     "draws",
-    "same",     "apply",   "new object", "new tuple",
+    "pure",          "types",      "builds",    "reads",         "changes",     "operation",
+    "in place",      "metadata",   "setting",   "state",         "statistics",  "get",
+    "isinstance",    "getattr",    "hasattr",   "setattr",       "len",         "type",
+    "super",         "next",       "fold",      "partial",       "any",         "referent",
+    "asked",         "map",        "fills",     "prints",        "warns",       "logs",
+    "autocast",      "sort",       "address",   "arrays",        "draws",       "same",
+    "apply",         "new object", "new tuple", "own attribute", "context get", "context set",
+    "context reset", "bound",      "orders",    "reduce",        "filter",      "sums",
+    "reduces",       "signature",  "getter",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 

@@ -53,7 +53,19 @@ enum class Kind : uint8_t {
   ApplyFunction, // of autograd.Function
   NewObject,
   NewTuple,
-  Names, // how many
+  OwnAttribute, // object.__getattribute__
+  ContextGet,   // of a contextvars.ContextVar, and the next two
+  ContextSet,
+  ContextReset,
+  Bound,     // binds a function to an object
+  Orders,    // changes a list of plain values by comparing them
+  Reduce,    // functools.reduce
+  Filter,    // as Map, of a function whose results are tested
+  Sums,      // adds plain items
+  Reduces,   // object.__reduce_ex__
+  Signature, // inspect.signature
+  Getter,    // operator.itemgetter, operator.attrgetter
+  Names,     // how many
 };
 
 /// Kind None for what is not declared.

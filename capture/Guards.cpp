@@ -100,6 +100,12 @@ void Guards::member(const Owner &owner, PyObject *descriptor, Expected expected,
 void Guards::type(const Owner &owner, PyTypeObject *type, std::string name) {
   add(Kind::Type, owner, PyRef::borrow((PyObject *)type), 0, {}, std::move(name));
 }
+void Guards::value(const Owner &owner, PyRef value, std::string name) {
+  add(Kind::Value, owner, {}, 0, {Expected::Equal, std::move(value), -1}, std::move(name));
+}
+void Guards::context(const Owner &owner, Expected expected, std::string name) {
+  add(Kind::Context, owner, {}, 0, std::move(expected), std::move(name));
+}
 void Guards::tensor(const Owner &owner, TensorFacts facts, std::string name) {
   add(Kind::Tensor, owner, {}, static_cast<Py_ssize_t>(tensors.size()), {},
       name + ": " + facts.text());
@@ -214,6 +220,15 @@ bool Guards::FunctionWatch::holds() const {
          now->func_kwdefaults == keywordDefaults.get();
 }
 
+PyRef contextValue(PyObject *variable) {
+  static PyObject *const unset = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
+  PyObject *found = nullptr;
+  if (!PyContextVar_CheckExact(variable) || PyContextVar_Get(variable, unset, &found) < 0)
+    PyErr_Clear();
+  PyRef held = PyRef::steal(found);
+  return found == unset ? PyRef() : held;
+}
+
 static bool sameKeys(PyObject *dict, PyObject *keys) {
   Py_ssize_t count = PyDict_Check(dict) ? PyDict_GET_SIZE(dict) : PySet_GET_SIZE(dict);
   if (count != PyTuple_GET_SIZE(keys))
@@ -226,12 +241,10 @@ static bool sameKeys(PyObject *dict, PyObject *keys) {
         return false;
     return true;
   }
-  PyRef iterator = PyRef::steal(PyObject_GetIter(dict)); // an OrderedDict keeps its order apart
-  bool same = static_cast<bool>(iterator);
-  for (Py_ssize_t i = 0; same && i < PyTuple_GET_SIZE(keys); ++i) {
-    PyRef key = PyRef::steal(PyIter_Next(iterator.get()));
-    same = key && plainEqual(PyTuple_GET_ITEM(keys, i), key.get());
-  }
+  PyRef found = keysOf(dict); // an OrderedDict keeps its order apart
+  bool same = found && PyTuple_GET_SIZE(found.get()) == count;
+  for (Py_ssize_t i = 0; same && i < count; ++i)
+    same = plainEqual(PyTuple_GET_ITEM(keys, i), PyTuple_GET_ITEM(found.get(), i));
   PyErr_Clear();
   return same;
 }
@@ -270,6 +283,14 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
     PyRef found = PyRef::steal(
         Py_TYPE(descriptor)->tp_descr_get(descriptor, owner, (PyObject *)Py_TYPE(owner)));
     PyErr_Clear();
+    return accept(check.expected, found.get(), registers);
+  }
+  case Kind::Value: {
+    PyRef found = valueOf(owner);
+    return accept(check.expected, found.get(), registers);
+  }
+  case Kind::Context: {
+    PyRef found = contextValue(owner);
     return accept(check.expected, found.get(), registers);
   }
   case Kind::Type:

@@ -66,6 +66,10 @@ public:
   /// What a slot or another member that C keeps holds.
   void member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name);
   void type(const Owner &owner, PyTypeObject *type, std::string name);
+  /// Of an instance of a class derived from a number or text, as valueOf gives it.
+  void value(const Owner &owner, PyRef value, std::string name);
+  /// What a context variable is set to; its default is no such thing.
+  void context(const Owner &owner, Expected expected, std::string name);
   /// facts: of an array, as arrayFacts gives them.
   void array(const Owner &owner, PyRef facts, std::string name);
   void tensor(const Owner &owner, TensorFacts facts, std::string name);
@@ -102,6 +106,8 @@ private:
     Keys,
     Cell,
     Member,
+    Value,
+    Context,
     Type,
     Tensor,
     Array,
@@ -173,6 +179,8 @@ private:
   std::vector<TensorFacts> tensors;
 };
 
+/// What a context variable is set to; null, with no error set, for nothing.
+PyRef contextValue(PyObject *variable);
 /// super()'s lookup. Borrowed, null for nothing.
 PyObject *superLookup(PyTypeObject *type, PyObject *after, PyObject *name);
 

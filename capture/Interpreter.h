@@ -38,6 +38,9 @@ PyFrameObject *caller(PyFrameObject *frame);
 /// Whether C code called, rather than the interpreter's own CALL.
 bool enteredFromC(PyFrameObject *frame);
 
+/// Whether letting go of a suspended generator runs none of its code: no handler is around the
+/// place where it waits, and it waits for no other.
+bool closesQuietly(PyObject *generator);
 /// Whether a generator has begun and not ended.
 bool isSuspended(PyObject *generator);
 

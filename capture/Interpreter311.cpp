@@ -64,6 +64,14 @@ PyFrameObject *caller(PyFrameObject *frame) {
 
 bool enteredFromC(PyFrameObject *frame) { return data(frame)->is_entry; }
 
+bool closesQuietly(PyObject *generator) {
+  auto *code = reinterpret_cast<PyGenObject *>(generator)->gi_code;
+  PyObject *inner = PyObject_GetAttrString(generator, "gi_yieldfrom");
+  PyErr_Clear();
+  Py_XDECREF(inner);
+  return inner == Py_None && PyBytes_GET_SIZE(code->co_exceptiontable) == 0;
+}
+
 bool isSuspended(PyObject *generator) {
   int state = reinterpret_cast<PyGenObject *>(generator)->gi_frame_state;
   return state == FRAME_SUSPENDED || state == FRAME_EXECUTING;

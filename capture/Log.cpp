@@ -36,6 +36,7 @@ private:
   PyRef makeNew(const Form &form);
   PyRef makeTuple(const Form &form);
   PyRef makeInstance(const Form &form);
+  PyRef makeSubclass(const Form &form);
   bool accept(const Outcome &outcome, PyObject *found);
   bool relearn(Outcome &outcome, PyObject *found, const std::vector<PyRef> &arguments);
   PyRef call(const Record &record, std::vector<PyRef> &arguments);
@@ -77,7 +78,36 @@ PyRef Replay::makeInstance(const Form &form) {
   return dict ? instance : PyRef();
 }
 
+/// As the class in C makes and fills it.
+PyRef Replay::makeSubclass(const Form &form) {
+  auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
+  PyRef none = PyRef::steal(PyTuple_New(0));
+  PyTypeObject *base = builtinBase(type);
+  PyRef made = PyRef::steal(base->tp_new(type, none.get(), nullptr));
+  const std::vector<Form> &items = form.parts[0].parts, &attributes = form.parts[1].parts;
+  bool list = base == &PyList_Type;
+  for (size_t i = 0; made && i < items.size(); i += list ? 1 : 2) {
+    PyRef part = make(items[i]), value = list ? PyRef() : make(items[i + 1]);
+    if (!part || (!list && !value) ||
+        (list                    ? PyList_Append(made.get(), part.get())
+         : base == &PyODict_Type ? PyODict_SetItem(made.get(), part.get(), value.get())
+                                 : PyDict_SetItem(made.get(), part.get(), value.get())) < 0)
+      return {};
+  }
+  PyRef dict;
+  if (made && !attributes.empty())
+    dict = PyRef::steal(PyObject_GenericGetDict(made.get(), nullptr));
+  for (size_t i = 0; dict && i < attributes.size(); i += 2) {
+    PyRef key = make(attributes[i]), value = make(attributes[i + 1]);
+    if (!key || !value || PyDict_SetItem(dict.get(), key.get(), value.get()) < 0)
+      return {};
+  }
+  return dict || attributes.empty() ? made : PyRef();
+}
+
 PyRef Replay::makeNew(const Form &form) {
+  if (form.kind == Form::Subclass)
+    return makeSubclass(form);
   if (form.kind == Form::Instance)
     return makeInstance(form);
   if (form.kind == Form::Tuple)
@@ -112,6 +142,7 @@ PyRef Replay::make(const Form &form) {
   case Form::List:
   case Form::Dict:
   case Form::Instance:
+  case Form::Subclass:
     if (auto found = made.find(form.index); found != made.end())
       return found->second;
     return made[form.index] = makeNew(form);
@@ -352,85 +383,6 @@ void Log::finish(Form form) {
         records[i].lastUses.push_back(each);
       }
   }
-}
-
-// Telling.
-
-static std::string textOf(const Form &form) {
-  std::string inner;
-  for (size_t i = 0; i < form.parts.size(); ++i)
-    inner += (i ? ", " : "") + textOf(form.parts[i]);
-  switch (form.kind) {
-  case Form::Constant:
-    return shown(form.object.get());
-  case Form::Register:
-    return "a" + std::to_string(form.index);
-  case Form::Result:
-    return "%" + std::to_string(form.index);
-  case Form::Tuple:
-    return "(" + inner + ")";
-  case Form::List:
-    return "[" + inner + "]";
-  case Form::Dict:
-    return "{" + inner + "}";
-  case Form::Slice:
-    return "slice(" + inner + ")";
-  case Form::Instance:
-    return std::string(reinterpret_cast<PyTypeObject *>(form.object.get())->tp_name) + "(" + inner +
-           ")";
-  }
-  return "";
-}
-
-static std::string textOf(const Outcome &outcome) {
-  switch (outcome.kind) {
-  case Outcome::Tensor:
-    return "%" + std::to_string(outcome.index) + ": " + outcome.facts[0].text();
-  case Outcome::Made:
-    return "%" + std::to_string(outcome.index);
-  case Outcome::Array:
-    return "%" + std::to_string(outcome.index) + ": array " + shown(outcome.object.get());
-  case Outcome::Same:
-    return textOf(outcome.same);
-  case Outcome::Plain:
-    return outcome.free ? "%" + std::to_string(outcome.index) + ": float"
-                        : shown(outcome.object.get());
-  case Outcome::Sequence:
-    break;
-  }
-  std::string inner;
-  for (size_t i = 0; i < outcome.parts.size(); ++i)
-    inner += (i ? ", " : "") + textOf(outcome.parts[i]);
-  return "(" + inner + ")";
-}
-
-static std::string nameOf(PyObject *callable) {
-  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-  const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  std::string made = text ? text : Py_TYPE(callable)->tp_name;
-  PyErr_Clear();
-  return made;
-}
-
-std::vector<std::string> Log::texts() const {
-  std::vector<std::string> lines;
-  for (const Record &record : records) {
-    std::string text = textOf(record.outcome) + " = " +
-                       (record.callable ? nameOf(record.callable.get()) : "") + "(";
-    Py_ssize_t names = record.names ? PyTuple_GET_SIZE(record.names.get()) : 0;
-    size_t positional = record.arguments.size() - names;
-    for (size_t i = 0; i < record.arguments.size(); ++i) {
-      text += i ? ", " : "";
-      if (i >= positional)
-        text += std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(
-                    record.names.get(), static_cast<Py_ssize_t>(i - positional)))) +
-                "=";
-      text += textOf(record.arguments[i]);
-    }
-    lines.push_back(text + ")  # " + record.location);
-  }
-  lines.push_back("return " + textOf(output));
-  return lines;
 }
 
 // Garbage collection.

@@ -26,6 +26,7 @@ struct Form {
     Dict,
     Slice,
     Instance, // of a class in Python
+    Subclass, // of one that derives from list, dict or OrderedDict: its items, its attributes
   } kind = Constant;
   PyRef object;  // Constant; of a Tuple, OrderedDict or Instance, its type
   int index = 0; // Register, Result; of a List and the like, what its identity is known by

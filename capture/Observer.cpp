@@ -3,6 +3,7 @@
 
 #include "capture/Plain.h"
 
+#include <exception>
 #include <frameobject.h>
 
 namespace weft::capture {
@@ -12,7 +13,7 @@ static thread_local Observer *active = nullptr;
 
 static int trace(PyObject *, PyFrameObject *frame, int what, PyObject *argument) {
   if (active)
-    active->event(frame, what, argument);
+    active->guardedEvent(frame, what, argument);
   return 0;
 }
 
@@ -82,6 +83,8 @@ bool Observer::enterCall(PyObject *target, PyObject *args, PyObject *kwargs) {
 bool Observer::finishRun(PyObject *value) {
   if (values.leavesGeneratorOpen())
     return values.fail("leaves a generator open");
+  if (!contexts.empty())
+    return values.fail("leaves a context variable set");
   if (values.externalWasWritten())
     return values.fail("writes to a tensor from outside");
   std::optional<Form> output = values.form(value);
@@ -108,12 +111,28 @@ void Observer::stop() {
 
 // Events.
 
+/// No exception of C++ may pass through the interpreter. What a program has raised is its own
+/// business; what is called here may raise and clear.
+void Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) noexcept {
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  try {
+    event(frame, what, argument);
+  } catch (const std::exception &thrown) {
+    values.fail(std::string("observing failed: ") + thrown.what());
+  }
+  PyErr_Clear();
+  if (values.failed() && !over) {
+    if (observation.location.empty())
+      observation.location = here();
+    stop();
+  }
+  PyErr_Restore(type, error, traceback);
+}
+
 void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
   if (over)
     return;
-  // What a program has raised is its own business; what is called here may raise and clear.
-  PyObject *type, *error, *traceback;
-  PyErr_Fetch(&type, &error, &traceback);
   if (what == PyTrace_CALL) {
     enterFrame(frame);
   } else if (what == PyTrace_OPCODE) {
@@ -124,9 +143,8 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
       opcode(at);
   } else if (what == PyTrace_RETURN) {
     if (frames.size() > 1 && frames.back().frame == frame && argument &&
-        !(interpreter::code(frame)->co_flags & CO_GENERATOR) &&
-        frames[frames.size() - 2].pending.yields == Pending::Yields::Plain && !isPlain(argument))
-      values.fail("compares " + shown(argument));
+        !(interpreter::code(frame)->co_flags & CO_GENERATOR))
+      returns(frame, argument);
     interpreter::watch(frame, false);
     if (frames.size() > 1 && frames.back().frame == frame)
       frames.pop_back();
@@ -139,13 +157,16 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
     if (raised && PyExceptionInstance_Check(raised) && !values.find(raised))
       values.enterFresh(raised);
   }
-  PyErr_Clear();
-  if (values.failed()) {
-    if (observation.location.empty())
-      observation.location = here();
-    stop();
-  }
-  PyErr_Restore(type, error, traceback);
+}
+
+/// A function, of which C may have called it for what it gives.
+void Observer::returns(PyFrameObject *frame, PyObject *value) {
+  for (const PyRef &each : tested)
+    if (each.get() == interpreter::function(frame) && interpreter::enteredFromC(frame) &&
+        !isPlain(value))
+      values.fail("tests " + shown(value));
+  if (interpreter::enteredFromC(frame))
+    yields(value);
 }
 
 /// Whether it runs within a call whose frames are not observed.
@@ -181,8 +202,7 @@ void Observer::enterFrame(PyFrameObject *frame) {
     values.fail("asynchronous code");
     return;
   }
-  bool collects = outer.yields == Pending::Yields::Collected &&
-                  interpreter::code(frame)->co_flags & CO_GENERATOR;
+  bool collects = outer.yields == Pending::Yields::Collected;
   if (fromC && appends(outer.then) && !collects && !outer.nested) {
     if (!outer.slot) {
       values.fail(outer.what + " called Python code");
@@ -298,6 +318,12 @@ void Observer::finish(Frame &frame) {
   case Then::Fresh:
     if (!values.isUsable(top))
       values.enterFresh(top);
+    if (pending.signature)
+      enterSignature(top);
+    if (pending.plainMaps)
+      plainMaps.push_back(PyRef::borrow(top));
+    if (pending.maps)
+      maps.push_back(PyRef::borrow(top));
     if (PyAnySet_Check(top) || PyDict_Check(top))
       haveKeys(top);
     break;

@@ -46,9 +46,11 @@ public:
 
   /// Makes the call, and observes it as far as it can.
   void run(PyObject *target, PyObject *args, PyObject *kwargs);
-  void event(PyFrameObject *frame, int what, PyObject *argument);
+  void guardedEvent(PyFrameObject *frame, int what, PyObject *argument) noexcept;
 
 private:
+  void event(PyFrameObject *frame, int what, PyObject *argument);
+
   /// What an opcode leaves to be looked at.
   enum class Then : uint8_t {
     Nothing,
@@ -84,6 +86,9 @@ private:
     bool redirects = false;           // gives a tensor other memory
     bool arrays = false;              // takes an array
     bool pure = false;                // takes plain values alone
+    bool signature = false;           // gives a function's signature
+    bool plainMaps = false;           // makes a map whose items are plain
+    bool maps = false;                // makes a map of a function in Python
     bool node = false;                // an autograd.Function that is one operation
     PyTypeObject *context = nullptr;  // of an autograd.Function: what its forward is given
     std::string what;                 // in words; else:
@@ -94,8 +99,8 @@ private:
     /// As new; most opcodes have left little in it.
     void reset() {
       then = Then::Nothing;
-      python = entered = slot = nested = foreign = node = arrays = pure = redirects = number =
-          unrecorded = false;
+      python = entered = slot = nested = foreign = node = signature = plainMaps = maps = arrays =
+          pure = redirects = number = unrecorded = false;
       context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;
@@ -120,6 +125,7 @@ private:
   static std::string textOf(const Pending &pending);
   bool appendRecord(Frame &frame, PyObject *outcome);
   bool finishRun(PyObject *value);
+  void returns(PyFrameObject *frame, PyObject *value);
   bool isForeign(PyFrameObject *frame) const;
   void stop();
 
@@ -148,7 +154,18 @@ private:
   bool callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs);
   bool callDeclared(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                     PyObject *names);
-  bool callClass(Frame &frame, PyTypeObject *type);
+  bool callClass(Frame &frame, PyTypeObject *type, Arguments arguments);
+  bool runsPython(PyObject *callable);
+  bool callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names);
+  bool callReduce(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool callMap(Frame &frame, Kind kind, PyObject *callable, Arguments arguments);
+  bool callContext(Frame &frame, Kind kind, Arguments arguments, PyObject *names);
+  bool signature(Frame &frame, Arguments arguments, PyObject *names);
+  bool enterSignature(PyObject *signature);
+  bool isCopying(const Frame &frame);
+  bool reduces(Frame &frame, Arguments arguments, PyObject *names);
+  bool matchKeys(Frame &frame, PyObject *subject, PyObject *keys);
+  bool matchClass(Frame &frame, PyObject *subject, PyObject *type, PyObject *names);
   bool callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments arguments,
                   PyObject *names);
   bool isInstance(Frame &frame, PyObject *object, PyObject *type);
@@ -163,10 +180,16 @@ private:
   bool arrayAttribute(Frame &frame, PyObject *array, PyObject *name);
   bool callPartial(Frame &frame, PyObject *partial, Arguments arguments, PyObject *names);
   bool yields(PyObject *value);
+  /// A map of this call that calls a function in Python for each item.
+  bool isMap(PyObject *object);
+  bool isPlainMap(PyObject *object);
+  /// As a list, the items of a view of a dict of this call or of what answers as a list.
+  PyRef itemsOf(PyObject *object);
   bool changesItem(Frame &frame, Arguments operands);
 
   // Attributes.
   bool attribute(Frame &frame, PyObject *object, PyObject *name);
+  bool ownAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name);
   bool superAttribute(Frame &frame, PyObject *object, PyObject *name);
   bool tensorAttribute(Frame &frame, PyObject *object, PyObject *found, PyObject *name);
@@ -202,6 +225,23 @@ private:
   /// Whether an operand has a class in Python whose methods may answer; they are guarded.
   bool answersInPython(PyObject *object, std::initializer_list<const char *> methods);
   void guardMethods(PyObject *object, std::initializer_list<const char *> methods);
+  /// The class in C that answers a method for the object: its own, or what its class derives from.
+  /// Null if Python code does, or nothing.
+  PyTypeObject *answering(PyObject *object, const char *method);
+  bool answersAsDict(PyObject *object, const char *method);
+  /// Whether the call made the object, and a class in C answers for it.
+  bool isOfC(PyTypeObject *answers, PyObject *object);
+  bool truthOf(Frame &frame, PyObject *object);
+  bool lengthOf(Frame &frame, PyObject *object, const char *method);
+  bool iterableItems(Frame &frame, PyObject *object);
+  /// An entry of a dict, or of what answers as one.
+  bool readEntry(Frame &frame, PyObject *dict, PyObject *key);
+  /// Whether an argument is what a defaultdict is made with.
+  static bool isFactoryOf(PyObject *type, PyObject *argument, PyObject *first);
+  /// Plain, or a number or text of a class in Python.
+  bool isNumberLike(PyObject *object);
+  /// Whether the two are compared for equality by no code of Python's, and what that reads.
+  bool comparesAlone(PyObject *left, PyObject *right);
   bool isTensor(PyObject *object);
   bool isPlain(PyObject *object) { return values.isPlain(object); }
   /// Whether one of them is a float that may be another in each call, and the rest are numbers.
@@ -230,7 +270,15 @@ private:
   int nodes = 0;                      // calls of autograd.Function that are one operation
   size_t nodeBegin = 0;               // of the log, where the latest began
   int nodeResults = 0;
-  bool collects = false; // whether the garbage collector was on
+  /// Context variables that the call has set and not yet reset, with what each is set to.
+  struct ContextValue {
+    PyRef variable, value, token;
+  };
+  std::vector<ContextValue> contexts;
+  std::vector<PyRef> tested; // functions whose results C tests
+  std::vector<PyRef> plainMaps;
+  std::vector<PyRef> maps; // that call a function in Python for each item
+  bool collects = false;   // whether the garbage collector was on
 };
 
 /// A dict or an OrderedDict itself; subclasses may answer otherwise.

@@ -61,17 +61,42 @@ bool Observer::attribute(Frame &frame, PyObject *object, PyObject *name) {
     for (const char *each : {"__func__", "__self__"})
       if (PyMethod_Check(object) && PyUnicode_CompareWithASCIIString(name, each) == 0)
         return true;
+    if (!isPlain(object) && Py_TYPE(found) == &PyMemberDescr_Type)
+      return values.isFresh(object) || values.readMember(object, found, PyUnicode_AsUTF8(name));
     return isPlain(object) || values.fail("the attribute " + shown(name) + " of " + shown(object));
+  }
+  static PyObject *const asked = PyUnicode_InternFromString("__getattribute__");
+  PyObject *getter = interpreter::typeLookup(type, asked);
+  if (inPython(type) && !module && getter && PyFunction_Check(getter)) { // it is observed itself
+    guardMethods(object, {"__getattribute__", "__getattr__"});
+    return true;
   }
   if (!module && !PyFunction_Check(object) && type->tp_getattro != PyObject_GenericGetAttr &&
       type->tp_getattro != hookedGetAttribute())
     return values.fail("attributes of " + shown(object) + " are found by a function of its own");
-  static PyObject *const asked = PyUnicode_InternFromString("__getattribute__");
-  PyObject *getter = interpreter::typeLookup(type, asked);
   if (inPython(type) && !module && type->tp_getattro != PyObject_GenericGetAttr &&
       !(getter && Py_TYPE(getter) == &PyWrapperDescr_Type))
     return values.fail("attributes of " + shown(object) + " are found by its __getattribute__");
   return instanceAttribute(frame, object, name);
+}
+
+/// As object.__getattribute__ finds it.
+bool Observer::ownAttribute(Frame &frame, PyObject *object, PyObject *name) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (!inPython(type) || PyType_Check(object) || PyModule_Check(object) ||
+      !PyUnicode_CheckExact(name))
+    return values.fail("asks object for the attribute " + shown(name) + " of " + shown(object));
+  expect(frame, Then::Usable, true);
+  frame.pending.type = type;
+  PyRef interned = PyRef::borrow(name);
+  PyObject *text = interned.release();
+  PyUnicode_InternInPlace(&text);
+  interned = PyRef::steal(text);
+  bool read = instanceAttribute(frame, object, text);
+  frame.pending.what = frame.pending.what.empty()
+                           ? std::string("the attribute ") + PyUnicode_AsUTF8(text)
+                           : frame.pending.what;
+  return read;
 }
 
 bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
@@ -79,10 +104,13 @@ bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
   PyObject *own = interpreter::typeLookup(meta, name);
   PyObject *found = interpreter::typeLookup(type, name);
   std::string text = std::string(type->tp_name) + "." + PyUnicode_AsUTF8(name);
-  bool named = PyUnicode_CompareWithASCIIString(name, "__name__") == 0 ||
-               PyUnicode_CompareWithASCIIString(name, "__qualname__") == 0;
+  bool named = false;
+  for (const char *each : {"__name__", "__qualname__", "__module__", "__bases__", "__mro__"})
+    named |= PyUnicode_CompareWithASCIIString(name, each) == 0;
   if (own && named && isData(own) && inPython(type)) {
     PyRef now = PyRef::steal(PyObject_GetAttr((PyObject *)type, name));
+    if (!now || !capture::isPlain(now.get()))
+      return values.fail("reads " + text);
     guards.member({-1, PyRef::borrow((PyObject *)type)}, own, {Expected::Equal, now, -1}, text);
     return static_cast<bool>(now);
   }
@@ -133,6 +161,8 @@ bool Observer::readInstance(PyObject *object, PyObject *name) {
       PyModule_Check(object) ? PyModule_GetDict(object) : interpreter::instanceDict(object);
   PyObject *found = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
   std::string attribute = PyUnicode_AsUTF8(name);
+  if (isPlain(object) && !PyModule_Check(object)) // it cannot change
+    return !dict || values.fail("reads " + attribute + " of " + shown(object));
   if (isPlain(object) && guards.watches(object, true, name))
     return true;
   if (isPlain(object)) { // a module, which is held by whatever found it
@@ -258,9 +288,13 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   if (isTensor(object) || PyModule_Check(object) || PyType_Check(object) ||
       (!inPython(type) && !open))
     return values.fail(text);
-  guardMethods(object, {"__setattr__"});
-  if (type->tp_setattro == hookedSetAttribute() && type->tp_setattro != PyObject_GenericSetAttr)
+  // A class in Python may answer one of the two alone.
+  guardMethods(object, {"__setattr__", "__delattr__"});
+  bool hooked = type->tp_setattro == hookedSetAttribute() && inPython(type);
+  PyTypeObject *answers = answering(object, value ? "__setattr__" : "__delattr__");
+  if (hooked && !answers)
     return expect(frame, Then::Nothing, true);
+  hooked = hooked && !inPython(answers);
   PyObject *found = interpreter::typeLookup(type, name);
   guards.typeItem(type, name, found);
   if (isContextSetting(object, name))
@@ -275,7 +309,7 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
     if (Py_TYPE(found) != &PyMemberDescr_Type)
       return values.fail(text);
   }
-  if (type->tp_setattro != PyObject_GenericSetAttr)
+  if (type->tp_setattro != PyObject_GenericSetAttr && !hooked)
     return values.fail(text);
   return values.isFresh(object) || setsAttribute(frame, object, name, value);
 }

@@ -84,6 +84,8 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   }
   if (kindOf((PyObject *)Py_TYPE(callable)) == Kind::Partial)
     return callPartial(frame, callable, arguments, names);
+  if (kindOf((PyObject *)Py_TYPE(callable)) == Kind::Getter)
+    return callGetter(frame, callable, arguments, names);
   if ((PyObject *)Py_TYPE(callable) == operators().scriptFunction) {
     PyRef functional = PyRef::steal(PyObject_CallOneArg(operators().isFunctional, callable));
     PyErr_Clear();
@@ -109,7 +111,7 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
   if (PyWeakref_CheckRefExact(callable))
     return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
   if (PyType_Check(callable))
-    return callClass(frame, (PyTypeObject *)callable);
+    return callClass(frame, (PyTypeObject *)callable, arguments);
   PyRef method = PyRef::steal(PyUnicode_InternFromString("__call__"));
   PyObject *found = interpreter::typeLookup(Py_TYPE(callable), method.get());
   if (found && PyFunction_Check(found)) {
@@ -164,9 +166,36 @@ bool Observer::yields(PyObject *value) {
   return form.has_value();
 }
 
+/// Whether calling it runs Python code and nothing else, whatever its arguments.
+bool Observer::runsPython(PyObject *callable) {
+  if (!values.isUsable(callable))
+    return false;
+  if (PyMethod_Check(callable))
+    callable = PyMethod_GET_FUNCTION(callable);
+  if (PyFunction_Check(callable))
+    return !isGenerator(callable) && kindOf(callable) == Kind::None && enterFunction(callable);
+  PyRef method = PyRef::steal(PyUnicode_InternFromString("__call__"));
+  PyObject *found =
+      PyType_Check(callable) ? nullptr : interpreter::typeLookup(Py_TYPE(callable), method.get());
+  if (!found || !PyFunction_Check(found))
+    return false;
+  guardMethods(callable, {"__call__"});
+  return true;
+}
+
 bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyObject *kwargs) {
-  if (!PyTuple_CheckExact(args) && !PyList_CheckExact(args) &&
-      !(PyTuple_Check(args) && isPlain(args))) // a torch.Size
+  PyRef view;
+  if (values.isFresh(args) &&
+      (PyDictValues_Check(args) || PyDictKeys_Check(args) || PyDictItems_Check(args))) {
+    view = PyRef::steal(PySequence_Tuple(args));
+    args = view ? view.get() : args;
+  }
+  if (values.isFresh(args) && PyGen_CheckExact(args) && !kwargs && runsPython(callable)) {
+    // What it gives are the function's arguments: both are observed, one behind the other.
+    frame.pending.callable = PyRef::borrow(callable);
+    return expect(frame, Then::Usable, true);
+  }
+  if (!PyTuple_Check(args) && !PyList_CheckExact(args))
     return values.fail("spreads " + shown(args));
   if (kwargs && (!PyDict_CheckExact(kwargs) || !values.find(kwargs)))
     return values.fail("spreads " + shown(kwargs));
@@ -185,7 +214,7 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
   return call(frame, callable, all, names.get());
 }
 
-bool Observer::callClass(Frame &frame, PyTypeObject *type) {
+bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments) {
   std::string what = type->tp_name;
   PyTypeObject *meta = Py_TYPE((PyObject *)type);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyExceptionClass_Check((PyObject *)type))
@@ -201,7 +230,17 @@ bool Observer::callClass(Frame &frame, PyTypeObject *type) {
   auto *exception = (PyTypeObject *)PyExc_BaseException;
   bool plain = type->tp_new == PyBaseObject_Type.tp_new || type->tp_new == PyProperty_Type.tp_new ||
                (PyExceptionClass_Check((PyObject *)type) && type->tp_new == exception->tp_new);
-  PyRef name = PyRef::steal(PyUnicode_InternFromString("__new__"));
+  PyTypeObject *base = builtinBase(type);
+  plain |= base != type && type->tp_new == base->tp_new &&
+           (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
+  PyRef name = PyRef::steal(PyUnicode_InternFromString("__init__"));
+  PyObject *init = interpreter::typeLookup(type, name.get());
+  if (init && !PyFunction_Check(init)) // a container's reads its arguments
+    for (PyObject *each : arguments)
+      if (base != &PyBaseObject_Type && !PyExceptionClass_Check((PyObject *)type) &&
+          !readIterable(frame, each))
+        return false;
+  name = PyRef::steal(PyUnicode_InternFromString("__new__"));
   PyObject *made = interpreter::typeLookup(type, name.get());
   if (!plain && !(made && Py_TYPE(made) == &PyStaticMethod_Type))
     return values.fail("makes " + what + ", whose __new__ is not known");

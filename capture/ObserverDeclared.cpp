@@ -43,11 +43,18 @@ bool Observer::isInstance(Frame &frame, PyObject *object, PyObject *type) {
 bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::string what = nameOf(callable);
   bool plain = true, tensors = false;
+  std::vector<PyObject *> listed(arguments.begin(), arguments.end());
+  if (PyRef list = listed.empty() ? PyRef() : itemsOf(listed[0])) {
+    if (!values.enterFresh(list.get()))
+      return false;
+    listed[0] = list.get();
+    arguments = listed;
+  }
   for (PyObject *each : arguments)
     plain = isPlainWithin(each) && plain;
   if (values.failed())
     return false;
-  if (plain)
+  if (plain || (arguments.size() == 1 && isPlainMap(arguments[0])))
     return expect(frame, Then::Plain, false, what);
   auto look = [&](PyObject *each) { tensors |= isTensor(each); };
   bool known = true;
@@ -67,8 +74,9 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     return operation(frame, callable, arguments, names);
   }
   // What a generator gives is added where nobody sees it: it is kept, and added as a list.
-  bool generator = !arguments.empty() && PyGen_CheckExact(arguments[0]) &&
-                   values.isFresh(arguments[0]) && !interpreter::isSuspended(arguments[0]);
+  bool generator = !arguments.empty() && values.isFresh(arguments[0]) &&
+                   (isMap(arguments[0]) ||
+                    (PyGen_CheckExact(arguments[0]) && !interpreter::isSuspended(arguments[0])));
   for (PyObject *each : arguments.subspan(arguments.empty() ? 0 : 1))
     generator &= isPlain(each) || isTensor(each);
   if (generator) {
@@ -99,19 +107,21 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     return values.fail(what + " of nothing");
   if (isPlain(self)) // of a tuple or text
     return expect(frame, Then::Plain, false, what);
-  bool exact = PyList_CheckExact(self) || PyDict_CheckExact(self) || PyTuple_Check(self) ||
-               PyAnySet_CheckExact(self) || values.isFresh(self) ||
-               std::string(Py_TYPE(self)->tp_name) == "collections.OrderedDict";
+  // The method is C's own, whatever a class in Python makes of it.
+  bool exact = PyList_Check(self) || PyDict_Check(self) || PyTuple_Check(self) ||
+               PyAnySet_Check(self) || values.isFresh(self);
   if (!exact)
     return values.fail(what + " of " + shown(self));
   if (kind == Kind::Get) {
-    if (!isDict(self) || arguments.size() < 2 || !isPlain(arguments[1]))
+    if (!PyDict_Check(self) || arguments.size() < 2 || !isPlain(arguments[1]))
       return values.fail(what + " of " + shown(self));
     return values.readKey(self, arguments[1]) && expect(frame, Then::Usable, false, what);
   }
   if (kind == Kind::Reads) {
-    if (PyAnySet_CheckExact(self) && !values.isFresh(self))
-      return values.fail(what + " of " + shown(self));
+    if (PyAnySet_Check(self)) // with others: they hash and compare items
+      for (PyObject *each : arguments)
+        if (!isPlainWithin(each))
+          return values.fail(what + " of " + shown(each));
     // They compare, and comparing tensors reads their data.
     bool compares = what.ends_with("index") || what.ends_with("count");
     for (PyObject *each : arguments)
@@ -134,6 +144,9 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
       if (!isPlainWithin(each))
         return values.fail(what + " of " + shown(each));
   if (!values.isFresh(self)) {
+    bool ownType = PyList_CheckExact(self) || isDict(self) || PyAnySet_CheckExact(self);
+    if (!ownType)
+      return values.fail(what + " changes " + shown(self) + " from outside");
     if (many)
       for (PyObject *each : given)
         if (!PyList_CheckExact(each) && !PyTuple_CheckExact(each) && !PyDict_CheckExact(each))
@@ -170,9 +183,12 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     if (arguments.size() == 1 && isArray(arguments[0]))
       return callArrays(frame, callable, arguments, names);
     bool key = names && PyTuple_GET_SIZE(names) <= 2;
-    for (Py_ssize_t i = 0; key && i < PyTuple_GET_SIZE(names); ++i)
-      key = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "key") == 0 ||
-            isPlain(arguments[arguments.size() - PyTuple_GET_SIZE(names) + i]);
+    for (Py_ssize_t i = 0; key && i < PyTuple_GET_SIZE(names); ++i) {
+      PyObject *given = arguments[arguments.size() - PyTuple_GET_SIZE(names) + i];
+      key = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "key") == 0
+                ? given == Py_None || PyFunction_Check(given) || PyMethod_Check(given)
+                : isPlain(given);
+    }
     if (!key || arguments.size() - PyTuple_GET_SIZE(names) != 1)
       return allPlain() && expect(frame, Then::Made, false, what);
     // What the key gives is compared.
@@ -182,7 +198,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            readIterable(frame, arguments[0]) && expect(frame, Then::Fresh, true, what);
   }
   case Kind::Any:
-    if (arguments.size() == 1 && PyGen_CheckExact(arguments[0]) && values.isFresh(arguments[0])) {
+    if (arguments.size() == 1 && values.isFresh(arguments[0]) &&
+        (PyGen_CheckExact(arguments[0]) || isMap(arguments[0]))) {
       frame.pending.yields = Pending::Yields::Plain;
       return expect(frame, Then::Plain, true, what);
     }
@@ -195,24 +212,43 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     if (arguments.size() == 1 && isArray(arguments[0]) && !names &&
         (callable == (PyObject *)&PyList_Type || callable == (PyObject *)&PyTuple_Type))
       return callArrays(frame, callable, arguments, names);
+    if (Py_TYPE(callable) == &PyClassMethodDescr_Type) // dict.fromkeys
+      return (arguments.size() > 1 && arguments[0] == (PyObject *)&PyDict_Type &&
+              readIterable(frame, arguments[1]) && expect(frame, Then::Fresh, true, what)) ||
+             values.fail(what + " of " + shown(argument(0)));
     for (PyObject *each : arguments) {
+      if (isFactoryOf(callable, each, argument(0)))
+        continue;
       if (!readIterable(frame, each))
         return false;
       if (PyDict_Check(each) && !values.readWhole(each))
         return false;
     }
     return expect(frame, Then::Fresh, true, what);
-  case Kind::Map: {
-    PyObject *function = argument(0);
-    bool python = function && (PyFunction_Check(function) || PyMethod_Check(function) ||
-                               kindOf(function) == Kind::Pure || function == Py_None);
-    for (size_t i = 1; python && i < arguments.size(); ++i)
-      if (!readIterable(frame, arguments[i]))
-        return false;
-    return (python && (kindOf(function) != Kind::Pure || allPlain()) &&
-            expect(frame, Then::Fresh, true, what)) ||
-           values.fail(what + " of " + shown(function));
-  }
+  case Kind::Map:
+  case Kind::Filter:
+    return callMap(frame, kind, callable, arguments);
+  case Kind::Reduce:
+    return callReduce(frame, callable, arguments, names);
+  case Kind::Sums:
+    return (arguments.size() == 1 && allPlain() && expect(frame, Then::Fresh, false, what)) ||
+           values.fail(what + " by a function");
+  case Kind::Getter:
+    return allPlain() && expect(frame, Then::Fresh, false, what);
+  case Kind::Signature:
+    return signature(frame, arguments, names);
+  case Kind::Orders:
+    return (!arguments.empty() && PyList_CheckExact(arguments[0]) && values.isFresh(arguments[0]) &&
+            allPlain() && expect(frame, Then::Plain, false, what)) ||
+           values.fail(what + " of " + shown(argument(0)));
+  case Kind::Bound:
+    return !names && allUsable(arguments, what) && expect(frame, Then::Usable, false, what);
+  case Kind::OwnAttribute:
+    return arguments.size() == 2 && ownAttribute(frame, arguments[0], arguments[1]);
+  case Kind::ContextGet:
+  case Kind::ContextSet:
+  case Kind::ContextReset:
+    return callContext(frame, kind, arguments, names);
   case Kind::Reads:
   case Kind::Changes:
   case Kind::Fills:
@@ -306,14 +342,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return expect(frame, Then::Plain, false, what);
     if (!object || isPlain(object) || PyTuple_CheckExact(object))
       return true;
-    if (PyList_CheckExact(object) || PyDict_Check(object))
-      return values.readLength(object) && expect(frame, Then::Plain, false, what);
-    if (PyAnySet_CheckExact(object))
-      return values.readWhole(object) && expect(frame, Then::Plain, false, what);
-    if (values.isFresh(object) && !PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE))
-      return expect(frame, Then::Plain, false, what);
-    return (answersInPython(object, {"__len__"}) && expect(frame, Then::Plain, true, what)) ||
-           values.fail("the length of " + shown(object));
+    if (!lengthOf(frame, object, "__len__"))
+      return values.fail("the length of " + shown(object));
+    return expect(frame, Then::Plain, frame.pending.python, what);
   }
   case Kind::Type:
     return (arguments.size() == 1 && expect(frame, Then::Plain, false, what)) ||
@@ -349,10 +380,17 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     return callArrays(frame, callable, arguments, names);
   case Kind::Draws:
     return draws(frame, callable, arguments, names);
-  case Kind::Address: // of a tensor, by which a set or dict knows it
-    return (interpreter::function(frame.frame) == operators().tensorHash &&
-            expect(frame, Then::Plain, false, what)) ||
-           values.fail("asks for an address");
+  case Kind::Address: {
+    // Of a tensor, by which a set or dict knows it; of what a copy has been made of.
+    bool known = interpreter::function(frame.frame) == operators().tensorHash;
+    if (isCopying(frame) && arguments.size() == 1) {
+      const Value *copied = values.find(arguments[0]);
+      known = !copied || copied->origin == Origin::Pinned || copied->origin == Origin::Fresh;
+    }
+    return (known && expect(frame, Then::Plain, false, what)) || values.fail("asks for an address");
+  }
+  case Kind::Reduces:
+    return reduces(frame, arguments, names);
   case Kind::Same:
     return (arguments.size() == 1 && (!isTensor(arguments[0]) || TensorFacts::of(arguments[0])) &&
             expect(frame, Then::Usable, false, what)) ||

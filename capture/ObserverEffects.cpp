@@ -113,6 +113,8 @@ bool Observer::tells(Frame &frame, PyObject *callable, std::vector<PyRef> argume
                      PyObject *names) {
   if (nodes)
     return values.fail("an autograd.Function with gradients prints or warns");
+  if (!contexts.empty()) // which whoever writes it may ask
+    return values.fail("prints or warns while a context variable is set");
   Record record;
   record.callable = PyRef::borrow(callable);
   record.names = PyRef::borrow(names);

@@ -109,8 +109,9 @@ bool Observer::opcode(Frame &frame) {
     return binary(frame, argument, peek(2), peek(1));
   case COMPARE_OP:
     return compare(frame, argument, peek(2), peek(1));
-  case IS_OP:
-    return values.readIdentity(peek(2), peek(1));
+  case IS_OP: // what cannot change is its own copy
+    return (isCopying(frame) && isPlain(peek(1)) && isPlain(peek(2))) ||
+           values.readIdentity(peek(2), peek(1));
   case CONTAINS_OP:
     return contains(frame, peek(1), peek(2));
   case BINARY_SUBSCR:
@@ -174,6 +175,17 @@ bool Observer::opcode(Frame &frame) {
            values.fail("enters " + shown(peek(1)));
   case WITH_EXCEPT_START:
     return expect(frame, Then::Usable, true, "a context manager");
+  case GET_LEN:
+    return (lengthOf(frame, peek(1), "__len__") &&
+            expect(frame, Then::Plain, frame.pending.python, "the length")) ||
+           values.fail("the length of " + shown(peek(1)));
+  case MATCH_SEQUENCE: // by the type alone
+  case MATCH_MAPPING:
+    return expect(frame, Then::Plain, false, "a match");
+  case MATCH_KEYS:
+    return matchKeys(frame, peek(2), peek(1));
+  case MATCH_CLASS:
+    return matchClass(frame, peek(3), peek(2), peek(1));
   case IMPORT_NAME:
     return import(frame, name(argument), peek(2));
   case IMPORT_FROM:

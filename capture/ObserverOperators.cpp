@@ -27,21 +27,7 @@ bool Observer::truth(Frame &frame, PyObject *object) {
     guardMethods(object, {"__bool__"});
     return appended;
   }
-  if (PyList_Check(object) || PyDict_Check(object))
-    return values.readLength(object);
-  if (PyTuple_Check(object))
-    return true;
-  if (PyAnySet_CheckExact(object))
-    return values.readWhole(object);
-  guardMethods(object, {"__bool__", "__len__"});
-  PyTypeObject *type = Py_TYPE(object);
-  bool asked = (type->tp_as_number && type->tp_as_number->nb_bool) ||
-               (type->tp_as_mapping && type->tp_as_mapping->mp_length) ||
-               (type->tp_as_sequence && type->tp_as_sequence->sq_length);
-  if (asked && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !values.isFresh(object))
-    return values.fail("tests " + shown(object));
-  frame.pending.python = true;
-  return true;
+  return truthOf(frame, object);
 }
 
 bool Observer::unary(Frame &frame, PyObject *object, PyObject *function, const char *method) {
@@ -56,7 +42,9 @@ bool Observer::unary(Frame &frame, PyObject *object, PyObject *function, const c
     return operation(frame, function, Arguments(&object, 1), nullptr) &&
            (frame.pending.slot = true);
   }
-  return (answersInPython(object, {method}) && expect(frame, Then::Python, true, "an operator")) ||
+  bool number = isValue(object); // a method of C gives something plain
+  return (answersInPython(object, {method}) &&
+          expect(frame, number ? Then::Usable : Then::Python, true, "an operator")) ||
          values.fail("an operator on " + shown(object));
 }
 
@@ -100,6 +88,11 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
       return values.fail("writes to an array from outside");
     return callArrays(frame, operators().binary[argument], operands, nullptr);
   }
+  bool dicts = isDict(left) && isDict(right);
+  bool sets = PyAnySet_CheckExact(left) && PyAnySet_CheckExact(right) && isPlainWithin(left) &&
+              isPlainWithin(right);
+  if ((dicts || sets) && (!writes || values.isFresh(left)))
+    return values.readWhole(left) && values.readWhole(right) && expect(frame, Then::Fresh, false);
   bool list = PyList_CheckExact(left) || PyList_CheckExact(right);
   bool tuple = PyTuple_CheckExact(left) || PyTuple_CheckExact(right);
   if (list || tuple) {
@@ -116,10 +109,14 @@ bool Observer::binary(Frame &frame, int argument, PyObject *left, PyObject *righ
     }
     return values.readWhole(left) && values.readWhole(right) && expect(frame, Then::Fresh, false);
   }
-  for (PyObject *each : operands)
+  bool numbers = true;
+  for (PyObject *each : operands) {
     if (!isPlain(each) && !answersInPython(each, {methods[0], methods[1], methods[2]}))
       return values.fail("an operator on " + shown(each));
-  return expect(frame, Then::Python, true, "an operator on " + shown(left));
+    numbers &= isNumberLike(each);
+  }
+  return expect(frame, numbers ? Then::Usable : Then::Python, true,
+                "an operator on " + shown(left));
 }
 
 bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *right) {
@@ -144,10 +141,16 @@ bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *rig
     return expect(frame, Then::Plain, false, "a comparison");
   if ((PyFunction_Check(left) || isPlain(left)) && (PyFunction_Check(right) || isPlain(right)))
     return values.readIdentity(left, right) && expect(frame, Then::Plain, false, "a comparison");
-  for (PyObject *each : operands)
+  if ((argument == Py_EQ || argument == Py_NE) && comparesAlone(left, right))
+    return expect(frame, Then::Plain, false, "a comparison");
+  bool numbers = true;
+  for (PyObject *each : operands) {
     if (!isPlain(each) && !answersInPython(each, methods))
       return values.fail("compares " + shown(each));
-  return expect(frame, Then::Python, true, "a comparison with " + shown(left));
+    numbers &= isNumberLike(each);
+  }
+  return expect(frame, numbers ? Then::Usable : Then::Python, true,
+                "a comparison with " + shown(left));
 }
 
 bool Observer::isKey(PyObject *container, PyObject *object) {
@@ -158,20 +161,20 @@ bool Observer::isKey(PyObject *container, PyObject *object) {
   if (!values.isUsable(object) || !(byIdentity || isTensor(object)))
     return values.fail("a key or a set's item that is not plain");
   guardMethods(object, {"__hash__", "__eq__"});
-  PyRef others = PyRef::steal(PySequence_List(container));
-  for (Py_ssize_t i = 0; others && i < PyList_GET_SIZE(others.get()); ++i)
-    if (PyObject *other = PyList_GET_ITEM(others.get(), i);
+  PyRef others = keysOf(container);
+  for (Py_ssize_t i = 0; others && i < PyTuple_GET_SIZE(others.get()); ++i)
+    if (PyObject *other = PyTuple_GET_ITEM(others.get(), i);
         !isPlain(other) && other != object && !values.readIdentity(object, other))
       return false;
   return true;
 }
 
 bool Observer::haveKeys(PyObject *container) {
-  PyRef keys = PyRef::steal(PySequence_List(container));
-  if (!keys || PyList_GET_SIZE(keys.get()) > 256)
+  PyRef keys = keysOf(container);
+  if (!keys || PyTuple_GET_SIZE(keys.get()) > 256)
     return true;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i)
-    if (!isKey(container, PyList_GET_ITEM(keys.get(), i)))
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
+    if (!isKey(container, PyTuple_GET_ITEM(keys.get(), i)))
       return false;
   return true;
 }
@@ -181,15 +184,25 @@ bool Observer::contains(Frame &frame, PyObject *container, PyObject *item) {
     return expect(frame, Then::Plain, false, "in");
   if (!values.isUsable(container) || !values.isUsable(item))
     return values.fail("looks for " + shown(item) + " in " + shown(container));
-  if (isDict(container) && isPlain(item))
+  if (isPlain(item) && answersAsDict(container, "__contains__"))
     return values.readKey(container, item) && expect(frame, Then::Plain, false, "in");
   if (isPlain(item) && isPlainWithin(container))
     return expect(frame, Then::Plain, false, "in");
+  if (PyTuple_CheckExact(container) || PyList_CheckExact(container)) {
+    bool alone = values.readWhole(container);
+    for (Py_ssize_t i = 0; alone && i < Py_SIZE(container); ++i)
+      alone = comparesAlone(PyTuple_Check(container) ? PyTuple_GET_ITEM(container, i)
+                                                     : PyList_GET_ITEM(container, i),
+                            item);
+    if (alone)
+      return expect(frame, Then::Plain, false, "in");
+  }
+  if (isTensor(container)) // Tensor.__contains__ is Python's
+    return !answering(container, "__contains__") && expect(frame, Then::Plain, true, "in");
   bool set = PyAnySet_CheckExact(container) && values.isFresh(container);
   if (set)
     return isKey(container, item) && expect(frame, Then::Plain, true, "in");
-  return (!isTensor(container) && !PyDict_Check(container) &&
-          answersInPython(container, {"__contains__", "__iter__"}) &&
+  return (!PyDict_Check(container) && answersInPython(container, {"__contains__", "__iter__"}) &&
           expect(frame, Then::Python, true, "looking into " + shown(container))) ||
          values.fail("looks for " + shown(item) + " in " + shown(container));
 }
@@ -212,10 +225,10 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
     guardMethods(container, {"__getitem__"});
     return operation(frame, operators().getItem, operands, nullptr) && (frame.pending.slot = true);
   }
-  if (isPlain(key) && isDict(container))
-    return values.readKey(container, key) && expect(frame, Then::Usable, false, "an item");
+  if (isPlain(key) && answersAsDict(container, "__getitem__"))
+    return readEntry(frame, container, key);
   bool list = PyList_CheckExact(container) || PyTuple_Check(container);
-  if (list && PyLong_CheckExact(key)) {
+  if (list && PyLong_Check(key) && isNumberLike(key)) {
     Py_ssize_t i = PyLong_AsSsize_t(key);
     if (i < 0 && PyErr_Occurred())
       PyErr_Clear();
@@ -264,44 +277,42 @@ bool Observer::storeSubscript(Frame &frame, PyObject *container, PyObject *key, 
   if (PyDict_CheckExact(container) && value && values.isExternal(container) && isPlain(key) &&
       !values.hasChanged(container))
     return setsEntry(frame, container, nullptr, key, value);
+  if (values.isFresh(container) && value &&
+      (answersAsDict(container, "__setitem__") ||
+       (PyList_Check(container) && answering(container, "__setitem__") == &PyList_Type &&
+        !PySlice_Check(key))))
+    return isPlain(key) || values.fail("a key that is not plain");
   if (PyList_CheckExact(container) || isDict(container))
     return (isPlain(key) || values.fail("a key that is not plain")) &&
            (!value || !PySlice_Check(key) || isPlain(value) || values.readWhole(value)) &&
            (values.isFresh(container) || changesItem(frame, Arguments(operands, count)));
-  return (answersInPython(container, {"__setitem__", "__delitem__"}) && !PyDict_Check(container) &&
-          !PyList_Check(container) && expect(frame, Then::Nothing, true)) ||
+  return (answersInPython(container, {"__setitem__", "__delitem__"}) &&
+          !answering(container, value ? "__setitem__" : "__delitem__") &&
+          expect(frame, Then::Nothing, true)) ||
          values.fail("assigns to an item of " + shown(container));
 }
 
 // Iteration.
 
 bool Observer::readIterable(Frame &frame, PyObject *object) {
-  PyTypeObject *type = Py_TYPE(object);
-  if (isPlain(object))
-    return (!PyType_Check(object) && !PyModule_Check(object)) ||
+  if (PyType_Check(object)) // such as an enumeration
+    return (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) &&
+            iterableItems(frame, object)) ||
            values.fail("iterates over " + shown(object));
+  if (isPlain(object))
+    return !PyModule_Check(object) || values.fail("iterates over " + shown(object));
   if (!values.isUsable(object))
     return values.fail("iterates over " + shown(object) + " of unknown origin");
-  if (PyAnySet_CheckExact(object) && values.isFresh(object) && PySet_GET_SIZE(object) > 1) {
-    PyRef items = PyRef::steal(PySequence_Tuple(object));
+  if (PyAnySet_Check(object) && values.isFresh(object) && PySet_GET_SIZE(object) > 1) {
+    PyRef items = keysOf(object);
     if (!items || !isPlain(items.get()))
       return values.fail("iterates over a set in the order of addresses");
   }
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || isDict(object) ||
-      (PyAnySet_CheckExact(object) && values.isExternal(object)))
-    return values.readWhole(object);
   if (isArray(object))
     return readArray(frame, object);
   if (isTensor(object)) // Tensor.__iter__ is Python's
     return answersInPython(object, {"__iter__"}) && (frame.pending.python = true);
-  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
-    frame.pending.python = true;
-    return values.isFresh(object) ||
-           values.fail("iterates over " + shown(object) + " from outside");
-  }
-  return (answersInPython(object, {"__iter__", "__getitem__", "__next__", "__len__"}) &&
-          (frame.pending.python = true)) ||
-         values.fail("iterates over " + shown(object));
+  return iterableItems(frame, object);
 }
 
 bool Observer::iterate(Frame &frame, PyObject *iterable) {
@@ -315,7 +326,7 @@ bool Observer::step(Frame &frame, PyObject *iterator) {
   frame.pending.python = true;
   if (values.isFresh(iterator))
     return true;
-  return answersInPython(iterator, {"__next__"}) ||
+  return (values.isUsable(iterator) && !answering(iterator, "__next__")) ||
          values.fail("steps " + shown(iterator) + " from outside");
 }
 

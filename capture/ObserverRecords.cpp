@@ -69,8 +69,10 @@ bool Observer::isPlainWithin(PyObject *object) {
     }
     return values.isUsable(object);
   }
-  if (PyAnySet_CheckExact(object) && values.isExternal(object))
-    return true;
+  if (PyAnySet_CheckExact(object) && values.find(object)) {
+    PyRef items = values.isExternal(object) ? PyRef() : keysOf(object);
+    return !items || isPlain(items.get());
+  }
   if (!PyDict_CheckExact(object) || !values.find(object))
     return false;
   PyObject *key, *value;

@@ -94,6 +94,61 @@ bool plainEqual(PyObject *left, PyObject *right) {
   return equal == 1;
 }
 
+PyTypeObject *builtinBase(PyTypeObject *type) {
+  while (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_base)
+    type = type->tp_base;
+  return type;
+}
+
+bool isValue(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object), *base = builtinBase(type);
+  return type != base &&
+         (base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type ||
+          base == &PyBytes_Type || base == &PyComplex_Type);
+}
+
+PyRef valueOf(PyObject *object) {
+  if (!isValue(object))
+    return {};
+  PyTypeObject *base = builtinBase(Py_TYPE(object));
+  PyRef value;
+  if (base == &PyLong_Type)
+    value = PyRef::steal(_PyLong_Copy((PyLongObject *)object));
+  else if (base == &PyFloat_Type)
+    value = PyRef::steal(PyFloat_FromDouble(PyFloat_AS_DOUBLE(object)));
+  else if (base == &PyUnicode_Type)
+    value = PyRef::steal(PyUnicode_FromObject(object));
+  else if (base == &PyBytes_Type)
+    value = PyRef::steal(
+        PyBytes_FromStringAndSize(PyBytes_AS_STRING(object), PyBytes_GET_SIZE(object)));
+  else
+    value = PyRef::steal(PyComplex_FromCComplex(PyComplex_AsCComplex(object)));
+  PyErr_Clear();
+  return value;
+}
+
+bool isEnumMember(PyObject *object) {
+  static PyTypeObject *meta = nullptr;
+  if (!meta) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("enum"));
+    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "EnumMeta") : nullptr);
+    PyErr_Clear();
+    meta = kind ? (PyTypeObject *)kind.release() : &PyBaseObject_Type;
+  }
+  return meta != &PyBaseObject_Type && PyObject_TypeCheck((PyObject *)Py_TYPE(object), meta);
+}
+
+PyRef keysOf(PyObject *container) {
+  if (!PyDict_Check(container) && !PyAnySet_Check(container))
+    return {};
+  PyTypeObject *base = PyODict_Check(container)  ? &PyODict_Type
+                       : PyDict_Check(container) ? &PyDict_Type
+                       : PySet_Check(container)  ? &PySet_Type
+                                                 : &PyFrozenSet_Type;
+  PyRef iterator = PyRef::steal(base->tp_iter(container));
+  return PyRef::steal(iterator ? PySequence_Tuple(iterator.get()) : nullptr);
+}
+
 std::string shown(PyObject *object) {
   if (!object)
     return "nothing";

@@ -23,6 +23,20 @@ bool isSingleton(PyObject *object);
 /// Exactly equal: types too, bits of floats, items of tuples. Runs no Python code.
 bool plainEqual(PyObject *left, PyObject *right);
 
+/// The class in C that an object's class derives from, its own if that is in C: `object` for an
+/// ordinary class in Python.
+PyTypeObject *builtinBase(PyTypeObject *type);
+/// Of an instance of a class in Python that derives from a number, text or bytes: the value that
+/// it has by that, which cannot change. Null, with no error set, for anything else.
+PyRef valueOf(PyObject *object);
+/// Whether there is such a value.
+bool isValue(PyObject *object);
+/// A member of an enumeration: one object for as long as its class.
+bool isEnumMember(PyObject *object);
+/// Keys of a dict or items of a set in their order, past what a class in Python makes of them.
+/// Null with an error set.
+PyRef keysOf(PyObject *container);
+
 /// `repr`, cut; never fails.
 std::string shown(PyObject *object);
 

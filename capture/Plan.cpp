@@ -29,6 +29,7 @@ PyRef viewOf(const Form &form) {
   case Form::Dict:
   case Form::Slice:
   case Form::Instance:
+  case Form::Subclass:
     break;
   }
   PyRef parts = partsOf(form.parts);
@@ -36,7 +37,7 @@ PyRef viewOf(const Form &form) {
     return {};
   if (form.kind == Form::Tuple)
     return PyRef::steal(Py_BuildValue("sOO", "tuple", orNone(form.object), parts.get()));
-  if (form.kind == Form::Instance)
+  if (form.kind == Form::Instance || form.kind == Form::Subclass)
     return PyRef::steal(Py_BuildValue("sOO", "instance", form.object.get(), parts.get()));
   if (form.kind == Form::Slice)
     return PyRef::steal(Py_BuildValue("sO", "slice", parts.get()));

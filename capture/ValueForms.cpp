@@ -9,12 +9,12 @@
 
 namespace weft::capture {
 
-/// Whether object.__new__ and its attributes are all there is to the instance.
-static bool isOrdinary(PyObject *object) {
+/// Whether what the base makes and the attributes are all there is to the instance.
+static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type) {
   PyTypeObject *type = Py_TYPE(object);
-  if (type->tp_new != PyBaseObject_Type.tp_new || type->tp_itemsize)
+  if (type->tp_new != base->tp_new || type->tp_itemsize)
     return false;
-  for (; type != &PyBaseObject_Type; type = type->tp_base) {
+  for (; type != base; type = type->tp_base) {
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
       return false;
     PyObject *key, *item;
@@ -23,6 +23,12 @@ static bool isOrdinary(PyObject *object) {
         return false;
   }
   return true;
+}
+
+static bool isSubclassInstance(PyObject *object) {
+  PyTypeObject *base = builtinBase(Py_TYPE(object));
+  return base != Py_TYPE(object) && isOrdinary(object, base) &&
+         (base == &PyDict_Type || base == &PyODict_Type || base == &PyList_Type);
 }
 
 std::optional<Form> Values::lasting(PyObject *object) {
@@ -159,6 +165,35 @@ std::optional<Form> Values::form(PyObject *object) {
           (isPlain(key) || fail("uses a dict whose keys are not plain")) && add(key) && add(item);
     return give(made);
   }
+  if (value && isSubclassInstance(object)) {
+    form.kind = Form::Subclass;
+    form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
+    form.index = value->index;
+    Form items, attributes;
+    items.kind = PyList_Check(object) ? Form::List : Form::Dict;
+    attributes.kind = Form::Dict;
+    auto addTo = [&](Form &to, PyObject *part) {
+      std::optional<Form> each = this->form(part);
+      if (each)
+        to.parts.push_back(std::move(*each));
+      return each.has_value();
+    };
+    for (Py_ssize_t i = 0; PyList_Check(object) && made && i < PyList_GET_SIZE(object); ++i)
+      made = addTo(items, PyList_GET_ITEM(object, i));
+    PyRef keys = keysOf(object);
+    for (Py_ssize_t i = 0; keys && made && i < PyTuple_GET_SIZE(keys.get()); ++i) {
+      PyObject *each = PyTuple_GET_ITEM(keys.get(), i);
+      made = (isPlain(each) || fail("uses a dict whose keys are not plain")) &&
+             addTo(items, each) && addTo(items, PyDict_GetItemWithError(object, each));
+    }
+    PyObject *dict = interpreter::instanceDict(object), *key, *item;
+    for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
+      made = (isPlain(key) || fail("uses an object with odd attributes")) &&
+             addTo(attributes, key) && addTo(attributes, item);
+    form.parts.push_back(std::move(items));
+    form.parts.push_back(std::move(attributes));
+    return give(made);
+  }
   if (value && isOrdinary(object)) {
     form.kind = Form::Instance;
     form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
@@ -173,7 +208,7 @@ std::optional<Form> Values::form(PyObject *object) {
 
 bool Values::isOperand(PyObject *object) {
   if (capture::isPlain(object) || Tensors::get()->isAny(object) || isArray(object) ||
-      depth > mostDepth)
+      (isValue(object) && isExternal(object)) || depth > mostDepth)
     return true;
   ++depth;
   bool operand = (PyTuple_Check(object) || PyList_CheckExact(object)) && readWhole(object);
@@ -191,7 +226,7 @@ bool Values::isOperand(PyObject *object) {
 bool Values::leavesGeneratorOpen() const {
   for (const auto &[object, value] : entered)
     if (value.origin == Origin::Fresh && PyGen_CheckExact(object) &&
-        interpreter::isSuspended(object))
+        interpreter::isSuspended(object) && !interpreter::closesQuietly(object))
       return true;
   return false;
 }

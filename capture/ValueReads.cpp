@@ -117,9 +117,9 @@ bool Values::readWhole(PyObject *container) {
     return true;
   if (bool read = true; readsChanged(container, *value, read))
     return read;
-  bool set = PyAnySet_CheckExact(container);
+  bool set = PyAnySet_Check(container);
   if (PyDict_Check(container) || set) {
-    PyRef keys = PyRef::steal(PySequence_Tuple(container));
+    PyRef keys = keysOf(container);
     if (!keys || !isPlain(keys.get())) {
       PyErr_Clear();
       return fail("reads all of " + value->name + ", whose keys are not plain");
@@ -198,12 +198,24 @@ bool Values::readCell(PyObject *cell, const std::string &name) {
   return true;
 }
 
+bool Values::readContext(PyObject *variable, const Value &held, PyObject *found) {
+  std::string name = held.name + ".get()";
+  std::optional<Expected> expected = enter(held, found, name);
+  if (!expected)
+    return false;
+  return settle(found, *expected, name, [&](Expected made) {
+    guards.context(owner(variable, held), std::move(made), name);
+  });
+}
+
 bool Values::readIdentity(PyObject *left, PyObject *right) {
   if (left == Py_None || right == Py_None || left == Py_True || right == Py_True ||
       left == Py_False || right == Py_False)
     return true;
   const Value *x = find(left), *y = find(right);
-  if (!x || !y) // of plain values only singletons have an identity that tells something
+  if ((x && capture::isPlain(right)) || (y && capture::isPlain(left)))
+    return true; // never the same
+  if (!x || !y)  // of plain values only singletons have an identity that tells something
     return ((x || isSingleton(left)) && (y || isSingleton(right))) ||
            fail("compares identities of values that have none");
   if (x->origin != Origin::Argument && y->origin != Origin::Argument)

@@ -164,12 +164,16 @@ bool Values::enterRegister(PyObject *object, int reg, const std::string &name) {
   if (isArray(object))
     return enterArray(object, owner, name);
   guards.type(owner, Py_TYPE(object), name);
+  if (PyRef value = valueOf(object))
+    guards.value(owner, std::move(value), name);
   return !PyTuple_Check(object) || readWhole(object);
 }
 
-/// Functions and what is bound are compared by identity, from wherever they come.
+/// Functions, what is bound and members of enumerations are compared by identity, from wherever
+/// they come.
 static bool isCode(PyObject *object) {
-  return PyFunction_Check(object) || PyMethod_Check(object) || PyCFunction_CheckExact(object);
+  return PyFunction_Check(object) || PyMethod_Check(object) || PyCFunction_CheckExact(object) ||
+         isEnumMember(object);
 }
 
 static Expected identical(PyObject *object) {

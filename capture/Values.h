@@ -75,6 +75,8 @@ public:
   /// The object's `__dict__` itself.
   bool readDict(PyObject *object);
   bool readCell(PyObject *cell, const std::string &name);
+  /// What a context variable is set to; found: null for nothing.
+  bool readContext(PyObject *variable, const Value &held, PyObject *found);
   /// Whether the two are the same object.
   bool readIdentity(PyObject *left, PyObject *right);
 

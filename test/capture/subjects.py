@@ -59,12 +59,12 @@ class Observed(Weft):
 
     @contextlib.contextmanager
     def capturing_nothing(self) -> Iterator[None]:
-        old = face.Observed._capture
-        face.Observed._capture = lambda self, around, args, kwargs: self.original(*args, **kwargs)
+        old = face.Observed.capture
+        face.Observed.capture = lambda self, args, kwargs: (self.original(*args, **kwargs), None)
         try:
             yield
         finally:
-            face.Observed._capture = old
+            face.Observed.capture = old
 
 
 class ObservedNative(Observed):

@@ -10,9 +10,13 @@ that writes to its first argument. metadata: of a tensor, what is guarded of tho
 setting: of torch, which a replay asks for again and compares. state: sets what torch keeps for
 the thread. statistics: a norm that writes running statistics if its sixth argument says that it
 trains. fold: adds or compares items. map: calls its first argument. asked: a replay asks again
-and compares. The others are single functions. arrays: of NumPy, which reads its arguments alone.
-draws: random numbers of the generator that is its first argument. prints, warns, logs: tell
-something to the world outside.
+and compares. own attribute: object.__getattribute__. context get, set, reset: of a context
+variable. bound: binds a function to an object. orders: changes a list by comparing its items.
+reduce, filter: call their first argument. sums: adds plain items. getter: of operator, an item or
+an attribute. signature: of a function, by inspect. reduces: says how an object is copied. The
+others are single functions. arrays: of NumPy, which reads its arguments alone. draws: random
+numbers of the generator that is its first argument. prints, warns, logs: tell something to the
+world outside.
 
 Whatever is not declared here ends a capture.
 """
@@ -20,15 +24,19 @@ Whatever is not declared here ends a capture.
 from __future__ import annotations
 
 import abc
+import bisect
 import builtins
 import functools
+import heapq
+import inspect
 import itertools
 import math
 import operator
 import re
 import types
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy
@@ -71,7 +79,20 @@ _METHODS: list[tuple[type, str, str]] = [
     (deque, "changes", "append appendleft extend extendleft pop popleft clear rotate reverse"),
     (set, "fills", "add discard update clear"),
     (set, "changes", "remove"),
-    (set, "reads", "copy"),
+    (
+        set,
+        "reads",
+        "copy union intersection difference symmetric_difference issubset issuperset isdisjoint",
+    ),
+    (
+        frozenset,
+        "reads",
+        "copy union intersection difference symmetric_difference issubset issuperset isdisjoint",
+    ),
+    (re.Match, "reads", "group groups groupdict start end span __getitem__"),
+    (OrderedDict, "fills", "__setitem__"),
+    (dict, "fills", "__setitem__"),
+    (defaultdict, "reads", "copy"),
     (types.GeneratorType, "changes", "send close"),
 ]
 _ITERTOOLS = "chain islice product repeat count zip_longest combinations pairwise cycle".split()
@@ -134,15 +155,39 @@ def declare_all() -> None:
         for name in names.split():
             _capture.declare(vars(owner)[name], kind)
     _declare_plain_types()
+    _capture.declare(vars(dict)["fromkeys"], "builds")
+    _capture.declare(delattr, "setattr")
     for function in (*vars(math).values(), operator.index):
         if isinstance(function, types.BuiltinFunctionType):
             _capture.declare(function, "pure")
     _capture.declare(functools.partial, "partial")
+    _capture.declare(functools.reduce, "reduce")
+    _capture.declare(object.__reduce_ex__, "reduces")
+    _capture.declare(inspect.signature, "signature")
+    _capture.declare(object.__getattribute__, "own attribute")
+    _capture.declare(ContextVar.get, "context get")
+    _capture.declare(ContextVar.set, "context set")
+    _capture.declare(ContextVar.reset, "context reset")
+    _capture.declare(types.MethodType, "bound")
+    _capture.declare(vars(types.FunctionType)["__get__"], "bound")
+    for name in ("heapify", "heappush", "heappop", "heappushpop", "heapreplace"):
+        _capture.declare(getattr(heapq, name), "orders")
+    for name in ("insort_left", "insort_right"):
+        _capture.declare(getattr(bisect, name), "orders")
+    for name in ("bisect_left", "bisect_right"):
+        _capture.declare(getattr(bisect, name), "pure")
+    _capture.declare(filter, "filter")
+    _capture.declare(itertools.accumulate, "sums")
+    _capture.declare(operator.itemgetter, "getter")
+    _capture.declare(operator.attrgetter, "getter")
+    _capture.declare_plain(re.Pattern)
+    for name in ("match", "search", "fullmatch", "sub", "subn", "split", "findall"):
+        _capture.declare(vars(re.Pattern)[name], "pure")
     _capture.declare(vars(abc)["_abc_instancecheck"], "asked")
     _capture.declare(vars(abc)["_abc_subclasscheck"], "asked")
     for name in _ITERTOOLS:
         _capture.declare(getattr(itertools, name), "builds")
-    for kind in (OrderedDict, deque):
+    for kind in (OrderedDict, defaultdict, deque):
         _capture.declare(kind, "builds")
     _capture.declare(object.__new__, "new object")
     _capture.declare(tuple.__new__, "new tuple")

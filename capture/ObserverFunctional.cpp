@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is given functions to call (map, filter, functools.reduce, operator.itemgetter), context
+// variables, and match statements.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+#include <algorithm>
+
+namespace weft::capture {
+
+static bool isPythonFunction(PyObject *object) {
+  return object && (PyFunction_Check(object) || PyMethod_Check(object));
+}
+
+bool Observer::isMap(PyObject *object) {
+  return std::ranges::any_of(maps, [&](const PyRef &each) { return each.get() == object; });
+}
+
+bool Observer::isPlainMap(PyObject *object) {
+  return std::ranges::any_of(plainMaps, [&](const PyRef &each) { return each.get() == object; });
+}
+
+PyRef Observer::itemsOf(PyObject *object) {
+  bool view = values.isFresh(object) &&
+              (PyDictValues_Check(object) || PyDictKeys_Check(object) || PyDictItems_Check(object));
+  bool list = PyList_Check(object) && !PyList_CheckExact(object) && values.isUsable(object) &&
+              answering(object, "__iter__") == &PyList_Type && values.readWhole(object);
+  PyRef items = PyRef::steal(view   ? PySequence_List(object)
+                             : list ? PyList_GetSlice(object, 0, PyList_GET_SIZE(object))
+                                    : nullptr);
+  PyErr_Clear();
+  return items;
+}
+
+bool Observer::callMap(Frame &frame, Kind kind, PyObject *callable, Arguments arguments) {
+  std::string what = nameOf(callable);
+  PyObject *function = arguments.empty() ? nullptr : arguments[0];
+  Kind of = function ? kindOf(function) : Kind::None;
+  bool plain = true;
+  for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
+    if (!readIterable(frame, each))
+      return false;
+  if (isPythonFunction(function)) {
+    if (kind == Kind::Filter)
+      tested.push_back(
+          PyRef::borrow(PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function));
+    frame.pending.maps = kind == Kind::Map;
+    return expect(frame, Then::Fresh, true, what);
+  }
+  for (PyObject *each : arguments.subspan(std::min<size_t>(1, arguments.size())))
+    plain = plain && isPlainWithin(each);
+  bool known = function == Py_None || of == Kind::Pure || of == Kind::Length;
+  frame.pending.plainMaps = known && plain && kind == Kind::Map && function != Py_None;
+  return (known && plain && expect(frame, Then::Fresh, true, what)) ||
+         values.fail(what + " of " + shown(function));
+}
+
+bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  std::string what = nameOf(callable);
+  if (names || arguments.size() < 2)
+    return values.fail(what + " with arguments by name");
+  if (isPythonFunction(arguments[0]))
+    return readIterable(frame, arguments[1]) && expect(frame, Then::Usable, true, what);
+  Kind kind = kindOf(arguments[0]);
+  bool plain = kind == Kind::Pure || kind == Kind::Operation;
+  for (PyObject *each : arguments.subspan(1))
+    plain = plain && isPlainWithin(each);
+  if (plain)
+    return expect(frame, Then::Plain, false, what);
+  bool items = PyList_CheckExact(arguments[1]) || PyTuple_CheckExact(arguments[1]);
+  return (kind == Kind::Operation && items && operation(frame, callable, arguments, names)) ||
+         values.fail(what + " by " + shown(arguments[0]));
+}
+
+/// A getter cannot change; it tells what it gets by the call that makes one like it.
+bool Observer::callGetter(Frame &frame, PyObject *getter, Arguments arguments, PyObject *names) {
+  PyRef made = PyRef::steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
+  PyErr_Clear();
+  PyObject *keys = made && PyTuple_Check(made.get()) && PyTuple_GET_SIZE(made.get()) > 1
+                       ? PyTuple_GET_ITEM(made.get(), 1)
+                       : nullptr;
+  if (names || arguments.size() != 1 || !keys || !PyTuple_Check(keys) ||
+      PyTuple_GET_SIZE(keys) != 1 || !isPlain(keys))
+    return values.fail("calls " + shown(getter));
+  PyRef key = PyRef::borrow(PyTuple_GET_ITEM(keys, 0));
+  if (std::string(Py_TYPE(getter)->tp_name) == "operator.itemgetter")
+    return subscript(frame, arguments[0], key.get());
+  if (!PyUnicode_CheckExact(key.get()) ||
+      PyUnicode_FindChar(key.get(), '.', 0, PY_SSIZE_T_MAX, 1) >= 0)
+    return values.fail("calls " + shown(getter) + " of a dotted name");
+  PyObject *name = key.release();
+  PyUnicode_InternInPlace(&name);
+  key = PyRef::steal(name);
+  return attribute(frame, arguments[0], name);
+}
+
+/// inspect's code is not observed: it reads what is guarded here.
+bool Observer::signature(Frame &frame, Arguments arguments, PyObject *names) {
+  PyObject *of = arguments.size() == 1 && !names ? arguments[0] : nullptr;
+  if (of && PyMethod_Check(of))
+    of = PyMethod_GET_FUNCTION(of);
+  for (int i = 0; of && PyFunction_Check(of) && i < 16; ++i) {
+    if (values.isFresh(of) || !enterFunction(of))
+      break;
+    PyObject *next = nullptr;
+    for (const char *each : {"__signature__", "__wrapped__"}) {
+      PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
+      if (!readInstance(of, name.get()))
+        return false;
+      PyObject *dict = interpreter::instanceDict(of);
+      PyObject *found = dict ? PyDict_GetItemWithError(dict, name.get()) : nullptr;
+      if (found && name && PyUnicode_CompareWithASCIIString(name.get(), "__signature__") == 0)
+        return values.fail("asks for a signature that was set");
+      next = found;
+    }
+    if (!next) {
+      frame.pending.foreign = frame.pending.signature = true;
+      return expect(frame, Then::Fresh, true, "a signature");
+    }
+    of = next;
+  }
+  return values.fail("asks for the signature of " + shown(of));
+}
+
+/// Names and kinds of parameters may be read; their defaults and annotations are of no known
+/// origin.
+bool Observer::enterSignature(PyObject *signature) {
+  PyRef parameters = PyRef::steal(PyObject_GetAttrString(signature, "parameters"));
+  PyRef all = PyRef::steal(parameters ? PyMapping_Values(parameters.get()) : nullptr);
+  if (!all)
+    return values.fail("a signature without parameters");
+  values.enterFresh(parameters.get());
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all.get()); ++i) {
+    PyRef kind = PyRef::steal(PyObject_GetAttrString(PyList_GET_ITEM(all.get(), i), "kind"));
+    if (!kind || !values.enterFresh(PyList_GET_ITEM(all.get(), i)) ||
+        !values.pin(kind.get(), "inspect.Parameter.kind"))
+      return false;
+  }
+  return true;
+}
+
+/// Whether it is Python's own module copy.
+bool Observer::isCopying(const Frame &frame) {
+  static PyObject *globals = nullptr;
+  if (!globals) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("copy"));
+    PyErr_Clear();
+    globals = module ? Py_NewRef(PyModule_GetDict(module.get())) : Py_None;
+  }
+  return interpreter::globals(frame.frame) == globals;
+}
+
+/// How an ordinary object is copied: by its class and its attributes.
+bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
+  PyObject *object = arguments.size() == 2 && !names ? arguments[0] : nullptr;
+  if (!object || !isCopying(frame) || !values.find(object) ||
+      builtinBase(Py_TYPE(object)) != &PyBaseObject_Type || !interpreter::instanceDict(object))
+    return values.fail("takes apart " + shown(object));
+  guardMethods(object, {"__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__",
+                        "__slots__", "__dict__"});
+  PyTypeObject *type = Py_TYPE(object);
+  for (const char *each : {"__reduce__", "__getstate__", "__getnewargs_ex__", "__getnewargs__"}) {
+    PyRef name = PyRef::steal(PyUnicode_InternFromString(each));
+    if (interpreter::typeLookup(type, name.get()) !=
+        interpreter::typeLookup(&PyBaseObject_Type, name.get()))
+      return values.fail("takes apart " + shown(object) + " in a way of its own");
+  }
+  PyRef module = PyRef::steal(PyImport_ImportModule("copyreg"));
+  PyRef make = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "__newobj__") : nullptr);
+  PyObject *dict = interpreter::instanceDict(object);
+  if (!make || !values.pin(make.get(), "copyreg.__newobj__"))
+    return values.fail("takes apart " + shown(object));
+  if (values.isFresh(object) ? !values.find(dict) && !values.enterFresh(dict)
+                             : !values.readDict(object))
+    return false;
+  frame.pending.foreign = true; // copyreg asks the class for its slots, and keeps what it finds
+  return expect(frame, Then::Usable, true, "taking apart an object");
+}
+
+// Context variables: what the call sets it also resets, so that a replay leaves them alone.
+
+bool Observer::callContext(Frame &frame, Kind kind, Arguments arguments, PyObject *names) {
+  PyObject *variable = arguments.empty() ? nullptr : arguments[0];
+  const Value *value = variable ? values.find(variable) : nullptr;
+  if (!value || !values.isExternal(variable) || names || nodes)
+    return values.fail("a context variable of unknown origin");
+  auto latest =
+      std::ranges::find_if(contexts.rbegin(), contexts.rend(), [&](const ContextValue &each) {
+        return each.variable.get() == variable;
+      });
+  bool set = latest != contexts.rend();
+  if (kind == Kind::ContextGet) {
+    if (set)
+      return expect(frame, Then::Usable, false, "a context variable");
+    PyRef now = contextValue(variable);
+    Value held = *value;
+    return values.readContext(variable, held, now.get()) &&
+           expect(frame, Then::Usable, false, "a context variable");
+  }
+  if (kind == Kind::ContextSet) {
+    if (arguments.size() != 2)
+      return values.fail("sets a context variable to nothing");
+    contexts.push_back({PyRef::borrow(variable), PyRef::borrow(arguments[1]), {}});
+    return expect(frame, Then::Fresh, false, "ContextVar.set");
+  }
+  bool reset = set && arguments.size() == 2 && values.isFresh(arguments[1]);
+  PyRef of = PyRef::steal(reset ? PyObject_GetAttrString(arguments[1], "var") : nullptr);
+  PyErr_Clear();
+  if (!of || of.get() != variable || &*latest != &contexts.back())
+    return values.fail("resets a context variable that it has not set last");
+  contexts.pop_back();
+  return expect(frame, Then::Plain, false, "ContextVar.reset");
+}
+
+// Match statements.
+
+bool Observer::matchKeys(Frame &frame, PyObject *subject, PyObject *keys) {
+  if (!isDict(subject) || !isPlain(keys))
+    return values.fail("matches " + shown(subject));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i)
+    if (!values.readKey(subject, PyTuple_GET_ITEM(keys, i)))
+      return false;
+  return expect(frame, Then::Usable, false, "a match");
+}
+
+bool Observer::matchClass(Frame &frame, PyObject *subject, PyObject *type, PyObject *names) {
+  static PyObject *const matched = PyUnicode_InternFromString("__match_args__");
+  if (isTensor(subject) || !PyType_Check(type) || Py_TYPE(type) != &PyType_Type)
+    return values.fail("matches " + shown(subject));
+  if (!isInstance(frame, subject, type))
+    return false;
+  PyObject *own = interpreter::typeLookup((PyTypeObject *)type, matched);
+  guards.typeItem((PyTypeObject *)type, matched, own);
+  if (PyObject_IsInstance(subject, type) == 1) {
+    PyRef all = PyRef::steal(PySequence_List(names));
+    for (Py_ssize_t i = 0; own && PyTuple_Check(own) && i < PyTuple_GET_SIZE(own); ++i)
+      if (PyList_Append(all.get(), PyTuple_GET_ITEM(own, i)) < 0)
+        return values.fail("matches " + shown(subject));
+    for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all.get()); ++i)
+      if (!attribute(frame, subject, PyList_GET_ITEM(all.get(), i)))
+        return false;
+  }
+  return expect(frame, Then::Usable, true, "a match");
+}
+
+} // namespace weft::capture

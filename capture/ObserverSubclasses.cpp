@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Instances of classes in Python that derive from classes in C: who answers what is asked of them.
+// Where the method is still that of the class in C, they are read as instances of that.
+#include "capture/Arrays.h"
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+namespace weft::capture {
+
+static PyObject *lookUp(PyTypeObject *type, const char *method) {
+  PyRef name = PyRef::steal(PyUnicode_InternFromString(method));
+  return interpreter::typeLookup(type, name.get());
+}
+
+static bool inPython(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
+
+PyTypeObject *Observer::answering(PyObject *object, const char *method) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (!inPython(type))
+    return type;
+  guardMethods(object, {method});
+  PyObject *found = lookUp(type, method);
+  if (!found || PyFunction_Check(found))
+    return nullptr;
+  PyTypeObject *base = builtinBase(type);
+  return lookUp(base, method) == found ? base : type;
+}
+
+bool Observer::isOfC(PyTypeObject *answers, PyObject *object) {
+  return values.isFresh(object) && !inPython(answers);
+}
+
+bool Observer::answersAsDict(PyObject *object, const char *method) {
+  if (!PyDict_Check(object))
+    return false;
+  PyTypeObject *answers = answering(object, method);
+  return answers && PyType_IsSubtype(answers, &PyDict_Type) && !inPython(answers);
+}
+
+bool Observer::truthOf(Frame &frame, PyObject *object) {
+  const char *method = lookUp(Py_TYPE(object), "__bool__") ? "__bool__" : "__len__";
+  guardMethods(object, {"__bool__", "__len__"});
+  if (!lookUp(Py_TYPE(object), method))
+    return true;
+  return lengthOf(frame, object, method) || values.fail("tests " + shown(object));
+}
+
+/// method: `__len__`, or the `__bool__` that is asked instead of it.
+bool Observer::lengthOf(Frame &frame, PyObject *object, const char *method) {
+  PyTypeObject *answers = answering(object, method);
+  if (!answers) {
+    frame.pending.python = true;
+    return true;
+  }
+  if (answers == &PyList_Type || PyType_IsSubtype(answers, &PyDict_Type))
+    return !inPython(answers) && values.readLength(object);
+  if (answers == &PySet_Type || answers == &PyFrozenSet_Type)
+    return values.readWhole(object);
+  return answers == &PyTuple_Type || (isValue(object) && !inPython(answers)) ||
+         isOfC(answers, object);
+}
+
+bool Observer::iterableItems(Frame &frame, PyObject *object) {
+  PyTypeObject *answers = answering(object, "__iter__");
+  if (!answers) {
+    PyTypeObject *items =
+        lookUp(Py_TYPE(object), "__iter__") ? nullptr : answering(object, "__getitem__");
+    guardMethods(object, {"__next__", "__len__"});
+    frame.pending.python = true;
+    return !items || values.fail("iterates over " + shown(object));
+  }
+  if (answers == &PyTuple_Type || answers == &PyList_Type || answers == &PyDict_Type ||
+      answers == &PyODict_Type || answers == &PySet_Type || answers == &PyFrozenSet_Type)
+    return values.readWhole(object);
+  if (isValue(object) && !inPython(answers))
+    return true;
+  frame.pending.python = true;
+  return isOfC(answers, object) || values.fail("iterates over " + shown(object) + " from outside");
+}
+
+/// What a defaultdict puts in place of an entry: a value, or a container that nobody else has.
+static bool isFactory(PyObject *factory) {
+  if (!factory || factory == Py_None || PyFunction_Check(factory))
+    return true;
+  for (PyTypeObject *type : {&PyList_Type, &PyDict_Type, &PySet_Type, &PyTuple_Type, &PyLong_Type,
+                             &PyFloat_Type, &PyUnicode_Type})
+    if (factory == (PyObject *)type)
+      return true;
+  return false;
+}
+
+bool Observer::isFactoryOf(PyObject *type, PyObject *argument, PyObject *first) {
+  return argument == first && isFactory(argument) && PyType_Check(type) &&
+         std::string(((PyTypeObject *)type)->tp_name) == "collections.defaultdict";
+}
+
+bool Observer::readEntry(Frame &frame, PyObject *dict, PyObject *key) {
+  if (!values.readKey(dict, key))
+    return false;
+  if (PyDict_CheckExact(dict) || PyODict_CheckExact(dict) || PyDict_GetItemWithError(dict, key))
+    return expect(frame, Then::Usable, false, "an item");
+  guardMethods(dict, {"__missing__"});
+  PyObject *missing = lookUp(Py_TYPE(dict), "__missing__");
+  if (!missing || PyFunction_Check(missing))
+    return expect(frame, Then::Usable, true, "an item");
+  PyRef factory = PyRef::steal(PyObject_GetAttrString(dict, "default_factory"));
+  PyErr_Clear();
+  return (values.isFresh(dict) && isFactory(factory.get()) && expect(frame, Then::Fresh, true)) ||
+         values.fail("an item that " + shown(dict) + " lacks");
+}
+
+bool Observer::isNumberLike(PyObject *object) {
+  return isPlain(object) || (isValue(object) && values.isUsable(object));
+}
+
+bool Observer::comparesAlone(PyObject *left, PyObject *right) {
+  bool known[2] = {}, identity = true;
+  PyObject *operands[] = {left, right};
+  for (int i = 0; i < 2; ++i) {
+    PyObject *each = operands[i];
+    if (isPlain(each)) {
+      known[i] = true;
+      identity = false;
+      continue;
+    }
+    if (isTensor(each) || isArray(each) || !values.isUsable(each))
+      return false;
+    guardMethods(each, {"__eq__", "__ne__"});
+    PyTypeObject *base = isValue(each) ? builtinBase(Py_TYPE(each)) : &PyBaseObject_Type;
+    identity &= base == &PyBaseObject_Type;
+    for (const char *method : {"__eq__", "__ne__"})
+      if (lookUp(Py_TYPE(each), method) != lookUp(base, method))
+        return false;
+    known[i] = true;
+  }
+  return known[0] && known[1] && (!identity || values.readIdentity(left, right));
+}
+
+} // namespace weft::capture
