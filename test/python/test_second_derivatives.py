@@ -212,3 +212,24 @@ def test_backward_of_gradients_again():
         torch.autograd.grad(gradient.sum(), x)
         with pytest.raises(RuntimeError, match="a second time"):
             torch.autograd.grad(gradient.sum(), x)
+
+
+def test_what_nobody_asked_for_is_not_differentiated():
+    """torch.autograd.grad of one input makes no graph of the gradients of the others."""
+
+    def function(x, w):
+        return torch.tanh(x @ w).sum()
+
+    inputs = tensors((3, 4), (4, 2))
+    compiled = ready(function, *inputs)
+
+    def penalty(call):
+        (slope,) = torch.autograd.grad(call(*inputs), inputs[0], create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), inputs)
+
+    for _ in range(3):
+        assert_same(penalty(compiled), penalty(function), 1e-9)
+    training = _face(compiled).programs.latest().training
+    found = [each for _, each in training.graph.higher()]
+    assert [each.graph.derivatives[0].wrt for each in found] == [(0,)]
+    assert found[0].calls == 2 and found[0].reason is None

@@ -38,6 +38,7 @@ from weft.capture.reachability import References, find_references
 from weft.capture.returned_objects import existing_objects
 from weft.capture.signature import Declined, Signature, register_dataclasses
 from weft.capture.state import Snapshot
+from weft.capture.swapped_parameters import make_parameters
 from weft.capture.traced_constants import keep_constants_live
 from weft.capture.traced_root import TracedRoot, refuse_effects
 from weft.frontend.asking import strides_in_eager
@@ -235,6 +236,7 @@ class _Trace:
     def run(self) -> _Traced:
         before = set(sys.modules)
         traced = _Traced()
+        make_parameters(self.references.modules)
         try:
             self._export(traced)
         except (Declined, frontend.Unsupported) as why:
@@ -284,6 +286,7 @@ class _Trace:
         return register((self.args, self.kwargs))
 
     def values(self, inputs: _Inputs) -> Values:
+        make_parameters(self.references.modules)
         kinds = self._register()
         call = (self.args, self.kwargs)
         root = TracedRoot(self.target, self.references, None, Observer(), kinds, call)

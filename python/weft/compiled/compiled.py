@@ -28,7 +28,7 @@ from weft.capture.callable_face import Face
 from weft.capture.reachability import INSTALLED
 from weft.capture.signature import Declined
 from weft.capture.tracing import Given, Tracing
-from weft.compiled import background
+from weft.compiled import background, transforms
 from weft.compiled.batch_invariance import (
     MOST_ROWS,
     batch_of,
@@ -78,6 +78,8 @@ class Compiled(Face):
     # What the C++ callable asks for.
 
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if torch._C._are_functorch_transforms_active():
+            return self._transformed(args, kwargs)
         if torch.is_grad_enabled() and config.verify != "always":
             if not _core.interposition_active():
                 trained = self.programs.find_trained(args, kwargs)
@@ -121,6 +123,12 @@ class Compiled(Face):
         self.programs.totals.hits += 1
         self.programs.has_used(specialized)
         return value
+
+    def _transformed(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        outcome = transforms.call(self, args, kwargs)
+        if isinstance(outcome, Declined):
+            return self._failed(outcome, args, kwargs)
+        return self.original(*args, **kwargs) if outcome is None else outcome[0]
 
     def _has_rows(self, args: tuple, kwargs: dict[str, Any], rows: list[int]) -> bool:
         """Whether a program computes each row of such a batch alone, made now if there is none."""

@@ -279,6 +279,15 @@ class Programs:
                 if each.training is None or not each.training.asked
             ]
 
+    def backward_is_wanted(self) -> None:
+        """Of every program from now on."""
+        if self._defers:
+            self._defers = False
+            for environment in self._environments:
+                for each in environment.specializations:
+                    if each.training is not None and each.training.backward is None:
+                        each.training.asked = True
+
     def _may_defer(self) -> bool:
         """Whether nobody is expected to ask for gradients: of a module in eval mode, until somebody
         does."""

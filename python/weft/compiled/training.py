@@ -92,6 +92,16 @@ class Training:
         return replace(self, wiring=wiring)
 
     @property
+    def sources(self) -> list[int | torch.Tensor]:
+        """Of the graph's inputs: a number among the call's tensors, or one of the modules."""
+        return self._sources
+
+    @property
+    def writes(self) -> bool:
+        """Whether a call writes to tensors."""
+        return bool(self._effects)
+
+    @property
     def saved_bytes(self) -> list[tuple[str, int]]:
         """Name and size of what the backward reads of the forward's values."""
         if self.backward is None:
@@ -161,14 +171,18 @@ class Training:
         self, gradients: Sequence[torch.Tensor | None], given: Sequence[bool]
     ) -> list[torch.Tensor | None]:
         """Those that autograd would give. given: which of `outputs` have a cotangent."""
+        reached = self.reached_from(given)
+        return [g if is_so else None for g, is_so in zip(gradients, reached, strict=True)]
+
+    def reached_from(self, given: Sequence[bool]) -> list[bool]:
+        """Which of `wrt` have a gradient where these of `outputs` have a cotangent."""
         key = tuple(given)
         if key not in self._reached:
             self._reached[key] = [
                 any(is_given and row[place] for is_given, row in zip(given, self.connected))
                 for place in range(len(self.wrt))
             ]
-        reached = self._reached[key]
-        return [g if is_so else None for g, is_so in zip(gradients, reached, strict=True)]
+        return self._reached[key]
 
 
 class _Refused(Exception):
@@ -226,8 +240,9 @@ class _Step(torch.autograd.Function):
         if torch.is_grad_enabled() or any(map(is_wrapped, cotangents)):
             inputs = inputs_of(ctx, training.reads)
             used = {number: each for number, each in given.items() if each is not None}
+            edges = [edge for edge, _ in ctx.next_functions]
             with random_state(ctx.random):
-                gradients = further(training.graph, inputs, used, training.wrt)
+                gradients = further(training.graph, inputs, used, training.wrt, edges)
         else:
             # They come last.
             read = zip(training._cotangents, training.likes, strict=True)

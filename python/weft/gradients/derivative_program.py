@@ -135,19 +135,29 @@ def differentiable(
     The first time PyTorch computes them, and the programs are compared with that.
     """
     wrt = tuple(number for number, each in enumerate(inputs) if each.requires_grad)
-    program = graph.programs.get(wrt)
-    if program is None and len(graph.programs) < _MOST_PROGRAMS:
-        program = DerivativeProgram(graph, wrt, len(graph.derivatives[-1].wrt))
-        graph.programs[wrt] = program
-        return _first(program, inputs)
-    if program is None or not program.ready:
+    known = wrt in graph.programs
+    program = program_for(graph, wrt, inputs)
+    if program is None or not known:
         return graph.evaluate(inputs)
     program.calls += 1
     results = _Gradients.apply(program, *inputs)
     return [each if is_so else None for each, is_so in zip(results, program.present, strict=True)]
 
 
-def _first(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+def program_for(
+    graph: GradientGraph, wrt: tuple[int, ...], inputs: Sequence[torch.Tensor]
+) -> DerivativeProgram | None:
+    """That of a graph of gradients whose inputs `wrt` require gradients, made and compared with
+    PyTorch if there is none; None where PyTorch has to compute these."""
+    program = graph.programs.get(wrt)
+    if program is None and len(graph.programs) < _MOST_PROGRAMS:
+        program = DerivativeProgram(graph, wrt, len(graph.derivatives[-1].wrt))
+        graph.programs[wrt] = program
+        _compare(program, inputs)
+    return program if program is not None and program.ready else None
+
+
+def _compare(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> None:
     from weft.compiled.derivative_check import compare_derivatives
 
     graph = program.graph
@@ -166,7 +176,6 @@ def _first(program: DerivativeProgram, inputs: Sequence[torch.Tensor]) -> list[t
         program.reason = f"its derivative is not compiled: {error}"
     except Exception as error:  # a bug of ours costs speed, never the user's result
         program.reason = f"it cannot be compared: {type(error).__name__}: {error}"
-    return graph.evaluate(inputs)
 
 
 def _joined(numbers: Sequence[int]) -> str:
@@ -202,8 +211,9 @@ class _Gradients(torch.autograd.Function):
         given = {number: each for number, each in enumerate(cotangents) if each is not None}
         if torch.is_grad_enabled() or any(map(is_wrapped, cotangents)):
             inputs = inputs_of(ctx, program.reads)
+            edges = [ctx.next_functions[number][0] for number in program.wrt]
             with random_state(ctx.random):
-                gradients = further(program.graph, inputs, given, program.wrt)
+                gradients = further(program.graph, inputs, given, program.wrt, edges)
         else:
             arguments = [
                 cotangent(given.get(number), ctx.shapes[number]) if kind == "gradient" else tensor
@@ -222,13 +232,39 @@ def further(
     inputs: Sequence[torch.Tensor],
     cotangents: dict[int, torch.Tensor],
     wrt: tuple[int, ...],
+    edges: Sequence[Any],
 ) -> list[torch.Tensor | None]:
     """The gradients of `graph` as functions of its inputs and of the cotangents; within a vmap, or
     along cotangents of a subclass, by PyTorch.
 
-    cotangents: of those results that have one.
+    cotangents: of those results that have one. edges: the nodes of autograd that the gradients of
+    `wrt` are for; those are left out that this backward does not reach, as where it is by
+    torch.autograd.grad.
     """
-    if not cotangents:
+    wanted = tuple(number for number, edge in zip(wrt, edges, strict=True) if _is_run(edge))
+    if wanted != wrt and graph.may_have(Derivative(wanted, tuple(cotangents)), _MOST_PROGRAMS):
+        found = dict(zip(wanted, _further(graph, inputs, cotangents, wanted), strict=True))
+        return [found.get(number) for number in wrt]
+    return _further(graph, inputs, cotangents, wrt)
+
+
+def _is_run(edge: Any) -> bool:
+    """Whether the backward that is going on reaches this node of autograd."""
+    if edge is None:
+        return False
+    try:
+        return torch._C._will_engine_execute_node(edge)
+    except RuntimeError:  # it does not say of a leaf that torch.autograd.grad is asked for
+        return True
+
+
+def _further(
+    graph: GradientGraph,
+    inputs: Sequence[torch.Tensor],
+    cotangents: dict[int, torch.Tensor],
+    wrt: tuple[int, ...],
+) -> list[torch.Tensor | None]:
+    if not cotangents or not wrt:
         return [None] * len(wrt)
     if not torch.is_grad_enabled() or any(map(is_wrapped, (*inputs, *cotangents.values()))):
         create = torch.is_grad_enabled()

@@ -55,6 +55,10 @@ class GradientGraph:
             )
         return self._above[derivative]
 
+    def may_have(self, derivative: Derivative, most: int) -> bool:
+        """Whether there is this graph of gradients, or there are fewer than `most` yet."""
+        return derivative in self._above or len(self._above) < most
+
     def higher(self) -> Iterator[tuple[int, Any]]:
         """The programs of the derivatives of second and higher order, each with its order."""
         for above in self._above.values():
@@ -91,7 +95,7 @@ class GradientGraph:
         with torch.enable_grad():
             # Of their own: one input may have been computed from another.
             seen = [_widened(each, double) for each in inputs]
-            seen = [each.view_as(each) if n in wrt else each for n, each in enumerate(seen)]
+            seen = [_leaf(each) if n in wrt else each for n, each in enumerate(seen)]
             leaves = [seen[number] for number in wrt]
             values = self.evaluate(seen, double=double)
             reached = [
@@ -110,6 +114,13 @@ class GradientGraph:
                     allow_unused=True,
                 )
             )
+
+
+def _leaf(tensor: torch.Tensor) -> torch.Tensor:
+    """One that requires gradients, connected with what the caller knows of it."""
+    if tensor.requires_grad:
+        return tensor.view_as(tensor)
+    return tensor.detach().requires_grad_()
 
 
 def _widened(tensor: torch.Tensor, double: bool) -> torch.Tensor:

@@ -139,8 +139,10 @@ class CompiledStep:
     def _first(self, program: StepProgram, args: tuple) -> torch.Tensor:
         """PyTorch's optimizer makes the step, and the program's results are compared with it."""
         expected = program.ahead()
-        value = self._in_parts(args)
-        program.compare(expected, value)
+        gradients: list[torch.Tensor | None] = []
+        value = self._in_parts(args, lambda: gradients.extend(each.grad for each in program.params))
+        if expected is not None:
+            program.compare(expected, value, gradients)
         return value
 
     def _declined(self, reason: str, args: tuple) -> torch.Tensor:
@@ -149,16 +151,15 @@ class CompiledStep:
         self.reasons[reason] += 1
         return self._in_parts(args)
 
-    def _in_parts(self, args: tuple) -> torch.Tensor:
+    def _in_parts(self, args: tuple, see: Callable[[], None] = lambda: None) -> torch.Tensor:
+        """see: is called when there are gradients."""
         self.in_parts += 1
         self.optimizer.zero_grad(set_to_none=True)
         value = self.compiled(*args)
         value.backward()
         params = [each for group in self.optimizer.param_groups for each in group["params"]]
-        if self._clipping.max_norm is not None:
-            torch.nn.utils.clip_grad_norm_(params, self._clipping.max_norm)
-        if self._clipping.value is not None:
-            torch.nn.utils.clip_grad_value_(params, self._clipping.value)
+        self._clipping.clip(params)
+        see()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return value.detach()

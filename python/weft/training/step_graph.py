@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from weft.frontend.builder import Builder
 from weft.frontend.dtypes import DTYPES
 from weft.frontend.graph import Graph, Value
@@ -30,8 +32,17 @@ class Updated:
 
 @dataclass(frozen=True)
 class Clipping:
+    """Of gradients, as by torch.nn.utils.clip_grad_norm_, then clip_grad_value_."""
+
     max_norm: float | None
     value: float | None
+
+    def clip(self, params: Sequence[torch.Tensor]) -> None:
+        """The gradients of `params`, in place."""
+        if self.max_norm is not None:
+            torch.nn.utils.clip_grad_norm_(params, self.max_norm)
+        if self.value is not None:
+            torch.nn.utils.clip_grad_value_(params, self.value)
 
 
 def step_graph(graph: bytes, updates: Sequence[Updated], clipping: Clipping) -> bytes:

@@ -15,8 +15,17 @@ from weft.compiled.verification import TOLERANCES, is_near
 from weft.gradients.derivative_program import Half
 from weft.gradients.gradient_graph import GradientGraph
 from weft.gradients.saved import random_state
+from weft.training.step_check import StepCheck, copied
 from weft.training.step_graph import Clipping, Updated, step_graph
 from weft.training.update_rules import UpdateRule, rule_of
+
+
+@dataclass
+class Expected:
+    """results: of the program, for a step that PyTorch is to make. check: of what it makes."""
+
+    results: list[torch.Tensor]
+    check: StepCheck
 
 
 @dataclass
@@ -28,6 +37,7 @@ class StepProgram:
     graph: GradientGraph
     rules: list[UpdateRule]
     optimizer: torch.optim.Optimizer
+    clipping: Clipping
     updates: list[Updated]
     count: int
     loss: int
@@ -45,7 +55,14 @@ class StepProgram:
         training = trained.training
         rules = [rule_of(optimizer, group) for group in optimizer.param_groups]
         made = StepProgram(
-            training.graph, rules, optimizer, [], training.count, training.outputs[0], None
+            training.graph,
+            rules,
+            optimizer,
+            clipping,
+            [],
+            training.count,
+            training.outputs[0],
+            None,
         )
         shape = trained.manifest["entries"]["main"]["results"][made.loss]["shape"]
         if len(training.outputs) > 1 or shape:
@@ -60,10 +77,10 @@ class StepProgram:
             if is_connected:
                 group = groups[id(sources[number])]
                 made.updates.append(Updated(number, group, rules[group]))
-        made._compile(trained, clipping)
+        made._compile()
         return made
 
-    def _compile(self, trained: Specialized, clipping: Clipping) -> None:
+    def _compile(self) -> None:
         options = replace(
             self.graph.options,
             role="step",
@@ -71,7 +88,7 @@ class StepProgram:
             differentiated=str(self.loss),
         )
         try:
-            self.half = Half(step_graph(self.graph.graph, self.updates, clipping), options)
+            self.half = Half(step_graph(self.graph.graph, self.updates, self.clipping), options)
         except errors.CompileError as error:
             self.reason = f"it is not compiled: {error}"
 
@@ -148,24 +165,48 @@ class StepProgram:
             number += 1 + len(each.rule.slots)
         return [*params, *states]
 
-    def ahead(self) -> list[torch.Tensor] | None:
+    def ahead(self) -> Expected | None:
         """The results of the step that is about to be made, None if it has no common number."""
         if len({float(each) for each in self._steps()}) > 1:
             self.reason = "parameters have been updated different numbers of times"
             return None
-        state = torch.get_rng_state() if self.graph.draws else None
-        with torch.no_grad(), random_state(state):
-            return self._results()
+        random = torch.get_rng_state() if self.graph.draws else None
+        states = [self.optimizer.state.get(param, {}) for param in self.params]
+        check = StepCheck(
+            self.graph,
+            self.loss,
+            self.updates,
+            self.optimizer,
+            self.clipping,
+            [each.detach().clone() for each in self.inputs],
+            [copied(each) for each in states],
+            random,
+        )
+        with torch.no_grad(), random_state(random):
+            return Expected(self._results(), check)
 
-    def compare(self, expected: list[torch.Tensor] | None, value: torch.Tensor) -> None:
-        """With the step that PyTorch's optimizer has made of it. value: its loss."""
-        if expected is None:
-            return
-        pairs = [(value, expected[self.loss])]
-        pairs += [(target, expected[number]) for target, number in self.effects]
-        pairs += zip([*self.params, *self._states()], self._in_order(expected), strict=True)
-        for eager, own in pairs:
-            if not is_near(eager, own, TOLERANCES.get(eager.dtype, 0.0)):
-                self.reason = "the program does not reproduce PyTorch's step"
-                return
-        self.verified = True
+    def compare(
+        self, expected: Expected, value: torch.Tensor, gradients: list[torch.Tensor | None]
+    ) -> None:
+        """With the step that PyTorch's optimizer has made of it. value: its loss. gradients: that
+        it has read."""
+        results = expected.results
+        pairs = [(value, results[self.loss])]
+        pairs += [(target, results[number]) for target, number in self.effects]
+        is_same = all(is_near(x, y, TOLERANCES.get(x.dtype, 0.0)) for x, y in pairs)
+        if is_same:
+            eager = self._by_update([*self.params, *self._states()])
+            own = self._by_update(self._in_order(results))
+            is_same = expected.check.agree(eager, own, gradients)
+        if is_same:
+            self.verified = True
+        else:
+            self.reason = "the program does not reproduce PyTorch's step"
+
+    def _by_update(self, tensors: list[torch.Tensor]) -> list[list[torch.Tensor]]:
+        """Parameters and their states, which follow all of them, one list for each parameter."""
+        states = iter(tensors[len(self.updates) :])
+        return [
+            [param, *(next(states) for _ in each.rule.slots)]
+            for each, param in zip(self.updates, tensors)
+        ]

@@ -64,21 +64,21 @@ class AdamRule(UpdateRule):
     decoupled: bool
 
     def numbers(self, group, step):
-        rate, decay = float(group["lr"]), group["weight_decay"]
+        rate, decay = group["lr"], group["weight_decay"]  # the rate may be a tensor, and rounds
         first, second = map(float, group["betas"])
         return [
-            1 - rate * decay if self.decoupled else decay,
+            float(1 - rate * decay) if self.decoupled else decay,
             1 - first,
             second,
             1 - second,
-            rate / (1 - first**step),
+            float(rate / (1 - first**step)),
             (1 - second**step) ** 0.5,
             group["eps"],
         ]
 
     def emit(self, b, param, gradient, state, numbers):
         decay, new, kept, squared, rate, correction, eps = numbers
-        mean, variance = state
+        mean, variance, *largest = state
         if self.decays and self.decoupled:
             param = b.binary("mul", param, decay)
         elif self.decays:
@@ -86,15 +86,18 @@ class AdamRule(UpdateRule):
         mean = b.binary("add", mean, b.binary("mul", new, b.binary("sub", gradient, mean)))
         square = b.binary("mul", squared, b.binary("mul", gradient, gradient))
         variance = b.binary("add", b.binary("mul", variance, kept), square)
-        deviation = b.binary("div", b.unary("sqrt", variance), correction)
+        if largest:  # amsgrad
+            largest = [b.binary("max", largest[0], variance)]
+        root = b.unary("sqrt", largest[0] if largest else variance)
+        deviation = b.binary("div", root, correction)
         ratio = b.binary("div", mean, b.binary("add", deviation, eps))
-        return [b.binary("sub", param, b.binary("mul", rate, ratio)), mean, variance]
+        return [b.binary("sub", param, b.binary("mul", rate, ratio)), mean, variance, *largest]
 
 
 def rule_of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> UpdateRule | str:
     """Or why the group's update is not compiled."""
     kind = type(optimizer)
-    for flag in ("amsgrad", "capturable", "differentiable"):
+    for flag in ("capturable", "differentiable"):
         if group.get(flag):
             return f"{kind.__name__} with {flag}"
     maximize, decays = bool(group["maximize"]), group["weight_decay"] != 0
@@ -103,7 +106,8 @@ def rule_of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> UpdateRu
         return SgdRule(slots, maximize, decays, bool(group["nesterov"]))
     if kind in (torch.optim.Adam, torch.optim.AdamW):
         decoupled = kind is torch.optim.AdamW or bool(group.get("decoupled_weight_decay"))
-        return AdamRule(("exp_avg", "exp_avg_sq"), maximize, decays, decoupled)
+        slots = ("exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if group["amsgrad"] else ())
+        return AdamRule(slots, maximize, decays, decoupled)
     return f"the optimizer is a {kind.__name__}, not SGD, Adam or AdamW"
 
 
