@@ -31,6 +31,7 @@ from weft.capture.composites import composites_written_out
 from weft.capture.input_names import input_namer
 from weft.capture.isolated import call_isolated
 from weft.capture.kept_out import refuse_kept_out
+from weft.capture.lean_tracing import lean_tracing
 from weft.capture.observation import Observer
 from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
@@ -294,7 +295,7 @@ class _Trace:
         for function in self.references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
-        with composites_written_out(), checkpoints_marked():
+        with composites_written_out(), checkpoints_marked(), lean_tracing():
             if self.wanted is None:
                 program = torch.export.export(root, self.args, self.kwargs, strict=False)
             else:
