@@ -12,6 +12,7 @@ from torch import nn
 
 import weft
 from weft import _core
+from weft.compiled.module import callable_of
 
 LSTMS = [
     nn.LSTM(5, 7),
@@ -124,6 +125,16 @@ def test_artifacts_do_not_grow_with_the_number_of_steps():
         sizes.append(Path(compiled.artifact_paths[0]).stat().st_size)
     # The product of 3000 rows has another schedule than that of 30.
     assert sizes[1] <= 1.25 * sizes[0], sizes
+
+
+def test_training_saves_gates_and_states_once():
+    """In numbers a step, sequence and unit: four sums of gates, the memory, and the result."""
+    lstm, x = nn.LSTM(16, 16), torch.randn(9, 3, 16)
+    compiled = weft.compile(lstm)
+    for _ in range(2):
+        compiled(x)[0].sum().backward()
+    training = callable_of(compiled).face.programs.latest().training
+    assert sum(size for _, size in training.saved_bytes) == 6 * x.numel() * 4
 
 
 def test_steps_allocate_nothing(no_grad):
