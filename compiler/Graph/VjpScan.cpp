@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The derivative of a scan: a scan in the other direction, whose state is the cotangent of the
-// state. What its steps read of the forward's steps are states and contractions; the rest is
-// computed again.
+// state. What its steps read of the forward's steps are states and sums with contractions; the rest
+// is computed again.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/ReverseWalk.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace weft;
@@ -47,7 +48,7 @@ private:
   ReverseWalk walk;                     ///< in the body of the backward
   SmallVector<unsigned> states;         ///< those with a gradient
   SmallVector<unsigned> elements, same; ///< sequences and invariants that want one
-  SmallVector<Value> contractions;      ///< of the step
+  llvm::SetVector<Value> kept;          ///< of the step: what is not computed again
   SmallVector<Value> inits, sequences;
   DenseMap<Value, Value> saved; ///< of values of the step, for all steps
 };
@@ -80,6 +81,15 @@ static llvm::SmallDenseSet<unsigned> activeStates(ScanOp scan, Cotangents &c) {
   }
 }
 
+/// A contraction, or the sum that alone reads it: no derivative of a sum reads its terms, so that
+/// neither the contraction nor what is added to it is saved.
+static Value sumWith(Value contraction) {
+  Value value = contraction;
+  while (value.hasOneUse() && isa<AddOp, SubOp>(*value.user_begin()))
+    value = value.user_begin()->getResult(0);
+  return value;
+}
+
 LogicalResult ScanDerivative::run() {
   llvm::SmallDenseSet<unsigned> active = activeStates(scan, c);
   for (unsigned number : llvm::seq(numOperands())) {
@@ -87,7 +97,7 @@ LogicalResult ScanDerivative::run() {
       (number < carried ? states : number < carried + read ? elements : same).push_back(number);
   }
   for (auto dot : scan.getStep().getOps<DotGeneralOp>())
-    contractions.push_back(dot);
+    kept.insert(sumWith(dot));
   saveForward();
   addInputs();
   SmallVector<Type> types;
@@ -111,7 +121,9 @@ void ScanDerivative::saveForward() {
   for (unsigned state : llvm::seq(carried))
     if (!argument(state).use_empty())
       outputs.push_back(scan.getYielded()[state]);
-  llvm::append_range(outputs, contractions);
+  for (Value value : kept)
+    if (!llvm::is_contained(outputs, value))
+      outputs.push_back(value);
   SmallVector<Type> types(scan.getResultTypes());
   for (Value output : outputs)
     types.push_back(stackedType(output));
@@ -149,7 +161,7 @@ Value ScanDerivative::statesAhead(unsigned state, Value behind) {
 }
 
 /// The cotangents of the last states, then sums for invariants; states ahead of the steps,
-/// sequences, contractions and the cotangents of outputs.
+/// sequences, what is kept and the cotangents of outputs.
 void ScanDerivative::addInputs() {
   for (unsigned state : states)
     inits.push_back(c.of(state) ? c.of(state) : zeros(typeOf(argument(state)), builder));
@@ -160,8 +172,8 @@ void ScanDerivative::addInputs() {
         behind && !argument(state).use_empty())
       sequences.push_back(statesAhead(state, behind));
   llvm::append_range(sequences, scan.getSequences());
-  for (Value dot : contractions)
-    sequences.push_back(saved.lookup(dot));
+  for (Value value : kept)
+    sequences.push_back(saved.lookup(value));
   for (unsigned number : llvm::seq<unsigned>(carried, scan.getNumResults()))
     if (c.of(number))
       sequences.push_back(c.of(number));
@@ -185,8 +197,8 @@ LogicalResult ScanDerivative::buildBody(ScanOp backward) {
   for (unsigned number : llvm::seq(carried, carried + read))
     mapping.map(argument(number), *next++);
   DenseMap<Value, Value> known;
-  for (Value dot : contractions)
-    known[dot] = *next++;
+  for (Value value : kept)
+    known[value] = *next++;
   SmallVector<std::pair<unsigned, Value>> ofOutputs;
   for (unsigned number : llvm::seq<unsigned>(carried, scan.getNumResults()))
     if (c.of(number))

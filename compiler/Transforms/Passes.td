@@ -60,7 +60,8 @@ def RollLoops : Pass<"weft-roll-loops", "::mlir::func::FuncOp"> {
   let description = [{
     Finds ops that repeat, and makes a scan of them where each operand of a step comes from the
     same step, from one of the last before it, from outside and is the same in all steps, or is
-    a part of a tensor that moves along one dim, or a constant. Results of all steps that a
+    a part of a tensor that moves along one dim, or a constant. Numbers that are drawn for each
+    step, and an input for each, are gathered ahead of the scan. Results of all steps that a
     concat stacks become stacked outputs, last values become last states; where single steps'
     results are read, they are rows of a stacked output. Asserts of the steps become one. Of
     steps that differ from the others at either end, the others become the scan.

@@ -13,6 +13,9 @@ std::string RepeatedSteps::analyze(bool readSingly) {
       if (std::string why = classify(op, operand); !why.empty())
         return why;
   for (unsigned op : llvm::seq(period))
+    if (isa<AssertOp>(at(0, op)) && sources[op][0].kind != OperandSource::SameStep)
+      return "a check is of what its step does not compute";
+  for (unsigned op : llvm::seq(period))
     for (unsigned result : llvm::seq(at(0, op)->getNumResults()))
       if (std::string why = classifyUses(op, result, readSingly); !why.empty())
         return why;
@@ -52,7 +55,7 @@ std::string RepeatedSteps::classify(unsigned op, unsigned operand) {
     if (llvm::all_equal(values)) {
       invariants.insert(values[0]);
       source = {OperandSource::Invariant, 0, 0, values[0]};
-    } else if (!isElement(values, source)) {
+    } else if (!isElement(values, source) && !isGathered(values, source)) {
       return "a value changes from step to step, and is no part of a sequence";
     }
   }
@@ -209,6 +212,43 @@ unsigned RepeatedSteps::enter(ElementOfSequence element) {
   if (known == elements.end())
     elements.push_back(element);
   return number;
+}
+
+//===----------------------------------------------------------------------===//
+// Values that are gathered
+//===----------------------------------------------------------------------===//
+
+bool weft::isDraw(Operation *op) {
+  return isa<TorchFallbackOp>(op) && llvm::all_of(op->getOperands(), [](Value operand) {
+           return operand.getDefiningOp<ConstantOp>() != nullptr;
+         });
+}
+
+/// Of weights each step has its own in networks that are no loops, and they are larger than states.
+static bool isInput(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto func =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  if (!func)
+    return false;
+  auto kind = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "weft.kind");
+  return kind && kind.getValue() == "input";
+}
+
+/// Whether each step has a tensor of its own that was drawn or given.
+bool RepeatedSteps::isGathered(ArrayRef<Value> values, OperandSource &source) {
+  auto mayGather = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    return value.getType() == values[0].getType() && (op ? isDraw(op) : isInput(value));
+  };
+  if (!llvm::all_of(values, mayGather))
+    return false;
+  auto *known = llvm::find_if(
+      gathered, [&](const GatheredValues &other) { return ArrayRef(other.values) == values; });
+  source = {OperandSource::Gathered, static_cast<unsigned>(known - gathered.begin()), 0, Value()};
+  if (known == gathered.end())
+    gathered.push_back({tensorType(values[0]), SmallVector<Value>(values)});
+  return true;
 }
 
 //===----------------------------------------------------------------------===//

@@ -27,6 +27,12 @@ struct ConstantOfStep {
   llvm::SmallVector<mlir::Attribute> values; ///< of each step
 };
 
+/// A value for each step that no step computes: drawn numbers, or an argument of its own.
+struct GatheredValues {
+  mlir::RankedTensorType type;
+  llvm::SmallVector<mlir::Value> values; ///< of each step
+};
+
 /// Result `result` of op `op` of `delay` steps before; `init` for the first step. What is older
 /// than one step was carried value `newer` in the step before.
 struct CarriedValue {
@@ -40,9 +46,10 @@ struct CarriedValue {
 };
 
 /// Where an operand comes from. `number`: of the op of the same step, of the carried value, of the
-/// sequence or of the constants; `result`: of the op. `value`: an invariant, or an equal constant.
+/// sequence, of the constants or of the gathered values; `result`: of the op. `value`: an
+/// invariant, or an equal constant.
 struct OperandSource {
-  enum Kind { SameStep, Carried, Invariant, Constant, Element, StepConstant } kind;
+  enum Kind { SameStep, Carried, Invariant, Constant, Element, StepConstant, Gathered } kind;
   unsigned number = 0, result = 0;
   mlir::Value value;
 };
@@ -54,6 +61,10 @@ struct StackedUse {
   unsigned first;
   bool isReversed; ///< the last step comes first
 };
+
+/// Whether the op draws numbers, or has PyTorch compute others, from constants alone: where it
+/// stands among steps does not matter to them.
+bool isDraw(mlir::Operation *op);
 
 class RepeatedSteps {
 public:
@@ -79,6 +90,7 @@ public:
   llvm::SmallVector<CarriedValue> carried;
   llvm::SmallVector<ElementOfSequence> elements;
   llvm::SmallVector<ConstantOfStep> constants;
+  llvm::SmallVector<GatheredValues> gathered;
   llvm::SetVector<mlir::Value> invariants;
   llvm::SmallVector<StackedUse> stacked;
   /// Results whose last value is read behind the steps, and those of which others are, too.
@@ -98,6 +110,7 @@ private:
   bool isAlike(unsigned step, unsigned op, unsigned operand) const;
   bool isConstant(llvm::ArrayRef<mlir::Value> values, OperandSource &source);
   bool isElement(llvm::ArrayRef<mlir::Value> values, OperandSource &source);
+  bool isGathered(llvm::ArrayRef<mlir::Value> values, OperandSource &source);
   bool sliceVaries(unsigned op) const;
   unsigned enter(ElementOfSequence element);
 

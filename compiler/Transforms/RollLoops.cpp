@@ -29,7 +29,7 @@ struct Repeat {
   size_t length() const { return period * steps; }
 };
 
-/// The ops of a block but constants, and for each the number of its kind.
+/// The ops of a block but constants and draws, and for each the number of its kind.
 struct Sequence {
   explicit Sequence(Block &block);
 
@@ -80,10 +80,12 @@ static Attribute kindOf(Operation *op) {
 }
 
 /// Ops with effects but asserts, ops with regions, and the terminator are of kinds of their own.
+/// Asserts of steps move behind them, and must not pass draws.
 Sequence::Sequence(Block &block) {
   DenseMap<Attribute, size_t> known;
+  bool skipsDraws = block.getOps<AssertOp>().empty();
   for (Operation &op : block) {
-    if (isa<ConstantOp>(op))
+    if (isa<ConstantOp>(op) || (skipsDraws && isDraw(&op)))
       continue;
     bool mayRepeat = (isMemoryEffectFree(&op) || isa<AssertOp>(op)) && op.getNumRegions() == 0 &&
                      !op.hasTrait<OpTrait::IsTerminator>();

@@ -25,6 +25,7 @@ private:
   void buildBody(ScanOp scan);
   Value sequenceOf(ElementOfSequence element);
   Value sequenceOf(const ConstantOfStep &constant);
+  Value sequenceOf(const GatheredValues &gathered);
   void replaceStack(const StackedUse &use, Value output);
   void replaceSingly(ResultOfStep place, Value output);
   bool isNewest(unsigned state) const {
@@ -136,6 +137,10 @@ void ScanBuilder::addSequences() {
     Value sequence = sequenceOf(constant);
     sequences.push_back(isReversed ? reversed(sequence) : sequence);
   }
+  for (const GatheredValues &gathered : steps.gathered) {
+    Value sequence = sequenceOf(gathered);
+    sequences.push_back(isReversed ? reversed(sequence) : sequence);
+  }
 }
 
 /// (steps, ...), in the order in which the parts lie.
@@ -178,6 +183,18 @@ Value ScanBuilder::sequenceOf(const ConstantOfStep &constant) {
   return ConstantOp::create(builder, loc, type, DenseElementsAttr::get(type, constant.values));
 }
 
+/// Side by side along a new first dim.
+Value ScanBuilder::sequenceOf(const GatheredValues &gathered) {
+  SmallVector<int64_t> shape{1};
+  llvm::append_range(shape, gathered.type.getShape());
+  SmallVector<Value> rows;
+  for (Value value : gathered.values)
+    rows.push_back(reshaped(value, shape));
+  shape[0] = steps.steps;
+  auto type = RankedTensorType::get(shape, gathered.type.getElementType());
+  return ConcatOp::create(builder, loc, type, rows, builder.getI64IntegerAttr(0));
+}
+
 void ScanBuilder::buildBody(ScanOp scan) {
   OpBuilder::InsertionGuard guard(builder);
   Block *body = builder.createBlock(&scan.getBody());
@@ -185,7 +202,8 @@ void ScanBuilder::buildBody(ScanOp scan) {
     body->addArgument(type, loc);
   unsigned firstSequence = states.size();
   unsigned firstConstant = firstSequence + steps.elements.size();
-  unsigned firstInvariant = firstConstant + steps.constants.size();
+  unsigned firstGathered = firstConstant + steps.constants.size();
+  unsigned firstInvariant = firstGathered + steps.gathered.size();
   DenseMap<ResultOfStep, Value> computed;
   auto operandOf = [&](const OperandSource &source) -> Value {
     switch (source.kind) {
@@ -205,6 +223,8 @@ void ScanBuilder::buildBody(ScanOp scan) {
       return BroadcastInDimOp::create(builder, loc, steps.constants[source.number].type,
                                       body->getArgument(firstConstant + source.number),
                                       ArrayRef<int64_t>());
+    case OperandSource::Gathered:
+      return body->getArgument(firstGathered + source.number);
     }
     llvm_unreachable("all kinds are handled");
   };

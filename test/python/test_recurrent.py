@@ -12,6 +12,7 @@ from torch import nn
 
 import weft
 from weft import _core
+from weft.compiled.module import callable_of
 
 LSTMS = [
     nn.LSTM(5, 7),
@@ -88,6 +89,22 @@ def test_steps_are_a_loop(batch_first):
     assert compiled.ir("loops").count("scf.yield %") > 0
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_tracing_runs_no_cells(kind, monkeypatch):
+    """Nor does its time depend on their number. A trace that fails is eager's."""
+
+    def cell_by_cell(*args):
+        raise AssertionError
+
+    monkeypatch.setattr(torch._decomp.decompositions, "_rnn_helper", cell_by_cell)
+    net, x = kind(5, 7, 2, batch_first=True, bidirectional=True), torch.randn(3, 11, 5)
+    compiled = weft.compile(net, capture="export")
+    results = [compiled(x), compiled(x)]
+    assert not compiled.eager_reasons
+    torch.testing.assert_close(results[1], net(x))
+    assert results[1][0].requires_grad
+
+
 def test_the_work_of_all_steps_counts(no_grad):
     flops = []
     for steps in (10, 20):
@@ -108,6 +125,22 @@ def test_artifacts_do_not_grow_with_the_number_of_steps():
         sizes.append(Path(compiled.artifact_paths[0]).stat().st_size)
     # The product of 3000 rows has another schedule than that of 30.
     assert sizes[1] <= 1.25 * sizes[0], sizes
+
+
+def test_training_saves_gates_and_states_once():
+    """In numbers a step, sequence and unit: four sums of gates, the memory, and the result."""
+    lstm, x = nn.LSTM(16, 16), torch.randn(9, 3, 16)
+    compiled = weft.compile(lstm)
+    for _ in range(2):
+        compiled(x)[0].sum().backward()
+    training = callable_of(compiled).face.programs.latest().training
+    assert sum(size for _, size in training.saved_bytes) == 6 * x.numel() * 4
+
+
+def test_steps_allocate_nothing(no_grad):
+    compiled = weft.compile(nn.LSTM(16, 16))
+    compiled(torch.randn(9, 3, 16))
+    assert "memref.alloc" not in compiled.ir("loops")
 
 
 def test_one_and_two_threads_give_the_same_bits(own_threads, no_grad):

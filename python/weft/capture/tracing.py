@@ -31,10 +31,12 @@ from weft.capture.composites import composites_written_out
 from weft.capture.input_names import input_namer
 from weft.capture.isolated import call_isolated
 from weft.capture.kept_out import refuse_kept_out
+from weft.capture.lean_tracing import lean_tracing
 from weft.capture.observation import Observer
 from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
 from weft.capture.reachability import References, find_references
+from weft.capture.recurrent_shapes import recurrent_nets_by_shape
 from weft.capture.returned_objects import existing_objects
 from weft.capture.signature import Declined, Signature, register_dataclasses
 from weft.capture.state import Snapshot
@@ -297,7 +299,12 @@ class _Trace:
         for function in self.references.code:
             # torch.export names only lines in functions called `forward` otherwise.
             torch.fx.proxy._register_stack_trace_anchor(function)
-        with composites_written_out(), checkpoints_marked():
+        with (
+            composites_written_out(),
+            recurrent_nets_by_shape(),
+            checkpoints_marked(),
+            lean_tracing(),
+        ):
             if self.wanted is None:
                 program = torch.export.export(root, self.args, self.kwargs, strict=False)
             else:

@@ -53,7 +53,7 @@ def _grouped_mm(
     return x.new_empty_strided((rows, columns), (pitch, 1))
 
 
-def _recurrent(
+def recurrent(
     mode,
     op,
     x: torch.Tensor,
@@ -66,7 +66,9 @@ def _recurrent(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[torch.Tensor, ...]:
-    """x: (steps, batch, in), or (batch, steps, in)."""
+    """The results of a recurrent module, without values. x: (steps, batch, in), or (batch, steps,
+    in). states: (layers * directions, batch, size) each. params: of the layers and directions in
+    turn."""
     states = [states] if isinstance(states, torch.Tensor) else list(states)
     directions = 2 if bidirectional else 1
     torch._check(x.dim() == 3 and x.shape[2] == params[0].shape[1])
@@ -96,8 +98,8 @@ def _max_unpool2d(
 _FAKES = {
     torch.ops.aten.max_unpool2d.default: _max_unpool2d,
     torch.ops.aten._grouped_mm.default: _grouped_mm,
-    torch.ops.aten.lstm.input: _recurrent,
-    torch.ops.aten.gru.input: _recurrent,
-    torch.ops.aten.rnn_tanh.input: _recurrent,
-    torch.ops.aten.rnn_relu.input: _recurrent,
+    torch.ops.aten.lstm.input: recurrent,
+    torch.ops.aten.gru.input: recurrent,
+    torch.ops.aten.rnn_tanh.input: recurrent,
+    torch.ops.aten.rnn_relu.input: recurrent,
 }

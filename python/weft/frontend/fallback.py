@@ -99,6 +99,25 @@ def with_strides(node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
     return pytree.tree_unflatten(list(map(lying, given, nodes)), spec)
 
 
+# They draw as many numbers as their first argument has elements, whatever these are.
+_READ_SIZES_ALONE = frozenset(("aten::rand_like", "aten::randn_like", "aten::randint_like"))
+
+
+def without_values(op: torch._ops.OpOverload, args: Any, constant: Callable[[Value], Value]) -> Any:
+    """The arguments of a call, with a constant in the place of a tensor of which the op reads no
+    more than how it lies: what is drawn then depends on nothing that the program computes.
+
+    constant: of the type and shape of a value."""
+    if op._schema.name not in _READ_SIZES_ALONE:
+        return args
+    first, *others = args
+    if isinstance(first, Lying):
+        first = Lying(constant(first.value), first.strides)
+    elif isinstance(first, Value):
+        first = constant(first)
+    return (first, *others)
+
+
 def operand_number(operands: list[Value], value: Any) -> int | None:
     """The operand number of a tensor argument; a tensor that stands twice is one operand."""
     if not isinstance(value, Value):

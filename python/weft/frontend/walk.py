@@ -32,6 +32,7 @@ from weft.frontend.fallback import (
     flatten_results,
     operand_number,
     with_strides,
+    without_values,
 )
 from weft.frontend.graph import EFFECTS, Graph, Value
 from weft.frontend.inplace import out_of_place
@@ -330,6 +331,9 @@ class Walk:
                 if otherwise := lays_out_otherwise(each):
                     raise Unsupported(f"{op} of what {otherwise} lays out otherwise", location)
             args, kwargs = with_strides(site.node, args, kwargs)
+            args = without_values(
+                op, args, lambda like: self.builder.constant(0, like.dtype, like.shape)
+            )
         args, kwargs = pytree.tree_map_only(
             Pair, lambda pair: Joined(join(self.builder, pair)), (args, kwargs)
         )

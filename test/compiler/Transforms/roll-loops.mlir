@@ -243,3 +243,98 @@ func.func @rows_read_elsewhere(%xs: tensor<3x4xf32>, %w: tensor<4x4xf32>, %h: te
   %y = weft.neg %x1 : tensor<1x4xf32>
   return %n2, %y : tensor<1x4xf32>, tensor<1x4xf32>
 }
+
+// -----
+
+// Each step has numbers that are drawn for it and an input of its own: they are gathered.
+// CHECK-LABEL: @gathered(
+// CHECK-SAME: %[[X0:[^:]*]]: tensor<2x4xf32> {{[^%]*}}, %[[X1:[^:]*]]: tensor<2x4xf32> {{[^%]*}}, %[[X2:[^:]*]]: tensor<2x4xf32>
+// CHECK: %[[R0:.*]] = weft.torch_fallback "aten.rand_like.default"
+// CHECK: %[[R1:.*]] = weft.torch_fallback
+// CHECK: %[[R2:.*]] = weft.torch_fallback
+// CHECK-DAG: %[[N0:.*]] = weft.reshape %[[R0]]
+// CHECK-DAG: %[[N2:.*]] = weft.reshape %[[R2]]
+// CHECK-DAG: %[[NOISE:.*]] = weft.concat %[[N0]], %{{.*}}, %[[N2]] dim 0
+// CHECK-DAG: %[[I0:.*]] = weft.reshape %[[X0]]
+// CHECK-DAG: %[[I1:.*]] = weft.reshape %[[X1]]
+// CHECK-DAG: %[[I2:.*]] = weft.reshape %[[X2]]
+// CHECK-DAG: %[[XS:.*]] = weft.concat %[[I0]], %[[I1]], %[[I2]] dim 0
+// CHECK: weft.scan 3 carry(%{{.*}}) over(%{{.*}} = %[[XS]] : tensor<3x2x4xf32>, %{{.*}} = %[[NOISE]] : tensor<3x2x4xf32>)
+func.func @gathered(%x0: tensor<2x4xf32> {weft.kind = "input"}, %x1: tensor<2x4xf32> {weft.kind = "input"}, %x2: tensor<2x4xf32> {weft.kind = "input"}, %w: tensor<4x4xf32>, %h: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %c = weft.constant dense<0.0> : tensor<2x4xf32>
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %a0 = weft.add %d0, %x0 : tensor<2x4xf32>
+  %r0 = weft.torch_fallback "aten.rand_like.default"(%c) "[{\22tensor\22: 0}]" : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %h0 = weft.mul %a0, %r0 : tensor<2x4xf32>
+  %d1 = weft.dot_general %h0, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %a1 = weft.add %d1, %x1 : tensor<2x4xf32>
+  %r1 = weft.torch_fallback "aten.rand_like.default"(%c) "[{\22tensor\22: 0}]" : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %h1 = weft.mul %a1, %r1 : tensor<2x4xf32>
+  %d2 = weft.dot_general %h1, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %a2 = weft.add %d2, %x2 : tensor<2x4xf32>
+  %r2 = weft.torch_fallback "aten.rand_like.default"(%c) "[{\22tensor\22: 0}]" : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %h2 = weft.mul %a2, %r2 : tensor<2x4xf32>
+  return %h2 : tensor<2x4xf32>
+}
+
+// -----
+
+// Layers with weights of their own are no loop.
+// CHECK-LABEL: @own(
+// CHECK-NOT: weft.scan
+func.func @own(%w0: tensor<4x4xf32> {weft.kind = "weight"}, %w1: tensor<4x4xf32> {weft.kind = "weight"}, %w2: tensor<4x4xf32> {weft.kind = "weight"}, %h: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %d0 = weft.dot_general %h, %w0 batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %h0 = weft.tanh %d0 : tensor<2x4xf32>
+  %d1 = weft.dot_general %h0, %w1 batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %h1 = weft.tanh %d1 : tensor<2x4xf32>
+  %d2 = weft.dot_general %h1, %w2 batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %h2 = weft.tanh %d2 : tensor<2x4xf32>
+  return %h2 : tensor<2x4xf32>
+}
+
+// -----
+
+// A check that fails ends the call ahead of later draws, so it cannot move behind them.
+// CHECK-LABEL: @checked(
+// CHECK-NOT: weft.scan
+func.func @checked(%w: tensor<4x4xf32>, %h: tensor<2x4xf32>, %limit: tensor<f32>) -> tensor<2x4xf32> {
+  %c = weft.constant dense<0.0> : tensor<2x4xf32>
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %m0 = weft.reduce <max> %d0 dims [0, 1] : tensor<2x4xf32> -> tensor<f32>
+  %c0 = weft.cmp <lt> %m0, %limit : tensor<f32> -> tensor<i1>
+  weft.assert %c0, "small" : tensor<i1>
+  %r0 = weft.torch_fallback "aten.rand_like.default"(%c) "[{\22tensor\22: 0}]" : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %h0 = weft.mul %d0, %r0 : tensor<2x4xf32>
+  %d1 = weft.dot_general %h0, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %m1 = weft.reduce <max> %d1 dims [0, 1] : tensor<2x4xf32> -> tensor<f32>
+  %c1 = weft.cmp <lt> %m1, %limit : tensor<f32> -> tensor<i1>
+  weft.assert %c1, "small" : tensor<i1>
+  %r1 = weft.torch_fallback "aten.rand_like.default"(%c) "[{\22tensor\22: 0}]" : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %h1 = weft.mul %d1, %r1 : tensor<2x4xf32>
+  %d2 = weft.dot_general %h1, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  %m2 = weft.reduce <max> %d2 dims [0, 1] : tensor<2x4xf32> -> tensor<f32>
+  %c2 = weft.cmp <lt> %m2, %limit : tensor<f32> -> tensor<i1>
+  weft.assert %c2, "small" : tensor<i1>
+  %r2 = weft.torch_fallback "aten.rand_like.default"(%c) "[{\22tensor\22: 0}]" : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %h2 = weft.mul %d2, %r2 : tensor<2x4xf32>
+  return %h2 : tensor<2x4xf32>
+}
+
+// -----
+
+// A check in each step of what no step computes is no output of the steps.
+// CHECK-LABEL: @checked_outside(
+// CHECK-NOT: weft.scan
+// CHECK-COUNT-3: weft.assert %{{.*}}, "small" : tensor<i1>
+func.func @checked_outside(%w: tensor<4x4xf32>, %h: tensor<2x4xf32>, %ok: tensor<i1>) -> tensor<2x4xf32> {
+  %d0 = weft.dot_general %h, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  weft.assert %ok, "small" : tensor<i1>
+  %h0 = weft.tanh %d0 : tensor<2x4xf32>
+  %d1 = weft.dot_general %h0, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  weft.assert %ok, "small" : tensor<i1>
+  %h1 = weft.tanh %d1 : tensor<2x4xf32>
+  %d2 = weft.dot_general %h1, %w batch [] x [] contract [1] x [1] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32>
+  weft.assert %ok, "small" : tensor<i1>
+  %h2 = weft.tanh %d2 : tensor<2x4xf32>
+  return %h2 : tensor<2x4xf32>
+}

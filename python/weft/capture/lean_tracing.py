@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""torch's tracing without two things that cost a fifth of it and that nobody reads here: the source
+text of some eighty frames for each op, and Python code of the graph after each of its passes. For a
+process that traces and ends: it replaces what is torch's own."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+
+import torch
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
+
+
+@contextlib.contextmanager
+def lean_tracing() -> Iterator[None]:
+    """Within it nodes have the stack traces that torch gives them, and graphs have their code as
+    soon as it is asked for."""
+    captured = torch.fx.proxy.CapturedTraceback
+    torch.fx.proxy.CapturedTraceback = _Frames
+    try:
+        with _use_lazy_graph_module(True):
+            yield
+    finally:
+        torch.fx.proxy.CapturedTraceback = captured
+
+
+class _Frames:
+    """The frames above its maker, in place of torch's `CapturedTraceback`, which reads the lines of
+    all of them. Most are filtered out by their names alone; a line is read when it is formatted."""
+
+    def __init__(self, innermost: types.FrameType) -> None:
+        self._innermost = innermost
+
+    @classmethod
+    def extract(cls) -> _Frames:
+        return cls(sys._getframe(1))
+
+    def summary(self) -> traceback.StackSummary:
+        frames = traceback.StackSummary()
+        frame: types.FrameType | None = self._innermost
+        while frame is not None:
+            frames.append(_summary(frame.f_code, frame.f_lineno))
+            frame = frame.f_back
+        frames.reverse()
+        return frames
+
+
+# By address and line; the code is held, and hashing it would read all of it.
+_summaries: dict[tuple[int, int], tuple[types.CodeType, traceback.FrameSummary]] = {}
+
+
+def _summary(code: types.CodeType, line: int) -> traceback.FrameSummary:
+    """The same for the same line: those of torch's own frames come back with every op."""
+    key = (id(code), line)
+    found = _summaries.get(key)
+    if found is None:
+        summary = traceback.FrameSummary(code.co_filename, line, code.co_name, lookup_line=False)
+        found = _summaries[key] = (code, summary)
+    return found[1]
