@@ -84,6 +84,11 @@ def _parted(low: Lowered, args: Sequence[Tensor]) -> tuple[list[Tensor], list[Te
         if not any(output is each for each in results):
             raise TEError(f"expected {output.name} among the arguments: it is computed")
     for result in results:
+        if not any(result is stage.tensor for stage in low.schedule.stages):
+            raise TEError(
+                f"{result.name} is an argument and not computed by the schedule: name it in "
+                "te.create_schedule, too"
+            )
         if result not in roots:
             raise TEError(
                 f"{result.name} is an argument and has to be whole: compute it at the root"

@@ -135,7 +135,9 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     columns = _vector_extent(along.extent, lanes, choice)
     registers = columns // lanes or 1
     rows_axis = others[-1] if others else None
-    most = max(1, min(12, (vector_registers() - 2 - registers) // registers))
+    body = stage.state.body
+    carried = registers * (len(body.values) if isinstance(body, ex.Reduce) else 1)
+    most = max(1, min(12, (vector_registers() - 2 - registers) // carried))
     rows = _divisor(rows_axis.extent, most) if rows_axis is not None else 1
     rows = choice.rows or rows
     outer = others[:-1]
@@ -208,6 +210,8 @@ def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: C
     reduction."""
     if along is None or along.kind != "reduce" or along.extent < lanes // 2:
         return
+    if stage.state.body.kind == "fold":
+        return  # the combiner may tell equal values apart, as the first maximum does
     rows = _rows_that_share(stage) if choice.rows is None else None
     registers = 2 if rows is not None and along.extent >= 2 * lanes else 4
     factor = _vector_extent(along.extent, lanes, choice, registers)
