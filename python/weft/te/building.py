@@ -129,7 +129,6 @@ class Function:
     def __call__(self, *arrays_given: Any) -> Any:
         """Raises: errors.ArgumentError, naming the argument, what was expected and found."""
         if self._direct(*arrays_given):
-            self._note_writes(arrays_given)
             return None
         views = arrays.compact_views(arrays_given)
         if views is not None and self._direct(*views):

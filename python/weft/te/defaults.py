@@ -19,9 +19,10 @@ from weft.te import expressions as ex
 from weft.te.analysis import contiguous_axis, has_register_tiles, points, step_of, widest
 from weft.te.expressions import Axis, Load
 from weft.te.placement import attach_producers, is_worth_inlining
+from weft.te.register_tiles import Problem, best_tile
 from weft.te.schedules import Schedule
 from weft.te.stages import Stage
-from weft.te.targets import lanes_of, vector_registers
+from weft.te.targets import lanes_of
 from weft.te.tensors import Tensor
 
 _WORTH_THREADS = 2_000_000  # operations: some 20 µs of one core
@@ -119,27 +120,26 @@ def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4) -> in
     return max(n for n, left in waste.items() if left == best) * lanes
 
 
-def _divisor(extent: int, most: int) -> int:
-    """Rows of a tile: a divisor of the extent, if there is a good one."""
-    for size in range(most, most // 2, -1):
-        if extent % size == 0:
-            return size
-    return min(most, max(extent, 1))
-
-
 def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: Choice) -> None:
     """Rows times vectors in registers; the operand that vectors read is packed if many tiles of
     rows read it again."""
     sums = list(stage.state.reduce_axes)
     others = [axis for axis in stage.op.axis if axis is not along]
-    columns = _vector_extent(along.extent, lanes, choice)
-    registers = columns // lanes or 1
     rows_axis = others[-1] if others else None
     body = stage.state.body
-    carried = registers * (len(body.values) if isinstance(body, ex.Reduce) else 1)
-    most = max(1, min(12, (vector_registers() - 2 - registers) // carried))
-    rows = _divisor(rows_axis.extent, most) if rows_axis is not None else 1
-    rows = choice.rows or rows
+    assert isinstance(body, ex.Reduce)
+    panel = _panel(stage, along, rows_axis)
+    depth = prod(axis.extent for axis in sums)
+    problem = Problem(
+        rows_axis.extent if rows_axis is not None else 1,
+        along.extent,
+        lanes,
+        len(body.values),
+        depth * (_bytes(panel) if panel is not None else 0),
+        _row_stride(stage, rows_axis) if rows_axis is not None else 0,
+    )
+    tile = best_tile(problem, choice.rows, choice.registers)
+    rows, columns = tile.rows, tile.registers * lanes
     outer = others[:-1]
     along_outer, along_inner = stage.split(along, factor=columns)
     order: list[Axis]
@@ -148,9 +148,10 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     if rows_axis is not None:
         rows_outer, rows_inner = stage.split(rows_axis, factor=rows)
         inner = [rows_inner]
-    panel = _panel(stage, along, rows_axis)
-    packs = panel is not None and prod(a.extent for a in sums) * columns * _bytes(panel) <= (
-        _PANEL_BYTES
+    packs = (
+        panel is not None
+        and along_outer.extent > 1  # else its rows are next to each other as they are
+        and depth * columns * _bytes(panel) <= _PANEL_BYTES
     )
     if choice.packs is not None:
         packs = packs and choice.packs
@@ -164,7 +165,7 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     for axis in inner:
         stage.unroll(axis)
     stage.vectorize(along_inner)
-    if prod(axis.extent for axis in sums) <= _FEW_TERMS:
+    if depth <= _FEW_TERMS:
         for axis in sums:
             stage.unroll(axis)
     if packs and panel is not None and rows_outer is not None and rows_outer.extent >= 4:
@@ -187,6 +188,15 @@ def _shared_out(stage: Stage, panels: Axis, rows: Axis, outer: list[Axis]) -> Ax
     part, _ = stage.split(rows, nparts=parts)
     stage.reorder(part, panels)
     return stage.fuse(part, panels)
+
+
+def _row_stride(stage: Stage, rows: Axis) -> int:
+    """Bytes from one row to the next of the operand that rows move in."""
+    for node in ex.walk(stage.state.body):
+        for dim, index in enumerate(node.indices if isinstance(node, Load) else ()):
+            if step := step_of(rows, index):
+                return step * prod(node.tensor.shape[dim + 1 :]) * _bytes(node.tensor)
+    return 0
 
 
 def _bytes(tensor: Tensor) -> int:

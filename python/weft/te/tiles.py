@@ -19,7 +19,7 @@ from weft.te.expressions import Axis
 from weft.te.linear import Linear
 from weft.te.loops import Loops
 from weft.te.nests import Nest, reduction
-from weft.te.targets import lanes_of
+from weft.te.targets import lanes_of, masks_elements_of
 
 
 @dataclass
@@ -114,30 +114,39 @@ class Tile:
         return self.vector is not None and self.vector in guard.axes()
 
     def _chunks(self) -> list[tuple[int, int]]:
-        """The vectorised loop in pieces that registers hold: powers of two."""
+        """The vectorised loop in pieces that registers hold: powers of two, the last one masked if
+        it reaches beyond the end and the processor masks such elements."""
         if self.vector is None:
             return [(0, 0)]
         widest, extent = self._lanes(), self.writer.extent(self.vector)
         chunks, base = [], 0
         while base < extent:
-            lanes = widest
-            while lanes > extent - base:
+            left = extent - base
+            lanes = min(widest, 1 << (left - 1).bit_length())
+            if lanes > left and not masks_elements_of(self._least_bytes()):
                 lanes //= 2
             chunks.append((base, lanes))
             base += lanes
         return chunks
 
+    def _widths(self) -> list[int]:
+        """Bytes of the elements that memory holds, as indices do not count."""
+        loads = [node for node in ex.walk(self.nest.body) if isinstance(node, ex.Load)]
+        return [dtypes.BYTES[each.dtype] for each in (self.nest.tensor, *loads)]
+
     def _lanes(self) -> int:
-        """Of the widest values that memory holds, as indices do not count."""
-        widths = [dtypes.BYTES[self.nest.tensor.dtype]]
-        for node in ex.walk(self.nest.body):
-            if isinstance(node, ex.Load):
-                widths.append(dtypes.BYTES[node.dtype])
-        return lanes_of(max(4, *widths))
+        return lanes_of(max(4, *self._widths()))
+
+    def _least_bytes(self) -> int:
+        return min(self._widths())
 
     def _at(self, point: Point, instance: Instance, masks: list[Linear]) -> Point:
         here = Point({**point.loops, **instance.loops}, self.vector, instance.base, instance.lanes)
         mask: Value | None = None
+        if self.vector is not None:
+            extent = self.writer.extent(self.vector)
+            if instance.base + instance.lanes > extent:
+                masks = [*masks, Linear(None, extent - 1) - Linear.of(self.vector)]
         for guard in masks:
             if not all(axis in here.loops or axis is self.vector for axis in guard.axes()):
                 continue

@@ -14,7 +14,7 @@ from weft.te.targets import vector_registers
 from weft.te.tensors import Tensor
 from weft.tune.task import Candidate, Task
 
-_ROWS, _REGISTERS = (1, 2, 3, 4, 6, 8, 12), (1, 2, 3, 4)
+_ROWS, _REGISTERS = (1, 2, 3, 4, 5, 6, 8, 10, 13), (1, 2, 3, 4, 6)
 
 
 class TETask(Task):
