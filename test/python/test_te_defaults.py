@@ -200,3 +200,20 @@ def test_the_last_piece_of_a_vector_writes_nothing_behind_it(dtype, extent):
     f(given, memory[: 2 * extent].view(2, extent))
     assert torch.equal(memory[: 2 * extent].view(2, extent), given.flip(1))
     assert (memory[2 * extent :] == 1).all()
+
+
+def test_windows_of_a_small_buffer_are_not_read_behind_their_stores():
+    def placed(size):
+        args, z, _ = depthwise(24, size, size)
+        s = te.default_schedule(z)
+        return "compute_at padded z" in s.save()
+
+    assert not placed(14) and placed(112)
+
+
+def test_reductions_of_few_vectors_have_no_loop():
+    _, z, _ = softmax(64, 100)
+    s = te.default_schedule(z)
+    assert "vectorized for j.inner in 100" in str(s) and "j.outer in" not in str(s)
+    _, z, _ = softmax(64, 257)  # six times three vectors are fewer than five times four
+    assert "split o j factor=" + str(3 * te.targets.lanes_of(4)) in te.default_schedule(z).save()

@@ -36,24 +36,28 @@ _PANEL_BYTES = 1 << 19  # of a packed operand: half of a usual L2
 
 @dataclass(frozen=True)
 class Choice:
-    """Numbers that a tuner may choose otherwise; None: by shape. rows: of a register tile.
-    registers: vectors in a row of it, or computed at once. packs: the operand that vectors read
-    is packed."""
+    """What a tuner may choose otherwise; None: by shape. rows: of a register tile, or that share
+    an operand. registers: vectors in a row of it, or computed at once. packs: the operand that
+    vectors read is packed. inlines: cheap producers. attaches: producers are computed row by row,
+    inside their reader's loops."""
 
     rows: int | None = None
     registers: int | None = None
     packs: bool | None = None
+    inlines: bool = True
+    attaches: bool = True
 
 
 def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # noqa: B008
     """A schedule of the tensors, made of the steps that one could take by hand."""
     s = Schedule.of(outputs)
     for stage in s.stages:
-        if stage.op.body is not None and is_worth_inlining(s, stage):
+        if choice.inlines and stage.op.body is not None and is_worth_inlining(s, stage):
             stage.compute_inline()
     for stage in reversed(s.stages):
         if stage.op.body is not None and stage.state.attach == "root":
-            _schedule(s, stage, attach_producers(s, stage), choice)
+            attached = attach_producers(s, stage) if choice.attaches else []
+            _schedule(s, stage, attached, choice)
     return s
 
 
@@ -106,18 +110,15 @@ def _elementwise(stage: Stage, lanes: int, choice: Choice) -> None:
         stage.vectorize(inner)
 
 
-def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4) -> int:
-    """Lanes to compute at once: up to `most` registers, with little left over."""
+def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4, whole: int = 8) -> int:
+    """Lanes to compute at once: all of them if `whole` registers hold them, else of up to `most`
+    registers those that take the fewest operations, an iteration of the loop counted as one."""
     if choice.registers is not None:
         return choice.registers * lanes
-    for registers in range(most, 0, -1):
-        if extent % (registers * lanes) == 0:
-            return registers * lanes
-    if extent <= lanes:
-        return 1 << (extent - 1).bit_length() if extent > 1 else 1
-    waste = {n: -extent % (n * lanes) for n in range(1, most + 1)}
-    best = min(waste.values())
-    return max(n for n, left in waste.items() if left == best) * lanes
+    if extent <= whole * lanes:
+        return extent
+    steps = {n: -(-extent // (n * lanes)) * (n + 1) for n in range(1, most + 1)}
+    return max(n for n in steps if steps[n] == min(steps.values())) * lanes
 
 
 def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: Choice) -> None:
@@ -222,13 +223,15 @@ def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: C
         return
     if stage.state.body.kind == "fold":
         return  # the combiner may tell equal values apart, as the first maximum does
-    rows = _rows_that_share(stage) if choice.rows is None else None
+    height = choice.rows or _SHARING_ROWS
+    rows = _rows_that_share(stage, height) if height > 1 else None
     registers = 2 if rows is not None and along.extent >= 2 * lanes else 4
-    factor = _vector_extent(along.extent, lanes, choice, registers)
+    whole = 8 if rows is None else registers
+    factor = _vector_extent(along.extent, lanes, choice, registers, whole)
     along_outer, along_inner = stage.split(along, factor=factor)
     rest = [axis for axis in stage.state.reduce_axes if axis is not along]
     if rows is not None:
-        rows_outer, rows_inner = stage.split(rows, factor=_SHARING_ROWS)
+        rows_outer, rows_inner = stage.split(rows, factor=height)
         outer = [axis for axis in stage.op.axis if axis is not rows]
         stage.reorder(*outer, rows_outer, *rest, along_outer, rows_inner, along_inner)
         stage.unroll(rows_inner)
@@ -237,7 +240,7 @@ def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: C
     stage.vectorize(along_inner, reassociate=True)
 
 
-def _rows_that_share(stage: Stage) -> Axis | None:
+def _rows_that_share(stage: Stage, height: int) -> Axis | None:
     """A loop over the result, of enough iterations, that an operand of a product stays out of."""
     if any(each.is_attached_to(stage) for each in stage.schedule.stages):
         return None
@@ -245,6 +248,6 @@ def _rows_that_share(stage: Stage) -> Axis | None:
     for axis in reversed(stage.op.axis):
         steps = [[step_of(axis, index) for index in load.indices] for load in loads]
         still = [all(step == 0 for step in each) for each in steps]
-        if axis.extent >= 2 * _SHARING_ROWS and any(still) and not all(still):
+        if axis.extent >= 2 * height and any(still) and not all(still):
             return axis
     return None
