@@ -67,6 +67,12 @@ public:
     if (!keepsGil)
       released.emplace();
     program.run(in, out);
+    released.reset();
+    for (size_t i : results) { // autograd is to know of what was written in place
+      PyObject *result = args[i].ptr();
+      if (!torch.isInference(result) && !torch.countWrite(result))
+        throw nb::python_error();
+    }
     return true;
   }
 

@@ -280,3 +280,15 @@ def test_plain_tensors_go_the_direct_way_and_nothing_else_does(affine):
         assert torch.equal(out, before)
     with torch.no_grad():
         assert affine._direct(a, b.clone().requires_grad_(), out)
+
+
+def test_a_direct_write_is_counted_once_and_inference_tensors_have_no_count(affine):
+    a, b, out = torch.randn(6, 10), torch.randn(6, 10), torch.zeros(6, 10)
+    before = out._version
+    affine(a, b, out)
+    assert out._version == before + 1
+    with torch.inference_mode():
+        inside = torch.zeros(6, 10)
+        affine(a, b, inside)
+    assert inside.is_inference()
+    torch.testing.assert_close(inside.clone(), a * 2 + b)

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The default schedule: right for sizes that leave rests, and of the kind that the work wants."""
 
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from weft import _core, te
+from weft.te.register_tiles import Problem, best_tile
 
 
 def gemm(m, n, k):
@@ -147,3 +150,70 @@ def test_a_matrix_by_a_column_is_summed_in_vectors():
     assert "reassociate=1" in s.save()
     given = torch.randn(40, 64), torch.randn(64, 1)
     torch.testing.assert_close(te.build(s, [x, y, z])(*given), given[0] @ given[1])
+
+
+def tile_of(m, n, k, **stride):
+    problem = Problem(m, n, lanes=16, depth_bytes=4 * k, **stride)
+    tile = best_tile(problem)
+    return tile.rows, tile.registers
+
+
+@pytest.mark.skipif(te.targets.vector_bytes() != 64, reason="tiles of 32 registers")
+def test_register_tiles_follow_shape_and_caches():
+    assert tile_of(7, 7, 7) == (7, 1)  # all of it
+    assert tile_of(31, 37, 41) == (6, 3)  # one row is left, and not four
+    rows, registers = tile_of(1000, 3, 5)
+    assert registers == 1 and rows >= 8  # no vector of columns that do not exist
+    # A panel that comes from L2 is read for more rows.
+    shallow, deep = tile_of(128, 768, 16), tile_of(128, 768, 768)
+    assert deep[0] >= shallow[0] and deep[1] <= shallow[1]
+    # Rows that lie 2 KiB apart meet in few lines of the cache.
+    assert tile_of(512, 512, 512, row_stride=2048)[0] <= 6
+    assert tile_of(512, 512, 512, row_stride=2052)[0] > 6
+
+
+@pytest.mark.parametrize("size", [(1000, 3, 5), (9, 2, 100), (5, 7, 7), (3, 37, 41), (31, 1, 9)])
+def test_products_with_few_columns_are_of_whole_vectors(size):
+    m, n, k = size
+    x, y = te.placeholder((m, k), name="X"), te.placeholder((k, n), name="Y")
+    r = te.reduce_axis((0, k), "r")
+    z = te.compute((m, n), lambda i, j: te.sum(x[i, r] * y[r, j], axis=r), "Z")
+    f = te.build(te.default_schedule(z), [x, y, z])
+    a, b = torch.randn(m, k), torch.randn(k, n)
+    torch.testing.assert_close(f(a, b), a @ b, rtol=1e-5, atol=1e-5)
+    assert n == 1 or "vectorize Z j.inner" in f.schedule.save()
+    stores = re.findall(r"vector\.(?:masked)?store .*vector<(\d+)xf32>\n", f.module)
+    if n > 1 and n < 16 and n & (n - 1):  # one masked piece, and not one for each power of two
+        assert set(stores) == {str(1 << (n - 1).bit_length())}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "float32", "float64", "bool"])
+@pytest.mark.parametrize("extent", [3, 7, 13, 21, 31])
+def test_the_last_piece_of_a_vector_writes_nothing_behind_it(dtype, extent):
+    x = te.placeholder((2, extent), dtype, "X")
+    z = te.compute((2, extent), lambda i, j: x[i, extent - 1 - j], "Z")
+    s = te.create_schedule(z)
+    s[z].vectorize(z.op.axis[1])
+    f = te.build(s, [x, z], default=False)
+    memory = torch.ones(2 * extent + 64).to(getattr(torch, dtype))
+    given = (torch.rand(2, extent) * 2).to(getattr(torch, dtype))
+    f(given, memory[: 2 * extent].view(2, extent))
+    assert torch.equal(memory[: 2 * extent].view(2, extent), given.flip(1))
+    assert (memory[2 * extent :] == 1).all()
+
+
+def test_windows_of_a_small_buffer_are_not_read_behind_their_stores():
+    def placed(size):
+        args, z, _ = depthwise(24, size, size)
+        s = te.default_schedule(z)
+        return "compute_at padded z" in s.save()
+
+    assert not placed(14) and placed(112)
+
+
+def test_reductions_of_few_vectors_have_no_loop():
+    _, z, _ = softmax(64, 100)
+    s = te.default_schedule(z)
+    assert "vectorized for j.inner in 100" in str(s) and "j.outer in" not in str(s)
+    _, z, _ = softmax(64, 257)  # six times three vectors are fewer than five times four
+    assert "split o j factor=" + str(3 * te.targets.lanes_of(4)) in te.default_schedule(z).save()

@@ -174,7 +174,7 @@ R = te.reduce_axis((0, 5), "r")
 @pytest.mark.parametrize(
     "make, text",
     [
-        (lambda: X[1], "X: expected 2 indices for the shape [4, 5], found 1"),
+        (lambda: X[1] + 1, "X: expected 2 indices for the shape [4, 5], found 1"),
         (lambda: X[0, 5], "X: expected an index of dim 1 from 0 to 4, found 5"),
         (lambda: X[0, 1.5], "X: expected an integer index for dim 1, found `1.5` of float32"),
         (lambda: X + 1, "expected an element such as X[i], found the tensor X"),

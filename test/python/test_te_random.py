@@ -12,6 +12,12 @@ from weft.te.expressions import Axis
 SIZES = st.sampled_from([1, 2, 3, 5, 7, 8, 16, 17, 20])
 DTYPES = ["float32", "float32", "float64", "int32", "int64", "uint8", "bool"]
 
+_BOTH = te.comm_reducer(
+    lambda x, y: (te.maximum(x[0], y[0]), x[1] + y[1]),
+    lambda a, b: (te.min_value(a), te.const(0, b)),
+    "both",
+)
+
 
 @st.composite
 def programs(draw):
@@ -30,7 +36,7 @@ def programs(draw):
 @st.composite
 def computed(draw, tensors, name):
     shape = tuple(draw(st.lists(SIZES, min_size=0, max_size=3)))
-    kind = draw(st.sampled_from([None, None, "sum", "max", "min", "prod"]))
+    kind = draw(st.sampled_from([None, None, "sum", "max", "min", "prod", "fold"]))
     reduced = [
         te.reduce_axis((0, draw(SIZES)), f"{name}r{n}")
         for n in range(draw(st.integers(1, 2)) if kind else 0)
@@ -44,6 +50,9 @@ def computed(draw, tensors, name):
             value = value + other if value.dtype != "bool" else te.cast(value, "int32") * other
         if kind == "prod" and value.dtype != "bool":
             value = te.cast(value > 0, "float32") + 0.5
+        if kind == "fold":
+            value = te.cast(value, "float32")
+            return _BOTH((value, value * 2), axis=reduced)[draw(st.integers(0, 1))]
         return getattr(te, kind)(value, axis=reduced) if kind else value
 
     parameters = ", ".join(f"{name}i{n}" for n in range(len(shape)))

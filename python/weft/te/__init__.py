@@ -4,6 +4,7 @@
 The names are those of TVM's `te`. See docs/tensor-expressions.md.
 """
 
+from weft.te.absent import FUNCTIONS
 from weft.te.building import Function, build, lower
 from weft.te.defaults import default_schedule
 from weft.te.derivatives import gradients
@@ -55,27 +56,35 @@ from weft.te.functions import (
     where,
 )
 from weft.te.kernels import kernel
+from weft.te.reducers import comm_reducer
 from weft.te.schedules import Schedule, create_schedule
 from weft.te.tensors import Tensor, compute, placeholder, reduce_axis
 from weft.te.tvm_names import (
     add,
+    div,
     divide,
     fabs,
+    fmod,
+    gradient,
     indexdiv,
     indexmod,
     infinity,
     isfinite,
     isinf,
     isnan,
+    logaddexp,
     max_value,
     min_value,
     multiply,
     nearbyint,
+    popcount,
     pow,
     subtract,
     truncdiv,
     truncmod,
 )
+
+globals().update(FUNCTIONS)
 
 __all__ = [
     "Function",
@@ -96,12 +105,14 @@ __all__ = [
     "build",
     "cast",
     "ceil",
+    "comm_reducer",
     "compute",
     "const",
     "cos",
     "cosh",
     "create_schedule",
     "default_schedule",
+    "div",
     "divide",
     "erf",
     "exp",
@@ -111,6 +122,8 @@ __all__ = [
     "floor",
     "floordiv",
     "floormod",
+    "fmod",
+    "gradient",
     "gradients",
     "if_then_else",
     "indexdiv",
@@ -124,6 +137,7 @@ __all__ = [
     "log10",
     "log1p",
     "log2",
+    "logaddexp",
     "lower",
     "max",
     "max_value",
@@ -134,6 +148,7 @@ __all__ = [
     "multiply",
     "nearbyint",
     "placeholder",
+    "popcount",
     "pow",
     "power",
     "prod",

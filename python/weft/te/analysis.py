@@ -60,10 +60,9 @@ def contiguous_axis(s: Schedule, stage: Stage) -> Axis | None:
 
 def has_register_tiles(s: Schedule, stage: Stage) -> bool:
     along = contiguous_axis(s, stage)
-    lanes = lanes_of(max(4, widest(stage)))
     if not stage.state.reduce_axes or along is None or along.kind == "reduce":
         return False
-    return along.extent >= max(2, lanes // 4)
+    return along.extent >= 2
 
 
 def outer_axes(s: Schedule, stage: Stage) -> list[Axis]:

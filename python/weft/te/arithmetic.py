@@ -26,6 +26,7 @@ _INTEGER_OPS = {
     "or": "ori",
     "xor": "xori",
 }
+_SHIFTS = ("shl", "shr")
 _FLOAT_TESTS = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 _KEPT_SCALAR = ("sqrt", "ceil", "floor", "trunc", "round", "abs")  # one instruction
 _MATH = {"abs": "absf", "round": "roundeven"}
@@ -130,6 +131,8 @@ class Arithmetic:
             return self._op(f"arith.{op}{'u' if a.dtype == 'uint8' else 's'}i", a.dtype, a, b)
         if op in ("floordiv", "mod"):
             return self._divided(op, a, b)
+        if op in _SHIFTS:
+            return self._shifted(op, a, b)
         return self._op(f"arith.{_INTEGER_OPS[op]}", a.dtype, a, b)
 
     def _float(self, op: str, a: Value, b: Value) -> Value:
@@ -183,6 +186,22 @@ class Arithmetic:
             quotient = self.select(minus, self._op("arith.subi", a.dtype, zero, a), quotient)
         return self.select(by_zero, zero, quotient if op == "floordiv" else rest)
 
+    def _shifted(self, op: str, a: Value, b: Value) -> Value:
+        """By as many bits as there are or more, or by a negative number: all bits are the sign's,
+        or zero."""
+        bits = self.constant(_width(a.dtype), a.dtype, a.lanes)
+        zero = self.constant(0, a.dtype, a.lanes)
+        last = self.constant(_width(a.dtype) - 1, a.dtype, a.lanes)
+        inside = self.compare("lt", b, bits)
+        if a.dtype != "uint8":
+            inside = self.binary("and", inside, self.compare("ge", b, zero))
+        amount = self.select(inside, b, last)
+        if op == "shl":
+            return self.select(inside, self._op("arith.shli", a.dtype, a, amount), zero)
+        letter = "u" if a.dtype == "uint8" else "s"
+        moved = self._op(f"arith.shr{letter}i", a.dtype, a, amount)
+        return self.select(inside, moved, zero) if letter == "u" else moved
+
     def unrounded(self, op: str, a: Value, b: Value) -> Value:
         """A float sum or product of a reduction: halves are added in float32."""
         return self._op(f"arith.{_FLOAT_OPS[op]}", a.dtype, a, b)
@@ -199,14 +218,8 @@ class Arithmetic:
         op = "arith.remf" if name == "remf" else f"math.{_MATH.get(name, name)}"
         if first.lanes or name in _KEPT_SCALAR:
             return self.rounded(self._op(op, first.dtype, *args))
-        lanes = [
-            Value(self.code.op(f"vector.broadcast {v.name} : {v.type} to {t}"), v.dtype, 1)
-            for v in args
-            for t in [of_lanes(computed_type(v.dtype), 1)]
-        ]
-        made = self._op(op, first.dtype, *lanes)
-        text = f"vector.extract {made.name}[0] : {first.type} from {made.type}"
-        return self.rounded(Value(self.code.op(text), first.dtype, 0))
+        made = self._op(op, first.dtype, *(self.splat(each, 1) for each in args))
+        return self.rounded(self.lane(made, 0))
 
     def converted(self, value: Value, dtype: str) -> Value:
         """As PyTorch's `to`: floats are truncated, what is not zero is true."""
@@ -240,6 +253,17 @@ class Arithmetic:
             op = "trunci" if after < before else sign
             name = self.code.op(f"arith.{op} {name} : {old} to {made}")
         return Value(name, dtype, value.lanes)
+
+    def lane(self, value: Value, number: int) -> Value:
+        one = Value("", value.dtype, 0)
+        text = f"vector.extract {value.name}[{number}] : {one.type} from {value.type}"
+        return Value(self.code.op(text), value.dtype, 0)
+
+    def part(self, value: Value, first: int, lanes: int) -> Value:
+        made = Value("", value.dtype, lanes)
+        places = f"{{offsets = [{first}], sizes = [{lanes}], strides = [1]}}"
+        text = f"vector.extract_strided_slice {value.name} {places} : {value.type} to {made.type}"
+        return Value(self.code.op(text), value.dtype, lanes)
 
     def reduced(self, kind: str, value: Value) -> Value:
         """All lanes to one."""

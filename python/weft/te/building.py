@@ -84,6 +84,11 @@ def _parted(low: Lowered, args: Sequence[Tensor]) -> tuple[list[Tensor], list[Te
         if not any(output is each for each in results):
             raise TEError(f"expected {output.name} among the arguments: it is computed")
     for result in results:
+        if not any(result is stage.tensor for stage in low.schedule.stages):
+            raise TEError(
+                f"{result.name} is an argument and not computed by the schedule: name it in "
+                "te.create_schedule, too"
+            )
         if result not in roots:
             raise TEError(
                 f"{result.name} is an argument and has to be whole: compute it at the root"
@@ -124,7 +129,6 @@ class Function:
     def __call__(self, *arrays_given: Any) -> Any:
         """Raises: errors.ArgumentError, naming the argument, what was expected and found."""
         if self._direct(*arrays_given):
-            self._note_writes(arrays_given)
             return None
         views = arrays.compact_views(arrays_given)
         if views is not None and self._direct(*views):

@@ -19,9 +19,10 @@ from weft.te import expressions as ex
 from weft.te.analysis import contiguous_axis, has_register_tiles, points, step_of, widest
 from weft.te.expressions import Axis, Load
 from weft.te.placement import attach_producers, is_worth_inlining
+from weft.te.register_tiles import Problem, best_tile
 from weft.te.schedules import Schedule
 from weft.te.stages import Stage
-from weft.te.targets import lanes_of, vector_registers
+from weft.te.targets import lanes_of
 from weft.te.tensors import Tensor
 
 _WORTH_THREADS = 2_000_000  # operations: some 20 µs of one core
@@ -35,24 +36,28 @@ _PANEL_BYTES = 1 << 19  # of a packed operand: half of a usual L2
 
 @dataclass(frozen=True)
 class Choice:
-    """Numbers that a tuner may choose otherwise; None: by shape. rows: of a register tile.
-    registers: vectors in a row of it, or computed at once. packs: the operand that vectors read
-    is packed."""
+    """What a tuner may choose otherwise; None: by shape. rows: of a register tile, or that share
+    an operand. registers: vectors in a row of it, or computed at once. packs: the operand that
+    vectors read is packed. inlines: cheap producers. attaches: producers are computed row by row,
+    inside their reader's loops."""
 
     rows: int | None = None
     registers: int | None = None
     packs: bool | None = None
+    inlines: bool = True
+    attaches: bool = True
 
 
 def default_schedule(outputs: Any, choice: Choice = Choice()) -> Schedule:  # noqa: B008
     """A schedule of the tensors, made of the steps that one could take by hand."""
     s = Schedule.of(outputs)
     for stage in s.stages:
-        if stage.op.body is not None and is_worth_inlining(s, stage):
+        if choice.inlines and stage.op.body is not None and is_worth_inlining(s, stage):
             stage.compute_inline()
     for stage in reversed(s.stages):
         if stage.op.body is not None and stage.state.attach == "root":
-            _schedule(s, stage, attach_producers(s, stage), choice)
+            attached = attach_producers(s, stage) if choice.attaches else []
+            _schedule(s, stage, attached, choice)
     return s
 
 
@@ -105,26 +110,15 @@ def _elementwise(stage: Stage, lanes: int, choice: Choice) -> None:
         stage.vectorize(inner)
 
 
-def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4) -> int:
-    """Lanes to compute at once: up to `most` registers, with little left over."""
+def _vector_extent(extent: int, lanes: int, choice: Choice, most: int = 4, whole: int = 8) -> int:
+    """Lanes to compute at once: all of them if `whole` registers hold them, else of up to `most`
+    registers those that take the fewest operations, an iteration of the loop counted as one."""
     if choice.registers is not None:
         return choice.registers * lanes
-    for registers in range(most, 0, -1):
-        if extent % (registers * lanes) == 0:
-            return registers * lanes
-    if extent <= lanes:
-        return 1 << (extent - 1).bit_length() if extent > 1 else 1
-    waste = {n: -extent % (n * lanes) for n in range(1, most + 1)}
-    best = min(waste.values())
-    return max(n for n, left in waste.items() if left == best) * lanes
-
-
-def _divisor(extent: int, most: int) -> int:
-    """Rows of a tile: a divisor of the extent, if there is a good one."""
-    for size in range(most, most // 2, -1):
-        if extent % size == 0:
-            return size
-    return min(most, max(extent, 1))
+    if extent <= whole * lanes:
+        return extent
+    steps = {n: -(-extent // (n * lanes)) * (n + 1) for n in range(1, most + 1)}
+    return max(n for n in steps if steps[n] == min(steps.values())) * lanes
 
 
 def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: Choice) -> None:
@@ -132,12 +126,21 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     rows read it again."""
     sums = list(stage.state.reduce_axes)
     others = [axis for axis in stage.op.axis if axis is not along]
-    columns = _vector_extent(along.extent, lanes, choice)
-    registers = columns // lanes or 1
     rows_axis = others[-1] if others else None
-    most = max(1, min(12, (vector_registers() - 2 - registers) // registers))
-    rows = _divisor(rows_axis.extent, most) if rows_axis is not None else 1
-    rows = choice.rows or rows
+    body = stage.state.body
+    assert isinstance(body, ex.Reduce)
+    panel = _panel(stage, along, rows_axis)
+    depth = prod(axis.extent for axis in sums)
+    problem = Problem(
+        rows_axis.extent if rows_axis is not None else 1,
+        along.extent,
+        lanes,
+        len(body.values),
+        depth * (_bytes(panel) if panel is not None else 0),
+        _row_stride(stage, rows_axis) if rows_axis is not None else 0,
+    )
+    tile = best_tile(problem, choice.rows, choice.registers)
+    rows, columns = tile.rows, tile.registers * lanes
     outer = others[:-1]
     along_outer, along_inner = stage.split(along, factor=columns)
     order: list[Axis]
@@ -146,9 +149,10 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     if rows_axis is not None:
         rows_outer, rows_inner = stage.split(rows_axis, factor=rows)
         inner = [rows_inner]
-    panel = _panel(stage, along, rows_axis)
-    packs = panel is not None and prod(a.extent for a in sums) * columns * _bytes(panel) <= (
-        _PANEL_BYTES
+    packs = (
+        panel is not None
+        and along_outer.extent > 1  # else its rows are next to each other as they are
+        and depth * columns * _bytes(panel) <= _PANEL_BYTES
     )
     if choice.packs is not None:
         packs = packs and choice.packs
@@ -162,7 +166,7 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     for axis in inner:
         stage.unroll(axis)
     stage.vectorize(along_inner)
-    if prod(axis.extent for axis in sums) <= _FEW_TERMS:
+    if depth <= _FEW_TERMS:
         for axis in sums:
             stage.unroll(axis)
     if packs and panel is not None and rows_outer is not None and rows_outer.extent >= 4:
@@ -187,6 +191,15 @@ def _shared_out(stage: Stage, panels: Axis, rows: Axis, outer: list[Axis]) -> Ax
     return stage.fuse(part, panels)
 
 
+def _row_stride(stage: Stage, rows: Axis) -> int:
+    """Bytes from one row to the next of the operand that rows move in."""
+    for node in ex.walk(stage.state.body):
+        for dim, index in enumerate(node.indices if isinstance(node, Load) else ()):
+            if step := step_of(rows, index):
+                return step * prod(node.tensor.shape[dim + 1 :]) * _bytes(node.tensor)
+    return 0
+
+
 def _bytes(tensor: Tensor) -> int:
     return dtypes.BYTES[tensor.dtype]
 
@@ -208,13 +221,17 @@ def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: C
     reduction."""
     if along is None or along.kind != "reduce" or along.extent < lanes // 2:
         return
-    rows = _rows_that_share(stage) if choice.rows is None else None
+    if stage.state.body.kind == "fold":
+        return  # the combiner may tell equal values apart, as the first maximum does
+    height = choice.rows or _SHARING_ROWS
+    rows = _rows_that_share(stage, height) if height > 1 else None
     registers = 2 if rows is not None and along.extent >= 2 * lanes else 4
-    factor = _vector_extent(along.extent, lanes, choice, registers)
+    whole = 8 if rows is None else registers
+    factor = _vector_extent(along.extent, lanes, choice, registers, whole)
     along_outer, along_inner = stage.split(along, factor=factor)
     rest = [axis for axis in stage.state.reduce_axes if axis is not along]
     if rows is not None:
-        rows_outer, rows_inner = stage.split(rows, factor=_SHARING_ROWS)
+        rows_outer, rows_inner = stage.split(rows, factor=height)
         outer = [axis for axis in stage.op.axis if axis is not rows]
         stage.reorder(*outer, rows_outer, *rest, along_outer, rows_inner, along_inner)
         stage.unroll(rows_inner)
@@ -223,7 +240,7 @@ def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: C
     stage.vectorize(along_inner, reassociate=True)
 
 
-def _rows_that_share(stage: Stage) -> Axis | None:
+def _rows_that_share(stage: Stage, height: int) -> Axis | None:
     """A loop over the result, of enough iterations, that an operand of a product stays out of."""
     if any(each.is_attached_to(stage) for each in stage.schedule.stages):
         return None
@@ -231,6 +248,6 @@ def _rows_that_share(stage: Stage) -> Axis | None:
     for axis in reversed(stage.op.axis):
         steps = [[step_of(axis, index) for index in load.indices] for load in loads]
         still = [all(step == 0 for step in each) for each in steps]
-        if axis.extent >= 2 * _SHARING_ROWS and any(still) and not all(still):
+        if axis.extent >= 2 * height and any(still) and not all(still):
             return axis
     return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from weft.te import dtypes, functions
 from weft.te import expressions as ex
+from weft.te.errors import TEError
 from weft.te.expressions import Axis, Call, Const, Expr, Load, Reduce, arithmetic, compared
 from weft.te.linear import AxisAtom, Linear, linear
 from weft.te.tensors import Operation, Tensor, in_order
@@ -74,6 +75,11 @@ def _terms(tensor: Tensor, gradient: Tensor, source: Tensor) -> list[Tensor]:
 
 def _through(tensor: Tensor, body: Reduce, upstream: Expr) -> Expr:
     """The gradient of each reduced value."""
+    if body.reducer is not None:
+        raise TEError(
+            f"{tensor.name}: expected a sum, product, maximum or minimum to differentiate, found "
+            f"the reduction {body.reducer.name} of one's own"
+        )
     if body.kind == "sum":
         return upstream
     if body.kind in ("max", "min"):

@@ -12,6 +12,7 @@ from weft.te.arithmetic import Arithmetic, Value
 from weft.te.code import Code
 from weft.te.expressions import Axis, Expr
 from weft.te.linear import AxisAtom, Linear, Quotient, linear
+from weft.te.reducers import Reducer
 from weft.te.tensors import Tensor
 from weft.te.values import of_lanes, stored_type
 
@@ -60,6 +61,7 @@ class Elements:
     ) -> None:
         self.code, self.buffers, self.index, self.extent = code, buffers, index, extent
         self.math = Arithmetic(code)
+        self.slots: dict[Expr, Value] = {}  # what a combiner is given
 
     # Indices
 
@@ -265,6 +267,8 @@ class Elements:
             form = linear(expr, self.index, self.extent)
             if form is not None:
                 return self.form_value(form, point)
+        if isinstance(expr, ex.Slot):
+            return self.slots[expr]
         if isinstance(expr, ex.Const):
             return self.math.constant(expr.value, expr.dtype)
         if isinstance(expr, ex.Load):
@@ -282,6 +286,14 @@ class Elements:
             negative = self.math.binary("sub", zero, operands[0])
             return self.math.binary("max", operands[0], negative)
         return self.math.elementary(expr.name, *operands)
+
+    def combined(self, reducer: Reducer, left: list[Value], right: list[Value]) -> list[Value]:
+        """What a reducer's combiner makes of two values, or tuples of them."""
+        self.slots = dict(zip((*reducer.left, *reducer.right), (*left, *right)))
+        lanes = max(each.lanes for each in (*left, *right))
+        results = [self.value(each, Point()) for each in reducer.results]
+        self.slots = {}
+        return [self.math.splat(each, lanes) for each in results]
 
     def _selected(self, expr: ex.Select, point: Point) -> Value:
         """Reads nothing of the branch that is not taken, if that might not exist."""

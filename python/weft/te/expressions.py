@@ -8,10 +8,14 @@ expressions apart. Dtypes follow PyTorch's promotion when a node is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.te import dtypes
 from weft.te.errors import TEError
+from weft.te.values import neutral
+
+if TYPE_CHECKING:
+    from weft.te.reducers import Reducer
 
 _GREATEST_POWER = 63  # beyond it int64 holds no power but those of -1, 0 and 1
 
@@ -123,6 +127,18 @@ class Expr:
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
+    def __lshift__(self, other: Any) -> Expr:
+        return shifted("shl", self, other)
+
+    def __rlshift__(self, other: Any) -> Expr:
+        return shifted("shl", other, self)
+
+    def __rshift__(self, other: Any) -> Expr:
+        return shifted("shr", self, other)
+
+    def __rrshift__(self, other: Any) -> Expr:
+        return shifted("shr", other, self)
+
     def __invert__(self) -> Expr:
         if self.dtype == "bool":
             return Binary("xor", self, Const(True, "bool"), "bool")
@@ -159,8 +175,8 @@ class Const(Expr):
 
 
 class Binary(Expr):
-    """op: add, sub, mul, div, floordiv, mod, pow, max, min, lt, le, gt, ge, eq, ne, and, or, xor.
-    Operands of comparisons have one dtype, which may differ from the node's."""
+    """op: add, sub, mul, div, floordiv, mod, pow, max, min, lt, le, gt, ge, eq, ne, and, or, xor,
+    shl, shr. Operands of comparisons have one dtype, which may differ from the node's."""
 
     def __init__(self, op: str, lhs: Expr, rhs: Expr, dtype: str) -> None:
         self.op, self.lhs, self.rhs, self.dtype = op, lhs, rhs, dtype
@@ -223,22 +239,53 @@ class Load(Expr):
         return Load(self.tensor, operands)
 
 
+class Slot(Expr):
+    """An operand of a reducer's combiner."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self.name, self.dtype = name, dtype
+
+
 class Reduce(Expr):
-    """kind: sum, prod, max or min, of `value` over `axes`; only as the whole of a body. dtype: in
-    which it is computed, by default PyTorch's."""
+    """kind: sum, prod, max or min, of `value` over `axes`, or fold, by a `reducer` of one's own,
+    whose result number `component` it is; only as the whole of a body. dtype: in which it is
+    computed, by default PyTorch's."""
 
     def __init__(
-        self, kind: str, value: Expr, axes: tuple[Axis, ...], dtype: str | None = None
+        self,
+        kind: str,
+        value: Expr | tuple[Expr, ...],
+        axes: tuple[Axis, ...],
+        dtype: str | None = None,
+        reducer: Reducer | None = None,
+        component: int = 0,
     ) -> None:
-        self.kind, self.axes = kind, axes
-        self.dtype = dtype or dtypes.reduced(kind, value.dtype)
-        self.value = value.astype(self.dtype)
+        self.kind, self.axes, self.reducer, self.component = kind, axes, reducer, component
+        self.values = value if isinstance(value, tuple) else (value,)
+        self.dtype = dtype or dtypes.reduced(kind, self.values[component].dtype)
+        if reducer is None:
+            self.values = (self.values[0].astype(self.dtype),)
+
+    @property
+    def value(self) -> Expr:
+        return self.values[self.component]
+
+    @property
+    def identities(self) -> tuple[Const, ...]:
+        """Of each of the values, what a reduction of nothing gives."""
+        if self.reducer is not None:
+            return self.reducer.identity
+        return (Const(neutral(self.kind, self.dtype), self.dtype),)
+
+    def over(self, values: tuple[Expr, ...], axes: tuple[Axis, ...]) -> Reduce:
+        """The same reduction of other values."""
+        return Reduce(self.kind, values, axes, self.dtype, self.reducer, self.component)
 
     def operands(self) -> tuple[Expr, ...]:
-        return (self.value,)
+        return self.values
 
     def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
-        return Reduce(self.kind, *operands, self.axes, self.dtype)
+        return self.over(operands, self.axes)
 
 
 def as_expr(value: Any, dtype: str | None = None) -> Expr:
@@ -256,8 +303,8 @@ def as_expr(value: Any, dtype: str | None = None) -> Expr:
         return Const(value, dtype or "int64")
     if isinstance(value, float):
         return Const(value, dtype or "float32")
-    if hasattr(value, "op") and hasattr(value, "shape"):
-        raise TEError(f"expected an element such as {value.name}[i], found the tensor {value.name}")
+    if hasattr(value, "refuse_arithmetic"):
+        value.refuse_arithmetic()
     raise TEError(f"expected an expression or a number, found {value!r}")
 
 
@@ -344,6 +391,16 @@ def bitwise(op: str, a: Any, b: Any) -> Expr:
     lhs, rhs = matched(a, b)
     if dtypes.is_float(lhs.dtype):
         raise TEError(f"expected integers or bools in `{lhs} {op} {rhs}`, found {lhs.dtype}")
+    return Binary(op, lhs, rhs, lhs.dtype)
+
+
+def shifted(op: str, a: Any, b: Any) -> Expr:
+    """a times, or by, two to the power of b, as NumPy has it: the sign stays, and a shift by all
+    bits or more, or by a negative number, leaves nothing but it."""
+    lhs, rhs = matched(a, b)
+    if not dtypes.is_integer(lhs.dtype):
+        sign = "<<" if op == "shl" else ">>"
+        raise TEError(f"expected integers in `{lhs} {sign} {rhs}`, found {lhs.dtype}")
     return Binary(op, lhs, rhs, lhs.dtype)
 
 

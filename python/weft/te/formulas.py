@@ -19,6 +19,8 @@ _SIGNS = {
     "and": ("&", 4),
     "xor": ("^", 3),
     "or": ("|", 2),
+    "shl": ("<<", 4.5),
+    "shr": (">>", 4.5),
     "lt": ("<", 1),
     "le": ("<=", 1),
     "gt": (">", 1),
@@ -28,7 +30,7 @@ _SIGNS = {
 }
 
 
-def formula(expr: ex.Expr, outside: int = 0) -> str:
+def formula(expr: ex.Expr, outside: float = 0) -> str:
     """In Python's notation. outside: the precedence of what stands around it."""
     if isinstance(expr, ex.Axis):
         return expr.name
@@ -38,14 +40,22 @@ def formula(expr: ex.Expr, outside: int = 0) -> str:
         if expr.op not in _SIGNS:
             return f"{expr.op}({formula(expr.lhs)}, {formula(expr.rhs)})"
         sign, precedence = _SIGNS[expr.op]
-        left = precedence + (expr.op == "pow" or precedence == 1)
-        right = precedence + (expr.op != "pow")
+        left = precedence + (0.1 if expr.op == "pow" or precedence == 1 else 0)
+        right = precedence + (0.1 if expr.op != "pow" else 0)
         text = f"{formula(expr.lhs, left)} {sign} {formula(expr.rhs, right)}"
         return f"({text})" if precedence < outside else text
     if isinstance(expr, ex.Cast):
         return f"{expr.dtype}({formula(expr.value)})"
     if isinstance(expr, ex.Load):
         return f"{expr.tensor.name}[{', '.join(map(_index, expr.indices)) or '()'}]"
+    if isinstance(expr, ex.Slot):
+        return expr.name
+    if isinstance(expr, ex.Reduce) and expr.reducer is not None:
+        names = ", ".join(axis.name for axis in expr.axes)
+        values = ", ".join(map(formula, expr.values))
+        several = len(expr.values) > 1
+        text = f"{expr.reducer.name}({f'({values})' if several else values}, axis=({names}))"
+        return f"{text}[{expr.component}]" if several else text
     if isinstance(expr, ex.Reduce):
         names = ", ".join(axis.name for axis in expr.axes)
         axes = names if len(expr.axes) == 1 else f"({names})"
@@ -70,6 +80,8 @@ def definition(tensor: Any) -> str:
     indices = ", ".join(axis.name for axis in op.axis) or "()"
     ranges = ", ".join(f"{axis.name} < {axis.extent}" for axis in (*op.axis, *op.reduce_axis))
     text = f"{tensor.name}[{indices}] = {formula(op.body)}"
+    if isinstance(op.body, ex.Reduce) and op.body.reducer is not None:
+        ranges += f"  by {op.body.reducer}"
     return f"{text}  for {ranges}" if ranges else text
 
 

@@ -27,7 +27,12 @@ ELEMENTARY = (
 ).split()
 
 
-def _reduced(kind: str, expr: Any, axis: Any, dtype: Any = None) -> Expr:
+def reduced_axes(kind: str, axis: Any, init: Any) -> tuple[Axis, ...]:
+    """Raises: TEError for what is no reduction's axes, or a first value."""
+    if init is not None:
+        raise TEError(
+            f"te.{kind}: expected no init: combine the reduced tensor with it in another compute"
+        )
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     for each in axes:
         if not isinstance(each, Axis) or each.kind != "reduce":
@@ -36,34 +41,49 @@ def _reduced(kind: str, expr: Any, axis: Any, dtype: Any = None) -> Expr:
         raise TEError(f"te.{kind}: expected at least one axis, found none")
     if len(set(map(id, axes))) != len(axes):
         raise TEError(f"te.{kind}: expected different axes, found one twice")
-    shifted = {each: arithmetic("add", each, each.begin) for each in axes if each.begin}
-    value = substituted(as_expr(expr), shifted)
-    return Reduce(kind, value, axes, dtypes.named(dtype) if dtype is not None else None)
+    return axes
 
 
-def sum(expr: Any, axis: Any, dtype: Any = None) -> Expr:
+def from_zero(expr: Any, axes: tuple[Axis, ...]) -> Expr:
+    """In terms of axes that count from 0."""
+    moved = {each: arithmetic("add", each, each.begin) for each in axes if each.begin}
+    return substituted(as_expr(expr), moved)
+
+
+def _reduced(
+    kind: str, expr: Any, axis: Any, dtype: Any = None, where: Any = None, init: Any = None
+) -> Expr:
+    axes = reduced_axes(kind, axis, init)
+    value = from_zero(expr, axes)
+    made = Reduce(kind, value, axes, dtypes.named(dtype) if dtype is not None else None)
+    if where is None:
+        return made
+    return made.over((if_then_else(from_zero(where, axes), made.value, made.identities[0]),), axes)
+
+
+def sum(expr: Any, axis: Any, dtype: Any = None, where: Any = None, init: Any = None) -> Expr:
     """Σ of `expr` over the axes. Without a dtype, integers are summed as int64; halves are summed
-    in float32."""
-    return _reduced("sum", expr, axis, dtype)
+    in float32. where: a condition on the terms that count; nothing is read for the others."""
+    return _reduced("sum", expr, axis, dtype, where, init)
 
 
-def prod(expr: Any, axis: Any, dtype: Any = None) -> Expr:
-    return _reduced("prod", expr, axis, dtype)
+def prod(expr: Any, axis: Any, dtype: Any = None, where: Any = None, init: Any = None) -> Expr:
+    return _reduced("prod", expr, axis, dtype, where, init)
 
 
-def max(expr: Any, axis: Any = None) -> Expr:
+def max(expr: Any, axis: Any = None, where: Any = None, init: Any = None) -> Expr:
     """Over axes, or, as `te.max(a, b)`, of two expressions. NaN if one is NaN."""
-    return _either("max", expr, axis)
+    return _either("max", expr, axis, where, init)
 
 
-def min(expr: Any, axis: Any = None) -> Expr:
-    return _either("min", expr, axis)
+def min(expr: Any, axis: Any = None, where: Any = None, init: Any = None) -> Expr:
+    return _either("min", expr, axis, where, init)
 
 
-def _either(kind: str, expr: Any, axis: Any) -> Expr:
+def _either(kind: str, expr: Any, axis: Any, where: Any, init: Any) -> Expr:
     first = axis[0] if isinstance(axis, (tuple, list)) and axis else axis
-    if isinstance(first, Axis) and first.kind == "reduce":
-        return _reduced(kind, expr, axis)
+    if (isinstance(first, Axis) and first.kind == "reduce") or where is not None:
+        return _reduced(kind, expr, axis, None, where, init)
     if axis is None or isinstance(axis, (tuple, list)):
         raise TEError(f"te.{kind}: expected axis=…, or two expressions, found {axis!r}")
     return arithmetic(kind, expr, axis)

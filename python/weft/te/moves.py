@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.te import microkernels, rewrites
 from weft.te.checking import arguments, leaf, numbers, plain
 from weft.te.errors import ScheduleError
-from weft.te.expressions import Axis
+from weft.te.expressions import Axis, Reduce
 from weft.te.relations import Fuse, Split
 from weft.te.stages import Stage
 from weft.te.steps import Step
@@ -209,6 +209,14 @@ def _decompose_reduction(stage: Stage, step: Step) -> None:
     axis = leaf(stage, label)
     if not stage.state.reduce_axes:
         raise ScheduleError(label, f"{stage.label} is no reduction", "leave the step out")
+    body = stage.state.body
+    if isinstance(body, Reduce) and len(body.values) > 1:
+        raise ScheduleError(
+            label,
+            f"{stage.label} is one of {len(body.values)} results that are reduced together, in "
+            "registers",
+            "leave the step out",
+        )
     if stage.state.decomposed is not None:
         raise ScheduleError(
             label,

@@ -236,8 +236,9 @@ class _Lowering:
         open_guards = [each for each in guards if each.range(self.extent)[0] < 0]
         vector = [axis for axis in state.leaves if state.kinds.get(axis) == "vectorized"]
         loops = [axis for axis in state.leaves if not any(axis is each for each in vector)]
-        if state.reduce_axes and stage.tensor.dtype in ("bfloat16", "float16"):
-            loops = self._unrounded(stage, loops)
+        halves = stage.tensor.dtype in ("bfloat16", "float16")
+        if isinstance(state.body, Reduce) and (halves or len(state.body.values) > 1):
+            loops = self._in_registers(stage, loops)
         nest = Nest(
             stage,
             self.bodies[stage.tensor],
@@ -250,9 +251,9 @@ class _Lowering:
         self.nests[stage.tensor] = nest
         return nest
 
-    def _unrounded(self, stage: Stage, loops: list[Axis]) -> list[Axis]:
-        """The loops of a reduction of halves, which is carried in float32 and therefore in
-        registers: serial loops of the result go outside."""
+    def _in_registers(self, stage: Stage, loops: list[Axis]) -> list[Axis]:
+        """The loops of a reduction that memory cannot carry, of halves, which are added in
+        float32, or of several values: serial loops of the result go outside."""
         kinds = stage.state.kinds
         first = next((n for n, axis in enumerate(loops) if axis.kind == "reduce"), len(loops))
         moved = [
@@ -265,8 +266,15 @@ class _Lowering:
         )
         if inside and stage.state.body.kind in ("max", "min"):
             return loops  # which round nothing
+        label = stage.state.labels[loops[first]]
+        if inside and len(stage.state.body.values) > 1:
+            raise ScheduleError(
+                label,
+                f"it carries {len(stage.state.body.values)} values in registers, and another "
+                "tensor is computed inside",
+                f"compute that outside of {label}",
+            )
         if inside:
-            label = stage.state.labels[loops[first]]
             raise ScheduleError(
                 label,
                 f"a {stage.tensor.dtype} would be rounded after each of its iterations, as "

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from weft.te.errors import ScheduleError
 from weft.te.expressions import (
     Axis,
-    Const,
     Expr,
     Load,
     Reduce,
@@ -20,7 +19,6 @@ from weft.te.expressions import (
 )
 from weft.te.relations import Fuse, Split
 from weft.te.tensors import Operation, Tensor
-from weft.te.values import neutral
 
 if TYPE_CHECKING:
     from weft.te.stages import Stage
@@ -104,6 +102,12 @@ def rfactor(stage: Stage, step: Step) -> Tensor:
     if state.decomposed is not None:
         raise ScheduleError(step.names[0], "the sums begin elsewhere", "call rfactor first")
     assert isinstance(body, Reduce)
+    if len(body.values) > 1:
+        raise ScheduleError(
+            step.names[0],
+            f"{stage.label} is one of {len(body.values)} results that are reduced together",
+            "split the reduction in the formula",
+        )
     return _factored(stage, axis, place, body)
 
 
@@ -120,7 +124,7 @@ def _factored(stage: Stage, axis: Axis, place: int, body: Reduce) -> Tensor:
             values[leaf] = Axis(leaf.extent, leaf.name, "reduce")
             rest.append(values[leaf])
     value = _unsplit(stage, values, body)
-    partial = Reduce(body.kind, value, tuple(rest), body.dtype) if rest else value
+    partial = body.over((value,), tuple(rest)) if rest else value
     spatial.insert(place, new_axis)
     shape = tuple(each.extent for each in spatial)
     new = Tensor(shape, body.dtype, Operation(f"{stage.label}.rf", tuple(spatial), partial))
@@ -128,7 +132,7 @@ def _factored(stage: Stage, axis: Axis, place: int, body: Reduce) -> Tensor:
     over = Axis(axis.extent, axis.name, "reduce")
     indices = list(old.op.axis)
     indices.insert(place, over)
-    state.body = Reduce(body.kind, Load(new, tuple(indices)), (over,), body.dtype)
+    state.body = body.over((Load(new, tuple(indices)),), (over,))
     state.leaves = [each for each in state.leaves if each.kind != "reduce"] + [over]
     state.relations = [each for each in state.relations if _parent(each).kind != "reduce"]
     stage.name_axis(state, over)
@@ -159,5 +163,5 @@ def _unsplit(stage: Stage, values: dict[Axis, Expr], body: Reduce) -> Expr:
             values[relation.inner] = arithmetic("mod", fused, extent)
     value = substituted(body.value, values)
     for bound in bounds:
-        value = Select(bound, value, Const(neutral(body.kind, body.dtype), body.dtype))
+        value = Select(bound, value, body.identities[0])
     return value

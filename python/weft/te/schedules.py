@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.te import formulas, legality, moves, steps
+from weft.te import absent, formulas, legality, moves, steps
 from weft.te.errors import ScheduleError, TEError
 from weft.te.expressions import Load, walk
 from weft.te.stages import Stage
@@ -218,6 +218,9 @@ class Schedule:
             return
         for step, loops, seconds in self.history():
             print(f"# {step or 'as the formula is'}: {seconds * 1e6:.4g} µs\n{loops}\n")
+
+    def __getattr__(self, name: str) -> Any:
+        return absent.schedule_method("the schedule", name)
 
     def __repr__(self) -> str:
         names = ", ".join(each.name for each in self.outputs)

@@ -66,6 +66,8 @@ def _show_start(
 
 
 def _start(reduction: Reduce) -> str:
+    if reduction.reducer is not None:
+        return repr(reduction.identities[reduction.component].value)
     return {"sum": "0", "prod": "1", "max": "the least value", "min": "the greatest value"}[
         reduction.kind
     ]
@@ -87,7 +89,8 @@ def _statement(nest: Nest) -> str:
     text = formula(substituted(value, names))
     if isinstance(body, Reduce):
         sign = {"sum": "+=", "prod": "*="}.get(body.kind)
-        return f"{target} {sign} {text}" if sign else f"{target} = {body.kind}({target}, {text})"
+        name = body.reducer.name if body.reducer is not None else body.kind
+        return f"{target} {sign} {text}" if sign else f"{target} = {name}({target}, {text})"
     return f"{target} = {text}"
 
 

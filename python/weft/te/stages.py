@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from weft.te import absent
 from weft.te.errors import ScheduleError
 from weft.te.expressions import Axis, Expr, Load, Reduce, walk
 from weft.te.relations import Fuse, Split
@@ -205,6 +206,9 @@ class Stage:
         the result in registers; "vnni", dot products of four bytes (uint8 by int8 to int32) or of
         two bfloat16s (to float32)."""
         self._take("tensorize", axis, names=(microkernel,))
+
+    def __getattr__(self, name: str) -> Any:
+        return absent.stage_method(self.__dict__.get("label", "a stage"), name)
 
     def __repr__(self) -> str:
         return f"<stage {self.label}: {self._names(self.state.leaves)}>"

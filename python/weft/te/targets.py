@@ -20,3 +20,8 @@ def lanes_of(element_bytes: int) -> int:
 
 def vector_registers() -> int:
     return 32 if vector_bytes() == 64 else 16
+
+
+def masks_elements_of(element_bytes: int) -> bool:
+    """Whether loads and stores of a vector's first elements are one instruction each."""
+    return vector_bytes() == 64 or element_bytes >= 4

@@ -11,10 +11,24 @@ from typing import Any
 
 from weft.te import dtypes
 from weft.te.errors import TEError
-from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, as_expr, walk
+from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, Slot, as_expr, walk
 from weft.te.linear import linear
 
 _counter = itertools.count()
+
+
+class NoElement:
+    """What arithmetic is refused of."""
+
+    def refuse_arithmetic(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    def _refuse(self, *_: Any) -> Any:
+        return self.refuse_arithmetic()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __neg__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __lshift__ = __rshift__ = _refuse
 
 
 class Operation:
@@ -46,7 +60,33 @@ class Operation:
         return definition(self.tensor)
 
 
-class Tensor:
+class Slice(NoElement):
+    """`t[i]` of a tensor with more dims: an element once it has the other indices, too."""
+
+    def __init__(self, tensor: Tensor, indices: tuple[Any, ...]) -> None:
+        self._tensor, self._indices = tensor, indices
+
+    def __getitem__(self, indices: Any) -> Any:
+        more = indices if isinstance(indices, tuple) else (indices,)
+        return self._tensor[(*self._indices, *more)]
+
+    def refuse_arithmetic(self, *_: Any) -> Any:
+        raise TEError(
+            f"{self._tensor.name}: expected {self._tensor.ndim} indices for the shape "
+            f"{list(self._tensor.shape)}, found {len(self._indices)}"
+        )
+
+    def __iter__(self) -> Any:
+        return self.refuse_arithmetic()
+
+    def __repr__(self) -> str:
+        given = "".join(f"[{each!r}]" for each in self._indices)
+        return (
+            f"{self._tensor.name}{given} without {self._tensor.ndim - len(self._indices)} indices"
+        )
+
+
+class Tensor(NoElement):
     """shape: ints. dtype: a name. `t[i, j]` is an element, for use in the body of a compute."""
 
     def __init__(self, shape: tuple[int, ...], dtype: str, op: Operation) -> None:
@@ -61,9 +101,11 @@ class Tensor:
     def ndim(self) -> int:
         return len(self.shape)
 
-    def __getitem__(self, indices: Any) -> Expr:
+    def __getitem__(self, indices: Any) -> Any:
         if not isinstance(indices, tuple):
             indices = (indices,)
+        if 0 < len(indices) < self.ndim:
+            return Slice(self, indices)
         if len(indices) != self.ndim:
             raise TEError(
                 f"{self.name}: expected {self.ndim} indices for the shape {list(self.shape)}, "
@@ -87,15 +129,11 @@ class Tensor:
             )
         return index
 
-    def __call__(self, *indices: Any) -> Expr:
+    def __call__(self, *indices: Any) -> Any:
         return self[indices]
 
-    def _refuse_arithmetic(self, *_: Any) -> Any:
+    def refuse_arithmetic(self, *_: Any) -> Any:
         raise TEError(f"expected an element such as {self.name}[i], found the tensor {self.name}")
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
-    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __neg__ = _refuse_arithmetic
-    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = _refuse_arithmetic
 
     def __iter__(self) -> Any:
         raise TEError(f"{self.name}: a tensor of expressions cannot be iterated over; index it")
@@ -185,9 +223,9 @@ def _made(name: str, axes: tuple[Axis, ...], sizes: tuple[int, ...], body: Any, 
 
 def check_body(name: str, axes: Sequence[Axis], body: Expr) -> None:
     """Raises: TEError for a reduction inside an expression, or an axis of elsewhere."""
-    inner = body.value if isinstance(body, Reduce) else body
+    inner = body.values if isinstance(body, Reduce) else (body,)
     known = [*axes, *(body.axes if isinstance(body, Reduce) else ())]
-    nodes = list(walk(inner))
+    nodes = [node for each in inner for node in walk(each)]
     for node in nodes:
         if isinstance(node, Reduce):
             raise TEError(
@@ -198,7 +236,10 @@ def check_body(name: str, axes: Sequence[Axis], body: Expr) -> None:
         if isinstance(node, Axis) and not any(node is axis for axis in known):
             kind = "is not reduced over" if node.kind == "reduce" else "belongs to another tensor"
             raise TEError(f"{name}: the axis {node.name} {kind} in `{body}`")
-    _check_indices(name, inner)
+        if isinstance(node, Slot):
+            raise TEError(f"{name}: `{node}` of a combiner is used outside of it, in `{body}`")
+    for each in inner:
+        _check_indices(name, each)
 
 
 def _check_indices(name: str, expr: Expr) -> None:

@@ -19,8 +19,7 @@ from weft.te.expressions import Axis
 from weft.te.linear import Linear
 from weft.te.loops import Loops
 from weft.te.nests import Nest, reduction
-from weft.te.targets import lanes_of
-from weft.te.values import neutral
+from weft.te.targets import lanes_of, masks_elements_of
 
 
 @dataclass
@@ -115,30 +114,39 @@ class Tile:
         return self.vector is not None and self.vector in guard.axes()
 
     def _chunks(self) -> list[tuple[int, int]]:
-        """The vectorised loop in pieces that registers hold: powers of two."""
+        """The vectorised loop in pieces that registers hold: powers of two, the last one masked if
+        it reaches beyond the end and the processor masks such elements."""
         if self.vector is None:
             return [(0, 0)]
         widest, extent = self._lanes(), self.writer.extent(self.vector)
         chunks, base = [], 0
         while base < extent:
-            lanes = widest
-            while lanes > extent - base:
+            left = extent - base
+            lanes = min(widest, 1 << (left - 1).bit_length())
+            if lanes > left and not masks_elements_of(self._least_bytes()):
                 lanes //= 2
             chunks.append((base, lanes))
             base += lanes
         return chunks
 
+    def _widths(self) -> list[int]:
+        """Bytes of the elements that memory holds, as indices do not count."""
+        loads = [node for node in ex.walk(self.nest.body) if isinstance(node, ex.Load)]
+        return [dtypes.BYTES[each.dtype] for each in (self.nest.tensor, *loads)]
+
     def _lanes(self) -> int:
-        """Of the widest values that memory holds, as indices do not count."""
-        widths = [dtypes.BYTES[self.nest.tensor.dtype]]
-        for node in ex.walk(self.nest.body):
-            if isinstance(node, ex.Load):
-                widths.append(dtypes.BYTES[node.dtype])
-        return lanes_of(max(4, *widths))
+        return lanes_of(max(4, *self._widths()))
+
+    def _least_bytes(self) -> int:
+        return min(self._widths())
 
     def _at(self, point: Point, instance: Instance, masks: list[Linear]) -> Point:
         here = Point({**point.loops, **instance.loops}, self.vector, instance.base, instance.lanes)
         mask: Value | None = None
+        if self.vector is not None:
+            extent = self.writer.extent(self.vector)
+            if instance.base + instance.lanes > extent:
+                masks = [*masks, Linear(None, extent - 1) - Linear.of(self.vector)]
         for guard in masks:
             if not all(axis in here.loops or axis is self.vector for axis in guard.axes()):
                 continue
@@ -151,7 +159,7 @@ class Tile:
     def _simple(self, here: Point) -> Value:
         if self.initial:
             assert self.reduce is not None
-            return self._neutral(0)
+            return self._neutral(0)[self.reduce.component]
         return self.math.splat(self.elements.value(self.nest.body, here), here.lanes)
 
     def _store(self, value: Value, here: Point) -> None:
@@ -159,10 +167,11 @@ class Tile:
 
     # Reductions
 
-    def _neutral(self, lanes: int) -> Value:
+    def _neutral(self, lanes: int) -> list[Value]:
         assert self.reduce is not None
-        kind, dtype = self.reduce.kind, self.reduce.dtype
-        return self.math.constant(neutral(kind, dtype), dtype, lanes)
+        return [
+            self.math.constant(each.value, each.dtype, lanes) for each in self.reduce.identities
+        ]
 
     def _reduce(
         self,
@@ -173,60 +182,75 @@ class Tile:
     ) -> None:
         assert self.reduce is not None
         across = self.vector is not None and self.vector.kind == "reduce"
-        starts = [self._start(point, each, masks, across) for each in instances]
+        starts = [v for each in instances for v in self._start(point, each, masks, across)]
         body = self._body(instances, masks)
         ends = self._sums(0, point, guards, [(each.name, each.type) for each in starts], body)
-        dtype = self.reduce.dtype
-        values = [Value(name, dtype, each.lanes) for (name, _), each in zip(ends, instances)]
+        finished = [Value(name, v.dtype, v.lanes) for (name, _), v in zip(ends, starts)]
+        width = len(self.reduce.values)
+        values = [finished[first : first + width] for first in range(0, len(finished), width)]
+        component = self.reduce.component
         if not across:
             for instance, value in zip(instances, values):
-                self._store(value, self._at(point, instance, masks))
+                self._store(value[component], self._at(point, instance, masks))
             return
         count = len(self._chunks())
         for first in range(0, len(values), count):
             total = self._across(values[first : first + count])
             here = Point({**point.loops, **instances[first].loops})
             if not self.fresh:
-                total = self._combined(self._loaded(here), total)
-            self._store(total, here)
+                total = self._combined([self._loaded(here)], total)
+            self._store(total[component], here)
 
-    def _start(self, point: Point, instance: Instance, masks: list[Linear], across: bool) -> Value:
+    def _start(
+        self, point: Point, instance: Instance, masks: list[Linear], across: bool
+    ) -> list[Value]:
         if self.fresh or across:
             return self._neutral(instance.lanes)
-        here = self._at(point, instance, masks)
-        return self.math.splat(self._loaded(here), instance.lanes)
+        here = self._at(point, instance, masks)  # of one value: several stay in registers
+        return [self.math.splat(self._loaded(here), instance.lanes)]
 
     def _loaded(self, here: Point) -> Value:
         return self.elements.load(ex.Load(self.nest.tensor, self.nest.stage.op.axis), here)
 
-    def _across(self, values: list[Value]) -> Value:
+    def _across(self, values: list[list[Value]]) -> list[Value]:
         """The lanes of several registers as one value: registers of one width first."""
-        while len(values) > 1 and values[0].lanes == values[1].lanes:
+        while len(values) > 1 and values[0][0].lanes == values[1][0].lanes:
             pairs = [
-                self._combined(a, b) if b is not None and a.lanes == b.lanes else a
+                self._combined(a, b) if b is not None and a[0].lanes == b[0].lanes else a
                 for a, b in itertools.zip_longest(values[::2], values[1::2])
             ]
             odd = [
                 b
                 for a, b in itertools.zip_longest(values[::2], values[1::2])
-                if b is not None and a.lanes != b.lanes
+                if b is not None and a[0].lanes != b[0].lanes
             ]
             values = pairs + odd
-        total: Value | None = None
-        assert self.reduce is not None
+        total: list[Value] | None = None
         for value in values:
-            lane = self.math.reduced(self.reduce.kind, value)
+            lane = self._one_lane(value)
             total = self._combined(total, lane) if total else lane
         assert total is not None
         return total
 
-    def _combined(self, total: Value, value: Value) -> Value:
+    def _one_lane(self, values: list[Value]) -> list[Value]:
         assert self.reduce is not None
+        if self.reduce.reducer is None:
+            return [self.math.reduced(self.reduce.kind, values[0])]
+        while values[0].lanes > 1:
+            half = values[0].lanes // 2
+            low, high = ([self.math.part(v, at, half) for v in values] for at in (0, half))
+            values = self._combined(low, high)
+        return [self.math.lane(each, 0) for each in values]
+
+    def _combined(self, total: list[Value], value: list[Value]) -> list[Value]:
+        assert self.reduce is not None
+        if self.reduce.reducer is not None:
+            return self.elements.combined(self.reduce.reducer, total, value)
         op = {"sum": "add", "prod": "mul"}.get(self.reduce.kind, self.reduce.kind)
-        total, value = self.math.alike(total, value)
-        if dtypes.is_float(total.dtype) and op in ("add", "mul"):
-            return self.math.unrounded(op, total, value)
-        return self.math.binary(op, total, value)
+        a, b = self.math.alike(total[0], value[0])
+        if dtypes.is_float(a.dtype) and op in ("add", "mul"):
+            return [self.math.unrounded(op, a, b)]
+        return [self.math.binary(op, a, b)]
 
     def _sums(
         self,
@@ -251,34 +275,40 @@ class Tile:
     def _body(self, instances: list[Instance], masks: list[Linear]):
         reduce = self.reduce
         assert reduce is not None
+        kinds = [each.dtype for each in reduce.identities]
 
         def body(point: Point, carried: list[tuple[str, str]]) -> list[tuple[str, str]]:
             after = []
-            for instance, (name, kind) in zip(instances, carried):
+            for number, instance in enumerate(instances):
                 here = self._at(point, instance, masks)
-                total = Value(name, reduce.dtype, instance.lanes)
-                after.append((self._added(total, here).name, kind))
+                own = carried[number * len(kinds) : (number + 1) * len(kinds)]
+                total = [Value(name, dtype, instance.lanes) for (name, _), dtype in zip(own, kinds)]
+                added = self._added(total, here)
+                after += [(each.name, kind) for each, (_, kind) in zip(added, own)]
             return after
 
         return body
 
-    def _added(self, total: Value, here: Point) -> Value:
+    def _added(self, total: list[Value], here: Point) -> list[Value]:
         reduce = self.reduce
         assert reduce is not None
         if self.dot is not None:
             group = self.writer.extent(self.dot)
-            return DotProducts(self.elements, self.nest, self.dot, group).added(total, here)
+            dots = DotProducts(self.elements, self.nest, self.dot, group)
+            return [dots.added(total[0], here)]
         value = reduce.value
         is_product = isinstance(value, ex.Binary) and value.op == "mul"
         across = self.vector is not None and self.vector.kind == "reduce"
         if reduce.kind == "sum" and is_product and dtypes.is_float(reduce.dtype):
             factors = [self.elements.value(each, here) for each in value.operands()]
             if not (across and here.mask):
-                return self.math.fma(*factors, total)
-            product = self.math.fma(*self.math.alike(*factors, total))
-            return self.math.select(here.mask, product, total)
-        term = self.math.splat(self.elements.value(value, here), here.lanes)
-        added = self._combined(total, term)
+                return [self.math.fma(*factors, total[0])]
+            product = self.math.fma(*self.math.alike(*factors, total[0]))
+            return [self.math.select(here.mask, product, total[0])]
+        terms = [
+            self.math.splat(self.elements.value(each, here), here.lanes) for each in reduce.values
+        ]
+        added = self._combined(total, terms)
         if across and here.mask is not None:
-            return self.math.select(here.mask, added, total)
+            return [self.math.select(here.mask, a, t) for a, t in zip(added, total)]
         return added

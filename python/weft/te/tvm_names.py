@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from weft.te import dtypes
+from weft.te.derivatives import gradients
 from weft.te.errors import TEError
 from weft.te.expressions import Const, Expr, arithmetic, as_expr, compared, matched
-from weft.te.functions import abs, floordiv, floormod, if_then_else, power, round
+from weft.te.functions import abs, elementary, floordiv, floormod, if_then_else, power, round
+from weft.te.tensors import Tensor, compute
 from weft.te.values import neutral
 
 pow, fabs, nearbyint = power, abs, round
@@ -29,6 +32,73 @@ def multiply(a: Any, b: Any) -> Expr:
 
 def divide(a: Any, b: Any) -> Expr:
     return arithmetic("div", a, b)
+
+
+def div(a: Any, b: Any) -> Expr:
+    """As C has it: of integers, towards zero."""
+    x, y = matched(a, b)
+    return arithmetic("div", x, y) if dtypes.is_float(x.dtype) else truncdiv(x, y)
+
+
+def fmod(a: Any, b: Any) -> Expr:
+    """The rest of a division towards zero, with the sign of `a`."""
+    x, y = matched(a, b)
+    if not dtypes.is_float(x.dtype):
+        return truncmod(x, y)
+    rest = floormod(abs(x), abs(y))
+    return if_then_else(x < 0, -rest, rest)
+
+
+def logaddexp(a: Any, b: Any) -> Expr:
+    """log(exp(a) + exp(b)), without overflow."""
+    x, y = matched(a, b)
+    if not dtypes.is_float(x.dtype):
+        x, y = x.astype("float32"), y.astype("float32")
+    gap = if_then_else(compared("eq", x, y), 0.0, abs(x - y))  # of two infinities, too
+    return arithmetic("max", x, y) + elementary("log1p", elementary("exp", -gap))
+
+
+def popcount(expr: Any) -> Expr:
+    """How many bits of an integer are one, in its dtype."""
+    x = as_expr(expr)
+    if not dtypes.is_integer(x.dtype):
+        raise TEError(f"te.popcount: expected an integer, found `{x}` of {x.dtype}")
+    wide = "int64" if x.dtype == "int64" else "int32"
+    bits = dtypes.BYTES[wide] * 8
+
+    def mask(byte: int) -> Const:
+        return Const(int.from_bytes(bytes([byte]) * (bits // 8), "little", signed=True), wide)
+
+    # Neighbouring counts of 1, 2 and 4 bits are added; a product adds those of all bytes
+    # (Warren, Hacker's Delight, 5-1). Masks take away what a shift has drawn in with the sign.
+    w = x.astype(wide)
+    if dtypes.BYTES[x.dtype] < dtypes.BYTES[wide]:
+        w = w & (2 ** (8 * dtypes.BYTES[x.dtype]) - 1)
+    w = w - ((w >> 1) & mask(0x55))
+    w = (w & mask(0x33)) + ((w >> 2) & mask(0x33))
+    w = (w + (w >> 4)) & mask(0x0F)
+    return (((w * mask(0x01)) >> (bits - 8)) & 0xFF).astype(x.dtype)
+
+
+def gradient(output: Tensor, inputs: Any, head: Tensor | None = None) -> list[Tensor]:
+    """The gradients of Σ head · output by `inputs`, placeholders. head: of the output's shape; may
+    be left out for an output of one element.
+
+    Raises: TEError.
+    """
+    if head is None:
+        if prod(output.shape) != 1:
+            raise TEError(
+                f"te.gradient: expected a head for {output.name} of shape {list(output.shape)}, "
+                "found none"
+            )
+        head = compute(output.shape, lambda *_: Const(1.0, output.dtype), f"{output.name}.head")
+    if head.shape != output.shape:
+        raise TEError(
+            f"te.gradient: expected a head of shape {list(output.shape)}, found {list(head.shape)}"
+        )
+    wrt = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
+    return gradients([output], [head], wrt)
 
 
 def truncdiv(a: Any, b: Any) -> Expr:

@@ -9,12 +9,14 @@ from typing import Any
 
 from weft.te.building import module_of
 from weft.te.defaults import Choice, default_schedule
+from weft.te.errors import ScheduleError
 from weft.te.schedules import Schedule
 from weft.te.targets import vector_registers
 from weft.te.tensors import Tensor
 from weft.tune.task import Candidate, Task
 
-_ROWS, _REGISTERS = (1, 2, 3, 4, 6, 8, 12), (1, 2, 3, 4)
+_ROWS, _REGISTERS = (1, 2, 3, 4, 5, 6, 8, 10, 13), (1, 2, 3, 4, 6, 8)
+_NAMES = ("rows", "registers", "packs", "inlines", "attaches")
 
 
 class TETask(Task):
@@ -42,15 +44,20 @@ class TETask(Task):
 
     def _made(self) -> list[Candidate]:
         seen, made = {self.default().text}, []
-        for rows, registers, packs in itertools.product(_ROWS, _REGISTERS, (True, False)):
+        for numbers in itertools.product(_ROWS, _REGISTERS, *((True, False),) * 3):
+            choice = Choice(*numbers)
+            rows, registers = numbers[:2]
             if rows * registers + registers + 1 > vector_registers():
                 continue
-            schedule = default_schedule(self.outputs, Choice(rows, registers, packs))
+            try:
+                schedule = default_schedule(self.outputs, choice)
+            except ScheduleError:
+                continue  # of a tile that is too large for one of the tensors
             text = schedule.save()
             if text not in seen:
                 seen.add(text)
-                numbers = {"rows": rows, "registers": registers, "packs": int(packs)}
-                made.append(Candidate(text, numbers, schedule.predicted_seconds()))
+                named = dict(zip(_NAMES, map(int, numbers)))
+                made.append(Candidate(text, named, schedule.predicted_seconds()))
         return sorted(made, key=lambda each: each.predicted)
 
     def schedule(self, text: str) -> Schedule:

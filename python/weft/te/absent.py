@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Names of TVM's te that have no meaning here: each says why, and what to write instead."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from weft.te.errors import ScheduleError, TEError
+
+_FUNCTIONS = {
+    "extern": "a kernel calls no function of the host: write it with te.compute, or call the "
+    "function between two kernels",
+    "extern_primfunc": "there are no PrimFuncs: write it with te.compute",
+    "create_prim_func": "there are no PrimFuncs: te.lower(schedule) has the loops as text",
+    "scan": "a tensor is not read while it is computed: compute each step as a tensor of its own, "
+    "or call a kernel for each step",
+    "var": "sizes are numbers: build a kernel for each size, as te.kernel does",
+    "size_var": "sizes are numbers: build a kernel for each size, as te.kernel does",
+    "thread_axis": "there are no threads of a GPU: s[Z].parallel(axis) divides a loop among the "
+    "processor's",
+    "decl_buffer": "buffers are those of the tensors: give arrays with strides to the function",
+    "decl_tensor_intrin": "microkernels have names: s[Z].tensorize(axis, 'fma')",
+    "trace": "a kernel calls no function of the host: make the value a result",
+    "tag_scope": "give tag= to te.compute",
+}
+
+_STAGE_METHODS = {
+    "bind": ("there are no threads of a GPU", "use parallel(axis) or vectorize(axis)"),
+    "pragma": ("loops have no pragmas", "use unroll, vectorize, parallel or prefetch"),
+    "storage_align": ("buffers are aligned to 64 bytes", "leave the step out"),
+    "double_buffer": ("copies do not run beside the computation", "use prefetch"),
+    "rolling_buffer": ("buffers hold one iteration's part", "use compute_at at an inner loop"),
+    "set_scope": ("memory has one scope", "use compute_at to keep a buffer small"),
+    "set_store_predicate": ("stores follow from the shape", "use te.if_then_else in the formula"),
+    "env_threads": ("there are no threads of a GPU", "use parallel(axis)"),
+}
+
+_SCHEDULE_METHODS = {
+    "create_group": ("stages have no groups", "use compute_at for each stage"),
+    "normalize": ("reductions begin at 0 as they are", "leave the step out"),
+}
+
+
+def _absent(name: str, reason: str) -> Any:
+    def function(*_: Any, **__: Any) -> NoReturn:
+        raise TEError(f"te.{name}: {reason}")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Absent: {reason}."
+    return function
+
+
+FUNCTIONS = {name: _absent(name, reason) for name, reason in _FUNCTIONS.items()}
+
+
+def stage_method(label: str, name: str) -> Any:
+    """What refuses a step that TVM's stages have. Raises: AttributeError for any other name."""
+    return _refusing("Stage", _STAGE_METHODS, label, name)
+
+
+def schedule_method(label: str, name: str) -> Any:
+    return _refusing("Schedule", _SCHEDULE_METHODS, label, name)
+
+
+def _refusing(kind: str, known: dict[str, tuple[str, str]], label: str, name: str) -> Any:
+    if name not in known:
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+    reason, remedy = known[name]
+
+    def method(*_: Any, **__: Any) -> NoReturn:
+        raise ScheduleError(label, f"{name}: {reason}", remedy)
+
+    return method

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The register tile of a reduction: how many rows, and how many vectors in each, by a model of
+what a step of the reduction costs for the whole result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft.te.targets import vector_registers
+
+MOST_ROWS, MOST_REGISTERS = 14, 6
+_PER_CYCLE = 2  # multiply-adds, and loads
+_LATENCY = 4  # cycles from one addition to the next one that needs it
+# Cycles that a load takes from the multiply-adds beside it, and a cache line of the panel that
+# comes from L2: measured, docs/measurements/0062-te-programs.md.
+_OF_A_LOAD, _OF_A_LINE = 0.05, 0.67
+_L1 = 32 << 10
+# Rows that lie so many bytes apart meet in the same lines of a cache of 8 ways: two are left to
+# the panel and the result.
+_CONFLICT, _ROWS_IN_CONFLICT = 2 << 10, 6
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    rows: int
+    registers: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """rows, columns: of the result. lanes: of a vector. values: that each element carries.
+    depth_bytes: a column of the panel that vectors read. row_stride: bytes from one row of the
+    other operand to the next."""
+
+    rows: int
+    columns: int
+    lanes: int
+    values: int = 1
+    depth_bytes: int = 0
+    row_stride: int = 0
+
+
+def best_tile(
+    problem: Problem, fixed_rows: int | None = None, fixed_registers: int | None = None
+) -> RegisterTile:
+    """Of tiles of one cost the one with the fewest rows."""
+    best, least = RegisterTile(fixed_rows or 1, fixed_registers or 1), float("inf")
+    conflict = problem.row_stride and problem.row_stride % _CONFLICT == 0
+    most = min(_ROWS_IN_CONFLICT if conflict else MOST_ROWS, max(problem.rows, 1))
+    for registers in [fixed_registers] if fixed_registers else range(1, MOST_REGISTERS + 1):
+        for rows in [fixed_rows] if fixed_rows else range(1, most + 1):
+            if rows * registers * problem.values + registers + 1 > vector_registers():
+                continue
+            cost = cycles(problem, RegisterTile(rows, registers))
+            if cost < least:
+                best, least = RegisterTile(rows, registers), cost
+    return best
+
+
+def cycles(problem: Problem, tile: RegisterTile) -> float:
+    """Of a step of the reduction, for all tiles: rows that fill none are computed one by one."""
+    width = tile.registers * problem.lanes
+    panels = -(-problem.columns // width)
+    lines = tile.registers if width * problem.depth_bytes > _L1 else 0
+    whole, rest = divmod(problem.rows, tile.rows)
+    return panels * (
+        whole * _of_tile(tile.rows, tile.registers, lines)
+        + rest * _of_tile(1, tile.registers, lines)
+    )
+
+
+def _of_tile(rows: int, registers: int, lines: int) -> float:
+    sums, loads = rows * registers, rows + registers
+    busy = max(sums, loads, _LATENCY * _PER_CYCLE) / _PER_CYCLE
+    return busy + _OF_A_LOAD * loads + _OF_A_LINE * lines

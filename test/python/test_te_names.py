@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Names of TVM's te: those that work beyond the usual ones, and those that say why they do not."""
+
+import numpy as np
+import pytest
+from te_reference import normal, placeholder
+
+from weft import te
+from weft.te import absent
+
+INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+
+
+def elementwise(body, *arrays):
+    """The values of `body` of the arrays' elements."""
+    inputs = [placeholder(f"x{n}", *a.shape, dtype=str(a.dtype)) for n, a in enumerate(arrays)]
+    z = te.compute(arrays[0].shape, lambda i: body(*(each[i] for each in inputs)), "z")
+    return te.build(z, [*inputs, z])(*arrays)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_bits(dtype):
+    random = np.random.default_rng(0)
+    a = random.integers(-(2**62), 2**62, 53).astype(dtype)
+    unsigned = a.view(dtype.replace("uint", "int").replace("int", "uint"))
+    np.testing.assert_array_equal(elementwise(te.popcount, a), np.bitwise_count(unsigned))
+    # As many bits as there are, and more, too.
+    by = (np.arange(53) % 70).astype(dtype)
+    np.testing.assert_array_equal(elementwise(lambda x, y: x << y, a, by), a << by)
+    np.testing.assert_array_equal(elementwise(lambda x, y: x >> y, a, by), a >> by)
+    np.testing.assert_array_equal(elementwise(lambda x: 1 << (x & 3), a), 1 << (a & 3))
+
+
+def test_shifts_are_of_integers():
+    x = placeholder("x", 4)
+    with pytest.raises(te.TEError, match=r"expected integers in `x\[0\] << 1"):
+        x[0] << 1
+    with pytest.raises(te.TEError, match="te.popcount: expected an integer"):
+        te.popcount(x[0])
+
+
+def test_divisions_and_logaddexp():
+    a = np.array([-7.5, 7.5, -7.5, 7.5, 1, np.inf, -np.inf, 3], "float32")
+    b = np.array([2, 2, -2, -2, 1, np.inf, -np.inf, -np.inf], "float32")
+    with np.errstate(all="ignore"):
+        for name, expected in [("fmod", np.fmod), ("logaddexp", np.logaddexp), ("div", np.divide)]:
+            found = elementwise(getattr(te, name), a, b)
+            np.testing.assert_allclose(found, expected(a, b), rtol=1e-6, err_msg=name)
+    i, j = np.array([-7, 7, -7, 7]), np.array([2, 2, -2, -2])
+    np.testing.assert_array_equal(elementwise(te.div, i, j), [-3, 3, 3, -3])
+    np.testing.assert_array_equal(elementwise(te.fmod, i, j), np.fmod(i, j))
+
+
+def test_elements_by_one_index_after_another():
+    x = placeholder("X", 4, 5)
+    z = te.compute((4, 5), lambda i, j: x[i][j] + x(i)[j], "Z")
+    a = normal(4, 5)
+    np.testing.assert_array_equal(te.build(z, [x, z])(a), 2 * a)
+    for body in (lambda i: x[i], lambda i: x[i] + 1, lambda i: te.exp(x[i])):
+        with pytest.raises(te.TEError, match="expected 2 indices for the shape .4, 5., found 1"):
+            te.compute((4,), body, "Z")
+
+
+def test_the_gradient_by_tvms_name():
+    x, h, k = placeholder("X", 4, 3), placeholder("H", 4), te.reduce_axis((0, 3), "k")
+    y = te.compute((4,), lambda i: te.sum(x[i, k] * x[i, k], axis=k), "Y")
+    (g,) = te.gradient(y, [x], h)
+    a, b = normal(4, 3), normal(4)
+    np.testing.assert_allclose(te.build(g, [x, h, g])(a, b), 2 * a * b[:, None], rtol=1e-6)
+    with pytest.raises(te.TEError, match="expected a head for Y of shape"):
+        te.gradient(y, [x])
+    with pytest.raises(te.TEError, match="expected a head of shape .4., found .4, 3."):
+        te.gradient(y, [x], x)
+    p, q = te.reduce_axis((0, 4), "p"), te.reduce_axis((0, 3), "q")
+    total = te.compute((), lambda: te.sum(x[p, q], axis=[p, q]), "total")
+    (g,) = te.gradient(total, x)
+    found = te.build(g, [g])() if not g.op.input_tensors else te.build(g, [x, g])(a)
+    np.testing.assert_array_equal(np.asarray(found), np.ones((4, 3), "float32"))
+
+
+@pytest.mark.parametrize("name", absent.FUNCTIONS)
+def test_absent_functions_say_what_to_write_instead(name):
+    with pytest.raises(te.TEError, match=f"^te.{name}: .*: |^te.{name}: "):
+        getattr(te, name)((4,), "x")
+
+
+def test_absent_steps_say_what_to_take_instead():
+    x = placeholder("X", 8)
+    z = te.compute((8,), lambda i: x[i] + 1, "Z")
+    s = te.create_schedule(z)
+    key = s.key()
+    for name in ("bind", "pragma", "storage_align", "double_buffer", "set_scope", "env_threads"):
+        with pytest.raises(te.ScheduleError) as caught:
+            getattr(s[z], name)(z.op.axis[0], "vthread")
+        assert caught.value.reason.startswith(f"{name}: ") and caught.value.remedy
+    with pytest.raises(te.ScheduleError, match="normalize: "):
+        s.normalize()
+    with pytest.raises(te.ScheduleError, match="there is no microkernel <object"):
+        s[z].tensorize(z.op.axis[0], object())
+    assert s.key() == key
+    assert not hasattr(s, "nothing") and not hasattr(s[z], "nothing")
+
+
+def test_a_result_that_the_schedule_does_not_compute():
+    x = placeholder("X", 8)
+    a, b = te.compute((8,), lambda i: (x[i] + 1, x[i] * 2), "Z")
+    with pytest.raises(te.TEError, match="Z.v1 is an argument and not computed by the schedule"):
+        te.build(te.create_schedule(a), [x, a, b], default=False)
+    found = te.build(te.create_schedule([a, b]), [x, a, b])(np.ones(8, "float32"))
+    assert (found[0] == 2).all() and (found[1] == 2).all()
