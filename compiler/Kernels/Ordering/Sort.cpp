@@ -3,12 +3,13 @@
 // positions. A short top-k list is kept by insertion; vectors skip elements worse than its last.
 // For a longer one, elements better than a limit are collected; a full buffer is sorted, truncated
 // to k, and its last is the new limit, so that in any input order an element costs a few sorted
-// ones at most. All else is an LSD radix sort by bytes.
+// ones at most. Bools are partitioned (Partition.cpp). All else is an LSD radix sort by bytes.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/Nest/Reductions.h"
+#include "compiler/Kernels/Ordering/Partition.h"
 #include "compiler/Kernels/Ordering/SortKey.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -412,10 +413,15 @@ LogicalResult weft::emitSort(KernelFunction &kernel) {
   auto op = onlyOp<SortOp>(kernel.source);
   if (!op || llvm::any_of(kernel.roots, [&](Value root) { return root.getDefiningOp() != op; }))
     return failure();
-  if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
-    return failure();
-  if (tensorType(op.getValues()).getNumElements() != 0)
-    Sort(kernel, op).emit();
+  bool isEmpty = tensorType(op.getValues()).getNumElements() == 0;
+  if (!isEmpty && isPartition(op)) {
+    emitPartition(kernel, op);
+  } else {
+    if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
+      return failure();
+    if (!isEmpty)
+      Sort(kernel, op).emit();
+  }
   kernel.setWork(tensorType(op.getOperand()).getNumElements());
   return success();
 }
