@@ -47,6 +47,13 @@ def _reads() -> Iterator[Op]:
     yield add("one_hot 1024 of 100", lambda i: F.one_hot(i, 100), integers(0, 100, 1024))
     yield add("searchsorted 4096 of 1024", torch.searchsorted,
               lambda: torch.randn(1024).sort().values, normal(4096))  # fmt: skip
+    half, few = (lambda: torch.randn(1024, 256) > 0), (lambda: torch.randn(1024, 256) > 2)
+    yield add("x[mask] 1024x256", lambda x, m: x[m], x, half)
+    yield add("x[mask] of few 1024x256", lambda x, m: x[m], x, few)
+    yield add("rows of a mask 1024x256", lambda x, m: x[m], x, lambda: torch.randn(1024) > 0)
+    yield add("nonzero 1024x256", lambda m: m.nonzero(), half)
+    yield add("nonzero of few 1024x256", lambda m: m.nonzero(), few)
+    yield add("where of a mask 1024x256", lambda m: torch.where(m), half)
 
 
 def _writes() -> Iterator[Op]:

@@ -2,6 +2,7 @@
 // Where each discardable attribute may stand, and of what type it is.
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Graph.h"
+#include "compiler/Graph/StoredBools.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -105,6 +106,7 @@ constexpr Rule rules[] = {
     {attr::inPlace, OnArgument | OnResult, isNumbers},
     {attr::persistent, OnOp, isMark},
     {attr::padded, OnOp, isNumbers},
+    {attr::storedBools, OnOp, isMark},
     {attr::cpuFeatures, OnModule, isTexts},
     {attr::threads, OnModule, isCount<1>},
 };

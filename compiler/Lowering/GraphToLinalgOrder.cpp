@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sort stays an op, on row-major physical tensors.
+#include "compiler/Graph/StoredBools.h"
 #include "compiler/Lowering/GraphToLinalg.h"
 
 using namespace mlir;
@@ -23,6 +24,8 @@ LogicalResult ConvertSort::matchAndRewrite(SortOp op, OpAdaptor adaptor,
   Value operand = relayout(rewriter, loc, {adaptor.getOperand(), logical}, plain);
   auto sort =
       SortOp::create(rewriter, loc, operand, op.getDim(), op.getDescending(), op.getCount());
+  if (logical.getElementType().isInteger(1))
+    sort->setAttr(attr::storedBools, rewriter.getUnitAttr());
   SmallVector<Value> results;
   for (auto [stored, old] : llvm::zip_equal(sort->getResults(), op->getResults())) {
     auto type = cast<RankedTensorType>(old.getType());

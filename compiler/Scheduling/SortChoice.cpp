@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Scheduling/SortChoice.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Kernels/Ordering/Partition.h"
 #include <cmath>
 
 using namespace mlir;
@@ -25,6 +26,11 @@ SortSchedule weft::chooseSort(SortOp op, const TargetInfo &target) {
   RankedTensorType type = tensorType(op.getOperand());
   int64_t count = op.getCount(), size = type.getDimSize(op.getDim());
   SortSchedule schedule;
+  if (isPartition(op)) {
+    schedule.width = target.lanes(64);
+    schedule.method = SortSchedule::Partition;
+    return schedule;
+  }
   schedule.width = target.lanes(std::max(32u, type.getElementTypeBitWidth()));
   schedule.method = chooseMethod(count, size, type.getElementTypeBitWidth() / 8);
   if (schedule.method == SortSchedule::Candidates)

@@ -185,6 +185,7 @@ def lookups(sizes):
             many = indices(n, below=n)
             yield call("rows of rows", lambda x, i: x.index_select(0, i), x, many)
             if dtype == torch.bool:
+                yield call("partition", lambda x: x.sort(stable=True, descending=True), wide)
                 continue
             yield call(
                 "elements of a constant",

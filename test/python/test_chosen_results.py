@@ -25,6 +25,10 @@ def by_sign(x):
     return row[row > 0], row[row <= 0]
 
 
+def three_dims(x):
+    return (x.reshape(2, 3, 11) > 0).nonzero()
+
+
 COMPILED = {
     "x[mask]": lambda x: x[x > 0],
     "rows": lambda x: x[x[:, 0] > 0],
@@ -38,6 +42,7 @@ COMPILED = {
     "written": lambda x: x[x > 0].add_(1),
     "nonzero": lambda x: (x > 0).nonzero(),
     "nonzero numbers": lambda x: x.relu().nonzero(),
+    "nonzero of three dims": three_dims,
     "argwhere": lambda x: torch.argwhere(x > 0.5),
     "where": lambda x: torch.where(x > 0),
     "as_tuple": lambda x: x[0].gt(0).nonzero(as_tuple=True),

@@ -46,6 +46,20 @@ def test_stable(dtype):
     check(SORTS, ties((3, 5, 130), dtype))
 
 
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 64, 65, 300])
+def test_bools_are_partitioned(size):
+    torch.manual_seed(size)
+    sorts = [
+        lambda x: x.sort(stable=True),
+        lambda x: x.sort(dim=1, descending=True, stable=True),
+        lambda x: x[0].argsort(descending=True, stable=True),
+        lambda x: x.T.sort(dim=-1, stable=True),
+        lambda x: x[..., None].sort(dim=1, stable=True),
+    ]
+    for share in (0.0, 0.4, 1.0):
+        check(sorts, torch.rand(3, size) < share)
+
+
 def same_values(found: torch.Tensor, expected: torch.Tensor) -> None:
     assert torch.equal(found.nan_to_num(9e9), expected.nan_to_num(9e9))
 

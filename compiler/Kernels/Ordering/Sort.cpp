@@ -3,12 +3,13 @@
 // positions. A short top-k list is kept by insertion; vectors skip elements worse than its last.
 // For a longer one, elements better than a limit are collected; a full buffer is sorted, truncated
 // to k, and its last is the new limit, so that in any input order an element costs a few sorted
-// ones at most. All else is an LSD radix sort by bytes.
+// ones at most. Bools are partitioned (Partition.cpp). All else is an LSD radix sort by bytes.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Graph.h"
 #include "compiler/Kernels/Emission/Emitters.h"
 #include "compiler/Kernels/Index/IndexArithmetic.h"
 #include "compiler/Kernels/Nest/Reductions.h"
+#include "compiler/Kernels/Ordering/Partition.h"
 #include "compiler/Kernels/Ordering/SortKey.h"
 #include "compiler/Kernels/Ordering/SortSchedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -94,7 +95,7 @@ private:
 constexpr int64_t positionBits = 32;
 constexpr int64_t byteValues = 256;
 
-static constexpr StringLiteral methodNames[] = {"list", "candidates", "radix"};
+static constexpr StringLiteral methodNames[] = {"list", "candidates", "radix", "partition"};
 
 Attribute weft::fieldOf(Builder &builder, SortSchedule::Method method) {
   return builder.getStringAttr(methodNames[method]);
@@ -106,6 +107,17 @@ void weft::readField(Attribute field, SortSchedule::Method &method) {
 LogicalResult Sort::read(DictionaryAttr part) {
   schedule = readFields<SortSchedule>(part);
   int64_t bytes = tensorType(op.getOperand()).getElementTypeBitWidth() / 8;
+  if (schedule.method == SortSchedule::Partition) {
+    if (!isPartition(op))
+      return kernel.refuse()
+             << "schedule: expected method \"partition\" only of whole rows of bools";
+    if (schedule.width != kernel.target.lanes(64))
+      return kernel.refuse() << "schedule: expected lanes " << kernel.target.lanes(64)
+                             << " of a partition, found " << schedule.width;
+    return success();
+  }
+  if (size > std::numeric_limits<int32_t>::max())
+    return failure();
   if (schedule.method != SortSchedule::Candidates)
     return success();
   // An even number of radix passes ends in the buffer it began in.
@@ -171,6 +183,8 @@ void Sort::setRow(Value row) {
 }
 
 void Sort::emit() {
+  if (schedule.method == SortSchedule::Partition)
+    return emitPartition(kernel, op, schedule);
   planRow();
   auto [low, high] = kernel.share(ShapedType::getNumElements(rowShape));
   emitLoop(builder, loc, low, high, 1, {}, [&](Value row, ValueRange) {
@@ -184,6 +198,9 @@ void Sort::emit() {
       break;
     case SortSchedule::Radix:
       sortBytes(constant(size), /*ofRow=*/true);
+      break;
+    case SortSchedule::Partition:
+      llvm_unreachable("has loops of its own");
     }
     storeResults();
     return SmallVector<Value>();
@@ -419,8 +436,6 @@ void Sort::sortByte(int64_t byte, Value filled, bool ofRow) {
 LogicalResult weft::emitSort(KernelFunction &kernel) {
   auto op = onlyOp<SortOp>(kernel.source);
   if (!op || llvm::any_of(kernel.roots, [&](Value root) { return root.getDefiningOp() != op; }))
-    return failure();
-  if (tensorType(op.getOperand()).getDimSize(op.getDim()) > std::numeric_limits<int32_t>::max())
     return failure();
   if (tensorType(op.getValues()).getNumElements() != 0) {
     Sort sort(kernel, op);

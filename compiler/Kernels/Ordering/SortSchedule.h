@@ -9,8 +9,8 @@ namespace weft {
 
 struct SortSchedule {
   /// A list of the best, kept by insertion; those better than a limit, sorted when they are many;
-  /// all elements, byte by byte.
-  enum Method { List, Candidates, Radix };
+  /// all elements, byte by byte; bools, packed in vectors by which comes first.
+  enum Method { List, Candidates, Radix, Partition };
 
   int64_t width = 1;  ///< lanes of a vector
   int64_t groups = 4; ///< most vectors that are compared with a limit at once

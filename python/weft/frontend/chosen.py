@@ -7,6 +7,7 @@ caller gets a tensor of as many rows, as eager execution gives.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -29,32 +30,50 @@ class Packer:
         others, each in their order; and their number, int64 (). Rows are those of dim
         `masked.dim`."""
         value = masked.value if masked.table is None else masked.table
-        dim = masked.dim
-        places, count = self._order(masked.mask)
-        selection = id(value), id(masked.mask), dim
+        order, count = self._order(masked.mask)
+        selection = id(value), id(masked.mask), masked.dim
         if selection not in self._packed:
-            b = self.builder
-            packed = b.constant(0, value.dtype, value.shape)
-            if value.size:
-                dims = [dim, *(d for d in range(value.rank) if d != dim)]
-                packed = b.scatter(packed, b.transpose(value, dims), [places], [dim])
+            if masked.indexed is None:
+                packed = self._rows(value, order, masked.dim)
+            else:
+                packed = self._places(order, masked.indexed)
             self._packed[selection] = packed
         return self._packed[selection], count
 
     def _order(self, mask: Value) -> tuple[Value, Value]:
-        """The place of each row, and the number of the chosen ones."""
+        """The numbers of the rows, int64 (n), the chosen ones first; and how many these are."""
         if id(mask) not in self._orders:
-            self._orders[id(mask)] = self._places(mask)
+            b = self.builder
+            count = b.reduce("sum", b.convert(mask, torch.int64), [0])
+            self._orders[id(mask)] = b.sort(mask, 0, True, mask.size)[1], count
         return self._orders[id(mask)]
 
-    def _places(self, mask: Value) -> tuple[Value, Value]:
-        b, rows = self.builder, mask.size
-        if not rows:
-            return b.constant(0, torch.int64, [0]), b.constant(0, torch.int64)
-        seen = b.cumulative("sum", b.convert(mask, torch.int64), 0)
-        count = b.slice(seen, 0, rows - 1, rows)
-        others = b.binary("sub", b.iota(torch.int64, [rows], 0), seen)
-        behind = b.binary("add", b.broadcast(count, [rows]), others)
-        places = b.select(mask, b.scalar("sub", seen, 1), behind)
-        places.bounds = (0, rows - 1)
-        return places, b.reshape(count, [])
+    def _rows(self, value: Value, order: Value, dim: int) -> Value:
+        b = self.builder
+        if not value.size:
+            return value
+        first = [dim, *(d for d in range(value.rank) if d != dim)]
+        return b.transpose(b.gather(value, [order], [dim]), sorted(first, key=first.__getitem__))
+
+    def _places(self, order: Value, shape: tuple[int, ...]) -> Value:
+        """The table (n, rank) of the places of elements, int64, by their numbers: these are narrow
+        where they can be, as 64-bit integers are divided one by one."""
+        b, rows = self.builder, order.size
+        if rows <= torch.iinfo(torch.int32).max:
+            order = b.convert(order, torch.int32)
+        dims = b.iota(order.dtype, [len(shape), rows], 0)
+        columns: list[Value] = []
+        outer: Value | None = None
+        for dim, size in enumerate(shape):
+            inner = math.prod(shape[dim + 1 :])
+            place = whole = b.scalar("div", order, inner) if inner > 1 else order
+            if outer is not None:
+                place = b.binary("sub", whole, b.scalar("mul", outer, size))
+            outer = whole
+            columns.append(b.broadcast(b.reshape(place, [1, rows]), dims.shape))
+        # Column by column, as the user's tensor lies in memory; a concatenation would be taken
+        # apart element by element.
+        table = columns[0]
+        for dim, column in enumerate(columns[1:], 1):
+            table = b.select(b.compare("eq", dims, dim), column, table)
+        return b.transpose(b.convert(table, torch.int64), [1, 0])

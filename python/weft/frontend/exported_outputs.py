@@ -76,11 +76,12 @@ def outputs_of(
     nodes = {node.name: node for node in program.graph.nodes}
     results: dict[tuple[int, str], int] = {}
 
-    def result(value: Value, name: str = "") -> int:
+    def result(value: Value, name: str = "", order: Sequence[int] | None = None) -> int:
         """name: of the tensor that the user gets, with the strides of eager mode where these are
-        dense; equal values of two names are two tensors."""
+        dense; equal values of two names are two tensors. order: in memory, of one without."""
         if (id(value), name) not in results:
-            order = order_of(shown_real(nodes[name].meta["val"])) if name else None
+            if name:
+                order = order_of(shown_real(nodes[name].meta["val"]))
             results[id(value), name] = builder.graph.add_output(value, order)
         return results[id(value), name]
 
@@ -106,7 +107,8 @@ def outputs_of(
             packed, count = packer.pack(value)
             by_column = bool(value.columns) or value.table is not None
             chosen = ChosenRows(result(count), value.dim, by_column, value.column)
-            targets.append(OutputTarget("user", index=leaf, result=result(packed), chosen=chosen))
+            number = result(packed, order=(1, 0) if by_column else None)
+            targets.append(OutputTarget("user", index=leaf, result=number, chosen=chosen))
         elif isinstance(value, Pair):
             number = result(join(builder, value), spec.arg.name)
             targets.append(OutputTarget("user", index=leaf, result=number, is_complex=True))

@@ -43,7 +43,8 @@ class Masked:
     """value: those of its dim `dim` count where mask: (n) holds. place: the mask as it was given,
     by which others are known to choose the same. columns: (n, 1) each, of a table (n, columns) of
     places, which PyTorch lays out column by column. table, column: where the value is a column of
-    such a table and shows its memory, that table, and which."""
+    such a table and shows its memory, that table, and which. indexed: of such a table or column,
+    the shape of what the places are in."""
 
     value: Value
     mask: Value
@@ -52,6 +53,7 @@ class Masked:
     columns: tuple[Value, ...] = ()
     table: Value | None = None
     column: int | None = None
+    indexed: tuple[int, ...] | None = None
 
     def holding(self, value: Value) -> Masked:
         """Another value of the same rows."""

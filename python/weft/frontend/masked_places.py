@@ -24,7 +24,7 @@ def places(site: Site, x: Value):
     each_dim = [b.iota(torch.int64, x.shape, dim) for dim in range(x.rank)]
     known = tuple(b.reshape(each, [x.size, 1]) for each in each_dim)
     table = known[0] if len(known) == 1 else b.concat(known, 1)
-    return Masked(table, b.reshape(mask, (x.size,)), x, columns=known)
+    return Masked(table, b.reshape(mask, (x.size,)), x, columns=known, indexed=x.shape)
 
 
 @masked("nonzero_numpy.default", "where.default")
@@ -40,7 +40,7 @@ def column(site: Site, x: Masked, dim: int, index: int):
         raise Decline("a part of chosen elements")
     index %= len(x.columns)
     value = site.builder.reshape(x.columns[index], [x.mask.size])
-    return replace(x.holding(value), table=x.value, column=index)
+    return replace(x.holding(value), table=x.value, column=index, indexed=x.indexed)
 
 
 @masked("squeeze.dim")

@@ -57,3 +57,21 @@ func.func private @candidates(%x: tensor<4x5000xf32>) -> tensor<4x100xi64>
   %0, %1 = weft.sort %x dim 1 descending true count 100 : tensor<4x5000xf32> -> tensor<4x100xf32>, tensor<4x100xi64>
   return %1 : tensor<4x100xi64>
 }
+
+// -----
+
+// Bools are partitioned: those that come first are counted; then the positions of each vector are
+// packed twice, and only as many stored.
+// CHECK-LABEL: func.func private @bools
+// CHECK:         llvm.intr.ctpop
+// CHECK-NOT:     arith.shrui
+// CHECK:         %[[REST:.*]] = arith.xori %[[FIRST:.*]], %{{.*}} : vector<8xi1>
+// CHECK:         %[[PACKED:.*]] = llvm.call_intrinsic "llvm.experimental.vector.compress"(%[[AT:.*]], %[[FIRST]], %{{.*}})
+// CHECK:         vector.maskedstore %{{.*}}, %{{.*}}, %[[PACKED]] : memref<1000xi64>
+// CHECK:         %[[OTHERS:.*]] = llvm.call_intrinsic "llvm.experimental.vector.compress"(%[[AT]], %[[REST]], %{{.*}})
+// CHECK:         vector.maskedstore %{{.*}}, %{{.*}}, %[[OTHERS]] : memref<1000xi64>
+func.func private @bools(%x: tensor<1000xi8>) -> tensor<1000xi64>
+    attributes {weft.kernel = "sort"} {
+  %0, %1 = weft.sort %x dim 0 descending true count 1000 {weft.stored_bools} : tensor<1000xi8> -> tensor<1000xi8>, tensor<1000xi64>
+  return %1 : tensor<1000xi64>
+}
