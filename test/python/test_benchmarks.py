@@ -8,7 +8,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 import torch
-from benchmarks import overhead, schedules, shapes
+from benchmarks import overhead, schedules, shapes, tuned_models
 from benchmarks.run import Model, parse
 from rich.console import Console
 
@@ -232,3 +232,25 @@ def test_overhead_of_a_compilation(monkeypatch, tmp_path):
     assert 0 < cold.ready < cold.first_result and cold.again > 0
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
     assert overhead.compile_case("small").again is None  # found, not compiled
+
+
+def test_tuned_models_are_a_table(monkeypatch, capsys, tmp_path):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(48, 80), torch.nn.ReLU()).eval()
+    case = Case("a layer", model, (torch.randn(24, 48),))
+    monkeypatch.setitem(tuned_models.MODELS, "layer", lambda: case)
+    records = str(tmp_path / "kernels.db")
+    before = torch.get_num_threads()
+    try:
+        tuned_models.main(["layer", "--trials", "2", "--rounds", "2", "--records", records])
+        with pytest.raises(SystemExit):
+            tuned_models.main(["nothing"])
+    finally:
+        torch.set_num_threads(before)
+    printed = capsys.readouterr()
+    (row,) = [line for line in printed.out.splitlines() if line.startswith("| a layer")]
+    cells = [each.strip() for each in row.strip("|").split("|")]
+    untuned, tuned, ratio = map(float, cells[1:4])
+    assert untuned > 0 and tuned > 0 and ratio > 0 and cells[4].endswith(" of 1")
+    assert "geometric mean of untuned ÷ tuned: " in printed.out
+    assert "found 'nothing'" in printed.err

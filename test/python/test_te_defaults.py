@@ -153,7 +153,7 @@ def test_a_matrix_by_a_column_is_summed_in_vectors():
 
 
 def tile_of(m, n, k, **stride):
-    problem = Problem(m, n, lanes=16, depth_bytes=4 * k, **stride)
+    problem = Problem(m, n, lanes=16, depth=k, panel_bytes=4, **stride)
     tile = best_tile(problem)
     return tile.rows, tile.registers
 

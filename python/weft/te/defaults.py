@@ -136,7 +136,8 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
         along.extent,
         lanes,
         len(body.values),
-        depth * (_bytes(panel) if panel is not None else 0),
+        depth,
+        _bytes(panel) if panel is not None else 0,
         _row_stride(stage, rows_axis) if rows_axis is not None else 0,
     )
     tile = best_tile(problem, choice.rows, choice.registers)

@@ -15,6 +15,11 @@ _LATENCY = 4  # cycles from one addition to the next one that needs it
 # comes from L2: measured, docs/measurements/0062-te-programs.md.
 _OF_A_LOAD, _OF_A_LINE = 0.05, 0.67
 _L1 = 32 << 10
+# Cycles of a tile beside its steps: bounds, first values, stores.
+_BESIDE_THE_STEPS = 12
+# Of windows rows share no panel, and neighbouring ones the elements that both read, in registers.
+_ROWS_OF_WINDOWS = 8
+_OF_MASKED_WINDOWS = 0.5  # of a panel: its loads are masked, and lie across cache lines
 # Rows that lie so many bytes apart meet in the same lines of a cache of 8 ways: two are left to
 # the panel and the result.
 _CONFLICT, _ROWS_IN_CONFLICT = 2 << 10, 6
@@ -29,14 +34,16 @@ class RegisterTile:
 @dataclass(frozen=True)
 class Problem:
     """rows, columns: of the result. lanes: of a vector. values: that each element carries.
-    depth_bytes: a column of the panel that vectors read. row_stride: bytes from one row of the
-    other operand to the next."""
+    depth: steps of the reduction. panel_bytes: an element of the panel that vectors read and all
+    rows share; 0: there is none, as of windows. row_stride: bytes from one row of the other operand
+    to the next."""
 
     rows: int
     columns: int
     lanes: int
     values: int = 1
-    depth_bytes: int = 0
+    depth: int = 1
+    panel_bytes: int = 0
     row_stride: int = 0
 
 
@@ -45,8 +52,11 @@ def best_tile(
 ) -> RegisterTile:
     """Of tiles of one cost the one with the fewest rows."""
     best, least = RegisterTile(fixed_rows or 1, fixed_registers or 1), float("inf")
-    conflict = problem.row_stride and problem.row_stride % _CONFLICT == 0
-    most = min(_ROWS_IN_CONFLICT if conflict else MOST_ROWS, max(problem.rows, 1))
+    most = min(MOST_ROWS, max(problem.rows, 1))
+    if problem.row_stride and problem.row_stride % _CONFLICT == 0:
+        most = min(most, _ROWS_IN_CONFLICT)
+    if not problem.panel_bytes:
+        most = min(most, _ROWS_OF_WINDOWS)
     for registers in [fixed_registers] if fixed_registers else range(1, MOST_REGISTERS + 1):
         for rows in [fixed_rows] if fixed_rows else range(1, most + 1):
             if rows * registers * problem.values + registers + 1 > vector_registers():
@@ -60,12 +70,15 @@ def best_tile(
 def cycles(problem: Problem, tile: RegisterTile) -> float:
     """Of a step of the reduction, for all tiles: rows that fill none are computed one by one."""
     width = tile.registers * problem.lanes
-    panels = -(-problem.columns // width)
-    lines = tile.registers if width * problem.depth_bytes > _L1 else 0
+    panels: float = -(-problem.columns // width)
+    if not problem.panel_bytes and panels > 1 and problem.columns % width:
+        panels += _OF_MASKED_WINDOWS
+    lines = tile.registers if width * problem.depth * problem.panel_bytes > _L1 else 0
     whole, rest = divmod(problem.rows, tile.rows)
     return panels * (
         whole * _of_tile(tile.rows, tile.registers, lines)
         + rest * _of_tile(1, tile.registers, lines)
+        + (whole + rest) * _BESIDE_THE_STEPS / max(problem.depth, 1)
     )
 
 
