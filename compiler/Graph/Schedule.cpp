@@ -20,7 +20,7 @@ struct Field {
 constexpr StringLiteral splits[] = {"batches", "rows", "panels", "blocks"};
 constexpr StringLiteral transposes[] = {"none", "results", "reads"};
 constexpr StringLiteral scans[] = {"none", "rows", "lanes", "squares"};
-constexpr StringLiteral sortMethods[] = {"list", "candidates", "radix"};
+constexpr StringLiteral sortMethods[] = {"list", "candidates", "radix", "partition"};
 
 constexpr Field count(StringLiteral name) { return {name}; }
 constexpr Field countOrNone(StringLiteral name) { return {name, 0}; }
