@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 
+from weft.capture import unwatched_reads
 from weft.capture.compile_probes import RELAYS as _RELAYS
 from weft.capture.reachability import is_watched_import
 from weft.capture.signature import Declined
@@ -37,6 +38,7 @@ _READERS = {
         *("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"),
         *("process_time", "process_time_ns", "thread_time", "thread_time_ns", "sleep"),
         *("localtime", "gmtime", "ctime", "asctime", "strftime"),
+        *("clock_gettime", "clock_gettime_ns"),
     ),
     os: (
         "asks the operating system",
@@ -46,6 +48,10 @@ _READERS = {
     _thread: ("asks for its thread", "get_ident", "get_native_id"),
     sys: ("looks into the interpreter", "getrefcount", "getrecursionlimit", "getswitchinterval"),
 }
+READERS = unwatched_reads.FUNCTIONS.union(
+    getattr(module, name) for module, (_, *names) in _READERS.items() for name in names
+)
+_getframe = sys._getframe
 _RECURSION_LIMIT = sys.getrecursionlimit
 # Files that Python's imports read.
 _SOURCES = (".py", ".pyc", ".so", ".pth", ".json")
@@ -94,13 +100,13 @@ class Observer:
         around = torch.is_inference_mode_enabled()
 
         def entered(mode: torch.inference_mode) -> None:
-            caller = sys._getframe(1)
+            caller = _getframe(1)
             if mode.mode is not around and self._listens and not _is_of_fakes(caller):
                 self.reason = self.reason or "the call enters or leaves inference mode"
             enter(mode)
 
         def gradient(tensor: torch.Tensor) -> Any:
-            self.note("reads a gradient", sys._getframe(1))
+            self.note("reads a gradient", _getframe(1))
             return getter.__get__(tensor)
 
         torch.inference_mode.__enter__ = entered
@@ -116,11 +122,11 @@ class Observer:
 
         def item(variables: Any, name: str) -> str:
             if variables is environ and name not in known:
-                note("asks for a variable by a computed name", sys._getframe(1))
+                note("asks for a variable by a computed name", _getframe(1))
             return get(variables, name)
 
         def names(variables: Any) -> Iterator[str]:
-            note("asks for all variables", sys._getframe(1))
+            note("asks for all variables", _getframe(1))
             return iterate(variables)
 
         os._Environ.__getitem__, os._Environ.__iter__ = item, names
@@ -139,6 +145,7 @@ class Observer:
             if isinstance(value, (types.BuiltinFunctionType, type)) and value in replaced:
                 namespace[name] = replaced[value]
         self._of_torch()
+        unwatched_reads.install(self.note)
         self._environment(environment)
         builtins.__import__ = self._importing(builtins.__import__)
         logging.Logger.callHandlers = lambda logger, record: self._logged(record)
@@ -158,13 +165,13 @@ class Observer:
         class Date(datetime.date):
             @classmethod
             def today(cls) -> Any:
-                refuse("asks for the time", sys._getframe(1))
+                refuse("asks for the time", _getframe(1))
                 return day.today()
 
         class DateTime(datetime.datetime):
             @classmethod
             def now(cls, *args: Any, **kwargs: Any) -> Any:
-                refuse("asks for the time", sys._getframe(1))
+                refuse("asks for the time", _getframe(1))
                 return plain.now(*args, **kwargs)
 
             today = utcnow = now
@@ -182,22 +189,22 @@ class Observer:
 
     def _heard(self, function: Callable, what: str) -> Callable:
         def heard(*args: Any, **kwargs: Any) -> Any:
-            caller = sys._getframe(1)
+            caller = _getframe(1)
             # `inspect` asks for the recursion limit, lest it go on for ever.
             if function is not _RECURSION_LIMIT or not _is_of_stdlib(caller.f_code.co_filename):
                 self.refuse(what, caller)
             if function in _OF_THE_CALLER:
-                return _in_caller(function, sys._getframe(1), args)
+                return _in_caller(function, _getframe(1), args)
             return function(*args, **kwargs)
 
         return heard
 
     def _warning(self, *args: Any, **kwargs: Any) -> None:
-        self.warned = self.warned or self._listens and _users(sys._getframe(1)) is not None
+        self.warned = self.warned or self._listens and _users(_getframe(1)) is not None
 
     def _silent(self, what: str) -> Callable:
         def silent(*args: Any, **kwargs: Any) -> None:
-            self.note(what, sys._getframe(1))
+            self.note(what, _getframe(1))
 
         return silent
 
@@ -211,7 +218,7 @@ class Observer:
         ) -> types.ModuleType:
             # Functions in C import in the name of whoever calls them, with a list of no names.
             by_c = isinstance(fromlist, list)
-            caller = sys._getframe(1)
+            caller = _getframe(1)
             # torch's `is_compiling` asks ours.
             by_us = name.partition(".")[0] == "weft"
             if not (
@@ -227,15 +234,15 @@ class Observer:
 
     def _logged(self, record: logging.LogRecord) -> None:
         if not record.name.startswith(("torch.", "weft")):
-            self.note("logs", sys._getframe(1))
+            self.note("logs", _getframe(1))
 
     def _audit(self, event: str, args: tuple) -> None:
         if event == "open":
             path = args[0]
             if isinstance(path, str) and not path.endswith(_SOURCES) and not _is_of_python(path):
-                self.refuse(f"opens the file {path}", sys._getframe(1))
+                self.refuse(f"opens the file {path}", _getframe(1))
         elif event.startswith(_ACTIONS):
-            self.refuse(f"does something that cannot be undone, {event}", sys._getframe(1))
+            self.refuse(f"does something that cannot be undone, {event}", _getframe(1))
 
 
 class _Stream(io.TextIOBase):
@@ -245,7 +252,7 @@ class _Stream(io.TextIOBase):
         self._observer = observer
 
     def write(self, text: str) -> int:
-        frame = sys._getframe(1)
+        frame = _getframe(1)
         # The default filter prints a warning once a line: the eager call has printed it.
         if frame.f_globals.get("__name__") != "warnings":
             self._observer.note("prints", frame)

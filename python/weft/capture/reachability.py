@@ -187,7 +187,9 @@ class _Search:
             self.value(value, name)
 
     def methods(self, kind: type) -> None:
-        """What the methods and properties of a class reach."""
+        """What the methods and properties of a class reach, and those of its class."""
+        if type(kind) is not type:
+            self.methods(type(kind))
         for base in kind.__mro__:
             if id(base) in self.seen or is_stable(base):
                 continue
@@ -204,6 +206,9 @@ class _Search:
             for name in path:
                 self.found.names.append((namespace, name))
                 if name not in namespace:
+                    if namespace is function.__globals__ and name in vars(builtins):
+                        self.found.names.append((vars(builtins), name))
+                        self.found.values.append(Same(vars(builtins)[name]))
                     break
                 value = namespace[name]
                 if not library and (

@@ -33,6 +33,7 @@ from weft._core import Callable as CompiledCallable
 from weft._core import Guards
 from weft.capture import python_random, remembered_calls
 from weft.capture.name_bindings import Bindings
+from weft.capture.observation import READERS
 from weft.capture.reachability import References, is_builtin, is_library, is_stable, names_of_torch
 from weft.capture.signature import PLAIN, Declined, Same, check_tensor
 
@@ -119,6 +120,10 @@ def _has_identity(entry: object) -> bool:
     """Whether a set that holds it changes only when it holds other entries."""
     functions = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
     return type(entry) in PLAIN or isinstance(entry, (type, *functions))
+
+
+def _is_reader(value: Any) -> bool:
+    return (is_builtin(value) or type(value) is types.FunctionType) and value in READERS
 
 
 def _never_changes(value: Any) -> bool:
@@ -235,9 +240,11 @@ class _Walk:
         return tuple(key)
 
     def attribute(self, name: str, value: Any) -> Any:
-        """Of a module or another object: a lock that no code of the user's takes is no reason."""
-        if isinstance(value, _LOCKS) and name not in self.attribute_names:
-            return self.same(value)
+        """Of a module or another object: a lock that no code of the user's takes is no reason, nor
+        is a clock that none reads."""
+        if name not in self.attribute_names:
+            if isinstance(value, _LOCKS) or _is_reader(value):
+                return self.same(value)
         return self.value(value)
 
     def unnamed(self, module: torch.nn.Module) -> tuple:
@@ -300,6 +307,8 @@ class _Walk:
             return self.unnamed(value)
         if kind is weakref.ref and isinstance(value(), torch.Tensor):
             return (kind, self.same(value()))  # a recurrent layer has those of its parameters
+        if _is_reader(value):  # that no name leads to, to hear it
+            return self.unwatched(value)
         if isinstance(value, (*_OF_THREADS, *_LOCKS, *_STREAMS, *_VIEWS)):
             return self.unwatched(value)
         if isinstance(value, type):
@@ -339,6 +348,8 @@ class _Walk:
             return self.same(kind)
         self._enter(kind)
         guards, key = self.result.guards, [self.same(kind)]
+        if not is_stable(type(kind)):  # a metaclass of the user's
+            key.append(self.type(type(kind)))
         for base in kind.__mro__:
             if base is object or (is_stable(base) and not issubclass(base, torch.nn.Module)):
                 continue
@@ -415,7 +426,10 @@ class _Walk:
 
     def unwatched(self, value: Any) -> Same:
         if self.result.reason is None:
-            self.result.reason = f"an object of {type(value).__qualname__}, which has no guard"
+            what = f"an object of {type(value).__qualname__}"
+            if _is_reader(value):
+                what = f"what {value.__qualname__} tells"
+            self.result.reason = f"{what}, which has no guard"
         return self.same(value)
 
     def same(self, value: Any) -> Same:
