@@ -7,6 +7,7 @@ import logging
 import types
 import warnings
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 import torch
@@ -412,3 +413,21 @@ def test_two_arguments_that_are_one_object_later():
     fast, x, both = compiled(f), torch.ones(1), [0]
     assert [fast(x, [], [0]).item() for _ in range(3)] == [1] * 3 and is_whole(fast)
     assert fast(x, both, both).item() == 2
+
+
+def test_a_result_to_write_to_is_resized_by_the_program_itself():
+    def f(x, out):
+        torch.mul(x, 2, out=out)
+        return out
+
+    fast = compiled(f)
+    for _ in range(3):
+        fast(torch.ones(3), torch.zeros(3))
+    for _ in range(2):
+        out = torch.zeros(3)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert torch.equal(fast(torch.ones(5), out), torch.full((5,), 2.0))
+        assert [Path(each.filename).name for each in told if "resized" in str(each.message)] == [
+            Path(__file__).name
+        ]
