@@ -267,13 +267,10 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
     return accept(check.expected, interpreter::instanceDict(owner), registers);
   case Kind::Length:
     return (PyDict_Check(owner) ? PyDict_GET_SIZE(owner) : Py_SIZE(owner)) == check.number;
-  case Kind::Item:
-    if (check.number >= Py_SIZE(owner))
-      return false;
-    return accept(check.expected,
-                  PyTuple_Check(owner) ? PyTuple_GET_ITEM(owner, check.number)
-                                       : PyList_GET_ITEM(owner, check.number),
-                  registers);
+  case Kind::Item: {
+    PyRef found = itemAt(owner, check.number);
+    return accept(check.expected, found.get(), registers);
+  }
   case Kind::Keys:
     return sameKeys(owner, check.key.get());
   case Kind::Cell:

@@ -39,8 +39,10 @@ PyFrameObject *caller(PyFrameObject *frame);
 bool enteredFromC(PyFrameObject *frame);
 
 /// Whether letting go of a suspended generator runs none of its code: no handler is around the
-/// place where it waits, and it waits for no other.
+/// place where it waits, nor in a generator that it waits for.
 bool closesQuietly(PyObject *generator);
+/// Whether letting go of it may run code, wherever it waits.
+bool mayRunOnClosing(PyObject *generator);
 /// Whether a generator has begun and not ended.
 bool isSuspended(PyObject *generator);
 

@@ -68,8 +68,14 @@ bool closesQuietly(PyObject *generator) {
   auto *code = reinterpret_cast<PyGenObject *>(generator)->gi_code;
   PyObject *inner = PyObject_GetAttrString(generator, "gi_yieldfrom");
   PyErr_Clear();
+  bool quiet = inner == Py_None || (inner && PyGen_CheckExact(inner) && closesQuietly(inner));
   Py_XDECREF(inner);
-  return inner == Py_None && PyBytes_GET_SIZE(code->co_exceptiontable) == 0;
+  return quiet && PyBytes_GET_SIZE(code->co_exceptiontable) == 0;
+}
+
+bool mayRunOnClosing(PyObject *generator) {
+  PyCodeObject *code = reinterpret_cast<PyGenObject *>(generator)->gi_code;
+  return PyBytes_GET_SIZE(code->co_exceptiontable) != 0;
 }
 
 bool isSuspended(PyObject *generator) {

@@ -153,6 +153,10 @@ void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
     if (appends(at.pending.then))
       values.fail(at.pending.what + " raised an error");
     at.pending = {};
+    if (PyTuple_Check(argument) && PyTuple_GET_ITEM(argument, 0) == PyExc_GeneratorExit &&
+        interpreter::code(frame)->co_flags & CO_GENERATOR && frames.size() > 1 &&
+        !frames[frames.size() - 2].pending.what.ends_with("close"))
+      values.fail("lets go of a generator that has not ended");
     PyObject *raised = PyTuple_Check(argument) ? PyTuple_GET_ITEM(argument, 1) : nullptr;
     if (raised && PyExceptionInstance_Check(raised) && !values.find(raised))
       values.enterFresh(raised);
@@ -282,6 +286,12 @@ void Observer::finish(Frame &frame) {
   }
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   PyObject *top = stack.empty() ? Py_None : stack.back();
+  // What a cached function does, it does once.
+  if (pending.cached && (!isPlain(top) || (pending.entered && log.size() != pending.logBegin))) {
+    values.fail("calls " + nameOf(pending.callable.get()) + ", which is cached");
+    pending.reset();
+    return;
+  }
   switch (pending.then) {
   case Then::Nothing:
     break;

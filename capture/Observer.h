@@ -87,6 +87,8 @@ private:
     bool arrays = false;              // takes an array
     bool pure = false;                // takes plain values alone
     bool signature = false;           // gives a function's signature
+    bool cached = false;              // a function whose results are kept
+    size_t logBegin = 0;              // of the log, where its call began
     bool plainMaps = false;           // makes a map whose items are plain
     bool maps = false;                // makes a map of a function in Python
     bool node = false;                // an autograd.Function that is one operation
@@ -99,8 +101,8 @@ private:
     /// As new; most opcodes have left little in it.
     void reset() {
       then = Then::Nothing;
-      python = entered = slot = nested = foreign = node = signature = plainMaps = maps = arrays =
-          pure = redirects = number = unrecorded = false;
+      python = entered = slot = nested = foreign = node = signature = cached = plainMaps = maps =
+          arrays = pure = redirects = number = unrecorded = false;
       context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;
@@ -162,6 +164,7 @@ private:
   bool callContext(Frame &frame, Kind kind, Arguments arguments, PyObject *names);
   bool signature(Frame &frame, Arguments arguments, PyObject *names);
   bool enterSignature(PyObject *signature);
+  bool callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
   bool isCopying(const Frame &frame);
   bool reduces(Frame &frame, Arguments arguments, PyObject *names);
   bool matchKeys(Frame &frame, PyObject *subject, PyObject *keys);
@@ -236,6 +239,10 @@ private:
   bool iterableItems(Frame &frame, PyObject *object);
   /// An entry of a dict, or of what answers as one.
   bool readEntry(Frame &frame, PyObject *dict, PyObject *key);
+  /// Whether its class in Python writes a generator for it.
+  bool iteratesByGenerator(PyObject *object);
+  /// Whether all that iterating over it gives is plain.
+  bool hasPlainItems(PyObject *object);
   /// Whether an argument is what a defaultdict is made with.
   static bool isFactoryOf(PyObject *type, PyObject *argument, PyObject *first);
   /// Plain, or a number or text of a class in Python.

@@ -282,6 +282,14 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   PyTypeObject *type = Py_TYPE(object);
   if (isTensor(object) && value && PyUnicode_CompareWithASCIIString(name, "data") == 0)
     return setsData(frame, object, value);
+  if (isTensor(object) && value && values.find(object)->origin == Origin::Result &&
+      type->tp_setattro == PyObject_GenericSetAttr && !interpreter::typeLookup(type, name)) {
+    PyObject *operandsOfSet[] = {object, name, value}; // of a tensor that the call has made
+    guardMethods(object, {"__setattr__"});
+    guards.typeItem(type, name, nullptr);
+    return effect(frame, operators().setAttribute, operandsOfSet, nullptr) &&
+           appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
+  }
   bool open = PyFunction_Check(object) || std::string(type->tp_name) == "types.SimpleNamespace";
   if (PyFunction_Check(object) && values.isFresh(object))
     return true;

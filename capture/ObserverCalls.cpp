@@ -108,6 +108,8 @@ bool Observer::call(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     frame.pending.nested = frame.pending.foreign = true;
     return true;
   }
+  if (std::string(Py_TYPE(callable)->tp_name) == "functools._lru_cache_wrapper")
+    return callCached(frame, callable, arguments, names);
   if (PyWeakref_CheckRefExact(callable))
     return callDeclared(frame, Kind::Referent, callable, Arguments(&callable, 1), nullptr);
   if (PyType_Check(callable))
@@ -217,7 +219,8 @@ bool Observer::callSpread(Frame &frame, PyObject *callable, PyObject *args, PyOb
 bool Observer::callClass(Frame &frame, PyTypeObject *type, Arguments arguments) {
   std::string what = type->tp_name;
   PyTypeObject *meta = Py_TYPE((PyObject *)type);
-  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyExceptionClass_Check((PyObject *)type))
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type != &PyBaseObject_Type &&
+      !PyExceptionClass_Check((PyObject *)type))
     return values.fail("makes " + what + ", which is not declared");
   for (const char *each : {"__new__", "__init__"}) {
     PyRef name = PyRef::steal(PyUnicode_InternFromString(each));

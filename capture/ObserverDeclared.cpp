@@ -74,9 +74,11 @@ bool Observer::fold(Frame &frame, PyObject *callable, Arguments arguments, PyObj
     return operation(frame, callable, arguments, names);
   }
   // What a generator gives is added where nobody sees it: it is kept, and added as a list.
-  bool generator = !arguments.empty() && values.isFresh(arguments[0]) &&
-                   (isMap(arguments[0]) ||
-                    (PyGen_CheckExact(arguments[0]) && !interpreter::isSuspended(arguments[0])));
+  PyObject *first = arguments.empty() ? nullptr : arguments[0];
+  bool generator =
+      first && (iteratesByGenerator(first) ||
+                (values.isFresh(first) &&
+                 (isMap(first) || (PyGen_CheckExact(first) && !interpreter::isSuspended(first)))));
   for (PyObject *each : arguments.subspan(arguments.empty() ? 0 : 1))
     generator &= isPlain(each) || isTensor(each);
   if (generator) {
@@ -109,7 +111,7 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
     return expect(frame, Then::Plain, false, what);
   // The method is C's own, whatever a class in Python makes of it.
   bool exact = PyList_Check(self) || PyDict_Check(self) || PyTuple_Check(self) ||
-               PyAnySet_Check(self) || values.isFresh(self);
+               PyAnySet_Check(self) || isDeque(self) || values.isFresh(self);
   if (!exact)
     return values.fail(what + " of " + shown(self));
   if (kind == Kind::Get) {
@@ -144,7 +146,8 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
       if (!isPlainWithin(each))
         return values.fail(what + " of " + shown(each));
   if (!values.isFresh(self)) {
-    bool ownType = PyList_CheckExact(self) || isDict(self) || PyAnySet_CheckExact(self);
+    bool ownType = PyList_CheckExact(self) || isDict(self) || PyAnySet_CheckExact(self) ||
+                   (isDeque(self) && !PyType_HasFeature(Py_TYPE(self), Py_TPFLAGS_HEAPTYPE));
     if (!ownType)
       return values.fail(what + " changes " + shown(self) + " from outside");
     if (many)
@@ -198,6 +201,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
            readIterable(frame, arguments[0]) && expect(frame, Then::Fresh, true, what);
   }
   case Kind::Any:
+    if (arguments.size() == 1 && isPlainMap(arguments[0]))
+      return expect(frame, Then::Plain, false, what);
     if (arguments.size() == 1 && values.isFresh(arguments[0]) &&
         (PyGen_CheckExact(arguments[0]) || isMap(arguments[0]))) {
       frame.pending.yields = Pending::Yields::Plain;
@@ -224,6 +229,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       if (PyDict_Check(each) && !values.readWhole(each))
         return false;
     }
+    frame.pending.plainMaps =
+        std::ranges::all_of(arguments, [this](PyObject *each) { return hasPlainItems(each); });
     return expect(frame, Then::Fresh, true, what);
   case Kind::Map:
   case Kind::Filter:

@@ -24,11 +24,14 @@ bool Observer::isPlainMap(PyObject *object) {
 PyRef Observer::itemsOf(PyObject *object) {
   bool view = values.isFresh(object) &&
               (PyDictValues_Check(object) || PyDictKeys_Check(object) || PyDictItems_Check(object));
-  bool list = PyList_Check(object) && !PyList_CheckExact(object) && values.isUsable(object) &&
-              answering(object, "__iter__") == &PyList_Type && values.readWhole(object);
-  PyRef items = PyRef::steal(view   ? PySequence_List(object)
-                             : list ? PyList_GetSlice(object, 0, PyList_GET_SIZE(object))
-                                    : nullptr);
+  bool list = ((PyList_Check(object) && !PyList_CheckExact(object)) || isDeque(object)) &&
+              values.isUsable(object) &&
+              answering(object, "__iter__") == builtinBase(Py_TYPE(object)) &&
+              values.readWhole(object);
+  PyRef items = PyRef::steal(view ? PySequence_List(object) : list ? PyList_New(0) : nullptr);
+  for (Py_ssize_t i = 0; list && items && i < Py_SIZE(object); ++i)
+    if (PyList_Append(items.get(), itemAt(object, i).get()) < 0)
+      items = {};
   PyErr_Clear();
   return items;
 }
@@ -176,6 +179,21 @@ bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
     return false;
   frame.pending.foreign = true; // copyreg asks the class for its slots, and keeps what it finds
   return expect(frame, Then::Usable, true, "taking apart an object");
+}
+
+/// functools.lru_cache: a replay asks again, and gets what is kept. If nothing is kept yet, its
+/// code is observed, and has to be as good as what is kept of it: a plain value, and no operation.
+bool Observer::callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
+  std::string what = nameOf(callable);
+  for (PyObject *each : arguments)
+    if (!isPlain(each))
+      return values.fail(what + ", which is cached, of " + shown(each));
+  if (!values.isExternal(callable) || nodes || !asks(frame, callable, arguments, names))
+    return values.fail("calls " + what + ", which is cached");
+  frame.pending.nested = frame.pending.foreign = false;
+  frame.pending.slot = frame.pending.cached = true;
+  frame.pending.logBegin = log.size();
+  return true;
 }
 
 // Context variables: what the call sets it also resets, so that a replay leaves them alone.

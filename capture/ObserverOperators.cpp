@@ -228,7 +228,10 @@ bool Observer::subscript(Frame &frame, PyObject *container, PyObject *key) {
   if (isPlain(key) && answersAsDict(container, "__getitem__"))
     return readEntry(frame, container, key);
   bool list = PyList_CheckExact(container) || PyTuple_Check(container);
-  if (list && PyLong_Check(key) && isNumberLike(key)) {
+  bool deque = isDeque(container) &&
+               (!PyType_HasFeature(Py_TYPE(container), Py_TPFLAGS_HEAPTYPE) ||
+                answering(container, "__getitem__") == builtinBase(Py_TYPE(container)));
+  if ((list || deque) && PyLong_Check(key) && isNumberLike(key)) {
     Py_ssize_t i = PyLong_AsSsize_t(key);
     if (i < 0 && PyErr_Occurred())
       PyErr_Clear();

@@ -128,6 +128,7 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
   frame.pending.number = takeNumbers(arguments) || operators().item == callable ||
                          (callable == (PyObject *)&PyFloat_Type && arguments.size() == 1);
   expect(frame, Then::Append, true, std::move(what));
+  observation.readsSizes |= out != nullptr; // one of another size is resized, with a warning
   return !out || out == Py_None || writes(frame, out);
 }
 

@@ -53,7 +53,8 @@ bool Observer::lengthOf(Frame &frame, PyObject *object, const char *method) {
     frame.pending.python = true;
     return true;
   }
-  if (answers == &PyList_Type || PyType_IsSubtype(answers, &PyDict_Type))
+  if (answers == &PyList_Type || PyType_IsSubtype(answers, &PyDict_Type) ||
+      (isDeque(object) && method[2] == 'l'))
     return !inPython(answers) && values.readLength(object);
   if (answers == &PySet_Type || answers == &PyFrozenSet_Type)
     return values.readWhole(object);
@@ -71,7 +72,8 @@ bool Observer::iterableItems(Frame &frame, PyObject *object) {
     return !items || values.fail("iterates over " + shown(object));
   }
   if (answers == &PyTuple_Type || answers == &PyList_Type || answers == &PyDict_Type ||
-      answers == &PyODict_Type || answers == &PySet_Type || answers == &PyFrozenSet_Type)
+      answers == &PyODict_Type || answers == &PySet_Type || answers == &PyFrozenSet_Type ||
+      (isDeque(object) && !inPython(answers)))
     return values.readWhole(object);
   if (isValue(object) && !inPython(answers))
     return true;
@@ -108,6 +110,26 @@ bool Observer::readEntry(Frame &frame, PyObject *dict, PyObject *key) {
   PyErr_Clear();
   return (values.isFresh(dict) && isFactory(factory.get()) && expect(frame, Then::Fresh, true)) ||
          values.fail("an item that " + shown(dict) + " lacks");
+}
+
+bool Observer::iteratesByGenerator(PyObject *object) {
+  PyObject *found = inPython(Py_TYPE(object)) ? lookUp(Py_TYPE(object), "__iter__") : nullptr;
+  if (!found || !PyFunction_Check(found) || PyType_Check(object) || isTensor(object))
+    return false;
+  guardMethods(object, {"__iter__"});
+  auto *code = (PyCodeObject *)((PyFunctionObject *)found)->func_code;
+  return code->co_flags & CO_GENERATOR;
+}
+
+bool Observer::hasPlainItems(PyObject *object) {
+  if (isPlain(object) || isPlainMap(object))
+    return true;
+  if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object))
+    return false;
+  for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i)
+    if (!isPlain(itemAt(object, i).get()))
+      return false;
+  return true;
 }
 
 bool Observer::isNumberLike(PyObject *object) {

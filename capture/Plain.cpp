@@ -138,6 +138,32 @@ bool isEnumMember(PyObject *object) {
   return meta != &PyBaseObject_Type && PyObject_TypeCheck((PyObject *)Py_TYPE(object), meta);
 }
 
+bool isDeque(PyObject *object) {
+  static PyTypeObject *type = nullptr;
+  if (!type) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("collections"));
+    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "deque") : nullptr);
+    PyErr_Clear();
+    type = (PyTypeObject *)(kind ? kind.release() : Py_NewRef((PyObject *)&PyBaseObject_Type));
+  }
+  return type != &PyBaseObject_Type && PyObject_TypeCheck(object, type);
+}
+
+PyRef itemAt(PyObject *sequence, Py_ssize_t i) {
+  if (i < 0 || i >= Py_SIZE(sequence))
+    return {};
+  if (PyTuple_Check(sequence))
+    return PyRef::borrow(PyTuple_GET_ITEM(sequence, i));
+  if (PyList_Check(sequence))
+    return PyRef::borrow(PyList_GET_ITEM(sequence, i));
+  PyTypeObject *base = builtinBase(Py_TYPE(sequence));
+  PyRef item;
+  if (base->tp_as_sequence && base->tp_as_sequence->sq_item)
+    item = PyRef::steal(base->tp_as_sequence->sq_item(sequence, i));
+  PyErr_Clear();
+  return item;
+}
+
 PyRef keysOf(PyObject *container) {
   if (!PyDict_Check(container) && !PyAnySet_Check(container))
     return {};

@@ -33,6 +33,10 @@ PyRef valueOf(PyObject *object);
 bool isValue(PyObject *object);
 /// A member of an enumeration: one object for as long as its class.
 bool isEnumMember(PyObject *object);
+/// A collections.deque, or an instance of a class derived from it.
+bool isDeque(PyObject *object);
+/// An item of a list, tuple or deque; null, with no error set, behind the end.
+PyRef itemAt(PyObject *sequence, Py_ssize_t i);
 /// Keys of a dict or items of a set in their order, past what a class in Python makes of them.
 /// Null with an error set.
 PyRef keysOf(PyObject *container);

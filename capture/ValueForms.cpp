@@ -224,10 +224,14 @@ bool Values::isOperand(PyObject *object) {
 }
 
 bool Values::leavesGeneratorOpen() const {
-  for (const auto &[object, value] : entered)
-    if (value.origin == Origin::Fresh && PyGen_CheckExact(object) &&
-        interpreter::isSuspended(object) && !interpreter::closesQuietly(object))
+  for (const auto &[object, value] : entered) {
+    if (value.origin != Origin::Fresh ||
+        (value.weak && PyWeakref_GetObject(value.holder.get()) != object))
+      continue;
+    if (PyGen_CheckExact(object) && interpreter::isSuspended(object) &&
+        !interpreter::closesQuietly(object))
       return true;
+  }
   return false;
 }
 

@@ -11,18 +11,21 @@ bool Values::readsChanged(PyObject *container, const Value &value, bool &read) {
   auto found = changed.find(container);
   if (found == changed.end())
     return false;
-  read = found->second || fail("reads " + value.name + ", which it has changed");
+  read = found->second || readAhead(container);
   return true;
 }
 
 bool Values::change(PyObject *container, bool whole) {
   auto found = changed.find(container);
   if (found != changed.end())
-    return !whole || found->second ||
-           fail("changes " + find(container)->name + " by what it holds");
+    return !whole || found->second || readAhead(container);
   if (whole && !readWhole(container))
     return false;
   changed[container] = whole;
+  if (!whole)
+    ahead[container] = PyRef::steal(PyDict_Check(container)     ? PyDict_Copy(container)
+                                    : PyAnySet_Check(container) ? PyFrozenSet_New(container)
+                                                                : PySequence_Tuple(container));
   return true;
 }
 
@@ -72,18 +75,48 @@ bool Values::readItem(PyObject *container, Py_ssize_t i) {
     i += Py_SIZE(container);
   if (i < 0 || i >= Py_SIZE(container))
     return readLength(container);
-  bool tuple = PyTuple_Check(container);
-  if (tuple && value->origin == Origin::Pinned) // has entered with it
+  if (PyTuple_Check(container) && value->origin == Origin::Pinned) // has entered with it
     return true;
-  PyObject *item = tuple ? PyTuple_GET_ITEM(container, i) : PyList_GET_ITEM(container, i);
-  Value held = *value; // entering moves the others about
+  return readItemOf(container, i, itemAt(container, i));
+}
+
+/// item: that was there ahead of the call.
+bool Values::readItemOf(PyObject *container, Py_ssize_t i, const PyRef &item) {
+  Value held = *find(container); // entering moves the others about
   std::string name = held.name + "[" + std::to_string(i) + "]";
-  std::optional<Expected> expected = enter(held, item, name);
+  std::optional<Expected> expected = enter(held, item.get(), name);
   if (!expected)
     return false;
-  return settle(item, *expected, name, [&](Expected made) {
+  return settle(item.get(), *expected, name, [&](Expected made) {
     guards.item(owner(container, held), i, std::move(made), name);
   });
+}
+
+/// What a container held ahead of the call, which has changed it without looking.
+bool Values::readAhead(PyObject *container) {
+  auto found = ahead.find(container);
+  if (found == ahead.end())
+    return fail("reads " + find(container)->name + ", which it has changed");
+  PyRef before = found->second;
+  Value held = *find(container);
+  changed[container] = true;
+  if (PyDict_Check(before.get()) || PyAnySet_Check(before.get())) {
+    PyRef keys = keysOf(before.get());
+    if (!keys || !isPlain(keys.get()))
+      return fail("reads all of " + held.name + ", whose keys are not plain");
+    guards.keys(owner(container, held), keys.get(), held.name);
+    for (Py_ssize_t i = 0; PyDict_Check(before.get()) && i < PyTuple_GET_SIZE(keys.get()); ++i) {
+      PyObject *key = PyTuple_GET_ITEM(keys.get(), i);
+      if (!readKeyOf(container, key, PyDict_GetItemWithError(before.get(), key)))
+        return false;
+    }
+    return true;
+  }
+  guards.length(owner(container, held), Py_SIZE(before.get()), held.name);
+  for (Py_ssize_t i = 0; i < Py_SIZE(before.get()); ++i)
+    if (!readItemOf(container, i, itemAt(before.get(), i)))
+      return false;
+  return true;
 }
 
 bool Values::readKey(PyObject *dict, PyObject *key) {
@@ -101,7 +134,12 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
     PyErr_Clear();
     return true; // not hashable: the program fails as well
   }
-  Value held = *value;
+  return readKeyOf(dict, key, item);
+}
+
+/// item: that was there ahead of the call, null for none.
+bool Values::readKeyOf(PyObject *dict, PyObject *key, PyObject *item) {
+  Value held = *find(dict);
   std::string name = held.name + "[" + shown(key) + "]";
   std::optional<Expected> expected = enter(held, item, name);
   if (!expected)
@@ -132,9 +170,9 @@ bool Values::readWhole(PyObject *container) {
         return false;
     return true;
   }
-  if (!PyList_Check(container) && !PyTuple_Check(container))
+  if (!PyList_Check(container) && !PyTuple_Check(container) && !isDeque(container))
     return true;
-  if (value->origin == Origin::Argument || PyList_Check(container))
+  if (value->origin == Origin::Argument || !PyTuple_Check(container))
     guards.length(owner(container, *value), Py_SIZE(container), value->name);
   for (Py_ssize_t i = 0; i < Py_SIZE(container); ++i)
     if (!readItem(container, i))
@@ -212,6 +250,8 @@ bool Values::readIdentity(PyObject *left, PyObject *right) {
   if (left == Py_None || right == Py_None || left == Py_True || right == Py_True ||
       left == Py_False || right == Py_False)
     return true;
+  if (Py_TYPE(left) != Py_TYPE(right))
+    return true; // never the same
   const Value *x = find(left), *y = find(right);
   if ((x && capture::isPlain(right)) || (y && capture::isPlain(left)))
     return true; // never the same

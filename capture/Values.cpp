@@ -19,7 +19,7 @@ const Value *Values::find(PyObject *object) {
     return nullptr;
   const Value &value = found->second;
   // A dead tensor's address may have become another object's.
-  if (value.origin == Origin::Result && !value.held &&
+  if (((value.origin == Origin::Result && !value.held) || value.weak) &&
       PyWeakref_GetObject(value.holder.get()) != object)
     return nullptr;
   return &value;
@@ -226,7 +226,9 @@ bool Values::enterFresh(PyObject *object) {
   if (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) &&
       interpreter::typeLookup(Py_TYPE(object), finalizer))
     return fail("makes " + shown(object) + ", which has a finalizer");
-  return put(object, {Origin::Fresh, freshCount++, PyRef::borrow(object), ""});
+  bool weak = PyGen_CheckExact(object) && interpreter::mayRunOnClosing(object);
+  PyRef holder = weak ? PyRef::steal(PyWeakref_NewRef(object, nullptr)) : PyRef::borrow(object);
+  return holder && put(object, {Origin::Fresh, freshCount++, std::move(holder), "", false, weak});
 }
 
 std::optional<Outcome> Values::enterOutcome(PyObject *object, const std::string &of) {

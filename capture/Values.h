@@ -26,6 +26,7 @@ struct Value {
   PyRef holder;   // the object, or a weak reference to it
   std::string name;
   bool held = false; // a result that is held: no tensor
+  bool weak = false; // a generator that runs code when it is let go, which must not wait
 };
 
 class Values {
@@ -140,6 +141,9 @@ private:
   bool settle(PyObject *object, Expected expected, const std::string &name, AddCheck add);
   bool put(PyObject *object, Value value);
   /// Whether it was changed; false with a reason if what it holds is not known.
+  bool readItemOf(PyObject *container, Py_ssize_t i, const PyRef &item);
+  bool readKeyOf(PyObject *dict, PyObject *key, PyObject *item);
+  bool readAhead(PyObject *container);
   bool readsChanged(PyObject *container, const Value &value, bool &read);
   bool enterArray(PyObject *object, const Owner &owner, const std::string &name);
   bool enterTensor(PyObject *object, const Owner &owner, const std::string &name);
@@ -162,6 +166,7 @@ private:
   std::vector<PyRef> targets;
   std::vector<PyRef> arrayMemory;
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
+  std::unordered_map<PyObject *, PyRef> ahead;  // copies of containers that have been changed
   std::string why;
   int depth = 0, freshCount = 0;
 };

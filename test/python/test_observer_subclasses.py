@@ -374,3 +374,139 @@ def test_generators_are_spread():
     for _ in range(3):
         assert torch.equal(fast(x), f(x))
     assert is_whole(fast)
+
+
+def test_deques_are_read_and_filled():
+    recent = collections.deque([1, 2, 3], maxlen=3)
+
+    def f(x, each):
+        y = x * each[0] + len(each) + sum(each)
+        recent.append(int(x.dim()))
+        return y
+
+    fast, plain = compiled(f), torch.ones(3)
+    rows = [collections.deque([1, 2]), collections.deque([3, 2]), collections.deque([1, 2])]
+    for row in (*rows, *rows):
+        assert torch.equal(fast(plain, row), f(plain, row))
+    assert is_whole(fast) and list(recent) == [1, 1, 1]
+
+
+def test_what_a_call_has_filled_is_read_from_what_it_held():
+    seen, names, bag = [1], {"a": 1}, {1}
+
+    def f(x):
+        seen.append(5)
+        names.update(b=2)
+        bag.add(7)
+        return x * sum(seen) + len(names) + names["a"] + len(bag) + (7 in bag)
+
+    def back():
+        seen[:] = [1]
+        names.clear()
+        names["a"] = 1
+        bag.clear()
+        bag.add(1)
+
+    fast, x = compiled(f), torch.ones(3)
+    for _ in range(4):
+        expected = f(x)
+        back()
+        assert torch.equal(fast(x), expected) and seen == [1, 5] and bag == {1, 7}
+        back()
+    assert is_whole(fast) and weft.stats(fast)["hits"] == 3
+    for change in (lambda: seen.append(2), lambda: names.update(a=4), lambda: bag.add(3)):
+        change()
+        expected = f(x)
+        back()
+        change()
+        assert torch.equal(fast(x), expected)
+        back()
+
+
+def test_classes_that_iterate_by_generators_are_summed():
+    class Items:
+        def __init__(self, parts):
+            self.parts = parts
+
+        def __iter__(self):
+            yield from self.parts
+
+    def f(x, items):
+        return sum(items) + sum(zip_lengths(items)) * x
+
+    def zip_lengths(items):
+        return map(lambda each: each.dim(), items.parts)
+
+    fast, x = compiled(f), torch.ones(3)
+    for parts in ([x, x * 2], [x, x * 3], [x]):
+        assert torch.equal(fast(x, Items(parts)), f(x, Items(parts)))
+    assert is_whole(fast) and weft.stats(fast)["graphs"] == 2
+
+
+def test_cached_functions_are_asked_again():
+    settings, told = {"scale": 2}, []
+
+    @functools.lru_cache
+    def scale(name):
+        return settings[name]
+
+    @functools.lru_cache
+    def warn_once(text):
+        told.append(text)
+
+    def f(x):
+        warn_once("f is called")
+        return x * scale("scale")
+
+    x = torch.ones(3)
+    fast = compiled(f)
+    for _ in range(3):
+        assert torch.equal(fast(x), x * 2) and told == ["f is called"]
+    settings["scale"] = 3
+    assert torch.equal(fast(x), x * 2)  # as it is kept
+    scale.cache_clear()
+    assert torch.equal(fast(x), x * 3) and torch.equal(fast(x), x * 3)
+    assert weft.stats(fast)["graphs"] > 0 and told == ["f is called"]
+    warn_once.cache_clear()
+    fast(x)
+    assert told == ["f is called"] * 2
+
+
+def test_generators_that_are_left_waiting_run_no_code():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Sequential(torch.nn.ReLU()))
+
+    def f(x):
+        kind = next(p.dtype for p in model.parameters())
+        return model(x.to(kind)) + any(isinstance(m, torch.nn.ReLU) for m in model.modules())
+
+    def closes(x):
+        def parts():
+            try:
+                yield x
+                yield x * 2
+            finally:
+                x.add_(1)
+
+        return next(parts()) * 2
+
+    fast, x = compiled(f), torch.ones(2, 3)
+    for _ in range(3):
+        assert torch.equal(fast(x), f(x))
+    assert is_whole(fast)
+    fast = compiled(closes)
+    for _ in range(3):
+        x, y = torch.ones(3), torch.ones(3)
+        assert torch.equal(fast(x), closes(y)) and torch.equal(x, y)
+
+
+def test_tensors_of_a_call_are_given_attributes():
+    def f(x):
+        y = x * 2
+        y.label = "twice"
+        return y, len(y.label)
+
+    fast, x = compiled(f), torch.ones(3)
+    for _ in range(3):
+        y, length = fast(x)
+        assert y.label == "twice" and length == 5 and torch.equal(y, x * 2)
+    assert is_whole(fast) and weft.stats(fast)["hits"] == 2

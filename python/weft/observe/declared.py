@@ -33,6 +33,7 @@ import itertools
 import math
 import operator
 import re
+import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
@@ -76,7 +77,8 @@ _METHODS: list[tuple[type, str, str]] = [
     (OrderedDict, "reads", "keys values items copy __iter__"),
     (OrderedDict, "changes", "pop setdefault update clear popitem move_to_end"),
     (deque, "reads", "index count copy __iter__"),
-    (deque, "changes", "append appendleft extend extendleft pop popleft clear rotate reverse"),
+    (deque, "fills", "append appendleft extend extendleft clear"),
+    (deque, "changes", "pop popleft rotate reverse"),
     (set, "fills", "add discard update clear"),
     (set, "changes", "remove"),
     (
@@ -157,6 +159,7 @@ def declare_all() -> None:
     _declare_plain_types()
     _capture.declare(vars(dict)["fromkeys"], "builds")
     _capture.declare(delattr, "setattr")
+    _capture.declare(sys.exc_info, "types")
     for function in (*vars(math).values(), operator.index):
         if isinstance(function, types.BuiltinFunctionType):
             _capture.declare(function, "pure")
