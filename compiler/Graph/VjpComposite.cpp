@@ -5,6 +5,7 @@
 #include "compiler/Graph/Derivative.h"
 #include "compiler/Graph/Normalization.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -109,28 +110,98 @@ static LogicalResult groupNormVjp(GroupNormOp op, Cotangents &c) {
   return success();
 }
 
-/// Statistics are operands: what they depend on is their own rules' business.
+/// What `value` is but for its type and shape.
+static Value withoutViews(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<ConvertOp, ReshapeOp>(op) || !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// `value` of sum(value, dims), where `sum` is that, or nothing.
+static Value summedOver(Value sum, ArrayRef<int64_t> dims) {
+  auto reduce = withoutViews(sum).getDefiningOp<ReduceOp>();
+  bool isSum = reduce && reduce.getKind() == ReduceKind::sum && reduce.getDims() == dims;
+  return isSum ? reduce.getOperand() : Value();
+}
+
+/// `value` of value / count, where `quotient` is that, or nothing.
+static Value dividedBy(Value quotient, int64_t count) {
+  auto op = withoutViews(quotient).getDefiningOp<DivOp>();
+  DenseElementsAttr divisor;
+  if (!op || !matchPattern(op.getRhs(), m_Constant(&divisor)) || !divisor.isSplat() ||
+      divisor.getSplatValue<APFloat>().convertToDouble() != static_cast<double>(count))
+    return {};
+  return op.getLhs();
+}
+
+/// `value` of value * value, where `square` is that, or nothing.
+static Value squared(Value square) {
+  auto op = square ? square.getDefiningOp<MulOp>() : MulOp();
+  return op && op.getLhs() == op.getRhs() ? op.getLhs() : Value();
+}
+
+/// Whether mean and variance of `op` are those of what it normalizes, over `dims`: the sums of x
+/// and of (x - mean)^2 divided by `count`, the latter perhaps without what sum(x - mean)^2 / count
+/// says that the mean lacks.
+static bool hasOwnStatistics(BatchNormOp op, ArrayRef<int64_t> dims, int64_t count) {
+  Value x = withoutViews(op.getOperand());
+  Value total = dividedBy(op.getMean(), count), squares = dividedBy(op.getVariance(), count);
+  Value summed = total ? summedOver(total, dims) : Value();
+  if (!summed || !squares || withoutViews(summed) != x)
+    return false;
+  Value lacking;
+  if (auto corrected = withoutViews(squares).getDefiningOp<SubOp>()) {
+    Value rest = squared(dividedBy(corrected.getRhs(), count));
+    if (!rest || !(lacking = summedOver(rest, dims)))
+      return false;
+    squares = corrected.getLhs();
+  }
+  Value centred = squared(summedOver(squares, dims));
+  auto difference = centred ? centred.getDefiningOp<SubOp>() : SubOp();
+  if (!difference || withoutViews(difference.getLhs()) != x || (lacking && lacking != centred))
+    return false;
+  auto spread = difference.getRhs().getDefiningOp<BroadcastInDimOp>();
+  return spread && withoutViews(spread.getOperand()) == withoutViews(op.getMean());
+}
+
+/// Statistics are operands: what they depend on is their own rules' business. Where they are those
+/// of x itself, the cotangent of x has their part, and they have none: so it takes two sums over x,
+/// of which the gradients of weight and bias are made as well, and one walk over its elements.
 static LogicalResult batchNormVjp(BatchNormOp op, Cotangents &c) {
   Value x = c.enter(op.getOperand()), g = c.enter(c.of());
   SmallVector<int64_t> channels{1}, others = otherDims(x, channels);
   auto spread = [&](Value value) { return c.broadcast(value, x, channels); };
+  auto sum = [&](Value value) { return c.reduce(ReduceKind::sum, value, others); };
+  int64_t channelCount = std::max<int64_t>(tensorType(x).getDimSize(1), 1);
+  int64_t count = tensorType(x).getNumElements() / channelCount;
+  bool isOwn = !others.empty() && hasOwnStatistics(op, others, count);
   Value inverse = c.inverseDeviation(c.enter(op.getVariance()), op.getEps().convertToDouble());
   Value scale = op.getWeight() ? c.mul(c.enter(op.getWeight()), inverse) : inverse;
-  if (c.wants(0u))
+  if (c.wants(0u) && !isOwn)
     giveNarrow(c, op.getOperand(), c.mul(g, spread(scale)));
-  auto sum = [&](Value value) { return c.reduce(ReduceKind::sum, value, others); };
   if (c.wants(op.getBias()))
     giveNarrow(c, op.getBias(), sum(g));
-  if (c.wants(op.getMean()))
+  if (c.wants(op.getMean()) && !isOwn)
     giveNarrow(c, op.getMean(), c.neg(c.mul(sum(g), scale)));
-  if (!c.wants(op.getWeight()) && !c.wants(op.getVariance()))
+  bool wantsStatistics = isOwn ? c.wants(0u) : c.wants(op.getVariance());
+  if (!c.wants(op.getWeight()) && !wantsStatistics)
     return success();
   Value centred = c.sub(x, spread(c.enter(op.getMean())));
   Value normalizedSum = c.mul(sum(c.mul(g, centred)), inverse);
   if (c.wants(op.getWeight()))
     giveNarrow(c, op.getWeight(), normalizedSum);
-  if (c.wants(op.getVariance()))
+  if (!wantsStatistics)
+    return success();
+  if (!isOwn) {
     giveNarrow(c, op.getVariance(), c.scale(c.mul(normalizedSum, c.mul(scale, inverse)), -0.5));
+    return success();
+  }
+  Value along = c.scale(c.mul(normalizedSum, inverse), 1.0 / count);
+  Value rest = c.sub(c.sub(g, spread(c.scale(sum(g), 1.0 / count))), c.mul(centred, spread(along)));
+  giveNarrow(c, op.getOperand(), c.mul(rest, spread(scale)));
   return success();
 }
 
