@@ -130,9 +130,14 @@ class Job:
             return False
         reason = None
         if config.verify == "first":
-            reason = isolated.call_isolated(
-                lambda: _range_differs(programs, original, program, request), {}
-            )
+            try:
+                reason = isolated.call_isolated(
+                    lambda: _range_differs(programs, original, program, request), {}
+                )
+            except Abandoned:
+                raise
+            except Exception as error:  # it costs speed, and not the thread that compiles
+                reason = f"it cannot be compared: {type(error).__name__}: {error}"
         if reason is None:
             programs.enter_range(request, program)
         else:
@@ -181,7 +186,7 @@ def _range_differs(
     check = begin(request, program)
     value = original(*request.args, **request.kwargs)
     reason = conclude(check, programs, request, value, original)
-    return reason or differs_at_ends(programs, original, request, program)
+    return reason or differs_at_ends(programs, original, request, program, check.call)
 
 
 class _Compiler:
