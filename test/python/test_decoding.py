@@ -165,7 +165,7 @@ def test_beside_the_calls():
     for _ in range(3):
         assert torch.equal(generate(compiled, ids, **settings), expected)
         assert compiled.wait()
-    assert compiled.stats()["graphs"] == 1 and compiled.stats()["hits"] >= 9
+    assert compiled.stats()["graphs"] <= 2 and compiled.stats()["hits"] >= 9
 
 
 class Step(nn.Module):

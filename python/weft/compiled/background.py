@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,7 +23,8 @@ import torch
 from weft import _core, config, errors
 from weft.capture import isolated
 from weft.capture.isolated import Abandoned
-from weft.capture.signature import Declined
+from weft.capture.signature import Declined, describe
+from weft.compiled.flat_calls import FlatCall
 from weft.compiled.programs import Programs, Request
 from weft.compiled.ranges import RangeProgram, begin, conclude, differs_at_ends
 from weft.compiled.specialize import Specialized, declined
@@ -255,6 +256,12 @@ _compiler = _Compiler()
 
 def submit(face: Compiled, request: Request) -> None:
     """Has the program of a call compiled, unless too many wait already."""
+    if request.signature.objects:  # which the call may change before it is traced
+        call = FlatCall.of(request.args, request.kwargs)
+        if call is None:
+            return
+        args, kwargs = call.rebuilt(call.leaves)
+        request = replace(request, args=args, kwargs=kwargs, signature=describe(args, kwargs))
     _compiler.submit(Job(weakref.ref(face), request), face.programs)
 
 
