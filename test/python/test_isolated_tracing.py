@@ -5,6 +5,7 @@ import functools
 import os
 import random
 import threading
+import time
 
 import numpy
 import pytest
@@ -57,6 +58,21 @@ def test_a_child_that_waits_for_another_thread_is_given_up(monkeypatch):
     lock = threading.Lock()
     with lock, pytest.raises(Declined, match="another thread"):
         call_isolated(lock.acquire, {})
+    with lock, pytest.raises(Declined, match="another thread"):
+        call_isolated(lambda: call_isolated(lock.acquire, {}), {})
+
+
+def test_a_child_may_wait_for_its_own(monkeypatch):
+    monkeypatch.setattr("weft.capture.isolated._SECONDS_WITHOUT_PROGRESS", 0.2)
+    monkeypatch.setattr("weft.capture.isolated._TICK", 0.1)
+
+    def work():
+        began = time.process_time()
+        while time.process_time() - began < 1:
+            pass
+        return 7
+
+    assert call_isolated(lambda: call_isolated(work, {}), {}) == 7
 
 
 def test_a_class_of_a_function_comes_back():

@@ -20,6 +20,7 @@ from weft.capture.returned_objects import (
     DICT,
     LIST,
     OBJECT,
+    SIZE,
     TENSOR,
     TUPLE,
     VALUE,
@@ -30,6 +31,10 @@ from weft.capture.signature import PLAIN, Declined, Signature
 
 _MANY = 64
 Flat = tuple[list[torch.Tensor], tuple]
+# Attributes that hold sizes, such as the number of tokens that a cache has seen: the class and the
+# name.
+Counters = frozenset[tuple[type, str]]
+NO_COUNTERS: Counters = frozenset()
 
 
 @dataclass
@@ -57,12 +62,52 @@ def is_object(value: Any) -> bool:
     return bool(bases) and all(map(is_library_class, bases))
 
 
-def flatten(value: Any) -> Flat:
-    """Its tensors, and all else, by which calls are told apart: patched classes, too.
+def has_attributes_alone(value: Any) -> bool:
+    """Whether its attributes are all that it holds: an object, or one whose class a process that
+    traces has made a pytree, but none of Python's own containers."""
+    kind = type(value)
+    return is_object(value) or kind in pytree.SUPPORTED_NODES and is_all_attributes(kind)
+
+
+def flatten(value: Any, counters: Counters = NO_COUNTERS) -> Flat:
+    """Its tensors, and all else, by which calls are told apart: patched classes, too. For each of
+    `counters` there is a tensor of that size, without elements.
 
     Raises: NoRecipe.
     """
-    return _flatten(value, versions=True)
+    return _flatten(value, True, counters)
+
+
+def as_size(number: int) -> torch.Tensor:
+    """A tensor whose first size it is."""
+    return torch.zeros((number, 0))
+
+
+def counters_between(one: tuple, other: tuple) -> Counters | None:
+    """The attributes whose ints differ in two recipes of a form; None if anything else does."""
+    if one == other:
+        return NO_COUNTERS
+    kind, what, parts = one[:3]
+    if (kind, what) != other[:2] or kind in (VALUE, TENSOR, SIZE) or len(parts) != len(other[2]):
+        return None
+    found: set[tuple[type, str]] = set()
+    for number, (a, b) in enumerate(zip(parts, other[2])):
+        if kind == OBJECT and a != b and a[0] == b[0] == VALUE and type(a[1]) is type(b[1]) is int:
+            found.add((what[0], what[1][number]))
+            continue
+        inner = counters_between(a, b)
+        if inner is None:
+            return None
+        found |= inner
+    return frozenset(found)
+
+
+def sizes_in(recipe: tuple) -> list[int]:
+    """The numbers of the tensors that stand for counters."""
+    kind = recipe[0]
+    if kind == SIZE:
+        return [recipe[1]]
+    return [] if kind in (VALUE, TENSOR) else [n for part in recipe[2] for n in sizes_in(part)]
 
 
 def form(recipe: tuple) -> tuple:
@@ -70,7 +115,7 @@ def form(recipe: tuple) -> tuple:
     kind, what, parts = recipe[:3]
     if kind == VALUE:
         return (kind, what) if parts not in (int, float) else (kind, parts)
-    if kind == TENSOR:
+    if kind in (TENSOR, SIZE):
         return (kind,)
     return (kind, what[:2] if kind == OBJECT else what, tuple(map(form, parts)))
 
@@ -104,9 +149,25 @@ class ChangingObjects:
                 raise Declined(reason, type=kind if many else None)
 
 
-def register(call: Any) -> set[type]:
+def register(call: Any, counters: Counters = NO_COUNTERS) -> set[type]:
     """Makes the classes of objects within `call` known to the pytrees of a process that traces, and
     gives them."""
+    known: dict[Any, torch.Tensor] = {}  # torch.export leaves its marks on them
+
+    def once(tensor: torch.Tensor, place: Any) -> torch.Tensor:
+        is_size = tensor.dim() == 2 and type(tensor.shape[0]) is int and place is not None
+        return known.setdefault((place, tensor.shape[0]), tensor) if is_size else tensor
+
+    def flat(value: Any) -> Flat:
+        tensors, recipe = _flatten(value, False, counters)
+        counted = sizes_in(recipe)
+        places = ((id(value), i) if i in counted else None for i in range(len(tensors)))
+        return [*map(once, tensors, places)], recipe
+
+    def with_keys(value: Any) -> tuple[list[tuple[Any, torch.Tensor]], tuple]:
+        tensors, recipe = flat(value)
+        return [(pytree.SequenceKey(i), tensor) for i, tensor in enumerate(tensors)], recipe
+
     kinds: set[type] = set()
     for value in pytree.tree_leaves(call):
         kind = type(value)
@@ -116,9 +177,9 @@ def register(call: Any) -> set[type]:
             kinds.add(kind)
             pytree.register_pytree_node(
                 kind,
-                lambda each: _flatten(each, versions=False),
+                flat,
                 lambda tensors, recipe: make(list(tensors), recipe),
-                flatten_with_keys_fn=_with_keys,
+                flatten_with_keys_fn=with_keys,
             )
     return kinds
 
@@ -140,17 +201,14 @@ def with_given(result: Any, objects: list[Any]) -> Any:
     )
 
 
-def _with_keys(value: Any) -> tuple[list[tuple[Any, torch.Tensor]], tuple]:
-    tensors, recipe = _flatten(value, versions=False)
-    return [(pytree.SequenceKey(i), tensor) for i, tensor in enumerate(tensors)], recipe
-
-
-def _flatten(value: Any, versions: bool) -> Flat:
+def _flatten(value: Any, versions: bool, counters: Counters) -> Flat:
     tensors: list[torch.Tensor] = []
-    return tensors, _recipe(value, tensors, set(), versions)
+    return tensors, _recipe(value, tensors, set(), versions, counters)
 
 
-def _recipe(value: Any, tensors: list[torch.Tensor], seen: set[int], versions: bool) -> tuple:
+def _recipe(
+    value: Any, tensors: list[torch.Tensor], seen: set[int], versions: bool, counters: Counters
+) -> tuple:
     """As `make` reads it. seen: addresses of what may change, which is reached in one way."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
@@ -164,14 +222,24 @@ def _recipe(value: Any, tensors: list[torch.Tensor], seen: set[int], versions: b
             raise NoRecipe(f"a {kind.__qualname__} that it reaches in two ways")
         seen.add(id(value))
     if kind is tuple or kind is list:
-        parts = tuple(_recipe(each, tensors, seen, versions) for each in value)
+        parts = tuple(_recipe(each, tensors, seen, versions, counters) for each in value)
         return (TUPLE if kind is tuple else LIST, None, parts)
     if kind is dict and all(type(key) in PLAIN for key in value):
-        parts = tuple(_recipe(each, tensors, seen, versions) for each in value.values())
+        parts = tuple(_recipe(each, tensors, seen, versions, counters) for each in value.values())
         return (DICT, tuple(value), parts)
-    if not is_object(value) and kind not in pytree.SUPPORTED_NODES:
+    if not has_attributes_alone(value):
         raise NoRecipe(f"a {kind.__qualname__}")
     attributes = vars(value)
-    parts = tuple(_recipe(each, tensors, seen, versions) for each in attributes.values())
+    parts = tuple(
+        _counted(each, tensors)
+        if (kind, name) in counters and isinstance(each, (int, torch.SymInt))
+        else _recipe(each, tensors, seen, versions, counters)
+        for name, each in attributes.items()
+    )
     version = _core.class_version(kind) if versions else 0
     return (OBJECT, (kind, tuple(attributes), version), parts)
+
+
+def _counted(number: int, tensors: list[torch.Tensor]) -> tuple:
+    tensors.append(as_size(number))
+    return (SIZE, len(tensors) - 1, ())

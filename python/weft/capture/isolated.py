@@ -229,13 +229,27 @@ def _read_all(reader: int, pid: int) -> bytes:
 
 
 def _progress(pid: int) -> tuple[str, ...]:
-    """Whether it sleeps ("S"), and the processor time that it has had."""
+    """Whether it sleeps ("S"), and the processor time that it has had; where it does, with its own
+    children, for which it may wait: a comparison in a child has one of its own."""
+    fields = _stat_of(pid)
+    if not fields:
+        return ("",)
+    progress = (fields[0], *fields[11:13])
+    if fields[0] != "S":
+        return progress
+    numbers = (int(each) for each in os.listdir("/proc") if each.isdecimal())
+    below = [_progress(n) for n in numbers if (of := _stat_of(n)) and of[1] == str(pid)]
+    state = "S" if all(each[0] == "S" for each in below) else "R"
+    return (state, *progress[1:], *(time for each in below for time in each[1:]))
+
+
+def _stat_of(pid: int) -> list[str]:
+    """From the state on, none of a process that is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
-            fields = stat.read().rpartition(")")[2].split()
-            return (fields[0], *fields[11:13])
+            return stat.read().rpartition(")")[2].split()
     except OSError:
-        return ("",)
+        return []
 
 
 def _reap(pid: int) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from weft.capture.argument_changes import Changed, apply
 from weft.capture.argument_objects import Given
 from weft.capture.returned_objects import Made, make
 from weft.capture.signature import make_dataclass
@@ -48,6 +49,9 @@ def describe_outputs(structure: Structure, leaves: list[tuple]) -> tuple:
         if node.type is Given:
             return (_GIVEN, node.context)
         children = tuple(build(child) for child in node.children)
+        if node.type is Changed:
+            objects = tuple((_GIVEN, number) for number in range(len(node.context)))
+            return (NODE, apply, node.context, (*children, *objects))
         if node.type is tuple:
             return (_TUPLE, children)
         if node.type is list:
@@ -70,6 +74,8 @@ def build_outputs(
         return slots[rest[0]]
     if kind == OBJECT:
         return rest[0]
+    if kind == _GIVEN:  # which the call has, and not its results
+        return None
     if kind == VIEW:
         base = build_outputs(rest[0], results, slots)
         sizes, strides, offset = rest[1:4]

@@ -18,8 +18,9 @@ import torch.utils._pytree as pytree
 
 from weft.capture.signature import PLAIN
 
-# Kinds of recipes: what `make` makes of them.
-TENSOR, VALUE, TUPLE, LIST, DICT, OBJECT = range(6)
+# Kinds of recipes: what `make` makes of them. SIZE: an int, the first size of a tensor that has no
+# elements, so that tracing may take it for a symbol.
+TENSOR, VALUE, TUPLE, LIST, DICT, OBJECT, SIZE = range(7)
 
 
 @dataclass
@@ -69,6 +70,8 @@ def make(tensors: list[torch.Tensor], recipe: tuple) -> Any:
         return tensors[rest[0]]
     if kind == VALUE:
         return rest[0]
+    if kind == SIZE:
+        return tensors[rest[0]].shape[0]
     what, parts = rest[:2]
     values = [make(tensors, part) for part in parts]
     if kind == TUPLE:

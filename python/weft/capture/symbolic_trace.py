@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ Range = tuple[int, int]
 Wanted = dict[int, dict[int, Range]]  # by leaf and dim
 # A range that nobody has bounded is cut off here: padded tensors are as long as its end.
 _MOST = 1 << 20
+# Why there is none where each size turned out to be a number, as at the end of a window.
+ONE_SIZE = "the program holds for these sizes alone"
 
 
 class Guard:
@@ -92,37 +94,48 @@ def lower_for_range(
     wanted: Wanted,
     given: Sequence[Any],
     namer: Callable[[frontend.InputSource], str | None],
+    held: Set[int] = frozenset(),
 ) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
     """The graph for a range of sizes, which symbols it has, and the program at the largest.
 
     given: the leaves of the call that was traced. Its argument behind all others is a tensor of the
-    symbols' sizes.
+    symbols' sizes. held: the numbers of leaves that objects hold, of which equal sizes are one:
+    those of a cache's layers, which grow together, and of which torch asks nothing.
     Raises: frontend.Unsupported, which says why there is none.
     """
     from weft.capture.tracing import strides_of  # which needs this file
 
-    symbols = symbols_of(program)
-    if not symbols:
-        raise NotForRange("the program holds for these sizes alone")
     leaves = _user_inputs(program)
-    guards = _guards(program, symbols)
+    every = symbols_of(program)
+    same = _united(every, leaves, given, held)
+    symbols = [each for each in every if each not in same]
+    if not symbols or _is_number(symbols, leaves, given, held, wanted):
+        raise NotForRange(ONE_SIZE)
+    guards = _guards(program, symbols, same)
     ranges = [_range(program, symbol, leaves, wanted) for symbol in symbols]
     hints = [_hint(symbol, leaves, given) for symbol in symbols]
     ranges = [_narrowed(j, each, hints[j], guards) for j, each in enumerate(ranges)]
+    if all(low == high for low, high in ranges):
+        raise NotForRange(ONE_SIZE)
     samples = sample_sizes([low for low, _ in ranges], [high for _, high in ranges])
     for guard in guards:
         if not all(map(guard.holds, samples)):
             raise NotForRange(f"sizes depend on one another: {guard.text}")
-    concrete = [at_sizes(program, dict(zip(symbols, sizes))) for sizes in samples]
+
+    def at(sizes: Sequence[int]) -> torch.export.ExportedProgram:
+        known = dict(zip(symbols, sizes))
+        return at_sizes(program, {each: known[same.get(each, each)] for each in every})
+
+    concrete = [at(sizes) for sizes in samples]
     drafts = [draft(each, namer, Graph(keeps_trivial=True)) for each in concrete]
     strides = [strides_of(each) for each in concrete]
-    padding = Padding(drafts, samples, [low for low, _ in ranges], strides)
-    lowered = padding.run(len(leaves)).finish()
     dims = {
-        number: tuple(_extent(size, symbols) for size in shape)
+        number: tuple(_extent(size, symbols, same) for size in shape)
         for number, shape in enumerate(leaves)
         if shape is not None and any(isinstance(size, torch.SymInt) for size in shape)
     }
+    padding = Padding(drafts, samples, [low for low, _ in ranges], strides, dims.keys())
+    lowered = padding.run(len(leaves)).finish()
     return lowered, SizeSymbols(tuple(ranges), dims, tuple(guards)), concrete[0]
 
 
@@ -138,7 +151,51 @@ def _user_inputs(program: torch.export.ExportedProgram) -> list[Sequence[Any] | 
     return found
 
 
-def _guards(program: torch.export.ExportedProgram, symbols: list[Any]) -> list[Guard]:
+def _united(
+    symbols: list[Any], leaves: list[Sequence[Any] | None], given: Sequence[Any], held: Set[int]
+) -> dict[Any, Any]:
+    """Symbols that stand for sizes of `held` leaves alone, and which other one they are."""
+    places: dict[Any, set[int]] = {}
+    for number, shape in enumerate(leaves):
+        for size in shape or ():
+            if isinstance(size, torch.SymInt):
+                for symbol in size.node.expr.free_symbols:
+                    places.setdefault(symbol, set()).add(number)
+    first: dict[int, Any] = {}
+    return {
+        symbol: first[hint]
+        for symbol in symbols
+        if places[symbol] <= held
+        and first.setdefault(hint := _hint(symbol, leaves, given), symbol) is not symbol
+    }
+
+
+def _is_number(
+    symbols: list[Any],
+    leaves: list[Sequence[Any] | None],
+    given: Sequence[Any],
+    held: Set[int],
+    wanted: Wanted,
+) -> bool:
+    """Whether one of several sizes that are one has turned out to be a number."""
+    numbers = {
+        int(shape[dim])
+        for leaf in held & wanted.keys()
+        for dim in wanted[leaf]
+        if (shape := leaves[leaf]) is not None and not isinstance(shape[dim], torch.SymInt)
+    }
+    of_held = {
+        size.node.expr
+        for leaf in held
+        for size in leaves[leaf] or ()
+        if isinstance(size, torch.SymInt)
+    }
+    return any(_hint(each, leaves, given) in numbers for each in symbols if each in of_held)
+
+
+def _guards(
+    program: torch.export.ExportedProgram, symbols: list[Any], same: dict[Any, Any]
+) -> list[Guard]:
     """What torch has relied on while it traced, of the symbols."""
     env = next(
         value.fake_mode.shape_env
@@ -152,6 +209,7 @@ def _guards(program: torch.export.ExportedProgram, symbols: list[Any]) -> list[G
             condition = condition.meta.get("val")
         if isinstance(condition, (torch.SymBool, torch.SymInt)):
             found.append(env.replace(condition.node.expr))
+    found = [each.subs(same) if same and hasattr(each, "subs") else each for each in found]
     names = {symbol: sympy.Symbol(f"n[{j}]", integer=True) for j, symbol in enumerate(symbols)}
     numbers = {symbol: j for j, symbol in enumerate(symbols)}
     guards: dict[str, Guard] = {}
@@ -211,10 +269,10 @@ def _narrowed(j: int, given: Range, hint: int, guards: list[Guard]) -> Range:
     return low, high
 
 
-def _extent(size: Any, symbols: list[Any]) -> int | Extent:
+def _extent(size: Any, symbols: list[Any], same: dict[Any, Any]) -> int | Extent:
     if not isinstance(size, torch.SymInt):
         return int(size)
-    expr = size.node.expr
+    expr = size.node.expr.subs(same)
     coefficients = [expr.coeff(symbol) for symbol in symbols]
     constant = expr - sum(c * s for c, s in zip(coefficients, symbols))
     if not all(each.is_integer and each.is_number for each in (*coefficients, constant)):

@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from operator import is_not as _is_not
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 
-from weft.capture.argument_objects import NoRecipe, objects_in, with_given
+from weft.capture.argument_changes import Before, Changed
+from weft.capture.argument_objects import (
+    NO_COUNTERS,
+    Counters,
+    NoRecipe,
+    objects_in,
+    with_given,
+)
 from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
 from weft.capture.python_random import Draws
@@ -24,6 +30,7 @@ from weft.capture.signature import (
     Declined,
     HasEffects,
     Heard,
+    own_attributes,
     register_dataclasses,
 )
 from weft.capture.state import Snapshot, snapshot
@@ -46,6 +53,7 @@ class TracedRoot(torch.nn.Module):
         observer: Observer,
         kinds: set[type],
         call: tuple[tuple, dict[str, Any]],
+        counters: Counters = NO_COUNTERS,
     ) -> None:
         super().__init__()
         self.train(any(module.training for module in references.modules))
@@ -54,11 +62,14 @@ class TracedRoot(torch.nn.Module):
         object.__setattr__(self, "_references", references)
         object.__setattr__(self, "_kinds", kinds)
         object.__setattr__(self, "_call", call)
+        object.__setattr__(self, "_counters", counters)
         object.__setattr__(self, "_tensors", _named_tensors(references.modules))
         # In an object, since export puts attributes and containers back as they were.
         observed = types.SimpleNamespace(
             effects=False,
             changed_argument=None,
+            has_changes=False,
+            grows=False,
             modes=False,
             returns_objects=False,
             existing=existing,
@@ -74,7 +85,10 @@ class TracedRoot(torch.nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         fakes = self._fakes()
-        before, arguments = self._state(fakes), _Arguments(args, kwargs, self._kinds)
+        before, arguments = (
+            self._state(fakes),
+            _Arguments(args, kwargs, self._kinds, self._counters),
+        )
         modes = _modes()
         leaves = pytree.tree_leaves((args, kwargs))
         packs = PackedSequences(leaves, pytree.tree_leaves(self._call), self._call)
@@ -89,24 +103,30 @@ class TracedRoot(torch.nn.Module):
                 result = self._target(*args, **kwargs)
         finally:
             self.observed.modes = modes != _modes()
-            self.observed.changed_argument = arguments.changed_object()
-            bound = before.bindings.hold() and (
-                self.observed.changed_argument is not None or arguments.hold()
-            )
+            bound = before.bindings.hold() and arguments.hold()
             if not bound or not self._state(fakes).same_as(before):
                 self.observed.effects = True
         register_dataclasses(result)
         objects = arguments.objects
         containers = (arguments.containers() | set(before.reached)) - set(map(id, objects))
-        self._refuse_given(result, containers, fakes)
+        try:
+            changed = arguments.changes()
+        except NoRecipe as why:
+            self.observed.changed_argument = str(why)
+            raise Declined(f"the call changes an argument to hold {why}") from None
+        self._refuse_given([result, changed.tensors], containers, fakes)
         if objects:
             result = with_given(result, objects)
-        if not returns_objects(result):
+        if returns_objects(result):
+            if self.observed.existing is None:
+                self.observed.returns_objects = True
+                raise _ReturnsObjects
+            result = stand_in(result, self.observed.existing)
+        if not any(changed.changes):
             return result
-        if self.observed.existing is None:
-            self.observed.returns_objects = True
-            raise _ReturnsObjects
-        return stand_in(result, self.observed.existing)
+        self.observed.has_changes, self.observed.grows = True, arguments.grows(changed)
+        changed.result = result
+        return changed
 
     def _refuse_given(
         self, result: Any, containers: set[int], fakes: dict[int, torch.Tensor]
@@ -161,35 +181,45 @@ def _modes() -> tuple:
 class _Arguments:
     """The arguments' containers, and the attributes of their tensors, as they are at first."""
 
-    def __init__(self, args: tuple, kwargs: dict[str, Any], kinds: set[type]) -> None:
+    def __init__(
+        self, args: tuple, kwargs: dict[str, Any], kinds: set[type], counters: Counters
+    ) -> None:
         """kinds: classes of objects that are pytrees for the trace alone."""
         self._call = (args, kwargs)
         self.objects = objects_in(self._call, kinds)
-        self._flat = [pytree.tree_flatten(each) for each in self.objects]
-        self._leaves, self._structure = pytree.tree_flatten(self._call)
-        self._attributes = [_attributes(leaf) for leaf in self._leaves]
+        self._before = [Before(each, counters) for each in self.objects]
+        self._tensors = pytree.tree_leaves(self._call)
+        self._attributes = [_attributes(leaf) for leaf in self._tensors]
+        self._leaves, self._structure = self._flat()
 
     def containers(self) -> set[int]:
         """Addresses of all that is within the arguments, tensors among them."""
         return {id(node) for node in _nodes(self._call)}
 
-    def changed_object(self) -> type | None:
-        """The class of one whose attributes are not what they were."""
-        for value, (leaves, structure) in zip(self.objects, self._flat, strict=True):
-            try:
-                now, structure_now = pytree.tree_flatten(value)
-            except NoRecipe:
-                return type(value)
-            if structure_now != structure or any(map(_is_not, now, leaves)):
-                return type(value)
-        return None
+    def _flat(self) -> tuple[list[Any], pytree.TreeSpec]:
+        """Objects are leaves."""
+        own = set(map(id, self.objects))
+        return pytree.tree_flatten(self._call, is_leaf=lambda node: id(node) in own)
+
+    def changes(self) -> Changed:
+        """Of the objects. Raises: NoRecipe."""
+        tensors: list[torch.Tensor] = []
+        return Changed(None, tensors, tuple(each.changes(tensors) for each in self._before))
+
+    def grows(self, changed: Changed) -> bool:
+        """Whether an object is given tensors of other sizes than those that they replace."""
+        return any(
+            before.resized(own, changed.tensors)
+            for before, own in zip(self._before, changed.changes, strict=True)
+        )
 
     def hold(self) -> bool:
-        leaves, structure = pytree.tree_flatten(self._call)
+        """But for what objects hold."""
+        leaves, structure = self._flat()
         return (
             structure == self._structure
             and all(now is before for now, before in zip(leaves, self._leaves, strict=True))
-            and [_attributes(leaf) for leaf in leaves] == self._attributes
+            and [_attributes(leaf) for leaf in self._tensors] == self._attributes
         )
 
 
@@ -205,7 +235,7 @@ def _is_leaf(node: Any) -> bool:
 
 
 def _attributes(leaf: Any) -> set[str]:
-    return set(vars(leaf)) if isinstance(leaf, torch.Tensor) else set()
+    return set(own_attributes(leaf)) if isinstance(leaf, torch.Tensor) else set()
 
 
 def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torch.Tensor]]:
@@ -222,8 +252,10 @@ def _named_tensors(modules: list[torch.nn.Module]) -> list[tuple[dict, str, torc
 def refuse_effects(root: TracedRoot, observer: Observer) -> None:
     """Raises: Declined, where the call has done what no program does."""
     if root.observed.changed_argument is not None:
-        kind = root.observed.changed_argument.__qualname__
-        raise ChangesArgument(f"the call changes attributes of an argument, a {kind}")
+        what = root.observed.changed_argument
+        raise ChangesArgument(
+            f"the call changes attributes of an argument, which then holds {what}"
+        )
     if root.observed.effects:
         raise HasEffects("the call changes attributes of the module, its arguments or globals")
     if root.observed.modes:

@@ -24,7 +24,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import frontend
-from weft.capture.argument_objects import register
+from weft.capture.argument_objects import NO_COUNTERS, Counters, objects_in, register
 from weft.capture.checkpoints import checkpoints_marked
 from weft.capture.compile_probes import Hearing, answers_as_in_eager
 from weft.capture.composites import composites_written_out
@@ -38,7 +38,12 @@ from weft.capture.outputs import Structure
 from weft.capture.reachability import References, find_references
 from weft.capture.recurrent_shapes import recurrent_nets_by_shape
 from weft.capture.returned_objects import existing_objects
-from weft.capture.signature import Declined, Signature, register_dataclasses
+from weft.capture.signature import (
+    ChangesArgument,
+    Declined,
+    Signature,
+    register_dataclasses,
+)
 from weft.capture.state import Snapshot
 from weft.capture.swapped_parameters import make_parameters
 from weft.capture.traced_constants import keep_constants_live
@@ -66,7 +71,8 @@ class Captured:
     what is no tensor. digest: of the operations that the program called. lower_seconds: what the
     frontend took. warned: the call has warned, which the program does not. read: the numbers of the
     leaves of the arguments whose values it was made for. symbols: the sizes that the program stands
-    for, where it does for a range of them."""
+    for, where it does for a range of them. grows: objects among the arguments are given tensors of
+    other sizes."""
 
     lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
@@ -77,6 +83,7 @@ class Captured:
     warned: bool = False
     read: frozenset[int] = frozenset()
     symbols: SizeSymbols | None = None
+    grows: bool = False
 
 
 class Tracing:
@@ -111,14 +118,16 @@ class Tracing:
         signature: Signature,
         training: bool = False,
         wanted: Wanted | None = None,
+        counters: Counters = NO_COUNTERS,
     ) -> Captured:
         """The program of `target(*args, **kwargs)`, for exactly these shapes and values, as eager
         execution is, or where that cannot be compiled, as the program is written for compilers.
 
         references, state: of the target. training: it is to be differentiated. wanted: which sizes
         are to be symbols, and of what range: then the program is one for such calls, its `symbols`
-        are told, its arguments are padded, and behind them comes a tensor of the sizes. Runs no
-        kernel on the user's data, and no code of the user's in this process.
+        are told, its arguments are padded, and behind them comes a tensor of the sizes. counters:
+        attributes of objects among the arguments that are sizes, too. Runs no kernel on the user's
+        data, and no code of the user's in this process.
         Raises: Declined, with the reason why there is no such program; HasEffects, if the
         target changed its state; frontend.Unsupported.
         """
@@ -138,6 +147,7 @@ class Tracing:
                 training,
                 wanted,
                 self.rng,
+                counters,
             )
             traced = call_isolated(trace.run, known)
             if traced.returns_objects and not may_make_objects:
@@ -160,6 +170,7 @@ class Tracing:
             traced.warned,
             traced.read,
             traced.symbols,
+            traced.grows,
         )
 
 
@@ -215,6 +226,7 @@ class _Traced:
     warned: bool = False
     read: frozenset[int] = frozenset()
     symbols: SizeSymbols | None = None
+    grows: bool = False
     imported: tuple[str, ...] = ()
 
 
@@ -234,6 +246,7 @@ class _Trace:
     training: bool = False
     wanted: Wanted | None = None
     rng: str = "torch"
+    counters: Counters = NO_COUNTERS
 
     def run(self) -> _Traced:
         before = set(sys.modules)
@@ -256,7 +269,7 @@ class _Trace:
         if self.wanted is not None:
             from weft.capture.symbolic_trace import RangeRoot as root_of
         call = (self.args, self.kwargs)
-        root = root_of(self.target, self.references, existing, observer, kinds, call)
+        root = root_of(self.target, self.references, existing, observer, kinds, call, self.counters)
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
             # What the call assigns we look after ourselves.
@@ -274,10 +287,13 @@ class _Trace:
                 raise Declined(_reason(error), _user_line(error)) from None
             refuse_kept_out()
             refuse_effects(root, observer)
+            if self.training and root.observed.has_changes:
+                raise ChangesArgument("the call changes an argument, and records gradients")
+            traced.grows = root.observed.grows
             traced.warned = observer.warned
             traced.read = frozenset(root.observed.read)
             try:
-                self._lower(program, traced)
+                self._lower(program, traced, kinds)
             except frontend.Unsupported:
                 traced.only_as_eager = hearing.untrue
                 raise
@@ -285,7 +301,7 @@ class _Trace:
     def _register(self) -> set[type]:
         """Makes what is among the arguments known to pytrees; the classes of the objects."""
         register_dataclasses((self.args, self.kwargs))
-        return register((self.args, self.kwargs))
+        return register((self.args, self.kwargs), self.counters)
 
     def values(self, inputs: _Inputs) -> Values:
         make_parameters(self.references.modules)
@@ -314,7 +330,9 @@ class _Trace:
         keep_constants_live(program.constants, self.known)
         return program
 
-    def _lower(self, program: torch.export.ExportedProgram, traced: _Traced) -> None:
+    def _lower(
+        self, program: torch.export.ExportedProgram, traced: _Traced, kinds: set[type]
+    ) -> None:
         namer = input_namer(self.target, self.args, self.kwargs)
         start = time.perf_counter()
         if self.wanted is None:
@@ -322,9 +340,12 @@ class _Trace:
         else:
             from weft.capture.symbolic_trace import lower_for_range
 
-            given = pytree.tree_leaves((self.args, self.kwargs))
+            call = (self.args, self.kwargs)
+            given = pytree.tree_leaves(call)
+            objects = set(map(id, pytree.tree_leaves(objects_in(call, kinds))))
+            held = {number for number, leaf in enumerate(given) if id(leaf) in objects}
             traced.lowered, traced.symbols, program = lower_for_range(
-                program, self.wanted, given, namer
+                program, self.wanted, given, namer, held
             )
         traced.lower_seconds = time.perf_counter() - start
         traced.structure = Structure.of(program.call_spec.out_spec)

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,7 +23,8 @@ import torch
 from weft import _core, config, errors
 from weft.capture import isolated
 from weft.capture.isolated import Abandoned
-from weft.capture.signature import Declined
+from weft.capture.signature import Declined, describe
+from weft.compiled.flat_calls import FlatCall
 from weft.compiled.programs import Programs, Request
 from weft.compiled.ranges import RangeProgram, begin, conclude, differs_at_ends
 from weft.compiled.specialize import Specialized, declined
@@ -130,9 +131,14 @@ class Job:
             return False
         reason = None
         if config.verify == "first":
-            reason = isolated.call_isolated(
-                lambda: _range_differs(programs, original, program, request), {}
-            )
+            try:
+                reason = isolated.call_isolated(
+                    lambda: _range_differs(programs, original, program, request), {}
+                )
+            except Abandoned:
+                raise
+            except Exception as error:  # it costs speed, and not the thread that compiles
+                reason = f"it cannot be compared: {type(error).__name__}: {error}"
         if reason is None:
             programs.enter_range(request, program)
         else:
@@ -181,7 +187,7 @@ def _range_differs(
     check = begin(request, program)
     value = original(*request.args, **request.kwargs)
     reason = conclude(check, programs, request, value, original)
-    return reason or differs_at_ends(programs, original, request, program)
+    return reason or differs_at_ends(programs, original, request, program, check.call)
 
 
 class _Compiler:
@@ -250,6 +256,12 @@ _compiler = _Compiler()
 
 def submit(face: Compiled, request: Request) -> None:
     """Has the program of a call compiled, unless too many wait already."""
+    if request.signature.objects:  # which the call may change before it is traced
+        call = FlatCall.of(request.args, request.kwargs)
+        if call is None:
+            return
+        args, kwargs = call.rebuilt(call.leaves)
+        request = replace(request, args=args, kwargs=kwargs, signature=describe(args, kwargs))
     _compiler.submit(Job(weakref.ref(face), request), face.programs)
 
 

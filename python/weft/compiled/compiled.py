@@ -151,13 +151,11 @@ class Compiled(Face):
             return None
         return self.programs.find_range(args, kwargs)
 
-    def _run_range(
-        self, program: RangeProgram, args: tuple, kwargs: dict[str, Any]
-    ) -> tuple[bool, Any]:
+    def _run_range(self, program: RangeProgram, args: tuple) -> tuple[bool, Any]:
         """Whether the program could run the call, whose arguments are padded; what it returned. It
         writes nothing, so that PyTorch can run what it refuses, and say why."""
         try:
-            ran, value = program.specialized.core.call(args, kwargs)
+            ran, value = program.specialized.core.call(args, {})
         except (errors.Error, IndexError, RuntimeError, ValueError):
             return False, None
         if ran:
@@ -186,10 +184,10 @@ class Compiled(Face):
         start = time.perf_counter()
         reason = conclude(check, self.programs, request, value, original)
         if reason is None:
-            reason = differs_at_ends(self.programs, original, request, program)
+            reason = differs_at_ends(self.programs, original, request, program, check.call)
         if reason is None:
             self.programs.enter_range(request, program)
-            if self.settings.get("batch_invariant"):
+            if self.settings.get("batch_invariant") and not check.call.objects:
                 found = self._find_range(args, kwargs)
                 ran, own = self._run_range(*found) if found else (False, None)
                 value = own if ran else value

@@ -63,7 +63,8 @@ class Found:
 @dataclass
 class Request:
     """A call that no program stands for, and the state in which it was made. gradients: whether it
-    records them. wanted: which of its sizes are to be symbols."""
+    records them. wanted: which of its sizes are to be symbols. kind: equal for calls that differ in
+    sizes alone."""
 
     args: tuple
     kwargs: dict[str, Any]
@@ -73,6 +74,7 @@ class Request:
     environment: Environment
     gradients: bool
     wanted: Wanted = field(default_factory=dict)
+    kind: Any = None
 
 
 @dataclass
@@ -241,9 +243,7 @@ class Programs:
                     return specialized
         return None
 
-    def find_range(
-        self, args: tuple, kwargs: dict[str, Any]
-    ) -> tuple[RangeProgram, tuple, dict[str, Any]] | None:
+    def find_range(self, args: tuple, kwargs: dict[str, Any]) -> tuple[RangeProgram, tuple] | None:
         """A program for a range of sizes that stands for the call, and its arguments."""
         if self.ranges is None:
             return None
@@ -434,6 +434,15 @@ class Programs:
         finally:
             whole = time.perf_counter() - start
             self.totals.capture_seconds += whole
+        if captured.grows and self.ranges is not None:
+            if (reason := self.ranges.why_declined(request)) is not None:
+                raise ChangesArgument(
+                    f"the call makes an argument longer, and has no program for a range: {reason}"
+                )
+            if self.ranges.awaits_another(request):
+                made = declined(signature, errors.CaptureError("an argument becomes longer"))
+                made.transient = True
+                return made
         if captured.read:
             signature = describe(request.args, request.kwargs, captured.read)
         lower = captured.lower_seconds

@@ -19,10 +19,13 @@ import torch
 import torch.utils._pytree as pytree
 
 from weft import errors
+from weft.capture.argument_changes import collecting
+from weft.capture.argument_objects import NO_COUNTERS, Counters, counters_between
 from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.outputs import build_outputs
-from weft.capture.signature import Declined, Signature, describe
-from weft.compiled.sizes import Sizes, Wanted, program_range
+from weft.capture.signature import Declined, Signature
+from weft.compiled.flat_calls import FlatCall, described
+from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
 from weft.compiled.specialize import Specialized, specialize
 from weft.compiled.verification import Check, Exact, Verdict
 
@@ -30,38 +33,51 @@ if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols
     from weft.compiled.programs import Environment, Programs, Request
 
-# The name of the argument that holds the sizes.
-_SIZES = "weft sizes"
-
 
 @dataclass
 class RangeProgram:
-    """specialized: the program for padded arguments. shapes: as reports show them. calls: that it
-    has answered. row_wise: whether each row of a batch is computed alone, None if unknown."""
+    """specialized: the program for padded arguments. shapes: as reports show them. call: what those
+    that it stands for are like. counters: attributes of objects that are sizes. calls: that it has
+    answered. row_wise: whether each row of a batch is computed alone, None if unknown."""
 
     specialized: Specialized
     symbols: SizeSymbols
     shapes: str
+    call: FlatCall
+    counters: Counters
     calls: int = 0
     row_wise: bool | None = None
 
-    def padded(
-        self, leaves: Sequence[Any], structure: pytree.TreeSpec, fill: float = 0.0
-    ) -> tuple[tuple, dict[str, Any]] | None:
+    def padded(self, call: FlatCall, fill: float | None = None) -> tuple | None:
         """The arguments that the program takes for a call; None if it does not stand for that.
 
-        fill: what floating-point padding holds.
+        fill: what floating-point padding holds, None for anything.
         """
-        sizes = self.sizes_of(leaves)
+        sizes = self.sizes_of(call.leaves)
         if sizes is None:
             return None
         highs = [high for _, high in self.symbols.ranges]
-        made = list(leaves)
+        made = list(call.leaves)
         for number, dims in self.symbols.dims.items():
             shape = [each if isinstance(each, int) else each.at(highs) for each in dims]
-            made[number] = _padded(leaves[number], shape, fill)
-        args, kwargs = pytree.tree_unflatten(made, structure)
-        return args, {**kwargs, _SIZES: torch.tensor(sizes)}
+            made[number] = _padded(made[number], shape, fill)
+        tensors = [each for each in made if isinstance(each, torch.Tensor)]
+        return (*tensors, torch.tensor(sizes), *call.objects)
+
+    def written(self) -> list[int]:
+        """The numbers of the leaves that it writes to."""
+        wiring = self.specialized.wiring
+        assert wiring is not None
+        targets = [target for target, _ in wiring.effects() if isinstance(target, int)]
+        return [leaf for leaf, slot in wiring.slots.items() if slot in targets]
+
+    def described(self, call: FlatCall, padded: tuple) -> Signature:
+        """The pattern of what `padded` has given."""
+        tensors = iter(padded)
+        leaves = [next(tensors) if isinstance(x, torch.Tensor) else x for x in call.leaves]
+        signature = described(leaves, call.objects, next(tensors))
+        signature.objects = [(each, ()) for each in call.objects]
+        return signature
 
     def sizes_of(self, leaves: Sequence[Any]) -> list[int] | None:
         """Of the symbols in a call with these leaves."""
@@ -97,18 +113,28 @@ class RangeProgram:
 
 
 @dataclass
+class _Seen:
+    """A call that has come here. shapes: of its leaves. recipes: of its objects."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    recipes: list[tuple]
+
+
+@dataclass
 class Ranges:
     """Of one callable.
 
-    declined: why calls of a kind have no program for a range, by kind. seen: shapes of calls that
-    have been compiled, by kind.
+    declined: why calls of a kind have no program for a range, by kind. seen: the latest calls that
+    no program stood for, by kind. counters: attributes of objects that are sizes.
     """
 
     owner: weakref.ref[Programs]
     sizes: Sizes
     automatic: bool
     declined: dict[Any, str] = field(default_factory=dict)
-    seen: dict[Any, list[tuple]] = field(default_factory=dict)
+    seen: dict[Any, list[_Seen]] = field(default_factory=dict)
+    counters: Counters = NO_COUNTERS
+    _lengthened: set[Any] = field(default_factory=set)
 
     @property
     def programs(self) -> Programs:
@@ -120,21 +146,24 @@ class Ranges:
     def forget(self) -> None:
         self.declined.clear()
         self.seen.clear()
+        self._lengthened.clear()
 
     def find(
         self, args: tuple, kwargs: dict[str, Any], environments: Sequence[Environment]
-    ) -> tuple[RangeProgram, tuple, dict[str, Any]] | None:
+    ) -> tuple[RangeProgram, tuple] | None:
         """A verified program that stands for the call, and the arguments it takes."""
-        flat: tuple | None = None
+        flat: FlatCall | None = None
         for environment in environments:
             if not environment.ranges or not environment.core.holds():
                 continue
-            if flat is None:
-                flat = pytree.tree_flatten((args, kwargs))
+            if flat is None and (flat := FlatCall.of(args, kwargs, self.counters)) is None:
+                return None
             for program in environment.ranges:
-                padded = program.padded(*flat)
-                if padded is not None and program.specialized.core.matches(*padded):
-                    return program, *padded
+                if not program.call.is_like(flat):
+                    continue
+                padded = program.padded(flat)
+                if padded is not None and program.specialized.core.matches(padded, {}):
+                    return program, padded
         return None
 
     def wanted(self, request: Request) -> Wanted:
@@ -144,19 +173,20 @@ class Ranges:
         """
         signature = request.signature
         told = self.sizes.wanted(request.args, request.kwargs)
-        leaves = pytree.tree_leaves((request.args, request.kwargs))
-        if request.gradients or signature.objects or len(leaves) != len(signature.leaves):
+        call = FlatCall.of(request.args, request.kwargs, self.counters)
+        plain = FlatCall.of(request.args, request.kwargs)
+        if request.gradients or call is None or plain is None:
             return {}
-        kind, shapes = _kind(signature), tuple(tuple(t.shape) for t in signature.examples)
-        if self.automatic:
-            leaf_of = {slot: leaf for leaf, slot in signature.slots.items()}
-            for before in self.seen.setdefault(kind, []):
-                for slot, (old, new) in enumerate(zip(before, shapes)):
-                    for dim, (a, b) in enumerate(zip(old, new)):
-                        if a != b:
-                            dims = told.setdefault(leaf_of[slot], {})
-                            dims.setdefault(dim, program_range(b))
-            self.seen[kind] = [*self.seen[kind], shapes][-8:]
+        if len(plain.leaves) != len(signature.leaves):
+            return {}
+        request.kind = kind = plain.kind()
+        starts = call.starts()
+        told = {starts[number]: dims for number, dims in told.items()}
+        # What a call makes longer has another size at each call.
+        if self.automatic or signature.objects:
+            call = self._with_counters(request, plain) or call
+            self._add_varying(told, call, plain, kind)
+        leaves = call.leaves
         wanted: Wanted = {}
         for number, dims in told.items():
             fitting = {
@@ -169,6 +199,55 @@ class Ranges:
         if _reason_key(kind, wanted) in self.declined:
             return {}
         return wanted
+
+    def _with_counters(self, request: Request, call: FlatCall) -> FlatCall | None:
+        """The call with ints of its objects as sizes, where they are others than in the last one
+        like it."""
+        for before in self.seen.get(request.kind, [])[-1:]:
+            found: Counters | None = NO_COUNTERS
+            for one, other in zip(before.recipes, call.recipes):
+                inner = counters_between(one, other)
+                found = None if found is None or inner is None else found | inner
+            if found:
+                self.counters |= found
+        return FlatCall.of(request.args, request.kwargs, self.counters)
+
+    def _add_varying(self, told: Wanted, call: FlatCall, plain: FlatCall, kind: Any) -> None:
+        """Sizes that calls like this one had otherwise. plain: the call without counters."""
+        held = call.held()
+        for number in call.counted:
+            told[number] = {0: cache_range(call.leaves[number].shape[0])}
+        own = [number for number in range(len(call.leaves)) if number not in call.counted]
+        shapes = _shapes(plain)
+        # An object has what the last call has made of it.
+        past = self.seen.setdefault(kind, [])
+        for before in past[-1:] if plain.objects else past:
+            for number, old, new in zip(own, before.shapes, shapes):
+                for dim, (a, b) in enumerate(zip(old, new)):
+                    if a != b:
+                        size_range = cache_range(b) if number in held else program_range(b)
+                        told.setdefault(number, {}).setdefault(dim, size_range)
+        self.seen[kind] = [*past, _Seen(shapes, plain.recipes)][-8:]
+
+    def awaits_another(self, request: Request) -> bool:
+        """Of a call that makes an argument longer: whether the next one, of another length, is to
+        have a program for a range. That of the same length once more has one of its own."""
+        call = FlatCall.of(request.args, request.kwargs)
+        if call is None:
+            return False
+        length = call.key, _shapes(call)
+        if length in self._lengthened:
+            return False
+        self._lengthened.add(length)
+        return True
+
+    def why_declined(self, request: Request) -> str | None:
+        """Why calls that differ from this one in sizes alone have no program for a range."""
+        from weft.capture.symbolic_trace import ONE_SIZE
+
+        kind = request.kind
+        found = (why for (of, _), why in self.declined.items() if of == kind)
+        return next((why for why in found if why != ONE_SIZE), None)
 
     def make(self, request: Request, apart: bool = False) -> RangeProgram | None:
         """The program for a range that holds the call's sizes, not verified; None if there is none,
@@ -189,7 +268,7 @@ class Ranges:
 
     def decline(self, request: Request, reason: str) -> None:
         """Calls like this one have programs for their sizes alone from now on."""
-        self.declined[_reason_key(_kind(request.signature), request.wanted)] = reason
+        self.declined[_reason_key(request.kind, request.wanted)] = reason
 
     def _made(self, request: Request, apart: bool) -> RangeProgram:
         start = time.perf_counter()
@@ -197,7 +276,9 @@ class Ranges:
         programs.totals.captures += 1
         call = (request.args, request.kwargs, request.references, request.state, signature)
         try:
-            captured = programs.capture.capture(*call, wanted=request.wanted)
+            captured = programs.capture.capture(
+                *call, wanted=request.wanted, counters=self.counters
+            )
         finally:
             whole = time.perf_counter() - start
             programs.totals.capture_seconds += whole
@@ -205,11 +286,14 @@ class Ranges:
             raise Declined("the call warns")
         symbols = captured.symbols
         assert symbols is not None
-        draft = RangeProgram(None, symbols, shapes_of(signature, symbols))  # type: ignore[arg-type]
-        padded = draft.padded(*pytree.tree_flatten((request.args, request.kwargs)))
+        flat = FlatCall.of(request.args, request.kwargs, self.counters)
+        assert flat is not None  # or nothing would have been wanted
+        shapes = shapes_of(flat, symbols)
+        draft = RangeProgram(None, symbols, shapes, flat.without_tensors(), self.counters)  # type: ignore[arg-type]
+        padded = draft.padded(flat)
         if padded is None:
             raise Declined("the call is none of those that its program stands for")
-        own = describe(*padded)
+        own = draft.described(flat, padded)
         if apart:  # from here on it lies in the cache
             call_isolated(lambda: _discard(specialize(captured, own, programs.options)), {})
         draft.specialized = specialize(captured, own, programs.options)
@@ -227,32 +311,37 @@ def _discard(made: Specialized) -> None:
     """A child's program stays with the child."""
 
 
-def shapes_of(signature: Signature, symbols: SizeSymbols) -> str:
+def shapes_of(call: FlatCall, symbols: SizeSymbols) -> str:
     """As `specialize.shapes_of`, with ranges for symbols: `i64[1, 2..512]`."""
     from weft.compiled.specialize import shapes_of as shapes
 
     lows, highs = zip(*symbols.ranges)
     texts = []
-    leaf_of = {slot: leaf for leaf, slot in signature.slots.items()}
-    for slot, example in enumerate(signature.examples):
-        one = shapes(replace(signature, examples=[example]))
-        dims = symbols.dims.get(leaf_of[slot])
+    for leaf, example in enumerate(call.leaves):
+        if not isinstance(example, torch.Tensor):
+            continue
+        one = shapes(Signature(examples=[example]))
+        dims = symbols.dims.get(leaf)
         if dims is not None:
             sizes = [
                 str(d) if isinstance(d, int) else f"{d.least(lows, highs)}..{d.at(highs)}"
                 for d in dims
             ]
             one = f"{one.partition('[')[0]}[{', '.join(sizes)}]"
+        if leaf in call.counted:
+            one = str(example.shape[0]) if dims is None else sizes[0]
         texts.append(one)
     return ", ".join(texts)
 
 
-def _padded(tensor: torch.Tensor, shape: Sequence[int], fill: float) -> torch.Tensor:
+def _padded(tensor: torch.Tensor, shape: Sequence[int], fill: float | None) -> torch.Tensor:
     """The tensor at the beginning of one of that shape, in memory of its own."""
-    if tensor.dtype.is_floating_point and fill:
-        made = torch.full(shape, fill, dtype=tensor.dtype)
-    else:
+    if not tensor.dtype.is_floating_point:
         made = torch.zeros(shape, dtype=tensor.dtype)
+    elif fill is None:
+        made = torch.empty(shape, dtype=tensor.dtype)
+    else:
+        made = torch.full(shape, fill, dtype=tensor.dtype)
     place = made
     for dim, size in enumerate(tensor.shape):
         place = place.narrow(dim, 0, size)
@@ -260,10 +349,9 @@ def _padded(tensor: torch.Tensor, shape: Sequence[int], fill: float) -> torch.Te
     return made
 
 
-def _kind(signature: Signature) -> Any:
-    """The same for calls that differ in sizes alone."""
-    tensors = tuple((t.dtype, t.dim(), t.requires_grad) for t in signature.examples)
-    return repr((signature.arguments, signature.names)), tensors
+def _shapes(call: FlatCall) -> tuple[tuple[int, ...], ...]:
+    """Of the leaves, () of what is no tensor."""
+    return tuple(tuple(x.shape) if isinstance(x, torch.Tensor) else () for x in call.leaves)
 
 
 def _reason_key(kind: Any, wanted: Wanted) -> Any:
@@ -273,10 +361,16 @@ def _reason_key(kind: Any, wanted: Wanted) -> Any:
 # Verification.
 
 
-def begin(request: Request, program: RangeProgram) -> Check:
+def begin(request: Request, program: RangeProgram) -> RangeCheck:
     """The call, computed by the program ahead of PyTorch. What padding holds must not matter: it is
     no number here. Raises: Declined."""
-    return _check(request, program, pytree.tree_flatten((request.args, request.kwargs)))
+    call = FlatCall.of(request.args, request.kwargs, program.counters)
+    if call is None:
+        raise Declined("its arguments are no longer what they were")
+    check = _check(request, program, call)
+    for number in program.written():  # as they are now
+        call.leaves[number] = call.leaves[number].clone()
+    return check
 
 
 def conclude(
@@ -298,17 +392,24 @@ def conclude(
 
 
 def differs_at_ends(
-    programs: Programs, original: Callable[..., Any], request: Request, program: RangeProgram
+    programs: Programs,
+    original: Callable[..., Any],
+    request: Request,
+    program: RangeProgram,
+    call: FlatCall,
 ) -> str | None:
     """What is different at the ends of the range, where sizes are made of the call's own elements;
     found out in a process where nobody sees it."""
 
     def compare() -> str | None:
-        leaves, structure = pytree.tree_flatten((request.args, request.kwargs))
         for sizes in _ends(program.symbols.ranges):
-            made = _resized(leaves, program.symbols, sizes)
-            args, kwargs = pytree.tree_unflatten(made, structure)
-            check = _check(request, program, (made, structure))
+            leaves = _resized(call.leaves, program.symbols, sizes)
+            for number in program.written():
+                leaves[number] = leaves[number].clone()
+            args, kwargs = call.rebuilt(leaves)
+            resized = FlatCall.of(args, kwargs, program.counters)
+            assert resized is not None
+            check = _check(request, program, resized)
             value = original(*args, **kwargs)
             there = replace(request, args=args, kwargs=kwargs)
             if (reason := conclude(check, programs, there, value, original)) is not None:
@@ -343,20 +444,25 @@ def _resized(leaves: list[Any], symbols: SizeSymbols, sizes: Sequence[int]) -> l
     return made
 
 
-class _RangeCheck(Check):
-    """What counts of the results is compared."""
+class RangeCheck(Check):
+    """What counts of the results is compared. call: as it was ahead of that."""
+
+    call: FlatCall
 
     def _exact(self) -> dict[int, Exact]:
         whole = super()._exact()
         results = [whole[id(each)] for each in self._results]
-        values = build_outputs(
-            self._program.wiring.outputs(), [e.value for e in results], self._signature.examples
-        )
+        with collecting() as given:
+            values = build_outputs(
+                self._program.wiring.outputs(), [e.value for e in results], self._signature.examples
+            )
         magnitude = max(each.magnitude for each in results)
         coarsest = max(each.coarsest for each in results)
         parts = {
             id(own): Exact(value, magnitude, coarsest)
-            for own, value in zip(_tensors(self._value), _tensors(values), strict=True)
+            for own, value in zip(
+                [*_tensors(self._value), *self._given], [*_tensors(values), *given], strict=True
+            )
         }
         return {**whole, **parts}
 
@@ -365,8 +471,11 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return [each for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
 
 
-def _check(request: Request, program: RangeProgram, flat: tuple) -> Check:
-    padded = program.padded(*flat, fill=math.nan)
+def _check(request: Request, program: RangeProgram, call: FlatCall) -> RangeCheck:
+    padded = program.padded(call, fill=math.nan)
     if padded is None:
         raise Declined("a size in its range is none that it stands for")
-    return _RangeCheck(program.specialized, describe(*padded), request.state, *padded)
+    signature = program.described(call, padded)
+    check = RangeCheck(program.specialized, signature, request.state, padded, {}, program.counters)
+    check.call = call
+    return check

@@ -16,6 +16,7 @@ from weft.compiled.batch_invariance import MOST_ROWS, batch_of
 
 # The least program for a range whose end nobody has said is for sizes up to this.
 _FIRST_END = 16
+_FIRST_CACHE_END = 256
 _NO_END = 1 << 20
 
 Wanted = dict[int, dict[int, tuple[int, int]]]
@@ -117,6 +118,15 @@ class Sizes:
 def program_range(size: int) -> tuple[int, int]:
     """Of the program for a size whose range nobody has said: within a factor of two."""
     return _program_range(0, _NO_END, size)
+
+
+def cache_range(size: int) -> tuple[int, int]:
+    """Of the program for a tensor that calls make longer, which there should be few of: within a
+    factor of four. What is read of such a tensor is little beside the weights."""
+    end = _FIRST_CACHE_END
+    while end < size:
+        end *= 4
+    return 2 if end == _FIRST_CACHE_END else end // 4 + 1, end
 
 
 def _program_range(low: int, high: int, size: int, is_outermost: bool = False) -> tuple[int, int]:

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from weft.capture.argument_objects import flatten
+from weft.capture.argument_changes import Before, Changed, collecting
+from weft.capture.argument_objects import NO_COUNTERS, Counters, NoRecipe
 from weft.capture.isolated import call_isolated
 from weft.capture.python_random import GLOBAL, same_states, state_of
 from weft.capture.signature import PLAIN, Declined, Signature, own_attributes
@@ -86,10 +87,12 @@ class Check:
         state: Snapshot,
         args: tuple,
         kwargs: dict[str, Any],
+        counters: Counters = NO_COUNTERS,
     ) -> None:
         self._program = specialized
         self._signature = signature
         self._state = state
+        self._objects = [Before(value, counters) for value, _ in signature.objects]
         self._generators = [(each, state_of(each)) for each in (*GLOBAL, *state.generators)]
         wiring = specialized.wiring
         self._sources = [self._tensor(source) for source in wiring.sources()]
@@ -140,16 +143,17 @@ class Check:
         """Random numbers come from a copy of the generator: that of a child process."""
         core = self._program.core
         self._drawn: Any = None
+
+        def evaluate() -> tuple:
+            with collecting() as given:
+                return (*core.evaluate(args, kwargs), given)
+
         if not self._program.draws:
-            self._ran, self._value, self._results, self._laid_out = core.evaluate(args, kwargs)
-            return
-
-        def draw() -> tuple:
-            return (*core.evaluate(args, kwargs), torch.get_rng_state())
-
-        known = {**self._state.reached, **self._known}
-        outcome = call_isolated(draw, known)
-        self._ran, self._value, self._results, self._laid_out, self._drawn = outcome
+            outcome = evaluate()
+        else:
+            known = {**self._state.reached, **self._known}
+            outcome, self._drawn = call_isolated(lambda: (evaluate(), torch.get_rng_state()), known)
+        self._ran, self._value, self._results, self._laid_out, self._given = outcome
 
     def conclude(
         self, expected: Any, unchanged: Callable[[], str | None], again: Callable[[], Any]
@@ -163,6 +167,7 @@ class Check:
                 raise Unclear(self._value)
             self._compare_writes()
             pairs = list(_pairs(expected, self._value, "the result"))
+            pairs += self._changed_pairs()
             self._compare_aliases(pairs)
             pairs = [self._real_pair(*pair) for pair in pairs]
             finding.layouts = self._compare_layouts(pairs)
@@ -187,11 +192,23 @@ class Check:
         for example in self._signature.examples:
             if own_attributes(example):
                 raise Differs("eager execution sets attributes of an argument")
-        for value, recipe in self._signature.objects:
-            if flatten(value)[1] != recipe:
-                raise Differs("eager execution changes attributes of an argument")
         for target, result in self._targets:
             self._compare_values([(target, self._results[result], "what is written")])
+
+    def _changed_pairs(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, str]]:
+        """The tensors that objects among the arguments are given."""
+        given: list[torch.Tensor] = []
+        try:
+            changes = tuple(each.changes(given) for each in self._objects)
+        except NoRecipe as why:
+            raise Differs(f"eager execution changes an argument to hold {why}") from None
+        wiring = self._program.wiring
+        assert wiring is not None
+        structure = wiring.structure
+        own = structure.context if structure.type is Changed else ((),) * len(changes)
+        if changes != own:
+            raise Differs("eager execution changes attributes of an argument otherwise")
+        yield from _pairs(given, self._given, "what an argument is given")
 
     def _compare_aliases(self, pairs: list) -> None:
         inputs = {_storage(mark.tensor) for mark in self._marks}

@@ -8,7 +8,7 @@ sizes: what else depends on a size has no program for a range.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -58,8 +58,11 @@ class Padding:
         samples: Samples,
         lows: Sequence[int],
         strides: Sequence[Sequence[tuple[int, ...] | None]],
+        padded: Set[int] = frozenset(),
     ) -> None:
-        """strides: of the leaves of the value returned, in each sample."""
+        """strides: of the leaves of the value returned, in each sample. padded: the numbers of the
+        arguments that are."""
+        self._padded = padded
         self.samples = samples
         self._strides = strides
         self.lows, self.highs = lows, samples[0]
@@ -267,10 +270,14 @@ class Padding:
                 other.value
             ):  # fmt: skip
                 self.refuse("a result depends on a size and is no tensor")
-        if base.kind not in ("user", "constant") or base.chosen is not None:
-            self.refuse("the call writes to tensors, or returns chosen elements")
+        if base.chosen is not None:
+            self.refuse("the call returns chosen elements")
+        if base.kind not in ("user", "constant"):
+            self._refuse_symbolic_write(base)
         if base.view is not None:
-            if not base.view.identity or not isinstance(base.view.base, int):
+            of = base.view.base
+            is_padded = not isinstance(of, int) and of.kind == "user" and of.index in self._padded
+            if not base.view.identity or is_padded:
                 self.refuse("a result is a view of an argument or of another result")
             return base
         if base.result is None:
@@ -290,6 +297,13 @@ class Padding:
         )  # fmt: skip
         order = self._drafts[0].graph.outputs[base.result].order
         return replace(base, valid=Valid(valid, order, self._strides_of(base.index)))
+
+    def _refuse_symbolic_write(self, target: OutputTarget) -> None:
+        """What is written to is the caller's, and no padded copy."""
+        if target.result is not None:
+            written = self._drafts[0].graph.outputs[target.result].value
+            if not all(map(is_static, self.dims_of(written))):
+                self.refuse("the call writes to a tensor of a symbolic size")
 
     def _strides_of(self, leaf: int) -> tuple[tuple[tuple[int, ...], int], ...] | None:
         """As linear functions of the symbols, where they are."""
