@@ -233,7 +233,7 @@ def test_what_it_holds_besides_tensors_is_part_of_the_program(change, monkeypatc
     for _ in range(2):
         result, expected = compiled(x, cache), Step()(x, twin)
         torch.testing.assert_close(result["result"], expected["result"])
-    assert compiled.stats()["captures"] == 2
+    assert compiled.stats()["graphs"] == 2
 
 
 def test_past_the_end_pytorchs_error_is_raised():
