@@ -3,9 +3,9 @@
 // which are shorter and more exact than those of their steps.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
+#include "compiler/Graph/Means.h"
 #include "compiler/Graph/Normalization.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
-#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -110,31 +110,11 @@ static LogicalResult groupNormVjp(GroupNormOp op, Cotangents &c) {
   return success();
 }
 
-/// What `value` is but for its type and shape.
-static Value withoutViews(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<ConvertOp, ReshapeOp>(op) || !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
 /// `value` of sum(value, dims), where `sum` is that, or nothing.
 static Value summedOver(Value sum, ArrayRef<int64_t> dims) {
   auto reduce = withoutViews(sum).getDefiningOp<ReduceOp>();
   bool isSum = reduce && reduce.getKind() == ReduceKind::sum && reduce.getDims() == dims;
   return isSum ? reduce.getOperand() : Value();
-}
-
-/// `value` of value / count, where `quotient` is that, or nothing.
-static Value dividedBy(Value quotient, int64_t count) {
-  auto op = withoutViews(quotient).getDefiningOp<DivOp>();
-  DenseElementsAttr divisor;
-  if (!op || !matchPattern(op.getRhs(), m_Constant(&divisor)) || !divisor.isSplat() ||
-      divisor.getSplatValue<APFloat>().convertToDouble() != static_cast<double>(count))
-    return {};
-  return op.getLhs();
 }
 
 /// `value` of value * value, where `square` is that, or nothing.

@@ -2,10 +2,29 @@
 // Derivatives of the ops that only move elements: each moves them back.
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/Derivative.h"
+#include "compiler/Graph/Means.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace weft;
+
+/// A sum of `value` over `dims` that is known to be zero: exactly, and without reading all of it.
+/// Where elements are no numbers the mean that was taken from them was none either, so that along
+/// the dims of that mean one element tells of all.
+static Value zeroSum(Cotangents &c, Value value, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> ofMean(dims);
+  for (int64_t dim : dims) {
+    SmallVector<int64_t> others(ofMean);
+    llvm::erase(others, dim);
+    if (sumsToZero(value, others))
+      ofMean = others;
+  }
+  SmallVector<int64_t> limit(tensorType(value).getShape());
+  SmallVector<int64_t> start(limit.size(), 0), stride(limit.size(), 1);
+  for (int64_t dim : ofMean)
+    limit[dim] = 1;
+  return c.total(c.scale(c.slice(value, start, limit, stride), 0), dims);
+}
 
 static LogicalResult broadcastVjp(BroadcastInDimOp op, Cotangents &c) {
   RankedTensorType from = op.getOperand().getType(), to = op.getType();
@@ -22,7 +41,9 @@ static LogicalResult broadcastVjp(BroadcastInDimOp op, Cotangents &c) {
   SmallVector<int64_t> perm;
   for (int64_t place : kept)
     perm.push_back(llvm::find(ordered, place) - ordered.begin());
-  Value value = c.transpose(c.total(c.of(), summed), perm);
+  bool isZero = tensorType(c.of()).getNumElements() != 0 && sumsToZero(c.of(), summed);
+  Value sum = isZero ? zeroSum(c, c.of(), summed) : c.total(c.of(), summed);
+  Value value = c.transpose(sum, perm);
   c.give(0, c.reshape(value, from.getShape()));
   return success();
 }
