@@ -122,3 +122,12 @@ def check_program(
             bound = 1e-2 if a.dtype == np.float16 else 2e-5
             scale = max(1.0, float(np.abs(np.nan_to_num(b)).max(initial=0)))
             np.testing.assert_allclose(a, b, rtol=bound, atol=bound * scale)
+
+
+def mm(m, n, k):
+    """A product: its operands and itself as tensors of te, then their arrays."""
+    A, B = placeholder("A", m, k), placeholder("B", k, n)
+    k_ = te.reduce_axis((0, k), "k")
+    Cc = te.compute((m, n), lambda x, y: te.sum(A[x, k_] * B[k_, y], axis=k_), name="C")
+    a, b = normal(m, k), normal(k, n)
+    return A, B, Cc, a, b, a @ b

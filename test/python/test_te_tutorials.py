@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import torch
-from te_reference import check_program, normal, placeholder
+from te_reference import check_program, mm, normal, placeholder
 
 from weft import te
 
@@ -15,14 +15,6 @@ def case(function):
     """Gives a schedule, the kernel's arguments, the arrays that it reads, and what it computes."""
     CASES.append(function)
     return function
-
-
-def mm(m, n, k):
-    A, B = placeholder("A", m, k), placeholder("B", k, n)
-    k_ = te.reduce_axis((0, k), "k")
-    Cc = te.compute((m, n), lambda x, y: te.sum(A[x, k_] * B[k_, y], axis=k_), name="C")
-    a, b = normal(m, k), normal(k, n)
-    return A, B, Cc, a, b, a @ b
 
 
 @case
