@@ -71,7 +71,7 @@ def test_higher_order_scans(reverse):
 
 def test_artifacts_do_not_grow_with_the_number_of_steps():
     lstm, sizes = nn.LSTM(5, 7), []
-    for steps in (10, 100):
+    for steps in (10, 400):  # the code of a product varies with its size, too
         compiled = check_gradients(lstm, torch.randn(steps, 3, 5), 1e-3)
         sizes.append(sum(Path(path).stat().st_size for path in compiled.artifact_paths))
     assert sizes[1] <= 1.5 * sizes[0], sizes

@@ -36,7 +36,7 @@ SETTINGS = {
     ),
     "cudnn": (
         lambda: torch.backends.cudnn.benchmark,
-        lambda value: setattr(torch.backends.cudnn, "benchmark", value),
+        torch._C._set_cudnn_benchmark,  # tests of torch's own may have locked the attribute
         *(True, False),
     ),
     "onednn": (lambda: torch.backends.mkldnn.enabled, torch._C._set_mkldnn_enabled, False, True),

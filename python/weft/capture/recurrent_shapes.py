@@ -53,7 +53,10 @@ def _shaped(
     recorded in place of the op, as in a decomposition, it is `kernel` that does."""
     if get_proxy_mode() is not None:
         return kernel(x, states, params, *settings)
-    results = recurrent(None, op, x, states, params, *settings)
+    try:
+        results = recurrent(None, op, x, states, params, *settings)
+    except (RuntimeError, IndexError):  # the decomposition says what is wrong in torch's words
+        return kernel(x, states, params, *settings)
     given = [x, *([states] if isinstance(states, torch.Tensor) else states), *params]
     reached = [tensor for tensor in given if tensor.requires_grad]
     if not reached or not torch.is_grad_enabled():

@@ -77,9 +77,32 @@ def recurrent(
     for state in states:
         torch._check(state.dim() == 3 and state.shape[:2] == (layers * directions, batch))
     torch._check(steps > 0)
+    _check_weights(op, x, states, params, has_biases, layers, directions)
     output = x.new_empty(steps, batch, directions * states[0].shape[2])
     last = [x.new_empty(state.shape) for state in states]
     return output.transpose(0, 1) if batch_first else output, *last
+
+
+_GATES = {torch.ops.aten.lstm.input: 4, torch.ops.aten.gru.input: 3}
+
+
+def _check_weights(
+    op,
+    x: torch.Tensor,
+    states: Sequence[torch.Tensor],
+    params: Sequence[torch.Tensor],
+    has_biases: bool,
+    layers: int,
+    directions: int,
+) -> None:
+    size, cell = states[0].shape[2], states[-1].shape[2]
+    rows = _GATES.get(op, 1) * cell
+    shapes: list[tuple[int, ...]] = []
+    for layer in range(layers):
+        columns = directions * size if layer else x.shape[2]
+        each = [(rows, columns), (rows, size), *[(rows,)] * 2 * has_biases]
+        shapes += (each + [(size, cell)] * (size != cell)) * directions
+    torch._check([tuple(param.shape) for param in params] == shapes)
 
 
 def _max_unpool2d(
