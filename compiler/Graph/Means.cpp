@@ -9,14 +9,19 @@
 using namespace mlir;
 using namespace weft;
 
-Value weft::withoutViews(Value value) {
+/// What of floats `value` is but for such ops.
+template <typename... Ops> static Value without(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<ConvertOp, ReshapeOp>(op) || !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
+    if (!isa<Ops...>(op) || !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
       break;
     value = op->getOperand(0);
   }
   return value;
 }
+
+Value weft::withoutViews(Value value) { return without<ConvertOp, ReshapeOp>(value); }
+
+static Value withoutConversions(Value value) { return without<ConvertOp>(value); }
 
 Value weft::dividedBy(Value quotient, double count) {
   Operation *op = withoutViews(quotient).getDefiningOp();
@@ -28,15 +33,6 @@ Value weft::dividedBy(Value quotient, double count) {
   double divisor = isa<DivOp>(op) ? number : 1 / number;
   constexpr double rounding = 1e-6; // of 1 / count in float32
   return std::abs(divisor - count) <= rounding * count ? op->getOperand(0) : Value();
-}
-
-static Value withoutConversions(Value value) {
-  while (auto convert = value.getDefiningOp<ConvertOp>()) {
-    if (!isa<FloatType>(getElementTypeOrSelf(convert.getOperand())))
-      break;
-    value = convert.getOperand();
-  }
-  return value;
 }
 
 /// The dims of a reshape's operand whose elements lie along `dims` of its result, and no others.

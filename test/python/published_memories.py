@@ -79,8 +79,8 @@ class LegendreMemory(Loop):
         return (hidden, memory), hidden
 
 
-class DiagonalStateSpace(nn.Module):
-    """S4D, Gu et al. 2022, in real numbers: pairs of real and imaginary parts."""
+class StateSpace(nn.Module):
+    """What the two below learn."""
 
     STATE = 4
 
@@ -89,8 +89,15 @@ class DiagonalStateSpace(nn.Module):
         self.log_rate = nn.Parameter(torch.randn(WIDTH, self.STATE) * 0.3)
         self.frequency = nn.Parameter(torch.randn(WIDTH, self.STATE))
         self.c = nn.Parameter(torch.randn(WIDTH, self.STATE, 2))
-        self.d, self.log_dt = nn.Parameter(torch.randn(WIDTH)), nn.Parameter(torch.randn(WIDTH))
         self.enter = nn.Linear(INPUTS, WIDTH)
+
+
+class DiagonalStateSpace(StateSpace):
+    """S4D, Gu et al. 2022, in real numbers: pairs of real and imaginary parts."""
+
+    def __init__(self):
+        super().__init__()
+        self.d, self.log_dt = nn.Parameter(torch.randn(WIDTH)), nn.Parameter(torch.randn(WIDTH))
 
     def forward(self, xs):
         us = self.enter(xs)
@@ -105,17 +112,8 @@ class DiagonalStateSpace(nn.Module):
         return torch.stack(outputs)
 
 
-class ComplexStateSpace(nn.Module):
+class ComplexStateSpace(StateSpace):
     """The same in complex numbers."""
-
-    STATE = 4
-
-    def __init__(self):
-        super().__init__()
-        self.log_rate = nn.Parameter(torch.randn(WIDTH, self.STATE) * 0.3)
-        self.frequency = nn.Parameter(torch.randn(WIDTH, self.STATE))
-        self.c = nn.Parameter(torch.randn(WIDTH, self.STATE, 2))
-        self.enter = nn.Linear(INPUTS, WIDTH)
 
     def forward(self, xs):
         us = self.enter(xs)

@@ -56,13 +56,21 @@ def argmin_axis():
     return te.create_schedule(at), [X, at], [x], x.argmin(0)
 
 
+def argmax_of(rows, columns, dim):
+    """Its schedule, X, the place and the value of the largest along `dim`, and the axis of that."""
+    argmax = arg_reducer("argmax", lambda a, b: a >= b, te.min_value)
+    X = placeholder("X", rows, columns)
+    k = te.reduce_axis((0, X.shape[dim]), "k")
+    kept = X.shape[1 - dim]
+    at, V = te.compute(
+        (kept,), lambda i: argmax((k, X[i, k] if dim else X[k, i]), axis=k), name="T"
+    )
+    return te.create_schedule([at, V]), X, at, V, k
+
+
 @case
 def argmax_scheduled():
-    argmax = arg_reducer("argmax", lambda a, b: a >= b, te.min_value)
-    X = placeholder("X", 12, 40)
-    k = te.reduce_axis((0, 40), "k")
-    at, V = te.compute((12,), lambda i: argmax((k, X[i, k]), axis=k), name="T")
-    s = te.create_schedule([at, V])
+    s, X, at, V, _ = argmax_of(12, 40, 1)
     for t in (at, V):
         ko, ki = s[t].split(t.op.reduce_axis[0], factor=8)
         io, ii = s[t].split(t.op.axis[0], factor=5)
@@ -74,11 +82,7 @@ def argmax_scheduled():
 
 @case
 def argmax_vector_rows():
-    argmax = arg_reducer("argmax", lambda a, b: a >= b, te.min_value)
-    X = placeholder("X", 40, 24)
-    k = te.reduce_axis((0, 40), "k")
-    at, V = te.compute((24,), lambda j: argmax((k, X[k, j]), axis=k), name="T")
-    s = te.create_schedule([at, V])
+    s, X, at, V, k = argmax_of(40, 24, 0)
     for t in (at, V):
         jo, ji = s[t].split(t.op.axis[0], factor=16)
         s[t].reorder(jo, k, ji)
@@ -89,11 +93,7 @@ def argmax_vector_rows():
 
 @case
 def argmax_vector_across():
-    argmax = arg_reducer("argmax", lambda a, b: a >= b, te.min_value)
-    X = placeholder("X", 9, 75)
-    k = te.reduce_axis((0, 75), "k")
-    at, V = te.compute((9,), lambda i: argmax((k, X[i, k]), axis=k), name="T")
-    s = te.create_schedule([at, V])
+    s, X, at, V, _ = argmax_of(9, 75, 1)
     for t in (at, V):
         ko, ki = s[t].split(t.op.reduce_axis[0], factor=32)
         s[t].vectorize(ki, reassociate=True)

@@ -19,7 +19,7 @@ from weft.frontend.dtypes import NAMES
 from weft.frontend.pairs import REAL_OF
 
 # Pattern.h
-_TENSOR, _VALUE, _TUPLE, _LIST, _DICT, _NODE = range(6)
+TENSOR, VALUE, TUPLE, LIST, DICT, NODE = range(6)
 
 PLAIN = (
     type(None),
@@ -120,20 +120,20 @@ def _describe(value: Any, name: str, signature: Signature) -> tuple:
         signature.examples.append(value)
         if leaf in signature.read:
             context = flatten_values(value)[1]
-            return (_NODE, type(value), flatten_values, context, ((_TENSOR, slot),))
-        return (_TENSOR, slot)
+            return (NODE, type(value), flatten_values, context, ((TENSOR, slot),))
+        return (TENSOR, slot)
     kind = type(value)
     if kind is tuple or kind is list:
         children = tuple(_describe(v, f"{name}[{i}]", signature) for i, v in enumerate(value))
-        return (_TUPLE if kind is tuple else _LIST, children)
+        return (TUPLE if kind is tuple else LIST, children)
     if kind is dict:
         if not all(isinstance(key, PLAIN) for key in value):
             raise Declined(f"{name} is a dict with keys that are no plain values")
         children = tuple(_describe(v, f"{name}[{k!r}]", signature) for k, v in value.items())
-        return (_DICT, tuple(value), children)
+        return (DICT, tuple(value), children)
     if isinstance(value, PLAIN) and kind in PLAIN or isinstance(value, enum.Enum):
         signature.leaves.append(value)
-        return (_VALUE, value)
+        return (VALUE, value)
     return _describe_node(value, name, signature)
 
 
@@ -147,7 +147,7 @@ def _describe_node(value: Any, name: str, signature: Signature) -> tuple:
         return _describe_object(value, name, signature)
     children, context = flatten(value)
     described = tuple(_describe(v, f"{name}.{i}", signature) for i, v in enumerate(children))
-    return (_NODE, type(value), flatten, context, described)
+    return (NODE, type(value), flatten, context, described)
 
 
 def _describe_object(value: Any, name: str, signature: Signature) -> tuple:
@@ -164,7 +164,7 @@ def _describe_object(value: Any, name: str, signature: Signature) -> tuple:
     number = len(signature.objects)
     signature.objects.append((value, recipe))
     described = tuple(_describe(v, f"{name}[{i}]", signature) for i, v in enumerate(tensors))
-    return (_NODE, kind, argument_objects.flatten, recipe, described, number)
+    return (NODE, kind, argument_objects.flatten, recipe, described, number)
 
 
 def flatten_values(value: torch.Tensor) -> tuple[list[torch.Tensor], tuple[int, ...]]:

@@ -16,10 +16,7 @@ import torch.utils._pytree as pytree
 from weft.capture.argument_objects import NO_COUNTERS, Counters, form, is_object, sizes_in
 from weft.capture.argument_objects import flatten as flatten_object
 from weft.capture.returned_objects import make
-from weft.capture.signature import PLAIN, Signature, own_attributes
-
-# Pattern.h
-_TENSOR, _NODE = 0, 5
+from weft.capture.signature import NODE, PLAIN, TENSOR, Signature, own_attributes
 
 
 @dataclass
@@ -135,10 +132,10 @@ def described(leaves: Sequence[Any], objects: Sequence[Any], sizes: torch.Tensor
     for number, leaf in enumerate(signature.leaves):
         if isinstance(leaf, torch.Tensor):
             signature.slots[number] = len(signature.examples)
-            patterns.append((_TENSOR, len(signature.examples)))
+            patterns.append((TENSOR, len(signature.examples)))
             signature.examples.append(leaf)
     for number, value in enumerate(objects):
-        patterns.append((_NODE, type(value), _as_it_is, None, (), number))
+        patterns.append((NODE, type(value), _as_it_is, None, (), number))
     signature.arguments = tuple(patterns)
     return signature
 
