@@ -95,7 +95,7 @@ def copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     storages: dict[int, torch.UntypedStorage] = {}
     made = []
     for tensor in tensors:
-        if tensor.layout != torch.strided:
+        if tensor.layout != torch.strided or tensor.is_meta:
             made.append(tensor.clone())
             continue
         storage = tensor.untyped_storage()
