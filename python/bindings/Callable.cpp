@@ -125,7 +125,7 @@ static bool isRefused(const Callable *self, const CallArguments &call) {
 /// Whether the call would have to record gradients of one of its arguments themselves.
 static bool wantsGradients(const CallArguments &call) {
   const Torch &torch = Torch::get();
-  if (!torch.gradEnabled())
+  if (!torch.recordsGradients())
     return false;
   auto *first = call.values, *last = first + call.positional + call.named();
   return std::any_of(first, last, [&torch](PyObject *value) {

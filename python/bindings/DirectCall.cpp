@@ -43,7 +43,7 @@ public:
     const Torch &torch = Torch::get();
     if (args.size() != inputs.size() + results.size() || torch.interpositionActive())
       return false;
-    bool recordsGradients = torch.gradEnabled();
+    bool recordsGradients = torch.recordsGradients();
     for (nb::handle each : args)
       if (!torch.isPlainTensor(each.ptr()) ||
           (recordsGradients && torch.requiresGrad(each.ptr())) || torch.isNegated(each.ptr()))

@@ -45,7 +45,9 @@ public:
   bool isConjugated(PyObject *tensor) const { return ask(isConjMethod, tensor); }
 
   bool inferenceMode() const { return call(inferenceModeEnabled); }
-  bool gradEnabled() const { return call(isGradEnabled); }
+  /// Whether autograd records ops on this thread: in inference mode it does not, whatever
+  /// torch.enable_grad says within.
+  bool recordsGradients() const { return call(isGradEnabled) && !inferenceMode(); }
   /// Whether a mode, a transform or torch.jit.trace takes note of ops, on this thread.
   bool interpositionActive() const;
   /// On this thread, for the CPU.

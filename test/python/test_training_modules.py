@@ -240,3 +240,17 @@ def test_gradients_of_rounding_alone_are_pytorchs():
             compiled(x).sum().backward()
         breaks = weft.stats(compiled)["breaks"]
         assert ["rounding noise alone" in each for each in breaks] == [True] * is_refused
+
+
+def test_gradients_enabled_within_inference_mode_are_not_recorded() -> None:
+    module = torch.nn.Linear(4, 4)
+    compiled = weft.compile(module)
+    x = torch.randn(3, 4)
+    for _ in range(2):
+        compiled(x)
+    with torch.inference_mode(), torch.enable_grad():
+        for _ in range(3):
+            result = compiled(x)
+            assert not result.requires_grad and result.is_inference()
+            torch.testing.assert_close(result, module(x))
+    assert compiled(x).requires_grad

@@ -39,7 +39,7 @@ from weft.compiled.batch_invariance import (
 )
 from weft.compiled.first_call import FirstCall
 from weft.compiled.graph_text import graph_text
-from weft.compiled.programs import Found, Programs, Request
+from weft.compiled.programs import Found, Programs, Request, records_gradients
 from weft.compiled.ranges import RangeProgram, begin, conclude, differs_at_ends
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized
@@ -80,7 +80,7 @@ class Compiled(Face):
     def _dispatch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if torch._C._are_functorch_transforms_active():
             return self._transformed(args, kwargs)
-        if torch.is_grad_enabled() and config.verify != "always":
+        if records_gradients() and config.verify != "always":
             if not _core.interposition_active():
                 trained = self.programs.find_trained(args, kwargs)
                 if trained is not None:

@@ -472,9 +472,15 @@ def _discard(made: Specialized) -> None:
 
 def _wants_gradients(signature: Signature, state: Snapshot) -> bool:
     """Whether the call records gradients."""
-    return torch.is_grad_enabled() and any(
+    return records_gradients() and any(
         tensor.requires_grad for tensor in (*signature.examples, *state.gradients)
     )
+
+
+def records_gradients() -> bool:
+    """Whether autograd records ops on this thread. In inference mode it does not, though
+    `torch.enable_grad` within may say so."""
+    return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
 
 
 def _none_has_gradients(programs: list[Specialized]) -> bool:
