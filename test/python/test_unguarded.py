@@ -323,17 +323,22 @@ def test_dataclasses_stay_what_they_are_to_torch():
     assert compiled(Pair(torch.ones(3), torch.ones(3)), torch.zeros(3))[0].left[0] == 2
 
 
-def test_a_warning_is_shown_though_the_program_is_known(recwarn):
+def test_a_warning_is_heard_on_each_call():
     def f(x):
         warnings.warn("an old way", UserWarning, stacklevel=1)
         return x * 2
 
-    for _ in range(2):  # the second finds what the first has left in the cache
-        compiled = weft.compile(f)
-        recwarn.clear()
-        warnings.simplefilter("default")
-        compiled(torch.ones(3))
-        assert [str(each.message) for each in recwarn if each.category is UserWarning]
+    compiled = weft.compile(f)
+    for _ in range(4):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            assert compiled(torch.ones(3))[0] == 2
+        assert [str(each.message) for each in heard if each.category is UserWarning]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="an old way"):
+            compiled(torch.ones(3))
+    assert weft.stats(compiled)["graphs"] == 1 and not weft.stats(compiled)["breaks"]
 
 
 class NamedByItsMethod(nn.Module):

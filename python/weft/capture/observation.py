@@ -64,12 +64,10 @@ class Refused(Declined):
 
 
 class Observer:
-    """reason: what the call did first, None so far. warned: whether it has warned, which a program
-    does not; by default eager execution shows it once, on the first call."""
+    """reason: what the call did first, None so far."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
-        self.warned = False
         self._listens = False
         self._watched: set[tuple[int, str]] = set()
 
@@ -179,7 +177,7 @@ class Observer:
         return {day: Date, plain: DateTime}
 
     def _builtins(self) -> Iterable[tuple[Any, Any]]:
-        yield warnings.warn, self._warning
+        yield warnings.warn, self._silent("warns")
         yield print, self._silent("prints")
         yield input, self._silent("waits for input")
         yield globals, self._heard(globals, "looks into a namespace")
@@ -198,9 +196,6 @@ class Observer:
             return function(*args, **kwargs)
 
         return heard
-
-    def _warning(self, *args: Any, **kwargs: Any) -> None:
-        self.warned = self.warned or self._listens and _users(_getframe(1)) is not None
 
     def _silent(self, what: str) -> Callable:
         def silent(*args: Any, **kwargs: Any) -> None:

@@ -69,10 +69,9 @@ class Captured:
     """A program and how to call it. resolve: finds the live tensor that it calls by a name.
     structure: of the value returned. strides: of its leaves, as eager execution has them, None for
     what is no tensor. digest: of the operations that the program called. lower_seconds: what the
-    frontend took. warned: the call has warned, which the program does not. read: the numbers of the
-    leaves of the arguments whose values it was made for. symbols: the sizes that the program stands
-    for, where it does for a range of them. grows: objects among the arguments are given tensors of
-    other sizes."""
+    frontend took. read: the numbers of the leaves of the arguments whose values it was made for.
+    symbols: the sizes that the program stands for, where it does for a range of them. grows:
+    objects among the arguments are given tensors of other sizes."""
 
     lowered: frontend.Lowered
     resolve: Callable[[str], torch.Tensor]
@@ -80,7 +79,6 @@ class Captured:
     strides: tuple[tuple[int, ...] | None, ...]
     digest: str
     lower_seconds: float
-    warned: bool = False
     read: frozenset[int] = frozenset()
     symbols: SizeSymbols | None = None
     grows: bool = False
@@ -167,7 +165,6 @@ class Tracing:
             traced.strides,
             traced.digest,
             traced.lower_seconds,
-            traced.warned,
             traced.read,
             traced.symbols,
             traced.grows,
@@ -223,7 +220,6 @@ class _Traced:
     strides: tuple[tuple[int, ...] | None, ...] = ()
     digest: str = ""
     lower_seconds: float = 0.0
-    warned: bool = False
     read: frozenset[int] = frozenset()
     symbols: SizeSymbols | None = None
     grows: bool = False
@@ -290,7 +286,6 @@ class _Trace:
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
-            traced.warned = observer.warned
             traced.read = frozenset(root.observed.read)
             try:
                 self._lower(program, traced, kinds)

@@ -456,9 +456,7 @@ class Programs:
         self.totals.compile_seconds += made.seconds["build"]
         made.seconds = {**seconds, **made.seconds}
         self._changing.compiled(signature)
-        # A warning is shown by PyTorch's first call, which a verified program has no need of.
-        made.warned = captured.warned
-        remembered = None if captured.warned else Verified.find(made)
+        remembered = Verified.find(made)
         if remembered is not None:
             remembered.apply(made)
         elif config.verify != "off":

@@ -30,8 +30,7 @@ class Specialized:
 
     core: the C++ object. reason: why PyTorch runs these calls instead, or None; location, op: as
     of errors.CaptureError. verified: whether it has reproduced eager execution, and may be called.
-    checking: whether a thread finds out. warned: the call has warned while it was traced, which the
-    program does not. wants_gradients: whether the calls record gradients.
+    checking: whether a thread finds out. wants_gradients: whether the calls record gradients.
     training: what computes these.
     """
 
@@ -49,7 +48,6 @@ class Specialized:
     checking: bool = False
     inconclusive: int = 0
     transient: bool = False
-    warned: bool = False
     wants_gradients: bool = False
     training: Training | None = None
 
