@@ -9,6 +9,7 @@ import torch
 import weft
 import weft.frontend.ops  # noqa: F401 (fills the table)
 from weft import errors
+from weft.compiled.verification import as_exact
 from weft.frontend.table import TABLE
 
 pytestmark = pytest.mark.usefixtures("no_grad", "verified")
@@ -229,3 +230,23 @@ def test_layouts_of_nothing():
         for each, other in zip(compiled(x), function(x), strict=True):
             assert each.stride() == other.stride()
     assert compiled.stats()["breaks"] == []
+
+
+def test_infinities_may_be_float64s():
+    """PyTorch's vectorized gelu makes a NaN of infinity."""
+    nan, inf = float("nan"), float("inf")
+    eager = torch.tensor([nan, 1.0, -inf])
+    exact = torch.tensor([inf, 1.0, -inf], dtype=torch.float64)
+    assert as_exact(eager, torch.tensor([inf, 1.0, -inf]), exact, 1e-5)
+    assert as_exact(eager, eager.clone(), exact, 1e-5)
+    assert not as_exact(eager, torch.tensor([-inf, 1.0, -inf]), exact, 1e-5)
+    assert not as_exact(eager, torch.tensor([2.0, 1.0, -inf]), exact, 1e-5)
+    assert not as_exact(eager, torch.tensor([nan, nan, -inf]), exact, 1e-5)
+    exact[0] = 2.0  # where eager execution alone is not finite, so must the program be
+    assert not as_exact(eager, torch.tensor([2.0, 1.0, -inf]), exact, 1e-5)
+
+
+def test_gelu_of_infinity_is_compiled():
+    compiled = weft.compile(torch.nn.functional.gelu)
+    compiled(torch.full((16,), float("inf")))
+    assert weft.stats(compiled)["graphs"] == 1 and not weft.stats(compiled)["breaks"]

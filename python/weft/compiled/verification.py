@@ -455,10 +455,13 @@ def _eps(name: str) -> float:
 
 
 def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolerance: float) -> bool:
-    """Whether the program is about as close to float64 as eager execution, at worst."""
+    """Whether the program is about as close to float64 as eager execution, at worst. Where float64
+    has an infinity or NaN and eager execution another one, the program may have either: PyTorch's
+    vectorized gelu makes a NaN of infinity, float64's and its own scalar one do not."""
     x, y, z = (each.detach().double().flatten() for each in (eager, own, exact))
     finite = x.isfinite() & z.isfinite()
-    if not torch.equal(x[~finite].nan_to_num(7.0), y[~finite].nan_to_num(7.0)):
+    as_float64 = ~x.isfinite() & ~z.isfinite() & _same(y, z)
+    if not (finite | as_float64 | _same(x, y)).all():
         return False
     x, y, z = x[finite], y[finite], z[finite]
     if not x.numel():
@@ -468,6 +471,10 @@ def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolera
     eps = torch.finfo(eager.dtype).eps
     slack = _WORSE * eps * (z.abs() + z.abs().mean()) + torch.finfo(eager.dtype).tiny
     return bool(((y - z).abs() <= _WORSE * (x - z).abs().max() + slack).all())
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return (one == other) | (one.isnan() & other.isnan())
 
 
 def example_of(eager: torch.Tensor, own: torch.Tensor) -> str:
