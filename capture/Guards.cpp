@@ -326,7 +326,7 @@ static bool sameNames(PyObject *expected, PyObject *found) {
 bool Guards::check(const CallArguments &call, Registers &registers, size_t *failed) const {
   registers.assign(registerCount, {});
   size_t at = 0;
-  bool all = call.count == argumentCount && sameNames(argumentNames.get(), call.names);
+  bool all = call.positional == argumentCount && sameNames(argumentNames.get(), call.names);
   while (all && at < checks.size()) {
     all = holds(checks[at], call, registers);
     ++at;
@@ -338,7 +338,7 @@ bool Guards::check(const CallArguments &call, Registers &registers, size_t *fail
 
 std::optional<Guards> Guards::resized(const CallArguments &call, Registers &registers) const {
   registers.assign(registerCount, {});
-  if (call.count != argumentCount || !sameNames(argumentNames.get(), call.names))
+  if (call.positional != argumentCount || !sameNames(argumentNames.get(), call.names))
     return std::nullopt;
   Guards made = *this;
   for (Check &check : made.checks) {

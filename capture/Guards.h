@@ -7,6 +7,7 @@
 #ifndef WEFT_CAPTURE_GUARDS_H
 #define WEFT_CAPTURE_GUARDS_H
 
+#include "capture/CallArguments.h"
 #include "capture/PyRef.h"
 #include "capture/Tensors.h"
 
@@ -18,13 +19,6 @@
 #include <vector>
 
 namespace weft::capture {
-
-/// A call as vectorcall passes it.
-struct CallArguments {
-  PyObject *const *values;
-  Py_ssize_t count; // positional
-  PyObject *names;  // of keywords, a tuple or null
-};
 
 /// An object that a check looks into: a register's, or the pinned one.
 struct Owner {

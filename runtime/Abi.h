@@ -72,7 +72,7 @@ struct WeftContext {
 typedef int32_t (*WeftEntryFunction)(WeftContext *context, int32_t thread, int32_t threads);
 
 typedef struct WeftEntry {
-  const char *name; /* "main", "bind" */
+  const char *name; /* its role: "main", "bind" */
   WeftEntryFunction function;
   uint64_t arena_bytes;
   int32_t max_threads; /* further threads would only wait */

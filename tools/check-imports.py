@@ -39,13 +39,14 @@ PACKAGES = {
     "machine": _package("_core cache errors"),
     "dialect": _package("errors"),
     "frontend": _package("_graph_definitions _graph_ops dialect errors"),
-    "artifacts": _package("_core _build errors frontend", late="_compiler ir tune"),
+    "artifacts": _package("_core _build errors frontend", late="_compiler"),
     "capture": _package("_core errors frontend"),
     "gradients": _package("_core artifacts config errors frontend", late="compiled"),
     "reporting": _package("_core artifacts errors machine", late="compiled frontend training"),
     "observe": _package("_capture _core capture config errors frontend", late="compiled"),
     "compiled": _package(
-        "_core artifacts capture config errors frontend gradients observe reporting", late="ir"
+        "_core artifacts capture config errors frontend gradients observe reporting",
+        late="ir tune",
     ),
     "dynamo": _package("compiled"),
     "onnx": _package("compiled errors"),
@@ -54,7 +55,7 @@ PACKAGES = {
         "frontend reporting"
     ),
     "training": _package("artifacts capture compiled config errors frontend gradients ir"),
-    "te": _package("_core artifacts errors", late="ir"),
+    "te": _package("_core artifacts errors machine", late="ir"),
     "dlpack": _package("errors te"),
     "tune": _package("_build _core artifacts errors te", late="_compiler compiled"),
     "benchmark": _package("_build _core compiled errors"),

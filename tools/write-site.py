@@ -83,7 +83,7 @@ def _shortened(text: str) -> str:
 
 def write_reference(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    ops = _generated("-gen-op-doc", "-dialect=weft", "compiler/Graph/Ops.td")
+    ops = _generated("-gen-op-doc", "-dialect=weft", "compiler/Graph/Attributes.td")
     (folder / "ops.md").write_text(f"# Ops of the graph\n\n{ops}", "utf-8")
     passes = (_generated("-gen-pass-doc", f"compiler/{room}/Passes.td") for room in ROOMS)
     parts = (f"# {room}\n\n{text}" for room, text in zip(ROOMS, passes))

@@ -5,6 +5,7 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/EntryRole.h"
 #include "compiler/Graph/ReverseWalk.h"
 #include "mlir/IR/Builders.h"
 
@@ -122,9 +123,9 @@ struct Differentiate : weft::impl::DifferentiateBase<Differentiate> {
   using DifferentiateBase::DifferentiateBase;
 
   void runOnOperation() override {
-    auto entry = getOperation().lookupSymbol<func::FuncOp>("main");
+    func::FuncOp entry = entryOf(getOperation(), EntryRole::main);
     if (!entry) {
-      getOperation().emitError() << "expected a function @main";
+      getOperation().emitError() << "expected an entry of role main";
       return signalPassFailure();
     }
     if (failed(Differentiator(entry, wrt, of).run(alone)))

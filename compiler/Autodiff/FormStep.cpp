@@ -4,6 +4,7 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/EntryRole.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/IR/Builders.h"
 
@@ -65,9 +66,9 @@ struct FormStep : weft::impl::FormStepBase<FormStep> {
   using FormStepBase::FormStepBase;
 
   void runOnOperation() override {
-    auto entry = getOperation().lookupSymbol<func::FuncOp>("main");
+    func::FuncOp entry = entryOf(getOperation(), EntryRole::main);
     if (!entry) {
-      getOperation().emitError() << "expected a function @main";
+      getOperation().emitError() << "expected an entry of role main";
       return signalPassFailure();
     }
     if (failed(formStep(entry)))

@@ -8,6 +8,7 @@
 #include "compiler/Autodiff/RecomputeCost.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
+#include "compiler/Graph/EntryRole.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -73,7 +74,7 @@ public:
 
   func::FuncOp makeForward(OpBuilder &builder) {
     auto clone = cast<func::FuncOp>(builder.clone(*entry, mapping));
-    clone.setName("forward");
+    makeEntry(clone, EntryRole::forward);
     Block &block = clone.getBody().front();
     Operation *end = block.getTerminator();
     SmallVector<Value> returned(end->getOperands().take_front(results));
@@ -100,9 +101,8 @@ public:
   }
 
   func::FuncOp makeBackward(OpBuilder &builder) {
-    auto function =
-        func::FuncOp::create(builder, entry.getLoc(), "backward", builder.getFunctionType({}, {}));
-    function->setAttr(attr::entry, builder.getUnitAttr());
+    func::FuncOp function =
+        createEntry(builder, entry.getLoc(), EntryRole::backward, builder.getFunctionType({}, {}));
     Block &block = *function.addEntryBlock();
     IRMapping map;
     SmallVector<std::string> names;
@@ -291,14 +291,10 @@ struct Partition : weft::impl::PartitionBase<Partition> {
   using PartitionBase::PartitionBase;
 
   void runOnOperation() override {
-    auto entry = getOperation().lookupSymbol<func::FuncOp>("main");
+    func::FuncOp entry = entryOf(getOperation(), EntryRole::main);
     auto inputs = entry ? entry->getAttrOfType<IntegerAttr>(attr::jointInputs) : IntegerAttr();
     if (!inputs) {
       getOperation().emitError() << "expected a differentiated @main";
-      return signalPassFailure();
-    }
-    if (role != "" && role != "forward" && role != "backward") {
-      getOperation().emitError() << "expected role forward or backward, found '" << role << "'";
       return signalPassFailure();
     }
     auto results = entry->getAttrOfType<IntegerAttr>(attr::jointResults);
@@ -308,21 +304,18 @@ struct Partition : weft::impl::PartitionBase<Partition> {
     else
       graph.cutWithin(budget);
     OpBuilder builder(entry);
-    if (role != "backward")
-      keep(graph.makeForward(builder));
-    if (role != "forward")
-      keep(graph.makeBackward(builder));
+    func::FuncOp kept;
+    if (half != TrainingHalf::Backward)
+      kept = graph.makeForward(builder);
+    if (half != TrainingHalf::Forward)
+      kept = graph.makeBackward(builder);
     numSaved += graph.savedAlone().size();
     savedBytes += graph.savedBytes();
     numRecomputed += graph.numRecomputed();
     entry.erase();
-    if (role != "")
-      kept.setName("main");
+    if (half != TrainingHalf::Both)
+      makeEntry(kept, EntryRole::main);
   }
-
-private:
-  void keep(func::FuncOp function) { kept = function; }
-  func::FuncOp kept;
 };
 
 } // namespace

@@ -8,6 +8,9 @@
 
 namespace weft {
 
+/// Which part of a differentiated program weft-partition keeps.
+enum class TrainingHalf { Both, Forward, Backward };
+
 #define GEN_PASS_DECL
 #include "compiler/Autodiff/Passes.h.inc"
 

@@ -71,6 +71,7 @@ def FormStep : Pass<"weft-form-step", "::mlir::ModuleOp"> {
 def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
   let summary = "Cut a differentiated @main into @forward and @backward";
   let description = [{
+    Entries of the roles `main`, `forward` and `backward`.
     `@forward` takes the arguments and gives the results, then what the backward reads of its
     values. `@backward` takes what it reads, in this order: arguments (`input i`), results
     (`result i`), saved values (`saved i`), cotangents (`gradient i`), and gives the gradients.
@@ -84,8 +85,11 @@ def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
     Declines nothing; fails where @main is not differentiated.
   }];
   let options = [
-    Option<"role", "role", "std::string", "\"\"",
-           "keep `forward` or `backward` alone, as @main; both without it">,
+    Option<"half", "half", "::weft::TrainingHalf", "::weft::TrainingHalf::Both",
+           "the one that is kept alone, as @main, or both",
+           [{::llvm::cl::values(clEnumValN(::weft::TrainingHalf::Both, "both", ""),
+                                clEnumValN(::weft::TrainingHalf::Forward, "forward", ""),
+                                clEnumValN(::weft::TrainingHalf::Backward, "backward", ""))}]>,
     Option<"budget", "budget", "double", "-1.0",
            "share of the bytes saved where nothing is computed again that may be; none if negative">
   ];

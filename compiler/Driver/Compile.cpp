@@ -31,7 +31,7 @@ public:
       module = readModule(graph, context);
       return module && succeeded(prepareEntry(*module));
     });
-    if (done && !training.role.empty() && stage != "graph") {
+    if (done && training.part != TrainingPart::None && stage != "graph") {
       done = timed("joint", [&] { return succeeded(makeTraining(*module, training, stage)); });
       if (done && isTrainingStage(stage))
         return llvm::Error::success();

@@ -5,7 +5,7 @@
 #include "compiler/Driver/JsonAttributes.h"
 #include "compiler/Driver/OpCreation.h"
 #include "compiler/Graph/AttributeNames.h"
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/EntryRole.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Verifier.h"
 
@@ -162,7 +162,7 @@ LogicalResult GraphImporter::createEntry(const json::Object &graph) {
 
   builder.setInsertionPointToStart(module->getBody());
   entry = func::FuncOp::create(builder, loc, *name, builder.getFunctionType(types, {}));
-  entry->setAttr(attr::entry, builder.getUnitAttr());
+  setRole(entry, EntryRole::main);
   entry.setAllArgAttrs(attributes);
   builder.setInsertionPointToStart(entry.addEntryBlock());
   for (BlockArgument argument : entry.getArguments()) {

@@ -11,7 +11,7 @@ namespace weft {
 /// The version of the JSON graph that importGraph reads.
 inline constexpr int64_t graphVersion = 3;
 
-/// Build the verified module of the graph `json`: one public function with `weft.entry`,
+/// Build the verified module of the graph `json`: one public function, the entry of role `main`,
 /// whose arguments carry `weft.name` and `weft.kind` and whose ops carry the user's lines.
 ///
 /// An argument whose `order` is not row-major has a layout in its type, and a

@@ -3,6 +3,7 @@
 #include "compiler/Driver/ModuleText.h"
 #include "compiler/Driver/GraphImport.h"
 #include "compiler/Graph/AttributeNames.h"
+#include "compiler/Graph/EntryRole.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Parser/Parser.h"
@@ -22,7 +23,8 @@ OwningOpRef<ModuleOp> weft::readModule(StringRef source, MLIRContext &context) {
   return parseModule(source, context, "graph");
 }
 
-static void nameArguments(func::FuncOp entry, Builder &builder) {
+static void nameArguments(func::FuncOp entry) {
+  Builder builder(entry.getContext());
   for (unsigned number = 0; number < entry.getNumArguments(); ++number) {
     if (!entry.getArgAttr(number, attr::name))
       entry.setArgAttr(number, attr::name, builder.getStringAttr("arg" + Twine(number)));
@@ -32,7 +34,6 @@ static void nameArguments(func::FuncOp entry, Builder &builder) {
 }
 
 LogicalResult weft::prepareEntry(ModuleOp module) {
-  Builder builder(module.getContext());
   auto functions = module.getOps<func::FuncOp>();
   // Below the stage "loops" entries are no functions any more.
   auto isEntry = [](func::FuncOp function) { return function->hasAttr(attr::entry); };
@@ -41,7 +42,7 @@ LogicalResult weft::prepareEntry(ModuleOp module) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main || main.isExternal())
     return module.emitError("expected a function 'main' to lower");
-  main->setAttr(attr::entry, builder.getUnitAttr());
-  nameArguments(main, builder);
+  setRole(main, EntryRole::main);
+  nameArguments(main);
   return success();
 }

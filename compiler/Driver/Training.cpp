@@ -4,6 +4,7 @@
 #include "compiler/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace weft;
@@ -21,7 +22,13 @@ static llvm::Expected<SmallVector<int64_t>> parseNumbers(StringRef text) {
 llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef wrt,
                                                        StringRef differentiated,
                                                        double memoryBudget) {
-  if (!role.empty() && role != "forward" && role != "backward" && role != "step")
+  auto part = llvm::StringSwitch<std::optional<TrainingPart>>(role)
+                  .Case("", TrainingPart::None)
+                  .Case("forward", TrainingPart::Forward)
+                  .Case("backward", TrainingPart::Backward)
+                  .Case("step", TrainingPart::Step)
+                  .Default(std::nullopt);
+  if (!part)
     return llvm::createStringError("expected role forward, backward or step, found '" + role + "'");
   SmallVector<StringRef> inputs, outputs;
   wrt.split(inputs, ';');
@@ -30,7 +37,7 @@ llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef
     return llvm::createStringError("expected wrt and differentiated of as many derivatives, found "
                                    "'%s' and '%s'",
                                    wrt.str().c_str(), differentiated.str().c_str());
-  TrainingOptions options{role.str(), {}, memoryBudget};
+  TrainingOptions options{*part, {}, memoryBudget};
   for (auto [of, given] : llvm::zip_equal(inputs, outputs)) {
     llvm::Expected<SmallVector<int64_t>> numbers = parseNumbers(of);
     if (!numbers)
@@ -44,6 +51,13 @@ llvm::Expected<TrainingOptions> TrainingOptions::parse(StringRef role, StringRef
 }
 
 bool weft::isTrainingStage(StringRef stage) { return stage == "joint" || stage == "partitioned"; }
+
+/// At the stage `partitioned` both can be looked at.
+static TrainingHalf halfAt(StringRef stage, TrainingPart part) {
+  if (isTrainingStage(stage))
+    return TrainingHalf::Both;
+  return part == TrainingPart::Forward ? TrainingHalf::Forward : TrainingHalf::Backward;
+}
 
 LogicalResult weft::makeTraining(ModuleOp module, const TrainingOptions &options, StringRef stage) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
@@ -60,12 +74,11 @@ LogicalResult weft::makeTraining(ModuleOp module, const TrainingOptions &options
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
   }
-  if (options.role == "step" && stage != "joint") {
+  if (options.part == TrainingPart::Step && stage != "joint") {
     manager.addPass(createFormStep());
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
   } else if (stage != "joint")
-    manager.addPass(createPartition(PartitionOptions{
-        isTrainingStage(stage) ? std::string() : options.role, options.memoryBudget}));
+    manager.addPass(createPartition({halfAt(stage, options.part), options.memoryBudget}));
   return manager.run(module);
 }

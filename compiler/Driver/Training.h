@@ -11,18 +11,22 @@
 
 namespace weft {
 
+/// What is made of a graph: itself, a half of the program that trains it, or a whole step.
+enum class TrainingPart { None, Forward, Backward, Step };
+
 struct TrainingOptions {
   struct Derivative {
     llvm::SmallVector<int64_t> wrt;     ///< inputs whose gradients are wanted
     llvm::SmallVector<int64_t> results; ///< those that have cotangents
   };
-  std::string role; ///< "forward", "backward" or "step"; empty: no training
+  TrainingPart part = TrainingPart::None;
   /// In order: each is of the gradients that the one before it gives, the first of the graph.
   std::vector<Derivative> derivatives;
 
   double memoryBudget = -1; ///< of weft-partition
 
-  /// Numbers are separated by commas, derivatives by semicolons. An error says what was expected.
+  /// `role` names the part, or is empty. Numbers are separated by commas, derivatives by
+  /// semicolons. An error says what was expected.
   static llvm::Expected<TrainingOptions> parse(llvm::StringRef role, llvm::StringRef wrt,
                                                llvm::StringRef differentiated,
                                                double memoryBudget = -1);
@@ -32,7 +36,7 @@ struct TrainingOptions {
 bool isTrainingStage(llvm::StringRef stage);
 
 /// Leaves of `module`, a graph, the joint function at stage `joint`, both halves at `partitioned`,
-/// otherwise the one of `options.role` as @main.
+/// otherwise the one of `options.part` as @main.
 mlir::LogicalResult makeTraining(mlir::ModuleOp module, const TrainingOptions &options,
                                  llvm::StringRef stage);
 

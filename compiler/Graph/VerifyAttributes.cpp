@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Where each discardable attribute may stand, and of what type it is.
 #include "compiler/Graph/AttributeNames.h"
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/EntryRole.h"
 #include "compiler/Graph/StoredBools.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -39,6 +39,9 @@ std::string isNumbers(Attribute attribute) {
 std::string isSchedule(Attribute attribute) {
   return isA<ScheduleAttr>(attribute, "a #weft.schedule");
 }
+std::string isEntryRole(Attribute attribute) {
+  return isA<EntryRoleAttr>(attribute, "a #weft.entry");
+}
 
 std::string isSymbol(Attribute attribute) {
   return isa<FlatSymbolRefAttr>(attribute) ? "" : "the name of a function";
@@ -67,7 +70,7 @@ std::string isSubgradient(Attribute attribute) { return isOneOf(attribute, attr:
 std::string isKind(Attribute attribute) { return isOneOf(attribute, attr::kinds); }
 
 constexpr Rule rules[] = {
-    {attr::entry, OnFunction, isMark},
+    {attr::entry, OnFunction, isEntryRole},
     {attr::step, OnFunction, isMark},
     {attr::kernel, OnFunction, isText},
     {attr::service, OnFunction, isService},

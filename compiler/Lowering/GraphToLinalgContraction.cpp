@@ -11,18 +11,18 @@ using namespace mlir;
 using namespace weft;
 
 /// The index along the operand's tiled dim, or -1.
-static int64_t tiledIndex(const Contraction::Operand &operand) {
+static int64_t tiledIndex(const LinalgContraction::Operand &operand) {
   int64_t dim = operand.tensor.layout.tileDim;
   return dim < 0 ? -1 : operand.dims[dim].index;
 }
 
-static bool uses(const Contraction::Operand &operand, int64_t index) {
-  return llvm::any_of(operand.dims, [&](const Contraction::OperandDim &dim) {
+static bool uses(const LinalgContraction::Operand &operand, int64_t index) {
+  return llvm::any_of(operand.dims, [&](const LinalgContraction::OperandDim &dim) {
     return dim.index == index || dim.window == index;
   });
 }
 
-void Contraction::chooseTiles(const Operand &lhs, const Operand &rhs) {
+void LinalgContraction::chooseTiles(const Operand &lhs, const Operand &rhs) {
   int64_t rank = resultShape.size();
   int64_t left = tiledIndex(lhs), right = tiledIndex(rhs);
   if (!computed.hasTile() && left >= 0 && left < rank)
@@ -37,7 +37,8 @@ void Contraction::chooseTiles(const Operand &lhs, const Operand &rhs) {
 
 /// The operand in the iteration's tile, or untiled. Reductions are never tiled, as padding would be
 /// summed.
-StoredTensor Contraction::fitted(OpBuilder &builder, Location loc, const Operand &operand) const {
+StoredTensor LinalgContraction::fitted(OpBuilder &builder, Location loc,
+                                       const Operand &operand) const {
   const Layout &layout = operand.tensor.layout;
   if (packedDim >= 0 && tiledIndex(operand) == packedDim && layout.tileSize == packSize)
     return operand.tensor;
@@ -48,7 +49,7 @@ StoredTensor Contraction::fitted(OpBuilder &builder, Location loc, const Operand
   return {relayout(builder, loc, operand.tensor, wanted), operand.tensor.shape, wanted};
 }
 
-void Contraction::layOutIteration() {
+void LinalgContraction::layOutIteration() {
   SmallVector<int64_t> sizes = computed.physicalShape(resultShape);
   for (auto [dim, size] : llvm::zip_equal(computed.dims(), sizes)) {
     if (dim.dim != packedDim) {
@@ -65,11 +66,11 @@ void Contraction::layOutIteration() {
     axes.push_back({int64_t(resultShape.size() + i), PhysicalDim::Whole});
 }
 
-AffineExpr Contraction::axis(Builder &builder, PhysicalDim dim) const {
+AffineExpr LinalgContraction::axis(Builder &builder, PhysicalDim dim) const {
   return builder.getAffineDimExpr(llvm::find(axes, dim) - axes.begin());
 }
 
-AffineMap Contraction::readMap(Builder &builder, const Operand &operand) const {
+AffineMap LinalgContraction::readMap(Builder &builder, const Operand &operand) const {
   SmallVector<AffineExpr> reads;
   for (PhysicalDim dim : operand.tensor.layout.dims()) {
     const OperandDim &along = operand.dims[dim.dim];
@@ -82,7 +83,7 @@ AffineMap Contraction::readMap(Builder &builder, const Operand &operand) const {
 }
 
 /// Marks the padding of the vectorized dim, so that kernels need not compute it.
-void Contraction::markPadding(Builder &builder, Operation *generic) const {
+void LinalgContraction::markPadding(Builder &builder, Operation *generic) const {
   int64_t dim = packedDim >= 0 ? packedDim : computed.tileDim;
   int64_t lanes = packedDim >= 0 ? packSize : computed.tileSize;
   if (dim < 0 || resultShape[dim] % lanes == 0)
@@ -104,8 +105,8 @@ static Value joinedTile(OpBuilder &builder, Location loc, Value value, int64_t p
   return resized(builder, loc, reshaped(builder, loc, value, shape), position, size);
 }
 
-Value Contraction::emit(OpBuilder &builder, Location loc, Operand lhs, Operand rhs, Type element,
-                        const Layout &layout) {
+Value LinalgContraction::emit(OpBuilder &builder, Location loc, Operand lhs, Operand rhs,
+                              Type element, const Layout &layout) {
   computed = layout;
   chooseTiles(lhs, rhs);
   lhs.tensor = fitted(builder, loc, lhs);

@@ -10,7 +10,7 @@ namespace weft {
 
 /// Sum over `reductions` of lhs * rhs. Indices number the result's logical dims, then the
 /// reductions. Blocks and lanes of a tiled dim are separate iteration dims.
-class Contraction {
+class LinalgContraction {
 public:
   /// One dim of an operand: an index, or stride * window + dilation * index.
   struct OperandDim {
@@ -24,7 +24,7 @@ public:
     llvm::SmallVector<OperandDim> dims;
   };
 
-  Contraction(llvm::ArrayRef<int64_t> resultShape, llvm::ArrayRef<int64_t> reductions)
+  LinalgContraction(llvm::ArrayRef<int64_t> resultShape, llvm::ArrayRef<int64_t> reductions)
       : resultShape(resultShape), reductions(reductions) {}
 
   /// Emits it on elements of logical type `element`; the result has layout `layout`.

@@ -78,7 +78,7 @@ LogicalResult LowerConv::matchAndRewrite(ConvOp op, OpAdaptor adaptor,
   // Result (n, [g], o, s...), reductions (k..., c).
   int64_t rank = resultShape.size(), spatial = op.getStrides().size();
   int64_t channels = rank + spatial;
-  SmallVector<Contraction::OperandDim> inputDims{{0}}, weightDims;
+  SmallVector<LinalgContraction::OperandDim> inputDims{{0}}, weightDims;
   if (group) {
     inputDims.push_back({1});
     weightDims.push_back({1});
@@ -94,7 +94,7 @@ LogicalResult LowerConv::matchAndRewrite(ConvOp op, OpAdaptor adaptor,
   }
   reductions.push_back(weight.shape[1 + group]);
 
-  Value value = Contraction(resultShape, reductions)
+  Value value = LinalgContraction(resultShape, reductions)
                     .emit(rewriter, loc, {input, inputDims}, {weight, weightDims},
                           logical.getElementType(), layout);
   StoredTensor result =

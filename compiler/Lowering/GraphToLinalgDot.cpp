@@ -26,10 +26,11 @@ struct DotDims {
 
 /// The indices of one side's dims: batch dims come first in the result, its free dims from
 /// `firstFree` on, contracted dims from `firstReduction` on.
-static SmallVector<Contraction::OperandDim> operandDims(int64_t rank, ArrayRef<int64_t> batch,
-                                                        ArrayRef<int64_t> contract,
-                                                        int64_t firstFree, int64_t firstReduction) {
-  SmallVector<Contraction::OperandDim> dims;
+static SmallVector<LinalgContraction::OperandDim> operandDims(int64_t rank, ArrayRef<int64_t> batch,
+                                                              ArrayRef<int64_t> contract,
+                                                              int64_t firstFree,
+                                                              int64_t firstReduction) {
+  SmallVector<LinalgContraction::OperandDim> dims;
   for (int64_t dim = 0; dim < rank; ++dim) {
     if (const int64_t *it = llvm::find(batch, dim); it != batch.end())
       dims.push_back({it - batch.begin()});
@@ -49,11 +50,11 @@ static Value emitDot(OpBuilder &builder, Location loc, const StoredTensor &lhs,
   for (int64_t dim : dims.lhsContract)
     reductions.push_back(lhs.shape[dim]);
   int64_t rhsFree = lhsRank - int64_t(dims.lhsContract.size());
-  Contraction::Operand left{lhs,
-                            operandDims(lhsRank, dims.lhsBatch, dims.lhsContract, batches, rank)};
-  Contraction::Operand right{rhs,
-                             operandDims(rhsRank, dims.rhsBatch, dims.rhsContract, rhsFree, rank)};
-  return Contraction(logical.getShape(), reductions)
+  LinalgContraction::Operand left{
+      lhs, operandDims(lhsRank, dims.lhsBatch, dims.lhsContract, batches, rank)};
+  LinalgContraction::Operand right{
+      rhs, operandDims(rhsRank, dims.rhsBatch, dims.rhsContract, rhsFree, rank)};
+  return LinalgContraction(logical.getShape(), reductions)
       .emit(builder, loc, left, right, logical.getElementType(), Layout::of(logical));
 }
 

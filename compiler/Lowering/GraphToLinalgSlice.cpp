@@ -36,14 +36,21 @@ static SmallVector<OpFoldResult> perPhysicalDim(Builder &builder, const Layout &
   return result;
 }
 
+/// The operand of a slice or pad, without a tile in a dim whose size changes.
+template <typename Op>
+static StoredTensor resizableOperand(OpBuilder &builder, Op op, Value stored) {
+  StoredTensor operand(stored, cast<RankedTensorType>(op.getOperand().getType()));
+  int64_t tileDim = operand.layout.tileDim;
+  auto resized = cast<RankedTensorType>(op.getType());
+  bool changes = tileDim >= 0 && resized.getDimSize(tileDim) != operand.shape[tileDim];
+  return changes ? untiled(builder, op.getLoc(), operand) : operand;
+}
+
 LogicalResult LowerSlice::matchAndRewrite(SliceOp op, OpAdaptor adaptor,
                                           ConversionPatternRewriter &rewriter) const {
   Location loc = op.getLoc();
   auto logical = cast<RankedTensorType>(op.getType());
-  StoredTensor operand(adaptor.getOperand(), cast<RankedTensorType>(op.getOperand().getType()));
-  int64_t tileDim = operand.layout.tileDim;
-  if (tileDim >= 0 && logical.getDimSize(tileDim) != operand.shape[tileDim])
-    operand = untiled(rewriter, loc, operand);
+  StoredTensor operand = resizableOperand(rewriter, op, adaptor.getOperand());
   const Layout &layout = operand.layout;
   SmallVector<int64_t> physical = layout.physicalShape(logical.getShape());
   Value slice = tensor::ExtractSliceOp::create(
@@ -67,10 +74,7 @@ LogicalResult LowerPad::matchAndRewrite(PadOp op, OpAdaptor adaptor,
                                         ConversionPatternRewriter &rewriter) const {
   Location loc = op.getLoc();
   auto logical = cast<RankedTensorType>(op.getType());
-  StoredTensor operand(adaptor.getOperand(), cast<RankedTensorType>(op.getOperand().getType()));
-  int64_t tileDim = operand.layout.tileDim;
-  if (tileDim >= 0 && logical.getDimSize(tileDim) != operand.shape[tileDim])
-    operand = untiled(rewriter, loc, operand);
+  StoredTensor operand = resizableOperand(rewriter, op, adaptor.getOperand());
   const Layout &layout = operand.layout;
   auto type = RankedTensorType::get(layout.physicalShape(logical.getShape()),
                                     storageType(logical).getElementType());

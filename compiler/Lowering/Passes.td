@@ -52,7 +52,7 @@ def LowerToLoops : Pass<"weft-lower-to-loops", "::mlir::ModuleOp"> {
     memrefs, in two buffers that steps write in turns, or in the rows of a stacked output.
 
     ```mlir
-    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry} {
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry = #weft.entry<main>} {
       %0 = call @k(%x) : (tensor<8xf32>) -> tensor<8xf32>
       %1 = call @k(%0) : (tensor<8xf32>) -> tensor<8xf32>
       return %1 : tensor<8xf32>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Moves computations that depend on weights alone, and are worth it, from @main to the entry @bind.
 #include "compiler/Graph/AttributeNames.h"
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/EntryRole.h"
 #include "compiler/Transforms/Passes.h"
 #include "compiler/Transforms/Preparations.h"
 #include "mlir/IR/IRMapping.h"
@@ -39,9 +39,8 @@ static void createBind(func::FuncOp main, ArrayRef<Operation *> chains, ArrayRef
 
   OpBuilder builder(main.getContext());
   builder.setInsertionPointAfter(main);
-  auto bind = func::FuncOp::create(builder, main.getLoc(), "bind",
-                                   builder.getFunctionType(inputs, results));
-  bind->setAttr(attr::entry, builder.getUnitAttr());
+  auto bind = createEntry(builder, main.getLoc(), EntryRole::bind,
+                          builder.getFunctionType(inputs, results));
   bind.setAllArgAttrs(attributes);
   builder.setInsertionPointToStart(bind.addEntryBlock());
 
@@ -80,8 +79,8 @@ namespace {
 
 struct HoistBind : weft::impl::HoistBindBase<HoistBind> {
   void runOnOperation() override {
-    auto main = getOperation().lookupSymbol<func::FuncOp>("main");
-    if (!main || main.isExternal())
+    func::FuncOp main = entryOf(getOperation(), EntryRole::main);
+    if (!main)
       return;
     SmallVector<Value> prepared = findPreparations(main);
     if (prepared.empty())

@@ -14,7 +14,7 @@ void bindErrors();
 void bindArtifacts(nanobind::module_ &module);
 /// DirectCall, after Program.
 void bindDirectCalls(nanobind::module_ &module);
-/// Guards, Environment, Specialization, Callable.
+/// ObjectGuards, Environment, Specialization, Callable.
 void bindCalls(nanobind::module_ &module);
 
 } // namespace weft

@@ -127,21 +127,22 @@ static void bindHost(nb::module_ &module) {
 }
 
 static void bindGuards(nb::module_ &module) {
-  nb::class_<Guards>(module, "Guards", nb::type_slots(collected<Guards>()),
-                     "What must not have changed since; see Guards.h.")
+  nb::class_<ObjectGuards>(module, "ObjectGuards", nb::type_slots(collected<ObjectGuards>()),
+                           "What must not have changed since; see ObjectGuards.h.")
       .def(nb::init<>())
-      .def("watch_object", [](Guards &self, nb::handle it) { self.watchObject(it.ptr()); })
-      .def("watch_hooks", [](Guards &self, nb::dict it) { self.watchHooks(it.ptr()); })
-      .def("watch_dict", [](Guards &self, nb::dict it) { self.watchDict(it.ptr()); })
-      .def("watch_list", [](Guards &self, nb::list it) { self.watchList(it.ptr()); })
-      .def("watch_buffer", [](Guards &self, nb::handle it) { self.watchBuffer(it.ptr()); })
-      .def("watch_set", [](Guards &self, nb::handle it) { self.watchSet(it.ptr()); })
-      .def("watch_function", [](Guards &self, nb::handle it) { self.watchFunction(it.ptr()); })
-      .def("watch_cell", [](Guards &self, nb::handle it) { self.watchCell(it.ptr()); })
-      .def("watch_name", [](Guards &self, nb::dict dict,
+      .def("watch_object", [](ObjectGuards &self, nb::handle it) { self.watchObject(it.ptr()); })
+      .def("watch_hooks", [](ObjectGuards &self, nb::dict it) { self.watchHooks(it.ptr()); })
+      .def("watch_dict", [](ObjectGuards &self, nb::dict it) { self.watchDict(it.ptr()); })
+      .def("watch_list", [](ObjectGuards &self, nb::list it) { self.watchList(it.ptr()); })
+      .def("watch_buffer", [](ObjectGuards &self, nb::handle it) { self.watchBuffer(it.ptr()); })
+      .def("watch_set", [](ObjectGuards &self, nb::handle it) { self.watchSet(it.ptr()); })
+      .def("watch_function",
+           [](ObjectGuards &self, nb::handle it) { self.watchFunction(it.ptr()); })
+      .def("watch_cell", [](ObjectGuards &self, nb::handle it) { self.watchCell(it.ptr()); })
+      .def("watch_name", [](ObjectGuards &self, nb::dict dict,
                             nb::str name) { self.watchName(dict.ptr(), name.ptr()); })
-      .def("expire", &Guards::expire)
-      .def("hold", &Guards::hold);
+      .def("expire", &ObjectGuards::expire)
+      .def("hold", &ObjectGuards::hold);
 }
 
 static void bindEnvironment(nb::module_ &module) {
@@ -150,7 +151,7 @@ static void bindEnvironment(nb::module_ &module) {
       .def(nb::init<>())
       .def(
           "rearm",
-          [](Environment &self, const Guards &guards) {
+          [](Environment &self, const ObjectGuards &guards) {
             self.guards = guards;
             self.footprint.reset();
           },

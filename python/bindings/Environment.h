@@ -6,7 +6,7 @@
 #ifndef WEFT_PYTHON_BINDINGS_ENVIRONMENT_H
 #define WEFT_PYTHON_BINDINGS_ENVIRONMENT_H
 
-#include "python/bindings/Guards.h"
+#include "python/bindings/ObjectGuards.h"
 
 #include <optional>
 #include <vector>
@@ -14,7 +14,7 @@
 namespace weft {
 
 struct Environment {
-  Guards guards;
+  ObjectGuards guards;
   GlobalState state;
   /// PyTorch runs every call.
   bool eager = false;

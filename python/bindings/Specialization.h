@@ -6,6 +6,7 @@
 #ifndef WEFT_PYTHON_BINDINGS_SPECIALIZATION_H
 #define WEFT_PYTHON_BINDINGS_SPECIALIZATION_H
 
+#include "capture/CallArguments.h"
 #include "python/bindings/Outputs.h"
 #include "python/bindings/Pattern.h"
 #include "python/bindings/TensorGuard.h"
@@ -21,15 +22,6 @@
 #include <vector>
 
 namespace weft {
-
-/// The arguments of a call as vectorcall passes them.
-struct CallArguments {
-  PyObject *const *values;
-  Py_ssize_t positional;
-  PyObject *names; // of those that follow the positional ones; may be null
-
-  Py_ssize_t named() const { return names ? PyTuple_GET_SIZE(names) : 0; }
-};
 
 class Specialization {
 public:

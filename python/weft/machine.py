@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What this machine does at most, in float32 operations and bytes a second.
+"""What this machine does at most, in float32 operations and bytes a second; and the core that cost
+models assume, which is data: what they choose must not depend on a measurement's noise.
 
 Rates are measured when they are first asked for and kept in the cache's folder, by the model of the
 processor, the processors of this process, and the number of threads. WEFT_MACHINE names a JSON file
@@ -15,6 +16,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -23,6 +25,24 @@ from weft import _core, cache, errors
 
 Rate = Literal["flops", "matrix_flops", "l2_bandwidth", "l3_bandwidth", "memory_bandwidth"]
 RATES: tuple[Rate, ...] = get_args(Rate)
+
+
+@dataclass(frozen=True)
+class Core:
+    """One core and its share of the caches. latency: cycles from an addition to the next one that
+    needs it. vector_operations: a cycle, and as many loads. cache_bytes: of L1, L2 and L3.
+    cycle_bytes: a cycle, from L2, L3 and memory."""
+
+    latency: float
+    vector_operations: float
+    cache_bytes: tuple[int, int, int]
+    cycle_bytes: tuple[float, float, float]
+
+
+# Round numbers near those of server cores: they rank schedules, and claim nothing of this machine.
+# What the schedules are worth: `python -m benchmarks.tensor_expressions`.
+ASSUMED_CORE = Core(4.0, 2.0, (32 << 10, 512 << 10, 8 << 20), (48.0, 20.0, 8.0))
+
 _FORMAT = 1  # of the file; a change in how a rate is measured is a new one
 
 _MEASURE: dict[Rate, Callable[[int], float]] = {
@@ -42,6 +62,14 @@ def rate(name: Rate, threads: int) -> float:
     """
     given = _given(os.environ.get("WEFT_MACHINE", ""))
     return given[name] if name in given else _kept(name, threads, str(cache.path()))
+
+
+@lru_cache
+def frequency() -> float:
+    """Cycles a second, as the system reports them now; 3e9 where it does not."""
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        found = re.search(r"cpu MHz\s*:\s*([\d.]+)", lines.read())
+    return float(found[1]) * 1e6 if found else 3e9
 
 
 @lru_cache

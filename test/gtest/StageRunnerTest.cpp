@@ -13,7 +13,7 @@ using namespace weft;
 
 // A shape that is not static ahead of fusion; the compiler's own importer makes none.
 static constexpr llvm::StringLiteral source = R"mlir(
-  func.func @main(%x: tensor<4xf32>) -> tensor<?xf32> attributes {weft.entry} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<?xf32> attributes {weft.entry = #weft.entry<main>} {
     %0 = weft.exp %x : tensor<4xf32>
     %1 = tensor.cast %0 : tensor<4xf32> to tensor<?xf32> loc("model.py":12:0)
     return %1 : tensor<?xf32>

@@ -1,257 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The ops that random programs are made of: each draws one line of Python on values that exist."""
+"""The ops that random programs are made of, in one order: a seed draws the same program again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+import random_elementwise  # noqa: F401  the first ones
 import torch
+from random_lines import Draw, Line, any_type, dimmed, drawn_dim, floats, numbers, op
 
 if TYPE_CHECKING:
     from random_programs import Writer
-
-FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-INTEGERS = (torch.int64, torch.int32, torch.uint8, torch.int8, torch.int16)
-# Integers that fit every integer type.
-_MOST_TO_INTEGER = 100
-
-
-class Draw(Protocol):
-    def integer(self, least: int, most: int) -> int: ...
-    def choice(self, options): ...
-
-
-@dataclass(frozen=True)
-class Line:
-    """`expression` of the names in `operands`. arithmetic: may round. changes: is a statement
-    that changes its first operand in place. by_chance: that no rounding shows in an element of
-    PyTorch's says nothing of how it came about."""
-
-    expression: str
-    operands: tuple[str, ...]
-    arithmetic: bool = True
-    changes: bool = False
-    by_chance: bool = False
-
-
-Op = Callable[["Writer", Draw], Line | None]
-OPS: list[Op] = []
-
-
-def op(function: Op) -> Op:
-    OPS.append(function)
-    return function
-
-
-def _floats(tensor: torch.Tensor) -> bool:
-    return tensor.dtype in FLOATS
-
-
-def _integers(tensor: torch.Tensor) -> bool:
-    return tensor.dtype in INTEGERS
-
-
-def _numbers(tensor: torch.Tensor) -> bool:
-    return tensor.dtype != torch.bool
-
-
-def _any(tensor: torch.Tensor) -> bool:
-    return True
-
-
-def _dimmed(kind: Callable[[torch.Tensor], bool], least: int = 1):
-    return lambda tensor: kind(tensor) and tensor.dim() >= least
-
-
-def _dim(writer: Writer, draw: Draw, name: str) -> int:
-    dims = writer.value(name).dim()
-    return draw.integer(-dims, dims - 1)
-
-
-# --- element by element ---
-
-_SMOOTH = (
-    "torch.neg({0})",
-    "torch.abs({0})",
-    "torch.exp(-{0}.abs())",
-    "torch.tanh({0})",
-    "torch.sigmoid({0})",
-    "torch.relu({0})",
-    "F.gelu({0})",
-    "F.gelu({0}, approximate='tanh')",
-    "F.silu({0})",
-    "F.softplus({0})",
-    "F.elu({0})",
-    "F.leaky_relu({0}, 0.1)",
-    "F.hardtanh({0})",
-    "F.hardswish({0})",
-    "F.mish({0})",
-    "torch.erf({0})",
-    "torch.sqrt({0}.abs() + 0.5)",
-    "torch.rsqrt({0}.abs() + 0.5)",
-    "torch.log1p({0}.abs())",
-    "torch.log({0}.abs() + 0.5)",
-    "torch.expm1(-{0}.abs())",
-    "torch.sin({0})",
-    "torch.cos({0})",
-    "torch.atan({0})",
-    "torch.square({0})",
-    "torch.reciprocal({0}.abs() + 0.5)",
-    "torch.clamp({0}, -1.5, 2)",
-    "torch.nan_to_num({0})",
-    "{0} * 0.5 + 1",
-    "2 - {0}",
-    "{0} ** 2",
-    "{0} / 3",
-)
-
-
-@op
-def smooth(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _floats)
-    return name and Line(draw.choice(_SMOOTH), (name,))
-
-
-_STEPPED = (
-    "torch.floor({0})",
-    "torch.ceil({0})",
-    "torch.round({0})",
-    "torch.trunc({0})",
-    "torch.sign({0})",
-    "torch.frac({0})",
-    "{0} > 0",
-    "{0} == 0",
-    "{0}.bool()",
-    "torch.isfinite({0})",
-    "torch.signbit({0})",
-    "torch.heaviside({0}, {0} + 1)",
-    "{0} % 3",
-    "{0} // 2",
-)
-
-
-@op
-def stepped(writer: Writer, draw: Draw) -> Line | None:
-    """Steps where rounding could take either side: of exact values alone."""
-    name = writer.pick(draw, _floats, exact=True)
-    return name and Line(draw.choice(_STEPPED), (name,), arithmetic=False)
-
-
-_OF_INTEGERS = (
-    "-{0}",
-    "{0} + 3",
-    "{0} * 2 - 1",
-    "{0} % 5",
-    "{0} // 3",
-    "{0} >> 1",
-    "{0} << 2",
-    "~{0}",
-    "{0} & 7",
-    "{0} | 9",
-    "{0} ^ 5",
-    "{0} > 2",
-    "{0}.clamp(1, 5)",
-    "{0} ** 2",
-    "torch.abs({0})",
-    "{0} / 4",
-    "torch.sqrt({0}.abs() + 1)",
-    "torch.bitwise_not({0})",
-)
-
-
-@op
-def of_integers(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _integers)
-    return name and Line(draw.choice(_OF_INTEGERS), (name,))
-
-
-_OF_TWO = (
-    "{0} + {1}",
-    "{0} - {1}",
-    "{0} * {1}",
-    "torch.maximum({0}, {1})",
-    "torch.minimum({0}, {1})",
-    "torch.add({0}, {1}, alpha=2)",
-    "torch.where({0} == {0}, {0}, {1})",
-)
-_OF_TWO_FLOATS = (
-    "{0} / ({1}.abs() + 0.5)",
-    "torch.atan2({0}, {1}.abs() + 0.5)",
-    "torch.hypot({0}, {1} + 0.25)",
-    "torch.lerp({0}, {1}.to({0}.dtype), 0.25)",
-    "torch.logaddexp({0}, {1})",
-)
-_OF_TWO_EXACT = (
-    "{0} < {1}",
-    "{0} >= {1}",
-    "{0} == {1}",
-    "{0} != {1}",
-    "torch.fmod({0}, {1}.abs() + 1)",
-    "torch.remainder({0}, {1}.abs() + 1)",
-    "torch.div({0}, {1}.abs() + 1, rounding_mode='trunc')",
-    "torch.div({0}, {1}.abs() + 1, rounding_mode='floor')",
-    "torch.logical_and({0}, {1})",
-    "torch.logical_xor({0}, {1})",
-)
-
-
-@op
-def of_two(writer: Writer, draw: Draw) -> Line | None:
-    names = writer.pick_pair(draw, _numbers)
-    return names and Line(draw.choice(_OF_TWO), names)
-
-
-@op
-def of_two_floats(writer: Writer, draw: Draw) -> Line | None:
-    names = writer.pick_pair(draw, _floats)
-    return names and Line(draw.choice(_OF_TWO_FLOATS), names)
-
-
-@op
-def of_two_exact(writer: Writer, draw: Draw) -> Line | None:
-    names = writer.pick_pair(draw, _numbers, exact=True)
-    return names and Line(draw.choice(_OF_TWO_EXACT), names, arithmetic=False)
-
-
-@op
-def of_booleans(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, lambda tensor: tensor.dtype == torch.bool)
-    forms = (
-        "~{0}",
-        "{0}.logical_not()",
-        "{0}.to(<float32>)",
-        "{0}.long()",
-        "{0} & ~{0}",
-        "{0} | True",
-    )
-    return name and Line(draw.choice(forms), (name,), arithmetic=False)
-
-
-@op
-def chosen(writer: Writer, draw: Draw) -> Line | None:
-    mask = writer.pick(draw, lambda tensor: tensor.dtype == torch.bool)
-    names = mask and writer.pick_pair(draw, _numbers, beside=mask)
-    if not names:
-        return None
-    form = draw.choice(("torch.where({0}, {1}, {2})", "{1}.masked_fill({0}, 2)"))
-    return Line(form, (mask, *names), arithmetic=False)
-
-
-@op
-def converted(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _any)
-    kind = draw.choice((*FLOATS, *INTEGERS, torch.bool))
-    if name is None:
-        return None
-    if _floats(writer.value(name)) and kind not in FLOATS:
-        name = writer.pick(draw, _floats, exact=True)
-        if name is None or (writer.value(name).abs() > _MOST_TO_INTEGER).any():
-            return None
-        if kind == torch.uint8:  # of a negative number it is undefined
-            return Line("{0}.abs().to(<uint8>)", (name,))
-    return Line(f"{{0}}.to(<{str(kind)[6:]}>)", (name,))
 
 
 # --- the same elements elsewhere ---
@@ -259,15 +18,15 @@ def converted(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def viewed(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(_any))
+    name = writer.pick(draw, dimmed(any_type))
     if name is None:
         return None
     value = writer.value(name)
-    dim, size = _dim(writer, draw, name), 0
+    dim, size = drawn_dim(writer, draw, name), 0
     size = value.shape[dim]
     start, end = sorted((draw.integer(0, size), draw.integer(0, size)))
     step = draw.integer(1, 3)
-    other = _dim(writer, draw, name)
+    other = drawn_dim(writer, draw, name)
     order = list(range(value.dim()))
     order[dim], order[other] = order[other], order[dim]
     middle = [":"] * value.dim()
@@ -307,10 +66,10 @@ def _expanded(value: torch.Tensor, dim: int) -> list[str]:
 
 @op
 def moved(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(_any))
+    name = writer.pick(draw, dimmed(any_type))
     if name is None:
         return None
-    dim = _dim(writer, draw, name)
+    dim = drawn_dim(writer, draw, name)
     forms = (
         f"{{0}}.flip({dim})",
         f"{{0}}.roll({draw.integer(-3, 3)}, {dim})",
@@ -329,10 +88,10 @@ def moved(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def joined(writer: Writer, draw: Draw) -> Line | None:
-    first = writer.pick(draw, _dimmed(_any))
+    first = writer.pick(draw, dimmed(any_type))
     if first is None:
         return None
-    value, dim = writer.value(first), _dim(writer, draw, first)
+    value, dim = writer.value(first), drawn_dim(writer, draw, first)
     rest = list(value.shape)
     rest.pop(dim)
 
@@ -352,10 +111,10 @@ def joined(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def reduced(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(_floats))
+    name = writer.pick(draw, dimmed(floats))
     if name is None or 0 in writer.value(name).shape:
         return None
-    dim, keep = _dim(writer, draw, name), draw.choice(("False", "True"))
+    dim, keep = drawn_dim(writer, draw, name), draw.choice(("False", "True"))
     forms = (
         f"{{0}}.sum({dim}, keepdim={keep})",
         f"{{0}}.mean({dim}, keepdim={keep})",
@@ -387,10 +146,10 @@ def reduced(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def reduced_integers(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(lambda tensor: not _floats(tensor)))
+    name = writer.pick(draw, dimmed(lambda tensor: not floats(tensor)))
     if name is None or 0 in writer.value(name).shape:
         return None
-    dim = _dim(writer, draw, name)
+    dim = drawn_dim(writer, draw, name)
     forms = (
         f"{{0}}.sum({dim})",
         f"{{0}}.any({dim})",
@@ -406,10 +165,10 @@ def reduced_integers(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def ordered(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(_numbers), exact=True)
+    name = writer.pick(draw, dimmed(numbers), exact=True)
     if name is None or 0 in writer.value(name).shape:
         return None
-    dim = _dim(writer, draw, name)
+    dim = drawn_dim(writer, draw, name)
     count = draw.integer(1, writer.value(name).shape[dim])
     forms = (
         f"{{0}}.argmax({dim})",
@@ -428,7 +187,7 @@ def ordered(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def contracted(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(_floats))
+    name = writer.pick(draw, dimmed(floats))
     if name is None:
         return None
     value = writer.value(name)
@@ -446,7 +205,7 @@ def contracted(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def convolved(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() in (3, 4))
+    name = writer.pick(draw, lambda tensor: floats(tensor) and tensor.dim() in (3, 4))
     if name is None or 0 in writer.value(name).shape:
         return None
     value = writer.value(name)
@@ -460,7 +219,7 @@ def convolved(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def pooled(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() == 4)
+    name = writer.pick(draw, lambda tensor: floats(tensor) and tensor.dim() == 4)
     if name is None or 0 in writer.value(name).shape:
         return None
     forms = (
@@ -484,7 +243,7 @@ def pooled(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def attended(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() in (3, 4))
+    name = writer.pick(draw, lambda tensor: floats(tensor) and tensor.dim() in (3, 4))
     if name is None or 0 in writer.value(name).shape:
         return None
     value = writer.value(name)
@@ -499,7 +258,7 @@ def attended(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def transposed_convolution(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() == 4)
+    name = writer.pick(draw, lambda tensor: floats(tensor) and tensor.dim() == 4)
     if name is None or 0 in writer.value(name).shape:
         return None
     value = writer.value(name)
@@ -509,7 +268,7 @@ def transposed_convolution(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def contracted_by_letters(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, lambda tensor: _floats(tensor) and tensor.dim() in (2, 3))
+    name = writer.pick(draw, lambda tensor: floats(tensor) and tensor.dim() in (2, 3))
     if name is None:
         return None
     letters = "abc"[: writer.value(name).dim()]
@@ -523,10 +282,10 @@ def contracted_by_letters(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def looked_up(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(_any))
+    name = writer.pick(draw, dimmed(any_type))
     if name is None:
         return None
-    value, dim = writer.value(name), _dim(writer, draw, name)
+    value, dim = writer.value(name), drawn_dim(writer, draw, name)
     size = value.shape[dim]
     if not size:
         return None
@@ -534,14 +293,14 @@ def looked_up(writer: Writer, draw: Draw) -> Line | None:
     forms = [f"torch.index_select({{0}}, {dim}, {{1}})"]
     if dim % value.dim() == 0:
         forms += ["{0}[{1}]", "{0}[{1}[:, None]]"]
-    if value.dim() == 2 and dim % 2 == 0 and _floats(value):
+    if value.dim() == 2 and dim % 2 == 0 and floats(value):
         forms.append("F.embedding({1}, {0})")
     return Line(draw.choice(forms), (name, places), arithmetic=False)
 
 
 @op
 def scattered(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(_numbers))
+    name = writer.pick(draw, dimmed(numbers))
     if name is None or 0 in writer.value(name).shape:
         return None
     value = writer.value(name)
@@ -579,7 +338,7 @@ def complex_between(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def chosen_by_a_mask(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _dimmed(_floats), exact=True)
+    name = writer.pick(draw, dimmed(floats), exact=True)
     forms = (
         "{0}[{0} > 0].sum()",
         "({0}[{0} != 1] * 0.5).mean()",
@@ -594,7 +353,7 @@ def chosen_by_a_mask(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def changed(writer: Writer, draw: Draw) -> Line | None:
-    name = writer.pick(draw, _floats)
+    name = writer.pick(draw, floats)
     forms = (
         "{0}.add_(1)",
         "{0}.mul_(0.5)",
@@ -614,7 +373,7 @@ def changed(writer: Writer, draw: Draw) -> Line | None:
 
 @op
 def changed_by_another(writer: Writer, draw: Draw) -> Line | None:
-    names = writer.pick_pair(draw, _numbers)
+    names = writer.pick_pair(draw, numbers)
     forms = (
         "{0}.copy_({1})",
         "{0}.add_({1})",

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import random_ops  # noqa: F401  fills OPS
 import torch
 import torch.nn.functional as F
-from random_ops import FLOATS, INTEGERS, OPS, Draw, Line
+from random_lines import FLOATS, INTEGERS, OPS, Draw, Line
 from random_runs import LAYOUTS, Argument, Run, is_short, same, share_memory, written
 
 MOST_ELEMENTS = 1 << 13

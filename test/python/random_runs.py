@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from random_ops import FLOATS, INTEGERS, Line
+from random_lines import FLOATS, INTEGERS, Line
 
 LAYOUTS = ("contiguous", "contiguous", "transposed", "strided", "expanded")
 _SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, 2.0, 3.0)

@@ -206,7 +206,7 @@ def test_what_is_unknown_is_refused():
 
 RUNNING_SUM = """\
 module {
-  func.func @main(%arg0: tensor<9x4xf32>, %arg1: tensor<4xf32>) -> tensor<9x4xf32> attributes {weft.entry} {
+  func.func @main(%arg0: tensor<9x4xf32>, %arg1: tensor<4xf32>) -> tensor<9x4xf32> attributes {weft.entry = #weft.entry<main>} {
     %0:2 = weft.scan 9 carry(%arg2 = %arg1 : tensor<4xf32>) over(%arg3 = %arg0 : tensor<9x4xf32>) -> (tensor<4xf32>, tensor<9x4xf32>) {
       %1 = weft.add %arg2, %arg3 : tensor<4xf32>
       weft.yield %1, %1 : tensor<4xf32>, tensor<4xf32>

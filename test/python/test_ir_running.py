@@ -256,7 +256,8 @@ def test_bisect_finds_a_pass_that_slows_the_program(monkeypatch):
 
 NESTED = """\
 func.func @main(%xs: tensor<5x3x4xf32>, %h: tensor<4xf32>, %w: tensor<4x4xf32>)
-    -> (tensor<4xf32>, tensor<5x3x4xf32>, tensor<4xf32>) attributes {weft.entry} {
+    -> (tensor<4xf32>, tensor<5x3x4xf32>, tensor<4xf32>)
+    attributes {weft.entry = #weft.entry<main>} {
   %0:3 = weft.scan 5 reverse carry(%a = %h : tensor<4xf32>, %d = %h : tensor<4xf32>)
       over(%x = %xs : tensor<5x3x4xf32>) with(%v = %w : tensor<4x4xf32>)
       -> (tensor<4xf32>, tensor<4xf32>, tensor<5x3x4xf32>) {

@@ -42,7 +42,7 @@ void AttentionOutput::fetch(int64_t rows) {
     Value first = point.indexValue(position);
     for (int64_t row = 0; row < rows; ++row)
       emitRunPrefetch(builder, loc, buffer.flat, add(first, row * *rowStride),
-                      lanes.groups * lanes.width, CacheLevel::First, Access::Write);
+                      lanes.groups * lanes.width, CacheLevel::First, PrefetchIntent::Write);
   }
 }
 

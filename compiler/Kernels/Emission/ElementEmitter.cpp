@@ -334,6 +334,18 @@ void ElementEmitter::underGuards(ArrayRef<Guard> conditions, llvm::function_ref<
   std::swap(before, memo);
 }
 
+static Emitted select(ElementEmitter &emitter, const Emitted &condition, const Emitted &yes,
+                      const Emitted &no) {
+  bool uniform = condition.uniform && yes.uniform && no.uniform;
+  SmallVector<Value, 4> taken = uniform ? yes.parts : emitter.asVectors(yes);
+  SmallVector<Value, 4> others = uniform ? no.parts : emitter.asVectors(no);
+  Emitted chosen{{}, uniform};
+  for (auto [group, one, other] : llvm::enumerate(taken, others))
+    chosen.parts.push_back(arith::SelectOp::create(
+        emitter.builder, emitter.loc, condition.parts[condition.uniform ? 0 : group], one, other));
+  return chosen;
+}
+
 Emitted ElementEmitter::guarded(ArrayRef<Guard> conditions, llvm::function_ref<Emitted()> inside,
                                 llvm::function_ref<Emitted()> outside) {
   if (conditions.empty())
@@ -341,17 +353,8 @@ Emitted ElementEmitter::guarded(ArrayRef<Guard> conditions, llvm::function_ref<E
   Emitted in;
   underGuards(conditions, [&] { in = inside(); });
   Emitted out = outside();
-  for (const Guard &guard : conditions) {
-    Emitted condition = conditionOf(guard);
-    bool uniform = in.uniform && out.uniform && condition.uniform;
-    SmallVector<Value, 4> ins = uniform ? in.parts : asVectors(in);
-    SmallVector<Value, 4> outs = uniform ? out.parts : asVectors(out);
-    Emitted chosen{{}, uniform};
-    for (size_t group = 0; group < ins.size(); ++group)
-      chosen.parts.push_back(arith::SelectOp::create(
-          builder, loc, condition.parts[condition.uniform ? 0 : group], ins[group], outs[group]));
-    in = chosen;
-  }
+  for (const Guard &guard : conditions)
+    in = select(*this, conditionOf(guard), in, out);
   return in;
 }
 
@@ -417,15 +420,7 @@ Emitted ElementEmitter::emitConstant(Operation *constant, ArrayRef<AffineExpr> i
   Emitted chosen = scalar(elements.getValues<Attribute>()[0]);
   for (int64_t i = 1; i < elements.getNumElements(); ++i) {
     Emitted here = conditionOf({position, i, i + 1});
-    Emitted value = scalar(elements.getValues<Attribute>()[i]);
-    bool uniform = chosen.uniform && here.uniform;
-    SmallVector<Value, 4> olds = uniform ? chosen.parts : asVectors(chosen);
-    SmallVector<Value, 4> news = uniform ? value.parts : asVectors(value);
-    Emitted next{{}, uniform};
-    for (size_t group = 0; group < olds.size(); ++group)
-      next.parts.push_back(arith::SelectOp::create(
-          builder, loc, here.parts[here.uniform ? 0 : group], news[group], olds[group]));
-    chosen = next;
+    chosen = select(*this, here, scalar(elements.getValues<Attribute>()[i]), chosen);
   }
   return chosen;
 }

@@ -8,21 +8,22 @@ using namespace mlir;
 using namespace weft;
 
 void weft::emitPrefetch(OpBuilder &builder, Location loc, Value memory, Value index,
-                        CacheLevel level, Access access) {
-  memref::PrefetchOp::create(builder, loc, memory, index, /*isWrite=*/access == Access::Write,
+                        CacheLevel level, PrefetchIntent intent) {
+  memref::PrefetchOp::create(builder, loc, memory, index,
+                             /*isWrite=*/intent == PrefetchIntent::Write,
                              /*localityHint=*/level == CacheLevel::First ? 3 : 2,
                              /*isDataCache=*/true);
 }
 
 void weft::emitRunPrefetch(OpBuilder &builder, Location loc, Value memory, Value first,
-                           int64_t count, CacheLevel level, Access access) {
+                           int64_t count, CacheLevel level, PrefetchIntent intent) {
   int64_t ofLine = lineBytes * 8 / getElementTypeOrSelf(memory.getType()).getIntOrFloatBitWidth();
   for (int64_t offset = 0; offset < count; offset += ofLine) {
     Value line = first;
     if (offset > 0)
       line = arith::AddIOp::create(builder, loc, first,
                                    arith::ConstantIndexOp::create(builder, loc, offset));
-    emitPrefetch(builder, loc, memory, line, level, access);
+    emitPrefetch(builder, loc, memory, line, level, intent);
   }
 }
 

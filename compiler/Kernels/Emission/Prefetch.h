@@ -11,18 +11,19 @@ namespace weft {
 enum class CacheLevel { First, Second };
 
 /// Prefetch for reading, or with exclusive ownership for writing.
-enum class Access { Read, Write };
+enum class PrefetchIntent { Read, Write };
 
 constexpr int64_t lineBytes = 64;
 
 /// Prefetches the line of `memory` that holds element `index`.
 void emitPrefetch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
-                  mlir::Value index, CacheLevel level, Access access = Access::Read);
+                  mlir::Value index, CacheLevel level,
+                  PrefetchIntent intent = PrefetchIntent::Read);
 
 /// Prefetches the lines of `count` elements of `memory` from element `first` on.
 void emitRunPrefetch(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
                      mlir::Value first, int64_t count, CacheLevel level,
-                     Access access = Access::Read);
+                     PrefetchIntent intent = PrefetchIntent::Read);
 
 /// Rows with a stride of `stride` elements, from element `address` of `memory` on.
 struct FetchedRows {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Lowering/Entries/EntryRewriter.h"
+#include "compiler/Graph/EntryRole.h"
 #include "compiler/Kernels/Kernels.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "llvm/ADT/StringExtras.h"
@@ -8,7 +9,7 @@ using namespace mlir;
 using namespace weft;
 
 LogicalResult EntryRewriter::run() {
-  isBind = entry.getName() == "bind";
+  isBind = roleOf(entry) == EntryRole::bind;
   Block &block = entry.getBody().front();
   auto operations = llvm::map_to_vector(block, [](Operation &op) { return &op; });
   if (failed(changeSignature()))

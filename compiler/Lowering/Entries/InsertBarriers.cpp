@@ -32,7 +32,7 @@ struct MemoryRange {
 };
 
 /// The memory effects of a call.
-struct Access {
+struct CallEffects {
   bool serial = false;
   SmallVector<MemoryRange> reads, writes;
 };
@@ -55,9 +55,9 @@ private:
 
   func::FuncOp entry;
   SymbolTable &symbols;
-  SmallVector<Access> pending; ///< since the last barrier
-  bool isOpen = false;         ///< an assert or fallback has run since the status was last checked
-  bool isAlone = false;        ///< only thread 0 runs the current stage
+  SmallVector<CallEffects> pending; ///< since the last barrier
+  bool isOpen = false;  ///< an assert or fallback has run since the status was last checked
+  bool isAlone = false; ///< only thread 0 runs the current stage
   bool isBehindFallback = false;
   int64_t barriers = 0;
 };
@@ -127,19 +127,19 @@ static void appendRanges(Value buffer, SmallVectorImpl<MemoryRange> &ranges) {
   appendRanges(MemoryRange{buffer, 0, byteSize(cast<MemRefType>(buffer.getType()))}, ranges);
 }
 
-static Access accessOf(func::CallOp call, func::FuncOp callee) {
-  Access access;
+static CallEffects effectsOf(func::CallOp call, func::FuncOp callee) {
+  CallEffects effects;
   CallOperands operands = operandsOf(call, callee);
-  access.serial = isSerial(callee);
+  effects.serial = isSerial(callee);
   for (Value input : operands.inputs)
-    appendRanges(input, access.reads);
+    appendRanges(input, effects.reads);
   for (Value output : operands.outputs)
-    appendRanges(output, access.writes);
+    appendRanges(output, effects.writes);
   if (operands.scratch)
-    appendRanges(operands.scratch, access.writes);
+    appendRanges(operands.scratch, effects.writes);
   if (operands.claims)
-    appendRanges(operands.claims, access.writes);
-  return access;
+    appendRanges(operands.claims, effects.writes);
+  return effects;
 }
 
 /// The status in the call's context; it has no buffer in the IR.
@@ -151,7 +151,7 @@ static bool anyOverlap(ArrayRef<MemoryRange> some, ArrayRef<MemoryRange> others)
   });
 }
 
-static bool mustWait(const Access &earlier, const Access &later) {
+static bool mustWait(const CallEffects &earlier, const CallEffects &later) {
   if (earlier.serial && later.serial)
     return false; // thread 0 executes in program order
   return anyOverlap(earlier.writes, later.reads) || anyOverlap(earlier.writes, later.writes) ||
@@ -201,13 +201,13 @@ void BarrierInserter::visitCall(func::CallOp call) {
   else if (isBehindFallback || (isFallback && isOpen))
     decide(call);
   isBehindFallback = isFallback;
-  Access access = accessOf(call, callee);
+  CallEffects effects = effectsOf(call, callee);
   bool givesVerdict = isFallback || service == "assert";
   if (givesVerdict)
-    access.writes.push_back(statusRange());
-  if (llvm::any_of(pending, [&](const Access &earlier) { return mustWait(earlier, access); }))
+    effects.writes.push_back(statusRange());
+  if (llvm::any_of(pending, [&](const CallEffects &earlier) { return mustWait(earlier, effects); }))
     insert(call, barrierName, "barrier");
-  pending.push_back(std::move(access));
+  pending.push_back(std::move(effects));
   isOpen |= givesVerdict;
 }
 

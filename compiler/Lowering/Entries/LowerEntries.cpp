@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // weft-lower-entries: entries become C functions, the module gets its tables, and kernels move to
 // nested modules.
+#include "compiler/Graph/EntryRole.h"
 #include "compiler/Lowering/Entries/AbiTypes.h"
 #include "compiler/Lowering/Entries/EntryFunction.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
@@ -100,7 +101,7 @@ namespace {
 
 /// A row in the table of entries.
 struct EntryRow {
-  std::string name;
+  std::string name; ///< the role, by which callers find it
   EntryFunction code;
   int64_t arenaBytes, maxThreads, numTensors;
 };
@@ -122,7 +123,7 @@ FailureOr<EntryRow> LowerEntries::lower(func::FuncOp entry, ArrayRef<func::FuncO
   FailureOr<EntryFunction> code = emitEntryFunction(form, fallbacks);
   if (failed(code))
     return failure();
-  return EntryRow{entry.getName().str(), *code, arena.getInt(), most.getInt(),
+  return EntryRow{stringifyEntryRole(*roleOf(entry)).str(), *code, arena.getInt(), most.getInt(),
                   static_cast<int64_t>(form.tensors().size())};
 }
 
@@ -168,11 +169,28 @@ void LowerEntries::createTables(ArrayRef<EntryRow> rows, StringRef manifest) {
               });
 }
 
+/// An entry is found by its role.
+static LogicalResult verifyRoles(ArrayRef<func::FuncOp> entries) {
+  llvm::SmallDenseMap<EntryRole, func::FuncOp> found;
+  for (func::FuncOp entry : entries) {
+    auto [first, isNew] = found.try_emplace(*roleOf(entry), entry);
+    if (!isNew) {
+      auto diagnostic = entry.emitError() << "expected one entry of role "
+                                          << stringifyEntryRole(first->first) << ", found another";
+      diagnostic.attachNote(first->second.getLoc()) << "the first one";
+      return diagnostic;
+    }
+  }
+  return success();
+}
+
 void LowerEntries::runOnOperation() {
   ModuleOp module = getOperation();
   SmallVector<func::FuncOp> entries = entriesOf(module);
   if (entries.empty())
     return;
+  if (failed(verifyRoles(entries)))
+    return signalPassFailure();
   std::string manifest = writeManifest(module);
   SmallVector<func::FuncOp> fallbacks = fallbacksOf(module);
   SmallVector<EntryRow> rows;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/Lowering/Entries/ManifestWriter.h"
-#include "compiler/Graph/Graph.h"
+#include "compiler/Graph/EntryRole.h"
 #include "compiler/Lowering/Entries/AbiTypes.h"
 #include "compiler/Lowering/Entries/EntryIR.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -195,7 +195,7 @@ std::string weft::writeManifest(ModuleOp module) {
   SmallVector<func::FuncOp> fallbacks = fallbacksOf(module);
   json::Object entries;
   for (func::FuncOp entry : entriesOf(module))
-    entries[entry.getName()] = writeEntry(EntryIR(entry), fallbacks);
+    entries[stringifyEntryRole(*roleOf(entry))] = writeEntry(EntryIR(entry), fallbacks);
   Attribute features = module->getAttr(attr::cpuFeatures);
   json::Value manifest = json::Object{{"weft", WEFT_VERSION},
                                       {"abi", WEFT_ABI_VERSION},

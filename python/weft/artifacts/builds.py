@@ -10,11 +10,11 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from weft import _core, errors
 from weft._build import LLVM_VERSION, WEFT_VERSION
@@ -26,6 +26,31 @@ def most_threads() -> int:
     return max(_core.get_num_threads(), len(os.sched_getaffinity(0)))
 
 
+class GraphPasses(Protocol):
+    """Passes of a user over the graph, ahead of the compiler's."""
+
+    def changed(self, graph: bytes, level: int) -> tuple[bytes, bytes]:
+        """What those up to a level make of a graph in JSON: its IR with the users' lines, and
+        without them."""
+        ...
+
+    def fingerprints(self) -> list[str]:
+        """Equal for passes that do the same."""
+        ...
+
+
+class MeasuredSchedules(Protocol):
+    """What tuning has found, for the kernels that it has measured."""
+
+    def chosen(self, graph: bytes, options: Options) -> tuple[Options, tuple[str, ...]]:
+        """The options with the schedules of these kernels, and the names of the others."""
+        ...
+
+    def note(self, calls: Sequence[dict[str, Any]], others: Sequence[str]) -> str:
+        """What a report is to say of the others. calls: of the manifest."""
+        ...
+
+
 @dataclass(frozen=True)
 class Options:
     """isa: "native", "avx2", "avx512" or "amx"; threads: the most that a program
@@ -33,13 +58,13 @@ class Options:
     schedule: numbers of contractions' schedules that are fixed, such as
     "rows=6,groups=4,chunk=768,panels=2"; of one kernel, "dot_general_0:rows=4"; sections are
     separated by semicolons.
-    records: a file of `weft.tune`, which fixes those of the kernels that it has.
+    records: fix those of the kernels that they have.
     precision: of the operands of float32 contractions, "float32" or "bf16".
     role: of training, "forward", "backward" or "step", or nothing; wrt, differentiated: numbers,
     separated by commas, of the inputs whose gradients are wanted and of the outputs that have
     cotangents; of each derivative, separated by semicolons.
     memory_budget: share of the bytes that training would save which it may, none if negative.
-    passes: of weft.ir, which change the graph ahead of the compiler's.
+    passes: change the graph ahead of the compiler's.
     level: of optimisation, 0 to 3."""
 
     isa: str = "native"
@@ -50,9 +75,9 @@ class Options:
     wrt: str = ""
     differentiated: str = ""
     memory_budget: float = -1.0
-    passes: tuple[Any, ...] = ()
+    passes: GraphPasses | None = None
     level: int = 3
-    records: str = ""
+    records: MeasuredSchedules | None = None
 
     def for_compiler(self) -> dict[str, Any]:
         """What the compiler is told; the passes have been run and the records read by then."""
@@ -86,29 +111,17 @@ def build(graph: bytes, options: Options) -> Build:
     """The artifact of a graph in JSON, changed by the passes of the options.
 
     Trouble with the cache warns and costs a compilation, nothing else.
-    Raises: errors.CompileError; tune.RecordsError.
+    Raises: errors.CompileError; what the passes and the records raise.
     """
     identity = without_locations(graph)
-    if options.passes:
-        from weft.ir.changing import changed_graph
-
-        graph, identity = changed_graph(graph, options.passes, options.level)
-    if not options.records:
+    if options.passes is not None:
+        graph, identity = options.passes.changed(graph, options.level)
+    if options.records is None:
         return _found_or_made(graph, options, cache_key(identity, options), _compile_graph)
-    from weft.tune.applying import fallback_note, with_records
-
-    chosen, unknown = with_records(graph, options)
+    chosen, others = options.records.chosen(graph, options)
     built = _found_or_made(graph, chosen, cache_key(identity, chosen), _compile_graph)
     calls = json.loads(built.artifact.manifest)["entries"]["main"]["calls"]
-    return replace(built, options=options, note=fallback_note(calls, unknown))
-
-
-def check_records(path: str | os.PathLike[str]) -> None:
-    """Raises: tune.RecordsError for a file that is there and holds no records."""
-    if os.path.exists(path):
-        from weft.tune.records import Records
-
-        Records(Path(path)).close()
+    return replace(built, options=options, note=options.records.note(calls, others))
 
 
 def build_module(text: str, stage: str, options: Options) -> Build:
@@ -216,7 +229,7 @@ def cache_key(graph: bytes, options: Options) -> str:
         caches(),
         settings,
         options.for_compiler(),
-        [each.fingerprint() for each in options.passes],
+        [] if options.passes is None else options.passes.fingerprints(),
     ]
     key = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=20)
     key.update(graph)

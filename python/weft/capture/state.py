@@ -30,7 +30,7 @@ from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy
 
 from weft._core import Callable as CompiledCallable
-from weft._core import Guards
+from weft._core import ObjectGuards
 from weft.capture import python_random, remembered_calls
 from weft.capture.name_bindings import Bindings
 from weft.capture.observation import READERS
@@ -92,7 +92,7 @@ class Snapshot:
 
     key: tuple = ()
     tensors: list[torch.Tensor] = field(default_factory=list)
-    guards: Guards = field(default_factory=Guards)
+    guards: ObjectGuards = field(default_factory=ObjectGuards)
     reason: str | None = None
     gradients: list[torch.Tensor] = field(default_factory=list)
     bindings: Bindings = field(default_factory=Bindings)

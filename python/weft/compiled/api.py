@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from weft import _core, config, errors
-from weft.artifacts.builds import Options, check_records, most_threads
+from weft.artifacts.builds import GraphPasses, MeasuredSchedules, Options, most_threads
 from weft.artifacts.targets import isa_of
 from weft.capture.callable_face import Face, reset_all
 from weft.capture.tracing import Given, Tracing, prepare
@@ -253,18 +253,32 @@ def options_of(
         raise errors.ConfigError(f"expected memory_budget from 0 to 1, found {memory_budget}")
     threads = most_threads() if threads is None else threads
     budget = -1.0 if memory_budget is None else float(memory_budget)
-    if records is not None:
-        check_records(records)  # rather than at the first call
     return Options(
         isa,
         threads,
         schedule,
         precision,
         memory_budget=budget,
-        passes=passes,
+        passes=_graph_passes(passes),
         level=level,
-        records="" if records is None else os.fspath(records),
+        records=_measured_schedules(records),
     )
+
+
+def _graph_passes(passes: tuple[Any, ...]) -> GraphPasses | None:
+    if not passes:
+        return None
+    from weft.ir.changing import UserPasses
+
+    return UserPasses(passes)
+
+
+def _measured_schedules(records: str | os.PathLike[str] | None) -> MeasuredSchedules | None:
+    if records is None:
+        return None
+    from weft.tune.applying import RecordedSchedules
+
+    return RecordedSchedules(os.fspath(records))
 
 
 def report(compiled: Any, file: Any = None) -> None:

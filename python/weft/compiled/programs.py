@@ -368,7 +368,7 @@ class Programs:
         hold."""
         for environment in self._environments:
             if environment.state.has_tensors(old):
-                guards = _core.Guards()
+                guards = _core.ObjectGuards()
                 guards.expire()
                 environment.state = Snapshot(environment.state.key, new, guards)
                 environment.core.rearm(guards)

@@ -115,7 +115,7 @@ def bisect(
     Raises: errors.NotCompiledError, if PyTorch has to run the call.
     """
     compiled = callable_of(model)
-    own = () if compiled is None else compiled.face.options.passes
+    own = (compiled and compiled.face.options.passes) or ()
     program = capture(model, inputs, {})
     search = _Search(program, tolerance)
     eager = _eager(model if compiled is None else compiled.original, inputs, program)

@@ -9,12 +9,11 @@ the pages of memory, or of other processes.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 from weft import _core
+from weft.machine import ASSUMED_CORE, frequency
 from weft.te import dtypes
 from weft.te import expressions as ex
 from weft.te.expressions import Axis, Load
@@ -24,14 +23,9 @@ from weft.te.nests import Lowered, Nest, lowered, reduction
 from weft.te.schedules import Schedule
 from weft.te.targets import lanes_of
 
-_LATENCY = 4.0  # cycles from one addition to the next one that needs it
-_PER_CYCLE = 2.0  # vector operations, and loads
 _FUNCTION = 14.0  # operations of an elementary function
 _ITERATION = 1.0  # cycles of a loop's own instructions
 _THREADS = 4000.0  # cycles until all threads have begun and ended
-# Bytes a cycle from L2, from L3 and from memory.
-_BANDWIDTH = (48.0, 20.0, 8.0)
-_CACHES = (32 << 10, 512 << 10, 8 << 20)
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class Cost:
 
     @property
     def cycles(self) -> float:
-        moving = sum(each / rate for each, rate in zip(self.memory, _BANDWIDTH))
+        moving = sum(each / rate for each, rate in zip(self.memory, ASSUMED_CORE.cycle_bytes))
         return max(self.arithmetic, self.loads, self.latency, moving) + self.loops
 
 
@@ -63,14 +57,6 @@ def predicted_seconds(schedule: Schedule) -> float:
             cycles = cycles * pieces + (_THREADS if team > 1 else 0.0)
         total += cycles
     return total / frequency()
-
-
-@lru_cache
-def frequency() -> float:
-    """Cycles a second, as the system reports them now."""
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
-        found = re.search(r"cpu MHz\s*:\s*([\d.]+)", lines.read())
-    return float(found[1]) * 1e6 if found else 3e9
 
 
 def cost(low: Lowered, nest: Nest) -> Cost:
@@ -92,16 +78,20 @@ def cost(low: Lowered, nest: Nest) -> Cost:
     instances = prod(extent[a] for a in unrolled) * (chunks if vector is not None else 1)
     terms = prod(extent[a] for a in tile if nest.kind(a) == "dot")
     in_registers = start <= sums_begin(nest, nest.loops)
-    arithmetic = vectors / terms * _operations(nest) / _PER_CYCLE
+    arithmetic = vectors / terms * _operations(nest) / ASSUMED_CORE.vector_operations
     steps = points / wide / prod(extent[a] for a in unrolled) / terms
     moved = sum(
         _registers(low, nest, each, unrolled, vector, chunks, lanes) for each in _read(nest)
     )
     stored = instances if reduction(nest) is None or not in_registers else 0
-    loads = steps * max((moved + stored) / _PER_CYCLE, stored)
-    latency = steps * _LATENCY if reduction(nest) is not None and (in_registers or spread) else 0.0
+    loads = steps * max((moved + stored) / ASSUMED_CORE.vector_operations, stored)
+    latency = (
+        steps * ASSUMED_CORE.latency
+        if reduction(nest) is not None and (in_registers or spread)
+        else 0.0
+    )
     if reduction(nest) is not None and not in_registers and not spread:
-        latency = vectors * _LATENCY * 2  # through memory
+        latency = vectors * ASSUMED_CORE.latency * 2  # through memory
     if reduction(nest) is not None and nest.loops and nest.loops[-1].kind != "reduce":
         latency = latency if in_registers else 0.0
     return Cost(arithmetic, loads, latency, _traffic(low, nest, loops), steps * _ITERATION)
@@ -163,7 +153,7 @@ def _traffic(low: Lowered, nest: Nest, loops: list[Axis]) -> tuple[float, float,
         form = _form(low, nest, load)
         touched.append((load, form.axes() if form is not None else set(loops)))
     return tuple(  # type: ignore[return-value]
-        _from_beyond(low, loops, touched, capacity) for capacity in _CACHES
+        _from_beyond(low, loops, touched, capacity) for capacity in ASSUMED_CORE.cache_bytes
     )
 
 

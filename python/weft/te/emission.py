@@ -101,8 +101,9 @@ def _entry(
     values = ", ".join(names[each] for each in results)
     types = ", ".join(map(_tensor, results))
     declared = ", ".join(f"{_tensor(each)} {{{typed(each)}}}" for each in results)
-    head = f"  func.func @main({parameters}) -> ({declared}) attributes {{weft.entry}} {{"
-    return "\n".join([head, *lines, f"    return {values} : {types}", "  }"])
+    head = f"  func.func @main({parameters}) -> ({declared})"
+    role = "      attributes {weft.entry = #weft.entry<main>} {"
+    return "\n".join([head, role, *lines, f"    return {values} : {types}", "  }"])
 
 
 def _kernel(lowered: Lowered, nest: Nest) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +14,46 @@ from weft.tune.model_tasks import varied
 from weft.tune.records import Records
 
 
-def with_records(graph: bytes, options: Options) -> tuple[Options, tuple[str, ...]]:
-    """The options with the fastest right schedule of each kernel that the records have, and the
-    kernels of which they have none.
+@dataclass(frozen=True)
+class RecordedSchedules:
+    """Those of a file of records. Raises: records.RecordsError for a file that is there and holds
+    none."""
 
-    Raises: records.RecordsError; errors.CompileError.
-    """
-    from weft.tune.tuning import compiler, target
+    path: str
 
-    kernels = kernels_of(graph, options)
-    if not Path(options.records).exists():
-        return options, tuple(each.name for each in kernels)
-    sections, missing = [options.schedule] if options.schedule else [], []
-    with Records(options.records) as records:
-        for kernel in kernels:
-            record = records.fastest(kernel.digest, target(), compiler())
-            if record is None:
-                missing.append(kernel.name)
-            elif record.steps:
-                sections.append(f"{kernel.name}:{record.steps}")
-    return replace(options, schedule=";".join(sections)), tuple(missing)
+    def __post_init__(self) -> None:
+        if Path(self.path).exists():
+            Records(self.path).close()
 
+    def chosen(self, graph: bytes, options: Options) -> tuple[Options, tuple[str, ...]]:
+        """The options with the fastest right schedule of each kernel that the records have, and the
+        kernels of which they have none.
 
-def fallback_note(calls: Sequence[dict[str, Any]], missing: Sequence[str]) -> str:
-    """What a report says of kernels with schedules to choose among, of which none was measured;
-    nothing if there are none. calls: of the manifest."""
-    schedules = {each["kernel"]: each["schedule"] for each in calls if "kernel" in each}
-    names = [name for name in missing if varied(schedules.get(name, {}))]
-    if not names:
-        return ""
-    return (
-        f"fallback configuration: the records have nothing of {', '.join(names)}; "
-        "weft.tune.run measures them"
-    )
+        Raises: records.RecordsError; errors.CompileError.
+        """
+        from weft.tune.tuning import compiler, target
+
+        kernels = kernels_of(graph, options)
+        if not Path(self.path).exists():
+            return options, tuple(each.name for each in kernels)
+        sections, missing = [options.schedule] if options.schedule else [], []
+        with Records(self.path) as records:
+            for kernel in kernels:
+                record = records.fastest(kernel.digest, target(), compiler())
+                if record is None:
+                    missing.append(kernel.name)
+                elif record.steps:
+                    sections.append(f"{kernel.name}:{record.steps}")
+        return replace(options, schedule=";".join(sections)), tuple(missing)
+
+    def note(self, calls: Sequence[dict[str, Any]], others: Sequence[str]) -> str:
+        """Of kernels with schedules to choose among, of which none was measured; nothing if there
+        are none."""
+        schedules = {each["kernel"]: each["schedule"] for each in calls if "kernel" in each}
+        names = [name for name in others if varied(schedules.get(name, {}))]
+        if not names:
+            return ""
+        return (
+            f"fallback configuration: the records have nothing of {', '.join(names)}; "
+            "weft.tune.run measures them"
+        )

@@ -177,7 +177,8 @@ def _entry(arguments: str, returned: str) -> str:
     values = ", ".join(f"%r#{n}" for n in range(len(given)))
     return "\n".join(
         [
-            f"  func.func @main({parameters}) -> ({declared}) attributes {{weft.entry}} {{",
+            f"  func.func @main({parameters}) -> ({declared})",
+            "      attributes {weft.entry = #weft.entry<main>} {",
             f"    %r:{len(given)} = call @kernel({names}) : ({', '.join(taken)}) -> ({types})",
             f"    return {values} : {types}",
             "  }",

@@ -16,7 +16,7 @@
 // TWICE-DAG: weft.sin %[[X]]
 // TWICE-DAG: weft.mul %[[H]], %[[G]]
 // TWICE: return %{{.*}}, %{{.*}}, %{{.*}} : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
-func.func @main(%x: tensor<4xf32> {weft.kind = "parameter"}) -> tensor<4xf32> {
+func.func @main(%x: tensor<4xf32> {weft.kind = "parameter"}) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.sin %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

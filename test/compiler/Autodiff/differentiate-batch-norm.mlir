@@ -5,7 +5,7 @@
 // computed in the type of the statistics.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<6x4xf32>, %[[G:.*]]: tensor<6x4xf32>
-func.func @main(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {
+func.func @main(%x: tensor<6x4xf32>) -> tensor<6x4xf32> attributes {weft.entry = #weft.entry<main>} {
   // CHECK: weft.batch_norm
   // CHECK-NOT: xf64
   // CHECK: %[[SUM:.*]] = weft.reduce <sum> %{{.*}} dims [0] : tensor<6x4xf32>
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {
 
 // An unbiased variance is another function of x: the rules of its ops give its part.
 // CHECK-LABEL: func.func @main(
-func.func @main(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {
+func.func @main(%x: tensor<6x4xf32>) -> tensor<6x4xf32> attributes {weft.entry = #weft.entry<main>} {
   // CHECK: weft.batch_norm
   // CHECK: weft.mul %{{.*}} : tensor<6x4xf64>
   // CHECK: return

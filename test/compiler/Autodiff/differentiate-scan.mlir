@@ -17,7 +17,7 @@
 // CHECK: weft.yield
 // CHECK: return %[[F]]#1, %[[B]]#2, %[[B]]#0, %[[B]]#1
 func.func @main(%xs: tensor<9x4x8xf32>, %h: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<9x4x8xf32>
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0:2 = weft.scan 9 carry(%s = %h : tensor<4x8xf32>) over(%x = %xs : tensor<9x4x8xf32>)
       with(%v = %w : tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<9x4x8xf32>) {
     %1 = weft.dot_general %s, %v batch [] x [] contract [1] x [1] : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>

@@ -7,7 +7,7 @@
 // CHECK-SAME: %[[G:.*]]: tensor<4x8xf32> {weft.kind = "input", weft.name = "gradient 0"})
 // CHECK-SAME: -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>)
 // CHECK-SAME: weft.joint_inputs = 2 : i64, weft.joint_results = 1 : i64, weft.joint_wrt = array<i64: 0, 1>
-func.func @main(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+func.func @main(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> attributes {weft.entry = #weft.entry<main>} {
   // CHECK: %[[SPREAD:.*]] = weft.broadcast_in_dim %[[B]]
   // CHECK: %[[Y:.*]] = weft.mul %[[X]], %[[SPREAD]]
   %0 = weft.broadcast_in_dim %b dims [1] : tensor<8xf32> -> tensor<4x8xf32>
@@ -24,7 +24,7 @@ func.func @main(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
 // A value that is used twice sums its cotangents; what does not reach the result has zero.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32>, %[[Y:.*]]: tensor<4xf32>, %[[G:.*]]: tensor<4xf32>
-func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
   // CHECK: %[[E:.*]] = weft.exp %[[X]]
   // CHECK: %[[GE:.*]] = weft.mul %[[G]], %[[E]]
   // CHECK: %[[SUM:.*]] = weft.add %[[G]], %[[GE]]
@@ -42,7 +42,7 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
 // relu gives nothing at 0, and a detached value has no cotangent.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32>, %[[Y:.*]]: tensor<4xf32>, %[[G:.*]]: tensor<4xf32>
-func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
   // CHECK: %[[Z:.*]] = weft.constant
   // CHECK: %[[R:.*]] = weft.max %[[X]], %[[Z]]
   // CHECK: %[[D:.*]] = weft.reshape %[[Y]] {weft.stops_gradient = true}
@@ -62,7 +62,7 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
 // A linear layer: neither gradient needs a transposition.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[W:.*]]: tensor<16x8xf32>, %[[G:.*]]: tensor<4x16xf32>
-func.func @main(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<4x16xf32> {
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<4x16xf32> attributes {weft.entry = #weft.entry<main>} {
   // CHECK: %[[GX:.*]] = weft.dot_general %[[G]], %[[W]] batch [] x [] contract [1] x [0]
   // CHECK-SAME: -> tensor<4x8xf32>
   // CHECK: %[[GW:.*]] = weft.dot_general %[[G]], %[[X]] batch [] x [] contract [0] x [0]
@@ -77,7 +77,7 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<4x16xf32> {
 // A strided slice goes back between zeros.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[G:[a-z0-9]*]]: tensor<3xf32> {
-func.func @main(%x: tensor<8xf32>, %y: tensor<3xf32>) -> tensor<3xf32> {
+func.func @main(%x: tensor<8xf32>, %y: tensor<3xf32>) -> tensor<3xf32> attributes {weft.entry = #weft.entry<main>} {
   // CHECK: %[[SPLIT:.*]] = weft.reshape %[[G]] : tensor<3xf32> -> tensor<3x1xf32>
   // CHECK: %[[WIDE:.*]] = weft.pad %[[SPLIT]], %{{.*}} low [0, 0] high [0, 1]
   // CHECK: %[[FLAT:.*]] = weft.reshape %[[WIDE]] : tensor<3x2xf32> -> tensor<6xf32>
@@ -92,7 +92,7 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<3xf32>) -> tensor<3xf32> {
 // A norm's statistics are computed once: the op is decomposed.
 // CHECK-LABEL: func.func @main(
 // CHECK-NOT: weft.layer_norm
-func.func @main(%x: tensor<4x8xf32>, %w: tensor<8xf32>) -> tensor<4x8xf32> {
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8xf32>) -> tensor<4x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.layer_norm %x weight %w : tensor<8xf32> over 1 eps 1.0e-05 : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }

@@ -13,7 +13,8 @@
 // CHECK: %[[COS:.*]] = weft.cos %[[P]]
 // CHECK: %[[NEW:.*]] = weft.sub %[[P]], %[[COS]]
 // CHECK: return %[[SIN]], %[[NEW]]
-func.func @main(%p: tensor<4xf64> {weft.kind = "parameter"}, %x: tensor<4xf32>, %d: tensor<4xf64>) -> (tensor<4xf64>, tensor<4xf64>) {
+func.func @main(%p: tensor<4xf64> {weft.kind = "parameter"}, %x: tensor<4xf32>, %d: tensor<4xf64>) -> (tensor<4xf64>, tensor<4xf64>)
+    attributes {weft.entry = #weft.entry<main>} {
   %new = weft.sub %p, %d : tensor<4xf64>
   %0 = weft.sin %p : tensor<4xf64>
   return %0, %new : tensor<4xf64>, tensor<4xf64>

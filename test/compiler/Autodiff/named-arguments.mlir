@@ -9,7 +9,7 @@
 // CHECK-SAME: weft.name = "input 1"
 // CHECK-SAME: weft.name = "gradient 0"
 func.func @main(%w: tensor<4xf32> {weft.kind = "weight", weft.name = "w"},
-                %f: tensor<4xf32> {weft.kind = "weight", weft.name = "frozen"}) -> tensor<4xf32> {
+                %f: tensor<4xf32> {weft.kind = "weight", weft.name = "frozen"}) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.mul %w, %f : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -15,7 +15,7 @@
 // NONE-NOT: "saved 0"
 // NONE: weft.sin
 // NONE: return
-func.func @main(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+func.func @main(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.sin %x : tensor<8x8xf32>
   %1 = weft.dot_general %0, %w batch [] x [] contract [1] x [0] : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   return %1 : tensor<8x8xf32>

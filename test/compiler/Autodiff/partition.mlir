@@ -4,6 +4,7 @@
 // What derivatives read of arguments and results is read where it is. %x is none of these, and not
 // there to compute the first exponential again.
 // CHECK-LABEL: func.func @forward(
+// CHECK-SAME: attributes {weft.entry = #weft.entry<forward>}
 // CHECK: %[[FIRST:.*]] = weft.exp
 // CHECK: %[[SECOND:.*]] = weft.exp
 // CHECK: return %[[SECOND]], %[[FIRST]]
@@ -12,7 +13,8 @@
 // CHECK-SAME: %[[Y:.*]]: tensor<4x8xf32> {weft.kind = "input", weft.name = "result 0"}
 // CHECK-SAME: {weft.kind = "input", weft.name = "saved 0"}
 // CHECK-SAME: %[[G:.*]]: tensor<4x8xf32> {weft.kind = "input", weft.name = "gradient 0"}
-func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> {
+// CHECK-SAME: attributes {weft.entry = #weft.entry<backward>}
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.sub %x, %w : tensor<4x8xf32>
   %1 = weft.exp %0 : tensor<4x8xf32>
   %2 = weft.mul %1, %w : tensor<4x8xf32>
@@ -31,7 +33,7 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> {
 // CHECK-SAME: {weft.kind = "input", weft.name = "saved 0"}
 // CHECK-NOT: weft.name = "saved 1"
 // CHECK: weft.add
-func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64xf32> {
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
   %1 = weft.add %0, %0 : tensor<64x64xf32>
   %2 = weft.mul %1, %1 : tensor<64x64xf32>
@@ -50,7 +52,7 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64xf32> 
 // CHECK-LABEL: func.func @backward(
 // CHECK-NOT: weft.torch_fallback
 // CHECK: weft.convert
-func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> {
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %zero = weft.constant dense<0.0> : tensor<4x8xf32>
   %two = weft.constant dense<2.0> : tensor<4x8xf32>
   %0 = weft.torch_fallback "aten.bernoulli.p"(%x) "[{\"tensor\": 0}, 0.5, null]" : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -74,7 +76,7 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<4x8xf32>) -> tensor<4x8xf32> {
 // CHECK-NOT: weft.name = "saved 1"
 // CHECK: weft.dot_general
 // CHECK: weft.sin
-func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.exp %x : tensor<64x64xf32>
   %1 = weft.dot_general %0, %w batch [] x [] contract [1] x [1] {weft.recompute = true} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
   %2 = weft.sin %1 {weft.recompute = true} : tensor<64x64xf32>

@@ -15,7 +15,7 @@
 
 // GRAPH: func.func @main
 // GRAPH-NEXT: weft.exp
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.exp %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -1,7 +1,13 @@
 // RUN: weft-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @+1 {{expected 'weft.entry' to be no value, found 1 : i64}}
-func.func @valued() attributes {weft.entry = 1} { return }
+// expected-error @+1 {{expected 'weft.entry' to be a #weft.entry, found "main"}}
+func.func @valued() attributes {weft.entry = "main"} { return }
+
+// -----
+
+// expected-error @+2 {{expected ::weft::EntryRole to be one of: main, bind, forward, backward}}
+// expected-error @+1 {{failed to parse Weft_EntryRoleAttr parameter 'value'}}
+func.func @role() attributes {weft.entry = #weft.entry<aside>} { return }
 
 // -----
 

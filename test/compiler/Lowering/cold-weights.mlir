@@ -31,7 +31,7 @@ func.func private @dot(%x: tensor<1024xf32>, %w: tensor<1024x1024xf32>) -> tenso
   return %dot : tensor<1024xf32>
 }
 func.func @main(%x: tensor<1024xf32>, %w: tensor<1024x1024xf32>, %v: tensor<1024x1024xf32>)
-    -> tensor<1024xf32> attributes {weft.entry} {
+    -> tensor<1024xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @dot(%x, %w) : (tensor<1024xf32>, tensor<1024x1024xf32>) -> tensor<1024xf32>
   %1 = call @dot(%0, %v) : (tensor<1024xf32>, tensor<1024x1024xf32>) -> tensor<1024xf32>
   return %1 : tensor<1024xf32>
@@ -62,7 +62,7 @@ func.func private @dot(%x: tensor<1024xf32>, %w: tensor<1024x1024xf32>) -> tenso
   return %dot : tensor<1024xf32>
 }
 func.func @main(%table: tensor<1024x1024xf32>, %w: tensor<1024x1024xf32>)
-    -> tensor<1024xf32> attributes {weft.entry} {
+    -> tensor<1024xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @row(%table) : (tensor<1024x1024xf32>) -> tensor<1024xf32>
   %1 = call @dot(%0, %w) : (tensor<1024xf32>, tensor<1024x1024xf32>) -> tensor<1024xf32>
   %2 = call @dot(%1, %w) : (tensor<1024xf32>, tensor<1024x1024xf32>) -> tensor<1024xf32>

@@ -17,7 +17,7 @@
 // CHECK: call @weft_copy(%[[END]], %[[LAST]])
 // CHECK-NOT: func.func private @step
 func.func @main(%h: tensor<8xf32>, %xs: tensor<9x8xf32>) -> (tensor<8xf32>, tensor<9x8xf32>)
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0:2 = weft.loop @step 9 reverse true carry(%h) over(%xs) with()
     : (tensor<8xf32>, tensor<9x8xf32>) -> (tensor<8xf32>, tensor<9x8xf32>)
   return %0#0, %0#1 : tensor<8xf32>, tensor<9x8xf32>
@@ -45,7 +45,7 @@ func.func private @k(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {
 // CHECK: func.call @k(%[[S]], %[[D]], %[[NEXT]],
 // CHECK: func.call @weft_copy(%[[S]], %[[DELAYED]])
 // CHECK: scf.yield %[[NEXT]], %[[DELAYED]]
-func.func @main(%h: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {weft.entry} {
+func.func @main(%h: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0:2 = weft.loop @step 9 reverse false carry(%h, %h) over() with()
     : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>

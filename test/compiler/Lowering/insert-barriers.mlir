@@ -17,7 +17,7 @@ func.func private @weft_fallback(memref<16xf32>, memref<16xf32>)
 // CHECK-NEXT: call @k
 // CHECK-NEXT: return
 func.func @parallel(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<512xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 512 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 512 : i64} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
@@ -38,7 +38,7 @@ func.func @parallel(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<512xi
 // CHECK-NEXT: call @weft_barrier
 // CHECK-NEXT: call @k
 func.func @reuse(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<128xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 128 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 128 : i64} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %a = memref.view %arena[%c0][] : memref<128xi8> to memref<16xf32>
@@ -55,7 +55,7 @@ func.func @reuse(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<128xi8>,
 // CHECK-NEXT: call @weft_barrier
 // CHECK-NEXT: call @k
 func.func @serial(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<192xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 192 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 192 : i64} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
@@ -78,7 +78,7 @@ func.func @serial(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<192xi8>
 func.func private @claiming(memref<16xf32>, memref<16xf32>, memref<0xi8>, memref<1x1x8xi64>, index, index)
     attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64, weft.claims = 1 : i64}
 func.func @claims(%x: memref<16xf32>, %r1: memref<16xf32>, %r2: memref<16xf32>, %r3: memref<16xf32>, %arena: memref<128xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 128 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 128 : i64} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %s = memref.view %arena[%c0][] : memref<128xi8> to memref<0xi8>
@@ -98,7 +98,7 @@ func.func @claims(%x: memref<16xf32>, %r1: memref<16xf32>, %r2: memref<16xf32>, 
 // CHECK-NEXT: call @weft_verdict
 // CHECK-NEXT: return
 func.func @asserts(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<64xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 64 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 64 : i64} {
   %c0 = arith.constant 0 : index
   %s = memref.view %arena[%c0][] : memref<64xi8> to memref<64xi8>
   call @weft_assert(%ok) : (memref<1xi8>) -> ()
@@ -120,7 +120,7 @@ func.func @asserts(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, %a
 // CHECK-NEXT: call @weft_verdict
 // CHECK-NEXT: return
 func.func @fallbacks(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<0xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 0 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 0 : i64} {
   call @weft_assert(%ok) : (memref<1xi8>) -> ()
   call @weft_fallback(%x, %r) : (memref<16xf32>, memref<16xf32>) -> ()
   call @weft_fallback(%x, %r) : (memref<16xf32>, memref<16xf32>) -> ()
@@ -143,7 +143,7 @@ func.func @fallbacks(%ok: memref<1xi8>, %x: memref<16xf32>, %r: memref<16xf32>, 
 // CHECK-NEXT: call @k
 // CHECK-NEXT: return
 func.func @stages(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<192xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 192 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 192 : i64} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %a = memref.view %arena[%c0][] : memref<192xi8> to memref<16xf32>
@@ -165,7 +165,7 @@ func.func @stages(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<192xi8>
 // CHECK-NEXT: call @k
 // CHECK-NEXT: return
 func.func @advanced(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<128xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 128 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 128 : i64} {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
   %c64 = arith.constant 64 : index
@@ -190,7 +190,7 @@ func.func @advanced(%x: memref<16xf32>, %r: memref<16xf32>, %arena: memref<128xi
 // CHECK-NEXT: call @k(%[[A]],
 // CHECK-NEXT: scf.yield
 func.func @loop(%x: memref<16xf32>, %r: memref<10x16xf32>, %arena: memref<64xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 64 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 64 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c10 = arith.constant 10 : index

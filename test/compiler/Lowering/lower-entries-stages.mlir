@@ -9,7 +9,7 @@ func.func private @weft_stage() attributes {weft.service = "stage"}
 func.func private @weft_fallback(memref<8xf32> {weft.type = tensor<8xf32>}, memref<8xf32> {weft.type = tensor<8xf32>})
     attributes {weft.service = "fallback", weft.num_inputs = 1 : i64, weft.target = "aten.sin.default", weft.arguments = "[]"}
 
-// CHECK-LABEL: llvm.func internal @weft_entry_main(
+// CHECK-LABEL: llvm.func internal @weft_entry_program(
 // CHECK: %[[STAGE:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
 // CHECK: llvm.switch %[[STAGE]] : i32, ^[[FIRST:.*]] [
 // CHECK-NEXT: 1: ^[[ALONE:.*]],
@@ -27,10 +27,10 @@ func.func private @weft_fallback(memref<8xf32> {weft.type = tensor<8xf32>}, memr
 // CHECK: %[[END:.*]] = llvm.mlir.constant(3 : i32)
 // CHECK: llvm.insertvalue %[[BEGIN]], %{{.*}}[5]
 // CHECK: llvm.insertvalue %[[END]], %{{.*}}[6]
-func.func @main(%x: memref<8xf32> {weft.name = "x", weft.kind = "input", weft.type = tensor<8xf32>},
+func.func @program(%x: memref<8xf32> {weft.name = "x", weft.kind = "input", weft.type = tensor<8xf32>},
                 %r: memref<8xf32> {weft.kind = "result", weft.type = tensor<8xf32>},
                 %arena: memref<64xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 64 : i64, weft.liveness_bound = 64 : i64, weft.max_threads = 4 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 64 : i64, weft.liveness_bound = 64 : i64, weft.max_threads = 4 : i64} {
   %c0 = arith.constant 0 : index
   %s = memref.view %arena[%c0][] : memref<64xi8> to memref<0xi8>
   %a = memref.view %arena[%c0][] : memref<64xi8> to memref<8xf32>

@@ -33,7 +33,7 @@ func.func @main(%x: memref<8xf32> {weft.name = "x", weft.kind = "input", weft.ty
                 %ok: memref<1xi8> {weft.name = "ok", weft.kind = "input", weft.type = tensor<1xi1>},
                 %r: memref<8xf32> {weft.kind = "result", weft.type = tensor<8xf32>},
                 %arena: memref<64xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 64 : i64, weft.liveness_bound = 64 : i64, weft.max_threads = 4 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 64 : i64, weft.liveness_bound = 64 : i64, weft.max_threads = 4 : i64} {
   %c0 = arith.constant 0 : index
   %s = memref.view %arena[%c0][] : memref<64xi8> to memref<0xi8>
   %a = memref.view %arena[%c0][] : memref<64xi8> to memref<8xf32>

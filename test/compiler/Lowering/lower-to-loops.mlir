@@ -4,7 +4,7 @@
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<2x8xf32> {weft.kind = "input", weft.name = "x", weft.type = tensor<2x8xf32>}
 // CHECK-SAME: %[[R:[a-z0-9]+]]: memref<2x8xf32> {weft.kind = "result", weft.type = tensor<2x8xf32>}
-// CHECK-SAME: %[[THREAD:[a-z0-9]+]]: index, %[[THREADS:[a-z0-9]+]]: index) attributes {weft.entry, weft.max_threads = 4
+// CHECK-SAME: %[[THREAD:[a-z0-9]+]]: index, %[[THREADS:[a-z0-9]+]]: index) attributes {weft.entry = #weft.entry<main>, weft.max_threads = 4
 // CHECK: %[[T:.*]] = memref.alloc() : memref<2x8xf32>
 // CHECK: %[[ALL:.*]] = memref.alloc() : memref<512xi8>
 // CHECK: %[[SIZE:.*]] = arith.constant 128 : index
@@ -16,7 +16,7 @@
 func.func private @k(tensor<2x8xf32>) -> tensor<2x8xf32>
     attributes {weft.kernel = "nest", weft.scratch_bytes = 100 : i64}
 func.func @main(%x: tensor<2x8xf32> {weft.name = "x", weft.kind = "input"}) -> tensor<2x8xf32>
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = call @k(%x) : (tensor<2x8xf32>) -> tensor<2x8xf32>
   %1 = call @k(%0) : (tensor<2x8xf32>) -> tensor<2x8xf32>
   return %1 : tensor<2x8xf32>
@@ -38,7 +38,7 @@ func.func @main(%x: tensor<2x8xf32> {weft.name = "x", weft.kind = "input"}) -> t
 // CHECK: call @add(%[[U]], %[[V]],
 func.func private @k(tensor<2x8xf32>) -> tensor<2x8xf32> attributes {weft.kernel = "nest"}
 func.func private @add(tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32> attributes {weft.kernel = "nest"}
-func.func @main(%x: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @k(%x) : (tensor<2x8xf32>) -> tensor<2x8xf32>
   %row = weft.advance %0 by 8 : tensor<2x8xf32>
   %1 = call @k(%0) : (tensor<2x8xf32>) -> tensor<2x8xf32>
@@ -60,7 +60,7 @@ func.func @main(%x: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {weft.entry} 
 // CHECK: func.func private @weft_copy(memref<4xf32>, memref<4xf32>) attributes {weft.num_inputs = 1 : i64, weft.service = "copy"}
 func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {weft.kernel = "nest", weft.serial}
 func.func @main(%x: tensor<4xf32>, %p: tensor<4xf32> {weft.kind = "bound"})
-    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {weft.entry} {
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0 = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %x, %0, %p : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
@@ -72,14 +72,14 @@ func.func @main(%x: tensor<4xf32>, %p: tensor<4xf32> {weft.kind = "bound"})
 // CHECK: call @weft_fallback(%{{.*}}, %[[R:[a-z0-9]+]]) : (memref<3xi8>, memref<3xi8>) -> ()
 // CHECK: func.func private @weft_fallback(memref<3xi8> {weft.type = tensor<3xi1>}, memref<3xi8> {weft.type = tensor<3xui8>})
 // CHECK-SAME: weft.arguments = "[]", weft.num_inputs = 1 : i64, weft.service = "fallback", weft.target = "aten.foo.default"
-func.func @main(%x: tensor<3xi8>) -> tensor<3xi8> attributes {weft.entry} {
+func.func @main(%x: tensor<3xi8>) -> tensor<3xi8> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.torch_fallback "aten.foo.default"(%x) "[]" {operand_dtypes = [i1], result_dtypes = [ui8]} : (tensor<3xi8>) -> tensor<3xi8>
   return %0 : tensor<3xi8>
 }
 
 // -----
 
-func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> attributes {weft.entry = #weft.entry<main>} {
   // expected-error @+1 {{expected only calls, loops, fallbacks, asserts and advances in an entry}}
   %0 = arith.negf %x : tensor<3xf32>
   return %0 : tensor<3xf32>
@@ -109,7 +109,7 @@ func.func private @double(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   } -> tensor<1024x1024xf32>
   return %0 : tensor<1024x1024xf32>
 }
-func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @double(%x) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   %1 = call @double(%0) : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   return %1 : tensor<1024x1024xf32>
@@ -140,7 +140,7 @@ func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32>
   } -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
-func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @add(%x, %x) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   %1 = call @add(%x, %0) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   %3 = call @add(%0, %1) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
@@ -166,7 +166,7 @@ func.func private @k.loops(%x: memref<4xf32>, %r: memref<4xf32>, %scratch: memre
   vector.store %1, %r[%zero] : memref<4xf32>, vector<4xf32>
   return
 }
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -5,7 +5,7 @@ func.func private @k(memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index)
 
 // A chain needs two buffers at a time: the third lies where the first did.
 // CHECK-LABEL: func.func @chain(
-// CHECK-SAME: %[[ARENA:[a-z0-9]+]]: memref<256xi8>, %{{.*}}: index, %{{.*}}: index) attributes {weft.arena_bytes = 256 : i64, weft.entry, weft.liveness_bound = 256 : i64}
+// CHECK-SAME: %[[ARENA:[a-z0-9]+]]: memref<256xi8>, %{{.*}}: index, %{{.*}}: index) attributes {weft.arena_bytes = 256 : i64, weft.entry = #weft.entry<main>, weft.liveness_bound = 256 : i64}
 // CHECK-NOT: memref.alloc
 // CHECK: memref.view {{.*}} to memref<0xi8>
 // CHECK: %[[FIRST:.*]] = arith.constant [[LOW:[0-9]+]] : index
@@ -16,7 +16,7 @@ func.func private @k(memref<32xf32>, memref<32xf32>, memref<0xi8>, index, index)
 // CHECK: call @k(%{{.*}}, %[[A]]
 // CHECK: call @k(%[[A]], %[[B]]
 // CHECK: call @k(%[[B]], %[[C]]
-func.func @chain(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+func.func @chain(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry = #weft.entry<main>} {
   %s = memref.alloc() : memref<0xi8>
   %a = memref.alloc() : memref<32xf32>
   %b = memref.alloc() : memref<32xf32>
@@ -34,7 +34,7 @@ func.func @chain(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %thread
 // CHECK-SAME: weft.liveness_bound = 256 : i64
 func.func private @worker(memref<32xf32>, memref<32xf32>, memref<64xi8>, index, index)
     attributes {weft.kernel = "nest", weft.num_inputs = 1 : i64, weft.scratch_bytes = 64 : i64}
-func.func @scratch(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+func.func @scratch(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry = #weft.entry<main>} {
   %none = memref.alloc() : memref<0xi8>
   %a = memref.alloc() : memref<32xf32>
   %all = memref.alloc() : memref<128xi8>
@@ -48,10 +48,10 @@ func.func @scratch(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %thre
 
 // What keeps its values lies behind all that is planned.
 // CHECK-LABEL: func.func @persistent(
-// CHECK-SAME: weft.arena_bytes = 1216 : i64, weft.entry, weft.liveness_bound = 1216 : i64
+// CHECK-SAME: weft.arena_bytes = 1216 : i64, weft.entry = #weft.entry<main>, weft.liveness_bound = 1216 : i64
 // CHECK-DAG: %[[BEHIND:.*]] = arith.constant 192 : index
 // CHECK-DAG: memref.view %{{.*}}[%[[BEHIND]]][] : memref<1216xi8> to memref<1024xi8>
-func.func @persistent(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+func.func @persistent(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry = #weft.entry<main>} {
   %s = memref.alloc() : memref<0xi8>
   %claims = memref.alloc() {weft.persistent} : memref<1024xi8>
   %a = memref.alloc() : memref<160xi8>
@@ -66,14 +66,14 @@ func.func @persistent(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %t
 // CHECK-LABEL: func.func @empty(
 // CHECK-SAME: memref<0xi8>
 // CHECK-SAME: weft.arena_bytes = 0 : i64
-func.func @empty(%thread: index, %threads: index) attributes {weft.entry} {
+func.func @empty(%thread: index, %threads: index) attributes {weft.entry = #weft.entry<main>} {
   return
 }
 
 // Declines: planned already.
-// CHECK-LABEL: func.func @planned(%{{[a-z0-9]+}}: memref<64xi8>, %{{.*}}: index, %{{.*}}: index) attributes {weft.arena_bytes = 64 : i64, weft.entry}
+// CHECK-LABEL: func.func @planned(%{{[a-z0-9]+}}: memref<64xi8>, %{{.*}}: index, %{{.*}}: index) attributes {weft.arena_bytes = 64 : i64, weft.entry = #weft.entry<main>}
 func.func @planned(%arena: memref<64xi8>, %thread: index, %threads: index)
-    attributes {weft.entry, weft.arena_bytes = 64 : i64} {
+    attributes {weft.entry = #weft.entry<main>, weft.arena_bytes = 64 : i64} {
   return
 }
 
@@ -81,7 +81,7 @@ func.func @planned(%arena: memref<64xi8>, %thread: index, %threads: index)
 // CHECK-LABEL: func.func @advanced(
 // CHECK-SAME: memref<256xi8>
 // CHECK-SAME: weft.liveness_bound = 256 : i64
-func.func @advanced(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+func.func @advanced(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry = #weft.entry<main>} {
   %s = memref.alloc() : memref<0xi8>
   %c64 = arith.constant 64 : index
   %a = memref.alloc() : memref<32xf32>
@@ -98,7 +98,7 @@ func.func @advanced(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %thr
 // second call's result may lie where nothing of a step is alive any more, but not on the first.
 // CHECK-LABEL: func.func @loop(
 // CHECK-SAME: weft.arena_bytes = 384 : i64
-func.func @loop(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry} {
+func.func @loop(%x: memref<32xf32>, %r: memref<32xf32>, %thread: index, %threads: index) attributes {weft.entry = #weft.entry<main>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c10 = arith.constant 10 : index

@@ -16,7 +16,7 @@ func.func private @double(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attribut
   } -> tensor<64x128xf32>
   return %y : tensor<64x128xf32>
 }
-func.func @main(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @divided(%x) : (tensor<64x128xf32>) -> tensor<64x128xf32>
   %1 = call @double(%0) : (tensor<64x128xf32>) -> tensor<64x128xf32>
   return %1 : tensor<64x128xf32>
@@ -39,7 +39,7 @@ func.func private @double(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attribut
   } -> tensor<64x128xf32>
   return %y : tensor<64x128xf32>
 }
-func.func @main(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @serial(%x) : (tensor<64x128xf32>) -> tensor<64x128xf32>
   %1 = call @double(%0) : (tensor<64x128xf32>) -> tensor<64x128xf32>
   return %1 : tensor<64x128xf32>
@@ -66,7 +66,7 @@ func.func private @sums(%x: tensor<64x128xf32>) -> tensor<64xf32> attributes {we
   } -> tensor<64xf32>
   return %y : tensor<64xf32>
 }
-func.func @main(%x: tensor<64x128xf32>) -> tensor<64xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<64x128xf32>) -> tensor<64xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @divided(%x) : (tensor<64x128xf32>) -> tensor<64x128xf32>
   %1 = call @sums(%0) : (tensor<64x128xf32>) -> tensor<64xf32>
   %2 = call @next(%1) : (tensor<64xf32>) -> tensor<64xf32>

@@ -14,7 +14,7 @@ func.func private @elementwise_0(%x: tensor<1x64x8xf32>) -> tensor<1x64x8xf32>
 }
 func.func @main(%x: tensor<1x64x8xf32> {weft.bounded = array<i64: -1, 0, -1>},
                 %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>}) -> tensor<1x64x8xf32>
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = call @elementwise_0(%x) : (tensor<1x64x8xf32>) -> tensor<1x64x8xf32>
   return %0 : tensor<1x64x8xf32>
 }
@@ -42,7 +42,7 @@ func.func private @counts_0(%sizes: tensor<1xi64>) -> tensor<64x4xi1>
 }
 func.func @main(%x: tensor<64x8xf32> {weft.bounded = array<i64: 0, -1>}, %w: tensor<8x4xf32>,
                 %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>}) -> tensor<64x4xf32>
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = call @counts_0(%sizes) : (tensor<1xi64>) -> tensor<64x4xi1>
   %1 = call @dot_general_0(%x, %w, %0)
     : (tensor<64x8xf32>, tensor<8x4xf32>, tensor<64x4xi1>) -> tensor<64x4xf32>
@@ -66,7 +66,7 @@ func.func private @elementwise_1(%x: tensor<64xf32>) -> tensor<64xf32>
 func.func @main(%x: tensor<2x64xf32> {weft.bounded = array<i64: -1, 0>},
                 %y: tensor<64xf32> {weft.bounded = array<i64: 0>}, %z: tensor<64xf32>,
                 %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>})
-    -> (tensor<2x64xf32>, tensor<64xf32>, tensor<64xf32>) attributes {weft.entry} {
+    -> (tensor<2x64xf32>, tensor<64xf32>, tensor<64xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0 = call @elementwise_0(%x) : (tensor<2x64xf32>) -> tensor<2x64xf32>
   %1 = call @elementwise_1(%y) : (tensor<64xf32>) -> tensor<64xf32>
   %2 = call @elementwise_1(%z) : (tensor<64xf32>) -> tensor<64xf32>

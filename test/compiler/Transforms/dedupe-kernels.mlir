@@ -8,7 +8,7 @@
 // CHECK: return %[[B]]
 // CHECK: func.func private @[[KERNEL]](
 // CHECK-NOT: func.func
-func.func @layers(%x: tensor<128x128xf32>, %w0: tensor<128x128xf32>, %w1: tensor<128x128xf32>) -> tensor<128x128xf32> attributes {weft.entry} {
+func.func @layers(%x: tensor<128x128xf32>, %w0: tensor<128x128xf32>, %w1: tensor<128x128xf32>) -> tensor<128x128xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.dot_general %x, %w0 batch [] x [] contract [1] x [0] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32> loc("first")
   %1 = weft.tanh %0 : tensor<128x128xf32> loc("first")
   %2 = weft.dot_general %1, %w1 batch [] x [] contract [1] x [0] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32> loc("second")
@@ -26,7 +26,7 @@ func.func @layers(%x: tensor<128x128xf32>, %w0: tensor<128x128xf32>, %w1: tensor
 // CHECK-DAG: func.func private @[[A]](
 // CHECK-DAG: func.func private @[[B]](
 // CHECK-DAG: func.func private @[[C]](
-func.func @different(%x: tensor<128x128xf32>, %y: tensor<128x128xf32>) -> (tensor<128x128xf32>, tensor<128x128xf32>, tensor<128x128xf32>) attributes {weft.entry} {
+func.func @different(%x: tensor<128x128xf32>, %y: tensor<128x128xf32>) -> (tensor<128x128xf32>, tensor<128x128xf32>, tensor<128x128xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.dot_general %x, %y batch [] x [] contract [1] x [0] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32>
   %1 = weft.dot_general %x, %y batch [] x [] contract [1] x [1] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32>
   %2 = weft.dot_general %x, %x batch [] x [] contract [1] x [0] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32>
@@ -46,7 +46,7 @@ func.func @different(%x: tensor<128x128xf32>, %y: tensor<128x128xf32>) -> (tenso
 // CHECK-DAG: weft.slice %{{.*}} [0, 0, 0] to [4, 1, 8] by [1, 1, 1]
 // CHECK-DAG: weft.slice %{{.*}} [4] to [12] by [1]
 // CHECK-NOT: func.func private @reduce_1
-func.func @steps(%x: tensor<4x3x8xf32>, %y: tensor<16xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {weft.entry} {
+func.func @steps(%x: tensor<4x3x8xf32>, %y: tensor<16xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {weft.entry = #weft.entry<main>} {
   %last = weft.slice %y [4] to [12] by [1] : tensor<16xf32> -> tensor<8xf32>
   %b = weft.broadcast_in_dim %last dims [1] : tensor<8xf32> -> tensor<4x8xf32>
   %0 = weft.slice %x [0, 0, 0] to [4, 1, 8] by [1, 1, 1] : tensor<4x3x8xf32> -> tensor<4x1x8xf32>
@@ -89,7 +89,7 @@ func.func private @b(%x: tensor<6x4xf32, #columns>, %y: tensor<16x8xf32, #tiled>
   %2 = weft.slice %y [9, 0] to [11, 8] by [1, 1] : tensor<16x8xf32, #tiled> -> tensor<2x8xf32, #tiled>
   return %1, %2 : tensor<4x3xf32>, tensor<2x8xf32, #tiled>
 }
-func.func @layouts(%x: tensor<6x4xf32, #columns>, %y: tensor<16x8xf32, #tiled>) -> (tensor<4x3xf32>, tensor<4x3xf32>) attributes {weft.entry} {
+func.func @layouts(%x: tensor<6x4xf32, #columns>, %y: tensor<16x8xf32, #tiled>) -> (tensor<4x3xf32>, tensor<4x3xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0:2 = call @a(%x, %y) : (tensor<6x4xf32, #columns>, tensor<16x8xf32, #tiled>) -> (tensor<4x3xf32>, tensor<2x8xf32, #tiled>)
   %1:2 = call @b(%x, %y) : (tensor<6x4xf32, #columns>, tensor<16x8xf32, #tiled>) -> (tensor<4x3xf32>, tensor<2x8xf32, #tiled>)
   return %0#0, %1#0 : tensor<4x3xf32>, tensor<4x3xf32>
@@ -112,7 +112,7 @@ func.func private @f(%x: tensor<4x6xf32>) -> tensor<1x4xf32> attributes {weft.ke
   %1 = weft.slice %0 [5, 0] to [6, 4] by [1, 1] : tensor<6x4xf32> -> tensor<1x4xf32>
   return %1 : tensor<1x4xf32>
 }
-func.func @moved(%x: tensor<4x6xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {weft.entry} {
+func.func @moved(%x: tensor<4x6xf32>) -> (tensor<1x4xf32>, tensor<1x4xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0 = call @e(%x) : (tensor<4x6xf32>) -> tensor<1x4xf32>
   %1 = call @f(%x) : (tensor<4x6xf32>) -> tensor<1x4xf32>
   return %0, %1 : tensor<1x4xf32>, tensor<1x4xf32>
@@ -135,7 +135,7 @@ func.func private @d(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<4xf32>) attrib
   %1 = weft.tanh %x : tensor<4xf32>
   return %0, %1 : tensor<2xf32>, tensor<4xf32>
 }
-func.func @whole(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) attributes {weft.entry} {
+func.func @whole(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0:2 = call @c(%x) : (tensor<4xf32>) -> (tensor<2xf32>, tensor<4xf32>)
   %1:2 = call @d(%x) : (tensor<4xf32>) -> (tensor<2xf32>, tensor<4xf32>)
   return %0#0, %1#0 : tensor<2xf32>, tensor<2xf32>

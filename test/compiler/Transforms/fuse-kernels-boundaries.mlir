@@ -20,7 +20,7 @@
 // CHECK: func.func private @[[DOT]](
 // CHECK-NEXT: weft.dot_general
 // CHECK-NEXT: weft.reshape
-func.func @boundary(%x: tensor<128x64xf32>, %ids: tensor<128xi64>) -> (tensor<64x128xf32>, tensor<128x64xf32>, tensor<4xf32>, tensor<128x8x8xf32>, tensor<2x64x64xf32>) attributes {weft.entry} {
+func.func @boundary(%x: tensor<128x64xf32>, %ids: tensor<128xi64>) -> (tensor<64x128xf32>, tensor<128x64xf32>, tensor<4xf32>, tensor<128x8x8xf32>, tensor<2x64x64xf32>) attributes {weft.entry = #weft.entry<main>} {
   %zero = weft.constant dense<0> : tensor<128xi64>
   %ok = weft.cmp <ge> %ids, %zero : tensor<128xi64> -> tensor<128xi1>
   weft.assert %ok, "index out of range" : tensor<128xi1>
@@ -40,7 +40,7 @@ func.func @boundary(%x: tensor<128x64xf32>, %ids: tensor<128xi64>) -> (tensor<64
 // CHECK-LABEL: func.func @pool
 // CHECK-NEXT: %[[Y:.*]]:2 = call @{{[a-z_0-9]+}}(
 // CHECK-NEXT: return %[[Y]]#0, %[[Y]]#1
-func.func @pool(%x: tensor<4x128x768xf32>) -> (tensor<4x768xf32>, tensor<f32>) attributes {weft.entry} {
+func.func @pool(%x: tensor<4x128x768xf32>) -> (tensor<4x768xf32>, tensor<f32>) attributes {weft.entry = #weft.entry<main>} {
   %e = weft.exp %x : tensor<4x128x768xf32>
   %s = weft.slice %e [0, 0, 0] to [4, 1, 768] by [1, 1, 1] : tensor<4x128x768xf32> -> tensor<4x1x768xf32>
   %r = weft.reshape %s : tensor<4x1x768xf32> -> tensor<4x768xf32>
@@ -60,7 +60,7 @@ func.func @pool(%x: tensor<4x128x768xf32>) -> (tensor<4x768xf32>, tensor<f32>) a
 // CHECK: func.func private @[[KERNEL]](
 // CHECK-COUNT-1: weft.mul
 // CHECK-NOT: weft.mul
-func.func @tiny(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3x2xf32>, tensor<2xf32>) attributes {weft.entry} {
+func.func @tiny(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3x2xf32>, tensor<2xf32>) attributes {weft.entry = #weft.entry<main>} {
   %a = weft.add %x, %y : tensor<2x3xf32>
   %b = weft.mul %a, %y : tensor<2x3xf32>
   %t = weft.transpose %b perm [1, 0] : tensor<2x3xf32> -> tensor<3x2xf32>
@@ -78,7 +78,7 @@ func.func @tiny(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, t
 // CHECK: func.func private @[[SECOND]](
 // CHECK-COUNT-1: weft.tanh
 // CHECK-NOT: weft.tanh
-func.func @rnn(%x: tensor<3x1x8xf32>, %h0: tensor<1x8xf32>, %w: tensor<8x8xf32>) -> tensor<1x8xf32> attributes {weft.entry} {
+func.func @rnn(%x: tensor<3x1x8xf32>, %h0: tensor<1x8xf32>, %w: tensor<8x8xf32>) -> tensor<1x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %x0 = weft.slice %x [0, 0, 0] to [1, 1, 8] by [1, 1, 1] : tensor<3x1x8xf32> -> tensor<1x1x8xf32>
   %x0r = weft.reshape %x0 : tensor<1x1x8xf32> -> tensor<1x8xf32>
   %d0 = weft.dot_general %h0, %w batch [] x [] contract [1] x [0] : tensor<1x8xf32>, tensor<8x8xf32> -> tensor<1x8xf32>
@@ -102,7 +102,7 @@ func.func @rnn(%x: tensor<3x1x8xf32>, %h0: tensor<1x8xf32>, %w: tensor<8x8xf32>)
 // CHECK: func.func private @[[POOL]]({{.*}}attributes {weft.kernel = "nest"}
 // CHECK-NEXT: weft.reduce_window
 // CHECK-NEXT: weft.tanh
-func.func @maxpool(%x: tensor<1x64x112x112xf32>) -> tensor<1x64x56x56xf32> attributes {weft.entry} {
+func.func @maxpool(%x: tensor<1x64x112x112xf32>) -> tensor<1x64x56x56xf32> attributes {weft.entry = #weft.entry<main>} {
   %ninf = weft.constant dense<0xFF800000> : tensor<f32>
   %p = weft.pad %x, %ninf low [0, 0, 1, 1] high [0, 0, 1, 1] : tensor<1x64x112x112xf32>, tensor<f32> -> tensor<1x64x114x114xf32>
   %m = weft.reduce_window <max> %p window [1, 1, 3, 3] strides [1, 1, 2, 2] dilations [1, 1, 1, 1] : tensor<1x64x114x114xf32> -> tensor<1x64x56x56xf32>
@@ -116,7 +116,7 @@ func.func @maxpool(%x: tensor<1x64x112x112xf32>) -> tensor<1x64x56x56xf32> attri
 // CHECK-LABEL: func.func @groupnorm
 // CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(
 // CHECK-NEXT: return %[[Y]]
-func.func @groupnorm(%x: tensor<2x320x32x32xf32>, %w: tensor<320xf32>) -> tensor<2x320x32x32xf32> attributes {weft.entry} {
+func.func @groupnorm(%x: tensor<2x320x32x32xf32>, %w: tensor<320xf32>) -> tensor<2x320x32x32xf32> attributes {weft.entry = #weft.entry<main>} {
   %r = weft.reshape %x : tensor<2x320x32x32xf32> -> tensor<2x32x10240xf32>
   %s = weft.reduce <sum> %r dims [2] : tensor<2x32x10240xf32> -> tensor<2x32xf32>
   %n = weft.constant dense<0.0001> : tensor<2x32xf32>
@@ -144,7 +144,7 @@ func.func @groupnorm(%x: tensor<2x320x32x32xf32>, %w: tensor<320xf32>) -> tensor
 // CHECK-NEXT: %[[L:.*]] = call @{{[a-z_0-9]+}}(%[[D]])
 // CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(%[[L]],
 // CHECK-NEXT: return %[[Y]]
-func.func @nll(%x: tensor<128x256xf32>, %w: tensor<256x1000xf32>, %y: tensor<128xi64>) -> tensor<f32> attributes {weft.entry} {
+func.func @nll(%x: tensor<128x256xf32>, %w: tensor<256x1000xf32>, %y: tensor<128xi64>) -> tensor<f32> attributes {weft.entry = #weft.entry<main>} {
   %d = weft.dot_general %x, %w batch [] x [] contract [1] x [0] : tensor<128x256xf32>, tensor<256x1000xf32> -> tensor<128x1000xf32>
   %max = weft.reduce <max> %d dims [1] : tensor<128x1000xf32> -> tensor<128xf32>
   %mb = weft.broadcast_in_dim %max dims [0] : tensor<128xf32> -> tensor<128x1000xf32>
@@ -171,7 +171,7 @@ func.func @nll(%x: tensor<128x256xf32>, %w: tensor<256x1000xf32>, %y: tensor<128
 // CHECK-NEXT: return %[[Y]], %[[N]]
 // CHECK: func.func private @[[DOT]](
 // CHECK: weft.mul
-func.func @ind(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %a: tensor<128x128xf32>, %b: tensor<128x128xf32>) -> (tensor<128x128xf32>, tensor<128x128xf32>) attributes {weft.entry} {
+func.func @ind(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %a: tensor<128x128xf32>, %b: tensor<128x128xf32>) -> (tensor<128x128xf32>, tensor<128x128xf32>) attributes {weft.entry = #weft.entry<main>} {
   %m = weft.mul %a, %b : tensor<128x128xf32>
   %d = weft.dot_general %x, %w batch [] x [] contract [1] x [0] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32>
   %s = weft.add %d, %m : tensor<128x128xf32>
@@ -193,7 +193,7 @@ func.func @ind(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %a: tensor<128x
 // CHECK: weft.scatter
 // CHECK-NEXT: return
 func.func @main(%u: tensor<300x64xf32>, %i: tensor<300xi64>) -> tensor<900x64xf32>
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.exp %u : tensor<300x64xf32>
   %zero = weft.constant dense<0.0> : tensor<900x64xf32>
   %1 = weft.scatter <sum> %0 into %zero[%i] dims [0]
@@ -208,7 +208,7 @@ func.func @main(%u: tensor<300x64xf32>, %i: tensor<300xi64>) -> tensor<900x64xf3
 // CHECK-LABEL: func.func @sums_of_a_square(
 // CHECK-NEXT: %[[S:.*]] = call @reduce_0
 // CHECK-NEXT: call @reduce_1(%[[S]])
-func.func @sums_of_a_square(%x: tensor<96x96xf32>) -> tensor<f32> attributes {weft.entry} {
+func.func @sums_of_a_square(%x: tensor<96x96xf32>) -> tensor<f32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.reduce <sum> %x dims [0] : tensor<96x96xf32> -> tensor<96xf32>
   %1 = weft.reduce <max> %0 dims [0] : tensor<96xf32> -> tensor<f32>
   return %1 : tensor<f32>
@@ -228,7 +228,7 @@ func.func @sums_of_a_square(%x: tensor<96x96xf32>) -> tensor<f32> attributes {we
 // CHECK:       func.func private @[[SUB]](
 // CHECK-NEXT:  weft.broadcast_in_dim
 // CHECK-NEXT:  weft.sub
-func.func @row_of_runs(%x: tensor<2x6x4x4xf32, #last>, %m: tensor<2x3xf32>) -> tensor<2x6x4x4xf32, #last> attributes {weft.entry} {
+func.func @row_of_runs(%x: tensor<2x6x4x4xf32, #last>, %m: tensor<2x3xf32>) -> tensor<2x6x4x4xf32, #last> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.broadcast_in_dim %m dims [0, 1] : tensor<2x3xf32> -> tensor<2x3x2xf32>
   %1 = weft.reshape %0 : tensor<2x3x2xf32> -> tensor<2x6xf32>
   %2 = weft.broadcast_in_dim %1 dims [0, 1] : tensor<2x6xf32> -> tensor<2x6x4x4xf32, #last>
@@ -241,7 +241,7 @@ func.func @row_of_runs(%x: tensor<2x6x4x4xf32, #last>, %m: tensor<2x3xf32>) -> t
 // What many ops share is looked at once: forty squarings have a million million paths.
 // CHECK-LABEL: func.func @shared_operands
 // CHECK:       return
-func.func @shared_operands(%w: tensor<128xf32>, %x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry} {
+func.func @shared_operands(%w: tensor<128xf32>, %x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry = #weft.entry<main>} {
   %1 = weft.mul %w, %w : tensor<128xf32>
   %2 = weft.mul %1, %1 : tensor<128xf32>
   %3 = weft.mul %2, %2 : tensor<128xf32>
@@ -295,7 +295,7 @@ func.func @shared_operands(%w: tensor<128xf32>, %x: tensor<64x128xf32>) -> tenso
 // CHECK-DAG: %[[ZERO:.*]] = call @constant_0() : () -> tensor<f32>
 // CHECK-DAG: %[[PADDED:.*]] = call @pad_0(%[[X]]) : (tensor<4xf32>) -> tensor<6xf32>
 // CHECK: return %[[PADDED]], %[[ZERO]]
-func.func @returned_padding(%x: tensor<4xf32>) -> (tensor<6xf32>, tensor<f32>) attributes {weft.entry} {
+func.func @returned_padding(%x: tensor<4xf32>) -> (tensor<6xf32>, tensor<f32>) attributes {weft.entry = #weft.entry<main>} {
   %zero = weft.constant dense<0.0> : tensor<f32>
   %0 = weft.pad %x, %zero low [1] high [1] : tensor<4xf32>, tensor<f32> -> tensor<6xf32>
   return %0, %zero : tensor<6xf32>, tensor<f32>

@@ -15,7 +15,7 @@
 // CHECK-NEXT: %[[TILED:.*]] = weft.relayout %[[ROWS]]
 // CHECK-NEXT: return %[[ROWS]], %[[TILED]]
 // CHECK-NOT: func.func
-func.func @embed(%ids: tensor<2x128xi64>, %word: tensor<30522x768xf32>, %pos: tensor<512x768xf32>, %w: tensor<768xf32>) -> (tensor<2x128x768xf32, #t>, tensor<2x128x768xf32>) attributes {weft.entry} {
+func.func @embed(%ids: tensor<2x128xi64>, %word: tensor<30522x768xf32>, %pos: tensor<512x768xf32>, %w: tensor<768xf32>) -> (tensor<2x128x768xf32, #t>, tensor<2x128x768xf32>) attributes {weft.entry = #weft.entry<main>} {
   %zero = weft.constant dense<0> : tensor<2x128xi64>
   %vocab = weft.constant dense<30522> : tensor<2x128xi64>
   %neg = weft.cmp <lt> %ids, %zero : tensor<2x128xi64> -> tensor<2x128xi1>
@@ -60,7 +60,7 @@ func.func @embed(%ids: tensor<2x128xi64>, %word: tensor<30522x768xf32>, %pos: te
 // CHECK-NEXT: return %[[STORED]]
 // CHECK: func.func private @[[OUT]](
 // CHECK-NEXT: weft.dot_general
-func.func @attn(%x: tensor<2x128x768xf32, #t>, %wq: tensor<768x768xf32>, %wk: tensor<768x768xf32>, %wv: tensor<768x768xf32>, %b: tensor<768xf32>, %wo: tensor<768x768xf32>, %mask: tensor<2x128xi64>) -> tensor<2x128x768xf32> attributes {weft.entry} {
+func.func @attn(%x: tensor<2x128x768xf32, #t>, %wq: tensor<768x768xf32>, %wk: tensor<768x768xf32>, %wv: tensor<768x768xf32>, %b: tensor<768xf32>, %wo: tensor<768x768xf32>, %mask: tensor<2x128xi64>) -> tensor<2x128x768xf32> attributes {weft.entry = #weft.entry<main>} {
   %q, %k, %v = weft.multi_dot %x with %wq, %wk, %wv contract [2] x [1] : tensor<2x128x768xf32, #t>, tensor<768x768xf32>, tensor<768x768xf32>, tensor<768x768xf32> -> tensor<2x128x768xf32>, tensor<2x128x768xf32>, tensor<2x128x768xf32>
   %bb = weft.broadcast_in_dim %b dims [2] : tensor<768xf32> -> tensor<2x128x768xf32>
   %q1 = weft.add %q, %bb : tensor<2x128x768xf32>
@@ -96,7 +96,7 @@ func.func @attn(%x: tensor<2x128x768xf32, #t>, %wq: tensor<768x768xf32>, %wk: te
 // CHECK: weft.neg
 // CHECK: weft.concat
 // CHECK-NOT: func.func
-func.func @rotary(%q: tensor<1x128x768xf32>, %cos: tensor<128x64xf32>, %sin: tensor<128x64xf32>) -> tensor<1x12x128x64xf32> attributes {weft.entry} {
+func.func @rotary(%q: tensor<1x128x768xf32>, %cos: tensor<128x64xf32>, %sin: tensor<128x64xf32>) -> tensor<1x12x128x64xf32> attributes {weft.entry = #weft.entry<main>} {
   %r = weft.reshape %q : tensor<1x128x768xf32> -> tensor<1x128x12x64xf32>
   %t = weft.transpose %r perm [0, 2, 1, 3] : tensor<1x128x12x64xf32> -> tensor<1x12x128x64xf32>
   %cb = weft.broadcast_in_dim %cos dims [2, 3] : tensor<128x64xf32> -> tensor<1x12x128x64xf32>
@@ -121,7 +121,7 @@ func.func @rotary(%q: tensor<1x128x768xf32>, %cos: tensor<128x64xf32>, %sin: ten
 // CHECK: func.func private @[[ATTENTION]](
 // CHECK-NEXT: weft.reshape
 // CHECK-NEXT: weft.attention
-func.func @gqa(%q: tensor<1x8x128x64xf32>, %k: tensor<1x2x128x64xf32>) -> tensor<1x8x128x64xf32> attributes {weft.entry} {
+func.func @gqa(%q: tensor<1x8x128x64xf32>, %k: tensor<1x2x128x64xf32>) -> tensor<1x8x128x64xf32> attributes {weft.entry = #weft.entry<main>} {
   %kb = weft.broadcast_in_dim %k dims [0, 1, 3, 4] : tensor<1x2x128x64xf32> -> tensor<1x2x4x128x64xf32>
   %kr = weft.reshape %kb : tensor<1x2x4x128x64xf32> -> tensor<1x8x128x64xf32>
   %a = weft.attention %q, %kr, %kr causal true scale 1.250000e-01 : tensor<1x8x128x64xf32>, tensor<1x8x128x64xf32>, tensor<1x8x128x64xf32> -> tensor<1x8x128x64xf32>
@@ -134,7 +134,7 @@ func.func @gqa(%q: tensor<1x8x128x64xf32>, %k: tensor<1x2x128x64xf32>) -> tensor
 // CHECK-LABEL: func.func @rms
 // CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(
 // CHECK-NEXT: return %[[Y]]
-func.func @rms(%x: tensor<128x512xf32>) -> tensor<128x512xf32> attributes {weft.entry} {
+func.func @rms(%x: tensor<128x512xf32>) -> tensor<128x512xf32> attributes {weft.entry = #weft.entry<main>} {
   %q = weft.mul %x, %x : tensor<128x512xf32>
   %s = weft.reduce <sum> %q dims [1] : tensor<128x512xf32> -> tensor<128xf32>
   %r = weft.rsqrt %s : tensor<128xf32>

@@ -20,7 +20,7 @@
 // CHECK-NEXT: weft.neg
 // REMARK: weft.mul is not part of the kernel of weft.exp: a primitive function is a unit of its own
 // REMARK: weft.tanh is not part of the kernel of weft.add: a primitive function is a unit of its own
-func.func @main(%x: tensor<96xf32>, %y: tensor<96xf32>) -> tensor<96xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<96xf32>, %y: tensor<96xf32>) -> tensor<96xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.exp %x : tensor<96xf32>
   %1 = call @scaled(%0, %y) : (tensor<96xf32>, tensor<96xf32>) -> tensor<96xf32>
   %2 = weft.tanh %1 : tensor<96xf32>
@@ -44,7 +44,7 @@ func.func private @scaled(%x: tensor<96xf32>, %y: tensor<96xf32>) -> tensor<96xf
 // CHECK: call @chain_2(
 // CHECK: return
 // REMARK: weft.dot_general is not part of the kernel of weft.dot_general: each has loops of its own
-func.func @twice(%x: tensor<96x96xf32>) -> tensor<96x96xf32> attributes {weft.entry} {
+func.func @twice(%x: tensor<96x96xf32>) -> tensor<96x96xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @chain(%x) : (tensor<96x96xf32>) -> tensor<96x96xf32>
   %1 = call @chain(%0) : (tensor<96x96xf32>) -> tensor<96x96xf32>
   return %1 : tensor<96x96xf32>
@@ -64,7 +64,7 @@ func.func private @chain(%x: tensor<96x96xf32>) -> tensor<96x96xf32> attributes 
 // CHECK-NEXT: %[[S:.*]] = call @reduce_0(%[[P]]#
 // CHECK-NEXT: return
 // REMARK: weft.reduce is not part of the kernel of weft.{{[a-z_]+}}: only elementwise ops in the order of its results follow a contraction
-func.func @shared(%x: tensor<96x96xf32>, %b: tensor<96x96xf32>) -> (tensor<96x96xf32>, tensor<96xf32>) attributes {weft.entry} {
+func.func @shared(%x: tensor<96x96xf32>, %b: tensor<96x96xf32>) -> (tensor<96x96xf32>, tensor<96xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.dot_general %x, %x batch [] x [] contract [1] x [0] : tensor<96x96xf32>, tensor<96x96xf32> -> tensor<96x96xf32>
   %1 = weft.add %0, %b : tensor<96x96xf32>
   %2 = weft.reduce <sum> %0 dims [1] : tensor<96x96xf32> -> tensor<96xf32>

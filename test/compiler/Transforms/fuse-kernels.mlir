@@ -11,7 +11,7 @@
 // CHECK: weft.reduce <sum>
 // CHECK: weft.div
 // CHECK-NOT: func.func
-func.func @softmax(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry} {
+func.func @softmax(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {weft.entry = #weft.entry<main>} {
   %max = weft.reduce <max> %x dims [1] : tensor<64x128xf32> -> tensor<64xf32>
   %mb = weft.broadcast_in_dim %max dims [0] : tensor<64xf32> -> tensor<64x128xf32>
   %s = weft.sub %x, %mb : tensor<64x128xf32>
@@ -33,7 +33,7 @@ func.func @softmax(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {wef
 // CHECK: weft.rsqrt
 // CHECK: return %[[SUM]], %{{.*}}
 // CHECK-NOT: func.func
-func.func @norm(%x: tensor<1x128x768xf32>, %r: tensor<1x128x768xf32>, %w: tensor<768xf32>, %b: tensor<768xf32>) -> (tensor<1x128x768xf32>, tensor<1x128x768xf32>) attributes {weft.entry} {
+func.func @norm(%x: tensor<1x128x768xf32>, %r: tensor<1x128x768xf32>, %w: tensor<768xf32>, %b: tensor<768xf32>) -> (tensor<1x128x768xf32>, tensor<1x128x768xf32>) attributes {weft.entry = #weft.entry<main>} {
   %n = weft.constant dense<0.0013020833> : tensor<1x128xf32>
   %eps = weft.constant dense<1.0e-05> : tensor<1x128xf32>
   %h = weft.add %x, %r : tensor<1x128x768xf32>
@@ -68,7 +68,7 @@ func.func @norm(%x: tensor<1x128x768xf32>, %r: tensor<1x128x768xf32>, %w: tensor
 // CHECK: weft.dot_general
 // CHECK: weft.add %{{.*}}, %[[RESIDUAL]]
 // CHECK-NOT: func.func
-func.func @mlp(%x: tensor<1x128x768xf32>, %w1: tensor<3072x768xf32>, %b1: tensor<3072xf32>, %w2: tensor<768x3072xf32>, %b2: tensor<768xf32>) -> tensor<1x128x768xf32> attributes {weft.entry} {
+func.func @mlp(%x: tensor<1x128x768xf32>, %w1: tensor<3072x768xf32>, %b1: tensor<3072xf32>, %w2: tensor<768x3072xf32>, %b2: tensor<768xf32>) -> tensor<1x128x768xf32> attributes {weft.entry = #weft.entry<main>} {
   %d = weft.dot_general %x, %w1 batch [] x [] contract [2] x [1] : tensor<1x128x768xf32>, tensor<3072x768xf32> -> tensor<1x128x3072xf32>
   %bb = weft.broadcast_in_dim %b1 dims [2] : tensor<3072xf32> -> tensor<1x128x3072xf32>
   %a = weft.add %d, %bb : tensor<1x128x3072xf32>
@@ -98,7 +98,7 @@ func.func @mlp(%x: tensor<1x128x768xf32>, %w1: tensor<3072x768xf32>, %b1: tensor
 // CHECK: weft.exp
 // CHECK: func.func private @[[SECOND]](
 // CHECK-NOT: weft.exp
-func.func @shared(%x: tensor<128x256xf32>) -> (tensor<128xf32>, tensor<256xf32>) attributes {weft.entry} {
+func.func @shared(%x: tensor<128x256xf32>) -> (tensor<128xf32>, tensor<256xf32>) attributes {weft.entry = #weft.entry<main>} {
   %e = weft.exp %x : tensor<128x256xf32>
   %a = weft.reduce <sum> %e dims [1] : tensor<128x256xf32> -> tensor<128xf32>
   %b = weft.reduce <sum> %e dims [0] : tensor<128x256xf32> -> tensor<256xf32>
@@ -113,7 +113,7 @@ func.func @shared(%x: tensor<128x256xf32>) -> (tensor<128xf32>, tensor<256xf32>)
 // CHECK-NEXT: %[[F:.*]] = weft.torch_fallback "aten.foo.default"(%[[E]])
 // CHECK-NEXT: %[[Y:.*]] = call @[[SECOND:[a-z_0-9]+]](%[[E]], %[[F]])
 // CHECK-NEXT: return %[[Y]]
-func.func @cycle(%x: tensor<128x256xf32>) -> tensor<128x256xf32> attributes {weft.entry} {
+func.func @cycle(%x: tensor<128x256xf32>) -> tensor<128x256xf32> attributes {weft.entry = #weft.entry<main>} {
   %e = weft.exp %x : tensor<128x256xf32>
   %f = weft.torch_fallback "aten.foo.default"(%e) "[{\"tensor\": 0}]" : (tensor<128x256xf32>) -> tensor<128x256xf32>
   %s = weft.add %e, %f : tensor<128x256xf32>
@@ -127,7 +127,7 @@ func.func @cycle(%x: tensor<128x256xf32>) -> tensor<128x256xf32> attributes {wef
 // CHECK-NEXT: %[[E:.*]] = call @{{.*}} -> tensor<128xf32>
 // CHECK-NEXT: %[[Y:.*]] = call @{{[a-z_0-9]+}}(%[[E]])
 // CHECK-NEXT: return %[[Y]]
-func.func @pairwise(%x: tensor<128xf32>) -> tensor<128x128xf32> attributes {weft.entry} {
+func.func @pairwise(%x: tensor<128xf32>) -> tensor<128x128xf32> attributes {weft.entry = #weft.entry<main>} {
   %e = weft.exp %x : tensor<128xf32>
   %a = weft.broadcast_in_dim %e dims [0] : tensor<128xf32> -> tensor<128x128xf32>
   %b = weft.broadcast_in_dim %e dims [1] : tensor<128xf32> -> tensor<128x128xf32>
@@ -141,7 +141,7 @@ func.func @pairwise(%x: tensor<128xf32>) -> tensor<128x128xf32> attributes {weft
 // CHECK-LABEL: func.func @siblings
 // CHECK-NEXT: %[[Y:.*]]:2 = call @{{[a-z_0-9]+}}(
 // CHECK-NEXT: return %[[Y]]#0, %[[Y]]#1
-func.func @siblings(%x: tensor<128x256xf32>) -> (tensor<128xf32>, tensor<128xf32>) attributes {weft.entry} {
+func.func @siblings(%x: tensor<128x256xf32>) -> (tensor<128xf32>, tensor<128xf32>) attributes {weft.entry = #weft.entry<main>} {
   %a = weft.reduce <sum> %x dims [1] : tensor<128x256xf32> -> tensor<128xf32>
   %q = weft.mul %x, %x : tensor<128x256xf32>
   %b = weft.reduce <sum> %q dims [1] : tensor<128x256xf32> -> tensor<128xf32>
@@ -163,7 +163,7 @@ func.func @siblings(%x: tensor<128x256xf32>) -> (tensor<128xf32>, tensor<128xf32
 // CHECK: weft.conv
 // CHECK: weft.mul
 // CHECK: weft.max
-func.func @conv(%x: tensor<1x64x30x30xf32>, %w: tensor<64x64x3x3xf32>, %s: tensor<64xf32>) -> tensor<1x64x30x30xf32> attributes {weft.entry} {
+func.func @conv(%x: tensor<1x64x30x30xf32>, %w: tensor<64x64x3x3xf32>, %s: tensor<64xf32>) -> tensor<1x64x30x30xf32> attributes {weft.entry = #weft.entry<main>} {
   %zero = weft.constant dense<0.0> : tensor<f32>
   %r = weft.constant dense<0.0> : tensor<1x64x30x30xf32>
   %a = weft.max %x, %r : tensor<1x64x30x30xf32>
@@ -190,7 +190,7 @@ func.func @conv(%x: tensor<1x64x30x30xf32>, %w: tensor<64x64x3x3xf32>, %s: tenso
 // CHECK-NEXT: weft.pad
 // CHECK-NEXT: return
 #nhwc = #weft.layout<[0, 2, 3, 1]>
-func.func @borders(%x: tensor<1x16x8x8xf32, #nhwc>, %w: tensor<32x16x1x1xf32>, %v: tensor<32x32x3x3xf32>) -> (tensor<1x32x8x8xf32, #nhwc>, tensor<1x32x9x8xf32, #nhwc>) attributes {weft.entry} {
+func.func @borders(%x: tensor<1x16x8x8xf32, #nhwc>, %w: tensor<32x16x1x1xf32>, %v: tensor<32x32x3x3xf32>) -> (tensor<1x32x8x8xf32, #nhwc>, tensor<1x32x9x8xf32, #nhwc>) attributes {weft.entry = #weft.entry<main>} {
   %zero = weft.constant dense<0.0> : tensor<f32>
   %zeros = weft.broadcast_in_dim %zero dims [] : tensor<f32> -> tensor<1x32x8x8xf32, #nhwc>
   %c = weft.conv %x, %w strides [1, 1] pad [0, 0] x [0, 0] dilations [1, 1] groups 1 : tensor<1x16x8x8xf32, #nhwc>, tensor<32x16x1x1xf32> -> tensor<1x32x8x8xf32, #nhwc>
@@ -210,7 +210,7 @@ func.func @borders(%x: tensor<1x16x8x8xf32, #nhwc>, %w: tensor<32x16x1x1xf32>, %
 // CHECK-NEXT: %[[T:.*]] = call @[[COPY:transpose_[0-9]+]](%arg1)
 // CHECK-NEXT: call @{{.*}}(%arg0, %[[T]])
 // CHECK: func.func private @{{.*}}attributes {weft.kernel = "nest"}
-func.func @stored_view(%x: tensor<4x16x32xf32>, %w: tensor<4x24x16xf32>) -> tensor<4x32x24xf32> attributes {weft.entry} {
+func.func @stored_view(%x: tensor<4x16x32xf32>, %w: tensor<4x24x16xf32>) -> tensor<4x32x24xf32> attributes {weft.entry = #weft.entry<main>} {
   %xt = weft.transpose %x perm [0, 2, 1] : tensor<4x16x32xf32> -> tensor<4x32x16xf32>
   %wt = weft.transpose %w perm [0, 2, 1] : tensor<4x24x16xf32> -> tensor<4x16x24xf32>
   %y = weft.dot_general %xt, %wt batch [0] x [0] contract [2] x [1] : tensor<4x32x16xf32>, tensor<4x16x24xf32> -> tensor<4x32x24xf32>
@@ -223,7 +223,7 @@ func.func @stored_view(%x: tensor<4x16x32xf32>, %w: tensor<4x24x16xf32>) -> tens
 // CHECK-LABEL: func.func @views_of_dot_products
 // CHECK-NEXT: call @{{.*}}(%arg0, %arg1)
 // CHECK-NEXT: return
-func.func @views_of_dot_products(%x: tensor<4x32x16xf32>, %w: tensor<4x24x16xf32>) -> tensor<4x32x24xf32> attributes {weft.entry} {
+func.func @views_of_dot_products(%x: tensor<4x32x16xf32>, %w: tensor<4x24x16xf32>) -> tensor<4x32x24xf32> attributes {weft.entry = #weft.entry<main>} {
   %wt = weft.transpose %w perm [0, 2, 1] : tensor<4x24x16xf32> -> tensor<4x16x24xf32>
   %y = weft.dot_general %x, %wt batch [0] x [0] contract [2] x [1] : tensor<4x32x16xf32>, tensor<4x16x24xf32> -> tensor<4x32x24xf32>
   return %y : tensor<4x32x24xf32>
@@ -238,7 +238,7 @@ func.func @views_of_dot_products(%x: tensor<4x32x16xf32>, %w: tensor<4x24x16xf32
 // CHECK: func.func private @[[GATHER]]
 // CHECK-NEXT: weft.gather
 // CHECK-NEXT: return
-func.func @gathered_norm(%x: tensor<32x64xf32>, %i: tensor<128xi64>) -> tensor<128x32xf32> attributes {weft.entry} {
+func.func @gathered_norm(%x: tensor<32x64xf32>, %i: tensor<128xi64>) -> tensor<128x32xf32> attributes {weft.entry = #weft.entry<main>} {
   %g = weft.gather %x[%i] dims [1] : tensor<32x64xf32>, tensor<128xi64> -> tensor<128x32xf32>
   %max = weft.reduce <max> %g dims [1] : tensor<128x32xf32> -> tensor<128xf32>
   %mb = weft.broadcast_in_dim %max dims [0] : tensor<128xf32> -> tensor<128x32xf32>
@@ -255,7 +255,7 @@ func.func @gathered_norm(%x: tensor<32x64xf32>, %i: tensor<128xi64>) -> tensor<1
 // CHECK-LABEL: func.func @group_sums
 // CHECK-NEXT: %[[T:.*]] = call @[[MOVE:relayout_[0-9]+]](%arg0)
 // CHECK-NEXT: call @{{.*}}(%[[T]])
-func.func @group_sums(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> tensor<1x8x4x8x8xf32> attributes {weft.entry} {
+func.func @group_sums(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> tensor<1x8x4x8x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %r = weft.relayout %x : tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<1x32x8x8xf32>
   %v = weft.reshape %r : tensor<1x32x8x8xf32> -> tensor<1x8x4x8x8xf32>
   %sum = weft.reduce <sum> %v dims [2, 3, 4] : tensor<1x8x4x8x8xf32> -> tensor<1x8xf32>
@@ -271,7 +271,7 @@ func.func @group_sums(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> t
 // CHECK-NEXT: %[[S:.*]] = call @[[SUM:reduce_[0-9]+]](%arg0)
 // CHECK-NEXT: call @[[MOVE:relayout_[0-9]+]](%[[S]])
 // CHECK-NEXT: return
-func.func @turned_norm(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> tensor<1x32x8x8xf32> attributes {weft.entry} {
+func.func @turned_norm(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> tensor<1x32x8x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %r = weft.relayout %x : tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<1x32x8x8xf32>
   %sum = weft.reduce <sum> %r dims [2, 3] : tensor<1x32x8x8xf32> -> tensor<1x32xf32>
   %b = weft.broadcast_in_dim %sum dims [0, 1] : tensor<1x32xf32> -> tensor<1x32x8x8xf32>
@@ -292,7 +292,7 @@ func.func @turned_norm(%x: tensor<1x32x8x8xf32, #weft.layout<[0, 2, 3, 1]>>) -> 
 // CHECK-NOT: weft.reshape
 // CHECK: func.func private @[[DOT]](
 // CHECK: weft.reshape
-func.func @flattened(%x: tensor<2x32x7x7xf32, #weft.layout<[0, 2, 3, 1]>>, %w: tensor<10x1568xf32>) -> tensor<2x10xf32> attributes {weft.entry} {
+func.func @flattened(%x: tensor<2x32x7x7xf32, #weft.layout<[0, 2, 3, 1]>>, %w: tensor<10x1568xf32>) -> tensor<2x10xf32> attributes {weft.entry = #weft.entry<main>} {
   %r = weft.relayout %x : tensor<2x32x7x7xf32, #weft.layout<[0, 2, 3, 1]>> -> tensor<2x32x7x7xf32>
   %v = weft.reshape %r : tensor<2x32x7x7xf32> -> tensor<2x1568xf32>
   %y = weft.dot_general %v, %w batch [] x [] contract [1] x [1] : tensor<2x1568xf32>, tensor<10x1568xf32> -> tensor<2x10xf32>
@@ -311,7 +311,7 @@ func.func @flattened(%x: tensor<2x32x7x7xf32, #weft.layout<[0, 2, 3, 1]>>, %w: t
 // CHECK: func.func private @[[ROWS]](
 // CHECK-NOT: weft.relayout
 // CHECK: return
-func.func @cut_rows(%x: tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>>) -> tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>> attributes {weft.entry} {
+func.func @cut_rows(%x: tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>>) -> tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>> attributes {weft.entry = #weft.entry<main>} {
   %r = weft.relayout %x : tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>> -> tensor<60x4xf32>
   %v = weft.reshape %r : tensor<60x4xf32> -> tensor<5x12x4xf32>
   %max = weft.reduce <max> %v dims [1] : tensor<5x12x4xf32> -> tensor<5x4xf32>
@@ -331,7 +331,7 @@ func.func @cut_rows(%x: tensor<60x4xf32, #weft.layout<[0, 1], tile 0 by 8>>) -> 
 // CHECK-LABEL: func.func @whole_rows
 // CHECK-NEXT: call @reduce_{{[0-9]+}}(%arg0)
 // CHECK-NEXT: return
-func.func @whole_rows(%x: tensor<48x4xf32>) -> tensor<48x4xf32, #weft.layout<[0, 1], tile 0 by 8>> attributes {weft.entry} {
+func.func @whole_rows(%x: tensor<48x4xf32>) -> tensor<48x4xf32, #weft.layout<[0, 1], tile 0 by 8>> attributes {weft.entry = #weft.entry<main>} {
   %v = weft.reshape %x : tensor<48x4xf32> -> tensor<12x4x4xf32>
   %max = weft.reduce <max> %v dims [1] : tensor<12x4x4xf32> -> tensor<12x4xf32>
   %b = weft.broadcast_in_dim %max dims [0, 2] : tensor<12x4xf32> -> tensor<12x4x4xf32>
@@ -353,7 +353,7 @@ func.func @whole_rows(%x: tensor<48x4xf32>) -> tensor<48x4xf32, #weft.layout<[0,
 // CHECK:         call @relayout_0(%[[TWICE]]) : (tensor<1x8x12x12xf32>) -> tensor<1x8x14x14xf32, #weft.layout<[0, 2, 3, 1]>>
 // CHECK:       }
 func.func @turned_runs(%x: tensor<1x8x6x6xf32>) -> tensor<1x8x14x14xf32, #weft.layout<[0, 2, 3, 1]>>
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.broadcast_in_dim %x dims [0, 1, 2, 4] : tensor<1x8x6x6xf32> -> tensor<1x8x6x2x6x2xf32>
   %1 = weft.reshape %0 : tensor<1x8x6x2x6x2xf32> -> tensor<1x8x12x12xf32>
   %2 = weft.constant dense<0.0> : tensor<f32>
@@ -368,7 +368,7 @@ func.func @turned_runs(%x: tensor<1x8x6x6xf32>) -> tensor<1x8x14x14xf32, #weft.l
 // CHECK:         %[[ROWS:.*]] = call @concat_0
 // CHECK:         call @relayout_0(%[[ROWS]])
 func.func @turned_parts(%x: tensor<1x8x6x6xf32>, %y: tensor<1x8x6x1xf32>) -> tensor<1x8x6x7xf32, #weft.layout<[0, 2, 3, 1]>>
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.concat %y, %x dim 3 : tensor<1x8x6x1xf32>, tensor<1x8x6x6xf32> -> tensor<1x8x6x7xf32>
   %1 = weft.relayout %0 : tensor<1x8x6x7xf32> -> tensor<1x8x6x7xf32, #weft.layout<[0, 2, 3, 1]>>
   return %1 : tensor<1x8x6x7xf32, #weft.layout<[0, 2, 3, 1]>>

@@ -9,7 +9,7 @@
 // CHECK-SAME: %[[P:.*]]: tensor<64x8x3x3xf32, #[[PACKED:.*]]> {weft.kind = "bound", weft.name = "bound.0"})
 func.func @main(%x: tensor<1x8x8x8xf32> {weft.kind = "input", weft.name = "x"},
                 %w: tensor<64x8x3x3xf32> {weft.kind = "weight", weft.name = "w"})
-    -> tensor<64x8x3x3xf32, #packed> attributes {weft.entry} {
+    -> tensor<64x8x3x3xf32, #packed> attributes {weft.entry = #weft.entry<main>} {
   // CHECK-NEXT: return %[[P]]
   %0 = weft.neg %w : tensor<64x8x3x3xf32>
   %1 = weft.relayout %0 : tensor<64x8x3x3xf32> -> tensor<64x8x3x3xf32, #packed>
@@ -17,7 +17,7 @@ func.func @main(%x: tensor<1x8x8x8xf32> {weft.kind = "input", weft.name = "x"},
 }
 // CHECK-LABEL: func.func @bind(
 // CHECK-SAME: %[[W:.*]]: tensor<64x8x3x3xf32> {weft.kind = "weight", weft.name = "w"})
-// CHECK-SAME: -> tensor<64x8x3x3xf32, #[[PACKED]]> attributes {weft.entry}
+// CHECK-SAME: -> tensor<64x8x3x3xf32, #[[PACKED]]> attributes {weft.entry = #weft.entry<bind>}
 // CHECK: %[[N:.*]] = weft.neg %[[W]]
 // CHECK: %[[R:.*]] = weft.relayout %[[N]]
 // CHECK: return %[[R]]
@@ -31,7 +31,7 @@ func.func @main(%x: tensor<1x8x8x8xf32> {weft.kind = "input", weft.name = "x"},
 func.func @main(%x: tensor<32x8xf32> {weft.kind = "input", weft.name = "x"},
                 %w: tensor<8x32xf32> {weft.kind = "weight", weft.name = "w"})
     -> (tensor<32x8xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<8x32xf32, #weft.layout<[1, 0]>>)
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.relayout %x : tensor<32x8xf32> -> tensor<32x8xf32, #weft.layout<[0, 1], tile 0 by 16>>
   %1 = weft.relayout %w : tensor<8x32xf32> -> tensor<8x32xf32, #weft.layout<[1, 0]>>
   return %0, %1 : tensor<32x8xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<8x32xf32, #weft.layout<[1, 0]>>
@@ -46,7 +46,7 @@ func.func @main(%x: tensor<32x8xf32> {weft.kind = "input", weft.name = "x"},
 // CHECK: func.func @bind(
 func.func @main(%x: tensor<1x8x5xf32> {weft.kind = "input", weft.name = "x"},
                 %w: tensor<8x1x3xf32> {weft.kind = "weight", weft.name = "w"})
-    -> tensor<1x8x3xf32> attributes {weft.entry} {
+    -> tensor<1x8x3xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.relayout %w : tensor<8x1x3xf32> -> tensor<8x1x3xf32, #weft.layout<[2, 1, 0]>>
   %1 = weft.conv %x, %0 strides [1] pad [0] x [0] dilations [1] groups 8
     : tensor<1x8x5xf32>, tensor<8x1x3xf32, #weft.layout<[2, 1, 0]>> -> tensor<1x8x3xf32>
@@ -62,7 +62,7 @@ func.func @main(%x: tensor<1x8x5xf32> {weft.kind = "input", weft.name = "x"},
 // CHECK: func.func @bind(%{{[^,]*}}: tensor<32x32xf32> {weft.kind = "buffer", weft.name = "w"})
 func.func @main(%w: tensor<32x32xf32> {weft.kind = "buffer", weft.name = "w"})
     -> (tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 32>>)
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.relayout %w : tensor<32x32xf32> -> tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 16>>
   %1 = weft.relayout %w : tensor<32x32xf32> -> tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 32>>
   return %0, %1 : tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 16>>, tensor<32x32xf32, #weft.layout<[0, 1], tile 0 by 32>>
@@ -83,7 +83,7 @@ func.func @main(%w: tensor<32x32xf32> {weft.kind = "buffer", weft.name = "w"})
 // CHECK-NOT: weft.neg
 func.func @main(%x: tensor<2x8xf32> {weft.kind = "input", weft.name = "x"},
                 %w: tensor<8xf32> {weft.kind = "weight", weft.name = "w"})
-    -> (tensor<2x8xf32>, tensor<8xf32>) attributes {weft.entry} {
+    -> (tensor<2x8xf32>, tensor<8xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.exp %w : tensor<8xf32>
   %1 = weft.neg %w : tensor<8xf32>
   %2 = weft.broadcast_in_dim %0 dims [1] : tensor<8xf32> -> tensor<2x8xf32>
@@ -98,7 +98,7 @@ func.func @main(%x: tensor<2x8xf32> {weft.kind = "input", weft.name = "x"},
 // CHECK: weft.iota
 // CHECK-NOT: @bind
 func.func @main(%x: tensor<8xf32> {weft.kind = "input", weft.name = "x"})
-    -> tensor<8xf32> attributes {weft.entry} {
+    -> tensor<8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.iota 0 : tensor<8xf32>
   %1 = weft.exp %0 : tensor<8xf32>
   %2 = weft.mul %x, %1 : tensor<8xf32>
@@ -117,7 +117,7 @@ func.func @main(%x: tensor<8xf32> {weft.kind = "input", weft.name = "x"})
 // CHECK: weft.convert %{{.*}} : tensor<8xf64> -> tensor<8xf32>
 func.func @main(%x: tensor<5x8xf32> {weft.kind = "input", weft.name = "x"},
                 %w: tensor<8xf32> {weft.kind = "weight", weft.name = "w"})
-    -> tensor<5x8xf32> attributes {weft.entry} {
+    -> tensor<5x8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.convert %w : tensor<8xf32> -> tensor<8xf64>
   %1 = weft.mul %0, %0 : tensor<8xf64>
   %2 = weft.convert %1 : tensor<8xf64> -> tensor<8xf32>
@@ -138,7 +138,7 @@ func.func @main(%x: tensor<5x8xf32> {weft.kind = "input", weft.name = "x"},
 // CHECK: weft.relayout
 func.func @main(%x: tensor<5x8xbf16> {weft.kind = "input", weft.name = "x"},
                 %w: tensor<8x32xf32> {weft.kind = "weight", weft.name = "w"})
-    -> tensor<5x32xf32> attributes {weft.entry} {
+    -> tensor<5x32xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.convert %w : tensor<8x32xf32> -> tensor<8x32xbf16>
   %1 = weft.relayout %0 : tensor<8x32xbf16> -> tensor<8x32xbf16, #weft.layout<[1, 0]>>
   %2 = weft.dot_general %x, %1 batch [] x [] contract [1] x [0] : tensor<5x8xbf16>, tensor<8x32xbf16, #weft.layout<[1, 0]>> -> tensor<5x32xf32>

@@ -13,7 +13,7 @@
 // CHECK-NOT: weft.relayout
 // CHECK: weft.broadcast_in_dim
 func.func @main(%h: tensor<8x64xf32>, %w: tensor<64x64xf32>, %b: tensor<64xf32>) -> tensor<8x64xf32>
-    attributes {weft.entry} {
+    attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.loop @step 9 reverse false carry(%h) over() with(%w, %b)
     : (tensor<8x64xf32>, tensor<64x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
   return %0 : tensor<8x64xf32>
@@ -35,7 +35,7 @@ func.func private @step(%h: tensor<8x64xf32> {weft.kind = "input"}, %w: tensor<6
 // CHECK: %[[E:.*]] = weft.exp
 // CHECK: weft.loop @outer 9 reverse false carry(%{{.*}}) over() with(%[[E]])
 // CHECK-NOT: weft.exp
-func.func @main(%h: tensor<8xf32>, %a: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry} {
+func.func @main(%h: tensor<8xf32>, %a: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.loop @outer 9 reverse false carry(%h) over() with(%a)
     : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
@@ -58,7 +58,7 @@ func.func private @inner(%h: tensor<8xf32> {weft.kind = "input"}, %a: tensor<8xf
 // What depends on the state stays.
 // CHECK-LABEL: func.func private @step(
 // CHECK: weft.exp
-func.func @main(%h: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry} {
+func.func @main(%h: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.loop @step 9 reverse false carry(%h) over() with() : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }

@@ -12,7 +12,7 @@
 // CHECK-NEXT: %[[S2:.*]] = weft.add %[[E2]], %[[S]]
 // CHECK-NEXT: return %[[S2]], %[[X]]
 // CHECK-NOT: func.func
-func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {weft.entry} {
+func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0:2 = call @outer(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   %1:2 = call @outer(%0#0) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   return %1#0, %x : tensor<4xf32>, tensor<4xf32>
@@ -34,7 +34,7 @@ func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK: call @kernel
 // CHECK: func.func private @kernel
 // CHECK: func.func @uncalled
-func.func @kept(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry} {
+func.func @kept(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @kernel(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -67,7 +67,7 @@ func.func private @itself(%x: tensor<4xf32>) -> tensor<4xf32> {
 // ALL-NEXT: weft.exp
 // ALL-NEXT: return
 // ALL-NOT: @unit(
-func.func @units(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry} {
+func.func @units(%x: tensor<4xf32>) -> tensor<4xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = call @unit(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -19,7 +19,7 @@
 // PIPELINE: func.func @bind(
 // PIPELINE: weft.convert
 func.func @main(%x: tensor<1x4x8xf32> {weft.kind = "input"}, %w: tensor<24x8xf32> {weft.kind = "weight"})
-    -> tensor<1x4x24xf32> attributes {weft.entry} {
+    -> tensor<1x4x24xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.dot_general %x, %w batch [] x [] contract [2] x [1]
     : tensor<1x4x8xf32>, tensor<24x8xf32> -> tensor<1x4x24xf32>
   %1 = weft.exp %0 : tensor<1x4x24xf32>
@@ -38,7 +38,7 @@ func.func @main(%x: tensor<1x4x8xf32> {weft.kind = "input"}, %w: tensor<24x8xf32
 // PIPELINE-SAME: tensor<16x8xbf16> {weft.kind = "bound", weft.name = "bound.0"}, %{{.*}}: tensor<16x8xbf16> {weft.kind = "bound", weft.name = "bound.1"})
 func.func @main(%x: tensor<4x8xf32> {weft.kind = "input"}, %w: tensor<16x8xf32> {weft.kind = "weight"},
                 %v: tensor<16x8xf32> {weft.kind = "weight"})
-    -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) attributes {weft.entry} {
+    -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) attributes {weft.entry = #weft.entry<main>} {
   %0:2 = weft.multi_dot %x with %w, %v contract [1] x [1]
     : tensor<4x8xf32>, tensor<16x8xf32>, tensor<16x8xf32> -> tensor<4x16xf32>, tensor<4x16xf32>
   %1 = weft.dot_general %x, %w batch [] x [] contract [1] x [1]
@@ -57,7 +57,7 @@ func.func @main(%x: tensor<4x8xf32> {weft.kind = "input"}, %w: tensor<16x8xf32> 
 // PIPELINE: weft.convert %[[ONCE]] : tensor<4x3x3x3xf32> -> tensor<4x3x3x3xbf16>
 func.func @main(%x: tensor<1x3x8x8xf32> {weft.kind = "input"}, %w: tensor<4x3x3x3xf32> {weft.kind = "weight"},
                 %m: tensor<4xf32> {weft.kind = "buffer"}, %v: tensor<4xf32> {weft.kind = "buffer"})
-    -> tensor<1x4x6x6xf32> attributes {weft.entry} {
+    -> tensor<1x4x6x6xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.conv %x, %w strides [1, 1] pad [0, 0] x [0, 0] dilations [1, 1] groups 1
     : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x6x6xf32>
   %1 = weft.batch_norm %0 mean %m variance %v : tensor<4xf32>, tensor<4xf32> eps 1.0e-05 : tensor<1x4x6x6xf32>
@@ -72,7 +72,7 @@ func.func @main(%x: tensor<1x3x8x8xf32> {weft.kind = "input"}, %w: tensor<4x3x3x
 // PIPELINE: weft.dot_general %{{.*}}, %[[W]]
 // PIPELINE-NOT: @bind
 func.func @main(%x: tensor<4x8xf32> {weft.kind = "input"}, %w: tensor<24x8xbf16> {weft.kind = "weight"})
-    -> tensor<4x24xf32> attributes {weft.entry} {
+    -> tensor<4x24xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.convert %w : tensor<24x8xbf16> -> tensor<24x8xf32>
   %1 = weft.dot_general %x, %0 batch [] x [] contract [1] x [1]
     : tensor<4x8xf32>, tensor<24x8xf32> -> tensor<4x24xf32>

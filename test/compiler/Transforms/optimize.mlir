@@ -25,7 +25,7 @@ func.func @main(%x: tensor<2x3x32x32xf32> {weft.kind = "input", weft.name = "x"}
                 %scale: tensor<640xf32> {weft.kind = "weight", weft.name = "scale"},
                 %v: tensor<640x640xf32> {weft.kind = "weight", weft.name = "v"},
                 %w: tensor<640x640xf32> {weft.kind = "weight", weft.name = "w"})
-    -> tensor<2x64x640xf32> attributes {weft.entry} {
+    -> tensor<2x64x640xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.conv %x, %patch strides [4, 4] pad [0, 0] x [0, 0] dilations [1, 1] groups 1 : tensor<2x3x32x32xf32>, tensor<640x3x4x4xf32> -> tensor<2x640x8x8xf32>
   %1 = weft.reshape %0 : tensor<2x640x8x8xf32> -> tensor<2x640x64xf32>
   %2 = weft.transpose %1 perm [0, 2, 1] : tensor<2x640x64xf32> -> tensor<2x64x640xf32>

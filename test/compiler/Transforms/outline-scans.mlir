@@ -8,7 +8,7 @@
 // CHECK: func.func private @[[OUTER]](%{{.*}}: tensor<8xf32> {weft.kind = "input"}, %{{.*}}: tensor<8xf32> {weft.kind = "constant"})
 // CHECK: weft.loop @[[INNER]] 3 reverse false
 // CHECK: return
-func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry} {
+func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.scan 4 reverse carry(%s = %a : tensor<8xf32>) with(%c = %b : tensor<8xf32>) -> (tensor<8xf32>) {
     %1 = weft.add %s, %c : tensor<8xf32>
     %2 = weft.scan 3 carry(%t = %1 : tensor<8xf32>) -> (tensor<8xf32>) {
@@ -25,7 +25,7 @@ func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> attribute
 // CHECK-LABEL: func.func @without_scans(
 // CHECK-NEXT: weft.exp
 // CHECK-NEXT: return
-func.func @without_scans(%a: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry} {
+func.func @without_scans(%a: tensor<8xf32>) -> tensor<8xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.exp %a : tensor<8xf32>
   return %0 : tensor<8xf32>
 }

@@ -18,7 +18,7 @@
 // BIND:         weft.winograd_conv {{.*}} : tensor<1x32x18x18xf32, #[[IMAGES:.*]]>, tensor<16x32x64xf32, #{{.*}}>, tensor<64x32x3x3xf32, #{{.*}}> -> tensor<1x64x16x16xf32, #[[IMAGES]]>
 // BIND-LABEL: func.func @bind
 // BIND:         weft.dot_general
-func.func @main(%x: tensor<1x32x16x16xf32> {weft.kind = "input"}, %w: tensor<64x32x3x3xf32> {weft.kind = "parameter"}) -> tensor<1x64x16x16xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<1x32x16x16xf32> {weft.kind = "input"}, %w: tensor<64x32x3x3xf32> {weft.kind = "parameter"}) -> tensor<1x64x16x16xf32> attributes {weft.entry = #weft.entry<main>} {
   %y = weft.conv %x, %w strides [1, 1] pad [1, 1] x [1, 1] dilations [1, 1] groups 1 : tensor<1x32x16x16xf32>, tensor<64x32x3x3xf32> -> tensor<1x64x16x16xf32>
   return %y : tensor<1x64x16x16xf32>
 }
@@ -28,7 +28,7 @@ func.func @main(%x: tensor<1x32x16x16xf32> {weft.kind = "input"}, %w: tensor<64x
 // Blocks of an odd size overlap.
 // CHECK-LABEL: func.func @main
 // CHECK:         weft.winograd_conv {{.*}} : tensor<1x32x19x18xf32>, {{.*}} -> tensor<1x64x17x16xf32>
-func.func @main(%x: tensor<1x32x16x16xf32> {weft.kind = "input"}, %w: tensor<64x32x3x3xf32> {weft.kind = "parameter"}) -> tensor<1x64x17x16xf32> attributes {weft.entry} {
+func.func @main(%x: tensor<1x32x16x16xf32> {weft.kind = "input"}, %w: tensor<64x32x3x3xf32> {weft.kind = "parameter"}) -> tensor<1x64x17x16xf32> attributes {weft.entry = #weft.entry<main>} {
   %y = weft.conv %x, %w strides [1, 1] pad [2, 1] x [1, 1] dilations [1, 1] groups 1 : tensor<1x32x16x16xf32>, tensor<64x32x3x3xf32> -> tensor<1x64x17x16xf32>
   return %y : tensor<1x64x17x16xf32>
 }
@@ -39,7 +39,7 @@ func.func @main(%x: tensor<1x32x16x16xf32> {weft.kind = "input"}, %w: tensor<64x
 // CHECK-LABEL: func.func @main
 // CHECK-COUNT-4: weft.conv
 // CHECK-NOT:     weft.winograd_conv
-func.func @main(%x: tensor<1x32x16x16xf32> {weft.kind = "input"}, %v: tensor<64x32x3x3xf32> {weft.kind = "input"}, %w: tensor<64x32x3x3xf32> {weft.kind = "parameter"}) -> (tensor<1x64x8x8xf32>, tensor<1x64x16x1xf32>, tensor<1x64x8x8xf32>, tensor<1x64x16x16xf32>) attributes {weft.entry} {
+func.func @main(%x: tensor<1x32x16x16xf32> {weft.kind = "input"}, %v: tensor<64x32x3x3xf32> {weft.kind = "input"}, %w: tensor<64x32x3x3xf32> {weft.kind = "parameter"}) -> (tensor<1x64x8x8xf32>, tensor<1x64x16x1xf32>, tensor<1x64x8x8xf32>, tensor<1x64x16x16xf32>) attributes {weft.entry = #weft.entry<main>} {
   %a = weft.conv %x, %w strides [2, 2] pad [1, 1] x [1, 1] dilations [1, 1] groups 1 : tensor<1x32x16x16xf32>, tensor<64x32x3x3xf32> -> tensor<1x64x8x8xf32>
   %t = weft.slice %x [0, 0, 0, 0] to [1, 32, 16, 3] by [1, 1, 1, 1] : tensor<1x32x16x16xf32> -> tensor<1x32x16x3xf32>
   %b = weft.conv %t, %w strides [1, 1] pad [1, 0] x [1, 0] dilations [1, 1] groups 1 : tensor<1x32x16x3xf32>, tensor<64x32x3x3xf32> -> tensor<1x64x16x1xf32>

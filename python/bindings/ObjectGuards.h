@@ -4,8 +4,8 @@
 // a program was specialised on has changed: attributes and members of modules and other
 // objects, their classes, containers, closure cells, and torch's global state. Whatever is
 // watched is held strongly, so that an address never comes to mean another object.
-#ifndef WEFT_PYTHON_BINDINGS_GUARDS_H
-#define WEFT_PYTHON_BINDINGS_GUARDS_H
+#ifndef WEFT_PYTHON_BINDINGS_OBJECTGUARDS_H
+#define WEFT_PYTHON_BINDINGS_OBJECTGUARDS_H
 
 #include "capture/PyRef.h"
 #include "python/bindings/Footprint.h"
@@ -16,7 +16,7 @@
 
 namespace weft {
 
-class Guards {
+class ObjectGuards {
 public:
   /// The object's class and its `__dict__`, or that it has none.
   void watchObject(PyObject *object);

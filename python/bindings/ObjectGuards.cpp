@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "python/bindings/Guards.h"
+#include "python/bindings/ObjectGuards.h"
 
 #include "python/bindings/DictVersion.h"
 #include "python/bindings/Torch.h"
@@ -12,7 +12,7 @@ namespace nb = nanobind;
 
 namespace weft {
 
-Guards::DictGuard::DictGuard(PyObject *watched) : dict(PyRef::borrow(watched)) {
+ObjectGuards::DictGuard::DictGuard(PyObject *watched) : dict(PyRef::borrow(watched)) {
   if (!watched)
     return;
   version = dictVersion(watched);
@@ -23,7 +23,7 @@ Guards::DictGuard::DictGuard(PyObject *watched) : dict(PyRef::borrow(watched)) {
   }
 }
 
-bool Guards::DictGuard::holds() const {
+bool ObjectGuards::DictGuard::holds() const {
   uint64_t now = dictVersion(dict.get());
   if (now == version)
     return true;
@@ -38,7 +38,7 @@ bool Guards::DictGuard::holds() const {
   return true;
 }
 
-void Guards::watchObject(PyObject *object) {
+void ObjectGuards::watchObject(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   objects.push_back({PyRef::borrow(object), PyRef::borrow((PyObject *)type),
                      DictGuard(instanceDict(object)), assignTypeVersion(type)});
@@ -50,7 +50,7 @@ static PyObject *orderedKeys(PyObject *dict) {
   return iterator ? PySequence_Tuple(iterator.get()) : nullptr;
 }
 
-void Guards::watchDict(PyObject *dict) {
+void ObjectGuards::watchDict(PyObject *dict) {
   dicts.emplace_back(dict);
   if (!PyODict_Check(dict))
     return;
@@ -73,31 +73,31 @@ static bool sameOrder(PyObject *dict, PyObject *copy) {
   return true;
 }
 
-void Guards::watchHooks(PyObject *dict) {
+void ObjectGuards::watchHooks(PyObject *dict) {
   hooks.push_back(PyRef::borrow(dict));
   hadHooks = hadHooks || PyDict_GET_SIZE(dict) > 0;
 }
 
-bool Guards::hooked() const {
+bool ObjectGuards::hooked() const {
   return std::ranges::any_of(hooks,
                              [](const PyRef &dict) { return PyDict_GET_SIZE(dict.get()) > 0; });
 }
 
-void Guards::watchList(PyObject *list) {
+void ObjectGuards::watchList(PyObject *list) {
   PyObject *copy = PyList_AsTuple(list);
   if (!copy)
     throw nb::python_error();
   lists.push_back({PyRef::borrow(list), PyRef::steal(copy)});
 }
 
-void Guards::watchSet(PyObject *set) {
+void ObjectGuards::watchSet(PyObject *set) {
   PyObject *copy = PyFrozenSet_New(set);
   if (!copy)
     throw nb::python_error();
   sets.push_back({PyRef::borrow(set), PyRef::steal(copy)});
 }
 
-void Guards::watchFunction(PyObject *function) {
+void ObjectGuards::watchFunction(PyObject *function) {
   functions.push_back({PyRef::borrow(function), PyRef::borrow(PyFunction_GET_CODE(function)),
                        PyRef::borrow(PyFunction_GET_DEFAULTS(function)),
                        PyRef::borrow(PyFunction_GET_KW_DEFAULTS(function))});
@@ -105,11 +105,11 @@ void Guards::watchFunction(PyObject *function) {
     watchDict(defaults);
 }
 
-void Guards::watchCell(PyObject *cell) {
+void ObjectGuards::watchCell(PyObject *cell) {
   cells.push_back({PyRef::borrow(cell), PyRef::borrow(PyCell_GET(cell))});
 }
 
-void Guards::watchName(PyObject *dict, PyObject *name) {
+void ObjectGuards::watchName(PyObject *dict, PyObject *name) {
   auto found = std::ranges::find_if(
       namespaces, [&](const NamespaceGuard &guard) { return guard.dict.get() == dict; });
   if (found == namespaces.end())
@@ -117,7 +117,7 @@ void Guards::watchName(PyObject *dict, PyObject *name) {
   found->names.push_back({PyRef::borrow(name), PyRef::borrow(PyDict_GetItem(dict, name))});
 }
 
-bool Guards::NamespaceGuard::holds() const {
+bool ObjectGuards::NamespaceGuard::holds() const {
   uint64_t now = dictVersion(dict.get());
   if (now == version)
     return true;
@@ -128,7 +128,7 @@ bool Guards::NamespaceGuard::holds() const {
   return true;
 }
 
-void Guards::watchBuffer(PyObject *object) {
+void ObjectGuards::watchBuffer(PyObject *object) {
   BufferGuard guard;
   guard.object = PyRef::borrow(object);
   if (!guard.read(object))
@@ -136,7 +136,7 @@ void Guards::watchBuffer(PyObject *object) {
   buffers.push_back(std::move(guard));
 }
 
-bool Guards::BufferGuard::read(PyObject *from) {
+bool ObjectGuards::BufferGuard::read(PyObject *from) {
   Py_buffer view;
   if (PyObject_GetBuffer(from, &view, PyBUF_FULL_RO))
     return false;
@@ -148,7 +148,7 @@ bool Guards::BufferGuard::read(PyObject *from) {
   return copied;
 }
 
-bool Guards::BufferGuard::holds() const {
+bool ObjectGuards::BufferGuard::holds() const {
   BufferGuard now;
   if (!now.read(object.get())) {
     PyErr_Clear(); // what cannot be read any more is no longer what it was
@@ -167,7 +167,7 @@ static bool sameItems(PyObject *list, PyObject *copy) {
   return true;
 }
 
-bool Guards::hold() const {
+bool ObjectGuards::hold() const {
   if (expired || hooked() != hadHooks)
     return false;
   for (const ObjectGuard &guard : objects) {
@@ -214,7 +214,7 @@ bool Guards::hold() const {
   return true;
 }
 
-Footprint Guards::footprint() const {
+Footprint ObjectGuards::footprint() const {
   Footprint footprint;
   auto addDict = [&](PyObject *dict) { footprint.add(reinterpret_cast<PyDictObject *>(dict)); };
   for (const ObjectGuard &guard : objects) {
@@ -244,14 +244,14 @@ Footprint Guards::footprint() const {
   return footprint;
 }
 
-int Guards::DictGuard::traverse(visitproc visit, void *arg) const {
+int ObjectGuards::DictGuard::traverse(visitproc visit, void *arg) const {
   Py_VISIT(dict.get());
   for (const PyRef &item : items)
     Py_VISIT(item.get());
   return 0;
 }
 
-int Guards::traverse(visitproc visit, void *arg) const {
+int ObjectGuards::traverse(visitproc visit, void *arg) const {
   for (const ObjectGuard &guard : objects) {
     Py_VISIT(guard.object.get());
     Py_VISIT(guard.type.get());
@@ -284,7 +284,7 @@ int Guards::traverse(visitproc visit, void *arg) const {
   return 0;
 }
 
-void Guards::clear() { *this = Guards(); }
+void ObjectGuards::clear() { *this = ObjectGuards(); }
 
 GlobalState::GlobalState() {
   nb::object guard = nb::module_::import_("torch._C._dynamo.guards").attr("GlobalStateGuard")();
