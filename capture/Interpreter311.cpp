@@ -124,15 +124,18 @@ PyObject *Call::run() const {
 static int observing = 0;
 
 static void settleCalls() {
+  static bool installed = false; // perhaps below another's, which goes on to it
   PyInterpreterState *interpreter = PyInterpreterState_Get();
   _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interpreter);
   bool wanted = asked && !observing;
-  if (wanted && now != evaluate) {
+  installed = installed && now != _PyEval_EvalFrameDefault;
+  if (wanted && !installed) {
     inner = now == _PyEval_EvalFrameDefault ? nullptr : now;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
+    installed = true;
   } else if (!wanted && now == evaluate) {
-    // Another's that came behind it goes on to it, and finds it idle.
     _PyInterpreterState_SetEvalFrameFunc(interpreter, inner ? inner : _PyEval_EvalFrameDefault);
+    installed = false;
   }
 }
 

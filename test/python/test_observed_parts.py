@@ -288,3 +288,23 @@ def test_the_report_names_parts(capsys):
         check(fast, model, 8)
     weft.report(fast)
     assert "Block has programs" in capsys.readouterr().out
+
+
+def test_parts_beside_torch_compile():
+    @torch.compile(backend="eager")
+    def by_dynamo(x):
+        return torch.relu(x) * 2
+
+    def chosen(x, flag):
+        return torch.cond(flag, torch.sin, torch.cos, (x,)) + shifted(x, by=1.0)
+
+    def outer(x, flag):
+        unknown()
+        return chosen(x, flag) + by_dynamo(x) + shifted(by_dynamo(x), by=2.0)
+
+    fast = compiled(outer)
+    for number in range(10):
+        x, flag = torch.randn(3), torch.tensor(number % 2 == 0)
+        assert torch.equal(fast(x, flag), outer(x, flag))
+    assert parts(fast)["shifted"] > 4
+    torch.compiler.reset()

@@ -62,7 +62,7 @@ class Parts:
         name, file = code.co_name, code.co_filename
         if file.startswith(_WEFT):  # what weft.disable keeps out, too
             return _ALONE
-        special = name.startswith(("<", "__", "torch_dynamo"))
+        special = name != "<lambda>" and name.startswith(("<", "__", "torch_dynamo"))
         return _NOTHING if special or file.startswith(INSTALLED) else _PART
 
     def _make(self, function: types.FunctionType, owner: nn.Module | None) -> Any:
