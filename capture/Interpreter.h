@@ -57,6 +57,21 @@ bool tracedBy(Py_tracefunc function);
 bool install(Py_tracefunc function);
 void remove();
 
+/// A call of a function in Python whose frame is about to run: no generator's, no class body's.
+struct Call {
+  PyObject *function;
+  std::span<PyObject *const> locals; // its arguments, in the order of the code's variables
+  void *thread, *frame;
+  /// Runs the frame.
+  PyObject *run() const;
+};
+/// Gives what the call gives, a new reference, or null with an error set.
+using OnCall = PyObject *(*)(const Call &call);
+/// From now on asked about every call in this process that nobody traces; null: nobody is asked.
+void onCalls(OnCall asked);
+/// Around an observation on any thread: frames that are asked about look as if C had called them.
+void observes(bool begins);
+
 uint64_t dictVersion(PyObject *dict);
 /// The instance's `__dict__`, made if there is none yet; null if it can have none. Borrowed.
 PyObject *instanceDict(PyObject *object);

@@ -96,6 +96,59 @@ bool install(Py_tracefunc function) {
 }
 void remove() { _PyEval_SetTrace(PyThreadState_Get(), nullptr, nullptr); }
 
+static OnCall asked = nullptr;
+static _PyFrameEvalFunction inner = nullptr; // that stood here ahead of ours
+
+static PyObject *evaluateInside(PyThreadState *thread, _PyInterpreterFrame *frame, int throws) {
+  return (inner ? inner : _PyEval_EvalFrameDefault)(thread, frame, throws);
+}
+
+static PyObject *evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throws) {
+  constexpr int kinds = CO_OPTIMIZED | CO_NEWLOCALS | CO_GENERATOR | CO_COROUTINE |
+                        CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+  PyCodeObject *code = frame->f_code;
+  if (!asked || throws || thread->cframe->use_tracing ||
+      (code->co_flags & kinds) != (CO_OPTIMIZED | CO_NEWLOCALS))
+    return evaluateInside(thread, frame, throws);
+  size_t count = static_cast<size_t>(code->co_argcount + code->co_kwonlyargcount) +
+                 (code->co_flags & CO_VARARGS ? 1 : 0) + (code->co_flags & CO_VARKEYWORDS ? 1 : 0);
+  return asked(
+      {reinterpret_cast<PyObject *>(frame->f_func), {frame->localsplus, count}, thread, frame});
+}
+
+PyObject *Call::run() const {
+  return evaluateInside(static_cast<PyThreadState *>(thread),
+                        static_cast<_PyInterpreterFrame *>(frame), 0);
+}
+
+static int observing = 0;
+
+static void settleCalls() {
+  static bool installed = false; // perhaps below another's, which goes on to it
+  PyInterpreterState *interpreter = PyInterpreterState_Get();
+  _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+  bool wanted = asked && !observing;
+  installed = installed && now != _PyEval_EvalFrameDefault;
+  if (wanted && !installed) {
+    inner = now == _PyEval_EvalFrameDefault ? nullptr : now;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
+    installed = true;
+  } else if (!wanted && now == evaluate) {
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, inner ? inner : _PyEval_EvalFrameDefault);
+    installed = false;
+  }
+}
+
+void onCalls(OnCall function) {
+  asked = function;
+  settleCalls();
+}
+
+void observes(bool begins) {
+  observing += begins ? 1 : -1;
+  settleCalls();
+}
+
 uint64_t dictVersion(PyObject *dict) {
   return reinterpret_cast<PyDictObject *>(dict)->ma_version_tag;
 }

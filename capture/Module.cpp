@@ -2,6 +2,7 @@
 //
 // weft._capture, the Python face of the room.
 #include "capture/Observer.h"
+#include "capture/Parts.h"
 #include "capture/Plain.h"
 #include "capture/Plan.h"
 
@@ -415,6 +416,8 @@ PyMethodDef functions[] = {
     {"declare", declareOne, METH_VARARGS, nullptr},
     {"declare_plain", declarePlain, METH_O, nullptr},
     {"set_operator", setOperatorOf, METH_VARARGS, nullptr},
+    {"leave_parts", leaveParts, METH_NOARGS, nullptr},
+    {"enter_parts", enterParts, METH_O, nullptr},
     {},
 };
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
@@ -436,7 +439,8 @@ PyMODINIT_FUNC PyInit__capture() {
   PyObject *module = PyModule_Create(&definition);
   programType = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
   if (!module || !programType ||
-      PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject *>(programType)) < 0)
+      PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject *>(programType)) < 0 ||
+      PyModule_AddObject(module, "Parts", makePartsType()) < 0)
     return nullptr;
   return module;
 }

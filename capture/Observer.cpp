@@ -31,10 +31,13 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
     active = this;
     collects = PyGC_Disable(); // finalizers of what others have left would run within the call
   }
+  if (observing)
+    interpreter::observes(true);
   observation.value = PyRef::steal(PyObject_Call(target, args, kwargs));
   PyObject *type, *error, *traceback;
   PyErr_Fetch(&type, &error, &traceback);
   if (observing) {
+    interpreter::observes(false);
     if (!over && !interpreter::tracedBy(trace))
       values.fail("another tracer was installed");
     stop();

@@ -23,6 +23,7 @@ struct Callable {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *face;
   PyObject *original;
+  PyObject *instead; // of the original, where no program stands for a call; null for itself
   PyObject *weakReferences;
   std::vector<PyRef> environments; // Environment objects
   std::vector<PyRef> observed;     // programs of weft._capture
@@ -70,8 +71,8 @@ static PyRef packCall(std::initializer_list<PyObject *> leading, const CallArgum
 }
 
 static PyRef callOriginal(Callable *self, const CallArguments &call) {
-  return PyRef::steal(
-      PyObject_Vectorcall(self->original, call.values, call.positional, call.names));
+  return PyRef::steal(PyObject_Vectorcall(self->instead ? self->instead : self->original,
+                                          call.values, call.positional, call.names));
 }
 
 // Tries the programs of one environment. True when the call has been dealt with.
@@ -254,6 +255,12 @@ static PyObject *runEagerly(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+static PyObject *callInstead(PyObject *self, PyObject *callable) {
+  PyObject *old = std::exchange(cast(self)->instead, Py_NewRef(callable));
+  Py_XDECREF(old);
+  Py_RETURN_NONE;
+}
+
 static PyObject *hits(PyObject *self, PyObject *) {
   return PyLong_FromUnsignedLongLong(cast(self)->hits);
 }
@@ -286,6 +293,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(cast(self)->face);
   Py_VISIT(cast(self)->original);
+  Py_VISIT(cast(self)->instead);
   for (const std::vector<PyRef> *all :
        {&cast(self)->environments, &cast(self)->refusedTypes, &cast(self)->observed})
     for (const PyRef &each : *all)
@@ -296,6 +304,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
 static int clear(PyObject *self) {
   Py_CLEAR(cast(self)->face);
   Py_CLEAR(cast(self)->original);
+  Py_CLEAR(cast(self)->instead);
   cast(self)->environments.clear();
   cast(self)->refusedTypes.clear();
   auto observed = std::exchange(cast(self)->observed, {});
@@ -319,6 +328,7 @@ PyObject *makeCallableType(PyObject *module) {
   static PyMethodDef methods[] = {{"_arm", arm, METH_O, nullptr},
                                   {"_observe", observe, METH_O, nullptr},
                                   {"_run_eagerly", runEagerly, METH_VARARGS, nullptr},
+                                  {"_call_instead", callInstead, METH_O, nullptr},
                                   {"_hits", hits, METH_NOARGS, nullptr},
                                   {"_tick", tick, METH_NOARGS, nullptr},
                                   {}};

@@ -21,6 +21,8 @@ namespace weft {
 /// `_arm(environments)` gives it the list of Environment objects to try, in order;
 /// `_run_eagerly(types, full)` says that the user knows that PyTorch runs calls with arguments of
 /// these types and, if `full`, all others that no program stands for;
+/// `_call_instead(callable)` gives it what does the same as the original, and is called in its
+/// place where PyTorch runs a call;
 /// `_observe(programs)` gives it the programs of observed calls, which are callables that give
 /// NotImplemented for calls that they do not stand for;
 /// `_hits()` gives the number of calls that a program answered.

@@ -19,6 +19,7 @@ import weft
 from weft.capture import tracing as capture
 from weft.capture.signature import Declined
 from weft.observe import face
+from weft.observe.parts import Parts
 
 
 class Weft:
@@ -74,6 +75,35 @@ class ObservedNative(Observed):
         return weft.compile(target, capture="observe")
 
 
+class _InParts:
+    """Calls that no program stands for, of which the target is a part."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        def around(*args: Any, **kwargs: Any) -> Any:
+            return target(*args, **kwargs)
+
+        self.parts = Parts(around, {}, None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.parts.call(*args, **kwargs)
+
+
+class ObservedParts(Observed):
+    """What calls call that are no program themselves."""
+
+    def compile(self, target: Callable[..., Any]) -> Callable[..., Any]:
+        return _InParts(target)
+
+    def is_whole(self, compiled: Any) -> bool:
+        return self.answered(compiled) > 0
+
+    def reasons(self, compiled: Any) -> list[str]:
+        return compiled.parts.reasons()
+
+    def answered(self, compiled: Any) -> int:
+        return sum(compiled.parts.hits().values())
+
+
 class Eager:
     """Never wrong: what the fuzzer finds in it is a fault of the fuzzer's."""
 
@@ -125,6 +155,7 @@ SUBJECTS = {
     "weft": Weft,
     "observe": Observed,
     "observe-native": ObservedNative,
+    "observe-parts": ObservedParts,
     "eager": Eager,
     "stale": Stale,
 }

@@ -12,7 +12,7 @@ from typing import Any, Self
 import torch
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 
-from weft import _core
+from weft import _capture, _core
 from weft.capture import isolated
 
 # Of all callables that live.
@@ -54,11 +54,13 @@ class Face(ABC):
             return self.original(*args, **kwargs)
         if is_fx_symbolic_tracing():
             return self.traced(*args, **kwargs)
-        # Our own code is none that torch.compile around it should look at.
-        before = _set_eval_frame(None)
+        # Our own code is none that torch.compile around it should look at, nor a call around it
+        # that is looked through for parts.
+        before, parts = _set_eval_frame(None), _capture.leave_parts()
         try:
             return self._dispatch(args, kwargs)
         finally:
+            _capture.enter_parts(parts)
             _set_eval_frame(before)
 
     @abstractmethod

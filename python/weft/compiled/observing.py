@@ -53,7 +53,8 @@ class TracedOrObserved(Compiled):
 
     def _eager(self, why: errors.CaptureError, args: tuple, kwargs: dict[str, Any]) -> Any:
         if self._why_not_observed(why) is not None:
-            return super()._eager(why, args, kwargs)
+            self._refuse(why)
+            return self.observed.in_parts(self._is_final())(*args, **kwargs)
         value, reason = self.observed.capture(args, kwargs)
         if reason is not None:
             self.observed.eager_reasons[reason] += 1
@@ -80,16 +81,22 @@ class TracedOrObserved(Compiled):
     def _is_final(self) -> bool:
         return self.observed.met_unknown or self.observed.has_given_up()
 
+    def _refuse(self, why: errors.CaptureError) -> None:
+        super()._refuse(why)
+        if self._is_final() and (answering := self.observed.answering()) is not None:
+            answering._call_instead(self.observed.in_parts(True))
+
     # What the user asks for.
 
     def stats(self) -> dict[str, Any]:
         """As `Compiled.stats`, of traced and observed programs together."""
         traced, observed = super().stats(), self.observed.stats()
         traced["hits"] -= self.programs.hits_of_callable()  # which the others count too
-        return {
+        together = {
             name: value + observed[name] if isinstance(value, int | float) else value
             for name, value in traced.items()
         }
+        return together | self.observed.parts()
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         known = Counter(self.observed.eager_reasons)
@@ -112,6 +119,8 @@ class TracedOrObserved(Compiled):
     def reset(self) -> None:
         super().reset()
         self.observed.reset()
+        if (answering := self.observed.answering()) is not None:
+            answering._call_instead(self.original)
 
     def why_miss(self, *args: Any, **kwargs: Any) -> str | None:
         """As `Observed.why_miss`, of the latest program that was observed."""

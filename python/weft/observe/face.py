@@ -16,7 +16,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import torch
 
@@ -26,6 +26,9 @@ from weft.observe import dump
 from weft.observe.backends import Backend
 from weft.observe.declared import declare_all
 from weft.observe.replays import ObservedCall, Surroundings, fault_of_compiled, fault_of_replay
+
+if TYPE_CHECKING:
+    from weft.observe.parts import Parts
 
 # Programs of a callable, and captures in a row that published none, after which calls run eagerly.
 MOST_PROGRAMS = 8
@@ -48,6 +51,7 @@ class Observed(Face):
     ) -> None:
         super().__init__(original, settings)
         self._backend = backend
+        self._parts: Parts | None = None  # of calls that nobody observes any more
         # Why torch's own operations run programs that were to be compiled.
         self.not_compiled: Counter[str] = Counter()
         # What the user calls, which tries the programs before it asks here.
@@ -237,7 +241,16 @@ class Observed(Face):
 
     def _eager(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         self._refuse(reason)
-        return self.original(*args, **kwargs)
+        return self.in_parts(self.has_given_up())(*args, **kwargs)
+
+    def in_parts(self, given_up: bool) -> Callable[..., Any]:
+        """What runs calls that no program stands for: once they are no longer observed, as
+        `given_up` says, it runs programs of the modules and functions that they call."""
+        if self._parts is None and given_up:
+            from weft.observe.parts import Parts
+
+            self._parts = Parts(self.original, self.settings, self._backend)
+        return self.original if self._parts is None else self._parts.call
 
     def _refuse(self, reason: str) -> None:
         if self.settings.get("fullgraph"):
@@ -253,6 +266,7 @@ class Observed(Face):
     def reset(self) -> None:
         super().reset()
         self._programs.clear()
+        self._parts = None
         self._show()
         self._failures = self._barren = 0
 
@@ -261,7 +275,7 @@ class Observed(Face):
         that a program answered. misses: calls that none was ready for. captures: calls observed.
         capture_seconds: in observed calls, which give the user their results. verify_seconds: in
         replays that were compared with them. compile_seconds: of the backend, comparisons of what
-        it made among them."""
+        it made among them. parts: if there are any, `parts` says what."""
         return {
             "graphs": self._published,
             "breaks": list(self.eager_reasons),
@@ -271,7 +285,14 @@ class Observed(Face):
             "capture_seconds": self._capture_seconds,
             "compile_seconds": self._compile_seconds,
             "verify_seconds": self._verify_seconds,
+            **self.parts(),
         }
+
+    def parts(self) -> dict[str, Any]:
+        """Of calls that run in parts, which modules and functions had programs, and how often these
+        answered: an entry of the statistics, if there are any."""
+        hits = {} if self._parts is None else self._parts.hits()
+        return {"parts": hits} if hits else {}
 
     def guards(self) -> list[str]:
         """What the latest program assumes, in the program's own terms: `K == 2.0`,
@@ -299,6 +320,8 @@ class Observed(Face):
             print(f"PyTorch's operations run {count} programs: {reason}", file=file)
         for reason, count in self.eager_reasons.items():
             print(f"PyTorch ran {count} calls: {reason}", file=file)
+        for name, hits in self.parts().get("parts", {}).items():
+            print(f"of these, {name} has programs, which answered {hits} calls", file=file)
 
     def _latest(self) -> Any:
         if not self._programs:
