@@ -237,6 +237,18 @@ def test_views_of_results_share_memory():
     assert flat.sum() == 0
 
 
+@pytest.mark.parametrize("start", [2, 3, 0])
+def test_empty_views_of_results_share_memory(start):
+    compiled = weft.compile(lambda x: ((y := x * 2)[:, :3], y[:, 3:], y[:, start:start], y))
+    x = torch.rand(2, 3)
+    for _ in range(2):
+        found = compiled(x)
+        assert len({each.untyped_storage()._cdata for each in found}) == 1
+        assert [each.storage_offset() for each in found] == [0, 3, start, 0]
+        assert [each.stride() for each in found] == [(3, 1)] * 4
+    assert programs(compiled) == 1
+
+
 def test_views_of_what_is_no_result_share_memory():
     def function(x):
         y = (x + 1).permute(1, 0)

@@ -97,8 +97,8 @@ class Aliases:
         elif storage in owners and owners[storage][1] is not node:
             base, owner = owners[storage]
             base_twin = self._twin(owner)
-            # Where nothing is shown, strides are as PyTorch's kernel happens to leave them.
-            is_other = twin.numel() == 0 and twin is not base_twin
+            # Of nothing, strides are as PyTorch's kernel happens to leave them.
+            is_other = base_twin.numel() == 0 and twin is not base_twin
             if twin.dtype != base_twin.dtype or is_other:
                 return None
         else:
