@@ -17,7 +17,7 @@ say = @echo "weft: $(strip $(1))"
 help:
 	@echo "make demo    compile real models, compare with PyTorch (DEMO_ARGS=...)"
 	@echo "make test    build, then every test and lint"
-	@echo "make nets    types, the run time under sanitizers, kernels by instruction set and threads"
+	@echo "make nets    clang-tidy, the run time under sanitizers, kernels by instruction set and threads"
 	@echo "make opinfo  judge every op by PyTorch's own samples, about an hour (OPINFO_ARGS=...)"
 	@echo "make capture-fuzz  change what programs of all kinds read, between calls (CAPTURE_ARGS=...)"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
@@ -29,7 +29,7 @@ help:
 	@echo "make build   the compiler, weft-opt and the Python package, into $(BUILD)"
 	@echo "make lint    formats, includes, FileCheck, documents    make format   apply the formats"
 	@echo "make types   mypy, of the modules in pyproject.toml"
-	@echo "make tidy    clang-tidy (minutes)                       make debug    ASan and UBSan build"
+	@echo "make tidy    clang-tidy (20 minutes on two cores)       make debug    ASan and UBSan build"
 	@echo "make tsan    ThreadSanitizer build, into build/tsan"
 	@echo "make clean   remove build/ and .venv/"
 
@@ -118,7 +118,7 @@ test: build
 	echo "weft: Python tests"; $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) && test -z "$$failed"
 
 # What `make test` does not reach: other builds, and machines other than this one.
-nets: sanitized isa-matrix
+nets: tidy sanitized isa-matrix
 
 # The run time, with its thread team, under ASan and UBSan and under TSan.
 sanitized: build/debug/build.ninja build/tsan/build.ninja
@@ -167,9 +167,13 @@ format: .venv/stamp
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
 
+# Every file, or `make tidy TIDY_FILES="..."`: what .clang-tidy finds is an error.
+TIDY_FILES = $(shell git ls-files 'compiler/*.cpp' 'runtime/*.cpp' 'capture/*.cpp' 'python/*.cpp' \
+  'tools/*.cpp')
+
 tidy: build
 	$(call say,running clang-tidy)
-	@git ls-files 'compiler/*.cpp' 'runtime/*.cpp' 'python/*.cpp' 'tools/*.cpp' \
+	@echo $(TIDY_FILES) \
 	  | xargs --max-args=1 --max-procs=$(JOBS) clang-tidy-22 --quiet -p $(BUILD)
 
 types: build

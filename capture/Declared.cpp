@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/Declared.h"
 
+#include <charconv>
 #include <cstring>
 #include <unordered_map>
 
@@ -50,8 +51,10 @@ bool setOperator(const std::string &name, PyObject *function) {
   auto number = [&](const char *prefix, PyObject **list, int count) -> PyObject ** {
     if (!name.starts_with(prefix))
       return nullptr;
-    int i = std::atoi(name.c_str() + std::strlen(prefix));
-    return i >= 0 && i < count ? &list[i] : nullptr;
+    const char *end = name.data() + name.size();
+    int i = -1;
+    auto [rest, error] = std::from_chars(name.data() + std::strlen(prefix), end, i);
+    return error == std::errc() && rest == end && i >= 0 && i < count ? &list[i] : nullptr;
   };
   PyObject **slot = number("binary ", all.binary, 26);
   slot = slot ? slot : number("compare ", all.compare, 6);

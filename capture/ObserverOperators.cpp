@@ -19,10 +19,10 @@ bool Observer::truth(Frame &frame, PyObject *object) {
     // Read here and now: the opcode leaves no trace of what it found.
     if (!operation(frame, operators().truth, Arguments(&object, 1), nullptr))
       return false;
-    int true_ = PyObject_IsTrue(object);
-    if (true_ < 0)
+    int isTrue = PyObject_IsTrue(object);
+    if (isTrue < 0)
       return values.fail("the truth of a tensor raised an error");
-    bool appended = appendRecord(frame, true_ ? Py_True : Py_False);
+    bool appended = appendRecord(frame, isTrue ? Py_True : Py_False);
     frame.pending = {};
     guardMethods(object, {"__bool__"});
     return appended;

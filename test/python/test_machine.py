@@ -2,10 +2,11 @@
 """Rates of the machine: measured once, kept beside the programs, or given."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from weft import _core, errors, machine
+from weft import _core, errors, machine, te
 
 
 @pytest.fixture
@@ -80,6 +81,19 @@ def test_given_rates_are_checked(folder, monkeypatch, text, message):
     monkeypatch.setenv("WEFT_MACHINE", str(given))
     with pytest.raises(errors.ConfigError, match=message):
         machine.rate("flops", 1)
+
+
+def test_costs_of_schedules_follow_no_measurement(folder, measured, monkeypatch):
+    """Two runs have to choose alike, whatever else the machine does."""
+    x = te.placeholder((64, 512), name="x")
+    r = te.reduce_axis((0, 512), "r")
+    schedule = te.default_schedule(te.compute((64,), lambda i: te.sum(x[i, r], axis=r), "z"))
+    assert schedule.predicted_seconds() > 0 and measured == []
+    before = schedule.predicted_seconds()
+    core = machine.ASSUMED_CORE
+    slow = replace(core, cycle_bytes=tuple(each / 1e3 for each in core.cycle_bytes))
+    monkeypatch.setattr("weft.te.costs.ASSUMED_CORE", slow)
+    assert schedule.predicted_seconds() > before
 
 
 def test_what_is_measured():
