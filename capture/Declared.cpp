@@ -16,7 +16,7 @@ static constexpr const char *names[] = {
     "autocast",      "sort",       "address",   "arrays",        "draws",       "same",
     "apply",         "new object", "new tuple", "own attribute", "context get", "context set",
     "context reset", "bound",      "orders",    "reduce",        "filter",      "sums",
-    "reduces",       "signature",  "getter",
+    "reduces",       "signature",  "getter",    "ignored",
 };
 static_assert(std::size(names) + 1 == static_cast<size_t>(Kind::Names));
 
@@ -70,6 +70,7 @@ bool setOperator(const std::string &name, PyObject *function) {
   slot = name == "snapshot" ? &all.snapshot : slot;
   slot = name == "setattr" ? &all.setAttribute : slot;
   slot = name == "delattr" ? &all.deleteAttribute : slot;
+  slot = name == "count" ? &all.count : slot;
   slot = name == "delitem" ? &all.deleteItem : slot;
   slot = name == "grad enabled" ? &all.isGradEnabled : slot;
   slot = name == "context" ? &all.context : slot;

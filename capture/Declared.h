@@ -65,6 +65,7 @@ enum class Kind : uint8_t {
   Reduces,   // object.__reduce_ex__
   Signature, // inspect.signature
   Getter,    // operator.itemgetter, operator.attrgetter
+  Ignored,   // notes of others about an object, which a replay does not make
   Names,     // how many
 };
 
@@ -85,6 +86,7 @@ struct Operators {
   PyObject *array = nullptr, *arrayScalar = nullptr; // numpy.ndarray; numpy.number, without objects
   PyObject *overload = nullptr, *overloadPacket = nullptr, *isPure = nullptr; // of torch.ops
   PyObject *item = nullptr, *toList = nullptr; // a tensor's, an array's
+  PyObject *count = nullptr;                   // of a counter
   PyObject *setData = nullptr, *tensorHash = nullptr;
   PyObject *scriptFunction = nullptr,
            *isFunctional = nullptr; // the type; whether one writes nothing

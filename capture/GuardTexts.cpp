@@ -14,6 +14,8 @@ static std::string textOf(const Expected &expected, const std::string &name) {
     return name + " is " + shown(expected.value.get());
   case Expected::Equal:
     return name + " == " + shown(expected.value.get());
+  case Expected::Typed:
+    return "type(" + name + ") is " + ((PyTypeObject *)expected.value.get())->tp_name;
   case Expected::Load:
     return "";
   }

@@ -97,6 +97,15 @@ void Guards::cell(const Owner &owner, Expected expected, std::string name) {
 void Guards::member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name) {
   add(Kind::Member, owner, PyRef::borrow(descriptor), 0, std::move(expected), std::move(name));
 }
+void Guards::counter(Place place, const Owner &owner, PyObject *key, PyTypeObject *type,
+                     std::string name) {
+  Kind kind = place == Place::Attribute ? Kind::InstanceItem
+              : place == Place::Item    ? Kind::DictItem
+                                        : Kind::Cell;
+  // Number 1: what else is read of the same place is another check.
+  add(kind, owner, place == Place::Cell ? PyRef() : PyRef::borrow(key), 1,
+      {Expected::Typed, PyRef::borrow((PyObject *)type), -1}, std::move(name));
+}
 void Guards::type(const Owner &owner, PyTypeObject *type, std::string name) {
   add(Kind::Type, owner, PyRef::borrow((PyObject *)type), 0, {}, std::move(name));
 }
@@ -166,6 +175,8 @@ static bool accept(const Expected &expected, PyObject *found, Guards::Registers 
     return found == expected.value.get();
   case Expected::Equal:
     return found && plainEqual(expected.value.get(), found);
+  case Expected::Typed:
+    return found && (PyObject *)Py_TYPE(found) == expected.value.get();
   case Expected::Load:
     if (found)
       registers[expected.reg] = PyRef::borrow(found);

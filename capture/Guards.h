@@ -28,10 +28,13 @@ struct Owner {
 
 /// What a check has to find.
 struct Expected {
-  enum Kind : uint8_t { Absent, Identity, Equal, Load } kind = Absent;
-  PyRef value;  // Identity, Equal
+  enum Kind : uint8_t { Absent, Identity, Equal, Load, Typed } kind = Absent;
+  PyRef value;  // Identity, Equal; of Typed, the class that it is of itself
   int reg = -1; // Load: where to
 };
+
+/// Where a counter is kept.
+enum class Place : uint8_t { Attribute, Item, Cell };
 
 class Guards {
 public:
@@ -59,6 +62,9 @@ public:
   void cell(const Owner &owner, Expected expected, std::string name);
   /// What a slot or another member that C keeps holds.
   void member(const Owner &owner, PyObject *descriptor, Expected expected, std::string name);
+  /// A number of this type, whichever.
+  void counter(Place place, const Owner &owner, PyObject *key, PyTypeObject *type,
+               std::string name);
   void type(const Owner &owner, PyTypeObject *type, std::string name);
   /// Of an instance of a class derived from a number or text, as valueOf gives it.
   void value(const Owner &owner, PyRef value, std::string name);
@@ -119,13 +125,13 @@ private:
     Expected expected;
     std::string name;
   };
-  struct Place {
+  struct Watched {
     PyObject *owner, *key, *after;
     Kind kind;
-    bool operator==(const Place &) const = default;
+    bool operator==(const Watched &) const = default;
   };
-  struct PlaceHash {
-    size_t operator()(const Place &place) const {
+  struct WatchedHash {
+    size_t operator()(const Watched &place) const {
       auto mix = [](PyObject *object) { return reinterpret_cast<size_t>(object) >> 4; };
       return mix(place.owner) * 31 + mix(place.key) * 17 + mix(place.after) +
              static_cast<size_t>(place.kind);
@@ -169,7 +175,7 @@ private:
   std::deque<TypeWatch> typeWatches;
   std::vector<FunctionWatch> functions;
   // Where what is watched already stands; addresses of objects that the checks hold.
-  std::unordered_map<Place, size_t, PlaceHash> places;
+  std::unordered_map<Watched, size_t, WatchedHash> places;
   std::vector<TensorFacts> tensors;
 };
 

@@ -17,9 +17,14 @@ namespace weft::capture::interpreter {
 struct Instruction {
   int opcode;
   int argument;
+  int offset; // in its code
 };
 
 Instruction instruction(PyFrameObject *frame);
+/// Of the current instruction.
+int offset(PyFrameObject *frame);
+/// Those behind it, as far as there are and `next` has room for; how many.
+size_t following(PyFrameObject *frame, std::span<Instruction> next);
 
 /// The values on the frame's stack, the top last, at an opcode event. Borrowed.
 std::span<PyObject *const> stack(PyFrameObject *frame);

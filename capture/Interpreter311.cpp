@@ -19,16 +19,40 @@ namespace weft::capture::interpreter {
 
 static _PyInterpreterFrame *data(PyFrameObject *frame) { return frame->f_frame; }
 
-Instruction instruction(PyFrameObject *frame) {
-  // Of a prefixed instruction only the prefix has an event.
-  const _Py_CODEUNIT *at = data(frame)->prev_instr;
+/// at: is left at its last unit.
+static Instruction read(PyFrameObject *frame, const _Py_CODEUNIT *&at) {
+  auto offset = static_cast<int>(at - _PyCode_CODE(data(frame)->f_code));
   int opcode = _PyOpcode_Deopt[_Py_OPCODE(*at)], argument = _Py_OPARG(*at);
   while (opcode == EXTENDED_ARG) {
     ++at;
     opcode = _PyOpcode_Deopt[_Py_OPCODE(*at)];
     argument = argument << 8 | _Py_OPARG(*at);
   }
-  return {opcode, argument};
+  return {opcode, argument, offset};
+}
+
+// Of a prefixed instruction only the prefix has an event.
+Instruction instruction(PyFrameObject *frame) {
+  const _Py_CODEUNIT *at = data(frame)->prev_instr;
+  return read(frame, at);
+}
+
+int offset(PyFrameObject *frame) {
+  return static_cast<int>(data(frame)->prev_instr - _PyCode_CODE(data(frame)->f_code));
+}
+
+size_t following(PyFrameObject *frame, std::span<Instruction> next) {
+  const _Py_CODEUNIT *at = data(frame)->prev_instr;
+  const _Py_CODEUNIT *end = _PyCode_CODE(data(frame)->f_code) + Py_SIZE(data(frame)->f_code);
+  size_t count = 0;
+  for (int opcode = read(frame, at).opcode; count < next.size(); ++count) {
+    at += 1 + _PyOpcode_Caches[opcode];
+    if (at >= end)
+      break;
+    next[count] = read(frame, at);
+    opcode = next[count].opcode;
+  }
+  return count;
 }
 
 std::span<PyObject *const> stack(PyFrameObject *frame) {

@@ -368,18 +368,20 @@ PyRef newProgram() {
   return self;
 }
 
-/// observe(target, args, kwargs): the call's result and a Program, whose `reason` says why it
-/// stands for no call, or None. Raises what the call raises.
+/// observe(target, args, kwargs, refusal=None): the call's result and a Program, whose `reason`
+/// says why it stands for no call, or None. Raises what the call raises; refusal(reason, line)
+/// instead, as soon as it is known that the program will stand for no call, if nothing has been
+/// done yet.
 PyObject *observe(PyObject *, PyObject *args) {
-  PyObject *target, *positional, *keywords;
-  if (!PyArg_ParseTuple(args, "OO!O!", &target, &PyTuple_Type, &positional, &PyDict_Type,
-                        &keywords))
+  PyObject *target, *positional, *keywords, *refusal = Py_None;
+  if (!PyArg_ParseTuple(args, "OO!O!|O", &target, &PyTuple_Type, &positional, &PyDict_Type,
+                        &keywords, &refusal))
     return nullptr;
   PyRef self = newProgram();
   if (!self)
     return nullptr;
   Observation &observation = observationOf(self.get());
-  Observer(observation).run(target, positional, keywords);
+  Observer(observation, refusal == Py_None ? nullptr : refusal).run(target, positional, keywords);
   PyRef value = std::exchange(observation.value, {});
   if (!value)
     return nullptr;
@@ -416,6 +418,7 @@ PyMethodDef functions[] = {
     {"declare", declareOne, METH_VARARGS, nullptr},
     {"declare_plain", declarePlain, METH_O, nullptr},
     {"set_operator", setOperatorOf, METH_VARARGS, nullptr},
+    {"count", count, METH_VARARGS, nullptr},
     {"leave_parts", leaveParts, METH_NOARGS, nullptr},
     {"enter_parts", enterParts, METH_O, nullptr},
     {},

@@ -12,12 +12,20 @@ namespace weft::capture {
 static thread_local Observer *active = nullptr;
 
 static int trace(PyObject *, PyFrameObject *frame, int what, PyObject *argument) {
-  if (active)
-    active->guardedEvent(frame, what, argument);
-  return 0;
+  return active && !active->guardedEvent(frame, what, argument) ? -1 : 0;
 }
 
 // The call.
+
+/// Finalizers of what others have left would run within a call, on whichever thread it is observed.
+static void collect(bool again) {
+  static int observers = 0;
+  static bool collected = false;
+  if (!again && observers++ == 0)
+    collected = PyGC_Disable();
+  else if (again && --observers == 0 && collected)
+    PyGC_Enable();
+}
 
 void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
   if (active || interpreter::traced())
@@ -27,12 +35,14 @@ void Observer::run(PyObject *target, PyObject *args, PyObject *kwargs) {
   else if (enterCall(target, args, kwargs) && !interpreter::install(trace))
     return;
   bool observing = !values.failed();
+  ahead = true;
+  if (!observing && refuses())
+    return;
   if (observing) {
     active = this;
-    collects = PyGC_Disable(); // finalizers of what others have left would run within the call
-  }
-  if (observing)
+    collect(false);
     interpreter::observes(true);
+  }
   observation.value = PyRef::steal(PyObject_Call(target, args, kwargs));
   PyObject *type, *error, *traceback;
   PyErr_Fetch(&type, &error, &traceback);
@@ -106,8 +116,7 @@ void Observer::stop() {
     if (each.frame)
       interpreter::watch(each.frame, false);
   frames.clear();
-  if (collects)
-    PyGC_Enable();
+  collect(true);
   if (interpreter::tracedBy(trace))
     interpreter::remove();
 }
@@ -116,7 +125,8 @@ void Observer::stop() {
 
 /// No exception of C++ may pass through the interpreter. What a program has raised is its own
 /// business; what is called here may raise and clear.
-void Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) noexcept {
+bool Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) noexcept {
+  bool goesOn = true;
   PyObject *type, *error, *traceback;
   PyErr_Fetch(&type, &error, &traceback);
   try {
@@ -129,20 +139,41 @@ void Observer::guardedEvent(PyFrameObject *frame, int what, PyObject *argument) 
     if (observation.location.empty())
       observation.location = here();
     stop();
+    goesOn = !refuses();
   }
-  PyErr_Restore(type, error, traceback);
+  if (goesOn)
+    PyErr_Restore(type, error, traceback);
+  return goesOn;
+}
+
+/// Whether the call is broken off, with the error set. What it has drawn of torch's random numbers
+/// and set of its modes, the caller puts back.
+bool Observer::refuses() {
+  observation.reason = values.reason();
+  if (!refusal || !ahead || !observation.snapshots.empty())
+    return false;
+  for (const Record &each : log.all())
+    if (each.changes || each.tells)
+      return false;
+  PyRef told =
+      PyRef::steal(Py_BuildValue("ss", observation.reason.c_str(), observation.location.c_str()));
+  if (told)
+    PyErr_SetObject(refusal, told.get());
+  return true;
 }
 
 void Observer::event(PyFrameObject *frame, int what, PyObject *argument) {
   if (over)
     return;
+  ahead = what == PyTrace_CALL;
   if (what == PyTrace_CALL) {
     enterFrame(frame);
   } else if (what == PyTrace_OPCODE) {
     ++observation.opcodes;
     Frame &at = current(frame);
     finish(at);
-    if (!values.failed())
+    ahead = !values.failed();
+    if (ahead)
       opcode(at);
   } else if (what == PyTrace_RETURN) {
     if (frames.size() > 1 && frames.back().frame == frame && argument &&
@@ -289,8 +320,7 @@ void Observer::finish(Frame &frame) {
   }
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   PyObject *top = stack.empty() ? Py_None : stack.back();
-  // What a cached function does, it does once.
-  if (pending.cached && (!isPlain(top) || (pending.entered && log.size() != pending.logBegin))) {
+  if (pending.cached && !endCached(pending, top)) {
     values.fail("calls " + nameOf(pending.callable.get()) + ", which is cached");
     pending.reset();
     return;

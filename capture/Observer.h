@@ -40,13 +40,16 @@ struct Observation {
 
 class Observer {
 public:
-  Observer(Observation &observation)
+  /// refusal: what the call is broken off by, an exception that takes the reason and the line, once
+  /// it is known that no program will stand for it, and it has done nothing yet; null for none.
+  Observer(Observation &observation, PyObject *refusal)
       : guards(observation.guards), log(observation.log), values(guards, log),
-        observation(observation) {}
+        observation(observation), refusal(refusal) {}
 
   /// Makes the call, and observes it as far as it can.
   void run(PyObject *target, PyObject *args, PyObject *kwargs);
-  void guardedEvent(PyFrameObject *frame, int what, PyObject *argument) noexcept;
+  /// False with an error set: the call is broken off.
+  bool guardedEvent(PyFrameObject *frame, int what, PyObject *argument) noexcept;
 
 private:
   void event(PyFrameObject *frame, int what, PyObject *argument);
@@ -110,11 +113,19 @@ private:
         *this = Pending();
     }
   };
+  /// What a counter's load has found, up to its store, at that offset of the code.
+  struct Counter {
+    PyRef object, key;
+    PyObject *function = nullptr, *step = nullptr; // of an operator, and the code's constant
+    int offset = -1;
+    bool stored = false; // as counters are
+  };
   struct Frame {
     PyFrameObject *frame; // null: what called the target
     PyRef held;           // the frame, until it returns
     Pending pending;
     PyObject *names = nullptr; // of the next call's keywords; the code's constant
+    Counter counter = {};
   };
   using Arguments = std::span<PyObject *const>;
 
@@ -130,6 +141,7 @@ private:
   void returns(PyFrameObject *frame, PyObject *value);
   bool isForeign(PyFrameObject *frame) const;
   void stop();
+  bool refuses();
 
   // Opcodes.
   bool opcode(Frame &frame);
@@ -165,6 +177,7 @@ private:
   bool signature(Frame &frame, Arguments arguments, PyObject *names);
   bool enterSignature(PyObject *signature);
   bool callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names);
+  bool endCached(Pending &pending, PyObject *value);
   bool isCopying(const Frame &frame);
   bool reduces(Frame &frame, Arguments arguments, PyObject *names);
   bool matchKeys(Frame &frame, PyObject *subject, PyObject *keys);
@@ -201,6 +214,34 @@ private:
   bool readInstance(PyObject *object, PyObject *name);
   bool setsAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
   bool storeAttribute(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
+
+  // Counters.
+  bool loadsCounter(Frame &frame, int store, int argument, size_t below, PyObject *object,
+                    PyObject *key);
+  bool beginStore(Frame &frame, Counter &counter, PyObject *object, PyObject *key);
+  void endStore(const Counter &counter);
+  /// load, store: what the instruction does otherwise.
+  template <typename Load>
+  bool loadCounter(Frame &frame, int store, int argument, size_t below, PyObject *object,
+                   PyObject *key, Load load) {
+    bool counts = !nodes && loadsCounter(frame, store, argument, below, object, key);
+    values.expectCounter(counts);
+    bool loaded = load();
+    values.expectCounter(false);
+    return loaded;
+  }
+  template <typename Store>
+  bool storeCounter(Frame &frame, PyObject *object, PyObject *key, Store store) {
+    if (!frame.counter.object)
+      return store();
+    Counter counter = std::exchange(frame.counter, {});
+    bool ends = beginStore(frame, counter, object, key);
+    bool stored = store();
+    if (ends)
+      endStore(counter);
+    return stored;
+  }
+  bool countsInModule(Frame &frame, PyObject *object, PyObject *name, PyObject *value);
 
   // For all.
   /// A record of calling `callable`, whose outcome is the frame's next top.
@@ -267,10 +308,13 @@ private:
   Log &log;
   Values values;
   Observation &observation;
+  PyObject *refusal;
+  bool ahead = false; // of an opcode: it has not run
   std::vector<Frame> frames;
   std::unordered_map<PyObject *, std::string> declaredNames;
   std::vector<PyObject *> settings; // that the log has asked for since one was last changed
   bool over = false;
+  Counter *counting = nullptr;        // that is being stored
   std::vector<PyRef> redirected;      // tensors that have been given other memory
   std::vector<PyObject *> generators; // of random numbers whose state is kept
   bool casts = false;                 // whether what torch casts has been set
@@ -285,9 +329,11 @@ private:
   std::vector<PyRef> tested; // functions whose results C tests
   std::vector<PyRef> plainMaps;
   std::vector<PyRef> maps; // that call a function in Python for each item
-  bool collects = false;   // whether the garbage collector was on
 };
 
+/// count(target, key, function, step): a counter of a dict, of an object's attributes, or in a cell
+/// becomes function(what it is, step).
+PyObject *count(PyObject *, PyObject *args);
 /// A dict or an OrderedDict itself; subclasses may answer otherwise.
 bool isDict(PyObject *object);
 /// The callable's name, for people.

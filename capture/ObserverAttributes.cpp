@@ -300,6 +300,8 @@ bool Observer::storeAttribute(Frame &frame, PyObject *object, PyObject *name, Py
   guardMethods(object, {"__setattr__", "__delattr__"});
   bool hooked = type->tp_setattro == hookedSetAttribute() && inPython(type);
   PyTypeObject *answers = answering(object, value ? "__setattr__" : "__delattr__");
+  if (hooked && !answers && counting && value && countsInModule(frame, object, name, value))
+    return true;
   if (hooked && !answers)
     return expect(frame, Then::Nothing, true);
   hooked = hooked && !inPython(answers);

@@ -117,6 +117,9 @@ bool Observer::callMethod(Frame &frame, Kind kind, PyObject *callable, Arguments
   if (kind == Kind::Get) {
     if (!PyDict_Check(self) || arguments.size() < 2 || !isPlain(arguments[1]))
       return values.fail(what + " of " + shown(self));
+    if (what.ends_with("__getitem__") && !PyDict_GetItemWithError(self, arguments[1]) &&
+        !isDict(self)) // which may put something there
+      return values.fail("an item that " + shown(self) + " lacks");
     return values.readKey(self, arguments[1]) && expect(frame, Then::Usable, false, what);
   }
   if (kind == Kind::Reads) {
@@ -396,6 +399,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
     }
     return (known && expect(frame, Then::Plain, false, what)) || values.fail("asks for an address");
   }
+  case Kind::Ignored:
+    frame.pending.foreign = true;
+    return expect(frame, Then::Plain, true, what);
   case Kind::Reduces:
     return reduces(frame, arguments, names);
   case Kind::Same:

@@ -49,12 +49,19 @@ bool Observer::setsEntry(Frame &frame, PyObject *dict, PyObject *object, PyObjec
     return values.fail(what);
   if (values.hasChanged(dict))
     return values.fail(what + ", of what it has changed");
-  PyObject *arguments[] = {target, key, value};
+  PyObject *arguments[] = {target, key, value, nullptr};
   PyObject *callable = !value   ? operators().deleteAttribute
                        : object ? operators().setAttribute
                                 : operators().setItem;
-  if (!effect(frame, callable, Arguments(arguments, value ? 3 : 2), nullptr) ||
-      !keepState(target, key))
+  size_t count = value ? 3 : 2;
+  if (value && counting && values.isCounter(dict, key)) {
+    callable = operators().count;
+    arguments[2] = counting->function;
+    arguments[3] = counting->step;
+    counting->stored = true;
+    count = 4;
+  }
+  if (!effect(frame, callable, Arguments(arguments, count), nullptr) || !keepState(target, key))
     return false;
   values.noteSet(dict, key);
   return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);
@@ -100,8 +107,17 @@ bool Observer::setsData(Frame &frame, PyObject *tensor, PyObject *value) {
 bool Observer::setsCell(Frame &frame, PyObject *cell, PyObject *value, const std::string &name) {
   if (!value || !values.isExternal(cell))
     return values.fail("writes " + name + ", a variable from outside");
-  PyObject *arguments[] = {cell, value};
-  if (!effect(frame, operators().setCell, arguments, nullptr) || !keepState(cell, Py_None))
+  PyObject *arguments[] = {cell, value, nullptr, nullptr};
+  bool counts = counting && values.isCounter(cell, Py_None);
+  if (counts) {
+    arguments[1] = Py_None;
+    arguments[2] = counting->function;
+    arguments[3] = counting->step;
+    counting->stored = true;
+  }
+  if (!effect(frame, counts ? operators().count : operators().setCell,
+              Arguments(arguments, counts ? 4 : 2), nullptr) ||
+      !keepState(cell, Py_None))
     return false;
   values.noteSet(cell, Py_None);
   return appendRecord(frame, Py_None) && expect(frame, Then::Nothing, false);

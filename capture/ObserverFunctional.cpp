@@ -182,17 +182,45 @@ bool Observer::reduces(Frame &frame, Arguments arguments, PyObject *names) {
 }
 
 /// functools.lru_cache: a replay asks again, and gets what is kept. If nothing is kept yet, its
-/// code is observed, and has to be as good as what is kept of it: a plain value, and no operation.
+/// code is observed, and has to be as good as what is kept of it: a plain value, and no operation;
+/// or it tells something once, as `warning_once` does.
 bool Observer::callCached(Frame &frame, PyObject *callable, Arguments arguments, PyObject *names) {
   std::string what = nameOf(callable);
-  for (PyObject *each : arguments)
-    if (!isPlain(each))
+  for (PyObject *each : arguments) {
+    if (isPlain(each))
+      continue;
+    const Value *value = values.find(each); // such as a logger, found by its address
+    if (!value || value->origin != Origin::Pinned ||
+        Py_TYPE(each)->tp_hash != PyBaseObject_Type.tp_hash ||
+        Py_TYPE(each)->tp_richcompare != PyBaseObject_Type.tp_richcompare)
       return values.fail(what + ", which is cached, of " + shown(each));
+    guardMethods(each, {"__hash__", "__eq__"});
+  }
   if (!values.isExternal(callable) || nodes || !asks(frame, callable, arguments, names))
     return values.fail("calls " + what + ", which is cached");
   frame.pending.nested = frame.pending.foreign = false;
   frame.pending.slot = frame.pending.cached = true;
   frame.pending.logBegin = log.size();
+  return true;
+}
+
+/// What it did to get its value is done once. Whether that was nothing but telling.
+bool Observer::endCached(Pending &pending, PyObject *value) {
+  if (!isPlain(value))
+    return false;
+  if (!pending.entered || log.size() == pending.logBegin)
+    return true;
+  for (size_t i = pending.logBegin; i < log.size(); ++i) {
+    const Record &record = log.all()[i];
+    if (!record.tells && (record.changes || kindOf(record.callable.get()) != Kind::Asked))
+      return false;
+  }
+  if (value != Py_None)
+    return false;
+  log.cut(pending.logBegin);
+  pending.record.tells = true;
+  pending.then = Then::Append;
+  pending.what = nameOf(pending.callable.get());
   return true;
 }
 

@@ -12,11 +12,12 @@ namespace weft::capture {
 bool isDict(PyObject *object) { return PyDict_CheckExact(object) || PyODict_CheckExact(object); }
 
 bool Observer::opcode(Frame &frame) {
-  auto [opcode, argument] = interpreter::instruction(frame.frame);
+  auto [opcode, argument, offset] = interpreter::instruction(frame.frame);
   std::span<PyObject *const> stack = interpreter::stack(frame.frame);
   auto peek = [&](size_t depth) { return stack[stack.size() - depth]; };
   PyCodeObject *code = interpreter::code(frame.frame);
   auto name = [&](int i) { return PyTuple_GET_ITEM(code->co_names, i); };
+  auto local = [&](int i) { return interpreter::locals(frame.frame)[static_cast<size_t>(i)]; };
   switch (opcode) {
   // These move values about, or take the compiler's own.
   case NOP:
@@ -89,22 +90,31 @@ bool Observer::opcode(Frame &frame) {
   case STORE_GLOBAL: {
     PyObject *globals = interpreter::globals(frame.frame);
     return PyDict_CheckExact(globals) && values.pin(globals, "globals()") &&
-           setsEntry(frame, globals, nullptr, name(argument), peek(1));
+           storeCounter(frame, globals, name(argument), [&] {
+             return setsEntry(frame, globals, nullptr, name(argument), peek(1));
+           });
   }
   case LOAD_GLOBAL:
-    return global(frame, argument);
+    return loadCounter(frame, STORE_GLOBAL, argument >> 1, 0, interpreter::globals(frame.frame),
+                       name(argument >> 1), [&] { return global(frame, argument); });
   case LOAD_ATTR:
+    return loadCounter(frame, STORE_ATTR, argument, 1, peek(1), name(argument),
+                       [&] { return attribute(frame, peek(1), name(argument)); });
   case LOAD_METHOD:
     return attribute(frame, peek(1), name(argument));
   case STORE_ATTR:
-    return storeAttribute(frame, peek(1), name(argument), peek(2));
+    return storeCounter(frame, peek(1), name(argument),
+                        [&] { return storeAttribute(frame, peek(1), name(argument), peek(2)); });
   case DELETE_ATTR:
     return storeAttribute(frame, peek(1), name(argument), nullptr);
   case LOAD_DEREF:
-    return cell(frame, argument, true, false);
+    return loadCounter(frame, STORE_DEREF, argument, 0, local(argument), Py_None,
+                       [&] { return cell(frame, argument, true, false); });
   case STORE_DEREF:
+    return storeCounter(frame, local(argument), Py_None,
+                        [&] { return cell(frame, argument, false, false); });
   case DELETE_DEREF:
-    return cell(frame, argument, false, opcode == DELETE_DEREF);
+    return cell(frame, argument, false, true);
   case BINARY_OP:
     return binary(frame, argument, peek(2), peek(1));
   case COMPARE_OP:
@@ -115,9 +125,11 @@ bool Observer::opcode(Frame &frame) {
   case CONTAINS_OP:
     return contains(frame, peek(1), peek(2));
   case BINARY_SUBSCR:
-    return subscript(frame, peek(2), peek(1));
+    return loadCounter(frame, STORE_SUBSCR, -1, 2, peek(2), peek(1),
+                       [&] { return subscript(frame, peek(2), peek(1)); });
   case STORE_SUBSCR:
-    return storeSubscript(frame, peek(2), peek(1), peek(3));
+    return storeCounter(frame, peek(2), peek(1),
+                        [&] { return storeSubscript(frame, peek(2), peek(1), peek(3)); });
   case DELETE_SUBSCR:
     return storeSubscript(frame, peek(2), peek(1), nullptr);
   case UNARY_NEGATIVE:
@@ -201,7 +213,7 @@ bool Observer::global(Frame &frame, int argument) {
   PyObject *builtins = interpreter::builtins(frame.frame);
   if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins))
     return values.fail("globals that are no dict");
-  if (values.hasSet(globals, name))
+  if (values.readCounter(globals, name) || values.hasSet(globals, name))
     return true;
   if (guards.watches(globals, false, name) &&
       (PyDict_GetItemWithError(globals, name) || guards.watches(builtins, false, name)))
@@ -210,6 +222,11 @@ bool Observer::global(Frame &frame, int argument) {
   PyObject *found = nullptr;
   for (PyObject *dict : {globals, builtins}) {
     found = PyDict_GetItemWithError(dict, name);
+    Owner owner{-1, PyRef::borrow(dict)};
+    if (dict == globals &&
+        values.startsCounter(
+            {Place::Item, PyRef::borrow(dict), PyRef::borrow(name), owner, held.name}, found))
+      return true;
     std::optional<Expected> expected = values.enter(held, found, held.name);
     if (!expected)
       return false;

@@ -125,7 +125,7 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
     return true;
   if (bool read = true; readsChanged(dict, *value, read))
     return read;
-  if (guards.watches(dict, false, key) || hasSet(dict, key))
+  if (guards.watches(dict, false, key) || readCounter(dict, key) || hasSet(dict, key))
     return true;
   if (!isPlain(key))
     return fail("looks up a key of " + value->name + " that is not plain");
@@ -141,6 +141,9 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
 bool Values::readKeyOf(PyObject *dict, PyObject *key, PyObject *item) {
   Value held = *find(dict);
   std::string name = held.name + "[" + shown(key) + "]";
+  PyRef where = PyRef::borrow(dict);
+  if (startsCounter({Place::Item, where, PyRef::borrow(key), owner(dict, held), name}, item))
+    return true;
   std::optional<Expected> expected = enter(held, item, name);
   if (!expected)
     return false;
@@ -181,10 +184,15 @@ bool Values::readWhole(PyObject *container) {
 }
 
 bool Values::readAttribute(PyObject *object, PyObject *name, PyObject *found) {
-  if (guards.watches(object, true, name) || hasSet(interpreter::instanceDict(object), name))
+  PyRef dict = PyRef::borrow(interpreter::instanceDict(object));
+  if (guards.watches(object, true, name) || readCounter(dict.get(), name) ||
+      hasSet(dict.get(), name))
     return true;
   Value held = *find(object);
   std::string text = held.name + "." + PyUnicode_AsUTF8(name);
+  if (startsCounter({Place::Attribute, dict, PyRef::borrow(name), owner(object, held), text},
+                    found))
+    return true;
   std::optional<Expected> expected = enter(held, found, text);
   if (!expected)
     return false;
@@ -226,9 +234,13 @@ bool Values::readCell(PyObject *cell, const std::string &name) {
   const Value *value = find(cell);
   if (!value)
     return fail("reads " + name + ", a cell of unknown origin");
-  if (value->origin == Origin::Fresh || hasSet(cell, nullptr))
+  if (value->origin == Origin::Fresh || readCounter(cell, Py_None) || hasSet(cell, nullptr))
     return true;
   Value held = *value;
+  PyRef where = PyRef::borrow(cell);
+  if (startsCounter({Place::Cell, where, PyRef::borrow(Py_None), owner(cell, held), name},
+                    PyCell_GET(cell)))
+    return true;
   std::optional<Expected> expected = enter(held, PyCell_GET(cell), name);
   if (!expected)
     return false;

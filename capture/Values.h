@@ -106,6 +106,26 @@ public:
   }
   bool hasSet(PyObject *dict, PyObject *key) const;
 
+  // Counters (ObserverCounters.cpp).
+
+  /// What is read from now on goes nowhere but into what is stored in its place.
+  void expectCounter(bool expected) { counting = expected; }
+  bool isCounter(PyObject *where, PyObject *key) const { return counterOf(where, key); }
+  /// Whether there is a counter; the program depends on what it was unless it counts on.
+  bool readCounter(PyObject *where, PyObject *key);
+  /// The program depends on what it was ahead of the call.
+  void fixCounter(PyObject *where, PyObject *key);
+  /// where: the dict or the cell that has it.
+  struct Counter {
+    Place place;
+    PyRef where, key;
+    Owner owner;
+    std::string name;
+    PyRef before = {};
+  };
+  /// Whether what was found is one from now on.
+  bool startsCounter(Counter counter, PyObject *found);
+
   /// The call changes a container from outside. whole: it is read as a whole ahead of that, so that
   /// what it holds is known; else it must not be read from then on.
   bool change(PyObject *container, bool whole);
@@ -145,6 +165,7 @@ private:
   bool readKeyOf(PyObject *dict, PyObject *key, PyObject *item);
   bool readAhead(PyObject *container);
   bool readsChanged(PyObject *container, const Value &value, bool &read);
+  const Counter *counterOf(PyObject *where, PyObject *key) const;
   bool enterArray(PyObject *object, const Owner &owner, const std::string &name);
   bool enterTensor(PyObject *object, const Owner &owner, const std::string &name);
   bool enterRegister(PyObject *object, int reg, const std::string &name);
@@ -167,6 +188,8 @@ private:
   std::vector<PyRef> arrayMemory;
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
   std::unordered_map<PyObject *, PyRef> ahead;  // copies of containers that have been changed
+  std::vector<Counter> counters;
+  bool counting = false;
   std::string why;
   int depth = 0, freshCount = 0;
 };

@@ -3,7 +3,9 @@
 
 import copy
 import dataclasses
+import functools
 import logging
+import sys
 import types
 import warnings
 from collections import OrderedDict
@@ -431,3 +433,54 @@ def test_a_result_to_write_to_is_resized_by_the_program_itself():
         assert [Path(each.filename).name for each in told if "resized" in str(each.message)] == [
             Path(__file__).name
         ]
+
+
+@functools.lru_cache(None)
+def told_once(logger, text):
+    logger.warning(text)
+
+
+def test_a_cached_function_that_tells_something_once(caplog):
+    logger = logging.getLogger("weft.told_once")
+
+    def step(x):
+        told_once(logger, "odd")
+        return x * 2
+
+    fast, x = compiled(step), torch.ones(2)
+    for _ in range(4):
+        assert torch.equal(fast(x), x * 2)
+    assert is_whole(fast) and [each.message for each in caplog.records] == ["odd"]
+    told_once.cache_clear()
+    fast(x), fast(x)
+    assert [each.message for each in caplog.records] == ["odd", "odd"]
+
+
+def test_a_cached_function_that_does_more_is_not_captured():
+    seen = []
+
+    @functools.lru_cache(None)
+    def once(key):
+        seen.append(key)
+        return 1
+
+    def step(x):
+        return x * once(2)
+
+    fast, x = compiled(step), torch.ones(2)
+    fast(x), once.cache_clear(), fast(x)
+    assert seen == [2, 2]
+
+
+def test_what_is_being_handled_around_the_call_is_guarded():
+    def step(x):
+        return x * (2 if sys.exc_info()[0] is None else 3)
+
+    fast, x = compiled(step), torch.ones(2)
+    fast(x), fast(x)
+    assert is_whole(fast)
+    try:
+        raise ValueError
+    except ValueError:
+        assert torch.equal(fast(x), x * 3)
+    assert torch.equal(fast(x), x * 2)

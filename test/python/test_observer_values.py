@@ -8,6 +8,7 @@ import numpy
 import pytest
 import torch
 from torch import nn
+from torch._dynamo import mutation_guard
 
 import weft
 
@@ -192,10 +193,15 @@ def test_sorting_by_a_tensor_ends_the_capture():
     assert [fast(large).item() for _ in range(3)] == [10] * 3 and is_whole(fast)
 
 
-def test_constructors_of_tensors(monkeypatch):
-    # Once torch.compile has been used, modules are tagged by their addresses, which ends captures.
-    tagged = inspect.getclosurevars(nn.Module.__init__).nonlocals
-    monkeypatch.setattr(nn.Module, "__init__", tagged.get("init", nn.Module.__init__))
+@pytest.mark.parametrize("tagged", [False, True])
+def test_constructors_of_tensors(tagged, monkeypatch):
+    # Once torch.compile has been used, torch notes which modules have been made since.
+    closure = inspect.getclosurevars(nn.Module.__init__).nonlocals
+    monkeypatch.setattr(nn.Module, "__init__", closure.get("init", nn.Module.__init__))
+    if tagged:
+        monkeypatch.setattr(nn.Module, "__setstate__", nn.Module.__setstate__)
+        monkeypatch.setattr(nn.Module, "___needs_generation_tag_patch", True, raising=False)
+        mutation_guard.install_generation_tagging_init()
 
     def f(x):
         made = torch.FloatTensor([1.0, 2.0]) + torch.Tensor([3.0, 4.0])
@@ -205,7 +211,7 @@ def test_constructors_of_tensors(monkeypatch):
     for _ in range(3):
         x = torch.randn(2)
         assert torch.allclose(fast(x), x * 2 + torch.tensor([4.0, 6.0]))
-    assert is_whole(fast)
+    assert is_whole(fast) and (nn.Module.__init__.__name__ == "patched_init") == tagged
 
 
 def test_scripted_functions_are_operations():

@@ -75,7 +75,8 @@ def compile(
     precision: "bf16" rounds the operands of float32 matmuls and convolutions to bfloat16; their
     sums, and everything else, stay float32. It is off with "float32". Slower on processors that
     have no instructions for bfloat16.
-    fullgraph: a call that PyTorch would have to run raises errors.NotCompiledError instead.
+    fullgraph: a call that PyTorch would have to run raises errors.NotCompiledError instead, ahead
+    of its first effect where that is known by then.
     passes: of `weft.ir.module_pass`, or names of the compiler's, run on the graph in order ahead
     of the compiler's own; `weft.ir(compiled)` shows what they make of it. Where one fails, PyTorch
     runs the call, and a warning has its error.

@@ -14,7 +14,7 @@ from weft.artifacts.builds import Options
 from weft.capture.tracing import Tracing
 from weft.compiled.compiled import Compiled
 from weft.observe.backends import Native
-from weft.observe.face import Observed
+from weft.observe.face import Observed, Refused
 from weft.reporting.explanation import Explanation
 
 # Sizes that PyTorch refuses where it computes shapes alone, and that a kernel may have taken: an
@@ -55,7 +55,11 @@ class TracedOrObserved(Compiled):
         if self._why_not_observed(why) is not None:
             self._refuse(why)
             return self.observed.in_parts(self._is_final())(*args, **kwargs)
-        value, reason = self.observed.capture(args, kwargs)
+        value = None
+        try:
+            value, reason = self.observed.capture(args, kwargs)
+        except Refused as refused:
+            reason = str(refused)
         if reason is not None:
             self.observed.eager_reasons[reason] += 1
             self._refuse(why)

@@ -13,10 +13,10 @@ trains. fold: adds or compares items. map: calls its first argument. asked: a re
 and compares. own attribute: object.__getattribute__. context get, set, reset: of a context
 variable. bound: binds a function to an object. orders: changes a list by comparing its items.
 reduce, filter: call their first argument. sums: adds plain items. getter: of operator, an item or
-an attribute. signature: of a function, by inspect. reduces: says how an object is copied. The
-others are single functions. arrays: of NumPy, which reads its arguments alone. draws: random
-numbers of the generator that is its first argument. prints, warns, logs: tell something to the
-world outside.
+an attribute. signature: of a function, by inspect. reduces: says how an object is copied. ignored:
+notes of torch's about objects that it has seen. arrays: of NumPy, which reads its arguments alone.
+draws: random numbers of the generator that is its first argument. prints, warns, logs: tell
+something to the world outside. The others are single functions.
 
 Whatever is not declared here ends a capture.
 """
@@ -71,7 +71,7 @@ _METHODS: list[tuple[type, str, str]] = [
     (list, "changes", "pop reverse remove"),
     (tuple, "reads", "index count __iter__"),
     (dict, "reads", "keys values items copy __iter__"),
-    (dict, "get", "get"),
+    (dict, "get", "get __getitem__ __contains__"),
     (dict, "fills", "update clear"),
     (dict, "changes", "pop setdefault popitem"),
     (OrderedDict, "reads", "keys values items copy __iter__"),
@@ -159,7 +159,7 @@ def declare_all() -> None:
     _declare_plain_types()
     _capture.declare(vars(dict)["fromkeys"], "builds")
     _capture.declare(delattr, "setattr")
-    _capture.declare(sys.exc_info, "types")
+    _capture.declare(sys.exc_info, "setting")
     for function in (*vars(math).values(), operator.index):
         if isinstance(function, types.BuiltinFunctionType):
             _capture.declare(function, "pure")
@@ -227,6 +227,14 @@ def declare_all() -> None:
     _capture.set_operator("is functional", _is_functional)
 
 
+def declare_imported() -> None:
+    """What there is only once torch.compile has been used: from then on torch notes which modules
+    have been made since, so that TorchDynamo knows them."""
+    guard = sys.modules.get("torch._dynamo.mutation_guard")
+    if guard is not None and (tracker := getattr(guard, "GenerationTracker", None)) is not None:
+        _capture.declare(tracker.tag.__func__, "ignored")
+
+
 def _declare_plain_types() -> None:
     """Methods of text, numbers and the like: they cannot change what they are of."""
     for owner in (str, int, float, complex, bytes, bool, range, slice, *_PLAIN):
@@ -252,6 +260,7 @@ def _declare_operators() -> None:
     _capture.set_operator("snapshot", snapshot)
     _capture.set_operator("setattr", object.__setattr__)
     _capture.set_operator("delattr", object.__delattr__)
+    _capture.set_operator("count", _capture.count)
     _capture.set_operator("setcell", types.CellType.cell_contents.__set__)
     _capture.declare(operator.setitem, "in place")
     for name in (

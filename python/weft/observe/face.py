@@ -24,7 +24,7 @@ from weft import _capture, _core, config, errors
 from weft.capture.callable_face import Face
 from weft.observe import dump
 from weft.observe.backends import Backend
-from weft.observe.declared import declare_all
+from weft.observe.declared import declare_all, declare_imported
 from weft.observe.replays import ObservedCall, Surroundings, fault_of_compiled, fault_of_replay
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ MOST_FAILURES = 4
 MOST_BARREN = 16
 # Such captures after which programs are no longer compiled.
 MOST_COMPILED = 2
+
+
+class Refused(BaseException):
+    """Breaks off a call that is to be a program or nothing. No error that a program handles."""
 
 
 class Observed(Face):
@@ -81,7 +85,11 @@ class Observed(Face):
         reason = self.hopeless()
         if reason is not None:
             return self._eager(reason, args, kwargs)
-        value, reason = self.capture(args, kwargs)
+        value = None
+        try:
+            value, reason = self.capture(args, kwargs)
+        except Refused:
+            reason = self._last_failure
         if reason is not None:
             self._refuse(reason)
         return value
@@ -131,20 +139,31 @@ class Observed(Face):
         return None
 
     def capture(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, str | None]:
-        """What the call gives, and why no program came of observing it."""
+        """What the call gives, and why no program came of observing it. Raises: Refused, if the
+        user wants a program or nothing, and the call has done nothing yet."""
         found = self._resized(args, kwargs)
         if found is not None:
             return found[0], None
         around = Surroundings()
         declare_all()
+        declare_imported()
         self._captures += 1
         hits = self._answered()
         self._barren = 1 if hits != self._hits_before else self._barren + 1
         self._hits_before = hits
         generators = torch.get_rng_state()
         start = time.perf_counter()
-        value, program = _capture.observe(self.original, args, kwargs)
-        self._capture_seconds += time.perf_counter() - start
+        refusal = Refused if self.settings.get("fullgraph") else None
+        try:
+            value, program = _capture.observe(self.original, args, kwargs, refusal)
+        except Refused as refused:
+            around.restore()
+            torch.set_rng_state(generators)
+            self.met_unknown = True
+            self._fail(*refused.args)
+            raise
+        finally:
+            self._capture_seconds += time.perf_counter() - start
         reason, location = program.reason, program.location
         if reason is None:
             start = time.perf_counter()
@@ -153,12 +172,15 @@ class Observed(Face):
             self._verify_seconds += time.perf_counter() - start
         self.met_unknown = program.reason is not None
         if reason is not None:
-            self._failures += 1
-            self._last_failure = f"{reason} ({location})" if location else reason
-            return value, self._last_failure
+            return value, self._fail(reason, location)
         self._failures = 0
         self._publish(around, program, call)
         return value, None
+
+    def _fail(self, reason: str, location: str | None) -> str:
+        self._failures += 1
+        self._last_failure = f"{reason} ({location})" if location else reason
+        return self._last_failure
 
     def _resized(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any] | None:
         """What the log of a call with tensors of other sizes gives, if nothing but they differs,

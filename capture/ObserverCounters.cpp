@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Counters: `self.calls += 1`, and the like of entries, globals and variables of outer functions,
+// where what was read goes nowhere but into what is stored. Of such a number its type is guarded
+// alone, and the step is an effect, so that one program counts for all calls.
+#include "capture/Observer.h"
+#include "capture/Plain.h"
+
+#include <opcode.h>
+
+namespace weft::capture {
+
+static bool isCountable(PyObject *object) {
+  return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object));
+}
+
+PyObject *count(PyObject *, PyObject *args) {
+  PyObject *target, *key, *function, *step;
+  if (!PyArg_ParseTuple(args, "OOOO:count", &target, &key, &function, &step))
+    return nullptr;
+  bool ofCell = PyCell_Check(target), ofDict = PyDict_CheckExact(target);
+  PyObject *dict = ofDict ? target : ofCell ? nullptr : interpreter::instanceDict(target);
+  PyRef before = PyRef::borrow(ofCell ? PyCell_GET(target)
+                               : dict ? PyDict_GetItemWithError(dict, key)
+                                      : nullptr);
+  if (!isCountable(before.get()))
+    return PyErr_Format(PyExc_LookupError, "there is no such counter");
+  PyRef now = PyRef::steal(PyObject_CallFunctionObjArgs(function, before.get(), step, nullptr));
+  int failed = !now     ? -1
+               : ofCell ? PyCell_Set(target, now.get())
+               : ofDict ? PyDict_SetItem(target, key, now.get())
+                        : PyObject_GenericSetAttr(target, key, now.get());
+  return failed ? nullptr : Py_NewRef(Py_None);
+}
+
+// Values.
+
+const Values::Counter *Values::counterOf(PyObject *where, PyObject *key) const {
+  for (const Counter &each : counters)
+    if (each.where.get() == where && plainEqual(each.key.get(), key))
+      return &each;
+  return nullptr;
+}
+
+bool Values::startsCounter(Counter counter, PyObject *found) {
+  if (!counting || !isCountable(found))
+    return false;
+  counter.before = PyRef::borrow(found);
+  guards.counter(counter.place, counter.owner, counter.key.get(), Py_TYPE(found), counter.name);
+  counters.push_back(std::move(counter));
+  return true;
+}
+
+bool Values::readCounter(PyObject *where, PyObject *key) {
+  const Counter *found = where ? counterOf(where, key) : nullptr;
+  if (found && !counting)
+    fixCounter(where, key);
+  return found;
+}
+
+void Values::fixCounter(PyObject *where, PyObject *key) {
+  const Counter *counter = counterOf(where, key);
+  if (!counter)
+    return;
+  Expected expected{Expected::Equal, counter->before, -1};
+  if (counter->place == Place::Attribute)
+    guards.instanceItem(counter->owner, key, std::move(expected), counter->name);
+  else if (counter->place == Place::Item)
+    guards.dictItem(counter->owner, key, std::move(expected), counter->name);
+  else
+    guards.cell(counter->owner, std::move(expected), counter->name);
+}
+
+// The observer.
+
+/// Whether the value that the current instruction loads is changed by a constant and then stored
+/// by one of kind `store`, with this argument, and by nothing else. below: how many values that
+/// instruction takes on top of what it stores.
+bool Observer::loadsCounter(Frame &frame, int store, int argument, size_t below, PyObject *object,
+                            PyObject *key) {
+  interpreter::Instruction next[8];
+  if (interpreter::following(frame.frame, std::span(next, 1)) < 1 || next[0].opcode != LOAD_CONST)
+    return false; // nearly all
+  size_t count = interpreter::following(frame.frame, next);
+  if (count < 3 || next[0].opcode != LOAD_CONST || next[1].opcode != BINARY_OP)
+    return false;
+  PyObject *step = PyTuple_GET_ITEM(interpreter::code(frame.frame)->co_consts, next[0].argument);
+  int operation = next[1].argument % NB_INPLACE_ADD;
+  if (!isCountable(step) ||
+      (operation != NB_ADD && operation != NB_SUBTRACT && operation != NB_MULTIPLY))
+    return false;
+  size_t depth = 1; // of the value on the stack
+  for (size_t i = 2; i < count; ++i) {
+    auto [opcode, given, offset] = next[i];
+    if (opcode == LOAD_FAST || opcode == LOAD_CONST) {
+      ++depth;
+    } else if (opcode == SWAP) {
+      auto other = static_cast<size_t>(given);
+      depth = depth == 1 ? other : depth == other ? 1 : depth;
+    } else if (opcode == store) {
+      if (depth != below + 1 || (argument >= 0 && given != argument))
+        return false;
+      frame.counter = {PyRef::borrow(object), PyRef::borrow(key),
+                       operators().binary[next[1].argument], step, offset};
+      return true;
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+bool Observer::beginStore(Frame &frame, Counter &counter, PyObject *object, PyObject *key) {
+  if (!counter.object || counter.offset != interpreter::offset(frame.frame))
+    return false;
+  if (counter.object.get() == object && plainEqual(counter.key.get(), key))
+    counting = &counter;
+  return true;
+}
+
+/// Of what was not stored as a counter is, the value that it had went into the program.
+void Observer::endStore(const Counter &counter) {
+  if (!counter.stored)
+    for (PyObject *each : {counter.object.get(), interpreter::instanceDict(counter.object.get())})
+      if (each)
+        values.fixCounter(each, counter.key.get());
+  counting = nullptr;
+}
+
+/// As nn.Module stores what is neither a parameter, a buffer nor a module, and none of these.
+bool Observer::countsInModule(Frame &frame, PyObject *object, PyObject *name, PyObject *value) {
+  static PyObject *own = nullptr, *const method = PyUnicode_InternFromString("__setattr__");
+  if (!own) {
+    PyRef module = PyRef::steal(PyImport_ImportModule("torch.nn"));
+    PyRef kind = PyRef::steal(module ? PyObject_GetAttrString(module.get(), "Module") : nullptr);
+    PyErr_Clear();
+    own = kind ? Py_XNewRef(interpreter::typeLookup((PyTypeObject *)kind.get(), method)) : nullptr;
+  }
+  PyObject *setter = interpreter::typeLookup(Py_TYPE(object), method);
+  if (!setter || setter != own || !values.isExternal(object) || !enterFunction(setter))
+    return false;
+  PyObject *attributes = interpreter::instanceDict(object);
+  for (const char *each : {"_parameters", "_buffers", "_modules"}) {
+    PyRef key = PyRef::steal(PyUnicode_InternFromString(each));
+    PyObject *dict = attributes ? PyDict_GetItemWithError(attributes, key.get()) : nullptr;
+    if (!dict || !PyDict_CheckExact(dict) || PyDict_GetItemWithError(dict, name) ||
+        !readInstance(object, key.get()) || !values.readKey(dict, name))
+      return false;
+  }
+  if (!setsAttribute(frame, object, name, value))
+    return false;
+  frame.pending.foreign = frame.pending.python = true;
+  return true;
+}
+
+} // namespace weft::capture

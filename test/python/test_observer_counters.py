@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Numbers that a call does nothing with but count: one program stands for all calls."""
+
+import pytest
+import torch
+from torch import nn
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+
+total = 0
+
+
+def compiled(function):
+    return weft.compile(function, capture="observe", backend="eager")
+
+
+def captures(function):
+    return weft.stats(function)["captures"]
+
+
+class Plain:
+    def __init__(self):
+        self.calls, self.share, self.limit = 0, 0.5, 3
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls = nn.Linear(2, 2), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x)
+
+
+def of_an_object(state, x):
+    state.calls += 1
+    state.share *= 0.5
+    return x * 2
+
+
+def of_an_object_without_an_operator_in_place(state, x):
+    state.calls = state.calls + 1
+    return x * 2
+
+
+def of_a_dict(state, x):
+    state["calls"] += 2
+    state["left"] = state["left"] - 1
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "make"),
+    [
+        (of_an_object, Plain),
+        (of_an_object_without_an_operator_in_place, Plain),
+        (of_a_dict, lambda: {"calls": 0, "left": 10}),
+    ],
+)
+def test_counters_of_arguments(function, make):
+    fast, x = compiled(function), torch.ones(2)
+    state, expected = make(), make()
+    for _ in range(6):
+        assert torch.equal(fast(state, x), function(expected, x))
+        assert getattr(state, "__dict__", state) == getattr(expected, "__dict__", expected)
+    assert captures(fast) == 1 and weft.stats(fast)["hits"] == 5
+
+
+def test_a_counter_of_a_module():
+    model, x = Counting(), torch.ones(2)
+    fast = compiled(model)
+    for number in range(6):
+        fast(x)
+        assert model.calls == number + 1
+    assert captures(fast) == 1 and weft.stats(fast)["hits"] == 5
+    model.register_buffer("other", torch.ones(1))
+    del model.calls
+    model.register_buffer("calls", torch.zeros(1))
+    fast(x)
+    assert torch.equal(model.calls, torch.ones(1))
+
+
+def test_counters_of_globals_and_of_outer_functions():
+    global total
+    total, calls = 0, 0
+
+    def step(x):
+        global total
+        nonlocal calls
+        total += 1
+        calls -= 1
+        return x + 1
+
+    fast, x = compiled(step), torch.ones(2)
+    for number in range(6):
+        fast(x)
+        assert (total, calls) == (number + 1, -number - 1)
+    assert captures(fast) == 1
+
+
+def test_the_type_of_a_counter_is_guarded():
+    fast, x, state = compiled(of_an_object), torch.ones(2), Plain()
+    fast(state, x), fast(state, x)
+    state.calls = 0.5
+    fast(state, x)
+    assert state.calls == 1.5
+    state.calls = torch.zeros(1)
+    fast(state, x)
+    assert torch.equal(state.calls, torch.ones(1))
+    del state.calls
+    with pytest.raises(AttributeError):
+        fast(state, x)
+
+
+@pytest.mark.parametrize("way", ["behind", "ahead", "dict", "name"])
+def test_a_counter_that_is_read_as_well_is_guarded(way):
+    name = "calls"
+
+    def step(state, x):
+        if way == "ahead" and state.calls > 2:
+            x = x * 10
+        state.calls += 1
+        value = 0
+        if way == "behind":
+            value = state.calls
+        if way == "dict":
+            value = state.__dict__["calls"]
+        if way == "name":
+            value = getattr(state, name)
+        return x * 2 + value
+
+    fast, x, state, expected = compiled(step), torch.ones(2), Plain(), Plain()
+    for _ in range(8):
+        assert torch.equal(fast(state, x), step(expected, x))
+        assert state.calls == expected.calls
+
+
+def test_what_is_stored_elsewhere_is_no_counter():
+    def step(state, other, x):
+        other["calls"] += 1
+        other["calls"] = state["calls"] + 1
+        other["a"], other["b"] = state["calls"] + 5, state["calls"] + 3
+        return x * 2
+
+    fast, x = compiled(step), torch.ones(2)
+    for number in range(6):
+        found, wanted = {"calls": 1, "a": 0}, {"calls": 1, "a": 0}
+        fast({"calls": number, "b": 7}, found, x), step({"calls": number, "b": 7}, wanted, x)
+        assert found == wanted
+
+
+def test_values_that_change_places():
+    def step(state, x):
+        y, state["n"] = state["n"] + 1, 4
+        state["m"], z = 3, state["m"] + 1
+        return x * y + z
+
+    fast, x = compiled(step), torch.ones(2)
+    for number in range(5):
+        found, wanted = {"n": number, "m": number}, {"n": number, "m": number}
+        assert torch.equal(fast(found, x), step(wanted, x)) and found == wanted
+
+
+def test_a_class_that_stores_otherwise():
+    class Doubling:
+        def __init__(self):
+            self.calls = 1
+
+        def __setattr__(self, name, value):
+            self.__dict__[name] = value * 2
+
+    def step(state, x):
+        state.calls += 1
+        return x + 1
+
+    fast, x, state, expected = compiled(step), torch.ones(2), Doubling(), Doubling()
+    for _ in range(5):
+        fast(state, x), step(expected, x)
+        assert state.calls == expected.calls
+
+
+def test_a_call_that_is_left_counts_once():
+    def step(state, x):
+        state["calls"] += 1
+        if x.sum() > 0:
+            return x * 2
+        return x * 3
+
+    fast, state = compiled(step), {"calls": 0}
+    for number in range(8):
+        x = torch.ones(2) * (-1) ** number
+        assert torch.equal(fast(state, x), x * (2 if number % 2 == 0 else 3))
+        assert state["calls"] == number + 1
+    assert captures(fast) == 2
+
+
+def test_native_programs_count():
+    model, x = Counting(), torch.ones(2)
+    fast = weft.compile(model, capture="observe")
+    with torch.no_grad():
+        for number in range(5):
+            assert torch.allclose(fast(x), model.layer(x))
+            assert model.calls == number + 1
+    assert captures(fast) == 1 and not weft.stats(fast)["breaks"]
