@@ -157,14 +157,16 @@ bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &foun
   return matchTensors(found, views);
 }
 
-/// Of the user's making, which code may read; torch.compile leaves notes of its own.
+/// Of the user's making, which code may read; torch.compile leaves notes of its own, and so do
+/// programs.
 static bool hasAttributes(PyObject *tensor) {
   PyObject *attributes = instanceDict(tensor), *name, *value;
   if (!attributes)
     return false;
   for (Py_ssize_t position = 0; PyDict_Next(attributes, &position, &name, &value);) {
     const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-    if (!text || !std::string_view(text).starts_with("_dynamo_"))
+    std::string_view own = text ? text : "";
+    if (!own.starts_with("_dynamo_") && !own.starts_with("weft_"))
       return true;
   }
   return false;

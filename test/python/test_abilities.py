@@ -14,6 +14,7 @@ NUMBERS = [
     *(f"A{number}" for number in (*range(1, 10), *range(14, 27))),
     *(f"B{number}" for number in range(36, 39)),
     *(f"F{number}" for number in range(83, 100)),
+    *(f"L{number}" for number in range(1, 5)),
 ]
 
 
@@ -21,7 +22,7 @@ def rows() -> dict[str, list[str]]:
     table = {}
     for line in (ROOT / "docs" / "abilities.md").read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if re.fullmatch(r"[ABF]\d+", cells[0]):
+        if re.fullmatch(r"[ABFL]\d+", cells[0]):
             table[cells[0]] = re.findall(r"`([^`]+)`", cells[2])
     return table
 

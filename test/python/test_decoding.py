@@ -7,6 +7,8 @@ import copy
 import pytest
 import torch
 from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
     DynamicCache,
     GPT2Config,
     GPT2LMHeadModel,
@@ -121,23 +123,43 @@ def test_a_sliding_window_has_a_program_ahead_of_its_end_and_one_behind():
     assert torch.equal(generate(compiled, ids, 20), generate(model, ids, 20))
     stats = stats_of(compiled)
     assert stats["graphs"] <= 4
-    assert any("2..9" in each for each in stats["ranges"])
+    assert any("1..9" in each for each in stats["ranges"])
     assert any("f32[1, 2, 11, 8], 12..256" in each for each in stats["ranges"])
 
 
-def test_an_encoder_and_a_decoder():
+def t5():
     config = T5Config(
         vocab_size=100, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
         decoder_start_token_id=0, eos_token_id=None,
     )  # fmt: skip
-    model, ids = T5ForConditionalGeneration(config).eval(), torch.randint(1, 100, (1, PROMPT))
+    return T5ForConditionalGeneration(config).eval()
+
+
+def bart():
+    config = BartConfig(
+        vocab_size=100, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64,
+        max_position_embeddings=40, decoder_start_token_id=1, bos_token_id=1, eos_token_id=None,
+        forced_eos_token_id=None,
+    )  # fmt: skip
+    return BartForConditionalGeneration(config).eval()
+
+
+@pytest.mark.parametrize("make", [t5, bart])
+def test_an_encoder_and_a_decoder(make):
+    model = make()
     compiled = weft.compile(model, capture="export")
-    for _ in range(2):
+    for length in (PROMPT, PROMPT, PROMPT + 3, PROMPT + 7):
+        ids = torch.randint(3, 100, (1, length))
         assert torch.equal(generate(compiled, ids), generate(model, ids))
+    # The first step, which fills both caches, and all others, a cache of one token among them; and
+    # the same for any length of the prompt. The encoder is no call of the model.
     stats = stats_of(compiled)
-    # The first step, which fills both caches, the next, as a length of 1 is no symbol, and all
-    # others. The encoder is no call of the model.
-    assert stats["graphs"] == 3 and len(stats["ranges"]) == 1
+    assert stats["graphs"] == 4 and len(stats["ranges"]) == 3
+    # What the encoder gives is given back: the first step of the last prompt runs in a program.
+    assert all(stats["ranges"].values())
+    # The table of positions ends there.
+    assert any(("1..39" if make is bart else "1..256") in each for each in stats["ranges"])
 
 
 @pytest.mark.parametrize("how", ["beams", "sampled"])

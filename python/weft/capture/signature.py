@@ -216,8 +216,8 @@ def _collect(value: Any, found: list[torch.Tensor]) -> None:
 
 
 def own_attributes(tensor: torch.Tensor) -> list[str]:
-    """Those of the user's making; torch.compile leaves notes of its own."""
-    marks = ("_dynamo_", "_has_dynamo_", "_specialize_on")
+    """Those of the user's making; torch.compile leaves notes of its own, and so do programs."""
+    marks = ("_dynamo_", "_has_dynamo_", "_specialize_on", "weft_")
     return [name for name in vars(tensor) if not name.startswith(marks)]
 
 

@@ -21,7 +21,7 @@ from weft.frontend.exported import draft
 from weft.frontend.graph import Graph
 from weft.frontend.sizes import reductions, rules  # noqa: F401  (they fill the table)
 from weft.frontend.sizes.concrete import at_sizes, symbols_of
-from weft.frontend.sizes.extents import Extent, sample_sizes
+from weft.frontend.sizes.extents import Extent, Samples, sample_sizes
 from weft.frontend.sizes.padding import NotForRange, Padding
 
 # The least and the largest size.
@@ -103,31 +103,62 @@ def lower_for_range(
     those of a cache's layers, which grow together, and of which torch asks nothing.
     Raises: frontend.Unsupported, which says why there is none.
     """
+    everything = set(range(len(given)))
+    reason: frontend.Unsupported | None = None
+    # Sizes may have to be equal of which torch has asked nothing, as those of a mask that is
+    # expanded and of the keys that it hides.
+    for united in (held, everything):
+        for least in (1, 2):
+            if least == 1 and all(low > 1 for dims in wanted.values() for low, _ in dims.values()):
+                continue
+            try:
+                return _lowered(program, wanted, given, namer, held, united, least)
+            except frontend.Unsupported as why:
+                reason = reason or why
+    assert reason is not None
+    raise reason
+
+
+def _lowered(
+    program: torch.export.ExportedProgram,
+    wanted: Wanted,
+    given: Sequence[Any],
+    namer: Callable[[frontend.InputSource], str | None],
+    held: Set[int],
+    united: Set[int],
+    least: int,
+) -> tuple[frontend.Lowered, SizeSymbols, torch.export.ExportedProgram]:
+    """united: the numbers of leaves of which equal sizes are one. least: that a size can be."""
     from weft.capture.tracing import strides_of  # which needs this file
 
     leaves = _user_inputs(program)
     every = symbols_of(program)
-    same = _united(every, leaves, given, held)
+    same = _united(every, leaves, given, united)
     symbols = [each for each in every if each not in same]
     if not symbols or _is_number(symbols, leaves, given, held, wanted):
         raise NotForRange(ONE_SIZE)
     guards = _guards(program, symbols, same)
-    ranges = [_range(program, symbol, leaves, wanted) for symbol in symbols]
+    ranges = [_range(program, symbol, leaves, wanted, same, least) for symbol in symbols]
     hints = [_hint(symbol, leaves, given) for symbol in symbols]
     ranges = [_narrowed(j, each, hints[j], guards) for j, each in enumerate(ranges)]
-    if all(low == high for low, high in ranges):
-        raise NotForRange(ONE_SIZE)
-    samples = sample_sizes([low for low, _ in ranges], [high for _, high in ranges])
-    for guard in guards:
-        if not all(map(guard.holds, samples)):
-            raise NotForRange(f"sizes depend on one another: {guard.text}")
 
     def at(sizes: Sequence[int]) -> torch.export.ExportedProgram:
         known = dict(zip(symbols, sizes))
         return at_sizes(program, {each: known[same.get(each, each)] for each in every})
 
-    concrete = [at(sizes) for sizes in samples]
-    drafts = [draft(each, namer, Graph(keeps_trivial=True)) for each in concrete]
+    while True:
+        if all(low == high for low, high in ranges):
+            raise NotForRange(ONE_SIZE)
+        samples = sample_sizes([low for low, _ in ranges], [high for _, high in ranges])
+        for guard in guards:
+            if not all(map(guard.holds, samples)):
+                raise NotForRange(f"sizes depend on one another: {guard.text}")
+        concrete = [at(sizes) for sizes in samples]
+        drafts = [draft(each, namer, Graph(keeps_trivial=True)) for each in concrete]
+        within = _within_tables(ranges, hints, samples, [each.graph.excess for each in drafts])
+        if within == ranges:
+            break
+        ranges = within
     strides = [strides_of(each) for each in concrete]
     dims = {
         number: tuple(_extent(size, symbols, same) for size in shape)
@@ -137,6 +168,21 @@ def lower_for_range(
     padding = Padding(drafts, samples, [low for low, _ in ranges], strides, dims.keys())
     lowered = padding.run(len(leaves)).finish()
     return lowered, SizeSymbols(tuple(ranges), dims, tuple(guards)), concrete[0]
+
+
+def _within_tables(
+    ranges: list[Range], hints: Sequence[int], samples: Samples, excess: Sequence[int]
+) -> list[Range]:
+    """The ranges without sizes at which an index that grows with them lies behind the end, as that
+    of a table of positions. excess: how far, in each sample."""
+    made = list(ranges)
+    for j, (low, high) in enumerate(ranges):
+        less = tuple(size - (i == j) for i, size in enumerate(samples[0]))
+        if excess[0] and less in samples and excess[samples.index(less)] == excess[0] - 1:
+            if (end := high - excess[0]) >= max(low, hints[j]):
+                made[j] = (low, end)
+                break
+    return made
 
 
 def _user_inputs(program: torch.export.ExportedProgram) -> list[Sequence[Any] | None]:
@@ -152,9 +198,9 @@ def _user_inputs(program: torch.export.ExportedProgram) -> list[Sequence[Any] | 
 
 
 def _united(
-    symbols: list[Any], leaves: list[Sequence[Any] | None], given: Sequence[Any], held: Set[int]
+    symbols: list[Any], leaves: list[Sequence[Any] | None], given: Sequence[Any], among: Set[int]
 ) -> dict[Any, Any]:
-    """Symbols that stand for sizes of `held` leaves alone, and which other one they are."""
+    """Symbols that stand for sizes of leaves `among` these alone, and which other one they are."""
     places: dict[Any, set[int]] = {}
     for number, shape in enumerate(leaves):
         for size in shape or ():
@@ -165,7 +211,7 @@ def _united(
     return {
         symbol: first[hint]
         for symbol in symbols
-        if places[symbol] <= held
+        if places[symbol] <= among
         and first.setdefault(hint := _hint(symbol, leaves, given), symbol) is not symbol
     }
 
@@ -233,18 +279,31 @@ def _hint(symbol: Any, leaves: list, given: Sequence[Any]) -> int:
 
 
 def _range(
-    program: torch.export.ExportedProgram, symbol: Any, leaves: list, wanted: Wanted
+    program: torch.export.ExportedProgram,
+    symbol: Any,
+    leaves: list,
+    wanted: Wanted,
+    same: dict[Any, Any],
+    least: int,
 ) -> Range:
-    low, high = 2, _MOST  # torch treats 0 and 1 apart, and so do programs
+    """Of a symbol, and of those that are the same."""
+    low, high = least, _MOST
+    of_symbol: list[Range] = []
     for number, shape in enumerate(leaves):
         for dim, size in enumerate(shape or ()):
-            if isinstance(size, torch.SymInt) and size.node.expr == symbol:
-                least, most = wanted.get(number, {}).get(dim, (low, high))
-                low, high = max(low, least), min(high, most)
-    told = program.range_constraints.get(symbol)
-    if told is not None:
-        low = max(low, int(told.lower))
-        high = min(high, int(told.upper)) if told.upper < _MOST else high
+            if (
+                isinstance(size, torch.SymInt)
+                and same.get(size.node.expr, size.node.expr) == symbol
+            ):
+                if (each := wanted.get(number, {}).get(dim)) is not None:
+                    of_symbol.append(each)
+    # torch treats 0 and 1 apart, and so do most programs.
+    low = max([low, *(low for low, _ in of_symbol)] if of_symbol else [low, 2])
+    high = min([high, *(high for _, high in of_symbol)])
+    for each in (symbol, *(one for one, other in same.items() if other == symbol)):
+        if (told := program.range_constraints.get(each)) is not None:
+            low = max(low, int(told.lower)) if told.lower > 2 else low
+            high = min(high, int(told.upper)) if told.upper < _MOST else high
     return low, high
 
 

@@ -40,7 +40,8 @@ from weft.compiled.batch_invariance import (
 from weft.compiled.first_call import FirstCall
 from weft.compiled.graph_text import graph_text
 from weft.compiled.programs import Found, Programs, Request, records_gradients
-from weft.compiled.ranges import RangeProgram, begin, conclude, differs_at_ends
+from weft.compiled.range_verification import begin, conclude, differs_at_ends, exclude_ones
+from weft.compiled.ranges import RangeProgram
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized
 from weft.reporting.explanation import Explanation
@@ -170,6 +171,7 @@ class Compiled(Face):
         reproduces that, and calls at both ends of its range."""
         original = self.original
         if config.verify == "off":
+            exclude_ones(program)
             self.programs.enter_range(request, program)
             found = self._find_range(args, kwargs)
             ran, value = self._run_range(*found) if found else (False, None)

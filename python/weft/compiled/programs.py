@@ -63,8 +63,8 @@ class Found:
 @dataclass
 class Request:
     """A call that no program stands for, and the state in which it was made. gradients: whether it
-    records them. wanted: which of its sizes are to be symbols. kind: equal for calls that differ in
-    sizes alone."""
+    records them. wanted: which of its sizes are to be symbols. narrower: which ones where these
+    cannot be. kind: equal for calls that differ in sizes alone."""
 
     args: tuple
     kwargs: dict[str, Any]
@@ -74,6 +74,7 @@ class Request:
     environment: Environment
     gradients: bool
     wanted: Wanted = field(default_factory=dict)
+    narrower: Wanted = field(default_factory=dict)
     kind: Any = None
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that serve a range of sizes: which there are, which calls they stand for, and their
-verification.
+"""Programs that serve a range of sizes: which there are, and which calls they stand for.
 
 Such a program is one for the largest sizes (frontend/sizes). A call's tensors are padded to these,
 and what counts of its results is cut out of them.
@@ -8,26 +7,21 @@ and what counts of its results is cut out of them.
 
 from __future__ import annotations
 
-import math
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.utils._pytree as pytree
 
 from weft import errors
-from weft.capture.argument_changes import collecting
 from weft.capture.argument_objects import NO_COUNTERS, Counters, counters_between
 from weft.capture.isolated import Abandoned, call_isolated
-from weft.capture.outputs import build_outputs
 from weft.capture.signature import Declined, Signature
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
 from weft.compiled.specialize import Specialized, specialize
-from weft.compiled.verification import Check, Exact, Verdict
 
 if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols
@@ -60,7 +54,8 @@ class RangeProgram:
         made = list(call.leaves)
         for number, dims in self.symbols.dims.items():
             shape = [each if isinstance(each, int) else each.at(highs) for each in dims]
-            made[number] = _padded(made[number], shape, fill)
+            made[number] = padded = _padded(call.leaves[number], shape, fill)
+            padded.weft_valid_part = call.leaves[number]  # which the program may return
         tensors = [each for each in made if isinstance(each, torch.Tensor)]
         return (*tensors, torch.tensor(sizes), *call.objects)
 
@@ -135,6 +130,7 @@ class Ranges:
     seen: dict[Any, list[_Seen]] = field(default_factory=dict)
     counters: Counters = NO_COUNTERS
     _lengthened: set[Any] = field(default_factory=set)
+    _varied: dict[Any, Wanted] = field(default_factory=dict)
 
     @property
     def programs(self) -> Programs:
@@ -147,6 +143,7 @@ class Ranges:
         self.declined.clear()
         self.seen.clear()
         self._lengthened.clear()
+        self._varied.clear()
 
     def find(
         self, args: tuple, kwargs: dict[str, Any], environments: Sequence[Environment]
@@ -186,19 +183,29 @@ class Ranges:
         if self.automatic or signature.objects:
             call = self._with_counters(request, plain) or call
             self._add_varying(told, call, plain, kind)
-        leaves = call.leaves
-        wanted: Wanted = {}
-        for number, dims in told.items():
-            fitting = {
-                dim: each
-                for dim, each in dims.items()
-                if leaves[number].shape[dim] >= max(2, each[0])
-            }
-            if fitting:
-                wanted[number] = fitting
-        if _reason_key(kind, wanted) in self.declined:
+        wanted = _fitting(told, call)
+        # Sizes that calls of this kind have had otherwise at some time, such as those of a prompt
+        # beside what grows at each step.
+        widest = self._varied.setdefault((kind, self.counters), {}) if call.objects else {}
+        for number, dims in wanted.items():
+            widest[number] = widest.get(number, {}) | dims
+        if wanted and self._begins(widest, call) and _length_of(plain) not in self._lengthened:
             return {}
-        return wanted
+        request.narrower, wanted = wanted, _fitting(widest, call) if wanted else {}
+        choices = (each for each in (wanted, request.narrower) if not self._is_declined(kind, each))
+        return next(choices, {})
+
+    def _begins(self, widest: Wanted, call: FlatCall) -> bool:
+        """Whether what grows has a size of 1: a program for a range can be made at the next call,
+        and stand for this one, too."""
+        return any(
+            low == 1 and call.leaves[number].shape[dim] == 1
+            for number, dims in widest.items()
+            for dim, (low, _) in dims.items()
+        )
+
+    def _is_declined(self, kind: Any, wanted: Wanted) -> bool:
+        return _reason_key(kind, wanted) in self.declined
 
     def _with_counters(self, request: Request, call: FlatCall) -> FlatCall | None:
         """The call with ints of its objects as sizes, where they are others than in the last one
@@ -235,7 +242,7 @@ class Ranges:
         call = FlatCall.of(request.args, request.kwargs)
         if call is None:
             return False
-        length = call.key, _shapes(call)
+        length = _length_of(call)
         if length in self._lengthened:
             return False
         self._lengthened.add(length)
@@ -255,6 +262,14 @@ class Ranges:
 
         apart: in processes of their own.
         """
+        made = self._made_or_declined(request, apart)
+        narrower = request.narrower
+        if made is None and narrower and not self._is_declined(request.kind, narrower):
+            request.wanted = narrower
+            made = self._made_or_declined(request, apart)
+        return made
+
+    def _made_or_declined(self, request: Request, apart: bool) -> RangeProgram | None:
         try:
             return self._made(request, apart)
         except errors.CaptureError as why:
@@ -349,133 +364,32 @@ def _padded(tensor: torch.Tensor, shape: Sequence[int], fill: float | None) -> t
     return made
 
 
+def _fitting(told: Wanted, call: FlatCall) -> Wanted:
+    """Without the sizes that are not from their ranges, and without 0 and 1, which torch treats
+    apart. Bounds below 2 are those of a cache (`cache_range`)."""
+    wanted: Wanted = {}
+    held = call.held()
+    for number, dims in told.items():
+        sizes = call.leaves[number].shape
+        fitting = {
+            dim: (low if number in held else max(low, 2), high)
+            for dim, (low, high) in dims.items()
+            if max(2, low) <= sizes[dim] <= high
+        }
+        if fitting:
+            wanted[number] = fitting
+    return wanted
+
+
 def _shapes(call: FlatCall) -> tuple[tuple[int, ...], ...]:
     """Of the leaves, () of what is no tensor."""
     return tuple(tuple(x.shape) if isinstance(x, torch.Tensor) else () for x in call.leaves)
 
 
+def _length_of(call: FlatCall) -> Any:
+    """Equal for calls with objects of one length."""
+    return call.key, _shapes(call)
+
+
 def _reason_key(kind: Any, wanted: Wanted) -> Any:
     return kind, tuple(sorted((number, *sorted(dims.items())) for number, dims in wanted.items()))
-
-
-# Verification.
-
-
-def begin(request: Request, program: RangeProgram) -> RangeCheck:
-    """The call, computed by the program ahead of PyTorch. What padding holds must not matter: it is
-    no number here. Raises: Declined."""
-    call = FlatCall.of(request.args, request.kwargs, program.counters)
-    if call is None:
-        raise Declined("its arguments are no longer what they were")
-    check = _check(request, program, call)
-    for number in program.written():  # as they are now
-        call.leaves[number] = call.leaves[number].clone()
-    return check
-
-
-def conclude(
-    check: Check,
-    programs: Programs,
-    request: Request,
-    value: Any,
-    original: Callable[..., Any],
-) -> str | None:
-    """What is different in PyTorch's value."""
-    args, kwargs = request.args, request.kwargs
-    try:
-        finding = check.conclude(
-            value, lambda: programs.change_of(request.state), lambda: original(*args, **kwargs)
-        )
-    except Exception as error:  # a bug of ours costs speed, never the user's result
-        return f"it cannot be compared: {type(error).__name__}: {error}"
-    return None if finding.verdict is Verdict.SAME else finding.reason
-
-
-def differs_at_ends(
-    programs: Programs,
-    original: Callable[..., Any],
-    request: Request,
-    program: RangeProgram,
-    call: FlatCall,
-) -> str | None:
-    """What is different at the ends of the range, where sizes are made of the call's own elements;
-    found out in a process where nobody sees it."""
-
-    def compare() -> str | None:
-        for sizes in _ends(program.symbols.ranges):
-            leaves = _resized(call.leaves, program.symbols, sizes)
-            for number in program.written():
-                leaves[number] = leaves[number].clone()
-            args, kwargs = call.rebuilt(leaves)
-            resized = FlatCall.of(args, kwargs, program.counters)
-            assert resized is not None
-            check = _check(request, program, resized)
-            value = original(*args, **kwargs)
-            there = replace(request, args=args, kwargs=kwargs)
-            if (reason := conclude(check, programs, there, value, original)) is not None:
-                return f"at sizes {', '.join(map(str, sizes))}: {reason}"
-        return None
-
-    try:
-        return call_isolated(compare, {})
-    except Abandoned:
-        raise
-    except Exception as error:
-        return f"at the ends of its range it cannot be compared: {type(error).__name__}: {error}"
-
-
-def _ends(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
-    """And one between them, odd, lest all be whole tiles."""
-    yield tuple(high for _, high in ranges)
-    yield tuple(min(max((low + high) // 2 | 1, low), high) for low, high in ranges)
-    yield tuple(low for low, _ in ranges)
-
-
-def _resized(leaves: list[Any], symbols: SizeSymbols, sizes: Sequence[int]) -> list[Any]:
-    """The same call at other sizes: elements are left out, or come again."""
-    made = list(leaves)
-    for number, dims in symbols.dims.items():
-        tensor = leaves[number].detach()
-        for dim, extent in enumerate(dims):
-            if not isinstance(extent, int):
-                places = torch.arange(extent.at(sizes)) % tensor.shape[dim]
-                tensor = tensor.index_select(dim, places)
-        made[number] = tensor.contiguous()
-    return made
-
-
-class RangeCheck(Check):
-    """What counts of the results is compared. call: as it was ahead of that."""
-
-    call: FlatCall
-
-    def _exact(self) -> dict[int, Exact]:
-        whole = super()._exact()
-        results = [whole[id(each)] for each in self._results]
-        with collecting() as given:
-            values = build_outputs(
-                self._program.wiring.outputs(), [e.value for e in results], self._signature.examples
-            )
-        magnitude = max(each.magnitude for each in results)
-        coarsest = max(each.coarsest for each in results)
-        parts = {
-            id(own): Exact(value, magnitude, coarsest)
-            for own, value in zip(
-                [*_tensors(self._value), *self._given], [*_tensors(values), *given], strict=True
-            )
-        }
-        return {**whole, **parts}
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    return [each for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
-
-
-def _check(request: Request, program: RangeProgram, call: FlatCall) -> RangeCheck:
-    padded = program.padded(call, fill=math.nan)
-    if padded is None:
-        raise Declined("a size in its range is none that it stands for")
-    signature = program.described(call, padded)
-    check = RangeCheck(program.specialized, signature, request.state, padded, {}, program.counters)
-    check.call = call
-    return check

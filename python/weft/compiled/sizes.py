@@ -122,11 +122,12 @@ def program_range(size: int) -> tuple[int, int]:
 
 def cache_range(size: int) -> tuple[int, int]:
     """Of the program for a tensor that calls make longer, which there should be few of: within a
-    factor of four. What is read of such a tensor is little beside the weights."""
+    factor of four. What is read of such a tensor is little beside the weights. A size of 1 is the
+    second step's of each sequence."""
     end = _FIRST_CACHE_END
     while end < size:
         end *= 4
-    return 2 if end == _FIRST_CACHE_END else end // 4 + 1, end
+    return 1 if end == _FIRST_CACHE_END else end // 4 + 1, end
 
 
 def _program_range(low: int, high: int, size: int, is_outermost: bool = False) -> tuple[int, int]:

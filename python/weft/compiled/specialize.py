@@ -184,7 +184,8 @@ class Wiring:
             if target.valid is not None:  # the sizes are the last argument
                 return (NODE, _valid_part, target.valid, (result, (SLOT, len(self.dtypes) - 1)))
             return (NODE, _as_complex, None, (result,)) if target.is_complex else result
-        return self.view(target.view)
+        view = self.view(target.view)
+        return (NODE, _original, None, (view,)) if target.is_original else view
 
     def view(self, view: frontend.ViewOf) -> tuple:
         if isinstance(view.base, int):
@@ -237,12 +238,17 @@ def _chosen_rows(results: list[torch.Tensor], chosen: frontend.ChosenRows) -> to
     return table.chosen_rows.select(1, chosen.column)
 
 
+def _original(copies: list[torch.Tensor], _: None) -> torch.Tensor:
+    """The tensor that the caller has given, of which the program has a padded copy."""
+    return copies[0].weft_valid_part
+
+
 def _valid_part(results: list[torch.Tensor], valid: frontend.Valid) -> torch.Tensor:
     """What counts of a padded result, in memory of its own: one tensor, however many results show
     it."""
     padded, sizes = results
-    if hasattr(padded, "valid_part"):
-        return padded.valid_part
+    if hasattr(padded, "weft_valid_part"):
+        return padded.weft_valid_part
     symbols = sizes.tolist()
 
     def value_of(coefficients: Sequence[int], constant: int) -> int:
@@ -264,7 +270,7 @@ def _valid_part(results: list[torch.Tensor], valid: frontend.Valid) -> torch.Ten
     else:
         strides = [value_of(*each) for each in valid.strides]
         part = torch.empty_strided(shape, strides, dtype=padded.dtype)
-    padded.valid_part = part.copy_(whole.reshape(shape))
+    padded.weft_valid_part = part.copy_(whole.reshape(shape))
     return part
 
 

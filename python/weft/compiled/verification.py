@@ -98,7 +98,7 @@ class Check:
         self._sources = [self._tensor(source) for source in wiring.sources()]
         self._targets = [(self._tensor(t), result) for t, result in wiring.effects()]
         seen = {id(each): each for each in (*signature.examples, *state.tensors, *self._sources)}
-        self._marks = [_Mark(tensor) for tensor in seen.values()]
+        self._marks = [Mark(tensor) for tensor in seen.values()]
         self.inputs = [
             shown_real(each.clone() if self._is_written(each) else each) for each in self._sources
         ]
@@ -366,7 +366,7 @@ class _History:
         return float(finite.max()) if finite.numel() else 0.0
 
 
-class _Mark:
+class Mark:
     """A tensor and what tells whether it was written or moved."""
 
     def __init__(self, tensor: torch.Tensor) -> None:

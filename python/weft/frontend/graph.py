@@ -109,7 +109,8 @@ class Graph:
     needs to know. constant: nodes appended now are constants to the derivative. keeps_trivial:
     slices, reshapes and broadcasts that do nothing at these sizes stay, since at others they do.
     checkpointed: the backward computes them again. rng: who draws for dropout, "torch" or
-    "philox". philox_key: drawn already. draws: masks computed of it so far."""
+    "philox". philox_key: drawn already. draws: masks computed of it so far. excess: how far an
+    index may lie behind the end of what it indexes, by its known bounds."""
 
     training: bool = False
     constant: bool = False
@@ -122,6 +123,7 @@ class Graph:
     location: Location | None = None
     philox_key: Value | None = None
     draws: int = 0
+    excess: int = 0
     _input_names: set[str] = field(default_factory=set, init=False)
 
     def add_input(self, name: str, kind: str, order: Sequence[int], value: Value) -> Value:

@@ -118,7 +118,8 @@ class OutputTarget:
     `result`: position among the graph's outputs, None for constants and views. Two targets
     with the same `result` and kind "user" are the same object. is_complex: the result's last dim
     holds the parts of complex numbers. chosen: which of the result's rows are the user's.
-    valid: what of the result is the user's, where sizes are symbols.
+    valid: what of the result is the user's, where sizes are symbols. is_original: the leaf is an
+    argument, of which the program has a padded copy.
     """
 
     kind: Literal["user", "buffer", "input", "constant", "hidden"]
@@ -130,6 +131,7 @@ class OutputTarget:
     is_complex: bool = False
     chosen: ChosenRows | None = None
     valid: Valid | None = None
+    is_original: bool = False
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,8 @@ def check_range(site: Site, index: Value, low: int, size: int, message: str) -> 
     known = index.bounds or (-(2**63), 2**63)
     if index.size == 0 or (low <= known[0] and known[1] < size):
         return
+    if index.bounds is not None:
+        b.graph.excess = max(b.graph.excess, known[1] - size + 1)
     index = b.convert(index, torch.int64)
     tests = []
     if known[0] < low:

@@ -61,6 +61,10 @@ def sample_sizes(lows: Sequence[int], highs: Sequence[int]) -> Samples:
         for size in dict.fromkeys((high - 1, low)):
             if low <= size < high:
                 samples.append((*highs[:j], size, *highs[j + 1 :]))
+    if len(highs) > 1:  # a product of two sizes is linear in each
+        samples.append(
+            tuple(max(low, high - 1 - j) for j, (low, high) in enumerate(zip(lows, highs)))
+        )
     return samples
 
 

@@ -275,11 +275,11 @@ class Padding:
         if base.kind not in ("user", "constant"):
             self._refuse_symbolic_write(base)
         if base.view is not None:
+            if not base.view.identity:
+                self.refuse("a result is a view of an argument or of another result")
             of = base.view.base
             is_padded = not isinstance(of, int) and of.kind == "user" and of.index in self._padded
-            if not base.view.identity or is_padded:
-                self.refuse("a result is a view of an argument or of another result")
-            return base
+            return replace(base, is_original=is_padded)
         if base.result is None:
             return base
         dims = self.dims_of(self._drafts[0].graph.outputs[base.result].value)

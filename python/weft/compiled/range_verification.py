@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The comparison of a program for a range of sizes with PyTorch: at the first call, and at both
+ends of the range. What padding holds must not matter: it is no number here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from weft.capture.argument_changes import collecting
+from weft.capture.isolated import Abandoned, call_isolated
+from weft.capture.outputs import build_outputs
+from weft.capture.signature import Declined
+from weft.compiled.flat_calls import FlatCall
+from weft.compiled.ranges import RangeProgram
+from weft.compiled.verification import Check, Exact, Mark, Verdict
+
+if TYPE_CHECKING:
+    from weft.capture.symbolic_trace import SizeSymbols
+    from weft.compiled.programs import Programs, Request
+
+
+def begin(request: Request, program: RangeProgram) -> RangeCheck:
+    """The call, computed by the program ahead of PyTorch. What padding holds must not matter: it is
+    no number here. Raises: Declined."""
+    call = FlatCall.of(request.args, request.kwargs, program.counters)
+    if call is None:
+        raise Declined("its arguments are no longer what they were")
+    check = _check(request, program, call)
+    for number in program.written():  # as they are now
+        call.leaves[number] = call.leaves[number].clone()
+    return check
+
+
+def conclude(
+    check: Check,
+    programs: Programs,
+    request: Request,
+    value: Any,
+    original: Callable[..., Any],
+) -> str | None:
+    """What is different in PyTorch's value."""
+    args, kwargs = request.args, request.kwargs
+    try:
+        finding = check.conclude(
+            value, lambda: programs.change_of(request.state), lambda: original(*args, **kwargs)
+        )
+    except Exception as error:  # a bug of ours costs speed, never the user's result
+        return f"it cannot be compared: {type(error).__name__}: {error}"
+    return None if finding.verdict is Verdict.SAME else finding.reason
+
+
+def exclude_ones(program: RangeProgram) -> None:
+    """Sizes of 1 have programs of their own from now on. The range can have them where padding
+    does, though torch has taken for granted that there are none: that has to be compared."""
+    ranges = tuple((max(low, 2), high) for low, high in program.symbols.ranges)
+    program.symbols = replace(program.symbols, ranges=ranges)
+
+
+def differs_at_ends(
+    programs: Programs,
+    original: Callable[..., Any],
+    request: Request,
+    program: RangeProgram,
+    call: FlatCall,
+) -> str | None:
+    """What is different at the ends of the range, where sizes are made of the call's own elements;
+    found out in a process where nobody sees it. Sizes of 1 that differ are excluded.
+    """
+
+    def differs(ends: Sequence[tuple[int, ...]]) -> str | None:
+        for sizes in ends:
+            leaves = _resized(call.leaves, program.symbols, sizes)
+            for number in program.written():
+                leaves[number] = leaves[number].clone()
+            args, kwargs = call.rebuilt(leaves)
+            resized = FlatCall.of(args, kwargs, program.counters)
+            assert resized is not None
+            check = _check(request, program, resized)
+            value = original(*args, **kwargs)
+            there = replace(request, args=args, kwargs=kwargs)
+            if (reason := conclude(check, programs, there, value, original)) is not None:
+                return f"at sizes {', '.join(map(str, sizes))}: {reason}"
+        return None
+
+    def compare(ends: Sequence[tuple[int, ...]]) -> str | None:
+        try:
+            return call_isolated(lambda: differs(ends), {})
+        except Abandoned:
+            raise
+        except Exception as error:
+            return (
+                f"at the ends of its range it cannot be compared: {type(error).__name__}: {error}"
+            )
+
+    if (ones := _with_ones(program.symbols.ranges)) and compare(ones) is not None:
+        exclude_ones(program)
+    return compare([*_ends(program.symbols)])
+
+
+def _with_ones(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Each size of 1 that there may be, beside the largest of the others and beside the least."""
+    lows, highs = (tuple(each) for each in zip(*ranges))
+    found = {}
+    for j, low in enumerate(lows):
+        for rest in (highs, lows) if low == 1 else ():
+            found[(*rest[:j], 1, *rest[j + 1 :])] = None
+    return [*found]
+
+
+def _ends(symbols: SizeSymbols) -> Iterator[tuple[int, ...]]:
+    """And one between them, odd, lest all be whole tiles; and large sizes beside small ones."""
+    ranges = symbols.ranges
+    yield tuple(high for _, high in ranges)
+    yield tuple(min(max((low + high) // 2 | 1, low), high) for low, high in ranges)
+    yield tuple(low for low, _ in ranges)
+    for which in (0, 1) if len(ranges) > 1 else ():
+        sizes = tuple(each[(j + which) % 2] for j, each in enumerate(ranges))
+        if all(guard.holds(sizes) for guard in symbols.guards):
+            yield sizes
+
+
+def _resized(leaves: list[Any], symbols: SizeSymbols, sizes: Sequence[int]) -> list[Any]:
+    """The same call at other sizes: elements are left out, or come again."""
+    made = list(leaves)
+    for number, dims in symbols.dims.items():
+        tensor = leaves[number].detach()
+        for dim, extent in enumerate(dims):
+            if not isinstance(extent, int):
+                places = torch.arange(extent.at(sizes)) % tensor.shape[dim]
+                tensor = tensor.index_select(dim, places)
+        made[number] = tensor.contiguous()
+    return made
+
+
+class RangeCheck(Check):
+    """What counts of the results is compared. call: as it was ahead of that."""
+
+    call: FlatCall
+
+    def watch(self, call: FlatCall) -> None:
+        """What PyTorch does with the arguments themselves, of which the program has copies."""
+        self.call = call
+        originals = {id(x): x for x in call.leaves if isinstance(x, torch.Tensor)}
+        self._marks += [Mark(each) for key, each in originals.items() if key not in self._known]
+        self._known = {**self._known, **originals}
+
+    def _exact(self) -> dict[int, Exact]:
+        whole = super()._exact()
+        results = [whole[id(each)] for each in self._results]
+        with collecting() as given:
+            values = build_outputs(
+                self._program.wiring.outputs(), [e.value for e in results], self._signature.examples
+            )
+        magnitude = max(each.magnitude for each in results)
+        coarsest = max(each.coarsest for each in results)
+        parts = {
+            id(own): Exact(value, magnitude, coarsest)
+            for own, value in zip(
+                [*_tensors(self._value), *self._given], [*_tensors(values), *given], strict=True
+            )
+        }
+        return {**whole, **parts}
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [each for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor)]
+
+
+def _check(request: Request, program: RangeProgram, call: FlatCall) -> RangeCheck:
+    padded = program.padded(call, fill=math.nan)
+    if padded is None:
+        raise Declined("a size in its range is none that it stands for")
+    signature = program.described(call, padded)
+    check = RangeCheck(program.specialized, signature, request.state, padded, {}, program.counters)
+    check.watch(call)
+    return check
