@@ -66,11 +66,11 @@ bool ScanRebuilder::mergeOutputs(PatternRewriter &rewriter) {
   return merged;
 }
 
-/// The first operand of the same group with the same value, from a sequence on.
+/// The first live operand of the same group with the same value, from a sequence on.
 unsigned ScanRebuilder::operandLike(unsigned number) {
   unsigned first = number < carried + read ? carried : carried + read;
   for (unsigned other = first; other < number; ++other)
-    if (scan->getOperand(other) == scan->getOperand(number))
+    if (live.contains(argument(other)) && scan->getOperand(other) == scan->getOperand(number))
       return other;
   return number;
 }
@@ -186,7 +186,43 @@ static LogicalResult unrollShortScan(ScanOp scan, PatternRewriter &rewriter) {
   return success();
 }
 
+static bool turnsSteps(Operation *op) {
+  auto reverse = dyn_cast_or_null<ReverseOp>(op);
+  return reverse && reverse.getDims() == ArrayRef<int64_t>{0};
+}
+
+/// Sequences that are all read from behind are read by a scan in the other direction, whose outputs
+/// are turned instead: most often they are turned again.
+static LogicalResult turnScan(ScanOp scan, PatternRewriter &rewriter) {
+  OperandRange sequences = scan.getSequences();
+  if (sequences.empty() ||
+      !llvm::all_of(sequences, [](Value value) { return turnsSteps(value.getDefiningOp()); }))
+    return rewriter.notifyMatchFailure(scan, "reads a sequence from its first element on");
+  auto turned = llvm::map_to_vector(
+      sequences, [](Value value) { return Value(value.getDefiningOp<ReverseOp>().getOperand()); });
+  rewriter.modifyOpInPlace(scan, [&] {
+    scan.getSequencesMutable().assign(turned);
+    scan.setReverse(!scan.getReverse());
+  });
+  rewriter.setInsertionPointAfter(scan);
+  for (Value stacked : scan.getStacked()) {
+    Value inOrder;
+    for (OpOperand &use : llvm::make_early_inc_range(stacked.getUses())) {
+      Operation *user = use.getOwner();
+      if (turnsSteps(user)) {
+        rewriter.replaceOp(user, stacked);
+        continue;
+      }
+      if (!inOrder)
+        inOrder = ReverseOp::create(rewriter, scan.getLoc(), stacked, ArrayRef<int64_t>{0});
+      rewriter.modifyOpInPlace(user, [&] { use.set(inOrder); });
+    }
+  }
+  return success();
+}
+
 void ScanOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(simplifyScan);
   patterns.add(unrollShortScan);
+  patterns.add(turnScan);
 }

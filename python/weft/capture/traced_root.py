@@ -4,6 +4,7 @@ program does, such as writes to attributes."""
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,7 @@ from weft.capture.observation import Observer
 from weft.capture.packed_sequences import PackedSequences
 from weft.capture.python_random import Draws
 from weft.capture.reachability import References
+from weft.capture.repeated_steps import RepeatedSteps
 from weft.capture.returned_objects import returns_objects, stand_in
 from weft.capture.signature import (
     PLAIN,
@@ -54,7 +56,9 @@ class TracedRoot(torch.nn.Module):
         kinds: set[type],
         call: tuple[tuple, dict[str, Any]],
         counters: Counters = NO_COUNTERS,
+        skips_steps: bool = False,
     ) -> None:
+        """skips_steps: loops of Python are traced for some of their steps alone."""
         super().__init__()
         self.train(any(module.training for module in references.modules))
         # Not submodules: a function's modules are those of the references.
@@ -76,12 +80,18 @@ class TracedRoot(torch.nn.Module):
             draws=Draws(),
             listening=observer.listening,
             read=set(),
+            loops=RepeatedSteps() if skips_steps else None,
         )
         object.__setattr__(self, "observed", observed)
         for number, module in enumerate(references.modules):
             self._modules[f"m{number}"] = module
         for number, tensor in enumerate(references.tensors):
             object.__setattr__(self, f"t{number}", tensor)
+
+    @property
+    def skipped_steps(self) -> bool:
+        loops = self.observed.loops
+        return loops is not None and loops.found > 0
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         fakes = self._fakes()
@@ -98,9 +108,13 @@ class TracedRoot(torch.nn.Module):
                 self.observed.draws.watched(before.generators),
                 KnownValues(),
                 packs,
-                self.observed.listening(),
+                self.observed.loops or contextlib.nullcontext(),
             ):
-                result = self._target(*args, **kwargs)
+                with self.observed.listening():
+                    result = self._target(*args, **kwargs)
+                if self.observed.loops is not None:
+                    register_dataclasses(result)
+                    self.observed.loops.finish(pytree.tree_leaves(result))
         finally:
             self.observed.modes = modes != _modes()
             bound = before.bindings.hold() and arguments.hold()

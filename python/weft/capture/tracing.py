@@ -132,7 +132,7 @@ class Tracing:
         prepare()
         known = {**state.reached, **{id(each): each for each in signature.examples}}
 
-        as_eager, may_make_objects = True, False
+        as_eager, may_make_objects, skips_steps = True, False, wanted is None
         while True:
             trace = _Trace(
                 self.target,
@@ -146,12 +146,15 @@ class Tracing:
                 wanted,
                 self.rng,
                 counters,
+                skips_steps,
             )
             traced = call_isolated(trace.run, known)
             if traced.returns_objects and not may_make_objects:
                 may_make_objects = True
             elif traced.only_as_eager and as_eager:
                 as_eager = False
+            elif traced.failure is not None and traced.skipped_steps:
+                skips_steps = False
             else:
                 break
         _import(traced.imported)
@@ -210,11 +213,13 @@ class _Resolver:
 @dataclass
 class _Traced:
     """What comes back from the child. returns_objects, only_as_eager: another attempt is due.
+    skipped_steps: of loops, so that a failure may be that of a scan.
     imported: modules that came to be imported."""
 
     failure: Exception | None = None
     returns_objects: bool = False
     only_as_eager: bool = False
+    skipped_steps: bool = False
     lowered: frontend.Lowered | None = None
     structure: Structure | None = None
     strides: tuple[tuple[int, ...] | None, ...] = ()
@@ -230,7 +235,8 @@ class _Traced:
 class _Trace:
     """One attempt, for a process of its own. as_eager: the program hears what eager execution does
     if it asks whether it is compiled. may_make_objects: it returns objects that are no pytrees.
-    known: objects that the parent has, too, by address."""
+    known: objects that the parent has, too, by address. skips_steps: of loops, see
+    repeated_steps.py."""
 
     target: Callable[..., Any]
     references: References
@@ -243,6 +249,7 @@ class _Trace:
     wanted: Wanted | None = None
     rng: str = "torch"
     counters: Counters = NO_COUNTERS
+    skips_steps: bool = False
 
     def run(self) -> _Traced:
         before = set(sys.modules)
@@ -265,7 +272,16 @@ class _Trace:
         if self.wanted is not None:
             from weft.capture.symbolic_trace import RangeRoot as root_of
         call = (self.args, self.kwargs)
-        root = root_of(self.target, self.references, existing, observer, kinds, call, self.counters)
+        root = root_of(
+            self.target,
+            self.references,
+            existing,
+            observer,
+            kinds,
+            call,
+            self.counters,
+            self.skips_steps,
+        )
         heard = answers_as_in_eager() if self.as_eager else contextlib.nullcontext(Hearing())
         with heard as hearing, fakes_completed(), warnings.catch_warnings():
             # What the call assigns we look after ourselves.
@@ -274,6 +290,7 @@ class _Trace:
             try:
                 program = self._exported(root)
             except Exception as error:
+                traced.skipped_steps = root.skipped_steps
                 # Tracing runs the user's code on tensors without values; whatever it raises,
                 # the eager call tells the user what is really wrong, if anything is.
                 refuse_kept_out()
@@ -281,6 +298,7 @@ class _Trace:
                 traced.returns_objects = root.observed.returns_objects
                 traced.only_as_eager = hearing.untrue and not traced.returns_objects
                 raise Declined(_reason(error), _user_line(error)) from None
+            traced.skipped_steps = root.skipped_steps
             refuse_kept_out()
             refuse_effects(root, observer)
             if self.training and root.observed.has_changes:

@@ -62,6 +62,41 @@ func.func @dead(%a: tensor<8xf32>, %xs: tensor<9x8xf32>) -> tensor<8xf32> {
   return %0#0 : tensor<8xf32>
 }
 
+// Of a value that is given twice the first may be read by nothing that is live.
+// CHECK-LABEL: @dead_twin
+// CHECK: weft.scan 9 carry({{.*}}) over(%[[X:.*]] = %{{.*}} : tensor<9x8xf32>) -> (tensor<8xf32>) {
+// CHECK-NEXT: weft.add %{{.*}}, %[[X]]
+func.func @dead_twin(%a: tensor<8xf32>, %xs: tensor<9x8xf32>) -> tensor<8xf32> {
+  %0:2 = weft.scan 9 carry(%s = %a : tensor<8xf32>)
+      over(%x = %xs : tensor<9x8xf32>, %y = %xs : tensor<9x8xf32>)
+      -> (tensor<8xf32>, tensor<9x8xf32>) {
+    %1 = weft.mul %x, %x : tensor<8xf32>
+    %2 = weft.add %s, %y : tensor<8xf32>
+    weft.yield %2, %1 : tensor<8xf32>, tensor<8xf32>
+  }
+  return %0#0 : tensor<8xf32>
+}
+
+// A sequence that is read from behind; the output is turned again, the other reader sees it turned.
+// CHECK-LABEL: @turned
+// CHECK-SAME: %[[A:.*]]: tensor<8xf32>, %[[XS:.*]]: tensor<9x8xf32>)
+// CHECK: %[[R:.*]]:2 = weft.scan 9 reverse carry(%{{.*}} = %[[A]] : tensor<8xf32>) over(%{{.*}} = %[[XS]] : tensor<9x8xf32>)
+// CHECK: %[[T:.*]] = weft.reverse %[[R]]#1 dims [0]
+// CHECK: %[[E:.*]] = weft.exp %[[T]]
+// CHECK: return %[[R]]#0, %[[R]]#1, %[[E]]
+func.func @turned(%a: tensor<8xf32>, %xs: tensor<9x8xf32>)
+    -> (tensor<8xf32>, tensor<9x8xf32>, tensor<9x8xf32>) {
+  %0 = weft.reverse %xs dims [0] : tensor<9x8xf32>
+  %1:2 = weft.scan 9 carry(%s = %a : tensor<8xf32>) over(%x = %0 : tensor<9x8xf32>)
+      -> (tensor<8xf32>, tensor<9x8xf32>) {
+    %2 = weft.add %s, %x : tensor<8xf32>
+    weft.yield %2, %2 : tensor<8xf32>, tensor<8xf32>
+  }
+  %3 = weft.reverse %1#1 dims [0] : tensor<9x8xf32>
+  %4 = weft.exp %1#1 : tensor<9x8xf32>
+  return %1#0, %3, %4 : tensor<8xf32>, tensor<9x8xf32>, tensor<9x8xf32>
+}
+
 // CHECK-LABEL: @one_step
 // CHECK-NOT: weft.scan
 // CHECK: %[[X:.*]] = weft.reshape %{{.*}} : tensor<1x8xf32> -> tensor<8xf32>

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loops of Python whose steps do the same again and again, traced for as many steps as show it.
+
+PyTorch takes a millisecond or two to trace an operation. Once a number of steps called the same
+functions, on operands that are the same, of the step before, or the next element of a sequence, the
+following ones are compared with them alone: a call that is the expected one gets tensors like those
+of the step before, and nothing is traced. When a call is another one, or the program ends, all
+these steps become one scan (`step_scan.py`) of the traced graph.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.overrides import TorchFunctionMode
+
+from weft.capture.skipped_loop import Ended, Like, SkippedLoop, step_of
+from weft.capture.step_calls import (
+    Call,
+    Unknown,
+    flat,
+    looks_of,
+    outputs_of,
+    own_outputs,
+    settings,
+    tensors_in,
+)
+from weft.capture.step_scan import gives_views, is_elementwise
+from weft.capture.traced_nodes import (
+    NotRepeated,
+    joined,
+    node_behind,
+    nodes_between,
+    track,
+    unsqueezed,
+)
+
+# Steps that are traced, ahead of which none is skipped: shorter loops are left to the compiler.
+FEWEST = 12
+# Of steps that are elementwise alone: few of them are fused into a kernel (RollLoops.cpp).
+_FEWEST_ELEMENTWISE = 64
+_MOST_PERIOD = 2048  # calls in a step
+_MOST_OF_KIND = 12  # calls of one kind within a step that are looked at for the step's length
+_MOST_ATTEMPTS = 16
+
+_QUESTIONS = frozenset(
+    [
+        *(
+            getattr(torch.Tensor, name).__get__
+            for name in ("shape", "dtype", "device", "ndim", "layout", "requires_grad")
+        ),
+        *(
+            getattr(torch.Tensor, name)
+            for name in ("size", "dim", "numel", "stride", "is_contiguous", "__len__")
+        ),
+        *(getattr(torch.Tensor, name) for name in ("is_floating_point", "is_complex")),
+    ]
+)
+_JOINING = {torch.stack: True, torch.cat: False, torch.concat: False, torch.concatenate: False}
+
+
+class RepeatedSteps(TorchFunctionMode):
+    """Within it, the steps of loops are skipped once they are known. found: loops so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = 0
+        self._calls: list[Call] = []
+        self._kinds: list[int] = []
+        self._known: dict[Any, int] = {}
+        self._places: dict[int, deque[int]] = {}
+        self._runs: dict[int, int] = {}  # by period: calls like the ones a period before
+        self._attempts = 0
+        self._doubt = False
+        self._begin: tuple[int, int] | None = None  # where a loop's steps begin, and its period
+        self._loop: SkippedLoop | None = None  # whose steps are skipped
+        self._loops: list[SkippedLoop] = []
+
+    def __torch_function__(
+        self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if torch.compiler.is_dynamo_compiling():  # the step of a scan of the user's
+            return function(*args, **(kwargs or {}))
+        try:
+            return self._called(function, args, kwargs or {})
+        except NotRepeated:
+            self._doubt = True  # the program may catch it
+            raise
+
+    def _called(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+        if function in _QUESTIONS:
+            if self._loop is None:
+                return function(*args, **kwargs)
+            with torch._C.DisableTorchFunction():
+                return function(*args, **kwargs)
+        if self._loop is not None:
+            try:
+                return self._loop.next(function, args, kwargs)
+            except Ended:
+                self._end_loop()
+        return self._traced(function, args, kwargs)
+
+    def finish(self, results: Sequence[Any]) -> None:
+        """Behind the program: what is left of skipped steps is known to the tracer, but for views
+        that are no results, which the tapes of gradients hold."""
+        if self._doubt:
+            raise NotRepeated("the program has caught what stopped it")
+        if self._loop is not None:
+            self._end_loop()
+        self._forget()
+        for loop in self._loops:
+            for tensor in loop.alive():
+                if loop.is_alone(tensor) or any(tensor is each for each in results):
+                    loop.resolve(tensor)
+
+    def _end_loop(self) -> None:
+        loop, self._loop = self._loop, None
+        assert loop is not None
+        self._loops.append(loop)
+        loop.end()
+
+    def _traced(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+        mode = get_proxy_mode()
+        graph = mode.tracer.graph if mode is not None else None
+        form: list[Any] = []
+        leaves: list[Any] = []
+        try:
+            with torch._C.DisableTorchFunction():
+                flat((args, kwargs), form, leaves)
+                looks = [looks_of(each) for each in leaves if isinstance(each, FakeTensor)]
+                key = (function, tuple(form), tuple(looks), settings())
+                hash(key)
+            known = graph is not None
+        except (Unknown, TypeError):
+            known = False
+        steps = [each for each in tensors_in((args, kwargs)) if step_of(each) is not None]
+        if steps and function in _JOINING:
+            result = _joined(_JOINING[function], *args, **kwargs)
+            if result is not None:
+                self._forget()
+                return result
+        for each in steps:
+            step_of(each).loop.resolve(each)
+        if graph is None:
+            return function(*args, **kwargs)
+        before = graph._root.prev
+        result = function(*args, **kwargs)
+        after = graph._root.prev
+        if self._loops and any(map(_is_write, nodes_between(before, after))):
+            raise NotRepeated("a tensor is written behind a loop")
+        try:
+            if not known:
+                raise Unknown
+            outputs, container = outputs_of(result)
+        except Unknown:
+            self._forget()
+            return result
+        passed = [next((i for i, x in enumerate(leaves) if x is y), None) for y in outputs]
+        self._note(key, Call(function, form, leaves, outputs, passed, container, before, after))
+        return result
+
+    def _forget(self) -> None:
+        """No step of a loop begins earlier."""
+        self._kinds, self._calls, self._places, self._runs = [], [], {}, {}
+        self._begin = None
+
+    def _note(self, key: Any, call: Call) -> None:
+        place, kind = len(self._calls), self._known.setdefault(key, len(self._known))
+        self._calls.append(call)
+        self._kinds.append(kind)
+        before = self._places.setdefault(kind, deque(maxlen=_MOST_OF_KIND))
+        self._runs = {p: self._runs.get(p, 0) + 1 for p in (place - each for each in before)}
+        before.append(place)
+        if self._begin is not None and self._runs.get(self._begin[1], 0) == 0:
+            self._begin = None
+        if self._begin is None:
+            for period in sorted(self._runs):
+                run = self._runs[period] - (FEWEST - 1) * period
+                if run < 0 or run % period or period > _MOST_PERIOD:
+                    continue
+                enough = self._runs[period] >= (_FEWEST_ELEMENTWISE - 1) * period
+                if enough or not all(map(is_elementwise, self._nodes_from(place + 1 - period))):
+                    first = place + 1 - self._runs[period] - period
+                    self._begin = (first + self._best_start(first, period), period)
+                    break
+        if self._begin is not None:
+            first, period = self._begin
+            steps, rest = divmod(place + 1 - first, period)
+            if rest == 0 and steps >= FEWEST - 1 and self._attempts < _MOST_ATTEMPTS:
+                self._attempts += 1
+                self._skip_from(first, period, steps)
+
+    def _nodes_from(self, place: int) -> list[torch.fx.Node]:
+        return nodes_between(self._calls[place].before, self._calls[-1].after)
+
+    def _best_start(self, first: int, period: int) -> int:
+        """How many calls later the steps begin, so that the next one reads the least of a step."""
+        made = {
+            id(output): (place, number)
+            for place in range(first, first + 2 * period)
+            for number, output in own_outputs(self._calls[place])
+        }
+        read: dict[tuple[int, int], int] = {}  # how far behind it a call is last read
+        for place in range(first + period, first + 3 * period):
+            for leaf in self._calls[place].leaves:
+                source = made.get(id(leaf)) if isinstance(leaf, FakeTensor) else None
+                if source is not None and first + period <= source[0] + period <= place + period:
+                    at = ((source[0] - first) % period, source[1])
+                    read[at] = max(read.get(at, 0), place - source[0])
+        counts = [0.0] * period
+        for (at, number), distance in read.items():
+            # A view can be no result of a step.
+            is_view = gives_views(node_behind(self._calls[first + at].outputs[number]))
+            for start in range(at + 1, min(at + distance, at + period) + 1):
+                counts[start % period] += 1.5 if is_view else 1
+        return counts.index(min(counts))
+
+    def _skip_from(self, first: int, period: int, steps: int) -> None:
+        self._begin = None
+        self.found += 1  # whatever fails from here on, without loops it may not
+        try:
+            calls = self._calls[first:]
+            loop = SkippedLoop(
+                self._calls[:first], [calls[i * period :][:period] for i in range(steps)]
+            )
+        except (NotRepeated, Unknown):
+            self.found -= 1
+            self._runs.pop(period, None)  # the next attempt is made when as much again was seen
+            return
+        del self._calls[first:], self._kinds[first:]
+        self._places, self._runs = {}, {}
+        loop.start()
+        self._loop = loop
+
+
+def _is_write(node: torch.fx.Node) -> bool:
+    """Of what the program has computed."""
+    target = node.target
+    is_write = isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+    return is_write and any(each.op != "placeholder" for each in node.all_input_nodes[:1])
+
+
+def _joined(stacks: bool, tensors: Any, dim: Any = 0, **others: Any) -> FakeTensor | None:
+    """What stack or cat makes of tensors, many of which are steps' results one after the other."""
+    if others or type(dim) is not int or not isinstance(tensors, (tuple, list)):
+        return None
+    with torch._C.DisableTorchFunction():
+        forms = {(each.dtype, tuple(each.shape)) for each in tensors}
+        gradient = torch.is_grad_enabled() and any(each.requires_grad for each in tensors)
+    rank = len(next(iter(forms))[1]) + stacks
+    if len(forms) != 1 or not -rank <= dim < rank:
+        return None
+    blocks, first = [], 0
+    while first < len(tensors):
+        count, delta = _run(tensors, first)
+        made = step_of(tensors[first])
+        if count > 1:
+            blocks.append(made.loop.values(made, count, delta))
+        else:
+            if made is not None:
+                made.loop.resolve(tensors[first])
+            blocks.append(unsqueezed(node_behind(tensors[first])))
+        first += count
+    if len(blocks) * 2 > len(tensors):
+        return None
+    node = joined(blocks, dim, stacks)
+    result = Like(node.meta["val"], gradient).another()
+    track(result, node)
+    return result
+
+
+def _run(tensors: Sequence[FakeTensor], first: int) -> tuple[int, int]:
+    """How many from there on are results of steps, and how far these steps are apart."""
+    made, count, delta = step_of(tensors[first]), 1, 1
+    if made is None or made.known:
+        return 1, 1
+    for tensor in tensors[first + 1 :]:
+        other = step_of(tensor)
+        if other is None or other.known or other.place != made.place:
+            break
+        if count == 1 and abs(other.step - made.step) == 1:
+            delta = other.step - made.step
+        if other.step != made.step + delta * count:
+            break
+        count += 1
+    return count, delta

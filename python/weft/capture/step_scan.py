@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Nodes of a traced graph that several steps of a loop have left there → one scan of all its steps.
+
+The scan is PyTorch's own (`torch._higher_order_ops.scan`), written into the graph directly: what is
+the same in all steps is an invariant, what a step reads of the one before a state, and what moves
+along a tensor by the step a sequence.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._higher_order_ops.scan import scan_op
+from torch._higher_order_ops.utils import unique_graph_id
+from torch.fx.experimental.proxy_tensor import (
+    disable_proxy_modes_tracing,
+    get_proxy_mode,
+    set_meta,
+)
+
+from weft.capture.traced_nodes import NotRepeated, Place, elements_of, emit, place_of, tracer_now
+from weft.frontend.walk import CHECKPOINTED
+
+_aten = torch.ops.aten
+# What returns its argument where it does nothing, though its schema does not say so.
+_MAY_RETURN_ARGUMENT = frozenset(
+    [_aten.dropout.default, _aten.feature_dropout.default, _aten.alpha_dropout.default]
+)
+# Operations that write, though their schemas do not say so.
+_WRITERS = frozenset([_aten.batch_norm.default, _aten.instance_norm.default])
+
+
+# What a step reads, of a node of the last traced step.
+@dataclass(frozen=True)
+class _OfStep:
+    back: int
+    number: int
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    node: torch.fx.Node
+
+
+@dataclass(frozen=True)
+class _Moving:
+    """Element `first + delta * step` of the dim. unsqueezed: the dim stays, of size 1."""
+
+    tensor: torch.fx.Node
+    dim: int
+    first: int
+    delta: int
+    unsqueezed: bool = False
+
+    @property
+    def sequence(self) -> tuple:
+        return (self.tensor, self.dim, self.first, self.delta)
+
+
+def _is_plain(node: torch.fx.Node) -> bool:
+    """Whether it computes tensors from its arguments, and does nothing else."""
+    target = node.target
+    if target is operator.getitem:
+        return True
+    return (
+        isinstance(target, torch._ops.OpOverload)
+        and target.namespace == "aten"
+        and not target._schema.is_mutable
+        and (torch.Tag.nondeterministic_seeded not in target.tags or _drops_nothing(node))
+        and target not in _WRITERS
+        and CHECKPOINTED not in node.meta.get("custom", ())
+    )
+
+
+def _drops_nothing(node: torch.fx.Node) -> bool:
+    return node.target in _MAY_RETURN_ARGUMENT and node.args[2] is False
+
+
+def is_elementwise(node: torch.fx.Node) -> bool:
+    """So are what only moves elements, and selections."""
+    is_op = isinstance(node.target, torch._ops.OpOverload)
+    return not is_op or torch.Tag.pointwise in node.target.tags or gives_views(node)
+
+
+def gives_views(node: torch.fx.Node) -> bool:
+    if node.target is operator.getitem:
+        return gives_views(node.args[0])
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    returns = node.target._schema.returns
+    return node.target in _MAY_RETURN_ARGUMENT or any(each.alias_info for each in returns)
+
+
+def _leaves(node: torch.fx.Node) -> list[Any]:
+    found: list[Any] = []
+    torch.fx.node.map_aggregate((node.args, node.kwargs), found.append)
+    return found
+
+
+class StepNodes:
+    """first: the step from which on they are alike. limit: how many there can be, counted from 0.
+
+    Raises: NotRepeated, where the steps' nodes are no steps of a scan.
+    """
+
+    def __init__(self, steps: Sequence[list[torch.fx.Node]], back: int) -> None:
+        """back: how many steps before at most a step reads."""
+        self.steps = steps
+        self._numbers = {
+            node: (step, number)
+            for step, nodes in enumerate(steps)
+            for number, node in enumerate(nodes)
+        }
+        self._last = len(steps) - 1
+        nodes = steps[-1]
+        for step in steps[1:]:
+            if [each.target for each in step] != [each.target for each in nodes]:
+                raise NotRepeated("steps have other operations")
+        if not all(map(_is_plain, nodes)):
+            raise NotRepeated("steps do more than compute tensors")
+        self.limit = 1 << 62
+        self._fixed: set[int] = set()
+        self._read: list[list[Any]] = []
+        self._moves: dict[int, _Moving] = {}
+        for number, node in enumerate(nodes):
+            self._read.append(self._sources(number, node))
+        self.first = back if back > 1 else 0
+        if self.first == 0 and not self._begins_at(0):
+            self.first = 1
+        if not self._begins_at(self.first):
+            raise NotRepeated("steps begin unlike the ones behind them")
+
+    def _sources(self, number: int, node: torch.fx.Node) -> list[Any]:
+        """For each leaf of the node's arguments where it comes from, None for plain values."""
+        rows = [_leaves(step[number]) for step in self.steps[1:]]
+        if any(len(row) != len(rows[0]) for row in rows):
+            raise NotRepeated("steps have other arguments")
+        sources, moving = [], []
+        for leaf in range(len(rows[0])):
+            values = [row[leaf] for row in rows]
+            if isinstance(values[-1], torch.fx.Node):
+                sources.append(self._source(values))
+            else:
+                sources.append(None)
+                if any(type(a) is not type(values[-1]) or a != values[-1] for a in values):
+                    moving.append(leaf)
+        inputs = [each for each in sources if each is not None]
+        known = all(
+            isinstance(each, _Fixed) or (isinstance(each, _OfStep) and self._is_fixed(each))
+            for each in inputs
+        )
+        if moving:
+            if not known or any(type(row[leaf]) is not int for row in rows for leaf in moving):
+                raise NotRepeated("steps have other arguments, or select from what changes")
+            self._moves[number] = self._moved(node, rows, moving)
+        elif known and inputs:
+            self._fixed.add(number)
+        return sources
+
+    def _is_fixed(self, source: _OfStep) -> bool:
+        return source.back == 0 and source.number in self._fixed
+
+    def _source(self, values: list[Any]) -> _OfStep | _Fixed | _Moving:
+        """values: a leaf at the steps from the second on."""
+        last, count = values[-1], len(values)
+        if (place := self._numbers.get(last)) is not None:
+            found = _OfStep(self._last - place[0], place[1])
+            for at, value in enumerate(values, 1):
+                if at >= found.back and self._numbers.get(value) != (at - found.back, place[1]):
+                    raise NotRepeated("steps read others of their values")
+            return found
+        if all(value is last for value in values):
+            return _Fixed(last)
+        places = [place_of(value) for value in values]
+        if count < 2 or places[-1] is None or places[-2] is None:
+            raise NotRepeated("steps read tensors that are no sequence")
+        end = places[-1]
+        delta = end.at - places[-2].at
+        for at, each in enumerate(places):
+            if each != Place(end.tensor, end.dim, end.at - delta * (count - 1 - at)):
+                raise NotRepeated("steps read elements out of order")
+        found = _Moving(end.tensor, end.dim, end.at - delta * count, delta)
+        self._bound(found)
+        return found
+
+    def _moved(self, node: torch.fx.Node, rows: list[list[Any]], moving: list[int]) -> _Moving:
+        source = node.args[0]
+        number = self._numbers.get(source)
+        tensor = source if number is None else self.steps[-1][number[1]]
+        numbers = [[row[leaf] for leaf in moving] for row in rows]
+        deltas = {tuple(b - a for a, b in zip(*each)) for each in itertools.pairwise(numbers)}
+        if len(deltas) != 1 or len(set(*deltas)) != 1:
+            raise NotRepeated("numbers of steps follow no rule")
+        ((delta, *_),) = deltas
+        selects = node.target is _aten.select.int and moving == [2]
+        slices = node.target is _aten.slice.Tensor and moving == [2, 3]
+        if not selects and not (
+            slices and node.args[3] - node.args[2] == 1 and len(node.args) == 4
+        ):
+            raise NotRepeated("numbers of a step change")
+        dim = node.args[1] % source.meta["val"].dim()
+        found = _Moving(tensor, dim, node.args[2] - delta * self._last, delta, slices)
+        self._bound(found)
+        return found
+
+    def _bound(self, moving: _Moving) -> None:
+        """Elements are counted from the first one on, and end with the tensor."""
+        size = moving.tensor.meta["val"].shape[moving.dim]
+        at, delta = moving.first + moving.delta * self._last, moving.delta
+        if at < 0 or moving.first + delta < 0:
+            raise NotRepeated("steps count from the end")
+        more = (size - 1 - at) // delta if delta > 0 else at // -delta
+        self.limit = min(self.limit, self._last + 1 + more)
+
+    def _begins_at(self, first: int) -> bool:
+        """Whether that step is like the later ones, but for states."""
+        step = self.steps[first]
+        if [each.target for each in step] != [each.target for each in self.steps[-1]]:
+            return False
+        initial: dict[tuple[int, int], torch.fx.Node] = {}
+        for number, node in enumerate(step):
+            leaves, last = _leaves(node), _leaves(self.steps[-1][number])
+            if len(leaves) != len(last):
+                return False
+            for at, (leaf, source) in enumerate(zip(leaves, self._read[number])):
+                if isinstance(source, _OfStep):
+                    place = self._numbers.get(leaf)
+                    if source.back == 0 or first >= source.back:
+                        if place != (first - source.back, source.number):
+                            return False
+                    elif (
+                        initial.setdefault((source.back, source.number), leaf) is not leaf
+                        or place is not None
+                        or not _alike(leaf, self.steps[-1][source.number])
+                    ):
+                        return False
+                elif isinstance(source, _Fixed):
+                    if leaf is not source.node:
+                        return False
+                elif isinstance(source, _Moving):
+                    start = source.first + source.delta * first
+                    if start < 0 or place_of(leaf) != Place(source.tensor, source.dim, start):
+                        return False
+                elif number in self._moves and at in (2, 3):
+                    moved = self._moves[number]
+                    start = moved.first + moved.delta * first
+                    if start < 0 or leaf != start + at - 2:
+                        return False
+                elif type(leaf) is not type(last[at]) or leaf != last[at]:
+                    return False
+        self._initial = initial
+        return True
+
+    @property
+    def states(self) -> set[int]:
+        """The numbers of nodes that the next step reads."""
+        sources = (source for row in self._read for source in row)
+        return {each.number for each in sources if isinstance(each, _OfStep) and each.back == 1}
+
+    def is_alone(self, number: int) -> bool:
+        """Whether the node's tensor shares no memory with others, and lies as one that was copied:
+        it may be told apart from it otherwise."""
+        node = self.steps[-1][number]
+        return not gives_views(node) and node.meta["val"].is_contiguous()
+
+    def scan(
+        self, end: int, wanted: Sequence[int]
+    ) -> tuple[dict[int, torch.fx.Node], dict[int, torch.fx.Node]]:
+        """A scan of the steps from `first` to `end`: for each wanted number of a node its values
+        at all steps, and for states the last one."""
+        count = end - self.first
+        states: dict[tuple[int, int], torch.fx.Node] = {}  # the number of steps back, and the node
+        sequences: dict[tuple, torch.fx.Node] = {}
+        invariants: dict[torch.fx.Node, torch.fx.Node] = {}
+        body = torch.fx.Graph()
+        values: dict[int, Any] = {}
+
+        def input_of(kinds: dict, key: Any, like: Any) -> torch.fx.Node:
+            if key not in kinds:
+                number = len(states) + len(sequences) + len(invariants)
+                kinds[key] = body.placeholder(f"given_{number}")
+                kinds[key].meta["val"] = like
+            return kinds[key]
+
+        def invariant(node: torch.fx.Node) -> torch.fx.Node:
+            return input_of(invariants, node, node.meta["val"])
+
+        def element(moving: _Moving) -> torch.fx.Node:
+            value = moving.tensor.meta["val"]
+            with disable_proxy_modes_tracing(), torch._C.DisableTorchFunction():
+                like = value.select(moving.dim, 0)
+            return input_of(sequences, moving.sequence, like)
+
+        def value_of(source: Any) -> torch.fx.Node:
+            if isinstance(source, _Fixed):
+                return invariant(source.node)
+            if isinstance(source, _Moving):
+                return element(source)
+            if source.back == 0:
+                return values[source.number]
+            like = self.steps[-1][source.number].meta["val"]
+            for back in range(1, source.back):
+                input_of(states, (back, source.number), like)
+            return input_of(states, (source.back, source.number), like)
+
+        for number, node in enumerate(self.steps[-1]):
+            if number in self._fixed:
+                values[number] = invariant(node)
+                continue
+            if number in self._moves:
+                values[number] = element(self._moves[number])
+                if self._moves[number].unsqueezed:
+                    args = (values[number], self._moves[number].dim)
+                    values[number] = body.call_function(_aten.unsqueeze.default, args)
+                    values[number].meta["val"] = node.meta["val"]
+                continue
+            sources = iter(self._read[number])
+
+            def replaced(leaf: Any, sources: Iterator[Any] = sources) -> Any:
+                source = next(sources)
+                return leaf if source is None else value_of(source)
+
+            args, kwargs = torch.fx.node.map_aggregate((node.args, node.kwargs), replaced)
+            values[number] = body.call_function(node.target, args, kwargs)
+            values[number].meta.update(
+                {key: node.meta[key] for key in ("val", "stack_trace") if key in node.meta}
+            )
+        after = [
+            values[number] if back == 1 else states[back - 1, number] for back, number in states
+        ]
+        body.output([*after, *(values[number] for number in wanted)])
+        if not sequences:  # a scan is as long as they are
+            if not states:
+                raise NotRepeated("steps that depend on nothing")
+            some = self._initial_of(*next(iter(states)))
+            counted = emit(_aten.new_zeros.default, some, [count])
+            element(_Moving(counted, 0, -self.first, 1))
+        # The inputs come in the order states, sequences, invariants.
+        last = None
+        for kinds in (states, sequences, invariants):
+            for place in kinds.values():
+                if last is None:
+                    body._root.append(place)
+                else:
+                    last.append(place)
+                last = place
+        given = (
+            [self._initial_of(*key) for key in states],
+            [
+                elements_of(tensor, dim, first + delta * self.first, delta, count)
+                for tensor, dim, first, delta in sequences
+            ],
+            list(invariants),
+        )
+        scan = self._emit_scan(body, given, after, [values[each] for each in wanted], count)
+        outputs = [emit(operator.getitem, scan, at) for at in range(len(after) + len(wanted))]
+        ends = {number: output for (back, number), output in zip(states, outputs) if back == 1}
+        return dict(zip(wanted, outputs[len(after) :])), ends
+
+    def _initial_of(self, back: int, number: int) -> torch.fx.Node:
+        if self.first >= back:
+            return self.steps[self.first - back][number]
+        return self._initial[back, number]
+
+    def _emit_scan(
+        self,
+        body: torch.fx.Graph,
+        given: tuple[list, list, list],
+        after: list[torch.fx.Node],
+        stacked: list[torch.fx.Node],
+        count: int,
+    ) -> torch.fx.Node:
+        mode, tracer = get_proxy_mode(), tracer_now()
+        module = torch.fx.GraphModule(torch.nn.Module(), body)
+        _, name = unique_graph_id(mode, prefix="scan_combine_graph")
+        tracer.root.register_module(name, module)
+        proxies = torch.fx.node.map_arg(given, lambda node: torch.fx.Proxy(node, tracer))
+        proxy = tracer.create_proxy("call_function", scan_op, (module, *proxies), {}, name="scan")
+        with disable_proxy_modes_tracing(), torch._C.DisableTorchFunction(), torch.no_grad():
+            values = [node.meta["val"] for node in after]
+            for node in stacked:
+                like = node.meta["val"]
+                values.append(like.new_empty((count, *like.shape)))
+            set_meta(proxy, tuple(values))
+        node: torch.fx.Node = proxy.node
+        return node
+
+
+def _alike(a: torch.fx.Node, b: torch.fx.Node) -> bool:
+    a, b = a.meta["val"], b.meta["val"]
+    return a.shape == b.shape and a.dtype == b.dtype

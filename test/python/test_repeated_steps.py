@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Loops of Python that are traced for some of their steps alone, beside the loops themselves."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch.utils._pytree as pytree
+from torch import nn
+
+import weft
+import weft.capture.tracing as tracing
+from weft.capture.repeated_steps import FEWEST
+
+INPUTS, WIDTH, BATCH = 5, 7, 3
+
+
+class Net(nn.Module):
+    """run: (net, xs) to results, where xs is (time, batch, inputs)."""
+
+    def __init__(self, run):
+        super().__init__()
+        self.run = run
+        self.enter, self.recall = nn.Linear(INPUTS, WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.second = nn.Linear(WIDTH, WIDTH)
+
+    def step(self, x, h):
+        return torch.tanh(self.enter(x) + self.recall(h))
+
+    def zeros(self, xs):
+        return xs.new_zeros(xs.shape[1], WIDTH)
+
+    def forward(self, xs):
+        return self.run(self, xs)
+
+
+def elements(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs.unbind(0):
+        h = net.step(x, h)
+        outputs.append(h)
+    return torch.stack(outputs), h
+
+
+def indices(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t in range(len(xs)):
+        h = net.step(xs[t], h)
+        outputs.append(h)
+    return torch.stack(outputs, 1)
+
+
+def columns(net, xs):
+    h, outputs, xs = net.zeros(xs), [], xs.transpose(0, 1)
+    for t in range(xs.shape[1]):
+        h = net.step(xs[:, t], h)
+        outputs.append(h.unsqueeze(1))
+    return torch.cat(outputs, dim=1)
+
+
+def backwards(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t in reversed(range(len(xs))):
+        h = net.step(xs[t], h)
+        outputs.append(h)
+    return torch.stack(outputs[::-1])
+
+
+def slices(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t in range(len(xs)):
+        h = net.step(xs[t : t + 1], h)
+        outputs.append(h)
+    return torch.cat(outputs)
+
+
+def every_second(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t in range(0, len(xs) - 1, 2):
+        h = net.step(xs[t] - xs[t + 1], h)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def wrapping_index(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t in range(len(xs)):
+        h = net.step(xs[t] + xs[t - 1], h)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def layers(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h)
+        outputs.append(h)
+    inputs, h, outputs = outputs, net.zeros(xs), []
+    for x in inputs:
+        h = torch.tanh(net.second(x) + net.recall(h))
+        outputs.append(h)
+    return torch.stack(outputs), h
+
+
+def both_directions(net, xs):
+    forth, back, there, here = [], [], net.zeros(xs), net.zeros(xs)
+    for t in range(len(xs)):
+        there = net.step(xs[t], there)
+        forth.append(there)
+    for t in range(len(xs) - 1, -1, -1):
+        here = torch.sigmoid(net.enter(xs[t]) + net.second(here))
+        back.append(here)
+    return torch.stack([torch.cat([a, b], -1) for a, b in zip(forth, reversed(back), strict=True)])
+
+
+def list_of_outputs(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h)
+        outputs.append(h)
+    return outputs
+
+
+def older_state(net, xs):
+    h, before, long_before, outputs = net.zeros(xs), net.zeros(xs), net.zeros(xs), []
+    for x in xs:
+        h, before, long_before = net.step(x, h + long_before * 0.5), h, before
+        outputs.append(h)
+    return torch.stack(outputs), long_before
+
+
+def resets(net, xs):
+    h, outputs, done = net.zeros(xs), [], (xs[:, :, :1] > 0.5).to(xs.dtype)
+    for t in range(len(xs)):
+        h = net.step(xs[t], h * (1 - done[t]))
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def nothing_read(net, xs):
+    h = net.enter(xs[0])
+    for _ in range(len(xs)):
+        h = h + 0.1 * torch.tanh(net.recall(h))
+    return h
+
+
+def no_first_state(net, xs):
+    h, outputs = None, []
+    for x in xs:
+        h = torch.tanh(net.enter(x)) if h is None else net.step(x, h)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def other_late_step(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t, x in enumerate(xs):
+        entered = net.enter(x)
+        h = torch.relu(entered) if t == 25 else torch.tanh(entered + net.recall(h))
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def ends_within_step(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t, x in enumerate(xs):
+        entered = net.enter(x)
+        if t == 30:
+            break
+        h = torch.tanh(entered + net.recall(h))
+        outputs.append(h)
+    return torch.stack(outputs), entered
+
+
+def view_returned(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h)
+        outputs.append(h.view(-1))
+    return outputs[-1], h
+
+
+def written_behind(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h)
+        outputs.append(h)
+    outputs[3].view(-1).mul_(2)
+    return torch.stack(outputs)
+
+
+def written_within(net, xs):
+    h, outputs = net.zeros(xs), xs.new_zeros(*xs.shape[:2], WIDTH)
+    for t, x in enumerate(xs):
+        h = net.step(x, h)
+        outputs[t] = h
+    return outputs
+
+
+def changing_number(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t, x in enumerate(xs):
+        h = net.step(x, h) * (1 + t)
+        outputs.append(h / (1 + t))
+    return torch.stack(outputs)
+
+
+def other_number_late(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t, x in enumerate(xs):
+        h = net.step(x, h) * (0.5 if t == 20 else 0.9)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def other_operand_late(net, xs):
+    h, outputs = net.zeros(xs), []
+    for t in range(len(xs)):
+        h = net.step(xs[0 if t == 20 else t], h)
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def loop_within_loop(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs[:14]:
+        h = net.step(x, h)
+        for _ in range(14):
+            h = h + 0.1 * torch.tanh(net.second(h))
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def gates(net, xs):
+    h, c, outputs = net.zeros(xs), net.zeros(xs), []
+    for x in net.enter(xs):
+        keep, new = torch.cat([x, net.recall(h)], 1).chunk(2, 1)
+        c = torch.sigmoid(keep) * c + torch.tanh(new)
+        h = F.layer_norm(F.dropout(c, 0.5, net.training), (WIDTH,))
+        outputs.append(h)
+    return torch.stack(outputs), (h, c)
+
+
+def no_gradient_through_state(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h.detach())
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+def buffer_written_behind(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h)
+        outputs.append(h)
+    xs.add_(1)
+    return torch.stack(outputs), xs * 1
+
+
+def last_of_several(net, xs):
+    h, outputs = net.zeros(xs), []
+    for x in xs:
+        h = net.step(x, h)
+        outputs.append(h)
+    return outputs[-1] + outputs[0] + outputs[len(outputs) // 2], torch.stack(outputs[2:-2])
+
+
+SKIPPED = [
+    *(elements, indices, columns, backwards, slices, every_second, layers, both_directions),
+    *(list_of_outputs, older_state, resets, nothing_read, no_first_state, other_late_step),
+    *(ends_within_step, other_number_late, other_operand_late, gates, no_gradient_through_state),
+    *(last_of_several, wrapping_index),
+]
+TRACED = [
+    *(view_returned, written_behind, written_within, changing_number),
+]
+OTHERS = [loop_within_loop, buffer_written_behind]
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """What comes back from each trace."""
+    found, original = [], tracing.call_isolated
+
+    def recorded(function, known):
+        found.append(original(function, known))
+        return found[-1]
+
+    monkeypatch.setattr(tracing, "call_isolated", recorded)
+    return found
+
+
+def _storages(results):
+    addresses = [each.untyped_storage().data_ptr() for each in results]
+    return [addresses.index(each) for each in addresses]
+
+
+def _check(run, steps, training):
+    torch.manual_seed(steps)
+    net = Net(run).double().eval()
+    xs = torch.randn(steps, BATCH, INPUTS, dtype=torch.float64)
+    own, theirs = xs.clone().requires_grad_(training), xs.clone().requires_grad_(training)
+    compiled = weft.compile(net)
+    with torch.set_grad_enabled(training):
+        actual, expected = pytree.tree_leaves(compiled(own)), pytree.tree_leaves(net(theirs))
+    for a, b in zip(actual, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+        assert a.stride() == b.stride()
+    assert _storages(actual) == _storages(expected)
+    if training:
+        weights = [torch.randn_like(each) for each in expected]
+        given = [*net.parameters()]
+        for results, x in ((actual, own), (expected, theirs)):
+            loss = sum((each * weight).sum() for each, weight in zip(results, weights, strict=True))
+            gradients = torch.autograd.grad(loss, [x, *given], allow_unused=True)
+            if x is own:
+                found = gradients
+        for a, b in zip(found, gradients, strict=True):
+            assert (a is None or not a.any()) if b is None else a is not None
+            if b is not None:
+                torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+    return compiled
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("run", SKIPPED, ids=lambda run: run.__name__)
+def test_steps_are_skipped(run, training, traces):
+    compiled = _check(run, 40, training)
+    assert not weft.stats(compiled)["breaks"]
+    assert traces[-1].skipped_steps and traces[-1].failure is None
+
+
+@pytest.mark.parametrize("run", TRACED, ids=lambda run: run.__name__)
+def test_steps_that_follow_no_rule_are_traced(run, traces):
+    _check(run, 40, False)
+    assert not traces[-1].skipped_steps and traces[-1].failure is None
+
+
+@pytest.mark.parametrize("run", OTHERS, ids=lambda run: run.__name__)
+def test_results_of_other_loops(run):
+    _check(run, 40, False)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, FEWEST - 1, FEWEST, FEWEST + 1, FEWEST + 2, 1000])
+def test_any_number_of_steps(steps):
+    if steps:
+        _check(elements, steps, steps < 1000)
+    else:
+        with pytest.raises(RuntimeError):
+            weft.compile(Net(elements).double())(torch.zeros(0, BATCH, INPUTS).double())
+
+
+def test_a_step_beyond_the_end_raises_what_eager_execution_does():
+    def beyond(net, xs):
+        h = net.zeros(xs)
+        for t in range(len(xs) + 1):
+            h = net.step(xs[t], h)
+        return h
+
+    net = Net(beyond)
+    with pytest.raises(IndexError):
+        weft.compile(net)(torch.randn(40, BATCH, INPUTS))
+
+
+def test_the_graph_is_as_long_for_any_number_of_steps(traces):
+    for steps in (40, 400):
+        net = Net(elements)
+        with torch.no_grad():
+            weft.compile(net)(torch.randn(steps, BATCH, INPUTS))
+    short, long = (len(each.lowered.graph) for each in traces)
+    assert long <= short + 100
