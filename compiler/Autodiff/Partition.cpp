@@ -47,7 +47,9 @@ public:
 
   /// Chooses what is saved and what the backward computes again.
   void cut() {
-    cut([](Value value) { return costOfSaving(value); }, 1.0);
+    do
+      cut([](Value value) { return costOfSaving(value); }, 1.0);
+    while (breakChains());
   }
 
   /// The same with at most `share` of the bytes that are saved where nothing is computed again, or
@@ -123,8 +125,11 @@ public:
           entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attr::name).getValue());
     OpBuilder inside = OpBuilder::atBlockEnd(&block);
     for (Operation &op : body.without_terminator())
-      if (isDependent(&op) || recomputed.contains(&op) || isFree(&op))
+      if (isDependent(&op)) {
+        computeAgain(&op, inside, map);
         inside.clone(op, map);
+      }
+    computeAgain(end, inside, map);
     SmallVector<Value> gradients;
     for (Value gradient : end->getOperands().drop_front(results))
       gradients.push_back(map.lookup(gradient));
@@ -153,6 +158,49 @@ public:
   size_t numRecomputed() const { return recomputed.size(); }
 
 private:
+  /// What the backward has not yet of the operands of `op`, just before it: what is computed again
+  /// lives no longer than it must.
+  void computeAgain(Operation *op, OpBuilder &builder, IRMapping &map) const {
+    SmallVector<Operation *> pending = {op};
+    while (!pending.empty()) {
+      Operation *next = pending.back();
+      size_t before = pending.size();
+      for (Value operand : next->getOperands())
+        if (Operation *producer = operand.getDefiningOp();
+            producer && !map.contains(operand) &&
+            (recomputed.contains(producer) || isFree(producer)))
+          pending.push_back(producer);
+      if (pending.size() > before)
+        continue;
+      pending.pop_back();
+      if (next != op && !map.contains(next->getResult(0)))
+        builder.clone(*next, map);
+    }
+  }
+
+  /// Tensors that are computed again one from the other, as along the residual stream of a network,
+  /// are all in memory until the last has been read, which is no better than having saved them.
+  /// Marks every second one of such a chain as one to save; false if there is none.
+  bool breakChains() {
+    llvm::DenseSet<Value> chained; // there by way of a tensor that is computed again
+    bool found = false;
+    for (Operation &op : body.without_terminator()) {
+      if (!recomputed.contains(&op) || isCheckpointed(&op))
+        continue;
+      bool again = llvm::any_of(op.getOperands(), [&](Value v) { return chained.contains(v); });
+      bool isTensor = !isView(&op) && llvm::any_of(op.getResults(), [&](Value v) {
+        return isReadThroughViews(v) && isStored(v);
+      });
+      if (again && isTensor) {
+        found |= toSave.insert(&op).second;
+        continue;
+      }
+      if (again || isTensor)
+        chained.insert(op.result_begin(), op.result_end());
+    }
+    return found;
+  }
+
   /// `price`: of recomputing, 1 where it costs what RecomputeCost.h says.
   void cut(llvm::function_ref<int64_t(Value)> saving, double price) {
     ofOps.clear();
@@ -161,10 +209,12 @@ private:
     MinCut network;
     llvm::DenseMap<Value, int> values;
     // PyTorch minds changes of what its own backward reads. Of another argument nobody would expect
-    // that: it may be another one by then.
-    for (BlockArgument argument : body.getArguments().take_front(inputs))
+    // that: it may be another one by then, so that a copy is what can be saved.
+    auto arguments = body.getArguments().take_front(inputs);
+    for (BlockArgument argument : arguments)
       if (!isReadByDecomposed(argument) && !isReadThroughViews(argument))
-        network.addEdge(MinCut::source, values[argument] = network.addNode(), MinCut::infinite);
+        network.addEdge(MinCut::source, values[argument] = network.addNode(),
+                        isGiven(argument) ? MinCut::infinite : saving(argument));
     for (Operation &op : body.without_terminator()) {
       if (isDependent(&op) || op.getNumResults() == 0 || isFree(&op))
         continue;
@@ -172,7 +222,7 @@ private:
       bool again = isCheckpointed(&op);
       int64_t cost = again ? 0 : costOfRecomputing(&op);
       // Whoever computes what the forward does not need anyway pays the same.
-      if (cost < 0)
+      if (cost < 0 || toSave.contains(&op))
         network.addEdge(MinCut::source, node, MinCut::infinite);
       else if (cost > 0 && forward.contains(&op))
         network.addEdge(MinCut::source, node, static_cast<int64_t>(cost * price));
@@ -186,17 +236,21 @@ private:
           network.addEdge(value, MinCut::sink, MinCut::infinite);
       }
     }
-    std::vector<bool> atHand = network.sourceSide();
+    // Of the source's side is what the backward has not.
+    std::vector<bool> missing = network.sourceSide();
+    for (BlockArgument argument : arguments)
+      if (auto node = values.find(argument); node != values.end() && !missing[node->second])
+        saved.insert(argument);
     for (Operation &op : body.without_terminator()) {
       auto node = ofOps.find(&op);
-      if (node == ofOps.end() || !atHand[node->second])
+      if (node == ofOps.end() || !missing[node->second])
         continue;
       for (Value result : op.getResults())
-        if (!atHand[values[result]])
+        if (!missing[values[result]])
           saved.insert(result);
     }
     for (auto [op, node] : ofOps)
-      if (!atHand[node])
+      if (!missing[node])
         recomputed.insert(op);
   }
 
@@ -259,9 +313,13 @@ private:
     if (isReadByBackward(value) || llvm::any_of(value.getUsers(), isOfTheBackward))
       return true;
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      return isa<BroadcastInDimOp, RelayoutOp, ReshapeOp, SliceOp, TransposeOp>(user) &&
-             isReadThroughViews(user->getResult(0));
+      return isView(user) && isReadThroughViews(user->getResult(0));
     });
+  }
+
+  /// Whether its result shares the memory of its operand in PyTorch.
+  static bool isView(Operation *op) {
+    return isa<BroadcastInDimOp, RelayoutOp, ReshapeOp, SliceOp, TransposeOp>(op);
   }
 
   static void eraseDead(Block &block) {
@@ -281,7 +339,7 @@ private:
   Block &body;
   unsigned inputs, results;
   llvm::DenseSet<Value> dependent; ///< on cotangents
-  llvm::DenseSet<Operation *> forward, recomputed;
+  llvm::DenseSet<Operation *> forward, recomputed, toSave;
   llvm::DenseMap<Operation *, int> ofOps;
   llvm::SetVector<Value> saved;
   IRMapping mapping; ///< to the forward

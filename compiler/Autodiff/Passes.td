@@ -77,8 +77,8 @@ def Partition : Pass<"weft-partition", "::mlir::ModuleOp"> {
     (`result i`), saved values (`saved i`), cotangents (`gradient i`), and gives the gradients.
     What is saved and what is computed again is a minimal cut between the values at hand and those
     that the backward reads: saving costs its bytes, recomputing about the bytes that could be
-    moved in its time. Arguments that a derivative reads are free; from others nothing is computed
-    again, as they may have changed by then.
+    moved in its time. Arguments that a derivative reads are free; of others, which may have changed
+    by then, a copy can be saved, as of the bias of a norm before an activation.
 
     With a budget, recomputing becomes cheaper until the saved bytes are within it, down to nothing.
 

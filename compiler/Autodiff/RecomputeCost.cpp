@@ -21,11 +21,27 @@ int64_t weft::bytesOf(Value value) {
 
 static bool isView(Operation *op) { return isa<ReshapeOp, RelayoutOp, BroadcastInDimOp>(op); }
 
-/// Whether its result is written to memory whatever becomes of it.
-static bool isStored(Value value) {
+/// Whether all that reads `value` is the addition of a bias to it, which a contraction stores in
+/// its place.
+static bool isBiased(Value value) {
+  if (!isa_and_present<DotGeneralOp, ConvOp>(value.getDefiningOp()) || !value.hasOneUse())
+    return false;
+  auto sum = dyn_cast<AddOp>(*value.user_begin());
+  return sum && llvm::any_of(sum->getOperands(), [](Value operand) {
+           return operand.getDefiningOp<BroadcastInDimOp>() != nullptr;
+         });
+}
+
+bool weft::isStored(Value value) {
   Operation *op = value.getDefiningOp();
+  if (!op || isa<TransposeOp, SliceOp>(op))
+    return false; // of an argument it would be a copy
+  if (isBiased(value))
+    return false;
   if (isa<DotGeneralOp, MultiDotOp, ConvOp, GroupedDotOp, ScatterOp, SortOp, CumulativeOp, ReduceOp,
           AttentionOp, ScanOp, TorchFallbackOp>(op))
+    return true;
+  if (isa<AddOp>(op) && llvm::any_of(op->getOperands(), isBiased))
     return true;
   return llvm::any_of(value.getUsers(),
                       [](Operation *user) { return isa<DotGeneralOp, ConvOp>(user); });
@@ -62,14 +78,24 @@ static int64_t multiplications(Operation *op) {
   return 0;
 }
 
+static int64_t movedBytes(Operation *op) {
+  int64_t moved = 0;
+  for (Value value : op->getOperands())
+    moved += bytesOf(value);
+  for (Value value : op->getResults())
+    moved += bytesOf(value);
+  return moved;
+}
+
 int64_t weft::costOfRecomputing(Operation *op) {
   if (!isPure(op))
     return -1;
   // Who asks for Philox wants the bits drawn again, not kept.
   if (isView(op) || op->getNumOperands() == 0 || isa<PhiloxOp>(op))
     return 0;
+  // A contraction of few multiplications, as one of each channel, is as slow as memory.
   if (isa<DotGeneralOp, ConvOp, AttentionOp>(op))
-    return 2 * multiplications(op) / kFlopsPerByte;
+    return std::max(2 * multiplications(op) / kFlopsPerByte, movedBytes(op));
   if (isa<GroupedDotOp, MultiDotOp, ScanOp, WinogradConvOp>(op))
     return -1;
   int64_t largest = 0;
@@ -84,13 +110,16 @@ int64_t weft::costOfRecomputing(Operation *op) {
     return largest / kCheapPerByte;
   if (op->hasTrait<OpTrait::Elementwise>())
     return largest * kBytesPerFunction;
+  // An affine map of each channel, and a function times a polynomial, which the backward shares.
+  if (isa<BatchNormOp>(op))
+    return largest * 4 / kCheapPerByte;
+  if (isa<GeluOp, SiluOp>(op))
+    return largest * (kBytesPerFunction + 4 / kCheapPerByte);
   if (isa<CompositeOpInterface>(op))
     return largest * 4 * kBytesPerFunction;
+  // As a rule a way to read the operand, fused into what follows.
+  if (isa<SliceOp, TransposeOp>(op))
+    return bytesOf(op->getResult(0));
   // The others move their elements, or run over them in a loop of their own.
-  int64_t moved = 0;
-  for (Value value : op->getOperands())
-    moved += bytesOf(value);
-  for (Value value : op->getResults())
-    moved += bytesOf(value);
-  return moved;
+  return movedBytes(op);
 }

@@ -10,6 +10,9 @@ namespace weft {
 /// Bytes of memory that `value` takes.
 int64_t bytesOf(mlir::Value value);
 
+/// Whether it is written to memory whatever becomes of it.
+bool isStored(mlir::Value value);
+
 /// Bytes that saving `value` moves: it is written beside its kernel's own result where it would
 /// not have been stored otherwise.
 int64_t costOfSaving(mlir::Value value);

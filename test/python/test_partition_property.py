@@ -80,6 +80,7 @@ def least_bytes(joint, inputs: int, results: int) -> int:
 
     at_hand = {value for value in given if reads(value)} | set(returned)
     candidates = [op.results[0] for op in forward if op.operands and op.results[0] not in at_hand]
+    candidates += [value for value in given if value not in at_hand]  # copies
     best = math.inf
     for count in range(len(candidates) + 1):
         for chosen in itertools.combinations(candidates, count):

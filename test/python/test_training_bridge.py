@@ -317,3 +317,26 @@ def test_unverified_programs_know_what_requires_gradients(monkeypatch):
     apart = dict(allow_unused=True, retain_graph=True)
     assert torch.autograd.grad(first.sum(), (x, y), **apart)[1] is None
     assert torch.autograd.grad(second.sum(), (x, y), **apart)[0] is None
+
+
+def test_calls_on_results_of_earlier_ones():
+    """The gradients that are compared are those of the call, without what comes of the weight by
+    way of the state."""
+
+    def cell(x, state, weight):
+        return torch.tanh(x @ weight + state)
+
+    weight = leaf(4, 4)
+    given = [torch.randn(3, 4, generator=torch.Generator().manual_seed(n)) for n in range(6)]
+
+    def trained(step):
+        state = torch.zeros(3, 4)
+        for x in given:
+            state = step(x, state, weight)
+        return torch.autograd.grad(state.square().sum(), weight)[0]
+
+    compiled = weft.compile(cell)
+    for _ in range(2):
+        torch.testing.assert_close(trained(compiled), trained(cell))
+    stats = weft.stats(compiled)
+    assert stats["hits"] >= 8 and not stats["breaks"], stats

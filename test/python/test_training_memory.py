@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 
 import pytest
@@ -102,3 +103,36 @@ def test_a_backward_of_the_first_call_is_noticed():
         compiled(x).square().sum().backward()
     assert programs_of(compiled).latest().training.backward is not None
     assert weft.stats(compiled)["hits"] >= 1
+
+
+def normed() -> nn.Module:
+    """What precedes each activation is kept, and the norm's shift."""
+    layers = [nn.Linear(8, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 32), nn.LayerNorm(32)]
+    return nn.Sequential(*layers, nn.GELU(), nn.Linear(32, 4)).double()
+
+
+def test_activations_behind_norms_are_not_saved():
+    torch.manual_seed(0)
+    size, _ = trained(normed(), torch.randn(16, 8, dtype=torch.float64))
+    kept = 16 * (64 + 32)  # the results of the linear layers
+    beside = 3 * 64 + 2 * 16 + 32  # statistics and shifts
+    assert size <= (kept + beside) * 8
+
+
+def test_shifts_may_change_before_the_backward():
+    """PyTorch's own backward does not read them."""
+    torch.manual_seed(0)
+    modules = [normed()]
+    modules.append(copy.deepcopy(modules[0]))
+    compiled, eager = weft.compile(modules[0]), modules[1]
+    x = torch.randn(16, 8, dtype=torch.float64)
+    for _ in range(3):
+        for each in (compiled, eager):
+            each.zero_grad()
+            loss = each(x).square().sum()
+            with torch.no_grad():
+                each[1].bias.add_(1)
+            loss.backward()
+        for mine, theirs in zip(compiled.parameters(), eager.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-9, atol=1e-11)
+    assert weft.stats(compiled)["hits"] >= 2

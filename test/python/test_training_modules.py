@@ -254,3 +254,92 @@ def test_gradients_enabled_within_inference_mode_are_not_recorded() -> None:
             assert not result.requires_grad and result.is_inference()
             torch.testing.assert_close(result, module(x))
     assert compiled(x).requires_grad
+
+
+class Passes(torch.autograd.Function):
+    """A clamp that passes all gradients on."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp(-1, 1)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def test_functions_with_a_backward_of_their_own():
+    """For what the first call is given, the clamp has the same derivative."""
+    compiled = weft.compile(lambda x: Passes.apply(x) * 2)
+    for scale in (0.1, 0.1, 10.0):
+        x = (torch.linspace(-1, 1, 8) * scale).requires_grad_()
+        compiled(x).sum().backward()
+        torch.testing.assert_close(x.grad, torch.full((8,), 2.0))
+    assert weft.stats(compiled)["hits"] >= 2
+
+
+def test_where_a_backward_of_its_own_is_not_asked_for():
+    compiled = weft.compile(lambda x: Passes.apply(x) * 2)
+    x = torch.linspace(-3, 3, 8)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), x.clamp(-1, 1) * 2)
+    assert weft.stats(compiled)["hits"] >= 1
+
+
+class Iterates(nn.Module):
+    """Writes a buffer without gradients, and reads what it has written, as spectral norms do."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4, dtype=torch.float64))
+        self.register_buffer("state", torch.randn(4, dtype=torch.float64))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.state.copy_(F.normalize(self.weight @ self.state, dim=0))
+        return x @ (self.weight / torch.dot(self.state.clone(), self.weight @ self.state.clone()))
+
+
+def test_buffers_written_without_gradients_are_constants():
+    torch.manual_seed(0)
+    module = Iterates()
+    twin = copy.deepcopy(module)
+    compiled = weft.compile(module)
+    for seed in range(4):
+        x = torch.randn(3, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        for each in (compiled, twin):
+            each.zero_grad()
+            each(x).square().sum().backward()
+        torch.testing.assert_close(compiled.weight.grad, twin.weight.grad, rtol=1e-9, atol=1e-11)
+    assert weft.stats(compiled)["hits"] >= 2 and not weft.stats(compiled)["breaks"]
+
+
+class Weighs(nn.Module):
+    """Weights of its results that are no part of the derivative."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        with torch.no_grad():
+            weights = self.a(x).softmax(-1)
+        return self.b(self.a(x) * weights)
+
+
+def test_constants_under_autocast():
+    torch.manual_seed(0)
+    module = Weighs()
+    twin = copy.deepcopy(module)
+    compiled = weft.compile(module)
+    for seed in range(3):
+        x = torch.randn(16, 8, generator=torch.Generator().manual_seed(seed))
+        for each in (compiled, twin):
+            each.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                result = each(x)
+            result.float().square().sum().backward()
+        for mine, theirs in zip(compiled.parameters(), twin.parameters()):
+            scale = theirs.grad.abs().max()
+            torch.testing.assert_close(mine.grad / scale, theirs.grad / scale, rtol=0, atol=0.03)
+    assert weft.stats(compiled)["hits"] >= 2

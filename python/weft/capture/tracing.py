@@ -35,6 +35,7 @@ from weft.capture.lean_tracing import lean_tracing
 from weft.capture.observation import Observer
 from weft.capture.op_values import Values, values_of
 from weft.capture.outputs import Structure
+from weft.capture.own_backwards import own_backwards_refused, refuse_own_backwards
 from weft.capture.reachability import References, find_references
 from weft.capture.recurrent_shapes import recurrent_nets_by_shape
 from weft.capture.returned_objects import existing_objects
@@ -294,12 +295,14 @@ class _Trace:
                 # Tracing runs the user's code on tensors without values; whatever it raises,
                 # the eager call tells the user what is really wrong, if anything is.
                 refuse_kept_out()
+                refuse_own_backwards()
                 refuse_effects(root, observer)
                 traced.returns_objects = root.observed.returns_objects
                 traced.only_as_eager = hearing.untrue and not traced.returns_objects
                 raise Declined(_reason(error), _user_line(error)) from None
             traced.skipped_steps = root.skipped_steps
             refuse_kept_out()
+            refuse_own_backwards()
             refuse_effects(root, observer)
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
@@ -332,6 +335,7 @@ class _Trace:
             composites_written_out(),
             recurrent_nets_by_shape(),
             checkpoints_marked(),
+            own_backwards_refused() if self.training else contextlib.nullcontext(),
             lean_tracing(),
         ):
             if self.wanted is None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import torch
 import torch.utils._pytree as pytree
 
+from weft.compiled.call_gradients import gradients_of_call
 from weft.compiled.gradient_values import compare_values
 from weft.compiled.training import Training
 from weft.compiled.verification import (
@@ -57,6 +58,7 @@ def _compare(training: Training, check: Check) -> None:
     if sum(requires) > _MOST_OUTPUTS:
         raise Differs(f"more than {_MOST_OUTPUTS} results require gradients")
     wanted = [check.sources[number] for number in training.wrt]
+    ahead = [check.histories[number] for number in training.wrt]
     for tensor in (*wanted, *outputs):
         if tensor is not None and tensor._backward_hooks:
             raise Unclear("a hook on a tensor would see gradients that nobody asked for")
@@ -69,7 +71,7 @@ def _compare(training: Training, check: Check) -> None:
             continue
         given = torch.randn(output.shape, generator=generator, dtype=torch.float64)
         given = given.to(output.dtype)
-        gradients = torch.autograd.grad(output, wanted, given, retain_graph=True, allow_unused=True)
+        gradients = gradients_of_call(output, wanted, given, ahead)
         alone = {each: given if each == number else None for each in training.outputs}
         own = training.gradients(check.inputs, check.results, alone)
         exact = functools.partial(_exact, training, check, alone)

@@ -96,6 +96,7 @@ class Check:
         self._generators = [(each, state_of(each)) for each in (*GLOBAL, *state.generators)]
         wiring = specialized.wiring
         self._sources = [self._tensor(source) for source in wiring.sources()]
+        self._histories = [each.grad_fn for each in self._sources]
         self._targets = [(self._tensor(t), result) for t, result in wiring.effects()]
         seen = {id(each): each for each in (*signature.examples, *state.tensors, *self._sources)}
         self._marks = [Mark(tensor) for tensor in seen.values()]
@@ -124,6 +125,11 @@ class Check:
     def sources(self) -> list[torch.Tensor]:
         """The tensors of the call that the program reads."""
         return self._sources
+
+    @property
+    def histories(self) -> list[torch.autograd.graph.Node | None]:
+        """Of each of `sources` what had computed it ahead of the call, as autograd knows it."""
+        return self._histories
 
     @property
     def random_state(self) -> torch.Tensor | None:

@@ -15,6 +15,9 @@ import torch
 from weft.frontend.locations import location_of
 from weft.frontend.lowered import Unsupported
 
+# In a node's meta: it is computed where no gradients are recorded.
+CONSTANT = "weft.constant"
+
 _RECURRENT = frozenset(
     getattr(torch.ops.aten, name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
 )
@@ -53,6 +56,42 @@ def restore_lines(graph: torch.fx.Graph, before: torch.fx.GraphModule) -> None:
         for origin in by_file[frames[-1]["file"]].graph.nodes:
             if origin.name == frames[-1]["name"]:
                 node.meta["stack_trace"] = origin.meta.get("stack_trace")
+
+
+def mark_constants(graph: torch.fx.Graph, before: torch.fx.GraphModule) -> None:
+    """Marks the nodes of `graph`, made from `before`, that come of a region without gradients,
+    whose body has been inlined like any other.
+
+    Raises: Unsupported, if there is such a region of which no node tells that it comes from it.
+    """
+    off = {
+        body.forward.__code__.co_filename
+        for body, has_gradients in _with_modes(before, True)
+        if not has_gradients
+    }
+    found = set()
+    for node in graph.nodes if off else ():
+        frames = list(_GENERATED.finditer(node.meta.get("stack_trace") or ""))
+        if frames and frames[-1]["file"] in off:
+            node.meta[CONSTANT] = True
+            found.add(frames[-1]["file"])
+    if found != off:
+        raise Unsupported("a region without gradients that torch has inlined")
+
+
+def _with_modes(
+    module: torch.fx.GraphModule, has_gradients: bool
+) -> Iterator[tuple[torch.fx.GraphModule, bool]]:
+    """Each body, with whether gradients are recorded in it."""
+    yield module, has_gradients
+    for node in module.graph.nodes:
+        sets = node.target is torch.ops.higher_order.wrap_with_set_grad_enabled
+        mode = bool(node.args[0]) if sets else has_gradients
+        for each in node.args if node.op == "call_function" else ():
+            if isinstance(each, torch.fx.Node) and each.op == "get_attr":
+                body = getattr(module, str(each.target), None)
+                if isinstance(body, torch.fx.GraphModule):
+                    yield from _with_modes(body, mode)
 
 
 def bodies(module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:

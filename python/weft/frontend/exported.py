@@ -21,6 +21,7 @@ from torch.export.graph_signature import (
 
 from weft.frontend.autocast import (
     bodies,
+    mark_constants,
     refuse_recurrent,
     restore_lines,
     switches_autocast_on,
@@ -181,6 +182,7 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
             # For example for one tensor passed twice and written.
             why = str(error).partition("\n")[0]
             raise Unsupported(f"torch cannot functionalise it: {why}") from error
+    mark_constants(made.graph, program.graph_module)
     restore_lines(made.graph, program.graph_module)
     return made
 

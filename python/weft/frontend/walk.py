@@ -23,6 +23,7 @@ from weft.frontend import (  # noqa: F401  (they fill the tables)
     ops,
 )
 from weft.frontend.asking import ask, lays_out_otherwise
+from weft.frontend.autocast import CONSTANT
 from weft.frontend.builder import Builder
 from weft.frontend.decompose import decompose
 from weft.frontend.dtypes import NAMES
@@ -96,6 +97,9 @@ class Walk:
                 self._dead_call(node, env, live)
             elif node.op == "get_attr":
                 env[node] = self._attribute(node)
+            elif depth == 0 and CONSTANT in node.meta:
+                with self.graph.constant_to_derivative():
+                    env[node] = self._named_call(node, env, live, depth)
             else:
                 env[node] = self._named_call(node, env, live, depth)
         raise AssertionError("a graph without an output")

@@ -83,3 +83,49 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf3
   %3 = weft.mul %2, %2 {weft.recompute = true} : tensor<64x64xf32>
   return %3 : tensor<64x64xf32>
 }
+
+// -----
+
+// The shift of a norm, which PyTorch's own backward does not read and which may have changed by
+// then, is copied, so that what follows it need not be saved. What is computed again is computed
+// where it is read first.
+// CHECK-LABEL: func.func @forward(
+// CHECK-SAME: %[[SHIFT:[a-z0-9]*]]: tensor<64xf32>
+// CHECK: %[[DOT:.*]] = weft.dot_general
+// CHECK: return %{{.*}}, %[[SHIFT]], %[[DOT]] : tensor<64x64xf32>, tensor<64xf32>, tensor<64x64xf32>
+// CHECK-LABEL: func.func @backward(
+// CHECK-SAME: %[[COPY:[a-z0-9]*]]: tensor<64xf32> {weft.kind = "input", weft.name = "saved 0"}
+// CHECK: weft.mul
+// CHECK: weft.broadcast_in_dim %[[COPY]]
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>, %shift: tensor<64xf32>) -> tensor<64x64xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+  %1 = weft.broadcast_in_dim %shift dims [1] : tensor<64xf32> -> tensor<64x64xf32>
+  %2 = weft.add %0, %1 : tensor<64x64xf32>
+  %3 = weft.mul %2, %2 : tensor<64x64xf32>
+  %4 = weft.mul %3, %0 : tensor<64x64xf32>
+  return %4 : tensor<64x64xf32>
+}
+
+// -----
+
+// Of tensors that would be computed one from the other every second one is saved: the first sum,
+// as the second one is made of it.
+// CHECK-LABEL: func.func @forward(
+// CHECK: %[[FIRST:.*]] = weft.dot_general
+// CHECK: %[[SECOND:.*]] = weft.dot_general
+// CHECK: %[[SUM:.*]] = weft.add
+// CHECK: %[[THIRD:.*]] = weft.dot_general
+// CHECK: %[[LAST:.*]] = weft.dot_general
+// CHECK: return %[[LAST]], %[[FIRST]], %[[SECOND]], %[[SUM]], %[[THIRD]] :
+func.func @main(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> tensor<256x256xf32> {
+  %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<256x256xf32>, tensor<256x256xf32> -> tensor<256x256xf32>
+  %1 = weft.mul %0, %0 : tensor<256x256xf32>
+  %2 = weft.dot_general %1, %w batch [] x [] contract [1] x [1] : tensor<256x256xf32>, tensor<256x256xf32> -> tensor<256x256xf32>
+  %3 = weft.mul %2, %2 : tensor<256x256xf32>
+  %4 = weft.add %1, %3 : tensor<256x256xf32>
+  %5 = weft.dot_general %4, %w batch [] x [] contract [1] x [1] : tensor<256x256xf32>, tensor<256x256xf32> -> tensor<256x256xf32>
+  %6 = weft.mul %5, %5 : tensor<256x256xf32>
+  %7 = weft.add %4, %6 : tensor<256x256xf32>
+  %8 = weft.dot_general %7, %w batch [] x [] contract [1] x [1] : tensor<256x256xf32>, tensor<256x256xf32> -> tensor<256x256xf32>
+  return %8 : tensor<256x256xf32>
+}

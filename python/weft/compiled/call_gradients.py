@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients of one call, whatever autograd has recorded ahead of it.
+
+An input may be the result of an earlier call that read another input, as the state of a cell that
+runs step by step. What autograd finds for that other input has a share that came by way of the
+state, which is no part of the gradients of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.autograd.graph import Node
+
+from weft.compiled.verification import Unclear
+
+
+def gradients_of_call(
+    output: torch.Tensor,
+    wanted: Sequence[torch.Tensor],
+    given: torch.Tensor,
+    ahead: Sequence[Node | None],
+) -> list[torch.Tensor | None]:
+    """Of `output` for `wanted`, inputs of the call, None where it does not depend on one; the graph
+    is retained. given: the cotangent. ahead: the `grad_fn` of each input before the call.
+
+    Raises: Unclear, if what was recorded ahead is there no longer.
+    """
+    nodes = {node for node in ahead if node is not None}
+    if not nodes:
+        return [
+            *torch.autograd.grad(output, wanted, given, retain_graph=True, allow_unused=True),
+        ]
+    # Hooks of nodes run after autograd has taken the gradients of what the nodes give.
+    hooks = [node.register_prehook(_nothing) for node in nodes]
+    try:
+        found = torch.autograd.grad(output, wanted, given, retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        raise Unclear(
+            f"what was recorded ahead of the call cannot be differentiated: {error}"
+        ) from None
+    finally:
+        for hook in hooks:
+            hook.remove()
+    reached = _reached(output.grad_fn, nodes)
+    return [
+        gradient if tensor is output or _place(tensor) in reached else None
+        for tensor, gradient in zip(wanted, found, strict=True)
+    ]
+
+
+def _nothing(cotangents: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...]:
+    return tuple(None if each is None else torch.zeros_like(each) for each in cotangents)
+
+
+def _place(tensor: torch.Tensor) -> tuple[Any, int]:
+    """What computes its gradient, and of which result of that."""
+    edge = torch.autograd.graph.get_gradient_edge(tensor)
+    return edge.node, edge.output_nr
+
+
+def _reached(start: Node | None, borders: set[Node]) -> set[tuple[Any, int]]:
+    """The places that gradients come to on the way from `start` to `borders`."""
+    found: set[tuple[Any, int]] = set()
+    pending, seen = [start], {start}
+    while pending:
+        node = pending.pop()
+        if node is None or node in borders:
+            continue
+        for following, number in node.next_functions:
+            found.add((following, number))
+            if following not in seen:
+                seen.add(following)
+                pending.append(following)
+    return found
