@@ -97,7 +97,7 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf3
 // CHECK-SAME: %[[COPY:[a-z0-9]*]]: tensor<64xf32> {weft.kind = "input", weft.name = "saved 0"}
 // CHECK: weft.mul
 // CHECK: weft.broadcast_in_dim %[[COPY]]
-func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>, %shift: tensor<64xf32>) -> tensor<64x64xf32> {
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>, %shift: tensor<64xf32>) -> tensor<64x64xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
   %1 = weft.broadcast_in_dim %shift dims [1] : tensor<64xf32> -> tensor<64x64xf32>
   %2 = weft.add %0, %1 : tensor<64x64xf32>
@@ -117,7 +117,7 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>, %shift: tensor<64x
 // CHECK: %[[THIRD:.*]] = weft.dot_general
 // CHECK: %[[LAST:.*]] = weft.dot_general
 // CHECK: return %[[LAST]], %[[FIRST]], %[[SECOND]], %[[SUM]], %[[THIRD]] :
-func.func @main(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> tensor<256x256xf32> {
+func.func @main(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> tensor<256x256xf32> attributes {weft.entry = #weft.entry<main>} {
   %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [1] : tensor<256x256xf32>, tensor<256x256xf32> -> tensor<256x256xf32>
   %1 = weft.mul %0, %0 : tensor<256x256xf32>
   %2 = weft.dot_general %1, %w batch [] x [] contract [1] x [1] : tensor<256x256xf32>, tensor<256x256xf32> -> tensor<256x256xf32>
