@@ -133,7 +133,8 @@ class Tracing:
         prepare()
         known = {**state.reached, **{id(each): each for each in signature.examples}}
 
-        as_eager, may_make_objects, skips_steps = True, False, wanted is None
+        # Of a scan nobody knows yet which inputs have no part in a result: their gradient is None.
+        as_eager, may_make_objects, skips_steps = True, False, wanted is None and not training
         while True:
             trace = _Trace(
                 self.target,
