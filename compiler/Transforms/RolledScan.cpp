@@ -89,10 +89,9 @@ void ScanBuilder::run() {
       AssertOp::create(builder, check.getLoc(), outputOf({source.number, source.result}),
                        check.getMessage());
     }
-  for (const StackedUse &use : steps.stacked) {
-    OpBuilder::InsertionGuard guard(builder);
+  for (const StackedUse &use : steps.stacked)
     replaceStack(use, outputOf({use.op, use.result}));
-  }
+  builder.setInsertionPointAfter(scan); // what stood behind it may be gone
   for (ResultOfStep place : steps.single)
     replaceSingly(place, outputOf(place));
   for (ResultOfStep place : steps.last) {
