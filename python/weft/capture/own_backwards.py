@@ -18,6 +18,9 @@ import torch
 
 from weft.capture.signature import Declined
 
+# Whose functions have the derivative of what they run: scans and their like, which lower whole.
+_LOWERED = "torch._higher_order_ops"
+
 # Of those that a trace has met: it may catch what they raise.
 _met: list[Declined] = []
 
@@ -29,9 +32,10 @@ def own_backwards_refused() -> Iterator[None]:
 
     def apply(cls: type, *args: Any, **kwargs: Any) -> Any:
         given = [*args, *kwargs.values()]
-        if torch.is_grad_enabled() and any(
+        records = torch.is_grad_enabled() and any(
             isinstance(each, torch.Tensor) and each.requires_grad for each in given
-        ):
+        )
+        if records and not cls.__module__.startswith(_LOWERED):
             caller = sys._getframe(1)
             _met.append(_declined(cls, caller))
             raise _met[-1]
