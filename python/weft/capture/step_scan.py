@@ -61,6 +61,9 @@ class _Moving:
     def sequence(self) -> tuple:
         return (self.tensor, self.dim, self.first, self.delta)
 
+    def at(self, step: int) -> int:
+        return self.first + self.delta * step
+
 
 def _is_plain(node: torch.fx.Node) -> bool:
     """Whether it computes tensors from its arguments, and does nothing else."""
@@ -211,8 +214,8 @@ class StepNodes:
     def _bound(self, moving: _Moving) -> None:
         """Elements are counted from the first one on, and end with the tensor."""
         size = moving.tensor.meta["val"].shape[moving.dim]
-        at, delta = moving.first + moving.delta * self._last, moving.delta
-        if at < 0 or moving.first + delta < 0:
+        at, delta = moving.at(self._last), moving.delta
+        if at < 0 or moving.at(1) < 0:
             raise NotRepeated("steps count from the end")
         more = (size - 1 - at) // delta if delta > 0 else at // -delta
         self.limit = min(self.limit, self._last + 1 + more)
@@ -222,39 +225,34 @@ class StepNodes:
         step = self.steps[first]
         if [each.target for each in step] != [each.target for each in self.steps[-1]]:
             return False
-        initial: dict[tuple[int, int], torch.fx.Node] = {}
+        self._initial: dict[tuple[int, int], torch.fx.Node] = {}
         for number, node in enumerate(step):
             leaves, last = _leaves(node), _leaves(self.steps[-1][number])
             if len(leaves) != len(last):
                 return False
-            for at, (leaf, source) in enumerate(zip(leaves, self._read[number])):
-                if isinstance(source, _OfStep):
-                    place = self._numbers.get(leaf)
-                    if source.back == 0 or first >= source.back:
-                        if place != (first - source.back, source.number):
-                            return False
-                    elif (
-                        initial.setdefault((source.back, source.number), leaf) is not leaf
-                        or place is not None
-                        or not _alike(leaf, self.steps[-1][source.number])
-                    ):
-                        return False
-                elif isinstance(source, _Fixed):
-                    if leaf is not source.node:
-                        return False
-                elif isinstance(source, _Moving):
-                    start = source.first + source.delta * first
-                    if start < 0 or place_of(leaf) != Place(source.tensor, source.dim, start):
-                        return False
-                elif number in self._moves and at in (2, 3):
-                    moved = self._moves[number]
-                    start = moved.first + moved.delta * first
-                    if start < 0 or leaf != start + at - 2:
-                        return False
-                elif type(leaf) is not type(last[at]) or leaf != last[at]:
+            for at, (leaf, like) in enumerate(zip(leaves, last)):
+                if not self._begins_with(first, number, at, leaf, like):
                     return False
-        self._initial = initial
         return True
+
+    def _begins_with(self, first: int, number: int, at: int, leaf: Any, like: Any) -> bool:
+        """Whether that leaf of a node of the step is what goes on as `like`, of the last step."""
+        source = self._read[number][at]
+        if isinstance(source, _OfStep):
+            place = self._numbers.get(leaf)
+            if source.back == 0 or first >= source.back:
+                return place == (first - source.back, source.number)
+            is_same = self._initial.setdefault((source.back, source.number), leaf) is leaf
+            return is_same and place is None and _alike(leaf, self.steps[-1][source.number])
+        if isinstance(source, _Fixed):
+            return leaf is source.node
+        if isinstance(source, _Moving):
+            start = source.at(first)
+            return start >= 0 and place_of(leaf) == Place(source.tensor, source.dim, start)
+        if number in self._moves and at in (2, 3):
+            start = self._moves[number].at(first)
+            return start >= 0 and leaf == start + at - 2
+        return type(leaf) is type(like) and leaf == like
 
     @property
     def states(self) -> set[int]:
