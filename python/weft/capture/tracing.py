@@ -289,22 +289,21 @@ class _Trace:
             # What the call assigns we look after ourselves.
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export")
             observer.install(self.references.names, self.references.environment)
+            failure: Exception | None = None
             try:
                 program = self._exported(root)
             except Exception as error:
-                traced.skipped_steps = root.skipped_steps
-                # Tracing runs the user's code on tensors without values; whatever it raises,
-                # the eager call tells the user what is really wrong, if anything is.
-                refuse_kept_out()
-                refuse_own_backwards()
-                refuse_effects(root, observer)
-                traced.returns_objects = root.observed.returns_objects
-                traced.only_as_eager = hearing.untrue and not traced.returns_objects
-                raise Declined(_reason(error), _user_line(error)) from None
+                failure = error
             traced.skipped_steps = root.skipped_steps
             refuse_kept_out()
             refuse_own_backwards()
             refuse_effects(root, observer)
+            if failure is not None:
+                # Tracing runs the user's code on tensors without values; whatever it raises,
+                # the eager call tells the user what is really wrong, if anything is.
+                traced.returns_objects = root.observed.returns_objects
+                traced.only_as_eager = hearing.untrue and not traced.returns_objects
+                raise Declined(_reason(failure), _user_line(failure))
             if self.training and root.observed.has_changes:
                 raise ChangesArgument("the call changes an argument, and records gradients")
             traced.grows = root.observed.grows
