@@ -466,8 +466,8 @@ def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolera
     vectorized gelu makes a NaN of infinity, float64's and its own scalar one do not."""
     x, y, z = (each.detach().double().flatten() for each in (eager, own, exact))
     finite = x.isfinite() & z.isfinite()
-    as_float64 = ~x.isfinite() & ~z.isfinite() & _same(y, z)
-    if not (finite | as_float64 | _same(x, y)).all():
+    as_float64 = ~x.isfinite() & ~z.isfinite() & same_values(y, z)
+    if not (finite | as_float64 | same_values(x, y)).all():
         return False
     x, y, z = x[finite], y[finite], z[finite]
     if not x.numel():
@@ -479,14 +479,14 @@ def as_exact(eager: torch.Tensor, own: torch.Tensor, exact: torch.Tensor, tolera
     return bool(((y - z).abs() <= _WORSE * (x - z).abs().max() + slack).all())
 
 
-def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def same_values(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Element by element; a NaN is like another."""
     return (one == other) | (one.isnan() & other.isnan())
 
 
 def example_of(eager: torch.Tensor, own: torch.Tensor) -> str:
     x, y = eager.detach().flatten(), own.detach().flatten()
-    unequal = (x != y) & ~((x != x) & (y != y))
-    at = int(unequal.to(torch.uint8).argmax())
+    at = int((~same_values(x, y)).to(torch.uint8).argmax())
     return f"{y[at].item()} instead of {x[at].item()} at {at} of {x.numel()}"
 
 
