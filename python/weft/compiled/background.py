@@ -25,9 +25,10 @@ from weft.capture import isolated
 from weft.capture.isolated import Abandoned
 from weft.capture.signature import Declined, describe
 from weft.compiled.flat_calls import FlatCall
-from weft.compiled.programs import Programs, Request
+from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends, exclude_ones
 from weft.compiled.ranges import RangeProgram
+from weft.compiled.requests import Request
 from weft.compiled.specialize import Specialized, declined
 from weft.compiled.verification import Check, Finding, Verdict
 from weft.compiled.verification_records import Verified

@@ -39,9 +39,10 @@ from weft.compiled.batch_invariance import (
 )
 from weft.compiled.first_call import FirstCall
 from weft.compiled.graph_text import graph_text
-from weft.compiled.programs import Found, Programs, Request, records_gradients
+from weft.compiled.programs import Programs
 from weft.compiled.range_verification import begin, conclude, differs_at_ends, exclude_ones
 from weft.compiled.ranges import RangeProgram
+from weft.compiled.requests import Found, Request, records_gradients
 from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized
 from weft.reporting.explanation import Explanation

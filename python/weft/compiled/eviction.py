@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weft.compiled.programs import Environment
+    from weft.compiled.requests import Environment
 
 # Programs that took the place of others, after which it is seen whether that has paid.
 _PERIOD = 32

@@ -15,7 +15,8 @@ from weft import errors
 from weft.capture.state import snapshot
 from weft.compiled.first_difference import explain
 from weft.compiled.gradient_check import compare_gradients
-from weft.compiled.programs import Found, Programs
+from weft.compiled.programs import Programs
+from weft.compiled.requests import Found
 from weft.compiled.specialize import declined
 from weft.compiled.verification import Check, Verdict
 from weft.compiled.verification_records import Verified

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,12 +20,13 @@ from weft.artifacts.builds import Options
 from weft.capture.argument_objects import ChangingObjects
 from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.reachability import References
-from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, Signature, describe
+from weft.capture.signature import ChangesArgument, Declined, HasEffects, Heard, describe
 from weft.capture.state import Snapshot, snapshot
 from weft.capture.tracing import Given, Tracing
 from weft.compiled.eviction import Admission, evict
 from weft.compiled.ranges import RangeProgram, Ranges
-from weft.compiled.sizes import Sizes, Wanted
+from weft.compiled.requests import Environment, Found, Request, wants_gradients
+from weft.compiled.sizes import Sizes
 from weft.compiled.specialize import Specialized, declined, specialize
 from weft.compiled.specialize_training import specialize_training
 from weft.compiled.verification_records import Verified
@@ -39,43 +40,6 @@ _MOST_ENVIRONMENTS = 16
 _MOST_STATES_WITH_EFFECTS = 3
 # Programs in a row that were made for a state that was gone by then.
 _MOST_LATE = 16
-
-
-@dataclass
-class Environment:
-    """One state of torch and of the target, with the programs made in it."""
-
-    core: _core.Environment
-    state: Snapshot
-    specializations: list[Specialized] = field(default_factory=list)
-    ranges: list[RangeProgram] = field(default_factory=list)
-
-
-@dataclass
-class Found:
-    """What a call is to be run by, in which state."""
-
-    specialized: Specialized
-    environment: Environment
-    signature: Signature
-
-
-@dataclass
-class Request:
-    """A call that no program stands for, and the state in which it was made. gradients: whether it
-    records them. wanted: which of its sizes are to be symbols. narrower: which ones where these
-    cannot be. kind: equal for calls that differ in sizes alone."""
-
-    args: tuple
-    kwargs: dict[str, Any]
-    signature: Signature
-    references: References
-    state: Snapshot
-    environment: Environment
-    gradients: bool
-    wanted: Wanted = field(default_factory=dict)
-    narrower: Wanted = field(default_factory=dict)
-    kind: Any = None
 
 
 @dataclass
@@ -158,7 +122,7 @@ class Programs:
             environment = self._environment(references, state)
             if state.reason is not None:
                 raise Declined(state.reason)
-            gradients = _wants_gradients(signature, state)
+            gradients = wants_gradients(signature, state)
             for specialized in environment.specializations:
                 if specialized.wants_gradients == gradients:
                     if specialized.core.matches(args, kwargs):
@@ -467,19 +431,6 @@ class Programs:
 
 def _discard(made: Specialized) -> None:
     """A child's program stays with the child."""
-
-
-def _wants_gradients(signature: Signature, state: Snapshot) -> bool:
-    """Whether the call records gradients."""
-    return records_gradients() and any(
-        tensor.requires_grad for tensor in (*signature.examples, *state.gradients)
-    )
-
-
-def records_gradients() -> bool:
-    """Whether autograd records ops on this thread. In inference mode it does not, though
-    `torch.enable_grad` within may say so."""
-    return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
 
 
 def _none_has_gradients(programs: list[Specialized]) -> bool:

@@ -22,7 +22,8 @@ from weft.compiled.verification import Check, Exact, Mark, Verdict
 
 if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols
-    from weft.compiled.programs import Programs, Request
+    from weft.compiled.programs import Programs
+    from weft.compiled.requests import Request
 
 
 def begin(request: Request, program: RangeProgram) -> RangeCheck:

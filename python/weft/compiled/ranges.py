@@ -25,7 +25,8 @@ from weft.compiled.specialize import Specialized, specialize
 
 if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols
-    from weft.compiled.programs import Environment, Programs, Request
+    from weft.compiled.programs import Programs
+    from weft.compiled.requests import Environment, Request
 
 
 @dataclass
@@ -189,20 +190,11 @@ class Ranges:
         widest = self._varied.setdefault((kind, self.counters), {}) if call.objects else {}
         for number, dims in wanted.items():
             widest[number] = widest.get(number, {}) | dims
-        if wanted and self._begins(widest, call) and _length_of(plain) not in self._lengthened:
+        if wanted and _begins(widest, call) and _length_of(plain) not in self._lengthened:
             return {}
         request.narrower, wanted = wanted, _fitting(widest, call) if wanted else {}
         choices = (each for each in (wanted, request.narrower) if not self._is_declined(kind, each))
         return next(choices, {})
-
-    def _begins(self, widest: Wanted, call: FlatCall) -> bool:
-        """Whether what grows has a size of 1: a program for a range can be made at the next call,
-        and stand for this one, too."""
-        return any(
-            low == 1 and call.leaves[number].shape[dim] == 1
-            for number, dims in widest.items()
-            for dim, (low, _) in dims.items()
-        )
 
     def _is_declined(self, kind: Any, wanted: Wanted) -> bool:
         return _reason_key(kind, wanted) in self.declined
@@ -360,6 +352,16 @@ def _padded(tensor: torch.Tensor, shape: Sequence[int], fill: float | None) -> t
         place = place.narrow(dim, 0, size)
     place.copy_(tensor.detach())
     return made
+
+
+def _begins(widest: Wanted, call: FlatCall) -> bool:
+    """Whether what grows has a size of 1: a program for a range can be made at the next call,
+    and stand for this one, too."""
+    return any(
+        low == 1 and call.leaves[number].shape[dim] == 1
+        for number, dims in widest.items()
+        for dim, (low, _) in dims.items()
+    )
 
 
 def _fitting(told: Wanted, call: FlatCall) -> Wanted:

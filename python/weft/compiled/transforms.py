@@ -21,7 +21,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from weft import _core, config
 from weft.capture.signature import Declined, tensors_of
 from weft.compiled import background
-from weft.compiled.programs import Found, Request
+from weft.compiled.requests import Found, Request
 from weft.compiled.specialize import Specialized
 from weft.gradients.transformed import Joined, innermost, only_gradients, requires_anywhere
 

@@ -15,7 +15,7 @@ from weft import errors
 from weft.capture.signature import Declined
 from weft.compiled.background import Job
 from weft.compiled.module import callable_of
-from weft.compiled.programs import Found
+from weft.compiled.requests import Found
 from weft.frontend.dtypes import DTYPES
 
 _DTYPES = {**DTYPES, **{str(dtype).removeprefix("torch."): dtype for dtype in DTYPES.values()}}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls that ask for a program, the states in which they are made, and what they are answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from weft import _core
+from weft.capture.reachability import References
+from weft.capture.signature import Signature
+from weft.capture.state import Snapshot
+from weft.compiled.sizes import Wanted
+from weft.compiled.specialize import Specialized
+
+if TYPE_CHECKING:
+    from weft.compiled.ranges import RangeProgram
+
+
+@dataclass
+class Environment:
+    """One state of torch and of the target, with the programs made in it."""
+
+    core: _core.Environment
+    state: Snapshot
+    specializations: list[Specialized] = field(default_factory=list)
+    ranges: list[RangeProgram] = field(default_factory=list)
+
+
+@dataclass
+class Found:
+    """What a call is to be run by, in which state."""
+
+    specialized: Specialized
+    environment: Environment
+    signature: Signature
+
+
+@dataclass
+class Request:
+    """A call that no program stands for, and the state in which it was made. gradients: whether it
+    records them. wanted: which of its sizes are to be symbols. narrower: which ones where these
+    cannot be. kind: equal for calls that differ in sizes alone."""
+
+    args: tuple
+    kwargs: dict[str, Any]
+    signature: Signature
+    references: References
+    state: Snapshot
+    environment: Environment
+    gradients: bool
+    wanted: Wanted = field(default_factory=dict)
+    narrower: Wanted = field(default_factory=dict)
+    kind: Any = None
+
+
+def wants_gradients(signature: Signature, state: Snapshot) -> bool:
+    """Whether the call records gradients."""
+    return records_gradients() and any(
+        tensor.requires_grad for tensor in (*signature.examples, *state.gradients)
+    )
+
+
+def records_gradients() -> bool:
+    """Whether autograd records ops on this thread. In inference mode it does not, though
+    `torch.enable_grad` within may say so."""
+    return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
