@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Complex numbers: pairs of reals in the program, complex tensors at its border."""
 
+import copy
+import math
+
 import pytest
 import torch
 from counting import latest
@@ -52,14 +55,54 @@ ARITHMETIC = {
     "seen as reals": lambda x, y: torch.view_as_real(x + y) * 2,
     "angle": lambda x, y: torch.angle(x) + y.real,
     "negated": lambda x, y: -x,
+    "quotient": lambda x, y: (x / y, 2 / x, x / 3, x / (1 - 2j), x.real / y),
+    "reciprocal": lambda x, y: x.reciprocal() + y,
+    "direction": lambda x, y: torch.sgn(x * (y.real > 0)),
+    "square": lambda x, y: x**2 + y.square(),
+    "less": lambda x, y: (1 - x, torch.rsub(x, y), torch.sub(x, y, alpha=2)),
+    "questions": lambda x, y: (x == y, x != x.real, x == 1j, (x * math.nan).isnan()),
+    "infinities": lambda x, y: ((x * math.inf).isinf(), (x * math.inf).isfinite()),
+    "filled": lambda x, y: (x.masked_fill(y.real > 0, 2 - 1j), x.masked_fill(y.real > 0, 0)),
+    "padded": lambda x, y: torch.nn.functional.pad(x, (1, 2, 0, 1)),
+    "norms": lambda x, y: (torch.linalg.vector_norm(x, dim=1), y.norm(), x.abs().amax()),
+    "layer": lambda x, y: (
+        torch.nn.functional.linear(x, y, y[:, 0]) + torch.outer(x[:, 1], y[0, :5])
+    ),
+    "added product": lambda x, y: torch.addmm(x[:5, :5], x, y.T),
+    "einsum": lambda x, y: torch.einsum("ij,kj->ik", x, y),
+    "copied": lambda x, y: torch.zeros_like(x).copy_(y.real) + torch.empty_like(y).fill_(2j),
+    "put": lambda x, y: torch.zeros_like(x).index_add(0, torch.tensor([4, 0, 0, 1, 2]), y),
     "made": lambda x, y: torch.cat([torch.zeros_like(x), x + torch.full((7,), 1 - 2j)]),
 }
+
+# By hypot, which PyTorch computes in float64.
+OF_MAGNITUDES = ("direction", "norms")
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_arithmetic(name, dtype):
-    check(ARITHMETIC[name], numbers(5, 7, dtype=dtype), numbers(5, 7, dtype=dtype))
+    native = dtype == torch.complex64 or name not in OF_MAGNITUDES
+    check(ARITHMETIC[name], *(numbers(5, 7, dtype=dtype) for _ in range(2)), native=native)
+
+
+WRITTEN = {
+    "slices": lambda x, y: _written(x, lambda z: z[1:3, ::2].copy_(y[:2, :4])),
+    "rows": lambda x, y: _written(x, lambda z: z[2].mul_(y[0])),
+    "places": lambda x, y: _written(x, lambda z: z.__setitem__(torch.tensor([0, 3]), y[:2])),
+    "diagonal": lambda x, y: _written(x, lambda z: z.diagonal().fill_(1j)),
+}
+
+
+def _written(x, write):
+    z = torch.zeros_like(x) + x
+    write(z)
+    return z * 2
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_writes_to_parts(name):
+    check(WRITTEN[name], numbers(5, 7), numbers(5, 7))
 
 
 @pytest.mark.parametrize("layout", ["transposed", "strided", "expanded"])
@@ -139,3 +182,98 @@ def test_writes_in_place_are_left_to_pytorch():
         expected *= 2
         torch.testing.assert_close(compiled(x), expected)
     assert any("complex" in reason for reason in weft.stats(compiled)["breaks"])
+
+
+class Spectral(torch.nn.Module):
+    """A layer of a Fourier neural operator, Li et al. 2021: complex weights on the low modes."""
+
+    def __init__(self, channels=3, modes=4):
+        super().__init__()
+        weight = torch.randn(channels, channels, modes, modes, dtype=torch.complex128)
+        self.weight = torch.nn.Parameter(weight)
+        self.modes = modes
+
+    def forward(self, x):
+        m, spectrum = self.modes, torch.fft.rfft2(x)
+        low = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, :m, :m], self.weight)
+        kept = torch.zeros_like(spectrum)
+        kept[:, :, :m, :m] = low
+        return torch.nn.functional.gelu(torch.fft.irfft2(kept, s=x.shape[-2:])) + x
+
+
+class Kernel(torch.nn.Module):
+    """A diagonal state space's kernel, Gu et al. 2022, from complex parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.rate = torch.nn.Parameter(torch.randn(3, 5, dtype=torch.complex128))
+        self.gain = torch.nn.Parameter(torch.randn(3, 5, dtype=torch.complex128))
+
+    def forward(self, x):
+        rate = -self.rate.real.exp() + 1j * self.rate.imag
+        steps = torch.exp(rate.unsqueeze(-1) * torch.arange(x.shape[-1]))
+        kernel = torch.einsum("hn,hnl->hl", self.gain * (rate.exp() - 1) / rate, steps).real
+        return x * kernel
+
+
+class Phases(torch.nn.Module):
+    """Complex in, complex out."""
+
+    def __init__(self):
+        super().__init__()
+        self.turn = torch.nn.Parameter(torch.randn(7, dtype=torch.complex128))
+
+    def forward(self, x):
+        y = x * self.turn.conj() + torch.view_as_complex(torch.view_as_real(x) * 2)
+        return y / (y.real.square() + 1), torch.cat([y, x]).sum(0)
+
+
+LAYERS = {
+    "spectral": (Spectral, lambda: torch.randn(2, 3, 12, 10, dtype=torch.float64)),
+    "kernel": (Kernel, lambda: torch.randn(2, 3, 9, dtype=torch.float64)),
+    "phases": (Phases, lambda: numbers(5, 7, dtype=torch.complex128)),
+}
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_complex_numbers(name, train, verified):
+    """Of complex parameters, arguments and results, for real and complex cotangents."""
+    make, example = LAYERS[name]
+    model = make().train(train)
+    compiled, x = weft.compile(model), example()
+    for _ in range(3):
+        found = _gradients(compiled, x, model)
+        expected = _gradients(model, x, model)
+        for mine, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+    stats = weft.stats(compiled)
+    assert stats["hits"] and not stats["breaks"], stats
+
+
+def _gradients(call, x, model):
+    x = x.clone().requires_grad_()
+    with torch.enable_grad():
+        results = pytree.tree_leaves(call(x))
+    torch.manual_seed(3)
+    cotangents = [torch.randn_like(each) for each in results]
+    return torch.autograd.grad(results, [x, *model.parameters()], cotangents)
+
+
+def test_steps_with_complex_parameters():
+    """In one program they are not updated yet, and that is said."""
+    models = [Kernel().train()]
+    models.append(copy.deepcopy(models[0]))
+    x = torch.randn(2, 3, 9, dtype=torch.float64)
+    optimizers = [torch.optim.Adam(model.parameters(), lr=1e-2) for model in models]
+    with torch.enable_grad():
+        with pytest.warns(weft.errors.WeftWarning, match="complex"):
+            step = weft.compile_step(models[0], lambda y: y.square().sum(), optimizers[0])
+            for _ in range(4):
+                step(x)
+        for _ in range(4):
+            optimizers[1].zero_grad()
+            models[1](x).square().sum().backward()
+            optimizers[1].step()
+    for mine, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)

@@ -283,7 +283,7 @@ class _Walk:
         return (number, type(tensor), *metadata, tensor.requires_grad, attributes)
 
     def tensor(self, tensor: torch.Tensor, name: str) -> None:
-        if torch.is_grad_enabled() and tensor.dtype.is_floating_point:
+        if torch.is_grad_enabled() and (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
             self.result.gradients.append(tensor)
         try:
             with torch.no_grad():

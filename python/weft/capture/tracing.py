@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 # What tracing imports on the way is imported by the parent, lest every child do it again: these
 # ahead of the first trace, and after each what else was needed.
 _NEEDED_FOR_TRACING = ("torch._dynamo", "torch.export._trace", "torch._export.non_strict_utils")
-_IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath")
+_IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath", "weft.")
 
 
 _Inputs = dict[frontend.InputSource, torch.Tensor]

@@ -26,6 +26,7 @@ from weft.compiled.verification import (
     Verdict,
 )
 from weft.frontend.dtypes import NAMES
+from weft.frontend.pairs import shown_complex, shown_real
 from weft.gradients.gradient_graph import Cotangents
 from weft.gradients.saved import random_state
 
@@ -69,9 +70,12 @@ def _compare(training: Training, check: Check) -> None:
         if not is_so:
             connected.append([False] * len(wanted))
             continue
-        given = torch.randn(output.shape, generator=generator, dtype=torch.float64)
-        given = given.to(output.dtype)
-        gradients = gradients_of_call(output, wanted, given, ahead)
+        shown = shown_real(output)
+        given = torch.randn(shown.shape, generator=generator, dtype=torch.float64).to(shown.dtype)
+        gradients = [
+            None if each is None else shown_real(each)
+            for each in gradients_of_call(output, wanted, shown_complex(given, output), ahead)
+        ]
         alone = {each: given if each == number else None for each in training.outputs}
         own = training.gradients(check.inputs, check.results, alone)
         exact = functools.partial(_exact, training, check, alone)

@@ -17,7 +17,6 @@ from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training, options_of_half
 from weft.frontend.fallback import overload_of
 from weft.frontend.lowered import InputSource, Lowered, ViewOf
-from weft.frontend.pairs import REAL_OF
 from weft.gradients.derivative_program import Half
 from weft.gradients.gradient_graph import GradientGraph
 
@@ -122,7 +121,3 @@ def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
             raise Declined("gradients are wanted, and it writes to an argument")
         if target.chosen is not None:
             raise Declined("gradients are wanted of as many rows as a mask chooses")
-        if target.is_complex:
-            raise Declined("gradients of complex numbers are wanted")
-    if any(each.dtype in REAL_OF for each in signature.examples):
-        raise Declined("gradients are wanted, and an argument is complex")

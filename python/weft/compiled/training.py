@@ -21,6 +21,7 @@ from weft.capture.outputs import build_outputs
 from weft.capture.signature import tensors_of
 from weft.compiled.specialize import Specialized, Wiring
 from weft.frontend.dtypes import DTYPES
+from weft.frontend.pairs import shown_real
 from weft.gradients.derivative_program import Half, cotangent, further, is_wrapped, read_arguments
 from weft.gradients.gradient_graph import Cotangents, GradientGraph
 from weft.gradients.saved import Kept, inputs_of, random_state, reads_of
@@ -121,7 +122,8 @@ class Training:
     def call(self, specialized: Specialized, args: tuple, kwargs: dict[str, Any]) -> Any:
         """(True, what the call gives), or (False, why PyTorch has to run it)."""
         slots = tensors_of(args, kwargs)
-        inputs = [slots[s] if isinstance(s, int) else s for s in self._sources]
+        # Autograd leads through the views of complex numbers as pairs.
+        inputs = [shown_real(slots[s] if isinstance(s, int) else s) for s in self._sources]
         step = _Call(self, specialized.core, args, kwargs, inputs)
         try:
             outputs = _apply(step, *[inputs[number] for number in self.wrt])
@@ -142,7 +144,7 @@ class Training:
 
     def commit(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
         for target, result in self._effects:
-            target.copy_(results[result])
+            shown_real(target).copy_(results[result])
 
     # Gradients.
 

@@ -23,6 +23,7 @@ from weft.capture.signature import Declined, tensors_of
 from weft.compiled import background
 from weft.compiled.requests import Found, Request
 from weft.compiled.specialize import Specialized
+from weft.frontend.pairs import shown_real
 from weft.gradients.transformed import Joined, innermost, only_gradients, requires_anywhere
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _run(
     programs.has_used(specialized)
     slots = tensors_of(args, kwargs)
     sources = [slots[s] if isinstance(s, int) else s for s in specialized.training.sources]
-    own = [originals.get(id(each), each) for each in sources]
+    own = [shown_real(originals.get(id(each), each)) for each in sources]
     return _Ran(specialized, list(results), list(laid_out), own)
 
 

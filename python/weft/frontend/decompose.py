@@ -25,6 +25,7 @@ from torch.utils import _pytree as pytree
 from weft.frontend.fakes import fakes_completed
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Decline
+from weft.frontend.pairs import Pair
 from weft.frontend.table import TABLE
 
 # Decompositions compared with eager's kernels on the CPU, special values included, in float64,
@@ -73,7 +74,7 @@ def decompose(
     Raises: Decline, if tracing fails or leaves the call as it was.
     """
     leaves, spec = pytree.tree_flatten((list(args), dict(kwargs)))
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Value)]
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Value | Pair)]
 
     def call(*tensors: torch.Tensor) -> Any:
         filled = list(leaves)
@@ -86,6 +87,8 @@ def decompose(
     table = _table(halves)
     if op in _all(halves):
         table = {**table, op: _all(halves)[op]}
+    if any(isinstance(leaves[i], Pair) for i in places):
+        table = {}  # none was compared on complex numbers
     with contextlib.ExitStack() as modes:
         modes.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         modes.enter_context(fakes_completed())

@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from weft.frontend.dtypes import DTYPES, NAMES
 from weft.frontend.graph import Value
 from weft.frontend.lowered import Unsupported
+from weft.frontend.pairs import Pair
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,9 @@ def without_values(op: torch._ops.OpOverload, args: Any, constant: Callable[[Val
     return (first, *others)
 
 
-def operand_number(operands: list[Value], value: Any) -> int | None:
+def operand_number(operands: list[Any], value: Any) -> int | None:
     """The operand number of a tensor argument; a tensor that stands twice is one operand."""
-    if not isinstance(value, Value):
+    if not isinstance(value, Value | Pair):
         return None
     for number, operand in enumerate(operands):
         if operand is value:
@@ -221,7 +222,7 @@ def _decode(entry: Any, operands: Sequence[torch.Tensor]) -> Any:
         case "lying":
             return _laid(operands[value[0]], value[1])
         case "complex":
-            return torch.view_as_complex(operands[value])
+            return torch.view_as_complex(operands[value].contiguous())
         case "dtype":
             return DTYPES[value] if value in DTYPES else getattr(torch, value)
         case "device":

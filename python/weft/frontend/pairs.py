@@ -8,7 +8,7 @@ takes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from weft.frontend.lowered import Decline
 from weft.frontend.table import TABLE, Rule, Site, entering
 
 REAL_OF = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+_COMPLEX_OF = {real: own for own, real in REAL_OF.items()}
 
 _RULES: dict[str, Rule] = {}
 
@@ -37,6 +38,14 @@ _EACH_PART = (
     *("neg.default", "sum.default", "sum.dim_IntList", "mean.default", "mean.dim"),
     *("cumsum.default", "swapaxes.default", "swapdims.default", "numpy_T.default", "mT.default"),
     *("broadcast_to.default", "ravel.default", "tensor_split.sections", "take_along_dim.default"),
+    *("view_copy.default", "slice_copy.Tensor", "select_copy.int", "permute_copy.default"),
+    *("transpose_copy.int", "t_copy.default", "expand_copy.default", "unsqueeze_copy.default"),
+    *("squeeze_copy.default", "squeeze_copy.dim", "squeeze_copy.dims", "unbind_copy.int"),
+    *("split_copy.Tensor", "split_with_sizes_copy.default", "narrow_copy.default"),
+    *("lift_fresh_copy.default", "_reshape_copy.default", "repeat_interleave.self_int"),
+    *("slice_scatter.default", "select_scatter.default", "diagonal_scatter.default"),
+    *("index_copy.default", "index_put.default", "_unsafe_index_put.default", "index_add.default"),
+    *("scatter.src", "scatter_add.default", "unfold.default"),
 )
 
 
@@ -47,18 +56,31 @@ class Pair:
     real: Value
     imag: Value
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return _COMPLEX_OF[self.real.dtype]
 
-def _pairs(*targets: str) -> Callable[[Rule], Rule]:
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.real.shape
+
+
+def for_pairs(*targets: str) -> Callable[[Rule], Rule]:
     return entering(_RULES, targets)
 
 
 def shown_real(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor as graphs know it: complex numbers along a last dim of two."""
-    return torch.view_as_real(tensor) if tensor.dtype in REAL_OF else tensor
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.dtype in REAL_OF else tensor
+
+
+def shown_complex(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """The inverse, where `like` is complex."""
+    return torch.view_as_complex(tensor) if like.dtype in REAL_OF else tensor
 
 
 def lower_pairs(
-    op: torch._ops.OpOverload, site: Site, args: Sequence[Any], kwargs: dict[str, Any]
+    op: torch._ops.OpOverload, site: Site, *args: Any, **kwargs: Any
 ) -> tuple[Any, ...]:
     """The results of a call on, or giving, complex numbers: pairs where these are complex.
 
@@ -72,7 +94,11 @@ def lower_pairs(
     results = rule(
         replace(site, results=[_real_like(each) for each in site.results]), *args, **kwargs
     )
-    return results if isinstance(results, tuple) else (results,)
+    results = results if isinstance(results, tuple) else (results,)
+    for found, expected in zip(results, site.results, strict=True):
+        if isinstance(found, Pair) is not (expected.dtype in REAL_OF):
+            raise Decline("a conversion that discards an imaginary part")
+    return results
 
 
 def _real_like(tensor: torch.Tensor) -> torch.Tensor:
@@ -95,6 +121,11 @@ def split(builder: Builder, joined: Value) -> Pair:
 
 def _each_part(site: Site, *args: Any, **kwargs: Any) -> Any:
     rule = TABLE[site.target]
+    given = pytree.tree_leaves((args, kwargs))
+    if not any(isinstance(each, Pair) for each in given):
+        raise Decline("complex numbers made of real ones")
+    if any(isinstance(each, complex) for each in given):
+        raise Decline("a complex number among its arguments")
 
     def of(part: str) -> Any:
         chosen = pytree.tree_map_only(Pair, lambda pair: getattr(pair, part), (args, kwargs))
@@ -106,166 +137,59 @@ def _each_part(site: Site, *args: Any, **kwargs: Any) -> Any:
     return Pair(real, imag)
 
 
-_pairs(*_EACH_PART)(_each_part)
+for_pairs(*_EACH_PART)(_each_part)
 
 
 # --- parts ---
 
 
-@_pairs("real.default")
+@for_pairs("real.default")
 def real(site: Site, x: Pair):
     return x.real
 
 
-@_pairs("imag.default")
+@for_pairs("imag.default")
 def imag(site: Site, x: Pair):
     return x.imag
 
 
-@_pairs("view_as_real.default", "view_as_real_copy.default")
+@for_pairs("view_as_real.default", "view_as_real_copy.default")
 def view_as_real(site: Site, x: Pair):
     return join(site.builder, x)
 
 
-@_pairs("view_as_complex.default", "view_as_complex_copy.default")
+@for_pairs("view_as_complex.default", "view_as_complex_copy.default")
 def view_as_complex(site: Site, x: Value):
     return split(site.builder, x)
 
 
-@_pairs("complex.default")
+@for_pairs("complex.default")
 def complex_(site: Site, x: Value, y: Value):
     return Pair(site.operand(x, site.dtype), site.operand(y, site.dtype))
 
 
-@_pairs("polar.default")
+@for_pairs("polar.default")
 def polar(site: Site, size: Value, angle: Value):
     b = site.builder
     size, angle = site.operand(size, site.dtype), site.operand(angle, site.dtype)
     return Pair(*(b.binary("mul", size, b.unary(f, angle)) for f in ("cos", "sin")))
 
 
-@_pairs("conj.default", "_conj.default", "conj_physical.default", "_conj_physical.default")
+@for_pairs("conj.default", "_conj.default", "conj_physical.default", "_conj_physical.default")
 def conj(site: Site, x: Pair):
     return Pair(x.real, site.builder.unary("neg", x.imag))
 
 
-@_pairs("resolve_conj.default", "resolve_neg.default", "conj_copy.default", "lift_fresh.default")
+@for_pairs("resolve_conj.default", "resolve_neg.default", "conj_copy.default", "lift_fresh.default")
 def same(site: Site, x: Pair):
     return x
 
 
-@_pairs("abs.default")
+@for_pairs("abs.default")
 def magnitude(site: Site, x: Pair):
     return TABLE["aten.hypot.default"](site, x.real, x.imag)
 
 
-@_pairs("angle.default")
+@for_pairs("angle.default")
 def angle(site: Site, x: Pair):
     return site.builder.binary("atan2", x.imag, x.real)
-
-
-# --- arithmetic ---
-
-
-def _operand(site: Site, x: Any) -> Pair:
-    """A tensor or number as complex numbers of the result's type and shape."""
-    if isinstance(x, Pair):
-        parts: tuple[Any, Any] = (x.real, x.imag)
-    elif isinstance(x, complex):
-        parts = (x.real, x.imag)
-    else:
-        parts = (x, 0.0)
-    return Pair(*(site.operand(part, site.dtype) for part in parts))
-
-
-def _scaled(site: Site, x: Pair, alpha: Any) -> Pair:
-    if isinstance(alpha, complex):
-        raise Decline("a complex factor of a term")
-    if alpha == 1:
-        return x
-    return Pair(*(site.builder.scalar("mul", part, alpha) for part in (x.real, x.imag)))
-
-
-@_pairs("add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar")
-def add(site: Site, x: Any, y: Any, alpha: Any = 1):
-    kind = site.target.split(".")[1]
-    x, y = _operand(site, x), _scaled(site, _operand(site, y), alpha)
-    b = site.builder
-    return Pair(b.binary(kind, x.real, y.real), b.binary(kind, x.imag, y.imag))
-
-
-def _product(b: Builder, x: Pair, y: Pair, multiply: Callable[[Value, Value], Value]) -> Pair:
-    straight = b.binary("sub", multiply(x.real, y.real), multiply(x.imag, y.imag))
-    crossed = b.binary("add", multiply(x.real, y.imag), multiply(x.imag, y.real))
-    return Pair(straight, crossed)
-
-
-@_pairs("mul.Tensor", "mul.Scalar")
-def mul(site: Site, x: Any, y: Any):
-    b = site.builder
-    x, y = _operand(site, x), _operand(site, y)
-    return _product(b, x, y, lambda one, other: b.binary("mul", one, other))
-
-
-@_pairs("square.default")
-def square(site: Site, x: Pair):
-    return mul(site, x, x)
-
-
-@_pairs("exp.default")
-def exp(site: Site, x: Pair):
-    b = site.builder
-    size = b.unary("exp", x.real)
-    return Pair(*(b.binary("mul", size, b.unary(f, x.imag)) for f in ("cos", "sin")))
-
-
-def _as_pair(b: Builder, x: Pair | Value) -> Pair:
-    return x if isinstance(x, Pair) else Pair(x, b.constant(0, x.dtype, x.shape))
-
-
-@_pairs("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default")
-def matmul(site: Site, x: Any, y: Any):
-    b, rule = site.builder, TABLE[site.target]
-    return _product(b, _as_pair(b, x), _as_pair(b, y), lambda one, other: rule(site, one, other))
-
-
-@_pairs("where.self")
-def where(site: Site, condition: Value, x: Any, y: Any):
-    rule, x, y = TABLE[site.target], _operand(site, x), _operand(site, y)
-    return Pair(rule(site, condition, x.real, y.real), rule(site, condition, x.imag, y.imag))
-
-
-@_pairs("cat.default", "concat.default", "stack.default")
-def joined(site: Site, tensors: Sequence[Any], dim: int = 0):
-    pairs = [_as_pair(site.builder, each) for each in tensors]
-    rule = TABLE[site.target]
-    return Pair(rule(site, [p.real for p in pairs], dim), rule(site, [p.imag for p in pairs], dim))
-
-
-# --- making ---
-
-
-@_pairs("zeros.default", "zeros_like.default", "new_zeros.default")
-def zeros(site: Site, *_: Any, **__: Any):
-    return _operand(site, 0.0)
-
-
-@_pairs("ones.default", "ones_like.default", "new_ones.default")
-def ones(site: Site, *_: Any, **__: Any):
-    return _operand(site, 1.0)
-
-
-@_pairs("full.default", "full_like.default")
-def full(site: Site, _: Any, number: Any, **__: Any):
-    return _operand(site, number)
-
-
-# --- types ---
-
-
-@_pairs("to.dtype", "to.dtype_layout", "_to_copy.default", "to.device")
-def to(site: Site, x: Any, *_: Any, **__: Any):
-    """From reals or between complex types; to reals PyTorch warns of what is discarded."""
-    if not site.node.meta["val"].is_complex():
-        raise Decline("a conversion that discards an imaginary part")
-    return _operand(site, x)

@@ -21,6 +21,7 @@ from weft.frontend import (  # noqa: F401  (they fill the tables)
     masked_sums,
     masked_unique,
     ops,
+    pair_arithmetic,  # noqa: F401  (it fills the table)
 )
 from weft.frontend.asking import ask, lays_out_otherwise
 from weft.frontend.autocast import CONSTANT
@@ -269,14 +270,14 @@ class Walk:
         return results
 
     def _native(self, op, site: Site, args, kwargs, depth: int) -> tuple[Any, ...]:
-        if _holds(Pair, args, kwargs) or any(each.dtype.is_complex for each in site.results):
-            return lower_pairs(op, site, args, kwargs)
-        if any(result.dtype not in NAMES for result in site.results):
-            raise Decline(f"results of {[str(result.dtype) for result in site.results]}")
-        if str(op) in CHECKS:
-            CHECKS[str(op)](site, *args, **kwargs)
+        of_pairs = _holds(Pair, args, kwargs) or any(r.dtype.is_complex for r in site.results)
+        if not of_pairs:
+            if any(result.dtype not in NAMES for result in site.results):
+                raise Decline(f"results of {[str(result.dtype) for result in site.results]}")
+            if str(op) in CHECKS:
+                CHECKS[str(op)](site, *args, **kwargs)
         mark = len(self.graph.nodes)
-        rule = TABLE.get(str(op))
+        rule = partial(lower_pairs, op) if of_pairs else TABLE.get(str(op))
         declined = None
         if rule is not None:
             try:
@@ -293,9 +294,8 @@ class Walk:
             graph = self._decomposition(op, args, kwargs)
             if len(graph.nodes) > _MAX_DECOMPOSITION:
                 raise Decline(f"its decomposition has {len(graph.nodes)} ops")
-            tensors = [
-                leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Value)
-            ]
+            leaves = pytree.tree_leaves((args, kwargs))
+            tensors = [leaf for leaf in leaves if isinstance(leaf, Value | Pair)]
             placeholders = [node for node in graph.nodes if node.op == "placeholder"]
             output = self.run(graph, dict(zip(placeholders, tensors)), depth + 1)
             return _checked(site, tuple(flatten_results(output)))
@@ -303,7 +303,7 @@ class Walk:
             raise declined or decline from None
 
     def _decomposition(self, op, args, kwargs) -> torch.fx.Graph:
-        tensors: list[Value] = []
+        tensors: list[Value | Pair] = []
         template = encode_arguments(op, args, kwargs, partial(operand_number, tensors))
         key = (str(op), template, tuple((x.dtype, x.shape) for x in tensors))
         if key not in self._decompositions:

@@ -184,7 +184,7 @@ def _kind_of(value: Nested) -> Any:
 
 
 def _leaf(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().requires_grad_(tensor.is_floating_point())
+    return tensor.detach().requires_grad_(tensor.is_floating_point() or tensor.is_complex())
 
 
 def _detached(value: Any) -> Any:

@@ -69,6 +69,9 @@ class StepProgram:
             made.reason = "the loss is no tensor of one element without dims"
             return made
         sources = trained.wiring.sources()
+        if any(isinstance(each, torch.Tensor) and each.is_complex() for each in sources):
+            made.reason = "a parameter or buffer is complex"
+            return made
         groups = {id(p): n for n, g in enumerate(optimizer.param_groups) for p in g["params"]}
         for number, is_connected in zip(training.wrt, training.connected[0], strict=True):
             if id(sources[number]) not in groups:

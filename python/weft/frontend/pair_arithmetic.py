@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arithmetic on complex numbers, as pairs of reals. Formulas are those of PyTorch's kernels, so
+that rounding, infinities and NaN are theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from weft.frontend.builder import Builder
+from weft.frontend.graph import Value
+from weft.frontend.lowered import Decline
+from weft.frontend.pairs import Pair, conj, for_pairs, join, magnitude
+from weft.frontend.table import TABLE, Rule, Site, dims_of
+
+
+def _operand(site: Site, x: Any) -> Pair:
+    """A tensor or number as complex numbers of the result's type and shape."""
+    if isinstance(x, Pair):
+        parts: tuple[Any, Any] = (x.real, x.imag)
+    elif isinstance(x, complex):
+        parts = (x.real, x.imag)
+    else:
+        parts = (x, 0.0)
+    return Pair(*(site.operand(part, site.dtype) for part in parts))
+
+
+def _scaled(site: Site, x: Pair, alpha: Any) -> Pair:
+    if alpha == 1:
+        return x
+    if isinstance(alpha, complex):
+        raise Decline("a complex factor of a term")
+    return Pair(*(site.builder.scalar("mul", part, alpha) for part in (x.real, x.imag)))
+
+
+@for_pairs("add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar")
+def add(site: Site, x: Any, y: Any, alpha: Any = 1):
+    kind = site.target.split(".")[1]
+    x, y = _operand(site, x), _scaled(site, _operand(site, y), alpha)
+    b = site.builder
+    return Pair(b.binary(kind, x.real, y.real), b.binary(kind, x.imag, y.imag))
+
+
+def _sum(b: Builder, x: Pair, y: Pair) -> Pair:
+    return Pair(b.binary("add", x.real, y.real), b.binary("add", x.imag, y.imag))
+
+
+def _product(b: Builder, x: Pair, y: Pair, multiply: Callable[[Value, Value], Value]) -> Pair:
+    straight = b.binary("sub", multiply(x.real, y.real), multiply(x.imag, y.imag))
+    crossed = b.binary("add", multiply(x.real, y.imag), multiply(x.imag, y.real))
+    return Pair(straight, crossed)
+
+
+@for_pairs("rsub.Tensor", "rsub.Scalar")
+def rsub(site: Site, x: Any, y: Any, alpha: Any = 1):
+    y, x = _operand(site, y), _scaled(site, _operand(site, x), alpha)
+    b = site.builder
+    return Pair(b.binary("sub", y.real, x.real), b.binary("sub", y.imag, x.imag))
+
+
+@for_pairs("mul.Tensor", "mul.Scalar")
+def mul(site: Site, x: Any, y: Any):
+    b = site.builder
+    x, y = _operand(site, x), _operand(site, y)
+    return _product(b, x, y, lambda one, other: b.binary("mul", one, other))
+
+
+@for_pairs("square.default")
+def square(site: Site, x: Pair):
+    return mul(site, x, x)
+
+
+@for_pairs("div.Tensor", "div.Scalar", "true_divide.Tensor")
+def div(site: Site, x: Any, y: Any):
+    """Scaled by the larger part of the divisor, lest its square overflow."""
+    b = site.builder
+    x, y = _operand(site, x), _operand(site, y)
+    largest = b.binary("max", b.unary("abs", y.real), b.unary("abs", y.imag))
+    scale = b.binary("div", b.constant(1, largest.dtype, largest.shape), largest)
+    x, y = (Pair(*(b.binary("mul", part, scale) for part in (z.real, z.imag))) for z in (x, y))
+    product = _product(b, x, conj(site, y), lambda one, other: b.binary("mul", one, other))
+    size = b.binary("add", *(b.binary("mul", part, part) for part in (y.real, y.imag)))
+    return Pair(*(b.binary("div", part, size) for part in (product.real, product.imag)))
+
+
+@for_pairs("reciprocal.default")
+def reciprocal(site: Site, x: Pair):
+    return div(site, 1.0, x)
+
+
+@for_pairs("sgn.default")
+def sgn(site: Site, x: Pair):
+    b = site.builder
+    size = magnitude(site, x)
+    zero = b.constant(0, size.dtype, size.shape)
+    at_zero = b.compare("eq", size, zero)
+    return Pair(
+        *(b.select(at_zero, zero, b.binary("div", part, size)) for part in (x.real, x.imag))
+    )
+
+
+@for_pairs("pow.Tensor_Scalar")
+def power(site: Site, x: Pair, exponent: Any):
+    if exponent == 1:
+        return x
+    if exponent != 2:
+        raise Decline("a power of complex numbers other than the square")
+    return mul(site, x, x)
+
+
+@for_pairs("exp.default")
+def exp(site: Site, x: Pair):
+    b = site.builder
+    size = b.unary("exp", x.real)
+    return Pair(*(b.binary("mul", size, b.unary(f, x.imag)) for f in ("cos", "sin")))
+
+
+def _as_pair(b: Builder, x: Pair | Value) -> Pair:
+    return x if isinstance(x, Pair) else Pair(x, b.constant(0, x.dtype, x.shape))
+
+
+@for_pairs("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default")
+def matmul(site: Site, x: Any, y: Any):
+    b, rule = site.builder, TABLE[site.target]
+    return _product(b, _as_pair(b, x), _as_pair(b, y), lambda one, other: rule(site, one, other))
+
+
+def _where(rule: Rule, site: Site, condition: Value, x: Any, y: Any) -> Pair:
+    x, y = _operand(site, x), _operand(site, y)
+    return Pair(rule(site, condition, x.real, y.real), rule(site, condition, x.imag, y.imag))
+
+
+@for_pairs("where.self")
+def where(site: Site, condition: Value, x: Any, y: Any):
+    return _where(TABLE[site.target], site, condition, x, y)
+
+
+@for_pairs("masked_fill.Scalar", "masked_fill.Tensor")
+def masked_fill(site: Site, x: Pair, mask: Value, value: Any):
+    return _where(TABLE["aten.where.self"], site, mask, value, x)
+
+
+@for_pairs("pad.default")
+def padded(site: Site, x: Pair, widths: Sequence[int], mode: str = "constant", value: Any = None):
+    if mode != "constant":
+        rule = TABLE[site.target]
+        return Pair(rule(site, x.real, widths, mode), rule(site, x.imag, widths, mode))
+    return pad(replace(site, target="aten.constant_pad_nd.default"), x, widths, value or 0)
+
+
+@for_pairs("constant_pad_nd.default")
+def pad(site: Site, x: Pair, widths: Sequence[int], value: Any = 0):
+    rule = TABLE[site.target]
+    number = complex(value)
+    return Pair(rule(site, x.real, widths, number.real), rule(site, x.imag, widths, number.imag))
+
+
+@for_pairs("linear.default")
+def linear(site: Site, x: Any, weight: Any, bias: Any = None):
+    b, rule = site.builder, TABLE[site.target]
+    x, weight = _as_pair(b, x), _as_pair(b, weight)
+    product = _product(b, x, weight, lambda one, other: rule(site, one, other))
+    return product if bias is None else _sum(b, product, _operand(site, bias))
+
+
+@for_pairs("addmm.default", "baddbmm.default", "addmv.default")
+def addmm(site: Site, added: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1):
+    if (beta, alpha) != (1, 1):
+        raise Decline("a complex product of matrices with factors")
+    b, rule = site.builder, TABLE["aten.matmul.default"]
+    x, y = _as_pair(b, x), _as_pair(b, y)
+    product = _product(b, x, y, lambda one, other: rule(site, one, other))
+    return _sum(b, product, _operand(site, added))
+
+
+@for_pairs("outer.default", "ger.default")
+def outer(site: Site, x: Any, y: Any):
+    b, rule = site.builder, TABLE[site.target]
+    return _product(b, _as_pair(b, x), _as_pair(b, y), lambda one, other: rule(site, one, other))
+
+
+# --- questions ---
+
+
+@for_pairs("eq.Tensor", "eq.Scalar", "ne.Tensor", "ne.Scalar")
+def equal(site: Site, x: Any, y: Any):
+    b = site.builder
+    predicate = "eq" if ".eq." in site.target else "ne"
+    dtype = next(each.real.dtype for each in (x, y) if isinstance(each, Pair))
+    sides = []
+    for each in (x, y):
+        parts = (each.real, each.imag) if isinstance(each, Pair | complex) else (each, 0.0)
+        sides.append([site.operand(part, dtype) for part in parts])
+    real, imag = (b.compare(predicate, one, other) for one, other in zip(*sides, strict=True))
+    return b.binary("and" if predicate == "eq" else "or", real, imag)
+
+
+@for_pairs("isnan.default", "isinf.default", "isfinite.default")
+def each_kind(site: Site, x: Pair):
+    rule = TABLE[site.target]
+    joined_by = "and" if ".isfinite." in site.target else "or"
+    return site.builder.binary(joined_by, rule(site, x.real), rule(site, x.imag))
+
+
+@for_pairs("linalg_vector_norm.default")
+def norm(site: Site, x: Pair, order: Any = 2, dim: Any = None, keepdim: bool = False, dtype=None):
+    rule = TABLE[site.target]
+    if order != 2 or keepdim or dtype is not None:
+        return rule(site, magnitude(site, x), order, dim, keepdim, dtype)
+    dims = dims_of(dim, len(x.shape))
+    return rule(site, join(site.builder, x), order, [*dims, len(x.shape)])
+
+
+# --- joined and made ---
+
+
+@for_pairs("cat.default", "concat.default", "stack.default")
+def joined(site: Site, tensors: Sequence[Any], dim: int = 0):
+    pairs = [_as_pair(site.builder, each) for each in tensors]
+    rule = TABLE[site.target]
+    return Pair(rule(site, [p.real for p in pairs], dim), rule(site, [p.imag for p in pairs], dim))
+
+
+@for_pairs(
+    *("zeros.default", "zeros_like.default", "new_zeros.default"),
+    *("empty.memory_format", "empty_like.default", "new_empty.default"),
+)
+def zeros(site: Site, *_: Any, **__: Any):
+    return _operand(site, 0.0)
+
+
+@for_pairs("ones.default", "ones_like.default", "new_ones.default")
+def ones(site: Site, *_: Any, **__: Any):
+    return _operand(site, 1.0)
+
+
+@for_pairs("full.default", "full_like.default", "new_full.default", "fill.Scalar", "copy.default")
+def full(site: Site, _: Any, number: Any, *__: Any, **___: Any):
+    """Of a number, or of the elements of another tensor."""
+    return _operand(site, number)
+
+
+# --- types ---
+
+
+@for_pairs("to.dtype", "to.dtype_layout", "_to_copy.default", "to.device")
+def to(site: Site, x: Any, *_: Any, **__: Any):
+    """From reals or between complex types; to reals PyTorch warns of what is discarded."""
+    return _operand(site, x)
