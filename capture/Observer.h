@@ -290,6 +290,9 @@ private:
   bool isNumberLike(PyObject *object);
   /// Whether the two are compared for equality by no code of Python's, and what that reads.
   bool comparesAlone(PyObject *left, PyObject *right);
+  /// Whether they are two lists or two tuples whose items are plain or compared in Python, and what
+  /// a comparison of them for equality reads itself.
+  bool comparesItems(PyObject *left, PyObject *right);
   bool isTensor(PyObject *object);
   bool isPlain(PyObject *object) { return values.isPlain(object); }
   /// Whether one of them is a float that may be another in each call, and the rest are numbers.

@@ -130,8 +130,10 @@ bool Observer::typeAttribute(Frame &frame, PyTypeObject *type, PyObject *name) {
     PyRef function = PyRef::steal(PyObject_GetAttrString(found, "__func__"));
     return function && values.pin(function.get(), text);
   }
+  // A property that is asked of its class is itself what is found.
   return !Py_TYPE(found)->tp_descr_get || isPlain(found) || PyFunction_Check(found) ||
-         inPython(Py_TYPE(found)) || values.fail("reads " + text + ", " + shown(found));
+         Py_TYPE(found) == &PyProperty_Type || inPython(Py_TYPE(found)) ||
+         values.fail("reads " + text + ", " + shown(found));
 }
 
 bool Observer::superAttribute(Frame &frame, PyObject *object, PyObject *name) {

@@ -184,7 +184,8 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       return operation(frame, callable, arguments, names);
     if (callable == (PyObject *)&PyBool_Type && arguments.size() == 1)
       return truth(frame, arguments[0]) && expect(frame, Then::Plain, true, what);
-    return allPlain() && expect(frame, Then::Made, false, what);
+    frame.pending.foreign = PyFunction_Check(callable); // its code is known
+    return allPlain() && expect(frame, Then::Made, frame.pending.foreign, what);
   case Kind::Sort: {
     if (arguments.size() == 1 && isArray(arguments[0]))
       return callArrays(frame, callable, arguments, names);

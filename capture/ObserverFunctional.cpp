@@ -66,7 +66,7 @@ bool Observer::callReduce(Frame &frame, PyObject *callable, Arguments arguments,
   if (isPythonFunction(arguments[0]))
     return readIterable(frame, arguments[1]) && expect(frame, Then::Usable, true, what);
   Kind kind = kindOf(arguments[0]);
-  bool plain = kind == Kind::Pure || kind == Kind::Operation;
+  bool plain = kind == Kind::Pure || kind == Kind::Operation || kind == Kind::Fold;
   for (PyObject *each : arguments.subspan(1))
     plain = plain && isPlainWithin(each);
   if (plain)

@@ -143,6 +143,10 @@ bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *rig
     return values.readIdentity(left, right) && expect(frame, Then::Plain, false, "a comparison");
   if ((argument == Py_EQ || argument == Py_NE) && comparesAlone(left, right))
     return expect(frame, Then::Plain, false, "a comparison");
+  if ((argument == Py_EQ || argument == Py_NE) && comparesItems(left, right)) {
+    frame.pending.yields = Pending::Yields::Plain;
+    return expect(frame, Then::Plain, true, "a comparison");
+  }
   bool numbers = true;
   for (PyObject *each : operands) {
     if (!isPlain(each) && !answersInPython(each, methods))
@@ -151,6 +155,26 @@ bool Observer::compare(Frame &frame, int argument, PyObject *left, PyObject *rig
   }
   return expect(frame, numbers ? Then::Usable : Then::Python, true,
                 "a comparison with " + shown(left));
+}
+
+bool Observer::comparesItems(PyObject *left, PyObject *right) {
+  bool lists = PyList_CheckExact(left) && PyList_CheckExact(right);
+  if (!lists && !(PyTuple_CheckExact(left) && PyTuple_CheckExact(right)))
+    return false;
+  for (PyObject *each : {left, right}) {
+    if (!values.readWhole(each))
+      return false;
+    for (Py_ssize_t i = 0; i < Py_SIZE(each); ++i)
+      if (PyObject *item = itemAt(each, i).get();
+          isTensor(item) || !(isPlain(item) || answersInPython(item, {"__eq__", "__ne__"})))
+        return false;
+  }
+  // Items that are one object are not asked.
+  for (Py_ssize_t i = 0; i < std::min(Py_SIZE(left), Py_SIZE(right)); ++i)
+    if (PyObject *one = itemAt(left, i).get(), *other = itemAt(right, i).get();
+        !isPlain(one) && !isPlain(other) && !values.readIdentity(one, other))
+      return false;
+  return true;
 }
 
 bool Observer::isKey(PyObject *container, PyObject *object) {

@@ -62,7 +62,9 @@ static LogicalResult powVjp(PowOp op, Cotangents &c) {
 
 static LogicalResult atan2Vjp(Atan2Op op, Cotangents &c) {
   Value y = op.getLhs(), x = op.getRhs();
-  Value part = c.div(c.of(), c.add(c.mul(y, y), c.mul(x, x)));
+  // At the origin there is no slope, and PyTorch gives zero.
+  Value square = c.add(c.mul(y, y), c.mul(x, x)), zero = c.splat(square, 0);
+  Value part = c.select(c.compare(ComparePredicate::eq, square, 0), zero, c.div(c.of(), square));
   if (c.wants(0u))
     c.give(0, c.mul(part, x));
   if (c.wants(1u))

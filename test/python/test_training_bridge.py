@@ -58,6 +58,27 @@ def test_unused_outputs_give_no_gradient():
     torch.testing.assert_close(gradients[0], x.cos())
 
 
+def test_infinities_of_unused_outputs_do_not_count():
+    """The program gives the unused one a cotangent of zeros, and zero times infinity is none."""
+
+    def two(x, y):
+        return x * y, x / (y - 1)
+
+    compiled = weft.compile(two)
+    x, y = torch.randn(5), torch.tensor([2.0, 3.0, 0.5, -1.0, 4.0])
+    at_infinity = torch.tensor([2.0, 1.0, 0.5, -1.0, 4.0])
+    for given in (y, y, at_infinity, at_infinity):
+        for used in (0, 1):
+            found, expected = (
+                torch.autograd.grad(call(a, b)[used].sum(), [a, b])
+                for call in (compiled, two)
+                for a, b in [[each.clone().requires_grad_() for each in (x, given)]]
+            )
+            for mine, theirs in zip(found, expected, strict=True):
+                torch.testing.assert_close(mine, theirs, equal_nan=True)
+    assert weft.stats(compiled)["hits"] and not weft.stats(compiled)["breaks"]
+
+
 def test_strided_and_expanded_cotangents():
     x = leaf(3, 4)
     out = ready(torch.exp, x)(x)

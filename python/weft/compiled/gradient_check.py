@@ -77,7 +77,8 @@ def _compare(training: Training, check: Check) -> None:
             for each in gradients_of_call(output, wanted, shown_complex(given, output), ahead)
         ]
         alone = {each: given if each == number else None for each in training.outputs}
-        own = training.gradients(check.inputs, check.results, alone)
+        with random_state(check.random_state):
+            own = training.gradients(check.inputs, check.results, alone)
         exact = functools.partial(_exact, training, check, alone)
         compare_values(gradients, own, exact, [given], coarsest)
         connected.append([each is not None for each in gradients])

@@ -9,8 +9,9 @@ does with these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -160,7 +161,28 @@ class Training:
         results by number.
         """
         arguments = read_arguments(self.reads, self.count, inputs, results, cotangents)
-        return self.backward.run(arguments)
+        return self.settled(self.backward.run(arguments), lambda: inputs, cotangents)
+
+    def settled(
+        self,
+        gradients: Sequence[torch.Tensor],
+        all_inputs: Callable[[], Sequence[torch.Tensor]],
+        cotangents: Cotangents,
+    ) -> Sequence[torch.Tensor]:
+        """`gradients` of the backward program, where they are those of eager execution.
+
+        To the program a result that nobody uses has a cotangent of zeros, and zero times an
+        infinity is no number, where autograd never comes by: then PyTorch gives them.
+        """
+        is_missing = any(cotangents[number] is None for number in self._places)
+        if not is_missing or all(each.sum().isfinite() for each in gradients):
+            return gradients
+        inputs = all_inputs()
+        found = self.by_meaning(inputs, cotangents)
+        return [
+            torch.zeros_like(inputs[number]) if each is None else each
+            for number, each in zip(self.wrt, found, strict=True)
+        ]
 
     def by_meaning(
         self, inputs: Sequence[torch.Tensor], cotangents: Cotangents
@@ -250,6 +272,9 @@ class _Step(torch.autograd.Function):
             read = zip(training._cotangents, training.likes, strict=True)
             arguments = [*ctx.saved_tensors, *[cotangent(given[n], like) for n, like in read]]
             gradients = training.backward.run(arguments)
+            with random_state(ctx.random if any(each is None for each in cotangents) else None):
+                all_inputs = partial(inputs_of, ctx, training.reads)
+                gradients = training.settled(gradients, all_inputs, given)
         chosen = training.chosen(gradients, [given[n] is not None for n in training.outputs])
         return (None, *chosen)
 

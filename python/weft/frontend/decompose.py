@@ -35,7 +35,7 @@ _SAME = frozenset(
         *("addcdiv", "addcmul", "aminmax", "celu", "count_nonzero", "deg2rad", "dist", "frac"),
         *("floor_divide", "glu", "hardshrink", "hardsigmoid", "hardswish", "heaviside", "lerp"),
         *("isin", "isneginf", "isposinf", "log_sigmoid_forward", "logaddexp", "mish", "nan_to_num"),
-        *("nansum", "norm", "rad2deg", "renorm", "sgn", "silu", "sinc", "softplus", "softshrink"),
+        *("nansum", "norm", "rad2deg", "renorm", "sgn", "silu", "softplus", "softshrink"),
         *("trace", "vdot", "_euclidean_dist"),
         # losses
         *("binary_cross_entropy", "binary_cross_entropy_with_logits", "huber_loss", "mse_loss"),

@@ -113,7 +113,7 @@ _VIEW_GETTERS = "T H mT mH real imag data".split()
 # Beside those that are operators of aten by their name.
 _MORE = set(
     "bfloat16 byte char double cdouble float cfloat bool half int long short type tolist "
-    "new_tensor tensor as_tensor numpy from_numpy".split()
+    "new new_tensor tensor as_tensor numpy from_numpy".split()
 )
 # Not because of what they compute: they share memory with what the observer does not know, tell
 # addresses, or change what it believes to be fixed.
@@ -167,6 +167,8 @@ def declare_all() -> None:
     _capture.declare(functools.reduce, "reduce")
     _capture.declare(object.__reduce_ex__, "reduces")
     _capture.declare(inspect.signature, "signature")
+    for function in (torch.functional.broadcast_shapes, torch._C._infer_size):
+        _capture.declare(function, "pure")
     _capture.declare(object.__getattribute__, "own attribute")
     _capture.declare(ContextVar.get, "context get")
     _capture.declare(ContextVar.set, "context set")

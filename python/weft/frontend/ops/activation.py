@@ -86,7 +86,9 @@ def prelu(site: Site, x: Value, weight: Value):
 def elu(site: Site, x: Value, alpha=1.0, scale=1.0, input_scale=1.0):
     b = site.builder
     (x,) = site.promoted(x)
-    inner = x if input_scale == 1 else b.scalar("mul", x, input_scale)
+    # Of what is above zero the power would overflow, and zero times its slope be no number.
+    inner = b.scalar("min", x, 0, "one")
+    inner = inner if input_scale == 1 else b.scalar("mul", inner, input_scale)
     negative = b.unary("expm1", inner)
     if alpha * scale != 1:
         negative = b.scalar("mul", negative, alpha * scale)
@@ -120,7 +122,8 @@ def mish(site: Site, x: Value):
 def _softplus(site: Site, x: Value, beta, threshold) -> Value:
     b = site.builder
     scaled = x if beta == 1 else b.scalar("mul", x, beta)
-    soft = _log1p_exp(site, scaled)
+    bounded = b.scalar("min", scaled, threshold, "one")
+    soft = b.unary("log1p", b.unary("exp", bounded))
     soft = soft if beta == 1 else b.scalar("div", soft, beta)
     return b.select(b.compare("gt", scaled, threshold), x, soft)
 

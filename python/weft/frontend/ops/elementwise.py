@@ -41,6 +41,18 @@ for _name, _op in _FLOAT_UNARY.items():
     lowers(f"{_name}.default")(_float_unary(_op))
 
 
+@lowers("sinc.default", "special_sinc.default")
+def sinc(site: Site, x: Value):
+    """Where the square of x is zero, so is the slope, and it divides nothing by zero."""
+    b = site.builder
+    (x,) = site.promoted(x, kind=INT_TO_FLOAT)
+    angle = b.scalar("mul", x, math.pi)
+    is_flat = b.compare("eq", b.binary("mul", angle, x), 0)
+    one = b.constant(1, x.dtype, x.shape)
+    angle = b.select(is_flat, one, angle)
+    return site.finish(b.select(is_flat, one, b.binary("div", b.unary("sin", angle), angle)))
+
+
 @lowers("neg.default", "abs.default", "sign.default", "sgn.default")
 def exact_unary(site: Site, x: Value):
     op = site.target.split(".")[1]

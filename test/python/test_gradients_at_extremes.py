@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients where an op's parts overflow, vanish or meet at a point, as PyTorch's own formulas give
+them. No call is compared by Weft itself: later batches hold what the first one did not."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import weft
+
+ROWS = [
+    [-25.0, -3.0, -1.0, -0.5, 0.0, 0.3, 0.7, 1.0, 1e10, -1e10, 1e38, 90.0, -90.0, 1e-40, 20.0],
+    [2.0, 5.0, 25.0, -0.7, 0.5, -0.1, 0.9, 100.0, 0.0, 1.0, 2.0, -90.0, 1e-30, 1.0, 1e30],
+]
+OF_ONE = {
+    name: getattr(torch, name)
+    for name in (
+        *("abs", "acosh", "asinh", "atan", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "log"),
+        *("log10", "log1p", "log2", "reciprocal", "rsqrt", "sigmoid", "sinc", "sinh", "sqrt"),
+        *("square", "tan", "tanh"),
+    )
+} | {
+    name: getattr(F, name)
+    for name in (
+        *("celu", "elu", "gelu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu"),
+        *("logsigmoid", "mish", "relu6", "selu", "silu", "softplus", "softsign", "tanhshrink"),
+    )
+}
+OF_TWO = {
+    "atan2": torch.atan2,
+    "hypot": torch.hypot,
+    "logaddexp": torch.logaddexp,
+    "maximum": torch.maximum,
+    "power": lambda x, y: torch.pow(x.abs(), y),
+    "quotient": torch.div,
+}
+ROWWISE = {
+    "softmax": lambda x: torch.softmax(x, -1),
+    "log_softmax": lambda x: torch.log_softmax(x, -1),
+    "logsumexp": lambda x: torch.logsumexp(x, -1),
+    "norm": lambda x: x.norm(dim=-1),
+}
+
+
+@pytest.mark.parametrize("kind", ["one", "two", "rowwise"])
+def test_gradients_are_pytorchs(kind, monkeypatch):
+    monkeypatch.setattr(weft.config, "verify", "off")
+    functions = {"one": OF_ONE, "two": OF_TWO, "rowwise": ROWWISE}[kind]
+
+    def all_of(xs):
+        given = [(x, x.flip(0)) if kind == "two" else (x,) for x in xs]
+        return [f(*each) for f, each in zip(functions.values(), given)]
+
+    def gradients(call, factor):
+        xs = [torch.tensor(ROWS).requires_grad_() for _ in functions]
+        results = call(xs)
+        return torch.autograd.grad(results, xs, [torch.full_like(y, factor) for y in results])
+
+    compiled = weft.compile(all_of)
+    for factor in (1.0, 0.0, -0.3):
+        found, expected = gradients(compiled, factor), gradients(all_of, factor)
+        for name, mine, theirs in zip(functions, found, expected):
+            torch.testing.assert_close(
+                mine,
+                theirs,
+                rtol=3e-5,
+                atol=1e-6,
+                equal_nan=True,
+                msg=lambda m, n=name: f"{n}: {m}",
+            )
+    assert not weft.stats(compiled)["breaks"]
