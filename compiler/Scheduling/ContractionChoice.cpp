@@ -17,6 +17,10 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   // Rows a multiple of 4 KiB apart alias in L1: they compete for the ways of one set. B needs some
   // of the ways too.
   constexpr int64_t aliasBytes = 4096, mostRows = 14;
+  // Of windows of one channel each, rows share what they read, which has to stay in registers
+  // beside the sums; and a row has few neighbours in memory, so that wider ones cost less.
+  constexpr int64_t ofRegisters = 2;
+  constexpr double ofLine = 0.3;
   int64_t mostAliased = std::clamp<int64_t>(target.l1Bytes / aliasBytes - 1, 1, 8);
   bool aliased = problem.rowCount > 1 && problem.rowStrideBytes % aliasBytes == 0;
   // Evicted lines of the set are reloaded from L2.
@@ -25,6 +29,8 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
   double bestCost = 1e30;
   for (int64_t groups = 1; groups <= std::min<int64_t>(needed, 4); ++groups) {
     int64_t most = (target.vectorRegisters - 1 - groups) / groups;
+    if (problem.lanewise)
+      most = std::max<int64_t>(target.vectorRegisters / ofRegisters / groups, 1);
     most = std::min({most, aliased ? mostAliased : mostRows, problem.rowCount});
     double lanesUsed = double(needed) / (llvm::divideCeil(needed, groups) * groups);
     for (int64_t rows = most; rows >= std::max<int64_t>(1, most / 2); --rows) {
@@ -38,7 +44,7 @@ static void chooseTile(const ContractionProblem &problem, const TargetInfo &targ
       double ofTile = 0.15 * double(most) / height;
       double uneven = grid.isUneven() ? std::min(0.005, 0.5 * height / double(grid.rowCount)) : 0;
       double cost = std::max(fmas, loads) * latency / (fmas * lanesUsed) + loadCost * loads / fmas +
-                    ofTile + uneven;
+                    ofTile + uneven + (problem.lanewise ? ofLine / double(groups) : 0.0);
       if (cost < bestCost) {
         bestCost = cost;
         schedule.groups = groups;

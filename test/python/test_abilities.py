@@ -11,8 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = [
-    *(f"A{number}" for number in (*range(1, 10), *range(14, 27))),
+    *(f"A{number}" for number in (*range(1, 13), *range(14, 27))),
     *(f"B{number}" for number in range(36, 39)),
+    *(f"C{number}" for number in range(47, 55)),
     *(f"F{number}" for number in range(83, 100)),
     *(f"L{number}" for number in range(1, 5)),
 ]
@@ -22,7 +23,7 @@ def rows() -> dict[str, list[str]]:
     table = {}
     for line in (ROOT / "docs" / "abilities.md").read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if re.fullmatch(r"[ABFL]\d+", cells[0]):
+        if re.fullmatch(r"[ABCFL]\d+", cells[0]):
             table[cells[0]] = re.findall(r"`([^`]+)`", cells[2])
     return table
 

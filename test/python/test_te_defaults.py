@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from weft import _core, te
+from weft.te.packing import packing_pays
 from weft.te.register_tiles import Problem, best_tile
 
 
@@ -161,7 +162,7 @@ def tile_of(m, n, k, **stride):
 @pytest.mark.skipif(te.targets.vector_bytes() != 64, reason="tiles of 32 registers")
 def test_register_tiles_follow_shape_and_caches():
     assert tile_of(7, 7, 7) == (7, 1)  # all of it
-    assert tile_of(31, 37, 41) == (6, 3)  # one row is left, and not four
+    assert tile_of(31, 37, 41) == (9, 3)  # and one of four rows, in registers as well
     rows, registers = tile_of(1000, 3, 5)
     assert registers == 1 and rows >= 8  # no vector of columns that do not exist
     # A panel that comes from L2 is read for more rows.
@@ -170,6 +171,36 @@ def test_register_tiles_follow_shape_and_caches():
     # Rows that lie 2 KiB apart meet in few lines of the cache.
     assert tile_of(512, 512, 512, row_stride=2048)[0] <= 6
     assert tile_of(512, 512, 512, row_stride=2052)[0] > 6
+
+
+@pytest.mark.skipif(te.targets.vector_bytes() != 64, reason="tiles of 32 registers")
+def test_windows_that_rows_share_stay_in_registers():
+    """Of taps that are written out LLVM keeps what several rows read: more of it is spilled."""
+    for h, w in [(56, 56), (112, 112), (30, 30), (14, 14)]:
+        tile = best_tile(Problem(h, w, lanes=16, depth=9, taps=3))
+        assert (2 * tile.rows + 2) * tile.registers <= 24, (h, w, tile)
+
+
+def test_a_panel_is_packed_where_its_pages_are_many_and_read_often():
+    assert packing_pays(86, 4, 512, 2048)
+    assert not packing_pays(4, 4, 512, 2048)  # the copy takes longer than four tiles lose
+    assert not packing_pays(10, 4, 56, 224)  # all of it is in the first level of the TLB
+    assert packing_pays(11, 4, 1024, 4096) and not packing_pays(1, 4, 1024, 4096)
+    for m, n, k, packed in [(56, 56, 56, False), (100, 100, 100, False), (300, 300, 300, True)]:
+        _, z, _ = gemm(m, n, k)
+        assert ("cache_read y packed z" in te.default_schedule(z).save()) == packed, (m, n, k)
+
+
+def test_short_rows_are_reduced_side_by_side():
+    """A vector along ten terms is mostly combining its lanes."""
+    _, z, _ = top1(1000, 10)
+    text = te.default_schedule(z).save()
+    assert "vectorize first i.inner\n" in text and "vectorize most i.inner\n" in text
+    _, z, _ = top1(1000, 100)
+    assert "vectorize most a.inner reassociate=1" in te.default_schedule(z).save()
+    _, z, _ = softmax(1000, 10)
+    text = te.default_schedule(z).save()
+    assert "vectorize most i.inner\n" in text and "vectorize total i.inner\n" in text
 
 
 @pytest.mark.parametrize("size", [(1000, 3, 5), (9, 2, 100), (5, 7, 7), (3, 37, 41), (31, 1, 9)])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """te kernels on tensors: gradients against PyTorch's, and calls inside compiled programs."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -168,6 +169,13 @@ def test_products_have_derivatives_where_they_are_zero():
     (x[:, 1:] + 0.5).flatten(1).prod(1).square().sum().backward()
     torch.testing.assert_close(found, x.grad)
     assert torch.autograd.gradgradcheck(all_of, x[:2].detach().requires_grad_())
+
+
+def test_arrays_of_others_are_not_taken_for_constants():
+    given = np.ones((4, 3), np.float32)
+    for args in [(given, torch.ones(3, 2)), (torch.ones(4, 3), [given])]:
+        with pytest.raises(te.TEError, match="expected tensors of PyTorch and hashable values"):
+            product(*args)
 
 
 class Trained(torch.nn.Module):

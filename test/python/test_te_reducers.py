@@ -302,3 +302,18 @@ def test_a_reducer_of_ones_own_has_no_gradient():
     with pytest.raises(te.TEError, match="found the reduction most of one's own"):
         largest(x).sum().backward()
     torch.testing.assert_close(largest(x.detach()), x.detach().amax(1))
+
+
+@pytest.mark.parametrize("rows, columns", [(37, 10), (5, 100), (16, 1), (2, 3), (1, 50)])
+def test_the_default_schedule_keeps_the_order_of_a_combiner(rows, columns):
+    """Of equal values, and of NaNs, which this combiner forgets, the order decides."""
+    s, X, at, V, _ = argmax_of(rows, columns, 1)
+    x = np.round(normal(rows, columns))
+    x[RANDOM.random(x.shape) < 0.1] = np.nan
+    text = te.default_schedule([at, V]).save()
+    assert "reassociate" not in text and ("vectorize" in text) == (rows > 1)
+    plain, default = (
+        te.build(each, [X, at, V], default=False) for each in (s, te.default_schedule([at, V]))
+    )
+    for a, b in zip(plain(x), default(x)):
+        np.testing.assert_array_equal(a, b)

@@ -99,6 +99,8 @@ Contraction::Contraction(KernelFunction &kernel, ContractionMatch matched, Dicti
     grid.rowPieces = llvm::divideCeil(grid.rowCount * grid.outerRows, AmxContraction::blockRows);
   else
     lastLanes = std::min<int64_t>(lastLanes, llvm::alignTo(problem.lastLanes, widthOf(ofTail)));
+  if (!schedule.matrixUnit && (schedule.strip || !grid.isUneven()))
+    result.numberTiles(grid.rowTiles);
 }
 
 llvm::Error Contraction::verify() const { return schedule.verify(match.problem, kernel.target); }

@@ -27,6 +27,10 @@ public:
       : IndexArithmetic(kernel.builder, mlir::linalg::GenericOp(match.generic).getLoc()),
         kernel(kernel), point(point), match(match), schedule(schedule), row(match.roles.row) {}
 
+  /// Says that tiles begin at multiples of the schedule's rows: where a root's index divides the
+  /// row, as of an image with a border, it is then mostly the tile's number that is divided.
+  void numberTiles(int64_t tiles);
+
   /// Whether sums were spilled to a root's memory in the code emitted so far.
   bool hasSpilled() const { return spilled; }
 
@@ -39,11 +43,12 @@ public:
 
 private:
   const EpilogueRoot &spillRoot() const { return match.roots[*match.spillRoot]; }
-  void spill(llvm::ArrayRef<mlir::Value> sums);
-  void addSpilled(llvm::MutableArrayRef<mlir::Value> sums);
+  EpilogueRoot rootOfRow(const EpilogueRoot &root, int64_t i) const;
+  void spill(const EpilogueRoot &root, llvm::ArrayRef<mlir::Value> sums);
+  void addSpilled(const EpilogueRoot &root, llvm::MutableArrayRef<mlir::Value> sums);
   void emitEpilogue(mlir::Value firstRow, int64_t rows, int64_t groups,
                     llvm::ArrayRef<mlir::Value> sums, mlir::Value tile);
-  void storeRoots(const Emitted &sums);
+  void storeRoots(llvm::ArrayRef<EpilogueRoot> roots, const Emitted &sums);
   mlir::Value currentRow();
   void setRow(mlir::Value number);
 
@@ -51,7 +56,8 @@ private:
   ElementEmitter &point;
   const ContractionMatch &match;
   const ContractionSchedule &schedule;
-  std::optional<unsigned> row; ///< dim of the tile rows
+  std::optional<unsigned> row;        ///< dim of the tile rows
+  std::optional<unsigned> tileNumber; ///< dim of the tiles, if rows are divided
   bool spilled = false;
 };
 

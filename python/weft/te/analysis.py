@@ -65,9 +65,33 @@ def has_register_tiles(s: Schedule, stage: Stage) -> bool:
     return along.extent >= 2
 
 
+_FEW_VECTORS = 2  # of the terms of a row; docs/measurements/0072-te-edges-and-packing.md
+
+
+def axis_of_rows(stage: Stage, along: Axis | None) -> Axis | None:
+    """The loop over the result that vectors of a reduction run along, where none run along the
+    reduction: of a combiner of one's own, which may tell equal values apart, as the first maximum
+    does; of few terms, whose lanes cost more to combine. The last loop that fills a vector, or the
+    longest. None if there is none, or a row at a time is computed. along: as `contiguous_axis`."""
+    kind, lanes = stage.state.body.kind, lanes_of(4)
+    if along is not None and along.kind == "reduce" and kind != "fold":
+        if along.extent > (lanes // 2 - 1 if kind == "sum" else _FEW_VECTORS * lanes):
+            return None
+    if stage.state.attach != "root" or any(
+        each.is_attached_to(stage) for each in stage.schedule.stages
+    ):
+        return None
+    axes = [axis for axis in stage.op.axis if axis.extent > 1]
+    full = [axis for axis in axes if axis.extent >= lanes]
+    return full[-1] if full else max(axes, key=lambda axis: axis.extent, default=None)
+
+
 def outer_axes(s: Schedule, stage: Stage) -> list[Axis]:
     """Loops over the result that no tile or vector is made of."""
     if has_register_tiles(s, stage):
         along = contiguous_axis(s, stage)
         return [axis for axis in stage.op.axis if axis is not along][:-1]
-    return list(stage.op.axis) if stage.state.reduce_axes else list(stage.op.axis[:-1])
+    if not stage.state.reduce_axes:
+        return list(stage.op.axis[:-1])
+    rows = axis_of_rows(stage, contiguous_axis(s, stage))
+    return [axis for axis in stage.op.axis if axis is not rows]

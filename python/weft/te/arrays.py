@@ -16,6 +16,8 @@ from weft import errors
 from weft.te import capsules
 
 _CPU = 1
+# Frameworks whose arrays never change, which their capsules of before DLPack 1.0 cannot say.
+_IMMUTABLE = {"jax": "JAX", "jaxlib": "JAX", "tensorflow": "TensorFlow"}
 _NUMPY_CHARS = "?bBhilqefd"  # that tensors have as well
 
 
@@ -116,6 +118,9 @@ def _of_dlpack(array: Any, spec: Spec, written: bool) -> torch.Tensor:
         kind, number = array.__dlpack_device__()
         if int(kind) != _CPU:
             spec.refuse("an array on the CPU", f"DLPack device ({int(kind)}, {number})")
+    framework = _IMMUTABLE.get(type(array).__module__.partition(".")[0])
+    if written and framework is not None:
+        spec.refuse("memory that may be written", f"an array of {framework}, which is immutable")
     try:
         capsule = array.__dlpack__(max_version=(1, 0))
     except TypeError:  # older than DLPack 1.0, which cannot say that it is read-only

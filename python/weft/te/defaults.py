@@ -16,8 +16,16 @@ from typing import Any
 from weft import _core
 from weft.te import dtypes
 from weft.te import expressions as ex
-from weft.te.analysis import contiguous_axis, has_register_tiles, points, step_of, widest
+from weft.te.analysis import (
+    axis_of_rows,
+    contiguous_axis,
+    has_register_tiles,
+    points,
+    step_of,
+    widest,
+)
 from weft.te.expressions import Axis, Load
+from weft.te.packing import packing_pays
 from weft.te.placement import attach_producers, is_worth_inlining
 from weft.te.register_tiles import Problem, best_tile
 from weft.te.schedules import Schedule
@@ -98,7 +106,7 @@ def _loops(s: Schedule, stage: Stage, choice: Choice) -> None:
         assert along is not None
         _register_tiles(s, stage, along, lanes, choice)
     elif stage.state.reduce_axes:
-        _along_the_reduction(stage, contiguous_axis(s, stage), lanes, choice)
+        _reduction(stage, contiguous_axis(s, stage), lanes, choice)
     elif stage.op.axis:
         _elementwise(stage, lanes, choice)
 
@@ -139,6 +147,7 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
         depth,
         _bytes(panel) if panel is not None else 0,
         _row_stride(stage, rows_axis) if rows_axis is not None else 0,
+        _taps(stage, rows_axis) if panel is None and depth <= _FEW_TERMS else 0,
     )
     tile = best_tile(problem, choice.rows, choice.registers)
     rows, columns = tile.rows, tile.registers * lanes
@@ -150,13 +159,17 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     if rows_axis is not None:
         rows_outer, rows_inner = stage.split(rows_axis, factor=rows)
         inner = [rows_inner]
+    row_tiles = rows_outer.extent if rows_outer is not None else 1
     packs = (
         panel is not None
+        and row_tiles > 1
         and along_outer.extent > 1  # else its rows are next to each other as they are
         and depth * columns * _bytes(panel) <= _PANEL_BYTES
     )
-    if choice.packs is not None:
-        packs = packs and choice.packs
+    if packs and panel is not None and choice.packs is None:
+        packs = packing_pays(row_tiles, tile.registers, depth, _row_step(stage, panel))
+    elif choice.packs is False:
+        packs = False
     if rows_outer is None:
         order = [*outer, along_outer]
     elif packs:
@@ -170,7 +183,7 @@ def _register_tiles(s: Schedule, stage: Stage, along: Axis, lanes: int, choice: 
     if depth <= _FEW_TERMS:
         for axis in sums:
             stage.unroll(axis)
-    if packs and panel is not None and rows_outer is not None and rows_outer.extent >= 4:
+    if packs and panel is not None and rows_outer is not None:
         place = _shared_out(stage, along_outer, rows_outer, outer)
         packed = s.cache_read(panel, "packed", stage.tensor)
         s[packed].compute_at(stage, place)
@@ -192,6 +205,17 @@ def _shared_out(stage: Stage, panels: Axis, rows: Axis, outer: list[Axis]) -> Ax
     return stage.fuse(part, panels)
 
 
+def _taps(stage: Stage, rows: Axis | None) -> int:
+    """Of windows, along the rows: terms of the reduction that move where rows do; else 0."""
+    for node in ex.walk(stage.state.body) if rows is not None else ():
+        for index in node.indices if isinstance(node, Load) else ():
+            if step_of(rows, index):
+                return max(
+                    (a.extent for a in stage.state.reduce_axes if step_of(a, index)), default=0
+                )
+    return 0
+
+
 def _row_stride(stage: Stage, rows: Axis) -> int:
     """Bytes from one row to the next of the operand that rows move in."""
     for node in ex.walk(stage.state.body):
@@ -199,6 +223,17 @@ def _row_stride(stage: Stage, rows: Axis) -> int:
             if step := step_of(rows, index):
                 return step * prod(node.tensor.shape[dim + 1 :]) * _bytes(node.tensor)
     return 0
+
+
+def _row_step(stage: Stage, panel: Tensor) -> int:
+    """Bytes from one row of a panel to the next one that the reduction reads."""
+    steps = []
+    for node in ex.walk(stage.state.body):
+        if isinstance(node, Load) and node.tensor is panel:
+            for dim, index in enumerate(node.indices):
+                size = prod(panel.shape[dim + 1 :]) * _bytes(panel)
+                steps += [abs(step_of(axis, index) or 0) * size for axis in stage.state.reduce_axes]
+    return min((step for step in steps if step), default=0)
 
 
 def _bytes(tensor: Tensor) -> int:
@@ -217,9 +252,13 @@ def _panel(stage: Stage, along: Axis, rows: Axis | None) -> Tensor | None:
     return None
 
 
-def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> None:
-    """A row at a time, or a few where they share an operand, with vectors along the contiguous
-    reduction."""
+def _reduction(stage: Stage, along: Axis | None, lanes: int, choice: Choice) -> None:
+    """Without register tiles: many rows at once, or a row at a time, or a few where they share an
+    operand, with vectors along the contiguous reduction."""
+    rows = axis_of_rows(stage, along)
+    if rows is not None:
+        _rows_at_once(stage, rows, lanes, choice)
+        return
     if along is None or along.kind != "reduce" or along.extent < lanes // 2:
         return
     if stage.state.body.kind == "fold":
@@ -239,6 +278,17 @@ def _along_the_reduction(stage: Stage, along: Axis | None, lanes: int, choice: C
     else:
         stage.reorder(*rest, along_outer, along_inner)
     stage.vectorize(along_inner, reassociate=True)
+
+
+def _rows_at_once(stage: Stage, rows: Axis, lanes: int, choice: Choice) -> None:
+    """Vectors along the rows, each of which keeps the order of its terms."""
+    outer, inner = stage.split(rows, factor=_vector_extent(rows.extent, lanes, choice, 2, 2))
+    rest = [axis for axis in stage.op.axis if axis is not rows]
+    stage.reorder(*rest, outer, *stage.state.reduce_axes, inner)
+    stage.vectorize(inner)
+    if prod(axis.extent for axis in stage.state.reduce_axes) <= _FEW_TERMS:
+        for axis in stage.state.reduce_axes:
+            stage.unroll(axis)
 
 
 def _rows_that_share(stage: Stage, height: int) -> Axis | None:

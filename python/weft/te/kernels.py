@@ -68,9 +68,17 @@ class Kernel:
             for each in values
         )
         key = tuple((type(each), each) for each in key)
-        if key not in self._known:
-            self._known[key] = self._made(bound)
-        return self._known[key]
+        try:
+            known = self._known.get(key)
+        except TypeError:  # from a hash
+            names = ", ".join(type(each).__qualname__ for each in values)
+            raise TEError(
+                f"{self._function.__name__}: expected tensors of PyTorch and hashable values, "
+                f"found {names}; te.build makes functions of other arrays"
+            ) from None
+        if known is None:
+            known = self._known[key] = self._made(bound)
+        return known
 
     def _made(self, bound: inspect.BoundArguments) -> Op:
         inputs: list[Tensor] = []

@@ -43,18 +43,18 @@ class Loops:
         that are still open, and the carried values, and gives their new ones."""
         extent, kind = self.extent(axis), nest.kind(axis)
         if extent == 1 and kind != "parallel":
-            return self._conditional(nest, point.at(axis, 0), guards, values, body)
+            return self.conditional(nest, point.at(axis, 0), guards, values, body)
         owned, rest = self._owned(axis, point, guards)
         if kind == "unrolled" and not owned:
             for number in range(extent):
-                values = self._conditional(nest, point.at(axis, number), rest, values, body)
+                values = self.conditional(nest, point.at(axis, number), rest, values, body)
             return values
         low, high = self._bounds(nest, axis, point, owned)
         if kind == "parallel":
             low, high = self._part(low, high)
         with self.code.loop(low, high, values) as (variable, inner, after):
             carried = [(name, kind) for name, (_, kind) in zip(inner, values)]
-            given = self._conditional(nest, point.at(axis, variable), rest, carried, body)
+            given = self.conditional(nest, point.at(axis, variable), rest, carried, body)
             self.code.give(given)
         return [(name, kind) for name, (_, kind) in zip(after, values)]
 
@@ -109,7 +109,7 @@ class Loops:
             ends.append(self.code.op(f"arith.addi {low}, {share} : index"))
         return ends[0], ends[1]
 
-    def _conditional(
+    def conditional(
         self,
         nest: Nest,
         point: Point,

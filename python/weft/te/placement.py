@@ -7,7 +7,13 @@ from math import prod
 
 from weft.te import dtypes
 from weft.te import expressions as ex
-from weft.te.analysis import has_register_tiles, outer_axes, points
+from weft.te.analysis import (
+    axis_of_rows,
+    contiguous_axis,
+    has_register_tiles,
+    outer_axes,
+    points,
+)
 from weft.te.errors import ScheduleError
 from weft.te.expressions import Axis, Load
 from weft.te.linear import linear
@@ -100,4 +106,7 @@ def _waits_for_stores(s: Schedule, nest: Nest) -> bool:
 
 def _is_row_by_row(s: Schedule, stage: Stage) -> bool:
     """Whether its inner loops are as good for one row as for many."""
-    return not stage.state.reduce_axes or not has_register_tiles(s, stage)
+    if not stage.state.reduce_axes:
+        return True
+    rows = axis_of_rows(stage, contiguous_axis(s, stage))
+    return rows is None and not has_register_tiles(s, stage)

@@ -17,8 +17,11 @@ _OF_A_LOAD, _OF_A_LINE = 0.05, 0.67
 _L1 = 32 << 10
 # Cycles of a tile beside its steps: bounds, first values, stores.
 _BESIDE_THE_STEPS = 12
-# Of windows rows share no panel, and neighbouring ones the elements that both read, in registers.
+# Of windows rows share no panel, and neighbouring ones the elements that both read. Where all taps
+# are written out these are kept in registers: with more than this part of them LLVM spills.
 _ROWS_OF_WINDOWS = 8
+_OF_REGISTERS = 0.75
+_LINES_OF_A_WINDOW = 1.6  # that an unaligned load of a vector takes
 _OF_MASKED_WINDOWS = 0.5  # of a panel: its loads are masked, and lie across cache lines
 # Rows that lie so many bytes apart meet in the same lines of a cache of 8 ways: two are left to
 # the panel and the result.
@@ -36,7 +39,7 @@ class Problem:
     """rows, columns: of the result. lanes: of a vector. values: that each element carries.
     depth: steps of the reduction. panel_bytes: an element of the panel that vectors read and all
     rows share; 0: there is none, as of windows. row_stride: bytes from one row of the other operand
-    to the next."""
+    to the next. taps: of a window, along the rows, where they are written out; 0: they are not."""
 
     rows: int
     columns: int
@@ -45,6 +48,7 @@ class Problem:
     depth: int = 1
     panel_bytes: int = 0
     row_stride: int = 0
+    taps: int = 0
 
 
 def best_tile(
@@ -59,7 +63,7 @@ def best_tile(
         most = min(most, _ROWS_OF_WINDOWS)
     for registers in [fixed_registers] if fixed_registers else range(1, MOST_REGISTERS + 1):
         for rows in [fixed_rows] if fixed_rows else range(1, most + 1):
-            if rows * registers * problem.values + registers + 1 > vector_registers():
+            if not _fits(problem, rows, registers):
                 continue
             cost = cycles(problem, RegisterTile(rows, registers))
             if cost < least:
@@ -67,22 +71,40 @@ def best_tile(
     return best
 
 
+def _fits(problem: Problem, rows: int, registers: int) -> bool:
+    if problem.taps and rows > 1:
+        kept = (2 * rows + problem.taps - 1) * registers
+        return kept <= _OF_REGISTERS * vector_registers()
+    return rows * registers * problem.values + registers + 1 <= vector_registers()
+
+
 def cycles(problem: Problem, tile: RegisterTile) -> float:
-    """Of a step of the reduction, for all tiles: rows that fill none are computed one by one."""
+    """Of a step of the reduction, for all tiles. Those at the edges are smaller ones."""
     width = tile.registers * problem.lanes
-    panels: float = -(-problem.columns // width)
-    if not problem.panel_bytes and panels > 1 and problem.columns % width:
-        panels += _OF_MASKED_WINDOWS
-    lines = tile.registers if width * problem.depth * problem.panel_bytes > _L1 else 0
-    whole, rest = divmod(problem.rows, tile.rows)
-    return panels * (
-        whole * _of_tile(tile.rows, tile.registers, lines)
-        + rest * _of_tile(1, tile.registers, lines)
-        + (whole + rest) * _BESIDE_THE_STEPS / max(problem.depth, 1)
-    )
+    panels, left = divmod(problem.columns, width)
+    total = panels * _of_panel(problem, tile.rows, tile.registers)
+    if left:
+        last = _of_panel(problem, tile.rows, -(-left // problem.lanes))
+        windows = not problem.panel_bytes and panels
+        total += last * (1 + _OF_MASKED_WINDOWS) if windows else last
+    return total
 
 
-def _of_tile(rows: int, registers: int, lines: int) -> float:
-    sums, loads = rows * registers, rows + registers
-    busy = max(sums, loads, _LATENCY * _PER_CYCLE) / _PER_CYCLE
-    return busy + _OF_A_LOAD * loads + _OF_A_LINE * lines
+def _of_panel(problem: Problem, rows: int, registers: int) -> float:
+    """Of all rows of a panel so wide."""
+    whole, rest = divmod(problem.rows, rows)
+    total = whole * _of_tile(problem, rows, registers)
+    if rest:
+        total += _of_tile(problem, rest, registers)
+    return total
+
+
+def _of_tile(problem: Problem, rows: int, registers: int) -> float:
+    loads: float = rows + registers
+    if problem.taps:
+        loads = (rows + problem.taps - 1) * registers / problem.taps * _LINES_OF_A_WINDOW + 1
+    busy = max(rows * registers, loads, _LATENCY * _PER_CYCLE) / _PER_CYCLE
+    bytes_read = registers * problem.lanes * problem.depth * problem.panel_bytes
+    lines = registers if bytes_read > _L1 else 0
+    beside = _BESIDE_THE_STEPS / max(problem.depth, 1)
+    return busy + _OF_A_LOAD * loads + _OF_A_LINE * lines + beside

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The innermost loops of a nest: a tile of the result, its sums in registers.
 
-Unrolled and vectorised loops become instances: registers that a reduction's loops carry. Where
-the tile reaches beyond the tensor's edge, unrolled loops get bounds, and vectors masks.
+Unrolled and vectorised loops become instances: registers that a reduction's loops carry. A tile
+that reaches beyond the tensor's edge is a smaller tile where it is known by how much (`edges.py`);
+elsewhere unrolled loops get bounds, and vectors masks.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from weft.te import dtypes
 from weft.te import expressions as ex
 from weft.te.arithmetic import Value
 from weft.te.dots import DotProducts, dot_axis
+from weft.te.edges import Edge, known_edge
 from weft.te.elements import Point
 from weft.te.expressions import Axis
 from weft.te.linear import Linear
 from weft.te.loops import Loops
 from weft.te.nests import Nest, reduction
 from weft.te.targets import lanes_of, masks_elements_of
+
+_MOST_EDGES = 2  # of which all sides are written: more than four tiles are a page of code
 
 
 @dataclass
@@ -49,18 +53,62 @@ class Tile:
         self.sums = [axis for axis in others if axis.kind == "reduce"]
         self.spatial = [axis for axis in others if axis.kind != "reduce"]
         self.loops = loops
+        self.limits: dict[Axis, int] = {}  # extents of loops that an edge has cut off
+        self.rests: dict[Axis, Edge] = {}
 
     def write(self, point: Point, guards: list[Linear]) -> None:
         """Without masks and bounds where the whole tile lies inside, and with them elsewhere."""
         free = {axis for axis in self.loops if axis.kind != "reduce"}
         if self.vector is not None:
             free.add(self.vector)
-        edge = [guard for guard in guards if guard.axes() & free]
-        rest = [guard for guard in guards if not guard.axes() & free]
-        if not edge or self.initial_is_cheap():
+        crossed = [guard for guard in guards if guard.axes() & free]
+        if self.initial_is_cheap():
+            crossed = []
+        edges = {guard: self._edge(guard, point) for guard in crossed}
+        known = [edge for edge in edges.values() if edge is not None]
+        self._parted(
+            point,
+            known[:_MOST_EDGES],
+            [guard for guard in crossed if edges[guard] not in known[:_MOST_EDGES]],
+            guards,
+        )
+
+    def _edge(self, guard: Linear, point: Point) -> Edge | None:
+        if self.dot is not None:  # whose vectors are whole
+            return None
+        copied = {a for a in self.loops if self.nest.kind(a) in ("unrolled", "vectorized")}
+        return known_edge(guard, copied, set(point.loops), self.writer.extent)
+
+    def _parted(
+        self, point: Point, edges: list[Edge], crossed: list[Linear], guards: list[Linear]
+    ) -> None:
+        """A tile for each side of the edges. crossed: guards whose edge is not known."""
+        if not edges:
+            self._masked(point, crossed, guards)
+            return
+        edge, *left = edges
+        guards = [each for each in guards if each is not edge.guard]
+        with self.code.branch(self.writer.holds(self.nest, [edge.whole], point)):
+            self._parted(point, left, crossed, guards)
+        with self.code.otherwise():
+            whole = self._extent(edge.axis)
+            self.limits[edge.axis] = min(edge.count, whole)
+            if edge.begins is None:
+                self._parted(point, left, crossed, guards)
+            else:
+                with self.code.branch(self.writer.holds(self.nest, [edge.begins], point)):
+                    self._parted(point, left, crossed, guards)
+            self.limits[edge.axis] = whole
+
+    def _extent(self, axis: Axis) -> int:
+        return self.limits.get(axis, self.writer.extent(axis))
+
+    def _masked(self, point: Point, crossed: list[Linear], guards: list[Linear]) -> None:
+        rest = [guard for guard in guards if not any(guard is each for each in crossed)]
+        if not crossed:
             self._hoist(point, guards, list(self.spatial))
             return
-        inside = [self.writer.least(guard, set(self.loops)) for guard in edge]
+        inside = [self.writer.least(guard, set(self.loops)) for guard in crossed]
         if any(form is None for form in inside):
             self._hoist(point, guards, list(self.spatial))
             return
@@ -94,13 +142,16 @@ class Tile:
         self._instances(point, guards, spatial)
 
     def _instances(self, point: Point, guards: list[Linear], unrolled: list[Axis]) -> None:
-        ranges = [range(self.writer.extent(axis)) for axis in unrolled]
+        ranges = [range(self._extent(axis)) for axis in unrolled]
         chunks = self._chunks()
         instances = [
             Instance(dict(zip(unrolled, values)), base, lanes)
             for values in itertools.product(*ranges)
             for base, lanes in chunks
         ]
+        self.rests = self._rests(guards)
+        peeled = [edge.guard for edge in self.rests.values()]
+        guards = [guard for guard in guards if guard not in peeled]
         masks = [guard for guard in guards if self._is_lane_guard(guard)]
         others = [guard for guard in guards if not self._is_lane_guard(guard)]
         if self.reduce is None or self.initial:
@@ -113,21 +164,39 @@ class Tile:
     def _is_lane_guard(self, guard: Linear) -> bool:
         return self.vector is not None and self.vector in guard.axes()
 
+    def _rests(self, guards: list[Linear]) -> dict[Axis, Edge]:
+        """By loops of the reduction: where their last iteration has fewer terms than vectors that
+        run along the reduction have lanes. It is written by itself, behind the loop."""
+        found: dict[Axis, Edge] = {}
+        if self.vector is None or self.vector.kind != "reduce" or self.dot is not None:
+            return found
+        for guard in guards:
+            edge = known_edge(guard, {self.vector}, set(self.sums), self.writer.extent)
+            if edge is not None and edge.begins is None and len(edge.whole.axes()) == 1:
+                found[next(iter(edge.whole.axes()))] = edge
+        return found
+
     def _chunks(self) -> list[tuple[int, int]]:
         """The vectorised loop in pieces that registers hold: powers of two, the last one masked if
-        it reaches beyond the end and the processor masks such elements."""
+        it reaches beyond the end and the processor masks such elements. Sums have whole registers
+        where there are several: of broadcasts in two widths LLVM copies each, and spills."""
         if self.vector is None:
             return [(0, 0)]
-        widest, extent = self._lanes(), self.writer.extent(self.vector)
+        widest, extent = self._lanes(), self._extent(self.vector)
         chunks, base = [], 0
         while base < extent:
             left = extent - base
             lanes = min(widest, 1 << (left - 1).bit_length())
+            if base and self._sums_in_lanes() and masks_elements_of(self._least_bytes()):
+                lanes = widest
             if lanes > left and not masks_elements_of(self._least_bytes()):
                 lanes //= 2
             chunks.append((base, lanes))
             base += lanes
         return chunks
+
+    def _sums_in_lanes(self) -> bool:
+        return self.reduce is not None and self.vector is not None and self.vector.kind != "reduce"
 
     def _widths(self) -> list[int]:
         """Bytes of the elements that memory holds, as indices do not count."""
@@ -144,7 +213,7 @@ class Tile:
         here = Point({**point.loops, **instance.loops}, self.vector, instance.base, instance.lanes)
         mask: Value | None = None
         if self.vector is not None:
-            extent = self.writer.extent(self.vector)
+            extent = self._extent(self.vector)
             if instance.base + instance.lanes > extent:
                 masks = [*masks, Linear(None, extent - 1) - Linear.of(self.vector)]
         for guard in masks:
@@ -270,7 +339,22 @@ class Tile:
             self.writer.prefetch(self.nest, axis, here)
             return self._sums(depth + 1, here, rest, carried, body)
 
-        return self.writer.loop(self.nest, axis, point, guards, values, inside)
+        rest = self.rests.get(axis)
+        if rest is None:
+            return self.writer.loop(self.nest, axis, point, guards, values, inside)
+        last = self.writer.extent(axis) - 1
+        if self.nest.kind(axis) == "unrolled":
+            for number in range(last):
+                here = point.at(axis, number)
+                values = self.writer.conditional(self.nest, here, guards, values, inside)
+        else:
+            whole = [*guards, rest.whole]
+            values = self.writer.loop(self.nest, axis, point, whole, values, inside)
+        self.limits[rest.axis] = rest.count
+        here = point.at(axis, last)
+        values = self.writer.conditional(self.nest, here, guards, values, inside)
+        del self.limits[rest.axis]
+        return values
 
     def _body(self, instances: list[Instance], masks: list[Linear]):
         reduce = self.reduce
@@ -280,8 +364,11 @@ class Tile:
         def body(point: Point, carried: list[tuple[str, str]]) -> list[tuple[str, str]]:
             after = []
             for number, instance in enumerate(instances):
-                here = self._at(point, instance, masks)
                 own = carried[number * len(kinds) : (number + 1) * len(kinds)]
+                if self.vector is not None and instance.base >= self._extent(self.vector):
+                    after += own  # the last terms need no more registers
+                    continue
+                here = self._at(point, instance, masks)
                 total = [Value(name, dtype, instance.lanes) for (name, _), dtype in zip(own, kinds)]
                 added = self._added(total, here)
                 after += [(each.name, kind) for each, (_, kind) in zip(added, own)]

@@ -88,8 +88,8 @@ func.func private @gemv(%x: tensor<1x1024xf32>, %w: tensor<64x1024xf32>) -> tens
 // Depthwise: channels are the lanes of both operands, tile rows are pixels, and the loop
 // over a row of the window is unrolled.
 // CHECK-LABEL: func.func private @depthwise
-// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 3 : i64, {{.*}}copied_steps = 0 : i64, groups = 1 : i64, lanes = 16 : i64,
-// CHECK-SAME:      rows = 14 : i64, {{.*}} unroll = 3 : i64
+// CHECK-SAME:    weft.schedule = #weft.schedule<contraction{{.*}} chunk = 3 : i64, {{.*}}copied_steps = 0 : i64, groups = 2 : i64, lanes = 16 : i64,
+// CHECK-SAME:      rows = 7 : i64, {{.*}} unroll = 3 : i64
 // CHECK-NOT:     vector.broadcast
 // CHECK-COUNT-42: vector.fma
 // CHECK-NOT:     vector.fma
@@ -110,6 +110,38 @@ func.func private @depthwise(%x: tensor<16x16x64xf32>, %w: tensor<3x3x64xf32>)
     linalg.yield %next : f32
   } -> tensor<14x14x64xf32>
   return %sum : tensor<14x14x64xf32>
+}
+
+// -----
+
+// Pixels of an image with a border: tiles of 14 divide rows of 28, and what is divided is the number
+// of the tile, not each pixel's.
+// CHECK:         affine_map<(d0, d1) -> ((d1 floordiv 2) * 960 + (d1 mod 2) * 448 + d0 + 992)>
+// CHECK-NOT:     {{floordiv|mod}} 28
+// CHECK-LABEL: func.func private @bordered
+// CHECK-SAME:    rows = 14 : i64
+// CHECK:         arith.divui %{{.*}}, %c14
+#x = affine_map<(h, w, c, k) -> (h, w, k)>
+#w = affine_map<(h, w, c, k) -> (k, c)>
+#y = affine_map<(h, w, c, k) -> (h, w, c)>
+func.func private @bordered(%x: tensor<28x28x32xf32>, %w: tensor<32x32xf32>)
+    -> tensor<30x30x32xf32> attributes {weft.kernel = "contraction"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<28x28x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<28x28x32xf32>) -> tensor<28x28x32xf32>
+  %dot = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<28x28x32xf32>, tensor<32x32xf32>) outs(%init : tensor<28x28x32xf32>) {
+  ^bb0(%a: f32, %c: f32, %sum: f32):
+    %product = arith.mulf %a, %c : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<28x28x32xf32>
+  %padded = tensor.pad %dot low[1, 1, 0] high[1, 1, 0] {
+  ^bb0(%i: index, %j: index, %k: index):
+    tensor.yield %zero : f32
+  } : tensor<28x28x32xf32> to tensor<30x30x32xf32>
+  return %padded : tensor<30x30x32xf32>
 }
 
 // -----
