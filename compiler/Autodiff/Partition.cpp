@@ -6,6 +6,7 @@
 #include "compiler/Autodiff/MinCut.h"
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/RecomputeCost.h"
+#include "compiler/Autodiff/SavedLayouts.h"
 #include "compiler/Graph/AttributeNames.h"
 #include "compiler/Graph/Constraints.h"
 #include "compiler/Graph/EntryRole.h"
@@ -30,7 +31,8 @@ namespace {
 class JointGraph {
 public:
   JointGraph(func::FuncOp entry, unsigned inputs, unsigned results)
-      : entry(entry), body(entry.getBody().front()), inputs(inputs), results(results) {
+      : entry(entry), body(entry.getBody().front()), inputs(inputs), results(results),
+        layouts(body) {
     for (BlockArgument argument : body.getArguments().drop_front(inputs))
       dependent.insert(argument);
     for (Operation &op : body.without_terminator())
@@ -80,8 +82,9 @@ public:
     Block &block = clone.getBody().front();
     Operation *end = block.getTerminator();
     SmallVector<Value> returned(end->getOperands().take_front(results));
+    OpBuilder atEnd(end);
     for (Value value : savedAlone())
-      returned.push_back(mapping.lookup(value));
+      returned.push_back(inLayout(atEnd, mapping.lookup(value), layouts.of(value)));
     end->setOperands(returned);
     for (Operation &op : llvm::reverse(body.without_terminator()))
       if (isDependent(&op)) {
@@ -118,12 +121,16 @@ public:
     for (auto [number, value] : llvm::enumerate(end->getOperands().take_front(results)))
       if (saved.contains(value) && !map.contains(value))
         add(value, "result " + Twine(number));
-    for (auto [number, value] : llvm::enumerate(savedAlone()))
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    for (auto [number, value] : llvm::enumerate(savedAlone())) {
       add(value, "saved " + Twine(number));
+      Value argument = block.getArguments().back();
+      argument.setType(withLayout(tensorType(value), layouts.of(value)));
+      map.map(value, inLayout(inside, argument, LayoutAttr()));
+    }
     for (BlockArgument argument : body.getArguments().drop_front(inputs))
       add(argument,
           entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attr::name).getValue());
-    OpBuilder inside = OpBuilder::atBlockEnd(&block);
     for (Operation &op : body.without_terminator())
       if (isDependent(&op)) {
         computeAgain(&op, inside, map);
@@ -254,6 +261,13 @@ private:
         recomputed.insert(op);
   }
 
+  static Value inLayout(OpBuilder &builder, Value value, LayoutAttr layout) {
+    RankedTensorType type = tensorType(value);
+    if (layoutOf(type) == layout)
+      return value;
+    return RelayoutOp::create(builder, value.getLoc(), withLayout(type, layout), value);
+  }
+
   /// Whether the caller has it anyway.
   bool isGiven(Value value) const {
     return llvm::is_contained(body.getTerminator()->getOperands().take_front(results), value);
@@ -338,6 +352,7 @@ private:
   func::FuncOp entry;
   Block &body;
   unsigned inputs, results;
+  SavedLayouts layouts;
   llvm::DenseSet<Value> dependent; ///< on cotangents
   llvm::DenseSet<Operation *> forward, recomputed, toSave;
   llvm::DenseMap<Operation *, int> ofOps;

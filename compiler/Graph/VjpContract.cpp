@@ -213,19 +213,98 @@ static Value stridedInputCotangent(ConvOp op, Cotangents &c) {
   return c.slice(whole, start, input.getShape(), ones);
 }
 
-/// The convolution of the input with the result's cotangent: strides and dilations change places,
-/// and so do batch and channels.
-static Value weightCotangent(ConvOp op, Cotangents &c) {
+/// The convolution of `input`, (c, n, s...), with the result's cotangent `g`, (o, n, q...): strides
+/// and dilations change places. (c, o, k...), perhaps with more of the window behind, where the
+/// strides left something over.
+static Value windowSums(ConvOp op, Cotangents &c, Value input, Value g) {
+  return c.create<ConvOp>(input, g, op.getDilations(), op.getPadLow(), op.getPadHigh(),
+                          op.getStrides(), op.getGroups());
+}
+
+/// The same of a window that strides, as (c, o, k...): the taps `phase` modulo the strides read
+/// every stride-th element of the input, along which the cotangent lies without gaps.
+static Value phaseSums(ConvOp op, Cotangents &c, Value padded, Value g, ArrayRef<int64_t> phase) {
+  ArrayRef<int64_t> window = op.getWeight().getType().getShape(), counts = tensorType(g).getShape();
+  SmallVector<int64_t> start{0, 0}, stride{1, 1},
+      limit(tensorType(padded).getShape().take_front(2));
+  SmallVector<int64_t> places{0, 0}, steps{1, 1}, shape{limit[0], counts[0]};
+  for (int64_t dim : llvm::seq<int64_t>(2, window.size())) {
+    int64_t step = op.getStrides()[dim - 2], first = phase[dim - 2];
+    int64_t taps = (window[dim] - first + step - 1) / step;
+    start.push_back(first);
+    limit.push_back(first + step * (counts[dim] + taps - 2) + 1);
+    stride.push_back(step);
+    places.push_back(first);
+    steps.push_back(step);
+    shape.push_back(window[dim]);
+  }
+  SmallVector<int64_t> none(window.size() - 2, 0), ones(window.size() - 2, 1);
+  Value part = c.slice(padded, start, limit, stride);
+  Value sums = c.create<ConvOp>(part, g, ones, none, none, ones, op.getGroups());
+  return c.place(sums, places, steps, shape);
+}
+
+static Value stridedWindowSums(ConvOp op, Cotangents &c, Value input, Value g) {
+  ArrayRef<int64_t> strides = op.getStrides();
+  ArrayRef<int64_t> window = op.getWeight().getType().getShape().drop_front(2);
+  SmallVector<int64_t> low{0, 0}, high{0, 0}, tapPhases;
+  llvm::append_range(low, op.getPadLow());
+  llvm::append_range(high, op.getPadHigh());
+  Value padded = c.padZeros(input, low, high);
+  for (auto [step, size] : llvm::zip_equal(strides, window))
+    tapPhases.push_back(std::min(step, size));
+  SmallVector<int64_t> places = computeStrides(tapPhases);
+  Value sums;
+  for (int64_t phase : llvm::seq(computeProduct(tapPhases))) {
+    Value part = phaseSums(op, c, padded, g, delinearize(phase, places));
+    sums = sums ? c.add(sums, part) : part;
+  }
+  return sums;
+}
+
+/// Of windows of one element: a product of matrices, each of whose rows is an element of an image.
+static Value pointwiseWeightCotangent(ConvOp op, Cotangents &c) {
   RankedTensorType weight = op.getWeight().getType();
-  int64_t groups = op.getGroups(), rank = weight.getRank();
-  Value input = batchToChannels(c, op.getInput(), groups);
+  Value g = c.leave(c.of(), weight.getElementType());
+  ArrayRef<int64_t> counts = tensorType(g).getShape();
+  int64_t rank = weight.getRank();
+  SmallVector<int64_t> low{0, 0}, high{0, 0}, start(rank, 0), stride{1, 1}, perm{0};
+  llvm::append_range(low, op.getPadLow());
+  llvm::append_range(high, op.getPadHigh());
+  llvm::append_range(stride, op.getStrides());
+  Value input = c.padZeros(op.getInput(), low, high);
+  SmallVector<int64_t> limit(tensorType(input).getShape());
+  for (int64_t dim : llvm::seq<int64_t>(2, rank)) {
+    limit[dim] = stride[dim] * (counts[dim] - 1) + 1;
+    perm.push_back(dim);
+  }
+  perm.push_back(1);
+  auto rows = [&](Value image) {
+    ArrayRef<int64_t> shape = tensorType(image).getShape();
+    int64_t channels = shape[1], elements = tensorType(image).getNumElements();
+    return c.reshape(c.transpose(image, perm), {elements / channels, channels});
+  };
+  auto none = ArrayRef<int64_t>{};
+  constexpr int64_t first = 0;
+  Value product = c.create<DotGeneralOp>(rows(g), rows(c.slice(input, start, limit, stride)), none,
+                                         none, ArrayRef(first), ArrayRef(first));
+  return c.reshape(product, weight.getShape());
+}
+
+/// Batch and channels change places, and each tap is a sum over what the window has passed there.
+static Value weightCotangent(ConvOp op, Cotangents &c, bool hasPhases) {
+  RankedTensorType weight = op.getWeight().getType();
+  auto isOne = [](int64_t size) { return size == 1; };
+  bool isEmpty = op.getType().getNumElements() == 0 || weight.getNumElements() == 0;
+  if (op.getGroups() == 1 && !isEmpty && llvm::all_of(weight.getShape().drop_front(2), isOne))
+    return pointwiseWeightCotangent(op, c);
+  int64_t rank = weight.getRank();
+  Value input = batchToChannels(c, op.getInput(), op.getGroups());
   Value g = c.leave(c.of(), weight.getElementType());
   SmallVector<int64_t> swap{1, 0};
   llvm::append_range(swap, llvm::seq<int64_t>(2, rank));
   g = c.transpose(g, swap);
-  Value product = c.create<ConvOp>(input, g, op.getDilations(), op.getPadLow(), op.getPadHigh(),
-                                   op.getStrides(), groups);
-  // What the strides left over at the end would count as more of the window.
+  Value product = hasPhases ? stridedWindowSums(op, c, input, g) : windowSums(op, c, input, g);
   SmallVector<int64_t> start(rank, 0), limit(tensorType(product).getShape()), stride(rank, 1);
   for (int64_t dim : llvm::seq<int64_t>(2, rank))
     limit[dim] = weight.getDimSize(dim);
@@ -238,7 +317,7 @@ static LogicalResult convVjp(ConvOp op, Cotangents &c) {
   if (c.wants(0u))
     c.give(0, hasPhases ? stridedInputCotangent(op, c) : inputCotangent(op, c));
   if (c.wants(1u))
-    c.give(1, weightCotangent(op, c));
+    c.give(1, weightCotangent(op, c, hasPhases));
   return success();
 }
 

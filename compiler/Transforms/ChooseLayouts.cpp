@@ -85,6 +85,7 @@ private:
   /// Ops on one tensor whose result has its shape or a subset of its dims. `kept`: the result's
   /// layout for the operand's, or failure if the op needs row-major.
   void visitFirstOperand(Operation *op, FailureOr<LayoutAttr> kept);
+  void visitReshape(ReshapeOp reshape);
   void visitConcat(ConcatOp concat);
   void visitRowMajor(Operation *op);
   void visitReturn(func::ReturnOp exit);
@@ -278,6 +279,24 @@ void LayoutChooser::visitFirstOperand(Operation *op, FailureOr<LayoutAttr> kept)
   setLayout(op->getResult(0), *kept);
 }
 
+/// Dims that are merged have to lie in order; the innermost one stays innermost where it can, so
+/// that vectors still run along it.
+void LayoutChooser::visitReshape(ReshapeOp reshape) {
+  ArrayRef<int64_t> shape = reshape.getType().getShape();
+  FailureOr<LayoutAttr> kept = reshapedLayout(reshape.getOperand().getType(), shape);
+  LayoutAttr layout = layoutOf(reshape.getOperand());
+  if (failed(kept) && !isTiled(layout)) {
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(layout.getOrder().size()));
+    order.erase(order.begin() + layout.getOrder().back());
+    order.push_back(layout.getOrder().back());
+    auto inOrder = normalized(LayoutAttr::get(reshape.getContext(), order, -1, 0));
+    kept = reshapedLayout(withLayout(reshape.getOperand().getType(), inOrder), shape);
+    if (succeeded(kept))
+      require(reshape, 0, inOrder);
+  }
+  visitFirstOperand(reshape, kept);
+}
+
 void LayoutChooser::visitConcat(ConcatOp concat) {
   LayoutAttr layout = commonLayout(concat.getOperands());
   if (isTiled(layout) && layout.getTileDim() == static_cast<int64_t>(concat.getDim()))
@@ -360,10 +379,7 @@ void LayoutChooser::visit(Operation *op) {
         setLayout(transpose.getResult(),
                   transposedLayout(layoutOf(transpose.getOperand()), transpose.getPerm()));
       })
-      .Case([&](ReshapeOp reshape) {
-        visitFirstOperand(
-            op, reshapedLayout(reshape.getOperand().getType(), reshape.getType().getShape()));
-      })
+      .Case([&](ReshapeOp reshape) { visitReshape(reshape); })
       .Case([&](BroadcastInDimOp broadcast) {
         visitFirstOperand(op, broadcastLayout(broadcast.getOperand().getType(),
                                               broadcast.getType().getShape(), broadcast.getDims()));

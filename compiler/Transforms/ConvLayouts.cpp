@@ -2,18 +2,12 @@
 // Vectors run along a block of output channels, a multiple of the vector width; the last block is
 // padded, and the padding of its last vector is wasted work.
 #include "compiler/Transforms/ConvLayouts.h"
+#include "compiler/Graph/ImageLayout.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace weft;
-
-LayoutAttr weft::channelsLast(RankedTensorType type) {
-  SmallVector<int64_t> order{0};
-  llvm::append_range(order, llvm::seq<int64_t>(2, type.getRank()));
-  order.push_back(1);
-  return LayoutAttr::get(type.getContext(), order, -1, 0);
-}
 
 /// Whether vectors of a grouped convolution run along channels: if they do not cross groups, or
 /// each lane is a group. Vectors across narrow groups have half the speed of vectors along an image

@@ -7,9 +7,6 @@
 
 namespace weft {
 
-/// (n, s..., c) for images (n, c, s...).
-LayoutAttr channelsLast(mlir::RankedTensorType type);
-
 struct ConvLayouts {
   LayoutAttr images; ///< of input and result
   LayoutAttr weight;

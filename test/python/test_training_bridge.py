@@ -7,6 +7,7 @@ import threading
 
 import pytest
 import torch
+from torch import nn
 
 import weft
 
@@ -155,6 +156,34 @@ def test_hooks_fire():
     handle.remove()
     assert seen == ["out", "x"]
     torch.testing.assert_close(x.grad, 2 * x.exp().detach())
+
+
+def order_of_hooks(called, module, x):
+    order = []
+
+    def noting(what):
+        return lambda *_: order.append(what)
+
+    handles = [x.register_hook(noting("x"))]
+    for name, each in module.named_parameters():
+        handles.append(each.register_hook(noting(name)))
+        handles.append(each.register_post_accumulate_grad_hook(noting(f"{name} is there")))
+    called(x).square().sum().backward()
+    for handle in handles:
+        handle.remove()
+    return order
+
+
+def test_hooks_of_parameters_run_in_the_order_of_eager_execution():
+    module = nn.Sequential(
+        nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 5), nn.LayerNorm(5), nn.Tanh(), nn.Linear(5, 2)
+    )
+    compiled = ready(module, leaf(3, 4))
+    hits = weft.stats(compiled)["hits"]
+    assert order_of_hooks(compiled, module, leaf(3, 4)) == order_of_hooks(
+        module, module, leaf(3, 4)
+    )
+    assert weft.stats(compiled)["hits"] == hits + 1
 
 
 def test_first_calls_with_hooks_are_not_compared():

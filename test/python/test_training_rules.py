@@ -147,6 +147,15 @@ CONTRACTIONS = {
     "conv1d": (lambda x, w, b: F.conv1d(x, w, b, 2, 1), [(2, 3, 8), (4, 3, 3), (4,)]),
     "conv2d": (lambda x, w, b: F.conv2d(x, w, b, padding=1), [(2, 2, 5, 5), (3, 2, 3, 3), (3,)]),
     "conv2d_strided": (lambda x, w: F.conv2d(x, w, stride=2), [(1, 2, 6, 7), (3, 2, 3, 2)]),
+    "conv2d_strided_unevenly": (
+        lambda x, w: F.conv2d(x, w, stride=(3, 2), padding=(0, 2)),
+        [(2, 3, 8, 9), (4, 3, 4, 3)],
+    ),
+    "conv2d_strided_far": (lambda x, w: F.conv2d(x, w, stride=3), [(2, 3, 8, 9), (4, 3, 1, 2)]),
+    "conv2d_pointwise": (
+        lambda x, w: F.conv2d(x, w, stride=(1, 2), padding=1),
+        [(2, 3, 4, 6), (4, 3, 1, 1)],
+    ),
     "conv2d_dilated": (
         lambda x, w: F.conv2d(x, w, stride=(1, 2), padding=(2, 1), dilation=(2, 1)),
         [(1, 2, 6, 6), (3, 2, 3, 2)],

@@ -13,6 +13,7 @@ from weft.artifacts.builds import Options
 from weft.capture.signature import Declined, Signature
 from weft.capture.tracing import Captured
 from weft.compiled.gradient_connections import connections
+from weft.compiled.gradient_order import in_order_of_hooks
 from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training, options_of_half
 from weft.frontend.fallback import overload_of
@@ -49,6 +50,7 @@ def specialize_training(
         raise Declined("gradients are wanted, and it reads nothing that requires them")
     if not wrt:
         return specialize(captured, signature, options)
+    wrt = in_order_of_hooks(lowered.graph, wrt)
     connected = connections(lowered.graph, wrt)
     returned = {target.result for target in lowered.outputs if target.kind == "user"}
     outputs = tuple(

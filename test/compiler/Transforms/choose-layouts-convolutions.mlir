@@ -80,3 +80,16 @@ func.func @few_channels(%x: tensor<1x32x64x64xf32>, %w: tensor<3x32x3x3xf32>) ->
   %0 = weft.conv %x, %w strides [1, 1] pad [0, 0] x [0, 0] dilations [1, 1] groups 1 : tensor<1x32x64x64xf32>, tensor<3x32x3x3xf32> -> tensor<1x3x62x62xf32>
   return %0 : tensor<1x3x62x62xf32>
 }
+
+// A reshape that merges dims which do not lie in order keeps the innermost one where it is.
+// CHECK-LABEL: func.func @interleaved(
+// CHECK: weft.relayout {{.*}} -> tensor<2x16x4x2x4xf32, #weft.layout<[0, 2, 3, 4, 1]>>
+// CHECK: weft.reshape {{.*}} -> tensor<2x16x8x4xf32, #weft.layout<[0, 2, 3, 1]>>
+func.func @interleaved(%x: tensor<4x16x4x4xf32>, %w: tensor<16x16x1x1xf32>) -> tensor<2x16x8x4xf32> {
+  %0 = weft.conv %x, %w strides [1, 1] pad [0, 0] x [0, 0] dilations [1, 1] groups 1
+    : tensor<4x16x4x4xf32>, tensor<16x16x1x1xf32> -> tensor<4x16x4x4xf32>
+  %1 = weft.reshape %0 : tensor<4x16x4x4xf32> -> tensor<2x2x16x4x4xf32>
+  %2 = weft.transpose %1 perm [1, 2, 3, 0, 4] : tensor<2x2x16x4x4xf32> -> tensor<2x16x4x2x4xf32>
+  %3 = weft.reshape %2 : tensor<2x16x4x2x4xf32> -> tensor<2x16x8x4xf32>
+  return %3 : tensor<2x16x8x4xf32>
+}
