@@ -26,7 +26,7 @@ from weft.capture.isolated import Abandoned
 from weft.capture.signature import Declined, describe
 from weft.compiled.flat_calls import FlatCall
 from weft.compiled.programs import Programs
-from weft.compiled.range_verification import begin, conclude, differs_at_ends, exclude_ones
+from weft.compiled.range_verification import begin, conclude, differs_at_ends
 from weft.compiled.ranges import RangeProgram
 from weft.compiled.requests import Request
 from weft.compiled.specialize import Specialized, declined
@@ -132,7 +132,7 @@ class Job:
         if program is None:
             return False
         reason = None
-        exclude_ones(program)  # nobody tells this process of one that differs
+        program.exclude_ones()  # nobody tells this process of one that differs
         if config.verify == "first":
             try:
                 reason = isolated.call_isolated(
