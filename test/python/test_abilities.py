@@ -14,7 +14,7 @@ NUMBERS = [
     *(f"A{number}" for number in (*range(1, 10), *range(14, 27))),
     *(f"B{number}" for number in range(36, 39)),
     *(f"F{number}" for number in range(83, 100)),
-    *(f"L{number}" for number in range(1, 5)),
+    *(f"L{number}" for number in range(1, 7)),
 ]
 
 
