@@ -41,6 +41,7 @@ void stridedCopy(void *to, std::span<const int64_t> toStrides, const void *from,
                  std::span<const int64_t> fromStrides, std::span<const int64_t> sizes,
                  size_t elementSize) {
   size_t rank = sizes.size();
+  int64_t row = rank ? sizes[rank - 1] : 1;
   if (rank > maxRank)
     throw std::invalid_argument("stridedCopy: expected at most 64 dims");
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end())
@@ -52,10 +53,13 @@ void stridedCopy(void *to, std::span<const int64_t> toStrides, const void *from,
     return copyRow(target, size, source, size, 1, elementSize);
 
   int64_t index[maxRank] = {};
+  // Dims that are one in memory on both sides are copied as one.
   size_t last = rank - 1;
+  int64_t toStep = toStrides[last], fromStep = fromStrides[last];
+  while (last > 0 && toStrides[last - 1] == toStep * row && fromStrides[last - 1] == fromStep * row)
+    row *= sizes[--last];
   while (true) {
-    copyRow(target, toStrides[last] * size, source, fromStrides[last] * size, sizes[last],
-            elementSize);
+    copyRow(target, toStep * size, source, fromStep * size, row, elementSize);
     // Increment the outer indices like an odometer.
     size_t dim = last;
     while (dim-- > 0) {

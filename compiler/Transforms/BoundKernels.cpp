@@ -35,6 +35,12 @@ struct Padding {
   }
 };
 
+/// Rows that are padding: of a dim whose size is a symbol, by its place in memory.
+struct Rows {
+  int64_t symbol = none, place = none;
+  bool operator==(const Rows &) const = default;
+};
+
 struct BoundKernels : weft::impl::BoundKernelsBase<BoundKernels> {
   void runOnOperation() override;
 };
@@ -46,6 +52,9 @@ public:
   /// Whether the entry's sizes are symbols; what its kernels are to know, by kernel.
   bool run();
 
+  /// What is hidden behind the keys that an attention reads, block by block, is not computed.
+  void boundHiddenKeys();
+
   /// Adds the sizes to the operands of `kernel` and of its calls.
   int64_t apply();
 
@@ -54,7 +63,9 @@ private:
   void visit(Operation &op, llvm::DenseMap<Value, Padding> &known);
   DenseI64ArrayAttr visitKernel(func::CallOp call, func::FuncOp kernel);
   DenseI64ArrayAttr boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known);
-  int64_t rowsOf(Value value, ArrayRef<int64_t> dims) const;
+  Rows rowsOf(Value value, ArrayRef<int64_t> dims) const;
+  Rows keysOf(Value value) const;
+  func::FuncOp calleeOf(Operation *op) const;
 
   func::FuncOp entry;
   const SymbolTable &symbols;
@@ -76,19 +87,10 @@ static Padding &paddingOf(Value value, llvm::DenseMap<Value, Padding> &known) {
   return found->second;
 }
 
-/// The outermost dim in memory of several elements.
-static std::optional<int64_t> outermost(RankedTensorType type) {
+/// The dim of that place in memory, counted from the outermost.
+static int64_t dimAt(RankedTensorType type, int64_t place) {
   LayoutAttr layout = layoutOf(type);
-  for (int64_t place = 0; place < type.getRank(); ++place) {
-    int64_t dim = layout ? layout.getOrder()[place] : place;
-    bool isTiled = layout && layout.getTileDim() == dim;
-    int64_t count = type.getDimSize(dim);
-    if (isTiled)
-      count = llvm::divideCeil(count, layout.getTileSize());
-    if (count != 1)
-      return dim;
-  }
-  return std::nullopt;
+  return layout ? layout.getOrder()[place] : place;
 }
 
 bool EntryBounds::run() {
@@ -96,16 +98,74 @@ bool EntryBounds::run() {
   if (!sizes)
     return false;
   for (Operation &op : entry.front().without_terminator()) {
-    auto call = dyn_cast<func::CallOp>(op);
-    auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
-    if (!callee || !callee->hasAttr(attr::kernel) || callee.isExternal())
+    func::FuncOp callee = calleeOf(&op);
+    if (!callee)
       continue; // nothing is known of its results
-    DenseI64ArrayAttr bound = visitKernel(call, callee);
+    DenseI64ArrayAttr bound = visitKernel(cast<func::CallOp>(op), callee);
     auto [place, isNew] = bounds.insert({callee, bound});
     if (!isNew && place->second != bound)
       place->second = {};
   }
+  boundHiddenKeys();
   return true;
+}
+
+/// The kernel that is called; null for what is no call of a kernel.
+func::FuncOp EntryBounds::calleeOf(Operation *op) const {
+  auto call = dyn_cast<func::CallOp>(op);
+  auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+  return callee && callee->hasAttr(attr::kernel) && !callee.isExternal() ? callee : func::FuncOp();
+}
+
+/// The keys of `value`, if nothing but attentions reads them, as keys or values, in the blocks that
+/// they have in memory and no further than to the last block with one that counts.
+Rows EntryBounds::keysOf(Value value) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  LayoutAttr layout = layoutOf(type);
+  int64_t dim = type.getRank() - 2;
+  if (!layout || !layout.hasTile() || layout.getTileDim() != dim)
+    return {};
+  Rows keys{none, llvm::find(layout.getOrder(), dim) - layout.getOrder().begin()};
+  for (OpOperand &use : value.getUses()) {
+    func::FuncOp user = calleeOf(use.getOwner());
+    DenseI64ArrayAttr bound = user ? bounds.lookup(user) : DenseI64ArrayAttr();
+    auto attentions =
+        user ? llvm::to_vector(user.getOps<AttentionOp>()) : SmallVector<AttentionOp>();
+    if (!bound || attentions.size() != 1 || bound[2] == none)
+      return {};
+    AttentionOp op = attentions.front();
+    Value argument = user.getArgument(use.getOperandNumber());
+    bool isKeyOrValue =
+        argument.hasOneUse() && (argument == op.getKey() || argument == op.getValue());
+    LayoutAttr ofKeys = layoutOf(cast<RankedTensorType>(op.getKey().getType()));
+    bool sameBlocks = ofKeys && ofKeys.hasTile() && ofKeys.getTileDim() == layout.getTileDim() &&
+                      ofKeys.getTileSize() == layout.getTileSize();
+    if (!isKeyOrValue || !sameBlocks || (keys.symbol != none && keys.symbol != bound[2]) ||
+        type.getDimSize(dim) != largest[bound[2]])
+      return {};
+    keys.symbol = bound[2];
+  }
+  return keys;
+}
+
+void EntryBounds::boundHiddenKeys() {
+  llvm::MapVector<func::FuncOp, Rows> found;
+  for (auto call : entry.getOps<func::CallOp>()) {
+    func::FuncOp callee = calleeOf(call);
+    if (!callee || bounds.lookup(callee) || !callee.getOps<AttentionOp>().empty())
+      continue;
+    Rows rows = call.getNumResults() ? keysOf(call.getResult(0)) : Rows();
+    for (Value result : call.getResults())
+      if (!(keysOf(result) == rows))
+        rows = {};
+    auto [place, isNew] = found.insert({callee, rows});
+    if (!isNew && !(place->second == rows))
+      place->second = {};
+  }
+  for (auto [kernel, rows] : found)
+    if (rows.symbol != none)
+      bounds[kernel] = DenseI64ArrayAttr::get(kernel.getContext(),
+                                              {1, rows.symbol, largest[rows.symbol], rows.place});
 }
 
 void EntryBounds::readArguments() {
@@ -184,18 +244,20 @@ void EntryBounds::visit(Operation &op, llvm::DenseMap<Value, Padding> &known) {
   }
 }
 
-/// The symbol of the rows of `value`, its outermost dim in memory, if they are padded by `dims`.
-int64_t EntryBounds::rowsOf(Value value, ArrayRef<int64_t> dims) const {
+/// Of the outermost dim in memory that is padded by `dims`.
+Rows EntryBounds::rowsOf(Value value, ArrayRef<int64_t> dims) const {
   auto type = cast<RankedTensorType>(value.getType());
-  std::optional<int64_t> dim = outermost(type);
-  if (!dim || dims[*dim] == none || type.getDimSize(*dim) != largest[dims[*dim]])
-    return none;
-  return dims[*dim];
+  for (int64_t place = 0; place < type.getRank(); ++place) {
+    int64_t dim = dimAt(type, place);
+    if (dims[dim] != none && type.getDimSize(dim) == largest[dims[dim]])
+      return {dims[dim], place};
+  }
+  return {};
 }
 
 /// Of an attention [queries, batch, keys], each a symbol or -1; of other kernels [whole, symbol,
-/// largest size]: the rows of all results that do not count are left out if `whole`, otherwise the
-/// sums of its contractions are. Null if all of it counts.
+/// largest size, place of the dim in memory]: the rows of all results that do not count are left
+/// out if `whole`, otherwise the sums of its contractions are. Null if all of it counts.
 DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value, Padding> &known) {
   MLIRContext *context = kernel.getContext();
   auto results = kernel.front().getTerminator()->getOperands();
@@ -221,13 +283,13 @@ DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value
     return DenseI64ArrayAttr::get(context, {queries, batch, keys});
   }
   Value first = results.front();
-  int64_t whole = rowsOf(first, paddingOf(first, known).surplus);
-  if (whole != none && llvm::all_of(results, [&](Value result) {
+  Rows whole = rowsOf(first, paddingOf(first, known).surplus);
+  if (whole.symbol != none && llvm::all_of(results, [&](Value result) {
         return rowsOf(result, paddingOf(result, known).surplus) == whole;
       }))
-    return DenseI64ArrayAttr::get(context, {1, whole, largest[whole]});
-  int64_t sums = rowsOf(first, paddingOf(first, known).origin);
-  if (sums == none || !llvm::all_of(results, [&](Value result) {
+    return DenseI64ArrayAttr::get(context, {1, whole.symbol, largest[whole.symbol], whole.place});
+  Rows sums = rowsOf(first, paddingOf(first, known).origin);
+  if (sums.symbol == none || !llvm::all_of(results, [&](Value result) {
         return rowsOf(result, paddingOf(result, known).origin) == sums;
       }))
     return {};
@@ -237,14 +299,15 @@ DenseI64ArrayAttr EntryBounds::boundOf(func::FuncOp kernel, llvm::DenseMap<Value
       continue;
     for (Value result : op.getResults()) {
       const Padding padding = paddingOf(result, known);
-      isSurplus = llvm::count(padding.surplus, sums) == 1 && llvm::count(padding.origin, sums) == 1;
+      isSurplus = llvm::count(padding.surplus, sums.symbol) == 1 &&
+                  llvm::count(padding.origin, sums.symbol) == 1;
       if (!isSurplus)
         return {};
     }
   }
   if (!isSurplus)
     return {};
-  return DenseI64ArrayAttr::get(context, {0, sums, largest[sums]});
+  return DenseI64ArrayAttr::get(context, {0, sums.symbol, largest[sums.symbol], sums.place});
 }
 
 int64_t EntryBounds::apply() {

@@ -77,13 +77,15 @@ def BoundKernels : Pass<"weft-bound-kernels", "::mlir::ModuleOp"> {
     those of the call, by symbol. Kernels whose rows are padded get it as their last operand, and an
     attribute that says what they may leave out:
 
-    * `weft.bound = [1, symbol, largest]`: rows of all results, from the size of the symbol on;
-    * `[0, symbol, largest]`: the sums of contractions for these rows alone, as the graph fills in
+    * `weft.bound = [1, symbol, largest, place]`: rows of all results, from the size of the symbol
+      on, along the dim of that place in memory;
+    * `[0, symbol, largest, place]`: the sums of contractions for these rows alone, as the graph fills in
       what else it reads there;
     * of an attention `[queries, batch, keys]`: of each the symbol, or -1.
 
     Padding is followed from the arguments (`weft.bounded`) along exact loops. Calls of one kernel
-    that differ leave it as it is, as do all other kernels.
+    that differ leave it as it is, as do all other kernels. What is hidden behind the keys of an
+    attention is computed for the blocks of keys that this reads.
 
     ```mlir
     %0 = call @dot_general_0(%x, %w)

@@ -2,6 +2,7 @@
 #include "python/bindings/Callable.h"
 
 #include "python/bindings/Environment.h"
+#include "python/bindings/SizeRange.h"
 #include "python/bindings/Specialization.h"
 #include "python/bindings/Torch.h"
 
@@ -112,6 +113,31 @@ static bool callPrograms(Callable *self, Environment &environment, const CallArg
   return false;
 }
 
+/// Tries the programs for ranges of sizes. True when the call has been dealt with.
+static bool callRanges(Callable *self, Environment &environment, const CallArguments &call,
+                       PyRef &value) {
+  std::vector<PyRef> &ranges = environment.ranges;
+  // Python code may run below and change the list: every round looks at it anew.
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    PyRef candidate = ranges[i];
+    switch (nb::inst_ptr<SizeRange>(nb::handle(candidate.get()))->call(call, value)) {
+    case Specialization::Mismatch:
+      continue;
+    case Specialization::Done:
+      ++self->hits;
+      if (i > 0 && i < ranges.size())
+        std::rotate(ranges.begin(), ranges.begin() + i, ranges.begin() + i + 1);
+      return true;
+    case Specialization::Declined:
+      value = callOriginal(self, call);
+      return true;
+    case Specialization::Error:
+      return true;
+    }
+  }
+  return false;
+}
+
 static bool isRefused(const Callable *self, const CallArguments &call) {
   if (self->refusedTypes.empty())
     return false;
@@ -173,7 +199,8 @@ static PyRef dispatch(Callable *self, const CallArguments &call) {
     if (self->userKnows && (environment.eager || environment.wantsGradients()))
       return callOriginal(self, call);
     PyRef value;
-    if (!environment.eager && callPrograms(self, environment, call, value))
+    if (!environment.eager && (callPrograms(self, environment, call, value) ||
+                               callRanges(self, environment, call, value)))
       return value;
     break;
   }

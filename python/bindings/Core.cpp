@@ -44,6 +44,7 @@ NB_MODULE(_core, module) {
   bindArtifacts(module);
   bindDirectCalls(module);
   bindCalls(module);
+  bindRanges(module);
   module.def(
       "get_num_threads",
       [] {

@@ -2,11 +2,14 @@
 #include "python/bindings/Core.h"
 
 #include "python/bindings/Callable.h"
+#include "python/bindings/Collected.h"
 #include "python/bindings/DictVersion.h"
 #include "python/bindings/Environment.h"
 #include "python/bindings/ModuleBase.h"
+#include "python/bindings/SizeRange.h"
 #include "python/bindings/Specialization.h"
 #include "python/bindings/Torch.h"
+#include "python/bindings/UnpackedCall.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -19,23 +22,6 @@
 namespace nb = nanobind;
 
 namespace weft {
-
-template <typename T> static int traverseInstance(PyObject *self, visitproc visit, void *arg) {
-  Py_VISIT(Py_TYPE(self));
-  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
-}
-
-template <typename T> static int clearInstance(PyObject *self) {
-  nb::inst_ptr<T>(self)->clear();
-  return 0;
-}
-
-/// Lets the cycle collector see through what T holds.
-template <typename T> static PyType_Slot *collected() {
-  static PyType_Slot slots[] = {
-      {Py_tp_traverse, (void *)traverseInstance<T>}, {Py_tp_clear, (void *)clearInstance<T>}, {}};
-  return slots;
-}
 
 static PyRef borrowRef(nb::handle object) { return PyRef::borrow(object.ptr()); }
 static PyRef borrowUnlessNone(nb::handle object) {
@@ -190,26 +176,20 @@ static void bindEnvironment(nb::module_ &module) {
              // Dropping the old ones may run Python code.
              self.specializations.swap(others);
            })
+      .def("add_range",
+           [](Environment &self, nb::handle range) {
+             if (!nb::isinstance<SizeRange>(range))
+               throw nb::type_error("expected a SizeRange");
+             self.ranges.insert(self.ranges.begin(), borrowRef(range));
+           })
+      .def("clear_ranges",
+           [](Environment &self) {
+             // Dropping them may run Python code.
+             std::vector<PyRef> dropped;
+             self.ranges.swap(dropped);
+           })
       .def("__len__", [](const Environment &self) { return self.specializations.size(); });
 }
-
-/// A call's tuple and dict as vectorcall would pass them.
-struct UnpackedCall {
-  UnpackedCall(nb::tuple args, nb::dict kwargs) {
-    for (nb::handle value : args)
-      values.push_back(value.ptr());
-    names = nb::steal<nb::tuple>(PyTuple_New(kwargs.size()));
-    Py_ssize_t index = 0;
-    for (auto [key, value] : kwargs) {
-      values.push_back(value.ptr());
-      PyTuple_SET_ITEM(names.ptr(), index++, key.inc_ref().ptr());
-    }
-    call = {values.data(), static_cast<Py_ssize_t>(args.size()), names.ptr()};
-  }
-  std::vector<PyObject *> values;
-  nb::tuple names;
-  CallArguments call;
-};
 
 /// (True, value), or (False, why PyTorch has to run the call).
 static nb::tuple callOnce(Specialization &self, nb::tuple args, nb::dict kwargs,

@@ -30,7 +30,7 @@ void Environment::fetchAhead() {
 }
 
 int Environment::traverse(visitproc visit, void *arg) const {
-  for (const std::vector<PyRef> *references : {&gradients, &specializations})
+  for (const std::vector<PyRef> *references : {&gradients, &specializations, &ranges})
     for (const PyRef &reference : *references)
       Py_VISIT(reference.get());
   if (int status = guards.traverse(visit, arg))
@@ -41,6 +41,7 @@ int Environment::traverse(visitproc visit, void *arg) const {
 void Environment::clear() {
   gradients.clear();
   specializations.clear();
+  ranges.clear();
   guards.clear();
   state.clear();
 }

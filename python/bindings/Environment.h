@@ -22,6 +22,8 @@ struct Environment {
   std::vector<PyRef> gradients;
   /// Python `Specialization` objects, the latest used first.
   std::vector<PyRef> specializations;
+  /// Python `SizeRange` objects, the latest used first.
+  std::vector<PyRef> ranges;
   std::optional<Footprint> footprint; ///< of the guards, once it has been asked for
 
   /// Fetches what the checks of a call are going to read, if the last program is one whose data

@@ -42,15 +42,19 @@ Outputs::Outputs(PyObject *description) {
     context = item(description, 2);
     children = parseChildren<Outputs>(PyTuple_GET_ITEM(description, 3));
     return;
+  case Valid:
+    index = nb::cast<size_t>(nb::handle(PyTuple_GET_ITEM(description, 1)));
+    sizesSlot = nb::cast<size_t>(nb::handle(PyTuple_GET_ITEM(description, 2)));
+    valid.emplace(PyTuple_GET_ITEM(description, 3));
+    return;
   }
   throw nb::value_error("expected a kind of output");
 }
 
-static PyRef buildList(const std::vector<Outputs> &children, const std::vector<PyRef> &results,
-                       const std::vector<PyRef> &slots) {
+PyRef Outputs::buildList(const std::vector<Outputs> &children, Parts &parts) {
   PyRef list = PyRef::steal(PyList_New(children.size()));
   for (size_t i = 0; list && i < children.size(); ++i) {
-    PyRef child = children[i].build(results, slots);
+    PyRef child = children[i].build(parts);
     if (!child)
       return {};
     PyList_SET_ITEM(list.get(), i, child.release());
@@ -59,6 +63,12 @@ static PyRef buildList(const std::vector<Outputs> &children, const std::vector<P
 }
 
 PyRef Outputs::build(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const {
+  Parts parts{results, slots, {}};
+  return build(parts);
+}
+
+PyRef Outputs::build(Parts &parts) const {
+  const auto &[results, slots, done] = parts;
   switch (kind) {
   case Result:
     return results[index];
@@ -69,33 +79,43 @@ PyRef Outputs::build(const std::vector<PyRef> &results, const std::vector<PyRef>
   case Object:
     return object;
   case View:
-    return buildView(results, slots);
+    return buildView(parts);
   case List:
-    return buildList(children, results, slots);
+    return buildList(children, parts);
   case Tuple: {
-    PyRef list = buildList(children, results, slots);
+    PyRef list = buildList(children, parts);
     return list ? PyRef::steal(PyList_AsTuple(list.get())) : PyRef();
   }
   case Dict:
-    return buildDict(results, slots);
+    return buildDict(parts);
   case Node:
-    return buildNode(results, slots);
+    return buildNode(parts);
+  case Valid:
+    return buildValid(parts);
   }
   return {};
 }
 
-PyRef Outputs::buildDict(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const {
+PyRef Outputs::buildDict(Parts &parts) const {
   PyRef dict = PyRef::steal(PyDict_New());
   for (size_t i = 0; dict && i < children.size(); ++i) {
-    PyRef child = children[i].build(results, slots);
+    PyRef child = children[i].build(parts);
     if (!child || PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(object.get(), i), child.get()))
       return {};
   }
   return dict;
 }
 
-PyRef Outputs::buildNode(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const {
-  PyRef list = buildList(children, results, slots);
+PyRef Outputs::buildValid(Parts &parts) const {
+  parts.valid.resize(parts.results.size());
+  PyRef &part = parts.valid[index];
+  if (!part)
+    part = valid->of(parts.results[index].get(), parts.slots[sizesSlot].get());
+  return part;
+}
+
+PyRef Outputs::buildNode(Parts &parts) const {
+  PyRef list = buildList(children, parts);
   if (!list)
     return {};
   PyObject *arguments[] = {list.get(), context.get()};
@@ -103,8 +123,8 @@ PyRef Outputs::buildNode(const std::vector<PyRef> &results, const std::vector<Py
 }
 
 // torch makes the view, so that it is one for autograd and for the storage's owner too.
-PyRef Outputs::buildView(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const {
-  PyRef base = children.front().build(results, slots);
+PyRef Outputs::buildView(Parts &parts) const {
+  PyRef base = children.front().build(parts);
   if (!base)
     return {};
   try {

@@ -6,31 +6,43 @@
 // Descriptions are tuples: (RESULT, index), (SLOT, index), (OBJECT, object),
 // (VIEW, base, sizes, strides, offset, dtype or None), (TUPLE, children), (LIST, children),
 // (DICT, keys, children), (NODE, unflatten, context, children), (GIVEN, number of a node of the
-// arguments' patterns).
+// arguments' patterns), (VALID, result, slot of the sizes, weft.frontend.Valid).
 #ifndef WEFT_PYTHON_BINDINGS_OUTPUTS_H
 #define WEFT_PYTHON_BINDINGS_OUTPUTS_H
 
 #include "capture/PyRef.h"
+#include "python/bindings/ValidPart.h"
 
+#include <optional>
 #include <vector>
 
 namespace weft {
 
 class Outputs {
 public:
-  enum Kind { Result, Slot, Object, View, Tuple, List, Dict, Node, Given };
+  enum Kind { Result, Slot, Object, View, Tuple, List, Dict, Node, Given, Valid };
 
   explicit Outputs(PyObject *description);
 
   /// The value; null with a Python error set. `results` and `slots` stay the caller's.
   PyRef build(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const;
 
+  /// Of one call. valid: of each result what counts, once it has been asked for: one tensor,
+  /// however often it is returned.
+  struct Parts {
+    const std::vector<PyRef> &results, &slots;
+    std::vector<PyRef> valid;
+  };
+
   int traverse(visitproc visit, void *arg) const;
 
 private:
-  PyRef buildView(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const;
-  PyRef buildDict(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const;
-  PyRef buildNode(const std::vector<PyRef> &results, const std::vector<PyRef> &slots) const;
+  PyRef build(Parts &parts) const;
+  PyRef buildView(Parts &parts) const;
+  PyRef buildDict(Parts &parts) const;
+  PyRef buildNode(Parts &parts) const;
+  PyRef buildValid(Parts &parts) const;
+  static PyRef buildList(const std::vector<Outputs> &children, Parts &parts);
 
   Kind kind;
   size_t index = 0;
@@ -39,6 +51,8 @@ private:
   PyRef sizes, strides, dtype; // of a view; dtype may be None
   int64_t offset = 0;
   std::vector<Outputs> children; // of a view: its base
+  size_t sizesSlot = 0;
+  std::optional<ValidPart> valid;
 };
 
 } // namespace weft

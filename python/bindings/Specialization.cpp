@@ -145,6 +145,27 @@ bool Specialization::standsFor(const CallArguments &call) {
 
 bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &found,
                              std::vector<WeftTensor> &views) const {
+  return findTensors(call, found) && viewSlots(found, views);
+}
+
+/// Of the user's making, which code may read; torch.compile leaves notes of its own, and so do
+/// programs (`own_attributes` in capture/signature.py).
+static bool hasAttributes(PyObject *tensor) {
+  PyObject *attributes = instanceDict(tensor), *name, *value;
+  if (!attributes)
+    return false;
+  for (Py_ssize_t position = 0; PyDict_Next(attributes, &position, &name, &value);) {
+    const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    std::string_view own = text ? text : "";
+    bool isMark = own.starts_with("_dynamo_") || own.starts_with("_has_dynamo_") ||
+                  own.starts_with("_specialize_on") || own.starts_with("weft_");
+    if (!isMark)
+      return true;
+  }
+  return false;
+}
+
+bool Specialization::findTensors(const CallArguments &call, std::vector<PyRef> &found) const {
   Py_ssize_t named = PyTuple_GET_SIZE(names.get());
   if (call.named() != named || call.positional + named != static_cast<Py_ssize_t>(arguments.size()))
     return false;
@@ -154,26 +175,6 @@ bool Specialization::matches(const CallArguments &call, std::vector<PyRef> &foun
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].match(call.values[i], found))
       return false;
-  return matchTensors(found, views);
-}
-
-/// Of the user's making, which code may read; torch.compile leaves notes of its own, and so do
-/// programs.
-static bool hasAttributes(PyObject *tensor) {
-  PyObject *attributes = instanceDict(tensor), *name, *value;
-  if (!attributes)
-    return false;
-  for (Py_ssize_t position = 0; PyDict_Next(attributes, &position, &name, &value);) {
-    const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-    std::string_view own = text ? text : "";
-    if (!own.starts_with("_dynamo_") && !own.starts_with("weft_"))
-      return true;
-  }
-  return false;
-}
-
-bool Specialization::matchTensors(const std::vector<PyRef> &found,
-                                  std::vector<WeftTensor> &views) const {
   // Asking PyTorch lets other threads run: nothing is viewed before.
   for (size_t i = 0; i < slots.size(); ++i) {
     PyObject *tensor = found[i].get();
@@ -184,7 +185,7 @@ bool Specialization::matchTensors(const std::vector<PyRef> &found,
     if (!slots[i].isOfType(tensor) || hasAttributes(tensor) || Torch::get().isNegated(tensor))
       return false;
   }
-  return viewSlots(found, views);
+  return true;
 }
 
 bool Specialization::viewSlots(const std::vector<PyRef> &found,

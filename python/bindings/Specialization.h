@@ -88,6 +88,11 @@ public:
   /// Whether `call` would match, tensors of the module included.
   bool standsFor(const CallArguments &call);
 
+  /// The tensors of a call, and the objects that results may hold, as far as the call is one of
+  /// those that it stands for or differs from them in tensors' sizes, strides and elements alone.
+  /// found: of as many entries as there are `slots` and `objects`.
+  bool findTensors(const CallArguments &call, std::vector<PyRef> &found) const;
+
   /// The same program and calls with other tensors of the module's; their sources, effects and
   /// outputs are to be filled in.
   std::unique_ptr<Specialization> copyForOtherTensors() const;
@@ -113,7 +118,6 @@ private:
                   rt::Profile *profile);
   bool matches(const CallArguments &call, std::vector<PyRef> &found,
                std::vector<WeftTensor> &views) const;
-  bool matchTensors(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
   bool viewSlots(const std::vector<PyRef> &found, std::vector<WeftTensor> &views) const;
   /// All sources, and the slots anew where those that `slotViews` holds may be out of date.
   bool viewSources(const std::vector<PyRef> &found, std::vector<WeftTensor> &slotViews,

@@ -44,11 +44,10 @@ TensorGuard::TensorGuard(PyObject *tensor) {
   requiresGrad = torch.requiresGrad(tensor);
 }
 
-bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
+bool TensorGuard::matchesElements(PyObject *tensor, dlpack::Tensor &view) const {
   if (!isOfType(tensor))
     return false;
   const Torch &torch = Torch::get();
-  dlpack::Tensor view;
   if (!torch.view(tensor, view)) {
     PyErr_Clear(); // sparse, meta or otherwise out of DLPack's reach
     return false;
@@ -56,14 +55,19 @@ bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
   if (view.device.type != cpu || view.rank + complex != static_cast<int32_t>(sizes.size()) ||
       isComplex(view.dtype) != complex || partType(view.dtype) != static_cast<WeftDType>(dtype))
     return false;
+  return torch.requiresGrad(tensor) == requiresGrad;
+}
+
+bool TensorGuard::matches(PyObject *tensor, WeftTensor &out) const {
+  dlpack::Tensor view;
+  if (!matchesElements(tensor, view))
+    return false;
   int64_t step = complex ? 2 : 1;
   for (int32_t i = 0; i < view.rank; ++i)
     // The stride of a dimension of size 1 moves nothing.
     if (view.sizes[i] != sizes[i] || (sizes[i] > 1 && view.strides[i] * step != strides[i]))
       return false;
-  if (complex && torch.isConjugated(tensor))
-    return false;
-  if (torch.requiresGrad(tensor) != requiresGrad)
+  if (complex && Torch::get().isConjugated(tensor))
     return false;
   out = {static_cast<char *>(view.data) + view.byteOffset,
          sizes.data(),

@@ -7,6 +7,7 @@
 #define WEFT_PYTHON_BINDINGS_TENSORGUARD_H
 
 #include "capture/PyRef.h"
+#include "python/bindings/DLPack.h"
 #include "python/bindings/Footprint.h"
 #include "runtime/Abi.h"
 
@@ -27,6 +28,10 @@ public:
   /// guard's. Python errors count as a mismatch. The negative bit is not looked at; a
   /// conjugated view of complex numbers is none that was assumed.
   bool matches(PyObject *tensor, WeftTensor &view) const;
+
+  /// Whether it is of the same class, place, element type and rank, and requires gradients alike.
+  /// Fills `view`, whose sizes are the tensor's own.
+  bool matchesElements(PyObject *tensor, dlpack::Tensor &view) const;
 
   /// Adds what `matches` reads outside of this object.
   void addTo(Footprint &footprint, PyObject *tensor) const;

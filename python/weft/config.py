@@ -6,8 +6,7 @@ verify: when a program is compared with eager execution of the same call.
     "always": on every call, and PyTorch's results are returned.
     "off": never; the first call already runs the program.
 automatic_sizes: whether a size of which a second value comes is a symbol, for what is compiled from
-    then on without saying so (`automatic=`). Off until such programs are as fast as those for one
-    size.
+    then on without saying so (`automatic=`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "automatic_sizes": (True, False),
 }
 
-automatic_sizes = os.environ.get("WEFT_AUTOMATIC_SIZES", "0") == "1"
+automatic_sizes = os.environ.get("WEFT_AUTOMATIC_SIZES", "") != "0"
 verify = os.environ.get("WEFT_VERIFY_PROGRAMS", "first")
 
 

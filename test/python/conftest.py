@@ -19,6 +19,9 @@ os.environ["WEFT_VERIFY"] = "1"
 # First calls run compiled, so that what tests compare is the program; tests of the comparison with
 # eager execution switch it on.
 os.environ["WEFT_VERIFY_PROGRAMS"] = "off"
+# What tests compare is the program for their sizes, on their memory; tests of programs for ranges
+# of sizes switch these on.
+os.environ["WEFT_AUTOMATIC_SIZES"] = "0"
 
 
 # Few tests, and minutes each: the other files run beside them if they begin first.
@@ -60,6 +63,14 @@ def pytest_addoption(parser):
 
 # Reports are as wide as in a file, whatever runs the tests.
 os.environ.pop("COLUMNS", None)
+
+
+@pytest.fixture
+def automatic_sizes(monkeypatch):
+    """A size of which a second value comes is a symbol, as by default."""
+    import weft
+
+    monkeypatch.setattr(weft.config, "automatic_sizes", True)
 
 
 @pytest.fixture(autouse=True)

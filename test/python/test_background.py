@@ -84,6 +84,53 @@ def test_pytorch_answers_until_the_program_does(verified, held):
     assert (stats["graphs"], stats["hits"], stats["captures"]) == (1, 1, 1)
 
 
+def test_what_is_compared_is_the_call_as_it_was(verified, held):
+    """By the time at which the program is compared, calls have filled the table."""
+
+    def noted(x, table, place):
+        table.index_copy_(0, place, x)
+        place.add_(1)
+        return table.sum(0)
+
+    def call(function):
+        table, place = torch.zeros(4, 8)[:, ::2], torch.zeros(1, dtype=torch.int64)
+        for row in torch.arange(16.0).reshape(4, 1, 4):
+            given = row.clone()
+            yield function(given, table, place)
+            given.zero_()
+
+    compiled = weft.compile(noted, background=True)
+    expected = [*call(noted)]
+    for _ in range(2):
+        for one, other in zip(call(compiled), expected, strict=True):
+            torch.testing.assert_close(one, other)
+        held()
+        assert compiled.wait()
+    assert compiled.stats()["graphs"] == 1 and compiled.stats()["hits"] == 4
+
+
+def test_arguments_are_copied_as_they_lie():
+    from weft.compiled.argument_copies import _copies
+
+    rows = torch.arange(60.0).reshape(6, 10)
+    scale = nn.Parameter(torch.ones(3))
+    given = [rows[1:3, ::2], 7, rows[2:], rows[2:], rows.T[:, :1].expand(10, 4), scale]
+    given += [rows[:0], torch.ones(2, 3, requires_grad=True), torch.arange(3)[1:]]
+    made = _copies(given, {id(scale)})
+    given[2].add_(0)
+    for one, other in zip(given, made, strict=True):
+        if not isinstance(one, torch.Tensor):
+            assert one == other
+            continue
+        assert torch.equal(one, other) and one.stride() == other.stride()
+        assert one.requires_grad == other.requires_grad and type(one) is type(other)
+    assert made[5] is scale and made[2] is not given[2]
+    assert made[3] is not made[2]  # as `given` has two views
+    made[2].fill_(-1.0)
+    assert made[0][1].eq(-1).all() and made[3].eq(-1).all() and made[0][0].eq(given[0][0]).all()
+    assert rows.min() == 0
+
+
 def test_nothing_is_pending_without_calls():
     assert weft.compile(network(), background=True).wait()
     assert weft.compile(network()).wait()

@@ -8,6 +8,7 @@ import threading
 import pytest
 import torch
 import torch.nn.functional as F
+from processes import python
 
 import weft
 
@@ -206,9 +207,9 @@ def test_marked_tensors():
     assert list(compiled.stats()["ranges"].values()) == [2]
 
 
-def test_a_second_value_makes_a_size_a_symbol():
+def test_a_second_value_makes_a_size_a_symbol(automatic_sizes):
     module = Rows().eval()
-    automatic = weft.compile(module, automatic=True)
+    automatic = weft.compile(module)
     fixed = weft.compile(module, automatic=False)
     with torch.no_grad():
         for size in (12, 16, 9, 10, 14):
@@ -217,6 +218,67 @@ def test_a_second_value_makes_a_size_a_symbol():
             agree(fixed(x), module(x))
     assert automatic.stats()["graphs"] == 2 and list(automatic.stats()["ranges"].values()) == [3]
     assert fixed.stats()["graphs"] == 5 and fixed.stats()["ranges"] == {}
+
+
+def test_sizes_are_symbols_by_default():
+    code = "import weft; print(weft.config.automatic_sizes)"
+    assert python(code, WEFT_AUTOMATIC_SIZES="").stdout.strip() == "True"
+
+
+def test_the_65th_size_is_as_the_second(automatic_sizes):
+    """A program for each power of two, and those of 0 and 1."""
+    module = Rows().eval()
+    compiled = weft.compile(module)
+    with torch.no_grad():
+        for size in (*range(70), *range(69, -1, -7)):
+            x = torch.randn(size, 8)
+            agree(compiled(x), module(x))
+    stats = compiled.stats()
+    assert list(stats["ranges"]) == [f"f32[{sizes}, 8]" for sizes in
+                                     ("2..16", "17..32", "33..64", "65..128")]  # fmt: skip
+    assert stats["graphs"] == stats["captures"] == 6 and stats["breaks"] == []
+    assert stats["specialized"] == []
+
+
+def test_a_size_that_is_no_symbol_has_a_program_for_each_value(automatic_sizes):
+    """And the report says why; it is looked for once."""
+
+    def sorted_rows(x):
+        return x.sort(0).values
+
+    compiled = weft.compile(sorted_rows)
+    for size in (6, 7, 8, 9):
+        x = torch.randn(size, 3)
+        agree(compiled(x), sorted_rows(x))
+    stats = compiled.stats()
+    assert stats["graphs"] == 4 and stats["ranges"] == {} and stats["captures"] == 5
+    (reason,) = stats["specialized"]
+    assert "weft.sort with attributes that depend on a size" in reason
+
+
+def test_what_requires_gradients_is_no_call_of_a_range(automatic_sizes):
+    def doubled(x):
+        return (x * 2).exp()
+
+    compiled = weft.compile(doubled)
+    for size in (3, 5, 7):
+        compiled(torch.randn(size))
+    assert sum(compiled.stats()["ranges"].values()) == 1
+    x = torch.randn(6, requires_grad=True)
+    compiled(x).sum().backward()
+    torch.testing.assert_close(x.grad, 2 * doubled(x))
+
+
+def test_what_is_not_contiguous_has_programs_of_its_own(automatic_sizes):
+    module = Rows().eval()
+    compiled = weft.compile(module)
+    with torch.no_grad():
+        for size in (12, 16, 9):
+            x = torch.randn(8, size).T
+            agree(compiled(x), module(x))
+    stats = compiled.stats()
+    assert stats["graphs"] == 3 and stats["captures"] == 3
+    assert stats["specialized"] == ["an argument whose size is a symbol is not contiguous"]
 
 
 def test_guards_bound_the_range():
@@ -343,3 +405,17 @@ def test_an_encoder_at_any_length(batch):
     assert compiled.stats()["specialized"] == [] and compiled.stats()["breaks"] == []
     # Padding is left out of rows that are outermost in memory: otherwise sizes are near the end.
     assert len(compiled.stats()["ranges"]) == (1 if batch == 1 else 3)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_tokens_in_blocks(batch, monkeypatch):
+    """Whole vectors of tokens are left out of the last block, and keys that do not count of it."""
+    monkeypatch.setattr(weft.config, "verify", "off")
+    layer = torch.nn.TransformerEncoderLayer(64, 2, 128, batch_first=True, activation="gelu")
+    module = torch.nn.Sequential(layer, torch.nn.LayerNorm(64), torch.nn.Linear(64, 48)).eval()
+    compiled = weft.compile(module, shapes={"input": {1: weft.Range(65, 192)}})
+    with torch.no_grad():
+        for length in (100, 65, 66, 67, 79, 80, 81, 97, 113, 127, 128):
+            x = torch.randn(batch, length, 64)
+            torch.testing.assert_close(compiled(x), module(x), rtol=2e-5, atol=1e-5)
+    assert compiled.stats()["specialized"] == [] and len(compiled.stats()["ranges"]) == 1

@@ -52,6 +52,7 @@ private:
   Value setCell(Value number);
   Value blockCounts();
   void emitQueryBlock(Value number);
+  void emitWholeBlock(Value number);
   void emitVectors(int64_t count);
   SmallVector<Value> emitSoftmax();
   SmallVector<Value> emitKeyBlock(ArrayRef<Value> state, bool rescale, KeyBlock runs);
@@ -251,8 +252,24 @@ Value Attention::blockCounts() {
   return counts;
 }
 
-/// The last block may have fewer vectors of queries.
+/// The last block may have fewer vectors of queries, and so has that with the last one that counts.
 void Attention::emitQueryBlock(Value number) {
+  if (!kernel.bound().empty() && kernel.bound()[0] >= 0 && queryBlocks > 1) {
+    Value end = kernel.sizeOf(kernel.bound()[0]), first = valueOf(queries.token);
+    Value left = subtract(end, least(first, end));
+    auto emitFrom = [&](auto &self, int64_t fewer) -> void {
+      if (fewer >= schedule.groups)
+        return emitWholeBlock(number);
+      emitIf(
+          builder, loc, is(arith::CmpIPredicate::ule, left, constant(fewer * schedule.width)),
+          [&] { emitVectors(fewer); }, [&] { self(self, 2 * fewer); });
+    };
+    return emitFrom(emitFrom, 1);
+  }
+  emitWholeBlock(number);
+}
+
+void Attention::emitWholeBlock(Value number) {
   int64_t inLast =
       llvm::divideCeil(problem.queries - (queryBlocks - 1) * schedule.lanes(), schedule.width);
   if (inLast == schedule.groups || queryBlocks == 1)

@@ -28,10 +28,18 @@ CausalKeyRanges::CausalKeyRanges(OpBuilder &builder, Location loc,
     : IndexArithmetic(builder, loc), schedule(schedule), groups(groups), queries(queries),
       keys(keys), firstQuery(firstQuery) {
   seenByAll = constant(keys);
+  mayEndInTile = firstQuery || keys % schedule.keyTile != 0;
   tileCount = constant(llvm::divideCeil(keys, schedule.keyTile));
   if (!firstQuery) {
-    if (keysEnd)
+    if (keysEnd) {
       tileCount = arith::CeilDivUIOp::create(builder, loc, keysEnd, constant(schedule.keyTile));
+      // Steps over keys divide a vector of them: what is hidden is seen up to there.
+      if (keys % schedule.width == 0) {
+        Value vectors = arith::CeilDivUIOp::create(builder, loc, keysEnd, constant(schedule.width));
+        seenByAll = times(vectors, schedule.width);
+        mayEndInTile = true;
+      }
+    }
     return;
   }
   seenByAll = least(firstQuery, seenByAll);
@@ -42,9 +50,8 @@ SmallVector<Value> CausalKeyRanges::ofTiles(Value low, Value high, Carried carri
   Value size = constant(schedule.keyTile);
   return emitLoop(builder, loc, low, high, 1, carried, [&](Value tile, ValueRange now) {
     KeyRun run{tile, constant(0), size, {}};
-    if (firstQuery || keys % schedule.keyTile != 0) {
+    if (mayEndInTile)
       run.count = least(subtract(seenByAll, times(tile, schedule.keyTile)), size);
-    }
     run.slot = times(subtract(tile, low), schedule.keyTile);
     return body(run, SmallVector<Value>(now));
   });

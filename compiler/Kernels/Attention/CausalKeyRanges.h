@@ -53,6 +53,7 @@ private:
   const AttentionSchedule &schedule;
   int64_t groups, queries, keys;
   mlir::Value firstQuery, seenByAll, tileCount;
+  bool mayEndInTile; ///< the last tile of keys may have fewer that are seen
 };
 
 } // namespace weft

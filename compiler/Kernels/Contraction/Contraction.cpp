@@ -56,7 +56,10 @@ private:
   void forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> body);
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead);
+  void emitLanes(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead);
+  Value tokensLeft();
   int64_t widthOf(int64_t lanes) const;
+  bool growsInTile(AffineExpr row) const;
   Value rowsCount();
   void setRow(Value value) {
     if (roles.row)
@@ -412,6 +415,18 @@ void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> bod
   emitIf(builder, loc, isWhole, [&] { body(rows); }, [&] { body(fewer); });
 }
 
+/// Whether the first row of a tile is the least: not where a tile goes on with the rows of another
+/// matrix of the batch.
+bool Contraction::growsInTile(AffineExpr row) const {
+  bool grows = true;
+  row.walk([&](AffineExpr expr) {
+    bool varies =
+        expr.isFunctionOfDim(roles.lane) || (roles.row && expr.isFunctionOfDim(*roles.row));
+    grows &= expr.getKind() != AffineExprKind::Mod || !varies;
+  });
+  return grows;
+}
+
 /// Whether any row of the tile at the point counts; null where all do, or the tiles of all rows
 /// pack operands for those that follow.
 Value Contraction::rowsCount() {
@@ -419,12 +434,12 @@ Value Contraction::rowsCount() {
     return {};
   const EpilogueRoot &root = match.roots.front();
   auto type = cast<RankedTensorType>(kernel.roots[root.number].getType());
-  const auto *size = llvm::find_if(type.getShape(), [](int64_t size) { return size != 1; });
-  if (size == type.getShape().end() || !root.within.empty())
+  int64_t place = kernel.bound()[3];
+  if (!root.within.empty() || !growsInTile(root.index[place]))
     return {};
   point.forget();
-  Value row = position(root.index[size - type.getShape().begin()]);
-  return is(arith::CmpIPredicate::ult, row, kernel.rowsEnd(*size));
+  Value row = position(root.index[place]);
+  return is(arith::CmpIPredicate::ult, row, kernel.rowsEnd(type.getDimSize(place)));
 }
 
 /// Vector width for `lanes`. On processors that execute 512-bit vectors as two halves, a tile of
@@ -437,7 +452,44 @@ int64_t Contraction::widthOf(int64_t lanes) const {
   return isHalf && isPlain && isBroadcast ? schedule.width / 2 : schedule.width;
 }
 
+/// Where the lanes are rows of a result, in blocks: how many of the tile at the point and behind it
+/// count, at least one; null elsewhere.
+Value Contraction::tokensLeft() {
+  ArrayRef<int64_t> bound = kernel.bound();
+  if (bound.empty() || !bound[0] || !rowsCount())
+    return {};
+  const EpilogueRoot &first = match.roots.front();
+  AffineExpr row = first.index[bound[3]], within = first.index.back();
+  if (!within.isFunctionOfDim(roles.lane) || row.isFunctionOfDim(roles.lane))
+    return {};
+  auto shapeOf = [this](const EpilogueRoot &root) {
+    return cast<RankedTensorType>(kernel.roots[root.number].getType()).getShape();
+  };
+  ArrayRef<int64_t> shape = shapeOf(first);
+  for (const EpilogueRoot &root : match.roots)
+    if (root.index[bound[3]] != row || root.index.back() != within || shapeOf(root) != shape)
+      return {};
+  if (shape[bound[3]] >= bound[2])
+    return {};
+  Value token = add(times(position(row), shape.back()), position(within));
+  Value end = kernel.rowsEnd(bound[2]);
+  return subtract(end, least(token, end));
+}
+
+/// The last rows that count may fill fewer vectors than a tile has.
 void Contraction::emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead) {
+  Value tokens = lanes > schedule.width ? tokensLeft() : Value();
+  auto emitFrom = [&](auto &self, int64_t fewer) -> void {
+    if (!tokens || fewer >= lanes)
+      return emitLanes(rows, lanes, chunk, ahead);
+    emitIf(
+        builder, loc, is(arith::CmpIPredicate::ule, tokens, constant(fewer)),
+        [&] { emitLanes(rows, fewer, chunk, ahead); }, [&] { self(self, fewer + schedule.width); });
+  };
+  emitFrom(emitFrom, schedule.width);
+}
+
+void Contraction::emitLanes(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead) {
   int64_t width = widthOf(lanes), groups = llvm::divideCeil(lanes, width);
   point.setLanes({static_cast<int64_t>(roles.lane), width, groups, lanes});
   auto compute = [&] {

@@ -59,8 +59,8 @@ struct KernelFunction {
   llvm::ArrayRef<int64_t> bound() const;
   /// The size of a symbol in this call, index.
   mlir::Value sizeOf(int64_t symbol);
-  /// Of `extent` equal rows that are a tensor's outermost ones in memory, the first that does not
-  /// count, index; the kernel is no attention and has a bound.
+  /// Of `extent` equal rows along the bounded dim of a result, the first that does not count,
+  /// index; the kernel is no attention and has a bound.
   mlir::Value rowsEnd(int64_t extent);
 
   /// An element emitter that knows the kernel's arguments.

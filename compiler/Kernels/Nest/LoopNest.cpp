@@ -72,7 +72,6 @@ private:
   int64_t width;
   bool vertical; ///< the lanes are a loop of the grid
   SmallVector<NestRoot> roots;
-  size_t targetCount = 0; ///< of the kernel
   SmallVector<unsigned> gridDims, cellDims, rowDims;
   std::optional<TransposedLoads> transposedLoads; ///< if only some reads are transposed
   std::optional<LaneScans> laneScans;
@@ -91,7 +90,6 @@ private:
 LogicalResult LoopNest::readRoots(ArrayRef<StoreTarget> targets) {
   if (llvm::Error error = loops.verify(schedule))
     return kernel.refuse() << llvm::toString(std::move(error));
-  targetCount = targets.size();
   roots.push_back({loops.leader, loops.index});
   for (int64_t number : ArrayRef(schedule.targets).drop_front()) {
     std::optional<Index> index = loops.indexOf(targets[number].tensor, schedule);
@@ -345,23 +343,21 @@ void LoopNest::emit() {
 /// Whether the row of the cell at the point counts; null if all do, or a cell has several.
 Value LoopNest::rowCounts() {
   ArrayRef<int64_t> bound = kernel.bound();
-  if (bound.empty() || !bound[0] || targetCount != roots.size())
+  if (bound.empty() || !bound[0])
     return {};
   Value counts;
   for (const NestRoot &root : roots) {
     if (root.target->tensor != kernel.roots[root.target->root])
       return {};
     auto type = cast<RankedTensorType>(root.target->tensor.getType());
-    const auto *size = llvm::find_if(type.getShape(), [](int64_t size) { return size != 1; });
-    if (size == type.getShape().end())
-      return {};
-    auto dim = dyn_cast<AffineDimExpr>(root.index[size - type.getShape().begin()]);
+    int64_t size = type.getDimSize(bound[3]);
+    auto dim = dyn_cast<AffineDimExpr>(root.index[bound[3]]);
     if (!dim || !llvm::is_contained(gridDims, dim.getPosition()) ||
-        space.extent(dim.getPosition()) != *size)
+        space.extent(dim.getPosition()) != size)
       return {};
     if (!counts)
       counts = arith::CmpIOp::create(kernel.builder, kernel.loc, arith::CmpIPredicate::ult,
-                                     point.dimValue(dim.getPosition()), kernel.rowsEnd(*size));
+                                     point.dimValue(dim.getPosition()), kernel.rowsEnd(size));
   }
   return counts;
 }

@@ -25,6 +25,7 @@ private:
   int64_t cellCount() const override { return space.count(cells); }
   bool rowByRow() const override { return true; }
   std::optional<unsigned> findFeature() const;
+  void emitCell();
   void emitRow(Value number);
   int64_t rowLength() const { return llvm::alignTo(space.extent(feature), width); }
 
@@ -76,21 +77,25 @@ void RowsToTokenBlocks::emit() {
   rows = kernel.scratch(type.getElementType(), width * rowLength());
   kernel.forEachPiece(cellCount(), schedule.claim, [&](Value number) {
     setFlat(point, cells, number);
-    emitLoop(builder, loc, 0, width, 1, {}, [&](Value row, ValueRange) {
-      emitRow(row);
-      return SmallVector<Value>();
-    });
-    Value firstRow = constant(0);
-    forEachVector([&](Value first, int64_t features) {
-      point.setDim(feature, first);
-      emitSquare(
-          point, feature, lane, firstRow, /*columns=*/width, /*rows=*/features, width,
-          [&] {
-            Value place = add(times(point.dimValue(lane), rowLength()), point.dimValue(feature));
-            return vector::LoadOp::create(builder, loc, type, rows, place);
-          },
-          [&](const Emitted &ofTokens) { store(ofTokens); });
-    });
+    emitIfCounting(cells, [&] { emitCell(); });
+  });
+}
+
+void RowsToTokenBlocks::emitCell() {
+  emitLoop(builder, loc, 0, width, 1, {}, [&](Value row, ValueRange) {
+    emitRow(row);
+    return SmallVector<Value>();
+  });
+  Value firstRow = constant(0);
+  forEachVector([&](Value first, int64_t features) {
+    point.setDim(feature, first);
+    emitSquare(
+        point, feature, lane, firstRow, /*columns=*/width, /*rows=*/features, width,
+        [&] {
+          Value place = add(times(point.dimValue(lane), rowLength()), point.dimValue(feature));
+          return vector::LoadOp::create(builder, loc, type, rows, place);
+        },
+        [&](const Emitted &ofTokens) { store(ofTokens); });
   });
 }
 

@@ -69,6 +69,26 @@ void TokenBlockTranspose::emitReductions() {
   }
 }
 
+void TokenBlockTranspose::emitIfCounting(ArrayRef<unsigned> known,
+                                         llvm::function_ref<void()> body) {
+  ArrayRef<int64_t> bound = kernel.bound(), shape = tensorType(target.tensor).getShape();
+  if (bound.empty() || !bound[0] || target.tensor != kernel.roots[target.root])
+    return body();
+  // Where the rows of a result are in blocks, its last dim in memory is their place within one.
+  int64_t largest = bound[2], rows = shape[bound[3]];
+  bool inBlocks = rows < largest;
+  AffineExpr row = index[bound[3]];
+  if (inBlocks)
+    row = row * shape.back() + index.back();
+  for (unsigned dim = 0; dim < space.size(); ++dim)
+    if (dim != lane && row.isFunctionOfDim(dim) && !llvm::is_contained(known, dim))
+      return body();
+  point.setDim(lane, constant(0));
+  point.forget();
+  Value end = kernel.rowsEnd(inBlocks ? largest : rows);
+  emitIf(builder, loc, is(arith::CmpIPredicate::ult, point.indexValue(row), end), body);
+}
+
 void TokenBlockTranspose::forEachVector(llvm::function_ref<void(Value first, int64_t count)> body) {
   int64_t features = space.extent(feature), whole = features / width * width;
   emitLoop(builder, loc, 0, whole, width, {}, [&](Value first, ValueRange) {

@@ -32,6 +32,9 @@ protected:
   /// Number of strided accesses with vectors along the tokens, and along the features.
   int64_t stridedAlongTokens() const, stridedAlongFeatures() const;
   void emitReductions();
+  /// Emits `body` for cells with a row that counts. known: the dims that are set there, besides
+  /// `lane`, which is set to 0.
+  void emitIfCounting(llvm::ArrayRef<unsigned> known, llvm::function_ref<void()> body);
   /// Emits `body` for whole vectors of features, and for the remainder.
   void forEachVector(llvm::function_ref<void(mlir::Value first, int64_t count)> body);
   void store(const Emitted &value);

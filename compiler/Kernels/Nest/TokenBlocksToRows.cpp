@@ -98,15 +98,19 @@ void TokenBlocksToRows::moveToInner() {
 
 void TokenBlocksToRows::emit() {
   int64_t ofTokens = llvm::divideCeil(tokens, width), tail = tokens % width;
+  SmallVector<unsigned> known = outer;
+  known.append({block, part});
   kernel.forEachPiece(cellCount(), schedule.claim, [&](Value number) {
     Value cell = remainderOf(number, ofTokens);
     setFlat(point, outer, dividedBy(number, ofTokens));
     setFlat(point, {block, part}, cell);
-    if (tail == 0)
-      return emitCell(width);
-    emitIf(
-        builder, loc, is(arith::CmpIPredicate::eq, cell, constant(ofTokens - 1)),
-        [&] { emitCell(tail); }, [&] { emitCell(width); });
+    emitIfCounting(known, [&] {
+      if (tail == 0)
+        return emitCell(width);
+      emitIf(
+          builder, loc, is(arith::CmpIPredicate::eq, cell, constant(ofTokens - 1)),
+          [&] { emitCell(tail); }, [&] { emitCell(width); });
+    });
   });
 }
 

@@ -14,13 +14,14 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from weft import _core
 from weft.capture.argument_changes import Changed, apply
 from weft.capture.argument_objects import Given
 from weft.capture.returned_objects import Made, make
 from weft.capture.signature import make_dataclass
 
 # Outputs.h
-RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE, _GIVEN = range(9)
+RESULT, SLOT, OBJECT, VIEW, _TUPLE, _LIST, _DICT, NODE, _GIVEN, VALID = range(10)
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def build_outputs(
         return slots[rest[0]]
     if kind == OBJECT:
         return rest[0]
+    if kind == VALID:
+        return _core.ValidPart(rest[2]).of(results[rest[0]], slots[rest[1]])
     if kind == _GIVEN:  # which the call has, and not its results
         return None
     if kind == VIEW:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,7 +87,8 @@ class Signature:
     leaves: of (args, kwargs), in the order of torch's pytrees. examples: the tensors among
     them; slots: their numbers by leaf. objects: among the arguments that are no pytrees, with what
     besides tensors they hold (argument_objects.py). read: the numbers of leaves that are tensors by
-    whose values calls are told apart."""
+    whose values calls are told apart. counters: attributes of objects that are sizes, each of which
+    is a tensor of that size."""
 
     arguments: tuple = ()
     names: tuple[str, ...] = ()
@@ -95,14 +97,20 @@ class Signature:
     slots: dict[int, int] = field(default_factory=dict)
     objects: list[tuple[Any, tuple]] = field(default_factory=list)
     read: frozenset[int] = frozenset()
+    counters: frozenset[tuple[type, str]] = frozenset()
 
 
-def describe(args: tuple, kwargs: dict[str, Any], read: frozenset[int] = frozenset()) -> Signature:
+def describe(
+    args: tuple,
+    kwargs: dict[str, Any],
+    read: frozenset[int] = frozenset(),
+    counters: frozenset[tuple[type, str]] = frozenset(),
+) -> Signature:
     """The pattern that calls like this one have in common, as `Signature` says.
 
     Raises: Declined, naming the argument that no pattern can describe.
     """
-    signature = Signature(names=tuple(kwargs), read=read)
+    signature = Signature(names=tuple(kwargs), read=read, counters=counters)
     positional = [_describe(v, f"argument {i}", signature) for i, v in enumerate(args)]
     named = [_describe(v, f"argument {k!r}", signature) for k, v in kwargs.items()]
     signature.arguments = tuple(positional + named)
@@ -157,14 +165,17 @@ def _describe_object(value: Any, name: str, signature: Signature) -> tuple:
     if not argument_objects.is_object(value):
         raise Declined(f"{name} is a {kind.__qualname__}, which is no pytree", type=kind)
     try:
-        tensors, recipe = argument_objects.flatten(value)
+        tensors, recipe = argument_objects.flatten(value, signature.counters)
     except argument_objects.NoRecipe as why:
         reason = f"{name} is a {kind.__qualname__}, which is no pytree and holds {why}"
         raise Declined(reason, type=kind) from None
     number = len(signature.objects)
     signature.objects.append((value, recipe))
     described = tuple(_describe(v, f"{name}[{i}]", signature) for i, v in enumerate(tensors))
-    return (NODE, kind, argument_objects.flatten, recipe, described, number)
+    flatten = argument_objects.flatten
+    if signature.counters:
+        flatten = functools.partial(flatten, counters=signature.counters)
+    return (NODE, kind, flatten, recipe, described, number)
 
 
 def flatten_values(value: torch.Tensor) -> tuple[list[torch.Tensor], tuple[int, ...]]:

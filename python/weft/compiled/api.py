@@ -97,8 +97,9 @@ def compile(
     shapes: by the names of arguments the dims whose sizes are symbols, as in
     {"input_ids": {1: weft.Range(1, 512)}}, or torch.export's Dim in the place of a Range: one
     program stands for all sizes of the range.
-    automatic: a size of which a second value comes is a symbol, too, within a factor of two; if
-    False each size has a program of its own. By default as `weft.config.automatic_sizes` says.
+    automatic: a size of which a second value comes is a symbol, too, within a factor of two, and
+    one that cannot be has a program for each of its values; if False each size has. By default as
+    `weft.config.automatic_sizes` says, which is True.
     batch_invariant: a row of the batch, the first dim of the arguments, has the same bits whatever
     rows are beside it. For programs that compute each row alone.
     rng: who draws for dropout. "torch", the default, gives the masks that PyTorch would draw under
@@ -108,8 +109,8 @@ def compile(
     probability 1 - p, to 2**-32. PyTorch's first call is given the same masks.
     inplace: the module object itself is compiled and returned, for those who hold it already.
     background: PyTorch runs the calls of a new kind while their program is compiled and compared
-    beside them, in processes of low priority; the first call after that is the program's. A call
-    keeps its arguments alive until then. `wait` waits for it.
+    beside them, in processes of low priority; the first call after that is the program's. Until
+    then there is a copy of the call's arguments. `wait` waits for it.
     Raises: TypeError, if `program` cannot be called, or is no module to be compiled in place;
     errors.ConfigError for unknown options; tune.RecordsError for a file that holds no records.
     """
@@ -156,9 +157,10 @@ def compile(
         kind = type(program).__qualname__
         raise TypeError(f"expected a module to compile in place, found {kind}")
 
-    # In the background, rather than beside calls, which would share the GIL with it; for ranges,
-    # because torch changes functions of its own on the way, which is no change of the call's.
-    if background or shapes is not None or batch_invariant or settings["automatic"]:
+    # In the background, rather than beside calls, which would share the GIL with it; for ranges at
+    # the first call, because torch changes functions of its own on the way, which is no change of
+    # the call's.
+    if background or shapes is not None or batch_invariant:
         prepare()
 
     def answering(original: Callable[..., Any]) -> _core.Callable:

@@ -2,7 +2,7 @@
 """Programs compiled beside the calls, which PyTorch runs meanwhile.
 
 One thread of the process takes requests in turn. Tracing, compiling and the comparison with
-PyTorch run in forked children of the lowest priority; the thread itself waits for them, and enters
+PyTorch run in forked children of a lower priority; the thread itself waits for them, and enters
 the finished program between two calls. A call waits for none of it.
 """
 
@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,10 +23,9 @@ import torch
 from weft import _core, config, errors
 from weft.capture import isolated
 from weft.capture.isolated import Abandoned
-from weft.capture.signature import Declined, describe
-from weft.compiled.flat_calls import FlatCall
+from weft.compiled.argument_copies import as_it_is
 from weft.compiled.programs import Programs
-from weft.compiled.range_verification import begin, conclude, differs_at_ends, exclude_ones
+from weft.compiled.range_verification import begin, conclude, differs_at_ends
 from weft.compiled.ranges import RangeProgram
 from weft.compiled.requests import Request
 from weft.compiled.specialize import Specialized, declined
@@ -38,7 +37,10 @@ if TYPE_CHECKING:
     from weft.compiled.compiled import Compiled
 
 _MOST_WAITING = 64  # requests of the process; beyond them a call is not noted
-_NICENESS = 19
+# Half of what a call of PyTorch's needs on the same processor goes to it for each 3 more. At the
+# largest, 19, it gets a hundredth of a processor that others are busy on, and minutes go by until
+# there is a program; so it gets a quarter, which calls on an idle machine do not notice.
+_NICENESS = 5
 _AUTOCAST_DEVICES = ("cpu", "cuda")
 
 
@@ -132,7 +134,7 @@ class Job:
         if program is None:
             return False
         reason = None
-        exclude_ones(program)  # nobody tells this process of one that differs
+        program.exclude_ones()  # nobody tells this process of one that differs
         if config.verify == "first":
             try:
                 reason = isolated.call_isolated(
@@ -157,14 +159,20 @@ class Job:
         # Gradients are compared on the first call, whose graph is freed with what it returns.
         if made.verified or made.training is not None or config.verify != "first":
             return made
-        with contextlib.suppress(Declined):  # the first call finds out
+        try:
             finding = isolated.call_isolated(
                 lambda: _compare(programs, original, made, request), {}
             )
-            if finding.verdict is Verdict.SAME:
-                record = Verified.of(made, finding.layouts)
-                record.apply(made)
-                record.save()
+        except Abandoned:
+            raise
+        except (
+            Exception
+        ):  # PyTorch's own, for a state of now, among others; the first call finds out
+            return made
+        if finding.verdict is Verdict.SAME:
+            record = Verified.of(made, finding.layouts)
+            record.apply(made)
+            record.save()
         return made
 
 
@@ -259,13 +267,9 @@ _compiler = _Compiler()
 
 def submit(face: Compiled, request: Request) -> None:
     """Has the program of a call compiled, unless too many wait already."""
-    if request.signature.objects:  # which the call may change before it is traced
-        call = FlatCall.of(request.args, request.kwargs)
-        if call is None:
-            return
-        args, kwargs = call.rebuilt(call.leaves)
-        request = replace(request, args=args, kwargs=kwargs, signature=describe(args, kwargs))
-    _compiler.submit(Job(weakref.ref(face), request), face.programs)
+    # The call may write to its arguments before it is compared, as to a cache that is full then.
+    if (kept := as_it_is(request)) is not None:
+        _compiler.submit(Job(weakref.ref(face), kept), face.programs)
 
 
 def is_pending(programs: Programs, args: tuple, kwargs: dict[str, Any]) -> bool:

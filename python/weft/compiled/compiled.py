@@ -40,7 +40,7 @@ from weft.compiled.batch_invariance import (
 from weft.compiled.first_call import FirstCall
 from weft.compiled.graph_text import graph_text
 from weft.compiled.programs import Programs
-from weft.compiled.range_verification import begin, conclude, differs_at_ends, exclude_ones
+from weft.compiled.range_verification import begin, conclude, differs_at_ends
 from weft.compiled.ranges import RangeProgram
 from weft.compiled.requests import Found, Request, records_gradients
 from weft.compiled.sizes import Sizes
@@ -162,7 +162,7 @@ class Compiled(Face):
             return False, None
         if ran:
             self.programs.totals.hits += 1
-            program.calls += 1
+            program.core.calls += 1
         return ran, value
 
     def _first_of_range(
@@ -172,7 +172,7 @@ class Compiled(Face):
         reproduces that, and calls at both ends of its range."""
         original = self.original
         if config.verify == "off":
-            exclude_ones(program)
+            program.exclude_ones()
             self.programs.enter_range(request, program)
             found = self._find_range(args, kwargs)
             ran, value = self._run_range(*found) if found else (False, None)

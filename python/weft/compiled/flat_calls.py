@@ -72,14 +72,6 @@ class FlatCall:
             leaves.append(leaf)
         return FlatCall(leaves, objects, tuple(facts), structure, plan, frozenset(counted))
 
-    def is_like(self, other: FlatCall) -> bool:
-        """Whether nothing but tensors is otherwise."""
-        return self.key == other.key and self.structure == other.structure
-
-    def without_tensors(self) -> FlatCall:
-        """What `is_like` compares."""
-        return FlatCall([], [], self.key, self.structure, self.plan)
-
     def kind(self) -> tuple:
         """Equal for calls that differ in the sizes of tensors and in numbers that objects hold."""
         facts = tuple(

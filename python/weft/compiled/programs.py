@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -221,6 +221,8 @@ class Programs:
             is_known = any(each is environment for each in self._environments)
             if is_known and environment.state.has_tensors(state.tensors):
                 environment.ranges.append(program)
+                if config.verify != "always":
+                    environment.core.add_range(program.core)
                 self.totals.graphs += 1
                 # What the call did and undid in dicts is no change.
                 environment.core.rearm(snapshot(self.capture.references()).guards)
@@ -344,15 +346,15 @@ class Programs:
         """The same programs for the modules' tensors of now."""
         rebound = [each.rebound(resolve) for each in environment.specializations]
         environment.specializations = rebound
-        environment.ranges = [
-            replace(each, specialized=each.specialized.rebound(resolve))
-            for each in environment.ranges
-        ]
+        environment.ranges = [each.rebound(resolve) for each in environment.ranges]
         published = [each for each in rebound if each.verified and not each.wants_gradients]
         always = config.verify == "always"
         environment.core.replace(
             [each.core for each in published if each.build is None or not always]
         )
+        environment.core.clear_ranges()
+        for program in [] if always else environment.ranges:
+            environment.core.add_range(program.core)
 
     def _compile(self, request: Request, apart: bool) -> Specialized:
         signature = request.signature

@@ -17,7 +17,7 @@ from weft.capture.isolated import Abandoned, call_isolated
 from weft.capture.outputs import build_outputs
 from weft.capture.signature import Declined
 from weft.compiled.flat_calls import FlatCall
-from weft.compiled.ranges import RangeProgram
+from weft.compiled.ranges import RangeProgram, described_padded
 from weft.compiled.verification import Check, Exact, Mark, Verdict
 
 if TYPE_CHECKING:
@@ -56,13 +56,6 @@ def conclude(
     return None if finding.verdict is Verdict.SAME else finding.reason
 
 
-def exclude_ones(program: RangeProgram) -> None:
-    """Sizes of 1 have programs of their own from now on. The range can have them where padding
-    does, though torch has taken for granted that there are none: that has to be compared."""
-    ranges = tuple((max(low, 2), high) for low, high in program.symbols.ranges)
-    program.symbols = replace(program.symbols, ranges=ranges)
-
-
 def differs_at_ends(
     programs: Programs,
     original: Callable[..., Any],
@@ -82,9 +75,9 @@ def differs_at_ends(
             args, kwargs = call.rebuilt(leaves)
             resized = FlatCall.of(args, kwargs, program.counters)
             assert resized is not None
-            check = _check(request, program, resized)
-            value = original(*args, **kwargs)
             there = replace(request, args=args, kwargs=kwargs)
+            check = _check(there, program, resized)
+            value = original(*args, **kwargs)
             if (reason := conclude(check, programs, there, value, original)) is not None:
                 return f"at sizes {', '.join(map(str, sizes))}: {reason}"
         return None
@@ -100,7 +93,7 @@ def differs_at_ends(
             )
 
     if (ones := _with_ones(program.symbols.ranges)) and compare(ones) is not None:
-        exclude_ones(program)
+        program.exclude_ones()
     return compare([*_ends(program.symbols)])
 
 
@@ -174,10 +167,10 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 
 def _check(request: Request, program: RangeProgram, call: FlatCall) -> RangeCheck:
-    padded = program.padded(call, fill=math.nan)
+    padded = program.core.padded(request.args, request.kwargs, fill=math.nan)
     if padded is None:
         raise Declined("a size in its range is none that it stands for")
-    signature = program.described(call, padded)
+    signature = described_padded(call, padded)
     check = RangeCheck(program.specialized, signature, request.state, padded, {}, program.counters)
     check.watch(call)
     return check

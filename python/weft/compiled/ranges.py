@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from weft import errors
+from weft import _core, errors
 from weft.capture.argument_objects import NO_COUNTERS, Counters, counters_between
 from weft.capture.isolated import Abandoned, call_isolated
-from weft.capture.signature import Declined, Signature
+from weft.capture.signature import Declined, Signature, describe
 from weft.compiled.flat_calls import FlatCall, described
 from weft.compiled.sizes import Sizes, Wanted, cache_range, program_range
 from weft.compiled.specialize import Specialized, specialize
@@ -31,34 +31,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class RangeProgram:
-    """specialized: the program for padded arguments. shapes: as reports show them. call: what those
-    that it stands for are like. counters: attributes of objects that are sizes. calls: that it has
-    answered. row_wise: whether each row of a batch is computed alone, None if unknown."""
+    """specialized: the program for padded arguments. shapes: as reports show them. counters:
+    attributes of objects that are sizes. core: the C++ object that knows which calls it stands for.
+    row_wise: whether each row of a batch is computed alone, None if unknown."""
 
     specialized: Specialized
     symbols: SizeSymbols
     shapes: str
-    call: FlatCall
     counters: Counters
-    calls: int = 0
+    core: _core.SizeRange
     row_wise: bool | None = None
 
-    def padded(self, call: FlatCall, fill: float | None = None) -> tuple | None:
-        """The arguments that the program takes for a call; None if it does not stand for that.
-
-        fill: what floating-point padding holds, None for anything.
-        """
-        sizes = self.sizes_of(call.leaves)
-        if sizes is None:
-            return None
-        highs = [high for _, high in self.symbols.ranges]
-        made = list(call.leaves)
-        for number, dims in self.symbols.dims.items():
-            shape = [each if isinstance(each, int) else each.at(highs) for each in dims]
-            made[number] = padded = _padded(call.leaves[number], shape, fill)
-            padded.weft_valid_part = call.leaves[number]  # which the program may return
-        tensors = [each for each in made if isinstance(each, torch.Tensor)]
-        return (*tensors, torch.tensor(sizes), *call.objects)
+    @property
+    def calls(self) -> int:
+        """That it has answered."""
+        return self.core.calls
 
     def written(self) -> list[int]:
         """The numbers of the leaves that it writes to."""
@@ -67,45 +54,45 @@ class RangeProgram:
         targets = [target for target, _ in wiring.effects() if isinstance(target, int)]
         return [leaf for leaf, slot in wiring.slots.items() if slot in targets]
 
-    def described(self, call: FlatCall, padded: tuple) -> Signature:
-        """The pattern of what `padded` has given."""
-        tensors = iter(padded)
-        leaves = [next(tensors) if isinstance(x, torch.Tensor) else x for x in call.leaves]
-        signature = described(leaves, call.objects, next(tensors))
-        signature.objects = [(each, ()) for each in call.objects]
-        return signature
+    def rebound(self, resolve: Callable[[str], torch.Tensor]) -> RangeProgram:
+        """The same program for other tensors of the modules, found by `resolve`."""
+        specialized = self.specialized.rebound(resolve)
+        return replace(self, specialized=specialized, core=self.core.rebound(specialized.core))
 
-    def sizes_of(self, leaves: Sequence[Any]) -> list[int] | None:
-        """Of the symbols in a call with these leaves."""
-        ranges, dims = self.symbols.ranges, self.symbols.dims
-        sizes: list[int | None] = [None] * len(ranges)
-        for number, shape in dims.items():
-            if number >= len(leaves):
-                return None
-            leaf = leaves[number]
-            if not isinstance(leaf, torch.Tensor) or leaf.dim() != len(shape):
-                return None
-            if not leaf.is_contiguous():
-                return None
-            for extent, size in zip(shape, leaf.shape):
-                if isinstance(extent, int):
-                    if extent != size:
-                        return None
-                elif extent.constant == 0 and sorted(extent.coefficients)[-2:] in ([0, 1], [1]):
-                    which = extent.coefficients.index(1)
-                    if sizes[which] not in (None, size):
-                        return None
-                    sizes[which] = size
-        if None in sizes:
-            return None
-        found: list[int] = sizes  # type: ignore[assignment]
-        if not all(low <= size <= high for size, (low, high) in zip(found, ranges)):
-            return None
-        for number, shape in dims.items():
-            for extent, size in zip(shape, leaves[number].shape):
-                if not isinstance(extent, int) and extent.at(found) != size:
-                    return None
-        return found if all(guard.holds(found) for guard in self.symbols.guards) else None
+    def exclude_ones(self) -> None:
+        """Sizes of 1 have programs of their own from now on. The range can have them where padding
+        does, though torch has taken for granted that there are none: that has to be compared."""
+        ranges = tuple((max(low, 2), high) for low, high in self.symbols.ranges)
+        self.symbols = replace(self.symbols, ranges=ranges)
+        self.core.ranges = [*ranges]
+
+
+def described_padded(call: FlatCall, padded: tuple) -> Signature:
+    """The pattern of what a range's program is given for a call."""
+    tensors = iter(padded)
+    leaves = [next(tensors) if isinstance(x, torch.Tensor) else x for x in call.leaves]
+    signature = described(leaves, call.objects, next(tensors))
+    signature.objects = [(each, ()) for each in call.objects]
+    return signature
+
+
+def _core_of(signature: Signature, symbols: SizeSymbols, kept: list[int]) -> _core.SizeRange:
+    """What calls it stands for. signature: of one, with counters as tensors. Guards of one symbol
+    are in its range."""
+    constant = (0,) * len(symbols.ranges)
+    shapes = {
+        signature.slots[leaf]: tuple(
+            (constant, dim) if isinstance(dim, int) else (dim.coefficients, dim.constant)
+            for dim in dims
+        )
+        for leaf, dims in symbols.dims.items()
+    }
+    guards = [each.holds for each in symbols.guards if len(each.symbols) > 1]
+    pattern = _core.Specialization(signature.arguments, signature.names, signature.examples)
+    return _core.SizeRange(pattern, shapes, [*symbols.ranges], guards, kept)
+
+
+NOT_CONTIGUOUS = "an argument whose size is a symbol is not contiguous"
 
 
 @dataclass
@@ -150,16 +137,11 @@ class Ranges:
         self, args: tuple, kwargs: dict[str, Any], environments: Sequence[Environment]
     ) -> tuple[RangeProgram, tuple] | None:
         """A verified program that stands for the call, and the arguments it takes."""
-        flat: FlatCall | None = None
         for environment in environments:
             if not environment.ranges or not environment.core.holds():
                 continue
-            if flat is None and (flat := FlatCall.of(args, kwargs, self.counters)) is None:
-                return None
             for program in environment.ranges:
-                if not program.call.is_like(flat):
-                    continue
-                padded = program.padded(flat)
+                padded = program.core.padded(args, kwargs)
                 if padded is not None and program.specialized.core.matches(padded, {}):
                     return program, padded
         return None
@@ -185,6 +167,9 @@ class Ranges:
             call = self._with_counters(request, plain) or call
             self._add_varying(told, call, plain, kind)
         wanted = _fitting(told, call)
+        if any(not call.leaves[number].is_contiguous() for number in wanted):
+            self.declined[_reason_key(kind, wanted)] = NOT_CONTIGUOUS
+            return {}
         # Sizes that calls of this kind have had otherwise at some time, such as those of a prompt
         # beside what grows at each step.
         widest = self._varied.setdefault((kind, self.counters), {}) if call.objects else {}
@@ -294,14 +279,19 @@ class Ranges:
         flat = FlatCall.of(request.args, request.kwargs, self.counters)
         assert flat is not None  # or nothing would have been wanted
         shapes = shapes_of(flat, symbols)
-        draft = RangeProgram(None, symbols, shapes, flat.without_tensors(), self.counters)  # type: ignore[arg-type]
-        padded = draft.padded(flat)
+        given = describe(request.args, request.kwargs, counters=self.counters)
+        core = _core_of(given, symbols, [])
+        padded = core.padded(request.args, request.kwargs)
         if padded is None:
             raise Declined("the call is none of those that its program stands for")
-        own = draft.described(flat, padded)
+        own = described_padded(flat, padded)
         if apart:  # from here on it lies in the cache
             call_isolated(lambda: _discard(specialize(captured, own, programs.options)), {})
-        draft.specialized = specialize(captured, own, programs.options)
+        specialized = specialize(captured, own, programs.options)
+        assert specialized.wiring is not None
+        core = _core_of(given, symbols, specialized.wiring.kept())
+        core.attach(specialized.core)
+        draft = RangeProgram(specialized, symbols, shapes, self.counters, core)
         if draft.specialized.draws:
             raise Declined("random numbers of a symbolic number")
         draft.specialized.shapes = draft.shapes
@@ -337,21 +327,6 @@ def shapes_of(call: FlatCall, symbols: SizeSymbols) -> str:
             one = str(example.shape[0]) if dims is None else sizes[0]
         texts.append(one)
     return ", ".join(texts)
-
-
-def _padded(tensor: torch.Tensor, shape: Sequence[int], fill: float | None) -> torch.Tensor:
-    """The tensor at the beginning of one of that shape, in memory of its own."""
-    if not tensor.dtype.is_floating_point:
-        made = torch.zeros(shape, dtype=tensor.dtype)
-    elif fill is None:
-        made = torch.empty(shape, dtype=tensor.dtype)
-    else:
-        made = torch.full(shape, fill, dtype=tensor.dtype)
-    place = made
-    for dim, size in enumerate(tensor.shape):
-        place = place.narrow(dim, 0, size)
-    place.copy_(tensor.detach())
-    return made
 
 
 def _begins(widest: Wanted, call: FlatCall) -> bool:

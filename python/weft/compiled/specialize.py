@@ -15,7 +15,16 @@ from weft import _core, errors, frontend
 from weft.artifacts.builds import Build, Options, build
 from weft.artifacts.fallbacks import draws_random_numbers, torch_host
 from weft.artifacts.load import bound_arguments
-from weft.capture.outputs import NODE, OBJECT, RESULT, SLOT, VIEW, Structure, describe_outputs
+from weft.capture.outputs import (
+    NODE,
+    OBJECT,
+    RESULT,
+    SLOT,
+    VALID,
+    VIEW,
+    Structure,
+    describe_outputs,
+)
 from weft.capture.signature import Signature
 from weft.capture.tracing import Captured
 from weft.frontend.dtypes import DTYPES
@@ -168,6 +177,13 @@ class Wiring:
                 effects.append((self.slots[target.index], target.result))
         return effects
 
+    def kept(self) -> list[int]:
+        """The numbers of the tensors among the arguments that the program returns as they are given
+        to it, and of which it has padded copies."""
+        views = [target.view for target in self.lowered.outputs if target.is_original]
+        sources = [self.source(view.base) for view in views if view is not None]
+        return [each for each in sources if isinstance(each, int)]
+
     def leaves(self) -> list[tuple]:
         """The recipes of the returned pytree's leaves, in order."""
         users = [t for t in self.lowered.outputs if t.kind in ("user", "constant")]
@@ -182,7 +198,7 @@ class Wiring:
                 count = (RESULT, target.chosen.count)
                 return (NODE, _chosen_rows, target.chosen, (result, count))
             if target.valid is not None:  # the sizes are the last argument
-                return (NODE, _valid_part, target.valid, (result, (SLOT, len(self.dtypes) - 1)))
+                return (VALID, target.result, len(self.dtypes) - 1, target.valid)
             return (NODE, _as_complex, None, (result,)) if target.is_complex else result
         view = self.view(target.view)
         return (NODE, _original, None, (view,)) if target.is_original else view
@@ -241,37 +257,6 @@ def _chosen_rows(results: list[torch.Tensor], chosen: frontend.ChosenRows) -> to
 def _original(copies: list[torch.Tensor], _: None) -> torch.Tensor:
     """The tensor that the caller has given, of which the program has a padded copy."""
     return copies[0].weft_valid_part
-
-
-def _valid_part(results: list[torch.Tensor], valid: frontend.Valid) -> torch.Tensor:
-    """What counts of a padded result, in memory of its own: one tensor, however many results show
-    it."""
-    padded, sizes = results
-    if hasattr(padded, "weft_valid_part"):
-        return padded.weft_valid_part
-    symbols = sizes.tolist()
-
-    def value_of(coefficients: Sequence[int], constant: int) -> int:
-        return sum(c * n for c, n in zip(coefficients, symbols)) + constant
-
-    whole = padded.reshape([factor[0] for dim in valid.dims for factor in dim])
-    shape, place = [], 0
-    for dim in valid.dims:
-        size = 1
-        for count, coefficients, constant in dim:
-            if coefficients is not None:
-                count = value_of(coefficients, constant)
-                whole = whole.narrow(place, 0, count)
-            size *= count
-            place += 1
-        shape.append(size)
-    if valid.strides is None:
-        part = torch.empty_permuted(shape, valid.order, dtype=padded.dtype)
-    else:
-        strides = [value_of(*each) for each in valid.strides]
-        part = torch.empty_strided(shape, strides, dtype=padded.dtype)
-    padded.weft_valid_part = part.copy_(whole.reshape(shape))
-    return part
 
 
 def strides_beside_own(

@@ -4,7 +4,7 @@
 // Rows of padding give rows of padding.
 // CHECK-LABEL: func.func private @elementwise_0
 // CHECK-SAME: (%{{.*}}: tensor<1x64x8xf32>, %{{.*}}: tensor<1xi64>)
-// CHECK-SAME: weft.bound = array<i64: 1, 0, 64>
+// CHECK-SAME: weft.bound = array<i64: 1, 0, 64, 1>
 // CHECK-LABEL: func.func @main
 // CHECK: call @elementwise_0(%arg0, %arg1)
 func.func private @elementwise_0(%x: tensor<1x64x8xf32>) -> tensor<1x64x8xf32>
@@ -23,7 +23,7 @@ func.func @main(%x: tensor<1x64x8xf32> {weft.bounded = array<i64: -1, 0, -1>},
 
 // What hides padding is read behind it: its sums alone are left out.
 // CHECK-LABEL: func.func private @dot_general_0
-// CHECK-SAME: weft.bound = array<i64: 0, 0, 64>
+// CHECK-SAME: weft.bound = array<i64: 0, 0, 64, 0>
 func.func private @dot_general_0(%x: tensor<64x8xf32>, %w: tensor<8x4xf32>, %mask: tensor<64x4xi1>)
     -> tensor<64x4xf32> attributes {weft.kernel = "contraction"} {
   %0 = weft.dot_general %x, %w batch [] x [] contract [1] x [0]
@@ -51,24 +51,71 @@ func.func @main(%x: tensor<64x8xf32> {weft.bounded = array<i64: 0, -1>}, %w: ten
 
 // -----
 
-// Rows that are not outermost in memory, and calls that differ, are computed in full.
-// CHECK-NOT: weft.bound =
+// Rows of each matrix of a batch.
+// CHECK-LABEL: func.func private @elementwise_0
+// CHECK-SAME: weft.bound = array<i64: 1, 0, 64, 1>
 func.func private @elementwise_0(%x: tensor<2x64xf32>) -> tensor<2x64xf32>
     attributes {weft.kernel = "nest"} {
   %0 = weft.exp %x : tensor<2x64xf32>
   return %0 : tensor<2x64xf32>
 }
+func.func @main(%x: tensor<2x64xf32> {weft.bounded = array<i64: -1, 0>},
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>}) -> tensor<2x64xf32>
+    attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @elementwise_0(%x) : (tensor<2x64xf32>) -> tensor<2x64xf32>
+  return %0 : tensor<2x64xf32>
+}
+
+// -----
+
+// Of hidden keys an attention reads the blocks with one that counts.
+#keys = #weft.layout<[0, 2, 1, 3], tile 2 by 64>
+// CHECK-LABEL: func.func private @hidden_0
+// CHECK-SAME: weft.bound = array<i64: 1, 0, 128, 1>
+func.func private @hidden_0(%sizes: tensor<1xi64>, %x: tensor<1x4x128x16xf32, #keys>)
+    -> tensor<1x4x128x16xf32, #keys> attributes {weft.kernel = "nest"} {
+  %0 = weft.iota 2 : tensor<1x4x128x16xi64, #keys>
+  %1 = weft.reshape %sizes : tensor<1xi64> -> tensor<i64>
+  %2 = weft.broadcast_in_dim %1 dims [] : tensor<i64> -> tensor<1x4x128x16xi64, #keys>
+  %3 = weft.cmp <lt> %0, %2 : tensor<1x4x128x16xi64, #keys> -> tensor<1x4x128x16xi1, #keys>
+  %4 = weft.constant dense<0.0> : tensor<1x4x128x16xf32, #keys>
+  %5 = weft.select %3, %x, %4 : tensor<1x4x128x16xi1, #keys>, tensor<1x4x128x16xf32, #keys>
+  return %5 : tensor<1x4x128x16xf32, #keys>
+}
+// CHECK-LABEL: func.func private @attention_0
+// CHECK-SAME: weft.bound = array<i64: 0, -1, 0>
+func.func private @attention_0(%q: tensor<1x4x128x16xf32, #keys>, %k: tensor<1x4x128x16xf32, #keys>,
+                               %v: tensor<1x4x128x16xf32, #keys>) -> tensor<1x4x128x16xf32, #keys>
+    attributes {weft.kernel = "attention"} {
+  %0 = weft.attention %q, %k, %v causal false scale 0.25
+    : tensor<1x4x128x16xf32, #keys>, tensor<1x4x128x16xf32, #keys>, tensor<1x4x128x16xf32, #keys>
+    -> tensor<1x4x128x16xf32, #keys>
+  return %0 : tensor<1x4x128x16xf32, #keys>
+}
+func.func @main(%x: tensor<1x4x128x16xf32, #keys> {weft.bounded = array<i64: -1, -1, 0, -1>},
+                %sizes: tensor<1xi64> {weft.bounds = array<i64: 128>})
+    -> tensor<1x4x128x16xf32, #keys> attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @hidden_0(%sizes, %x)
+    : (tensor<1xi64>, tensor<1x4x128x16xf32, #keys>) -> tensor<1x4x128x16xf32, #keys>
+  %1 = call @attention_0(%x, %0, %0)
+    : (tensor<1x4x128x16xf32, #keys>, tensor<1x4x128x16xf32, #keys>, tensor<1x4x128x16xf32, #keys>)
+    -> tensor<1x4x128x16xf32, #keys>
+  return %1 : tensor<1x4x128x16xf32, #keys>
+}
+
+// -----
+
+// Calls that differ are computed in full.
+// CHECK-NOT: weft.bound =
 func.func private @elementwise_1(%x: tensor<64xf32>) -> tensor<64xf32>
     attributes {weft.kernel = "nest"} {
   %0 = weft.exp %x : tensor<64xf32>
   return %0 : tensor<64xf32>
 }
-func.func @main(%x: tensor<2x64xf32> {weft.bounded = array<i64: -1, 0>},
-                %y: tensor<64xf32> {weft.bounded = array<i64: 0>}, %z: tensor<64xf32>,
+func.func @main(%y: tensor<64xf32> {weft.bounded = array<i64: 0>}, %z: tensor<64xf32>,
                 %sizes: tensor<1xi64> {weft.bounds = array<i64: 64>})
-    -> (tensor<2x64xf32>, tensor<64xf32>, tensor<64xf32>) attributes {weft.entry = #weft.entry<main>} {
-  %0 = call @elementwise_0(%x) : (tensor<2x64xf32>) -> tensor<2x64xf32>
-  %1 = call @elementwise_1(%y) : (tensor<64xf32>) -> tensor<64xf32>
-  %2 = call @elementwise_1(%z) : (tensor<64xf32>) -> tensor<64xf32>
-  return %0, %1, %2 : tensor<2x64xf32>, tensor<64xf32>, tensor<64xf32>
+    -> (tensor<64xf32>, tensor<64xf32>) attributes {weft.entry = #weft.entry<main>} {
+  %0 = call @elementwise_1(%y) : (tensor<64xf32>) -> tensor<64xf32>
+  %1 = call @elementwise_1(%z) : (tensor<64xf32>) -> tensor<64xf32>
+  return %0, %1 : tensor<64xf32>, tensor<64xf32>
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What counts of a result of a program for a range of sizes, which is padded.
+#ifndef WEFT_PYTHON_BINDINGS_VALIDPART_H
+#define WEFT_PYTHON_BINDINGS_VALIDPART_H
+
+#include "capture/PyRef.h"
+#include "python/bindings/LinearSize.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace weft {
+
+class ValidPart {
+public:
+  /// description: a weft.frontend.Valid. Throws nb::python_error for anything else.
+  explicit ValidPart(PyObject *description);
+
+  /// A tensor in memory of its own. sizes: those of the symbols, a tensor of int64. Null with a
+  /// Python error set.
+  PyRef of(PyObject *padded, PyObject *sizes) const;
+
+private:
+  /// Of those that a dim is the product of: how many there are, and how many count, if not all.
+  struct Factor {
+    int64_t size;
+    std::optional<LinearSize> counting;
+  };
+
+  std::vector<std::vector<Factor>> dims;
+  std::vector<size_t> order;                      // of the dims in memory
+  std::optional<std::vector<LinearSize>> strides; // instead of those that follow from the order
+};
+
+} // namespace weft
+
+#endif
