@@ -22,7 +22,8 @@ help:
 	@echo "make capture-fuzz  change what programs of all kinds read, between calls (CAPTURE_ARGS=...)"
 	@echo "make bench   measure against PyTorch, inductor, onnxruntime, openvino (BENCH_ARGS=...)"
 	@echo "make bench-ops  single ops and small compositions beside PyTorch (OPS_ARGS=...)"
-	@echo "make bench-rnn  recurrent modules and loops over time beside PyTorch (RNN_ARGS=...)"
+	@echo "make bench-rnn  recurrent modules and loops over time beside PyTorch (RNN_ARGS=...),"
+	@echo "             an LSTM with one pass after another, as a chart (LADDER_ARGS=...)"
 	@echo "make overhead  the time of an empty call, compile times, memory"
 	@echo "make chart   the README's chart from benchmarks/results (RESULTS=....json)"
 	@echo "make docs    the site (tour, first pass, stages, ops, passes) in build/docs"
@@ -91,6 +92,7 @@ bench-ops: build
 bench-rnn: build
 	$(call say,measuring recurrent nets beside PyTorch)
 	@$(RUN) -m benchmarks.recurrent $(RNN_ARGS)
+	@$(RUN) -m benchmarks.recurrent_ladder $(LADDER_ARGS)
 
 overhead: build .venv/stamp-bench
 	$(call say,measuring what Weft costs beside the programs)

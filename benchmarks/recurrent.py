@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
 from torch import nn
@@ -61,6 +62,49 @@ class MinGRU(nn.Module):
         return torch.stack(outputs)
 
 
+class SLSTM(nn.Module):
+    """Beck et al., "xLSTM", 2024, equations 8 to 17: exponential gates, as a loop of Python."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.enter, self.recall = nn.Linear(width, 4 * width), nn.Linear(width, 4 * width)
+
+    def forward(self, xs: torch.Tensor) -> torch.Tensor:
+        """xs: (steps, batch, width). To the hidden states, of the same shape."""
+        hidden = memory = count = xs.new_zeros(xs.shape[1], self.width)
+        largest, outputs = hidden - 10, []
+        for x in xs.unbind(0):
+            new, enter, keep, leave = (self.enter(x) + self.recall(hidden)).chunk(4, 1)
+            keep = F.logsigmoid(keep) + largest
+            largest = torch.maximum(keep, enter)
+            enter, keep = torch.exp(enter - largest), torch.exp(keep - largest)
+            memory, count = keep * memory + enter * torch.tanh(new), keep * count + enter
+            hidden = torch.sigmoid(leave) * memory / torch.clamp(count, min=1)
+            outputs.append(hidden)
+        return torch.stack(outputs)
+
+
+class Policy(nn.Module):
+    """A recurrent actor and critic, whose state is reset where an episode has ended."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width, self.cell = width, nn.GRUCell(width, width)
+        self.actor, self.critic = nn.Linear(width, 8), nn.Linear(width, 1)
+
+    def forward(self, xs: torch.Tensor) -> torch.Tensor:
+        """xs: (steps, batch, width); the first of the width tells of an end where it is above 2.
+        To the log-probabilities of 8 actions with the value behind them, (steps, batch, 9)."""
+        done = (xs[:, :, :1] > 2).to(xs.dtype)
+        hidden, outputs = xs.new_zeros(xs.shape[1], self.width), []
+        for t in range(len(xs)):
+            hidden = self.cell(xs[t], hidden * (1 - done[t]))
+            actions = torch.log_softmax(self.actor(hidden), 1)
+            outputs.append(torch.cat([actions, self.critic(hidden)], 1))
+        return torch.stack(outputs)
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
@@ -75,8 +119,11 @@ CASES = [
     Case("lstm-b1", lambda width: nn.LSTM(width, width), 100, 1, 512),
     Case("gru", lambda width: nn.GRU(width, width), 100, 64, 512),
     Case("gru-b1", lambda width: nn.GRU(width, width), 100, 1, 512),
-    Case("layer-norm-lstm", LayerNormLSTM, 100, 16, 256),
+    Case("layer-norm-lstm", LayerNormLSTM, 100, 64, 512),
+    Case("layer-norm-lstm-b16", LayerNormLSTM, 100, 16, 256),
     Case("min-gru", MinGRU, 100, 16, 256),
+    Case("slstm", SLSTM, 100, 16, 256),
+    Case("policy", Policy, 256, 32, 128),
 ]
 
 
@@ -114,6 +161,7 @@ def _measured(case: Case, rounds: int) -> list[list[str]]:
                 what,
                 *(f"{seconds[name] * 1e3:.2f}" for name in calls),
                 f"{seconds['eager'] / seconds['weft']:.2f}",
+                f"{stats['capture_seconds']:.2f}",
                 f"{stats['compile_seconds']:.2f}",
                 f"{first:.1f}",
             ]
@@ -126,7 +174,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=", ".join(case.name for case in CASES))
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    table = Table("case", "what", "eager, ms", "weft, ms", "ratio", "compile, s", "first call, s")
+    columns = ["case", "what", "eager, ms", "weft, ms", "ratio"]
+    table = Table(*columns, "capture, s", "compile, s", "first call, s")
     for case in CASES:
         if not options.names or case.name in options.names:
             for row in _measured(case, options.rounds):

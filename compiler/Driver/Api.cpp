@@ -9,9 +9,9 @@ using namespace weft;
 namespace json = llvm::json;
 
 CompileOptions weft::optionsOf(const api::Options &options) {
-  return {options.isa,  options.threads, options.schedule,       options.precision,
-          options.role, options.wrt,     options.differentiated, options.memoryBudget,
-          options.level};
+  return {options.isa,   options.threads, options.schedule,       options.precision,
+          options.role,  options.wrt,     options.differentiated, options.memoryBudget,
+          options.level, options.without};
 }
 
 static std::string toJson(const CompileReport &report) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weft::api {
 
@@ -21,6 +22,7 @@ struct Options {
   std::string differentiated; ///< such as "0": outputs that have cotangents
   double memoryBudget = -1;   ///< share of what training would save that it may; none if negative
   int64_t level = 3;          ///< of optimisation, 0 to 3: Stages.h
+  std::string without;        ///< passes that are left out: parsePassesLeftOut
 };
 
 struct Outcome {
@@ -37,6 +39,9 @@ Outcome compile(std::string_view graph, const std::string &outputPath, const Opt
 
 /// lowerGraph; the text is IR.
 Outcome lower(std::string_view graph, const std::string &stage, const Options &options);
+
+/// The passes that `Options::without` may name.
+std::vector<std::string> optionalPasses();
 
 /// The LLVM this compiler generates code with, such as "22.1.8".
 std::string llvmVersion();

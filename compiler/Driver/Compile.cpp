@@ -5,6 +5,7 @@
 #include "compiler/Driver/Diagnostics.h"
 #include "compiler/Driver/Link.h"
 #include "compiler/Driver/ModuleText.h"
+#include "compiler/Driver/PassesLeftOut.h"
 #include "compiler/Driver/StageRunner.h"
 #include "compiler/Driver/Training.h"
 #include "runtime/Abi.h"
@@ -27,6 +28,7 @@ public:
   }
 
   llvm::Error lower(StringRef graph, StringRef stage, StringRef from) {
+    PassesLeftOut leftOut(context, settings.without);
     bool done = timed("graph", [&] {
       module = readModule(graph, context);
       return module && succeeded(prepareEntry(*module));
@@ -101,7 +103,11 @@ llvm::Expected<StageSettings> weft::resolveSettings(const CompileOptions &option
     return llvm::createStringError("expected a level from 0 to %lld, found %lld",
                                    static_cast<long long>(highestLevel),
                                    static_cast<long long>(options.level));
-  return StageSettings{std::move(*target), options.schedule, *precision, options.level};
+  llvm::Expected<llvm::StringSet<>> without = parsePassesLeftOut(options.without);
+  if (!without)
+    return without.takeError();
+  return StageSettings{std::move(*target), options.schedule, *precision, options.level,
+                       std::move(*without)};
 }
 
 llvm::Expected<TrainingOptions> resolveTraining(const CompileOptions &options) {

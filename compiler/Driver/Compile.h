@@ -23,6 +23,7 @@ struct CompileOptions {
   std::string differentiated;        ///< numbers of outputs that have cotangents
   double memoryBudget = -1;     ///< share of what training would save that it may; none if negative
   int64_t level = highestLevel; ///< of optimisation
+  std::string without;          ///< passes that are left out: parsePassesLeftOut
 };
 
 /// The same without and with LLVM's types.

@@ -6,6 +6,7 @@
 #include "compiler/Driver/Diagnostics.h"
 #include "compiler/Driver/GraphImport.h"
 #include "compiler/Driver/ModuleText.h"
+#include "compiler/Driver/PassesLeftOut.h"
 #include "compiler/Driver/RemarkLog.h"
 #include "compiler/Driver/SessionState.h"
 #include "compiler/Driver/StageRunner.h"
@@ -113,6 +114,7 @@ std::unique_ptr<Session> Session::lower(Fault &fault, const std::string &from,
   StageRunner::Timings seconds;
   ModuleOp module = *lowered->state->module;
   RemarkLog remarks(*state->context, lowered->state->remarks);
+  PassesLeftOut leftOut(*state->context, settings->without);
   StageRunner runner(std::move(*settings), seconds);
   if (succeeded(prepareEntry(module)) && succeeded(runner.run(module, to, from)))
     return lowered;

@@ -47,7 +47,8 @@ static void buildOptimized(OpPassManager &pm, const StageSettings &settings) {
 }
 
 static void buildKernels(OpPassManager &pm, const StageSettings &settings) {
-  pm.addPass(createFuseKernels(FuseKernelsOptions{settings.level >= 1}));
+  bool fuses = settings.level >= 1 && !settings.without.contains("weft-fuse-kernels");
+  pm.addPass(createFuseKernels(FuseKernelsOptions{fuses}));
   pm.addPass(createDedupeKernels());
   pm.addPass(createBoundKernels());
 }

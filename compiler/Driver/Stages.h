@@ -6,6 +6,7 @@
 #include "compiler/Target/TargetInfo.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace weft {
 
@@ -26,6 +27,7 @@ struct StageSettings {
   std::string schedule; ///< fixed numbers of contractions' schedules: ScheduleOverride::parse
   Precision precision = Precision::Float32;
   int64_t level = highestLevel; ///< of optimisation
+  llvm::StringSet<> without{};  ///< passes that are left out
 };
 
 /// One step from the graph to LLVM; `build` adds the passes that end in it.

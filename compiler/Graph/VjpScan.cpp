@@ -93,7 +93,9 @@ static Value sumWith(Value contraction) {
 LogicalResult ScanDerivative::run() {
   llvm::SmallDenseSet<unsigned> active = activeStates(scan, c);
   for (unsigned number : llvm::seq(numOperands())) {
-    if (number < carried ? active.contains(number) : c.wants(number))
+    // What has left the step leaves an operand behind that no step reads.
+    bool wanted = c.wants(number) && !argument(number).use_empty();
+    if (number < carried ? active.contains(number) : wanted)
       (number < carried ? states : number < carried + read ? elements : same).push_back(number);
   }
   for (auto dot : scan.getStep().getOps<DotGeneralOp>())
@@ -231,15 +233,20 @@ LogicalResult ScanDerivative::buildBody(ScanOp backward) {
   SmallVector<Value> yielded;
   auto cotangentOf = [&](unsigned number) {
     Value value = mapping.lookupOrNull(argument(number));
-    Value cotangent = value ? walk.cotangentOf(value) : Value();
+    return value ? walk.cotangentOf(value) : Value();
+  };
+  auto cotangentOrZeros = [&](unsigned number) {
+    Value cotangent = cotangentOf(number);
     return cotangent ? cotangent : zeros(typeOf(argument(number)), inner);
   };
   for (unsigned state : states)
-    yielded.push_back(cotangentOf(state));
-  for (auto [number, sum] : llvm::zip_equal(same, sums))
-    yielded.push_back(AddOp::create(inner, scan.getLoc(), sum, cotangentOf(number)));
+    yielded.push_back(cotangentOrZeros(state));
+  for (auto [number, sum] : llvm::zip_equal(same, sums)) {
+    Value term = cotangentOf(number);
+    yielded.push_back(term ? AddOp::create(inner, scan.getLoc(), sum, term).getResult() : sum);
+  }
   for (unsigned number : elements)
-    yielded.push_back(cotangentOf(number));
+    yielded.push_back(cotangentOrZeros(number));
   YieldOp::create(inner, scan.getLoc(), yielded);
   return walk.decomposeRepeated();
 }

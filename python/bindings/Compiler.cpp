@@ -7,6 +7,7 @@
 #include <chrono>
 #include <future>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <optional>
 #include <stdexcept>
 
@@ -47,9 +48,11 @@ api::Options parseOptions(const nb::dict &dict) {
       options.memoryBudget = nb::cast<double>(value);
     else if (name == "level")
       options.level = nb::cast<int64_t>(value);
+    else if (name == "without")
+      options.without = nb::cast<std::string>(value);
     else
       throw nb::value_error(("expected option isa, threads, schedule, precision, role, wrt, "
-                             "differentiated, memory_budget or level, found '" +
+                             "differentiated, memory_budget, level or without, found '" +
                              name + "'")
                                 .c_str());
   }
@@ -118,6 +121,8 @@ NB_MODULE(_compiler, m) {
   m.def("lower", lower, nb::arg("graph"), nb::arg("stage"), nb::arg("options") = nb::dict(),
         "The IR of a JSON graph after a stage, as text with locations.\n\n"
         "Raises:\n    CompileError: the diagnostics, each with the user's line.");
+  m.def("optional_passes", api::optionalPasses,
+        "The names of passes that the option `without` may have.");
   bindSession(m);
   m.attr("llvm_version") = api::llvmVersion();
 }

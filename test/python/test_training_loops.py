@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Gradients of recurrent modules and of loops over time, by scans in the other direction."""
 
+import re
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 import torch
-from test_rolled_loops import ALL, HigherOrderScan
+from test_rolled_loops import ALL, HigherOrderScan, LayerNormLSTM
 from torch import nn
 from training_cases import assert_same, gradients
 
@@ -75,6 +76,17 @@ def test_artifacts_do_not_grow_with_the_number_of_steps():
         compiled = check_gradients(lstm, torch.randn(steps, 3, 5), 1e-3)
         sizes.append(sum(Path(path).stat().st_size for path in compiled.artifact_paths))
     assert sizes[1] <= 1.5 * sizes[0], sizes
+
+
+@pytest.mark.parametrize("steps", [11, 30])
+def test_gradients_of_weights_are_no_states(steps):
+    """Of those that a step reads and of those that have left it."""
+    net = LayerNormLSTM().double()
+    compiled = check_gradients(net, torch.randn(steps, 3, 5, dtype=torch.float64), 1e-10)
+    (given,) = re.findall(
+        r"weft.loop @step .* carry\(([^)]*)\)", compiled.ir("kernels", "backward")
+    )
+    assert len(given.split(",")) == 2, given  # of the hidden state and the cell
 
 
 @pytest.mark.parametrize("module", [nn.GRU(5, 7), ALL[0]()], ids=lambda m: type(m).__name__)

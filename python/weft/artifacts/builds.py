@@ -65,7 +65,8 @@ class Options:
     cotangents; of each derivative, separated by semicolons.
     memory_budget: share of the bytes that training would save which it may, none if negative.
     passes: change the graph ahead of the compiler's.
-    level: of optimisation, 0 to 3."""
+    level: of optimisation, 0 to 3.
+    without: names of passes that are left out, separated by commas."""
 
     isa: str = "native"
     threads: int = field(default_factory=most_threads)
@@ -77,7 +78,12 @@ class Options:
     memory_budget: float = -1.0
     passes: GraphPasses | None = None
     level: int = 3
+    without: str = ""
     records: MeasuredSchedules | None = None
+
+    @property
+    def rolls_loops(self) -> bool:
+        return "weft-roll-loops" not in self.without.split(",")
 
     def for_compiler(self) -> dict[str, Any]:
         """What the compiler is told; the passes have been run and the records read by then."""
@@ -215,6 +221,13 @@ def lower_to(graph: bytes, stage: str, options: Options) -> str:
         return _compiler.lower(graph, stage, options.for_compiler())
     except _compiler.CompileError as error:
         raise errors.CompileError(str(error)) from None
+
+
+def optional_passes() -> list[str]:
+    """The compiler's passes that `Options.without` may name."""
+    from weft import _compiler
+
+    return _compiler.optional_passes()
 
 
 def cache_key(graph: bytes, options: Options) -> str:

@@ -193,13 +193,14 @@ class RepeatedSteps(TorchFunctionMode):
             steps, rest = divmod(place + 1 - first, period)
             if rest == 0 and steps >= FEWEST - 1 and self._attempts < _MOST_ATTEMPTS:
                 self._attempts += 1
-                self._skip_from(first, period, steps)
+                self._skip_from(first, period)
 
     def _nodes_from(self, place: int) -> list[torch.fx.Node]:
         return nodes_between(self._calls[place].before, self._calls[-1].after)
 
     def _best_start(self, first: int, period: int) -> int:
-        """How many calls later the steps begin, so that the next one reads the least of a step."""
+        """How many calls later the steps begin, so that the next one reads the least of a step, and
+        each begins, where that leaves a choice, with what is no step's, as the loop's body does."""
         made = {
             id(output): (place, number)
             for place in range(first, first + 2 * period)
@@ -212,30 +213,56 @@ class RepeatedSteps(TorchFunctionMode):
                 if source is not None and first + period <= source[0] + period <= place + period:
                     at = ((source[0] - first) % period, source[1])
                     read[at] = max(read.get(at, 0), place - source[0])
-        counts = [0.0] * period
+        sizes = [0.0] * period
         for (at, number), distance in read.items():
+            output = self._calls[first + at].outputs[number]
             # A view can be no result of a step.
-            is_view = gives_views(node_behind(self._calls[first + at].outputs[number]))
+            size = output.numel() * (1.5 if gives_views(node_behind(output)) else 1)
             for start in range(at + 1, min(at + distance, at + period) + 1):
-                counts[start % period] += 1.5 if is_view else 1
-        return counts.index(min(counts))
+                sizes[start % period] += size
+        moving = [self._reads_on(first + period + at, period, made) for at in range(period)]
+        ahead = [(moving[at:] + moving[:at] + [True]).index(True) for at in range(period)]
+        return min(range(period), key=lambda at: (sizes[at], ahead[at]))
 
-    def _skip_from(self, first: int, period: int, steps: int) -> None:
+    def _reads_on(self, place: int, period: int, made: dict[int, Any]) -> bool:
+        """Whether a call reads what no step makes, and another one in the next step."""
+        leaves = zip(self._calls[place].leaves, self._calls[place + period].leaves, strict=True)
+        return any(
+            id(one) not in made and (one != other if isinstance(one, int) else one is not other)
+            for one, other in leaves
+        )
+
+    def _skip_from(self, first: int, period: int) -> None:
         self._begin = None
         self.found += 1  # whatever fails from here on, without loops it may not
-        try:
-            calls = self._calls[first:]
-            loop = SkippedLoop(
-                self._calls[:first], [calls[i * period :][:period] for i in range(steps)]
-            )
-        except (NotRepeated, Unknown):
-            self.found -= 1
-            self._runs.pop(period, None)  # the next attempt is made when as much again was seen
+        begins = [first - period, first] if self._is_step_like(first, period) else [first]
+        for begin in begins:
+            calls = self._calls[begin:]
+            count = len(calls) // period
+            try:
+                loop = SkippedLoop(
+                    self._calls[:begin], [calls[i * period :][:period] for i in range(count)]
+                )
+            except (NotRepeated, Unknown):
+                continue
+            del self._calls[begin:], self._kinds[begin:]
+            self._places, self._runs = {}, {}
+            loop.start()
+            self._loop = loop
             return
-        del self._calls[first:], self._kinds[first:]
-        self._places, self._runs = {}, {}
-        loop.start()
-        self._loop = loop
+        self.found -= 1
+        self._runs.pop(period, None)  # the next attempt is made when as much again was seen
+
+    def _is_step_like(self, first: int, period: int) -> bool:
+        """Whether the calls ahead may be a step, too, which reads other tensors than the later
+        ones: states begin as tensors without gradients."""
+        before, step = self._calls[max(first - period, 0) : first], self._calls[first:][:period]
+        return len(before) == period and all(
+            a.function is b.function
+            and a.form == b.form
+            and list(map(looks_of, a.outputs)) == list(map(looks_of, b.outputs))
+            for a, b in zip(before, step, strict=True)
+        )
 
 
 def _is_write(node: torch.fx.Node) -> bool:

@@ -87,11 +87,12 @@ class Captured:
 
 class Tracing:
     """Captures a module or function anew for each kind of call. rng: who draws for dropout in its
-    programs, "torch" or "philox"."""
+    programs, "torch" or "philox". rolls: loops whose steps repeat are not traced to their end."""
 
-    def __init__(self, target: Callable[..., Any], rng: str = "torch") -> None:
+    def __init__(self, target: Callable[..., Any], rng: str = "torch", rolls: bool = True) -> None:
         self.target = target
         self.rng = rng
+        self.rolls = rolls
 
     def references(self) -> References:
         return find_references(self.target)
@@ -133,8 +134,8 @@ class Tracing:
         prepare()
         known = {**state.reached, **{id(each): each for each in signature.examples}}
 
-        # Of a scan nobody knows yet which inputs have no part in a result: their gradient is None.
-        as_eager, may_make_objects, skips_steps = True, False, wanted is None and not training
+        as_eager, may_make_objects = True, False
+        skips_steps = self.rolls and wanted is None
         while True:
             trace = _Trace(
                 self.target,

@@ -10,7 +10,13 @@ from typing import Any
 import torch
 
 from weft import _core, config, errors
-from weft.artifacts.builds import GraphPasses, MeasuredSchedules, Options, most_threads
+from weft.artifacts.builds import (
+    GraphPasses,
+    MeasuredSchedules,
+    Options,
+    most_threads,
+    optional_passes,
+)
 from weft.artifacts.targets import isa_of
 from weft.capture.callable_face import Face, reset_all
 from weft.capture.tracing import Given, Tracing, prepare
@@ -42,6 +48,7 @@ def compile(
     capture: str | None = None,
     backend: str | Callable[..., Any] = "native",
     level: int = 3,
+    without: Iterable[str] = (),
     memory_budget: float | None = None,
     records: str | os.PathLike[str] | None = None,
     shapes: Mapping[str, Any] | None = None,
@@ -91,6 +98,8 @@ def compile(
     compile. 0: every computation is a kernel of its own. 1: the graph is cleaned up, and
     computations are fused. 2: it is rewritten, as for attention. 3, the default: weights are
     prepared once, and layouts chosen. Passes of a higher level than this are left out.
+    without: names of the compiler's passes that are left out, such as "weft-roll-loops", to see
+    what they are worth: results agree but for rounding. The error of another name lists them all.
     memory_budget: of a program that trains, the share, from 0 to 1, of the bytes saved for the
     backward where it computes nothing again. A smaller one never saves more: with 1 all is saved,
     with 0 as little as can be. Without a budget what is cheaper is chosen value by value.
@@ -129,6 +138,7 @@ def compile(
         capture=capture,
         backend=backend,
         level=level,
+        without=without,
         memory_budget=memory_budget,
         records=records,
         shapes=shapes,
@@ -151,7 +161,16 @@ def compile(
     if not callable(program):
         raise TypeError(f"expected a module or function, found {type(program).__qualname__}")
     options = options_of(
-        isa, target, threads, schedule, precision, pipeline, level, memory_budget, records
+        isa,
+        target,
+        threads,
+        schedule,
+        precision,
+        pipeline,
+        level,
+        memory_budget,
+        records,
+        without,
     )
     if inplace and not isinstance(program, torch.nn.Module):
         kind = type(program).__qualname__
@@ -171,7 +190,9 @@ def compile(
             from weft.compiled.observing import TracedOrObserved
 
             return TracedOrObserved(original, options, settings).callable()
-        return Compiled(original, Tracing(original, rng), options, settings).callable()
+        return Compiled(
+            original, Tracing(original, rng, options.rolls_loops), options, settings
+        ).callable()
 
     program = method_itself(program)
     if isinstance(program, torch.nn.Module) and (inplace or is_in_place(program)):
@@ -237,6 +258,7 @@ def options_of(
     level: int = 3,
     memory_budget: float | None = None,
     records: str | os.PathLike[str] | None = None,
+    without: Iterable[str] = (),
 ) -> Options:
     """Of the arguments of `compile`. Raises: errors.ConfigError; tune.RecordsError."""
     if target is not None:
@@ -264,8 +286,21 @@ def options_of(
         memory_budget=budget,
         passes=_graph_passes(passes),
         level=level,
+        without=_left_out(without),
         records=_measured_schedules(records),
     )
+
+
+def _left_out(without: Iterable[str]) -> str:
+    """Raises: errors.ConfigError for what cannot be left out."""
+    names = sorted(set(without))
+    if names:
+        known = optional_passes()
+        if others := [name for name in names if name not in known]:
+            raise errors.ConfigError(
+                f"expected passes to be left out of: {', '.join(known)}; found {others[0]!r}"
+            )
+    return ",".join(names)
 
 
 def _graph_passes(passes: tuple[Any, ...]) -> GraphPasses | None:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from weft.frontend.dtypes import DTYPES
+from weft.frontend.evaluation import segment_sizes
 from weft.frontend.graph import STOPS_GRADIENT
 from weft.frontend.interpreter import result_counts
 
@@ -18,22 +21,47 @@ _DISCRETE = frozenset({"weft.cmp", "weft.arg_reduce"})
 def connections(graph: bytes, wrt: Sequence[int]) -> list[list[bool]]:
     """For each result of the graph, for each input of `wrt`, whether a gradient may pass between.
 
-    graph: in JSON, lowered for training.
+    graph: in JSON, lowered for training. Of a scan's results those of all steps count.
     """
     document = json.loads(graph)
     reached: list[int] = [0] * len(document["inputs"])  # by which inputs, a bit for each
     for place, number in enumerate(wrt):
         reached[number] |= 1 << place
-    for node, count in zip(document["nodes"], result_counts(document), strict=True):
-        bits = 0
-        if node["op"] not in _DISCRETE and not node["attrs"].get(STOPS_GRADIENT):
-            for operand in node["in"]:
-                bits |= reached[operand]
-        reached.extend(bits if _may_be_float(node, place) else 0 for place in range(count))
+    _follow(document, reached)
     return [
         [bool(reached[output["value"]] >> place & 1) for place in range(len(wrt))]
         for output in document["outputs"]
     ]
+
+
+def _follow(block: dict[str, Any], reached: list[int]) -> None:
+    """Appends what reaches the results of the nodes of a graph or of a scan's body."""
+    for node, count in zip(block["nodes"], result_counts(block), strict=True):
+        operands = [reached[operand] for operand in node["in"]]
+        if node["op"] in _DISCRETE or node["attrs"].get(STOPS_GRADIENT):
+            results = [0] * count
+        elif node["op"] == "weft.scan":
+            results = _of_scan(node, operands)
+        else:
+            results = [functools.reduce(operator.or_, operands, 0)] * count
+        reached.extend(
+            bits if _may_be_float(node, place) else 0 for place, bits in enumerate(results)
+        )
+
+
+def _of_scan(node: dict[str, Any], operands: list[int]) -> list[int]:
+    """What reaches the states, and the outputs of any step."""
+    body = node["body"]
+    carried, *_ = segment_sizes(node["attrs"])
+    states = operands[:carried]
+    while True:
+        reached = [*states, *operands[carried:]]
+        _follow(body, reached)
+        results = [reached[number] for number in body["outputs"]]
+        after = [a | b for a, b in zip(states, results)]
+        if after == states:
+            return [*states, *results[carried:]]
+        states = after
 
 
 def _may_be_float(node: dict[str, Any], place: int) -> bool:

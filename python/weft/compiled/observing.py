@@ -31,7 +31,7 @@ class TracedOrObserved(Compiled):
     def __init__(
         self, original: Callable[..., Any], options: Options, settings: dict[str, Any]
     ) -> None:
-        super().__init__(original, Tracing(original), options, settings)
+        super().__init__(original, Tracing(original, rolls=options.rolls_loops), options, settings)
         self.observed = Observed(original, settings, Native(options))
 
     def callable(self) -> _core.Callable:
