@@ -65,18 +65,22 @@ void Guards::watch(bool ofInstance, PyObject *owner, PyObject *key, Expected exp
       {PyRef::borrow(key), {}, std::move(expected), std::move(name)});
 }
 
+// Of what is pinned, numbers tell apart what is loaded and what is counted.
+static constexpr Py_ssize_t counted = 1, loaded = 2;
+
 void Guards::instanceItem(const Owner &owner, PyObject *key, Expected expected, std::string name) {
-  if (owner.reg < 0)
+  if (owner.reg < 0 && expected.kind != Expected::Load)
     watch(true, owner.object.get(), key, std::move(expected), std::move(name));
   else
-    add(Kind::InstanceItem, owner, PyRef::borrow(key), 0, std::move(expected), std::move(name));
+    add(Kind::InstanceItem, owner, PyRef::borrow(key), loaded, std::move(expected),
+        std::move(name));
 }
 
 void Guards::dictItem(const Owner &owner, PyObject *key, Expected expected, std::string name) {
-  if (owner.reg < 0)
+  if (owner.reg < 0 && expected.kind != Expected::Load)
     watch(false, owner.object.get(), key, std::move(expected), std::move(name));
   else
-    add(Kind::DictItem, owner, PyRef::borrow(key), 0, std::move(expected), std::move(name));
+    add(Kind::DictItem, owner, PyRef::borrow(key), loaded, std::move(expected), std::move(name));
 }
 
 void Guards::instanceDict(const Owner &owner, Expected expected, std::string name) {
@@ -102,8 +106,7 @@ void Guards::counter(Place place, const Owner &owner, PyObject *key, PyTypeObjec
   Kind kind = place == Place::Attribute ? Kind::InstanceItem
               : place == Place::Item    ? Kind::DictItem
                                         : Kind::Cell;
-  // Number 1: what else is read of the same place is another check.
-  add(kind, owner, place == Place::Cell ? PyRef() : PyRef::borrow(key), 1,
+  add(kind, owner, place == Place::Cell ? PyRef() : PyRef::borrow(key), counted,
       {Expected::Typed, PyRef::borrow((PyObject *)type), -1}, std::move(name));
 }
 void Guards::type(const Owner &owner, PyTypeObject *type, std::string name) {
@@ -231,6 +234,13 @@ bool Guards::FunctionWatch::holds() const {
          now->func_kwdefaults == keywordDefaults.get();
 }
 
+PyRef memberOf(PyObject *descriptor, PyObject *owner) {
+  PyRef found = PyRef::steal(
+      Py_TYPE(descriptor)->tp_descr_get(descriptor, owner, (PyObject *)Py_TYPE(owner)));
+  PyErr_Clear();
+  return found;
+}
+
 PyRef contextValue(PyObject *variable) {
   static PyObject *const unset = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
   PyObject *found = nullptr;
@@ -287,10 +297,7 @@ bool Guards::holds(const Check &check, const CallArguments &call, Registers &reg
   case Kind::Cell:
     return accept(check.expected, PyCell_GET(owner), registers);
   case Kind::Member: {
-    PyObject *descriptor = check.key.get();
-    PyRef found = PyRef::steal(
-        Py_TYPE(descriptor)->tp_descr_get(descriptor, owner, (PyObject *)Py_TYPE(owner)));
-    PyErr_Clear();
+    PyRef found = memberOf(check.key.get(), owner);
     return accept(check.expected, found.get(), registers);
   }
   case Kind::Value: {
@@ -367,6 +374,41 @@ std::optional<Guards> Guards::resized(const CallArguments &call, Registers &regi
     known = std::move(*now);
   }
   return made;
+}
+
+std::vector<Site> Guards::moved() const {
+  std::vector<Site> sites;
+  Registers none;
+  auto note = [&](const Owner &owner, Place place, const PyRef &key, const Expected &expected,
+                  PyObject *found) {
+    if (expected.kind != Expected::Load && found && !accept(expected, found, none) &&
+        isInput(found))
+      sites.push_back({place, reinterpret_cast<uintptr_t>(owner.object.get()), key});
+  };
+  for (const Watch &each : dictWatches) {
+    PyObject *dict =
+        each.ofInstance ? interpreter::instanceDict(each.owner.get()) : each.owner.get();
+    for (const Entry &entry : each.entries)
+      if (dict && isPlain(entry.key.get()))
+        note({-1, each.owner}, each.ofInstance ? Place::Attribute : Place::Item, entry.key,
+             entry.expected, lookUp(dict, entry.key.get()));
+  }
+  for (const Check &check : checks) {
+    PyObject *owner = check.owner.reg < 0 ? check.owner.object.get() : nullptr;
+    if (!owner)
+      continue;
+    if (check.kind == Kind::Item) {
+      PyRef found = itemAt(owner, check.number),
+            key = PyRef::steal(PyLong_FromSsize_t(check.number));
+      note(check.owner, Place::Item, key, check.expected, found.get());
+    } else if (check.kind == Kind::Cell) {
+      note(check.owner, Place::Cell, PyRef::borrow(Py_None), check.expected, PyCell_GET(owner));
+    } else if (check.kind == Kind::Member) {
+      PyRef found = memberOf(check.key.get(), owner);
+      note(check.owner, Place::Member, check.key, check.expected, found.get());
+    }
+  }
+  return sites;
 }
 
 // Garbage collection.

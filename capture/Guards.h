@@ -9,6 +9,7 @@
 
 #include "capture/CallArguments.h"
 #include "capture/PyRef.h"
+#include "capture/Sites.h"
 #include "capture/Tensors.h"
 
 #include <cstdint>
@@ -32,9 +33,6 @@ struct Expected {
   PyRef value;  // Identity, Equal; of Typed, the class that it is of itself
   int reg = -1; // Load: where to
 };
-
-/// Where a counter is kept.
-enum class Place : uint8_t { Attribute, Item, Cell };
 
 class Guards {
 public:
@@ -88,6 +86,8 @@ public:
   /// The same for a call whose arguments differ in the sizes and strides of tensors at most;
   /// nothing for another call.
   std::optional<Guards> resized(const CallArguments &call, Registers &registers) const;
+  /// Places in objects that the program holds, where something else is by now that may be an input.
+  std::vector<Site> moved() const;
   /// Of every check, in the user's terms.
   std::vector<std::string> texts() const;
   std::string text(size_t check) const;
@@ -179,6 +179,8 @@ private:
   std::vector<TensorFacts> tensors;
 };
 
+/// What C keeps behind a descriptor, or null with no error set.
+PyRef memberOf(PyObject *descriptor, PyObject *owner);
 /// What a context variable is set to; null, with no error set, for nothing.
 PyRef contextValue(PyObject *variable);
 /// super()'s lookup. Borrowed, null for nothing.

@@ -65,12 +65,18 @@ PyRef Replay::makeTuple(const Form &form) {
                 : nullptr);
 }
 
-/// As object.__new__ makes it, with its attributes in their order.
+/// As object.__new__ makes it, or that of exceptions, with its attributes in their order.
 PyRef Replay::makeInstance(const Form &form) {
   auto *type = reinterpret_cast<PyTypeObject *>(form.object.get());
-  PyRef instance = PyRef::steal(type->tp_alloc(type, 0));
+  bool error = PyExceptionClass_Check(form.object.get());
+  PyRef arguments = error ? make(form.parts[0]) : PyRef();
+  PyRef instance = PyRef::steal(!error      ? type->tp_alloc(type, 0)
+                                : arguments ? type->tp_new(type, arguments.get(), nullptr)
+                                            : nullptr);
+  if (error && instance && form.parts.size() == 1)
+    return instance; // which has no dict until somebody asks
   PyRef dict = PyRef::steal(instance ? PyObject_GenericGetDict(instance.get(), nullptr) : nullptr);
-  for (size_t i = 0; dict && i < form.parts.size(); i += 2) {
+  for (size_t i = error; dict && i < form.parts.size(); i += 2) {
     PyRef key = make(form.parts[i]), value = make(form.parts[i + 1]);
     if (!key || !value || PyDict_SetItem(dict.get(), key.get(), value.get()) < 0)
       return {};

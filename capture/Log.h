@@ -30,7 +30,9 @@ struct Form {
   } kind = Constant;
   PyRef object;  // Constant; of a Tuple, OrderedDict or Instance, its type
   int index = 0; // Register, Result; of a List and the like, what its identity is known by
-  std::vector<Form> parts; // of a Dict, keys and values in turn; of an Instance, its attributes
+  // Of a Dict, keys and values in turn; of an Instance, its attributes, of an exception behind its
+  // arguments.
+  std::vector<Form> parts;
 };
 
 /// What an operation gave.

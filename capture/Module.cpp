@@ -247,6 +247,11 @@ PyObject *whyMiss(PyObject *self, PyObject *args) {
   return PyUnicode_FromString(observation.guards.text(failed).c_str());
 }
 
+/// moved(): places in what the program holds itself, where something else is by now (Sites.h).
+PyObject *moved(PyObject *self, PyObject *) {
+  return viewOf(observationOf(self).guards.moved()).release();
+}
+
 /// snapshots(): of the memory that the observed call has written, ahead of that.
 PyObject *snapshots(PyObject *self, PyObject *) {
   PyRef list = PyRef::steal(PyList_New(0));
@@ -319,6 +324,7 @@ PyMethodDef methods[] = {
     {"dry_run", dryRun, METH_VARARGS, nullptr},
     {"why_miss", whyMiss, METH_VARARGS, nullptr},
     {"take_snapshots", snapshots, METH_NOARGS, nullptr},
+    {"moved", moved, METH_NOARGS, nullptr},
     {"arm", arm, METH_VARARGS, nullptr},
     {"resized", resized, METH_VARARGS, nullptr},
     {"registers", registersOf, METH_VARARGS, nullptr},
@@ -368,20 +374,23 @@ PyRef newProgram() {
   return self;
 }
 
-/// observe(target, args, kwargs, refusal=None): the call's result and a Program, whose `reason`
-/// says why it stands for no call, or None. Raises what the call raises; refusal(reason, line)
-/// instead, as soon as it is known that the program will stand for no call, if nothing has been
-/// done yet.
+/// observe(target, args, kwargs, refusal=None, sites=()): the call's result and a Program, whose
+/// `reason` says why it stands for no call, or None. Raises what the call raises; refusal(reason,
+/// line) instead, as soon as it is known that the program will stand for no call, if nothing has
+/// been done yet. sites: what moved() gave of earlier programs; what is there is an input.
 PyObject *observe(PyObject *, PyObject *args) {
-  PyObject *target, *positional, *keywords, *refusal = Py_None;
-  if (!PyArg_ParseTuple(args, "OO!O!|O", &target, &PyTuple_Type, &positional, &PyDict_Type,
-                        &keywords, &refusal))
+  PyObject *target, *positional, *keywords, *refusal = Py_None, *known = nullptr;
+  std::vector<Site> sites;
+  if (!PyArg_ParseTuple(args, "OO!O!|OO", &target, &PyTuple_Type, &positional, &PyDict_Type,
+                        &keywords, &refusal, &known) ||
+      (known && !sitesOf(known, sites)))
     return nullptr;
   PyRef self = newProgram();
   if (!self)
     return nullptr;
   Observation &observation = observationOf(self.get());
-  Observer(observation, refusal == Py_None ? nullptr : refusal).run(target, positional, keywords);
+  Observer(observation, refusal == Py_None ? nullptr : refusal, std::move(sites))
+      .run(target, positional, keywords);
   PyRef value = std::exchange(observation.value, {});
   if (!value)
     return nullptr;

@@ -42,9 +42,12 @@ class Observer {
 public:
   /// refusal: what the call is broken off by, an exception that takes the reason and the line, once
   /// it is known that no program will stand for it, and it has done nothing yet; null for none.
-  Observer(Observation &observation, PyObject *refusal)
+  /// sites: places known for having something else in each call.
+  Observer(Observation &observation, PyObject *refusal, std::vector<Site> sites)
       : guards(observation.guards), log(observation.log), values(guards, log),
-        observation(observation), refusal(refusal) {}
+        observation(observation), refusal(refusal) {
+    values.expectAt(std::move(sites));
+  }
 
   /// Makes the call, and observes it as far as it can.
   void run(PyObject *target, PyObject *args, PyObject *kwargs);

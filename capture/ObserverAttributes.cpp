@@ -165,15 +165,11 @@ bool Observer::readInstance(PyObject *object, PyObject *name) {
   std::string attribute = PyUnicode_AsUTF8(name);
   if (isPlain(object) && !PyModule_Check(object)) // it cannot change
     return !dict || values.fail("reads " + attribute + " of " + shown(object));
-  if (isPlain(object) && guards.watches(object, true, name))
-    return true;
   if (isPlain(object)) { // a module, which is held by whatever found it
     Value held{Origin::Pinned, -1, {}, ""};
-    std::optional<Expected> expected = values.enter(held, found, attribute);
-    if (expected)
-      guards.instanceItem({-1, PyRef::borrow(object)}, name, std::move(*expected),
-                          std::string(PyModule_GetName(object)) + "." + attribute);
-    return expected.has_value();
+    return guards.watches(object, true, name) || values.isLoaded(Place::Attribute, object, name) ||
+           values.readAt(Place::Attribute, object, name, held, found,
+                         std::string(PyModule_GetName(object)) + "." + attribute);
   }
   const Value *value = values.find(object);
   if (!value || value->origin == Origin::Fresh || value->origin == Origin::Result)

@@ -213,7 +213,8 @@ bool Observer::global(Frame &frame, int argument) {
   PyObject *builtins = interpreter::builtins(frame.frame);
   if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins))
     return values.fail("globals that are no dict");
-  if (values.readCounter(globals, name) || values.hasSet(globals, name))
+  if (values.readCounter(globals, name) || values.hasSet(globals, name) ||
+      values.isLoaded(Place::Item, globals, name))
     return true;
   if (guards.watches(globals, false, name) &&
       (PyDict_GetItemWithError(globals, name) || guards.watches(builtins, false, name)))
@@ -227,10 +228,8 @@ bool Observer::global(Frame &frame, int argument) {
         values.startsCounter(
             {Place::Item, PyRef::borrow(dict), PyRef::borrow(name), owner, held.name}, found))
       return true;
-    std::optional<Expected> expected = values.enter(held, found, held.name);
-    if (!expected)
+    if (!values.readAt(Place::Item, dict, name, held, found, held.name))
       return false;
-    guards.dictItem({-1, PyRef::borrow(dict)}, name, std::move(*expected), held.name);
     if (found)
       break;
   }

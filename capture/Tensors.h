@@ -22,6 +22,7 @@ public:
   bool isPlain(PyObject *object) const {
     return Py_TYPE(object) == tensorType || Py_TYPE(object) == parameterType;
   }
+  bool isParameter(PyObject *object) const { return Py_TYPE(object) == parameterType; }
   bool isAny(PyObject *object) const { return PyObject_TypeCheck(object, tensorType); }
   /// How often it was written in place; -1 for an inference tensor, which does not count.
   int64_t version(PyObject *tensor) const;

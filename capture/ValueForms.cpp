@@ -25,6 +25,23 @@ static bool isOrdinary(PyObject *object, PyTypeObject *base = &PyBaseObject_Type
   return true;
 }
 
+/// Whether arguments and attributes are all there is to the exception, which nothing has raised.
+static bool isOrdinaryError(PyObject *object) {
+  auto *base = reinterpret_cast<PyTypeObject *>(PyExc_BaseException);
+  if (!PyExceptionInstance_Check(object) || Py_TYPE(object)->tp_new != base->tp_new)
+    return false;
+  auto *error = reinterpret_cast<PyBaseExceptionObject *>(object);
+  if (error->traceback || error->context || error->cause || error->notes || error->suppress_context)
+    return false;
+  for (PyTypeObject *type = Py_TYPE(object); type != base; type = type->tp_base) {
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(type->tp_dict, &at, &key, &item);)
+      if (Py_TYPE(item) == &PyMemberDescr_Type) // of a slot, or one that C fills
+        return false;
+  }
+  return true;
+}
+
 static bool isSubclassInstance(PyObject *object) {
   PyTypeObject *base = builtinBase(Py_TYPE(object));
   return base != Py_TYPE(object) && isOrdinary(object, base) &&
@@ -50,6 +67,11 @@ std::optional<Form> Values::lasting(PyObject *object) {
   } else if (fresh && PyList_CheckExact(object)) {
     for (Py_ssize_t i = 0; made && i < PyList_GET_SIZE(object); ++i)
       made = all(PyList_GET_ITEM(object, i));
+  } else if (fresh && isOrdinaryError(object)) {
+    made = all(reinterpret_cast<PyBaseExceptionObject *>(object)->args);
+    PyObject *dict = interpreter::instanceDict(object);
+    for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
+      made = all(item);
   } else if (fresh && (PyDict_CheckExact(object) || isOrdinary(object))) {
     PyObject *dict = PyDict_Check(object) ? object : interpreter::instanceDict(object);
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
@@ -194,10 +216,13 @@ std::optional<Form> Values::form(PyObject *object) {
     form.parts.push_back(std::move(attributes));
     return give(made);
   }
-  if (value && isOrdinary(object)) {
+  bool error = value && isOrdinaryError(object);
+  if (error || (value && isOrdinary(object))) {
     form.kind = Form::Instance;
     form.object = PyRef::borrow((PyObject *)Py_TYPE(object));
     form.index = value->index;
+    if (error)
+      made = add(reinterpret_cast<PyBaseExceptionObject *>(object)->args);
     PyObject *dict = interpreter::instanceDict(object), *key, *item;
     for (Py_ssize_t at = 0; dict && made && PyDict_Next(dict, &at, &key, &item);)
       made = (isPlain(key) || fail("uses an object with odd attributes")) && add(key) && add(item);

@@ -84,11 +84,37 @@ bool Values::readItem(PyObject *container, Py_ssize_t i) {
 bool Values::readItemOf(PyObject *container, Py_ssize_t i, const PyRef &item) {
   Value held = *find(container); // entering moves the others about
   std::string name = held.name + "[" + std::to_string(i) + "]";
-  std::optional<Expected> expected = enter(held, item.get(), name);
+  PyRef at = PyRef::steal(PyLong_FromSsize_t(i));
+  if (isLoaded(Place::Item, container, at.get()))
+    return true;
+  return readAt(Place::Item, container, at.get(), held, item.get(), name);
+}
+
+bool Values::readAt(Place place, PyObject *owner, PyObject *key, const Value &held, PyObject *found,
+                    const std::string &name) {
+  Site *site = held.origin == Origin::Pinned ? siteOf(place, owner, key) : nullptr;
+  const Value *known = site && found ? find(found) : nullptr;
+  bool loads = site && found && isInput(found) && (!known || known->origin == Origin::Argument);
+  std::optional<Expected> expected =
+      loads ? Expected{Expected::Load, {}, guards.newRegister()} : enter(held, found, name);
   if (!expected)
     return false;
-  return settle(item.get(), *expected, name, [&](Expected made) {
-    guards.item(owner(container, held), i, std::move(made), name);
+  if (loads)
+    site->loaded = true;
+  Owner at =
+      held.origin == Origin::Argument ? Owner{held.index, {}} : Owner{-1, PyRef::borrow(owner)};
+  return settle(found, *expected, name, [&](Expected made) {
+    switch (place) {
+    case Place::Attribute:
+      return guards.instanceItem(at, key, std::move(made), name);
+    case Place::Item:
+      return PyDict_Check(owner) ? guards.dictItem(at, key, std::move(made), name)
+                                 : guards.item(at, PyLong_AsSsize_t(key), std::move(made), name);
+    case Place::Cell:
+      return guards.cell(at, std::move(made), name);
+    case Place::Member:
+      return guards.member(at, key, std::move(made), name);
+    }
   });
 }
 
@@ -125,7 +151,8 @@ bool Values::readKey(PyObject *dict, PyObject *key) {
     return true;
   if (bool read = true; readsChanged(dict, *value, read))
     return read;
-  if (guards.watches(dict, false, key) || readCounter(dict, key) || hasSet(dict, key))
+  if (guards.watches(dict, false, key) || readCounter(dict, key) || hasSet(dict, key) ||
+      isLoaded(Place::Item, dict, key))
     return true;
   if (!isPlain(key))
     return fail("looks up a key of " + value->name + " that is not plain");
@@ -144,12 +171,7 @@ bool Values::readKeyOf(PyObject *dict, PyObject *key, PyObject *item) {
   PyRef where = PyRef::borrow(dict);
   if (startsCounter({Place::Item, where, PyRef::borrow(key), owner(dict, held), name}, item))
     return true;
-  std::optional<Expected> expected = enter(held, item, name);
-  if (!expected)
-    return false;
-  return settle(item, *expected, name, [&](Expected made) {
-    guards.dictItem(owner(dict, held), key, std::move(made), name);
-  });
+  return readAt(Place::Item, dict, key, held, item, name);
 }
 
 bool Values::readWhole(PyObject *container) {
@@ -186,33 +208,24 @@ bool Values::readWhole(PyObject *container) {
 bool Values::readAttribute(PyObject *object, PyObject *name, PyObject *found) {
   PyRef dict = PyRef::borrow(interpreter::instanceDict(object));
   if (guards.watches(object, true, name) || readCounter(dict.get(), name) ||
-      hasSet(dict.get(), name))
+      hasSet(dict.get(), name) || isLoaded(Place::Attribute, object, name))
     return true;
   Value held = *find(object);
   std::string text = held.name + "." + PyUnicode_AsUTF8(name);
   if (startsCounter({Place::Attribute, dict, PyRef::borrow(name), owner(object, held), text},
                     found))
     return true;
-  std::optional<Expected> expected = enter(held, found, text);
-  if (!expected)
-    return false;
-  return settle(found, *expected, text, [&](Expected made) {
-    guards.instanceItem(owner(object, held), name, std::move(made), text);
-  });
+  return readAt(Place::Attribute, object, name, held, found, text);
 }
 
 bool Values::readMember(PyObject *object, PyObject *descriptor, const std::string &name) {
+  if (!find(object)) // a module or a class, which are plain
+    return fail("reads " + name + " of " + shown(object));
+  if (isLoaded(Place::Member, object, descriptor))
+    return true;
   Value held = *find(object);
-  PyRef found = PyRef::steal(
-      Py_TYPE(descriptor)->tp_descr_get(descriptor, object, (PyObject *)Py_TYPE(object)));
-  PyErr_Clear();
-  std::string text = held.name + "." + name;
-  std::optional<Expected> expected = enter(held, found.get(), text);
-  if (!expected)
-    return false;
-  return settle(found.get(), *expected, text, [&](Expected made) {
-    guards.member(owner(object, held), descriptor, std::move(made), text);
-  });
+  PyRef found = memberOf(descriptor, object);
+  return readAt(Place::Member, object, descriptor, held, found.get(), held.name + "." + name);
 }
 
 bool Values::readDict(PyObject *object) {
@@ -234,18 +247,15 @@ bool Values::readCell(PyObject *cell, const std::string &name) {
   const Value *value = find(cell);
   if (!value)
     return fail("reads " + name + ", a cell of unknown origin");
-  if (value->origin == Origin::Fresh || readCounter(cell, Py_None) || hasSet(cell, nullptr))
+  if (value->origin == Origin::Fresh || readCounter(cell, Py_None) || hasSet(cell, nullptr) ||
+      isLoaded(Place::Cell, cell, Py_None))
     return true;
   Value held = *value;
   PyRef where = PyRef::borrow(cell);
   if (startsCounter({Place::Cell, where, PyRef::borrow(Py_None), owner(cell, held), name},
                     PyCell_GET(cell)))
     return true;
-  std::optional<Expected> expected = enter(held, PyCell_GET(cell), name);
-  if (!expected)
-    return false;
-  guards.cell(owner(cell, held), *expected, name);
-  return true;
+  return readAt(Place::Cell, cell, Py_None, held, PyCell_GET(cell), name);
 }
 
 bool Values::readContext(PyObject *variable, const Value &held, PyObject *found) {

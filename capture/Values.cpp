@@ -212,6 +212,19 @@ std::optional<Expected> Values::enter(const Value &container, PyObject *object, 
   return Expected{Expected::Load, {}, guards.newRegister()};
 }
 
+Site *Values::siteOf(Place place, PyObject *owner, PyObject *key) {
+  for (Site &each : sites)
+    if (each.place == place && each.owner == reinterpret_cast<uintptr_t>(owner) &&
+        (each.key.get() == key || plainEqual(each.key.get(), key)))
+      return &each;
+  return nullptr;
+}
+
+bool Values::isLoaded(Place place, PyObject *owner, PyObject *key) {
+  const Site *site = siteOf(place, owner, key);
+  return site && site->loaded;
+}
+
 bool Values::enterArgument(Py_ssize_t i, PyObject *object, std::string name) {
   Value call{Origin::Argument, -1, {}, ""};
   std::optional<Expected> expected = enter(call, object, name);

@@ -56,6 +56,14 @@ public:
   bool pin(PyObject *object, std::string name);
   /// A value found in `container`, which is external: what a check has to find there.
   std::optional<Expected> enter(const Value &container, PyObject *object, std::string name);
+  /// What is found at a place of an object; null if nothing is. It is an input of the call if the
+  /// place is known for something else in each call.
+  bool readAt(Place place, PyObject *owner, PyObject *key, const Value &held, PyObject *found,
+              const std::string &name);
+  /// These places are known for it.
+  void expectAt(std::vector<Site> places) { sites = std::move(places); }
+  /// Whether what is there is an input of the call already.
+  bool isLoaded(Place place, PyObject *owner, PyObject *key);
   /// The i-th value of the call.
   bool enterArgument(Py_ssize_t i, PyObject *object, std::string name);
   bool enterFresh(PyObject *object);
@@ -165,6 +173,7 @@ private:
   bool readKeyOf(PyObject *dict, PyObject *key, PyObject *item);
   bool readAhead(PyObject *container);
   bool readsChanged(PyObject *container, const Value &value, bool &read);
+  Site *siteOf(Place place, PyObject *owner, PyObject *key);
   const Counter *counterOf(PyObject *where, PyObject *key) const;
   bool enterArray(PyObject *object, const Owner &owner, const std::string &name);
   bool enterTensor(PyObject *object, const Owner &owner, const std::string &name);
@@ -189,6 +198,7 @@ private:
   std::unordered_map<PyObject *, bool> changed; // whether what it holds is known
   std::unordered_map<PyObject *, PyRef> ahead;  // copies of containers that have been changed
   std::vector<Counter> counters;
+  std::vector<Site> sites;
   bool counting = false;
   std::string why;
   int depth = 0, freshCount = 0;

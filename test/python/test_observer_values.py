@@ -294,3 +294,61 @@ def test_parameters_are_written_where_gradients_are_off():
         assert weight._version == twin._version and fast(x).requires_grad
         f(x, twin)
     assert is_whole(fast)
+
+
+class Refusal(Exception):
+    def __init__(self, message, value):
+        super().__init__(message)
+        self.value = value
+
+
+ERRORS = {
+    "an error": lambda x: (x + 1, ValueError("a size", 3)),
+    "without arguments": lambda x: (x + 1, RuntimeError()),
+    "with a tensor": lambda x: KeyError(x * 2, "key"),
+    "of a class of its own": lambda x: Refusal("no", x * 3),
+    "twice": lambda x: [ValueError(x + 1)] * 2,
+}
+
+
+@pytest.mark.parametrize("name", list(ERRORS))
+def test_errors_that_are_given_and_not_raised(name):
+    f = ERRORS[name]
+    fast = compiled(f)
+    for _ in range(3):
+        x = torch.randn(3)
+        found, wanted = fast(x), f(x)
+        assert isinstance(found, type(wanted))
+        if isinstance(found, list):
+            assert found[0] is found[1]
+            found, wanted = found[0], wanted[0]
+        if isinstance(found, tuple):
+            found, wanted = found[1], wanted[1]
+        assert type(found) is type(wanted) and list(vars(found)) == list(vars(wanted))
+        for mine, other in zip(
+            [*found.args, *vars(found).values()], [*wanted.args, *vars(wanted).values()]
+        ):
+            assert torch.equal(mine, other) if isinstance(mine, torch.Tensor) else mine == other
+        assert found.__traceback__ is None and found.__context__ is None
+    assert is_whole(fast)
+
+
+def test_errors_that_were_raised_and_those_that_C_fills_are_left_to_pytorch():
+    def caught(x):
+        try:
+            raise ValueError("no")
+        except ValueError as error:
+            return x + 1, error
+
+    for f in (caught, lambda x: (x + 1, OSError(2, "no file")), lambda x: (x, StopIteration(1))):
+        fast, x = compiled(f), torch.ones(2)
+        for _ in range(2):
+            found, wanted = fast(x)[1], f(x)[1]
+            assert found.args == wanted.args
+            assert (found.__traceback__ is None) == (wanted.__traceback__ is None)
+        assert weft.stats(fast)["graphs"] == 0
+
+
+def test_the_dict_of_a_module_ends_a_capture():
+    fast, x = compiled(lambda x: x * len(inspect.__dict__["__name__"])), torch.ones(2)
+    assert torch.equal(fast(x), x * 7) and torch.equal(fast(x), x * 7)

@@ -68,8 +68,8 @@ class Compiled(Face):
         if isinstance(capture, Tracing):
             invariant = bool(settings.get("batch_invariant"))
             sizes = Sizes(settings.get("shapes"), original, invariant)
-        automatic = bool(settings.get("automatic"))
-        self.programs = Programs(capture, options, sizes, automatic)
+        self.programs = Programs(capture, options, sizes, bool(settings.get("automatic")))
+        self._first_of_all = original  # makes the call that sets up what the next ones find
         self._is_told = False  # the user, that PyTorch runs calls
 
     def callable(self) -> _core.Callable:
@@ -107,8 +107,8 @@ class Compiled(Face):
         if isinstance(found, Declined):
             return self._declined(found, args, kwargs)
         specialized = found.specialized
-        if specialized.transient:  # PyTorch runs first calls anyway
-            return self.original(*args, **kwargs)
+        if specialized.transient:
+            return self._first_of_all(*args, **kwargs)
         if specialized.reason is not None:
             return self._eager(specialized.why_not(), args, kwargs)
         if config.verify == "always" or not specialized.verified:

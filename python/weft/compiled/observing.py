@@ -33,6 +33,7 @@ class TracedOrObserved(Compiled):
     ) -> None:
         super().__init__(original, Tracing(original, rolls=options.rolls_loops), options, settings)
         self.observed = Observed(original, settings, Native(options))
+        self._first_of_all = self.observed.watch
 
     def callable(self) -> _core.Callable:
         made = super().callable()

@@ -35,6 +35,8 @@ MOST_PROGRAMS = 8
 MOST_FAILURES = 4
 # Captures in a row whose programs answered no call: something changes at each.
 MOST_BARREN = 16
+# Places that are known for having something else in each call.
+MOST_SITES = 256
 # Such captures after which programs are no longer compiled.
 MOST_COMPILED = 2
 
@@ -63,6 +65,7 @@ class Observed(Face):
         # Whether the last observation ended at what is not declared, as another one would.
         self.met_unknown = False
         self._programs: list[Published] = []
+        self._sites: dict[tuple, None] = {}  # of `_moving_sites`
         self._last_failure = ""
         self._hits_before = 0
         self._published = self._captures = self._hits = self._misses = self._failures = (
@@ -154,8 +157,9 @@ class Observed(Face):
         generators = torch.get_rng_state()
         start = time.perf_counter()
         refusal = Refused if self.settings.get("fullgraph") else None
+        sites = self._moving_sites()
         try:
-            value, program = _capture.observe(self.original, args, kwargs, refusal)
+            value, program = _capture.observe(self.original, args, kwargs, refusal, sites)
         except Refused as refused:
             around.restore()
             torch.set_rng_state(generators)
@@ -172,10 +176,32 @@ class Observed(Face):
             self._verify_seconds += time.perf_counter() - start
         self.met_unknown = program.reason is not None
         if reason is not None:
+            self._sites.clear()  # as inputs their objects may be what nobody knows
             return value, self._fail(reason, location)
         self._failures = 0
         self._publish(around, program, call)
         return value, None
+
+    def watch(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call gives of which no program is wanted. What it has set, the next one may set
+        again, and takes for an input."""
+        if self.hopeless() is not None:
+            return self.original(*args, **kwargs)
+        declare_all()
+        declare_imported()
+        value, program = _capture.observe(self.original, args, kwargs)
+        if program.reason is None:
+            self._sites |= dict.fromkeys(program.moved())
+        return value
+
+    def _moving_sites(self) -> list[tuple]:
+        """Places in what programs hold that have something else by now than when it was captured:
+        from now on they are inputs."""
+        for each in self._programs:
+            self._sites |= dict.fromkeys(each.program.moved())
+        while len(self._sites) > MOST_SITES:  # the oldest
+            del self._sites[next(iter(self._sites))]
+        return list(self._sites)
 
     def _fail(self, reason: str, location: str | None) -> str:
         self._failures += 1
@@ -288,6 +314,7 @@ class Observed(Face):
     def reset(self) -> None:
         super().reset()
         self._programs.clear()
+        self._sites.clear()
         self._parts = None
         self._show()
         self._failures = self._barren = 0

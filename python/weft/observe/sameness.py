@@ -36,8 +36,11 @@ def difference(
             difference(eager[key], replayed[key], f"{path}[{key!r}]", tolerance) for key in eager
         )
         return next((each for each in found if each is not None), None)
+    if isinstance(eager, BaseException):
+        found = difference(eager.args, replayed.args, f"{path}.args", tolerance)
+        return found or difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
     if type(eager).__new__ is object.__new__ and hasattr(eager, "__dict__"):
-        return difference(vars(eager), vars(replayed), f"vars({path})")
+        return difference(vars(eager), vars(replayed), f"vars({path})", tolerance)
     if isinstance(eager, float):
         same = eager.hex() == replayed.hex()
     else:

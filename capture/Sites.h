@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Places in objects that the program holds, which have had one object in one call and another in
+// the next: `self.average = 0.9 * self.average + 0.1 * x`. What is found there is an input of the
+// program, known by its type and what is read of it, as what is reached from arguments is.
+#ifndef WEFT_CAPTURE_SITES_H
+#define WEFT_CAPTURE_SITES_H
+
+#include "capture/PyRef.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace weft::capture {
+
+/// An attribute, an entry or an item (its key is the index), what a cell holds (its key is None),
+/// what C keeps behind a descriptor.
+enum class Place : uint8_t { Attribute, Item, Cell, Member };
+
+struct Site {
+  Place place;
+  /// Of the object, which nobody holds: if another one has got its address, that one's place is an
+  /// input without need, which is right all the same.
+  uintptr_t owner;
+  PyRef key;
+  bool loaded = false; // by the call that is observed
+};
+
+/// Whether an object may be an input: tensors, containers and instances, not what stands for code,
+/// nor modules and parameters, which are rarely replaced, and compiled into a program.
+bool isInput(PyObject *object);
+
+/// Sites as Python objects: a list of tuples of place, address and key.
+PyRef viewOf(const std::vector<Site> &sites);
+/// False with a Python error set.
+bool sitesOf(PyObject *view, std::vector<Site> &sites);
+
+} // namespace weft::capture
+
+#endif
