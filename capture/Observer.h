@@ -91,6 +91,7 @@ private:
     bool number = false;              // a float that it gives may be another in each call
     bool redirects = false;           // gives a tensor other memory
     bool arrays = false;              // takes an array
+    bool dataSized = false;           // gives tensors whose sizes may follow from data
     bool pure = false;                // takes plain values alone
     bool signature = false;           // gives a function's signature
     bool cached = false;              // a function whose results are kept
@@ -108,7 +109,7 @@ private:
     void reset() {
       then = Then::Nothing;
       python = entered = slot = nested = foreign = node = signature = cached = plainMaps = maps =
-          arrays = pure = redirects = number = unrecorded = false;
+          arrays = pure = redirects = number = unrecorded = dataSized = false;
       context = nullptr;
       yields = Yields::Anything;
       attribute = nullptr;
@@ -300,6 +301,8 @@ private:
   bool isPlain(PyObject *object) { return values.isPlain(object); }
   /// Whether one of them is a float that may be another in each call, and the rest are numbers.
   bool takeNumbers(Arguments arguments);
+  /// Whether sizes of what an operation gives may follow from data.
+  bool sizesDependOnData(PyObject *callable, std::string_view what, Arguments arguments);
   bool allUsable(Arguments arguments, const std::string &what);
   /// The whole contents are plain, and read.
   bool isPlainWithin(PyObject *object);
@@ -325,6 +328,7 @@ private:
   std::vector<PyObject *> generators; // of random numbers whose state is kept
   bool casts = false;                 // whether what torch casts has been set
   int nodes = 0;                      // calls of autograd.Function that are one operation
+  bool nodeDataSized = false;         // an operation within gave sizes that follow from data
   size_t nodeBegin = 0;               // of the log, where the latest began
   int nodeResults = 0;
   /// Context variables that the call has set and not yet reset, with what each is set to.

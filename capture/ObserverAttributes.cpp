@@ -227,6 +227,8 @@ bool Observer::tensorAttribute(Frame &frame, PyObject *object, PyObject *found, 
   switch (kindOf(found)) {
   case Kind::Metadata:
     noteMetadata(PyUnicode_AsUTF8(name));
+    if (values.isDataSized(object))
+      return operation(frame, operators().getAttribute, arguments, nullptr);
     return expect(frame, Then::Plain, false, "metadata");
   case Kind::Operation:
     return operation(frame, operators().getAttribute, arguments, nullptr);

@@ -300,6 +300,9 @@ bool Observer::callDeclared(Frame &frame, Kind kind, PyObject *callable, Argumen
       if (!isPlain(each) && !isTensor(each))
         return values.fail(what + " of " + shown(each));
     noteMetadata(what);
+    for (PyObject *each : arguments)
+      if (values.isDataSized(each))
+        return operation(frame, callable, arguments, names);
     return expect(frame, Then::Plain, false, what);
   case Kind::Statistics:
     if (names || arguments.size() < 6)

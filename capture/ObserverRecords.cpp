@@ -127,6 +127,7 @@ bool Observer::operation(Frame &frame, PyObject *callable, Arguments arguments, 
   }
   frame.pending.number = takeNumbers(arguments) || operators().item == callable ||
                          (callable == (PyObject *)&PyFloat_Type && arguments.size() == 1);
+  frame.pending.dataSized = sizesDependOnData(callable, what, arguments);
   expect(frame, Then::Append, true, std::move(what));
   observation.readsSizes |= out != nullptr; // one of another size is resized, with a warning
   return !out || out == Py_None || writes(frame, out);
@@ -169,12 +170,16 @@ bool Observer::writes(Frame &frame, PyObject *tensor) {
 bool Observer::appendRecord(Frame &frame, PyObject *value) {
   if (frame.pending.node && !endNode())
     return false;
+  frame.pending.dataSized |= frame.pending.node && nodeDataSized;
   Record &record = frame.pending.record;
   bool number = frame.pending.number && PyFloat_CheckExact(value) && !nodes;
   std::optional<Outcome> outcome =
       number ? values.enterNumber(value) : values.enterOutcome(value, frame.pending.what);
   if (!outcome)
     return false;
+  nodeDataSized = frame.pending.dataSized || (nodeDataSized && !frame.pending.node && nodes);
+  if (frame.pending.dataSized)
+    values.noteDataSized(value);
   if (frame.pending.arrays && isTensor(value))
     values.noteArrayMemory(value);
   // Of plain values an array's function gives the same each time.

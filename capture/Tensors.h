@@ -46,6 +46,10 @@ public:
   bool resizes(const TensorFacts &other) const;
   bool gradient() const { return requiresGrad; }
   bool isLeaf() const { return leaf; }
+  /// A tensor without dims that may stand for a size, a place or a choice.
+  bool isCount() const { return sizes.empty() && (code < 2 || code == 6); }
+  /// Of bool or uint8, which as an index chooses elements.
+  bool isMask() const { return code == 6 || (code == 1 && bits == 8); }
   /// "float32[3, 4]".
   std::string text() const;
 

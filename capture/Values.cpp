@@ -25,6 +25,19 @@ const Value *Values::find(PyObject *object) {
   return &value;
 }
 
+bool Values::isDataSized(PyObject *object) {
+  const Value *value = find(object);
+  return value && value->dataSized;
+}
+
+void Values::noteDataSized(PyObject *outcome) {
+  if (PyTuple_Check(outcome) || PyList_CheckExact(outcome))
+    for (Py_ssize_t i = 0; i < Py_SIZE(outcome); ++i)
+      noteDataSized(itemAt(outcome, i).get());
+  else if (find(outcome))
+    entered.find(outcome)->second.dataSized = true;
+}
+
 bool Values::isFresh(PyObject *object) {
   const Value *value = find(object);
   return value && value->origin == Origin::Fresh;

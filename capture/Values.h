@@ -25,8 +25,9 @@ struct Value {
   int index = -1; // of a register or a result
   PyRef holder;   // the object, or a weak reference to it
   std::string name;
-  bool held = false; // a result that is held: no tensor
-  bool weak = false; // a generator that runs code when it is let go, which must not wait
+  bool held = false;      // a result that is held: no tensor
+  bool dataSized = false; // a result whose sizes may follow from data
+  bool weak = false;      // a generator that runs code when it is let go, which must not wait
 };
 
 class Values {
@@ -41,6 +42,10 @@ public:
   bool isKept(PyObject *object);
   /// Of a plain value that it is one, which the program depends on from now on.
   bool isPlain(PyObject *object);
+  /// Whether sizes of this tensor may follow from data.
+  bool isDataSized(PyObject *object);
+  /// They do, of the tensors that an operation has given.
+  void noteDataSized(PyObject *outcome);
   /// A float that an operation gave and nothing has looked at yet: its value may be another in
   /// each call. It is known by its address.
   bool isNumber(PyObject *object) const { return numbers.contains(object); }

@@ -227,3 +227,24 @@ def integer_overflow():
 def bool_and_bytes():
     return Case(lambda m, b: (m & ~m.roll(1), b * 3), lambda: call(randn(4) > 0,
                 torch.arange(4, dtype=torch.uint8) + 100))  # fmt: skip
+
+
+@program
+def count_of_nonzero():
+    return Case(lambda x: x * torch.where(x > 0)[0].numel(), two_by_three)
+
+
+@program
+def length_of_chosen():
+    return Case(lambda x: x + len(x[x > 0]), two_by_three)
+
+
+@program
+def size_derived_from_chosen():
+    return Case(lambda x: x + (torch.cat([x[x > 0], x[0]]) * 2).shape[0], two_by_three)
+
+
+@program
+def place_from_tensor():
+    return Case(lambda x, n: x + x.flatten()[:n].numel(), lambda: call(randn(2, 3),
+                torch.tensor(2)))  # fmt: skip
