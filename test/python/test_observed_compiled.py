@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Observed calls whose operations are compiled: by Weft's compiler, or by a given function."""
 
+import os
+
 import pytest
 import torch
 from torch import nn
@@ -347,3 +349,40 @@ def test_what_prints_is_printed_once_a_call(capsys):
             assert torch.equal(fast(torch.full((3,), number)), torch.full((3,), number * 2 + 1))
     assert capsys.readouterr().out == "one\n" * 4
     assert is_native(fast)
+
+
+OF_TWO_FUNCTIONS = {
+    "broadcast_tensors": lambda x: torch.broadcast_tensors(x, x[:1])[1] * 2,
+    "block_diag": lambda x: torch.block_diag(x, x),
+    "cartesian_prod": lambda x: torch.cartesian_prod(x[0], x[1]),
+    "cdist": lambda x: torch.cdist(x, x + 1),
+    "stft": lambda x: torch.stft(x.flatten(), 8, window=torch.ones(8), return_complex=True).abs(),
+    "tensordot": lambda x: torch.tensordot(x, x.T, 1),
+}
+
+
+@pytest.mark.parametrize("name", OF_TWO_FUNCTIONS)
+def test_functions_in_c_that_have_a_namesake_in_python(name):
+    """Tracing the log finds the operator, not torch's function in Python with other arguments."""
+    fast = native(OF_TWO_FUNCTIONS[name])
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(4, 8)
+            torch.testing.assert_close(fast(x), OF_TWO_FUNCTIONS[name](x))
+    assert is_native(fast)
+
+
+@pytest.mark.parametrize("settings", [{"capture": "observe"}, {}])
+def test_what_a_first_call_looks_up_is_there_later(settings):
+    table = {}
+
+    def scaled(x):
+        if "scale" not in table:
+            table["scale"] = 2.0 + 0 * os.getpid()  # which is not observed
+        return x * table["scale"] if x.sum() > -100 else x
+
+    fast = weft.compile(scaled, **settings)
+    for _ in range(5):
+        x = torch.randn(3)
+        assert torch.equal(fast(x), x * 2)
+    assert weft.stats(fast)["hits"] >= 3 and "parts" not in weft.stats(fast)

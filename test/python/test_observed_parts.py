@@ -273,11 +273,11 @@ def test_a_whole_graph_has_no_parts():
 def test_reset_forgets_parts():
     model = Model()
     fast = weft.compile(model)
-    check(fast, model, 6)
+    check(fast, model, 8)
     assert parts(fast)
     weft.reset(fast)
     assert not parts(fast)
-    check(fast, model, 6)
+    check(fast, model, 8)
     assert parts(fast)
 
 

@@ -125,7 +125,7 @@ class _Reader:
                 raise CaptureError(f"calls {name} of {function.__objclass__.__name__}", location)
             node = self._graph.call_method(name, args, kwargs)
         else:
-            node = self._graph.call_function(function, args, kwargs)
+            node = self._graph.call_function(_by_operator(function), args, kwargs)
         file, _, line = location.rpartition(":")
         if file:
             node.meta["stack_trace"] = f'  File "{file}", line {line}, in {name}\n'
@@ -237,6 +237,20 @@ class _Reader:
         else:
             self._root.register_buffer(name, tensor)
         return name
+
+
+def _by_operator(function: Any) -> Any:
+    """The function in C as its operator, where torch has another one in Python of its name
+    (`torch.broadcast_tensors`): to a mode, as tracing has one, torch shows that in its place."""
+    name = getattr(function, "__name__", "")
+    in_c = getattr(torch._C._VariableFunctions, name, None)
+    if (
+        in_c is None
+        or function != in_c
+        or not isinstance(vars(torch).get(name), types.FunctionType)
+    ):
+        return function
+    return getattr(torch.ops.aten, name, function)
 
 
 def _is_torchs(function: Any) -> bool:

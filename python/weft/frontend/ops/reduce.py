@@ -93,9 +93,12 @@ def _arg_reduce(site: Site, kind: str, x: Value, dim: int, keep: bool) -> Value:
     return b.reshape(result, [1 if d == dim else n for d, n in enumerate(x.shape)])
 
 
-@lowers("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
+@lowers(
+    *("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims"),
+    *("_is_all_true.default", "_is_any_true.default"),
+)
 def any_or_all(site: Site, x: Value, dim=None, keepdim=False):
-    kind = site.target.split(".")[1]
+    kind = site.target.split(".")[1].removeprefix("_is_").removesuffix("_true")
     reduced = site.builder.reduce(kind, truth(site, x), dims_of(dim, x.rank), keepdim)
     return site.finish(reduced)
 
