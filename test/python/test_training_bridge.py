@@ -328,6 +328,18 @@ def test_tensors_without_elements_have_gradients():
         assert x.grad.shape == (0, 3)
 
 
+@pytest.mark.parametrize("sizes", [(0,), (4, 0), (4, 5, 6, 0)])
+def test_an_empty_batch_gives_gradients_of_zeros(sizes):
+    """Of weights, too, which nothing has been computed of."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    compiled = weft.compile(model)
+    for size in (*sizes, *sizes):
+        model.zero_grad()
+        compiled(torch.randn(size, 3)).sum().backward()
+        assert all((each.grad is not None) for each in model.parameters())
+        assert size or not any(each.grad.any() for each in model.parameters())
+
+
 def test_programs_without_gradients_stay_apart():
     x = leaf(4)
     compiled = ready(torch.exp, x)

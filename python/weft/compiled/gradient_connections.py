@@ -34,6 +34,12 @@ def connections(graph: bytes, wrt: Sequence[int]) -> list[list[bool]]:
     ]
 
 
+def has_empty_values(graph: bytes) -> bool:
+    """Whether anything that a graph in JSON computes has no elements."""
+    nodes = json.loads(graph)["nodes"]
+    return any(0 in shape for node in nodes for _, shape in node.get("types", ()))
+
+
 def _follow(block: dict[str, Any], reached: list[int]) -> None:
     """Appends what reaches the results of the nodes of a graph or of a scan's body."""
     for node, count in zip(block["nodes"], result_counts(block), strict=True):

@@ -12,7 +12,7 @@ from weft import errors
 from weft.artifacts.builds import Options
 from weft.capture.signature import Declined, Signature
 from weft.capture.tracing import Captured
-from weft.compiled.gradient_connections import connections
+from weft.compiled.gradient_connections import connections, has_empty_values
 from weft.compiled.gradient_order import in_order_of_hooks
 from weft.compiled.specialize import Specialized, slot_or_tensor, specialize
 from weft.compiled.training import Training, options_of_half
@@ -112,8 +112,9 @@ def _tensor(source: InputSource, signature: Signature, captured: Captured) -> to
 
 
 def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
-    if any(each.requires_grad and each.numel() == 0 for each in signature.examples):
-        raise Declined("gradients are wanted of a tensor without elements")
+    if any(each.numel() == 0 for each in signature.examples) or has_empty_values(lowered.graph):
+        # What nothing is computed of is not read, but autograd gives it zeros.
+        raise Declined("gradients are wanted, and a tensor has no elements")
     if signature.objects:
         raise Declined("gradients are wanted, and an argument is an object that is no pytree")
     for target in lowered.outputs:
