@@ -68,7 +68,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
             {"speed": 3},
             ValueError,
             "expected option isa, threads, schedule, precision, role, wrt, differentiated, "
-            "memory_budget or level, found 'speed'",
+            "memory_budget, level or without, found 'speed'",
         ),
     ],
 )
