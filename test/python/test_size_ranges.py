@@ -419,3 +419,18 @@ def test_tokens_in_blocks(batch, monkeypatch):
             x = torch.randn(batch, length, 64)
             torch.testing.assert_close(compiled(x), module(x), rtol=2e-5, atol=1e-5)
     assert compiled.stats()["specialized"] == [] and len(compiled.stats()["ranges"]) == 1
+
+
+def test_parts_of_a_larger_result_have_a_program_per_size(verified, automatic_sizes):
+    """A slice begins within its memory, as eager execution shows it."""
+
+    def last(x):
+        return torch.cat([x, x * 2], -1)[..., 4:]
+
+    compiled = weft.compile(last)
+    for size in (4, 5, 6, 9, 5, 6):
+        x = torch.randn(size, 4)
+        found, expected = compiled(x), last(x)
+        assert torch.equal(found, expected) and found.stride() == expected.stride()
+        assert found.storage_offset() == expected.storage_offset()
+    assert "larger tensor" in str(weft.stats(compiled)["specialized"])

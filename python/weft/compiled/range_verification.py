@@ -18,7 +18,7 @@ from weft.capture.outputs import build_outputs
 from weft.capture.signature import Declined
 from weft.compiled.flat_calls import FlatCall
 from weft.compiled.ranges import RangeProgram, described_padded
-from weft.compiled.verification import Check, Exact, Mark, Verdict
+from weft.compiled.verification import Check, Differs, Exact, Mark, Verdict
 
 if TYPE_CHECKING:
     from weft.capture.symbolic_trace import SizeSymbols
@@ -143,6 +143,14 @@ class RangeCheck(Check):
         originals = {id(x): x for x in call.leaves if isinstance(x, torch.Tensor)}
         self._marks += [Mark(each) for key, each in originals.items() if key not in self._known]
         self._known = {**self._known, **originals}
+
+    def _compare_layouts(self, pairs: list) -> dict[int, tuple[tuple[int, ...], int]]:
+        """Of one size a result is laid out as eager execution has shown, here it lies in memory of
+        its own."""
+        for eager, own, name in pairs:
+            if eager.storage_offset() != own.storage_offset():
+                raise Differs(f"{name} is a part of a larger tensor's memory")
+        return super()._compare_layouts(pairs)
 
     def _exact(self) -> dict[int, Exact]:
         whole = super()._exact()
