@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Observed calls whose operations are compiled: by Weft's compiler, or by a given function."""
 
-import os
-
 import pytest
 import torch
 from torch import nn
@@ -370,19 +368,3 @@ def test_functions_in_c_that_have_a_namesake_in_python(name):
             x = torch.randn(4, 8)
             torch.testing.assert_close(fast(x), OF_TWO_FUNCTIONS[name](x))
     assert is_native(fast)
-
-
-@pytest.mark.parametrize("settings", [{"capture": "observe"}, {}])
-def test_what_a_first_call_looks_up_is_there_later(settings):
-    table = {}
-
-    def scaled(x):
-        if "scale" not in table:
-            table["scale"] = 2.0 + 0 * os.getpid()  # which is not observed
-        return x * table["scale"] if x.sum() > -100 else x
-
-    fast = weft.compile(scaled, **settings)
-    for _ in range(5):
-        x = torch.randn(3)
-        assert torch.equal(fast(x), x * 2)
-    assert weft.stats(fast)["hits"] >= 3 and "parts" not in weft.stats(fast)

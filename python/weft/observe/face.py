@@ -163,7 +163,7 @@ class Observed(Face):
         except Refused as refused:
             around.restore()
             torch.set_rng_state(generators)
-            self._met_unknown()
+            self.met_unknown = True
             self._fail(*refused.args)
             raise
         finally:
@@ -174,9 +174,7 @@ class Observed(Face):
             call = ObservedCall(args, kwargs, program.take_snapshots(), generators, value)
             reason = self._fault(program, around, call)
             self._verify_seconds += time.perf_counter() - start
-        self.met_unknown = False
-        if program.reason is not None:
-            self._met_unknown()
+        self.met_unknown = program.reason is not None
         if reason is not None:
             self._sites.clear()  # as inputs their objects may be what nobody knows
             return value, self._fail(reason, location)
@@ -204,10 +202,6 @@ class Observed(Face):
         while len(self._sites) > MOST_SITES:  # the oldest
             del self._sites[next(iter(self._sites))]
         return list(self._sites)
-
-    def _met_unknown(self) -> None:
-        """Twice in a row: what a first call fills or imports, later ones find."""
-        self.met_unknown = self._failures > 0
 
     def _fail(self, reason: str, location: str | None) -> str:
         self._failures += 1
