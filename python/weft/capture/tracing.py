@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 _NEEDED_FOR_TRACING = ("torch._dynamo", "torch.export._trace", "torch._export.non_strict_utils")
 _IMPORTED_FOR_TRACING = ("torch.", "sympy", "mpmath", "weft.")
 
-
 _Inputs = dict[frontend.InputSource, torch.Tensor]
 
 

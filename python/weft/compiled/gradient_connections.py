@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +17,11 @@ from weft.frontend.interpreter import result_counts
 _DISCRETE = frozenset({"weft.cmp", "weft.arg_reduce"})
 
 
-def connections(graph: bytes, wrt: Sequence[int]) -> list[list[bool]]:
+def connections(document: dict[str, Any], wrt: Sequence[int]) -> list[list[bool]]:
     """For each result of the graph, for each input of `wrt`, whether a gradient may pass between.
 
-    graph: in JSON, lowered for training. Of a scan's results those of all steps count.
+    document: the graph, lowered for training. Of a scan's results those of all steps count.
     """
-    document = json.loads(graph)
     reached: list[int] = [0] * len(document["inputs"])  # by which inputs, a bit for each
     for place, number in enumerate(wrt):
         reached[number] |= 1 << place
@@ -34,10 +32,9 @@ def connections(graph: bytes, wrt: Sequence[int]) -> list[list[bool]]:
     ]
 
 
-def has_empty_values(graph: bytes) -> bool:
-    """Whether anything that a graph in JSON computes has no elements."""
-    nodes = json.loads(graph)["nodes"]
-    return any(0 in shape for node in nodes for _, shape in node.get("types", ()))
+def has_empty_values(document: dict[str, Any]) -> bool:
+    """Whether anything that a graph computes has no elements."""
+    return any(0 in shape for node in document["nodes"] for _, shape in node.get("types", ()))
 
 
 def _follow(block: dict[str, Any], reached: list[int]) -> None:

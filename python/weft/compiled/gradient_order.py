@@ -8,16 +8,16 @@ accumulate gradients are equal.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from typing import Any
 
 
-def in_order_of_hooks(graph: bytes, wrt: Sequence[int]) -> tuple[int, ...]:
+def in_order_of_hooks(document: dict[str, Any], wrt: Sequence[int]) -> tuple[int, ...]:
     """The inputs `wrt` in the order in which the gradients are to be given.
 
-    graph: in JSON.
+    document: the graph.
     """
-    last = sorted(wrt, key=_first_uses(graph).__getitem__)
+    last = sorted(wrt, key=_first_uses(document).__getitem__)
     places = _taken_from_heap(len(last))
     given = [0] * len(last)
     for place, number in zip(places, last, strict=True):
@@ -25,9 +25,8 @@ def in_order_of_hooks(graph: bytes, wrt: Sequence[int]) -> tuple[int, ...]:
     return tuple(given)
 
 
-def _first_uses(graph: bytes) -> list[tuple[int, int]]:
+def _first_uses(document: dict[str, Any]) -> list[tuple[int, int]]:
     """Of each input, such that what is used later, or by an operand ahead of others, is less."""
-    document = json.loads(graph)
     count = len(document["inputs"])
     uses = [(0, 0)] * count
     for index, node in reversed([*enumerate(document["nodes"])]):

@@ -36,6 +36,10 @@ def specialize_training(
     Raises: Declined, where gradients cannot be compiled, with the reason; errors.CompileError.
     """
     lowered = captured.lowered
+    document = json.loads(lowered.graph)
+    if any(each.numel() == 0 for each in signature.examples) or has_empty_values(document):
+        # What nothing is computed of is not read, but autograd gives it zeros.
+        raise Declined("gradients are wanted, and a tensor has no elements")
     _refuse_aliases(lowered, signature)
     wrt = tuple(
         number
@@ -50,8 +54,8 @@ def specialize_training(
         raise Declined("gradients are wanted, and it reads nothing that requires them")
     if not wrt:
         return specialize(captured, signature, options)
-    wrt = in_order_of_hooks(lowered.graph, wrt)
-    connected = connections(lowered.graph, wrt)
+    wrt = in_order_of_hooks(document, wrt)
+    connected = connections(document, wrt)
     returned = {target.result for target in lowered.outputs if target.kind == "user"}
     outputs = tuple(
         number
@@ -112,9 +116,6 @@ def _tensor(source: InputSource, signature: Signature, captured: Captured) -> to
 
 
 def _refuse_aliases(lowered: Lowered, signature: Signature) -> None:
-    if any(each.numel() == 0 for each in signature.examples) or has_empty_values(lowered.graph):
-        # What nothing is computed of is not read, but autograd gives it zeros.
-        raise Declined("gradients are wanted, and a tensor has no elements")
     if signature.objects:
         raise Declined("gradients are wanted, and an argument is an object that is no pytree")
     for target in lowered.outputs:
