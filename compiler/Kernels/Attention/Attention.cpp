@@ -59,8 +59,6 @@ private:
   SmallVector<Value> emitScores(ArrayRef<Value> maxima, KeyBlock runs);
   SmallVector<Value> emitScoreTile(const KeyRun &run, Value offset, int64_t count,
                                    ArrayRef<Value> maxima);
-  Value replaceHidden(Value score, Value ofMask);
-  Value hideLater(Value score, Value place);
   SmallVector<Value> emitExponentials(ArrayRef<Value> shifts, KeyBlock runs);
   void emitOutput(ArrayRef<Value> factors, KeyBlock runs);
 
@@ -254,19 +252,19 @@ Value Attention::blockCounts() {
 
 /// The last block may have fewer vectors of queries, and so has that with the last one that counts.
 void Attention::emitQueryBlock(Value number) {
-  if (!kernel.bound().empty() && kernel.bound()[0] >= 0 && queryBlocks > 1) {
-    Value end = kernel.sizeOf(kernel.bound()[0]), first = valueOf(queries.token);
-    Value left = subtract(end, least(first, end));
-    auto emitFrom = [&](auto &self, int64_t fewer) -> void {
-      if (fewer >= schedule.groups)
-        return emitWholeBlock(number);
-      emitIf(
-          builder, loc, is(arith::CmpIPredicate::ule, left, constant(fewer * schedule.width)),
-          [&] { emitVectors(fewer); }, [&] { self(self, 2 * fewer); });
-    };
-    return emitFrom(emitFrom, 1);
-  }
-  emitWholeBlock(number);
+  if (kernel.bound().empty() || kernel.bound()[0] < 0 || queryBlocks == 1)
+    return emitWholeBlock(number);
+  Value end = kernel.sizeOf(kernel.bound()[0]), first = valueOf(queries.token);
+  SmallVector<int64_t> sizes;
+  for (int64_t fewer = 1; fewer < schedule.groups; fewer *= 2)
+    sizes.push_back(fewer * schedule.width);
+  sizes.push_back(schedule.lanes());
+  emitForCount(builder, loc, subtract(end, least(first, end)), sizes, [&](int64_t enough) {
+    if (enough == schedule.lanes())
+      emitWholeBlock(number);
+    else
+      emitVectors(enough / schedule.width);
+  });
 }
 
 void Attention::emitWholeBlock(Value number) {
@@ -411,9 +409,9 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
         score = mask->adds() ? fma(score, scale, ofMask()) : multiply(score, scale);
       }
       if (mask->replaces())
-        score = replaceHidden(score, ofMask());
+        score = mask->replaceIn(score, ofMask());
       if (run.diagonal && group == 0)
-        score = hideLater(score, add(offset, i));
+        score = hideLater(builder, loc, score, add(offset, i));
       scores->store(score, row, run.firstGroup + group);
       // The comparison skips NaN; its exponential makes the sum NaN.
       Value larger =
@@ -422,24 +420,6 @@ SmallVector<Value> Attention::emitScoreTile(const KeyRun &run, Value offset, int
     }
   }
   return next;
-}
-
-/// The score if `ofMask` is zero, otherwise `ofMask`, even if the score is NaN.
-Value Attention::replaceHidden(Value score, Value ofMask) {
-  Value kept = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, ofMask, splat(0.0));
-  return arith::SelectOp::create(builder, loc, kept, score, ofMask);
-}
-
-/// Sets lanes before lane number `place` to -inf.
-Value Attention::hideLater(Value score, Value place) {
-  auto type = VectorType::get({schedule.width}, builder.getI32Type());
-  SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, schedule.width));
-  Value own = arith::ConstantOp::create(builder, loc, builder.getI32VectorAttr(numbers));
-  Value number = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), place);
-  Value limit = vector::BroadcastOp::create(builder, loc, type, number);
-  Value sees = is(arith::CmpIPredicate::sge, own, limit);
-  return arith::SelectOp::create(builder, loc, sees, score,
-                                 splat(-std::numeric_limits<double>::infinity()));
 }
 
 /// Exponentials of one key block, and their sums: of the block alone, to keep chains of additions

@@ -104,3 +104,10 @@ Value AttentionMask::load(Value slot, int64_t group) {
   return shared ? loadBroadcast(builder, point.loc, type, scratch, place)
                 : loadVector(builder, point.loc, type, scratch, place, Value());
 }
+
+Value AttentionMask::replaceIn(Value score, Value ofMask) {
+  OpBuilder &builder = point.builder;
+  Value zero = emitSplat(builder, point.loc, type, 0.0);
+  Value kept = arith::CmpFOp::create(builder, point.loc, arith::CmpFPredicate::OEQ, ofMask, zero);
+  return arith::SelectOp::create(builder, point.loc, kept, score, ofMask);
+}

@@ -31,6 +31,9 @@ public:
   void copy(mlir::Value slot, int64_t valid);
   /// The mask of the key in row `slot`, for vector `group` of the block's queries.
   mlir::Value load(mlir::Value slot, int64_t group);
+  /// Where the mask replaces scores: `score` if `ofMask` is zero, otherwise `ofMask`, even if the
+  /// score is NaN.
+  mlir::Value replaceIn(mlir::Value score, mlir::Value ofMask);
 
 private:
   mlir::Value emit();

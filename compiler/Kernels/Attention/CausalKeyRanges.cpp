@@ -2,6 +2,7 @@
 #include "compiler/Kernels/Attention/CausalKeyRanges.h"
 #include "compiler/Kernels/Emission/KernelFunction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -20,6 +21,19 @@ SmallVector<Value> weft::onSeeing(const KeyRun &run, int64_t groups, Carried car
     if (sees(i))
       value = *from++;
   return all;
+}
+
+Value weft::hideLater(OpBuilder &builder, Location loc, Value scores, Value place) {
+  auto vectorType = cast<VectorType>(scores.getType());
+  int64_t width = vectorType.getNumElements();
+  auto type = VectorType::get({width}, builder.getI32Type());
+  SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, width));
+  Value own = arith::ConstantOp::create(builder, loc, builder.getI32VectorAttr(numbers));
+  Value number = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), place);
+  Value limit = vector::BroadcastOp::create(builder, loc, type, number);
+  Value sees = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, own, limit);
+  Value hidden = emitSplat(builder, loc, vectorType, -std::numeric_limits<double>::infinity());
+  return arith::SelectOp::create(builder, loc, sees, scores, hidden);
 }
 
 CausalKeyRanges::CausalKeyRanges(OpBuilder &builder, Location loc,

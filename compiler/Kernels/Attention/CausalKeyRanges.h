@@ -30,6 +30,10 @@ llvm::SmallVector<mlir::Value>
 onSeeing(const KeyRun &run, int64_t groups, Carried carried,
          llvm::function_ref<llvm::SmallVector<mlir::Value>(Carried)> body);
 
+/// A vector of scores with those of lanes before lane number `place` set to -inf.
+mlir::Value hideLater(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value scores,
+                      mlir::Value place);
+
 class CausalKeyRanges : private IndexArithmetic {
 public:
   /// For a block of `groups` query vectors. `firstQuery`: number of the block's first query, null

@@ -9,6 +9,7 @@
 #include "compiler/Kernels/Contraction/ContractionGrid.h"
 #include "compiler/Kernels/Contraction/ContractionResult.h"
 #include "compiler/Kernels/Contraction/ContractionSchedule.h"
+#include "compiler/Kernels/Contraction/CountedTiles.h"
 #include "compiler/Kernels/Contraction/SiblingContractions.h"
 #include "compiler/Kernels/Contraction/TileAccumulation.h"
 #include "compiler/Kernels/Emission/Emitters.h"
@@ -57,10 +58,7 @@ private:
   void atPanel(Value number, llvm::function_ref<void(int64_t)> body);
   void emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead);
   void emitLanes(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead);
-  Value tokensLeft();
   int64_t widthOf(int64_t lanes) const;
-  bool growsInTile(AffineExpr row) const;
-  Value rowsCount();
   void setRow(Value value) {
     if (roles.row)
       point.setDim(*roles.row, value);
@@ -80,6 +78,7 @@ private:
   ContractionSchedule schedule;
   ContractionResult result;
   ContractionGrid grid;
+  CountedTiles counted;
   int64_t lastLanes; ///< computed lanes of the last lane block, in whole vectors
   Value low, high;   ///< the work chunk of the split that is being computed
   std::optional<TileAccumulation> tileSums;
@@ -95,7 +94,7 @@ Contraction::Contraction(KernelFunction &kernel, ContractionMatch matched, Dicti
       point(kernel.elementEmitter(space)), schedule(readFields<ContractionSchedule>(part)),
       result(kernel, point, match, schedule),
       grid(ContractionGrid::of(match.problem, schedule, kernel.target.team())),
-      lastLanes(match.problem.laneCount) {
+      counted(kernel, point, match, schedule), lastLanes(match.problem.laneCount) {
   const ContractionProblem &problem = match.problem;
   int64_t ofTail = problem.lastLanes % (schedule.groups * schedule.width);
   if (schedule.matrixUnit)
@@ -415,33 +414,6 @@ void Contraction::forRowsOf(Value rowTile, llvm::function_ref<void(int64_t)> bod
   emitIf(builder, loc, isWhole, [&] { body(rows); }, [&] { body(fewer); });
 }
 
-/// Whether the first row of a tile is the least: not where a tile goes on with the rows of another
-/// matrix of the batch.
-bool Contraction::growsInTile(AffineExpr row) const {
-  bool grows = true;
-  row.walk([&](AffineExpr expr) {
-    bool varies =
-        expr.isFunctionOfDim(roles.lane) || (roles.row && expr.isFunctionOfDim(*roles.row));
-    grows &= expr.getKind() != AffineExprKind::Mod || !varies;
-  });
-  return grows;
-}
-
-/// Whether any row of the tile at the point counts; null where all do, or the tiles of all rows
-/// pack operands for those that follow.
-Value Contraction::rowsCount() {
-  if (kernel.bound().empty() || schedule.copiedSteps || schedule.paired || schedule.matrixUnit)
-    return {};
-  const EpilogueRoot &root = match.roots.front();
-  auto type = cast<RankedTensorType>(kernel.roots[root.number].getType());
-  int64_t place = kernel.bound()[3];
-  if (!root.within.empty() || !growsInTile(root.index[place]))
-    return {};
-  point.forget();
-  Value row = position(root.index[place]);
-  return is(arith::CmpIPredicate::ult, row, kernel.rowsEnd(type.getDimSize(place)));
-}
-
 /// Vector width for `lanes`. On processors that execute 512-bit vectors as two halves, a tile of
 /// one half-filled vector takes half the time at 256 bits, and on none does it take longer.
 int64_t Contraction::widthOf(int64_t lanes) const {
@@ -452,41 +424,17 @@ int64_t Contraction::widthOf(int64_t lanes) const {
   return isHalf && isPlain && isBroadcast ? schedule.width / 2 : schedule.width;
 }
 
-/// Where the lanes are rows of a result, in blocks: how many of the tile at the point and behind it
-/// count, at least one; null elsewhere.
-Value Contraction::tokensLeft() {
-  ArrayRef<int64_t> bound = kernel.bound();
-  if (bound.empty() || !bound[0] || !rowsCount())
-    return {};
-  const EpilogueRoot &first = match.roots.front();
-  AffineExpr row = first.index[bound[3]], within = first.index.back();
-  if (!within.isFunctionOfDim(roles.lane) || row.isFunctionOfDim(roles.lane))
-    return {};
-  auto shapeOf = [this](const EpilogueRoot &root) {
-    return cast<RankedTensorType>(kernel.roots[root.number].getType()).getShape();
-  };
-  ArrayRef<int64_t> shape = shapeOf(first);
-  for (const EpilogueRoot &root : match.roots)
-    if (root.index[bound[3]] != row || root.index.back() != within || shapeOf(root) != shape)
-      return {};
-  if (shape[bound[3]] >= bound[2])
-    return {};
-  Value token = add(times(position(row), shape.back()), position(within));
-  Value end = kernel.rowsEnd(bound[2]);
-  return subtract(end, least(token, end));
-}
-
 /// The last rows that count may fill fewer vectors than a tile has.
 void Contraction::emitTile(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead) {
-  Value tokens = lanes > schedule.width ? tokensLeft() : Value();
-  auto emitFrom = [&](auto &self, int64_t fewer) -> void {
-    if (!tokens || fewer >= lanes)
-      return emitLanes(rows, lanes, chunk, ahead);
-    emitIf(
-        builder, loc, is(arith::CmpIPredicate::ule, tokens, constant(fewer)),
-        [&] { emitLanes(rows, fewer, chunk, ahead); }, [&] { self(self, fewer + schedule.width); });
-  };
-  emitFrom(emitFrom, schedule.width);
+  Value count = lanes > schedule.width ? counted.lanes() : Value();
+  if (!count)
+    return emitLanes(rows, lanes, chunk, ahead);
+  SmallVector<int64_t> sizes;
+  for (int64_t fewer = schedule.width; fewer < lanes; fewer += schedule.width)
+    sizes.push_back(fewer);
+  sizes.push_back(lanes);
+  emitForCount(builder, loc, count, sizes,
+               [&](int64_t enough) { emitLanes(rows, enough, chunk, ahead); });
 }
 
 void Contraction::emitLanes(int64_t rows, int64_t lanes, const Chunk &chunk, const Ahead &ahead) {
@@ -502,8 +450,8 @@ void Contraction::emitLanes(int64_t rows, int64_t lanes, const Chunk &chunk, con
     SmallVector<Value> sums(rows * groups, zero);
     result.storeTile(rows, groups, sums, chunk, tile);
   };
-  if (Value counts = rowsCount()) {
-    if (kernel.bound()[0])
+  if (Value counts = counted.rows()) {
+    if (counted.leavesRest())
       emitIf(builder, loc, counts, compute);
     else
       emitIf(builder, loc, counts, compute, leaveOut);

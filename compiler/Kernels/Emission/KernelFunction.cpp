@@ -372,3 +372,15 @@ void weft::emitIf(OpBuilder &builder, Location loc, Value condition,
   builder.setInsertionPointToStart(branch.elseBlock());
   otherwise();
 }
+
+void weft::emitForCount(OpBuilder &builder, Location loc, Value count, ArrayRef<int64_t> sizes,
+                        llvm::function_ref<void(int64_t)> body) {
+  int64_t size = sizes.front();
+  if (sizes.size() == 1)
+    return body(size);
+  Value limit = arith::ConstantIndexOp::create(builder, loc, size);
+  Value fits = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, count, limit);
+  emitIf(
+      builder, loc, fits, [&] { body(size); },
+      [&] { emitForCount(builder, loc, count, sizes.drop_front(), body); });
+}

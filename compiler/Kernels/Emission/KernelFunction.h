@@ -133,6 +133,11 @@ mlir::Value emitSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Vector
 void emitIf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value condition,
             llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
 
+/// `body` for the first of `sizes`, which grow, that is no less than `count`; the last one is for
+/// all greater counts, too.
+void emitForCount(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value count,
+                  llvm::ArrayRef<int64_t> sizes, llvm::function_ref<void(int64_t)> body);
+
 } // namespace weft
 
 #endif
