@@ -107,7 +107,8 @@ test-bench: build .venv/stamp-bench
 	$(call say,testing the benchmarks' chart)
 	@$(RUN) -m pytest -q test/benchmarks
 
-# Every suite runs, whatever the others said; pytest's summary is the last line.
+# Every suite runs, whatever the others said; pytest's summary is the last line. Two processes share
+# the cores: threads of PyTorch that wait for work leave them to the others.
 test: build
 	@failed=""; \
 	echo "weft: lints"; $(MAKE) --no-print-directory lint-code || failed="$$failed lint"; \
@@ -117,7 +118,7 @@ test: build
 	ctest --test-dir $(BUILD) --output-on-failure --progress --parallel $(JOBS) \
 	  || failed="$$failed ctest"; \
 	test -z "$$failed" || echo "weft: failed before the Python tests:$$failed"; \
-	echo "weft: Python tests"; $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) && test -z "$$failed"
+	echo "weft: Python tests"; OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -q --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) && test -z "$$failed"
 
 # What `make test` does not reach: other builds, and machines other than this one.
 nets: tidy sanitized isa-matrix

@@ -211,15 +211,13 @@ class Observer:
             fromlist: Sequence[str] | None = (),
             level: int = 0,
         ) -> types.ModuleType:
-            # Functions in C import in the name of whoever calls them, with a list of no names.
-            by_c = isinstance(fromlist, list)
             caller = _getframe(1)
-            # torch's `is_compiling` asks ours.
-            by_us = name.partition(".")[0] == "weft"
+            # Most are torch's own, thousands in a trace. Functions in C import in the name of
+            # whoever calls them, with a list of no names; torch's `is_compiling` asks ours.
             if not (
-                by_c
-                or by_us
-                or _is_of_library(caller)
+                _is_of_library(caller)
+                or isinstance(fromlist, list)
+                or name.partition(".")[0] == "weft"
                 or is_watched_import(name, fromlist or (), level, self._watched)
             ):
                 self.note(f"imports {name}", caller)

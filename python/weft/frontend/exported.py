@@ -40,10 +40,10 @@ from weft.frontend.lowered import (
     Unsupported,
 )
 from weft.frontend.pairs import REAL_OF, Pair, shown_real, split
+from weft.frontend.retracing import made_functional
 from weft.frontend.strides import order_of
 from weft.frontend.walk import Walk
 
-_INSTANCE_NORM = torch.ops.aten.instance_norm.default
 _LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
 _GRAPH_KINDS = {
     "user": "input",
@@ -167,17 +167,16 @@ def _functionalised(program: ExportedProgram) -> ExportedProgram:
     since nothing is decomposed. Autocast's conversions become ops, which export leaves out,
     whether it is on around the call or in a region of the program; so does what a vmap maps."""
     autocast = torch.is_autocast_enabled("cpu") or switches_autocast_on(program.graph_module)
-    if not (autocast or _has_vmaps(program.graph_module) or mutates_beyond(program.graph)):
+    vmaps = _has_vmaps(program.graph_module)
+    if not (autocast or vmaps or mutates_beyond(program.graph)):
         return program
     refuse_unfaithful(program)
     if autocast:
         refuse_recurrent(program.graph_module)
-    # Written as a batch norm, it tells of the running statistics that it changes.
-    decompositions = torch.export.default_decompositions()
     with warnings.catch_warnings(), fakes_completed():
         warnings.simplefilter("ignore")
         try:
-            made = program.run_decompositions({_INSTANCE_NORM: decompositions[_INSTANCE_NORM]})
+            made = made_functional(program, meets_others=autocast or vmaps)
         except Exception as error:
             # For example for one tensor passed twice and written.
             why = str(error).partition("\n")[0]
