@@ -16,6 +16,7 @@ from weft.te.arrays import Spec
 from weft.te.defaults import default_schedule
 from weft.te.emission import module_text
 from weft.te.errors import TEError
+from weft.te.expressions import Var
 from weft.te.nests import Lowered, lowered
 from weft.te.schedules import Schedule
 from weft.te.showing import as_loops
@@ -27,28 +28,46 @@ def lower(schedule: Any, args: Sequence[Tensor] = ()) -> str:
     scheduled = _schedule_of(schedule)
     low = lowered(scheduled)
     if args:
-        _parted(low, args)
+        _parted(low, [scheduled.own(each) for each in args if not isinstance(each, Var)])
     return as_loops(low)
 
 
 def build(
-    schedule: Any, args: Sequence[Tensor], name: str = "main", *, default: bool | None = None
-) -> Function:
+    schedule: Any, args: Sequence[Any], name: str = "main", *, default: bool | None = None
+) -> Any:
     """Compiles a schedule. args: placeholders and results in the order in which the function takes
     them. A schedule without steps, or tensors in the place of one, gets `te.default_schedule`'s
     steps; with `default=False` the loops are as they stand.
 
+    Returns: a Function; of formulas with `te.var`, a SizedFunction, which compiles one for each of
+    the sizes that it is called with. Variables may be arguments, too.
+
     Raises: TEError, ScheduleError; errors.CompileError.
     """
     scheduled = _schedule_of(schedule)
+    if scheduled.family is not None:
+        from weft.te.sized import SizedFunction
+
+        return SizedFunction(scheduled, args, name, default)
     if default or (default is None and not scheduled.steps):
         results = [each for each in args if isinstance(each, Tensor) and each.op.body is not None]
         scheduled = default_schedule(_joined(scheduled.outputs, results))
-    low = lowered(scheduled)
+    low, inputs, results = checked_arguments(scheduled, args, name)
+    return Function(name, list(args), inputs, results, scheduled, module_text(low, inputs, results))
+
+
+def checked_arguments(
+    schedule: Schedule, args: Sequence[Any], name: str
+) -> tuple[Lowered, list[Tensor], list[Tensor]]:
+    """The loops, the arguments that are given, and those that are computed.
+
+    Raises: TEError, ScheduleError.
+    """
+    low = lowered(schedule)
     inputs, results = _parted(low, args)
     if not isinstance(name, str) or not name.isidentifier():
         raise TEError(f"expected a name that is an identifier, found {name!r}")
-    return Function(name, list(args), inputs, results, scheduled, module_text(low, inputs, results))
+    return low, inputs, results
 
 
 def _joined(outputs: list[Tensor], results: list[Tensor]) -> list[Tensor]:

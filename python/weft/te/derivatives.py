@@ -13,6 +13,7 @@ from weft.te import expressions as ex
 from weft.te.errors import TEError
 from weft.te.expressions import Axis, Call, Const, Expr, Load, Reduce, arithmetic, compared
 from weft.te.linear import AxisAtom, Linear, linear
+from weft.te.sizes import alike, bounded
 from weft.te.tensors import Operation, Tensor, in_order
 
 
@@ -257,7 +258,7 @@ def _gathered(tensor: Tensor, source: Tensor, load: Load, value: Expr, number: i
             conditions.append(compared("eq", index, place))
             continue
         known[axis] = solution
-        if not isinstance(solution, Axis) or place.extent > axis.extent:
+        if not isinstance(solution, Axis) or not _is_within(place, axis):
             conditions += [compared("ge", solution, 0), compared("lt", solution, axis.extent)]
     left = [axis for axis in free if axis not in known]
     sums = [Axis(axis.extent, axis.name, "reduce") for axis in left]
@@ -273,11 +274,17 @@ def _gathered(tensor: Tensor, source: Tensor, load: Load, value: Expr, number: i
     return _made(f"d_{source.name}_{tensor.name}_{number}", places, total)
 
 
+def _is_within(place: Axis, axis: Axis) -> bool:
+    """Whether all of the one's values are known to be some of the other's."""
+    known = not (isinstance(place.extent, Expr) or isinstance(axis.extent, Expr))
+    return place.extent <= axis.extent if known else alike((place.extent,), (axis.extent,))
+
+
 def _solved(
     place: Axis, index: Expr, free: list[Axis], known: dict[Axis, Expr]
 ) -> tuple[Axis | None, Expr]:
     """An axis of the index that occurs with the factor 1 or -1, as an expression of the rest."""
-    form = linear(index, {}, lambda axis: axis.extent)
+    form = linear(index, {}, bounded)
     for axis in free:
         factor = form.coefficient(axis) if form is not None else None
         if form is None or factor not in (1, -1) or axis in known:

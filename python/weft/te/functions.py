@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from weft.te import dtypes
@@ -12,11 +13,12 @@ from weft.te.expressions import (
     Call,
     Expr,
     Reduce,
-    Select,
+    Var,
     arithmetic,
     as_expr,
     bitwise,
     matched,
+    selected,
     substituted,
 )
 
@@ -25,6 +27,9 @@ ELEMENTARY = (
     "acos acosh asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 "
     "floor log log10 log1p log2 round rsqrt sin sinh sqrt tan tanh trunc"
 ).split()
+
+
+_variables = itertools.count()
 
 
 def reduced_axes(kind: str, axis: Any, init: Any) -> tuple[Axis, ...]:
@@ -46,7 +51,11 @@ def reduced_axes(kind: str, axis: Any, init: Any) -> tuple[Axis, ...]:
 
 def from_zero(expr: Any, axes: tuple[Axis, ...]) -> Expr:
     """In terms of axes that count from 0."""
-    moved = {each: arithmetic("add", each, each.begin) for each in axes if each.begin}
+    moved = {
+        each: arithmetic("add", each, each.begin)
+        for each in axes
+        if isinstance(each.begin, Expr) or each.begin
+    }
     return substituted(as_expr(expr), moved)
 
 
@@ -102,7 +111,7 @@ def if_then_else(condition: Any, then: Any, otherwise: Any) -> Expr:
     test = as_expr(condition)
     if test.dtype != "bool":
         raise TEError(f"te.if_then_else: expected a condition, found `{test}` of {test.dtype}")
-    return Select(test, *matched(then, otherwise))
+    return selected(test, *matched(then, otherwise))
 
 
 select = where = if_then_else
@@ -125,6 +134,21 @@ def _joined(op: str, conditions: tuple[Any, ...]) -> Expr:
     if result.dtype != "bool":
         raise TEError(f"expected conditions, found `{result}` of {result.dtype}")
     return result
+
+
+def var(name: str | None = None, dtype: Any = "int64") -> Var:
+    """A number that the caller gives: as a size of a shape or range it follows from the arguments'
+    shapes, and each size has code of its own; elsewhere it is an argument of the function.
+
+    Raises: TEError.
+    """
+    kind = dtypes.named(dtype)
+    if name is not None and not (isinstance(name, str) and name.isidentifier()):
+        raise TEError(f"te.var: expected a name that is an identifier, found {name!r}")
+    return Var(name or f"var{next(_variables)}", kind)
+
+
+size_var = var
 
 
 def const(value: bool | int | float, dtype: Any = None) -> Expr:

@@ -89,6 +89,11 @@ class Kernel:
                 inputs.append(bound.arguments[name])
         result = self._function(*bound.args, **bound.kwargs)
         schedule = result if isinstance(result, Schedule) else Schedule.of(result)
+        if schedule.family is not None:
+            raise TEError(
+                f"{self._function.__name__}: expected sizes of the tensors' shapes, found te.var: "
+                "a kernel is called for each shape, which is that of its placeholders"
+            )
         single = isinstance(result, Tensor) or (
             isinstance(result, Schedule) and len(result.outputs) == 1
         )

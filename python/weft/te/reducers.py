@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.te import dtypes
 from weft.te.errors import TEError
-from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, Slot, as_expr, walk
+from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, Slot, Var, as_expr, walk
 
 
 class Reducer:
@@ -109,7 +109,9 @@ def _made(
     neutral = _components(name, "the identity", identity, types, several)
     slots = {*left, *right}
     for node in (each for result in results for each in walk(result)):
-        if isinstance(node, (Load, Axis, Reduce)) or (isinstance(node, Slot) and node not in slots):
+        if isinstance(node, (Load, Axis, Reduce, Var)) or (
+            isinstance(node, Slot) and node not in slots
+        ):
             raise TEError(f"te.{name}: expected a combiner of its operands, found `{node}` in it")
     constants = []
     for each in neutral:

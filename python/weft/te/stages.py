@@ -80,6 +80,7 @@ class Stage:
 
     def label_of(self, axis: Any) -> str:
         """Raises: ScheduleError, if the axis is none of this stage's."""
+        axis = self.schedule.own(axis)
         if isinstance(axis, Axis) and axis in self.state.labels:
             return self.state.labels[axis]
         name = getattr(axis, "name", None) or repr(axis)
@@ -153,8 +154,10 @@ class Stage:
         """One loop for several neighbouring ones, outermost first."""
         if len(axes) == 1 and isinstance(axes[0], (list, tuple)):
             axes = tuple(axes[0])
-        if len(axes) < 2:
-            raise ScheduleError(self.label, "fuse needs at least two axes", "give neighbours")
+        if not axes:
+            raise ScheduleError(self.label, "fuse needs axes", "give neighbours")
+        if len(axes) == 1:
+            return self.axis_named(self.label_of(axes[0]))
 
         def pairwise() -> Axis:
             fused = axes[0]
