@@ -48,6 +48,16 @@ def test_elementary_functions(dtype, size):
         torch.testing.assert_close(run(y, (x, values)), expected, rtol=bound, atol=bound)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("size", [1, 21])
+def test_sigmoid_is_pytorchs(dtype, size):
+    x = te.placeholder((size,), dtype, "x")
+    values = torch.linspace(-200, 200, size).to(TORCH[dtype]) if size > 1 else torch.zeros(1)
+    y = te.compute((size,), lambda i: te.sigmoid(x[i]), "y")
+    values = values.to(TORCH[dtype])
+    torch.testing.assert_close(run(y, (x, values)), torch.sigmoid(values))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "int8", "uint8"])
 def test_arithmetic_has_pytorchs_values(dtype):
     torch.manual_seed(0)

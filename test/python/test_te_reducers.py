@@ -317,3 +317,33 @@ def test_the_default_schedule_keeps_the_order_of_a_combiner(rows, columns):
     )
     for a, b in zip(plain(x), default(x)):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_reducer_that_is_one_of_tes_own():
+    """It has that one's gradient and schedules; the identity decides, too."""
+    x, k = placeholder("X", 4, 9), te.reduce_axis((0, 9), "k")
+    n = placeholder("N", 4, 9, dtype="int8")
+    for combine, identity, array, expected in [
+        (lambda a, b: a + b, 0, x, "sum(X[i, k], axis=k)"),
+        (lambda a, b: b * a, 1, x, "prod(X[i, k], axis=k)"),
+        (lambda a, b: b * a, 1, n, "prod(N[i, k], axis=k, dtype=int8)"),
+        (te.maximum, -128, n, "max(N[i, k], axis=k)"),
+        (te.minimum, float("inf"), x, "min(X[i, k], axis=k)"),
+        (te.maximum, 0, x, "mine(X[i, k], axis=(k))"),
+        (lambda a, b: a - b, 0, x, "mine(X[i, k], axis=(k))"),
+        (lambda a, b: a + a, 0, x, "mine(X[i, k], axis=(k))"),
+    ]:
+        mine = te.comm_reducer(combine, lambda t, v=identity: te.const(v, t), "mine")
+        made = te.compute((4,), lambda i, m=mine, a=array: m(a[i, k], axis=k), "Z")
+        assert expected in str(made)
+
+    @te.kernel
+    def product(x):
+        k = te.reduce_axis((0, x.shape[1]), "k")
+        mine = te.comm_reducer(lambda a, b: a * b, lambda t: te.const(1, t), "mine")
+        return te.compute((x.shape[0],), lambda i: mine(x[i, k], axis=k, where=k > 1), "Z")
+
+    x = torch.randn(3, 9, requires_grad=True)
+    torch.testing.assert_close(product(x), x[:, 2:].prod(1))
+    found = torch.autograd.grad(product(x).sum(), x)
+    torch.testing.assert_close(found, torch.autograd.grad(x[:, 2:].prod(1).sum(), x))

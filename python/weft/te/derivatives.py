@@ -200,13 +200,23 @@ def _of_binary(expr: ex.Binary, da: Expr, db: Expr) -> Expr:
         both = _is_zero(da) and _is_zero(db)
         return da if both else ex.Select(compared(test, a, b), da, tie)
     if expr.op == "pow":
-        less = arithmetic("pow", a, arithmetic("sub", b, 1.0))
-        first = _times(arithmetic("mul", b, less), da)
-        second = _times(arithmetic("mul", expr, functions.log(a)), db)
-        return _plus(first, second)
+        return _plus(*(_times(each, d) for each, d in zip(_of_power(expr), (da, db))))
     if expr.op == "mod":
         return _plus(da, _times(arithmetic("mul", arithmetic("floordiv", a, b), -1.0), db))
     return Const(0.0, expr.dtype)  # floordiv
+
+
+def _of_power(expr: ex.Binary) -> tuple[Expr, Expr]:
+    """By base and by exponent. As in PyTorch 0 where a power of zero makes the product of zero and
+    infinity of them: x ** 0 does not depend on x, and 0 ** y on no y that is not negative."""
+    a, b, zero = expr.lhs, expr.rhs, Const(0.0, expr.dtype)
+    less = arithmetic("mul", b, arithmetic("pow", a, arithmetic("sub", b, 1.0)))
+    by_exponent = arithmetic("mul", expr, functions.log(a))
+    at_zero = functions.all(compared("eq", a, 0.0), compared("ge", b, 0.0))
+    return (
+        ex.selected(compared("eq", b, 0.0), zero, less),
+        ex.selected(at_zero, zero, by_exponent),
+    )
 
 
 def _outer(expr: Call) -> Expr:
@@ -229,6 +239,7 @@ def _outer(expr: Call) -> Expr:
         "sinh": lambda: functions.cosh(x),
         "cosh": lambda: functions.sinh(x),
         "tanh": lambda: 1.0 - y * y,
+        "sigmoid": lambda: y * (1.0 - y),
         "asin": lambda: functions.rsqrt(1.0 - square),
         "acos": lambda: -functions.rsqrt(1.0 - square),
         "atan": lambda: 1.0 / (square + 1.0),

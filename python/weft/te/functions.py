@@ -177,12 +177,12 @@ def floormod(a: Any, b: Any) -> Expr:
 
 
 def sigmoid(expr: Any) -> Expr:
-    x = as_expr(expr)
-    return arithmetic("div", 1.0, 1.0 + elementary("exp", 0 - x))
+    """1 / (1 + exp(-x)), with a derivative that is finite where exp(-x) is not."""
+    return elementary("sigmoid", expr)
 
 
 def elementary(name: str, expr: Any) -> Expr:
-    """A function of `ELEMENTARY` of a float, or of an integer converted to float32."""
+    """A function of `ELEMENTARY`, or sigmoid, of a float, or of an integer converted to float32."""
     x = as_expr(expr)
     if not dtypes.is_float(x.dtype):
         x = x.astype("float32")

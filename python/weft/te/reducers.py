@@ -12,7 +12,20 @@ from typing import Any
 
 from weft.te import dtypes
 from weft.te.errors import TEError
-from weft.te.expressions import Axis, Const, Expr, Load, Reduce, Select, Slot, Var, as_expr, walk
+from weft.te.expressions import (
+    Axis,
+    Binary,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Slot,
+    Var,
+    as_expr,
+    walk,
+)
+from weft.te.values import neutral
 
 
 class Reducer:
@@ -83,6 +96,13 @@ def _reduced(
     if not values:
         raise TEError(f"te.{name}: expected an expression, found an empty tuple")
     reducer = _made(name, fcombine, fidentity, [each.dtype for each in values], several)
+    kind = _known_kind(reducer)
+    if kind is not None:
+        made = Reduce(kind, values, axes, values[0].dtype)
+        if where is not None:
+            condition = from_zero(where, axes)
+            made = made.over((Select(condition, made.value, made.identities[0]),), axes)
+        return (made,) if several else made
     if where is not None:
         condition = from_zero(where, axes)
         pairs = zip(values, reducer.identity)
@@ -92,6 +112,17 @@ def _reduced(
         for number, each in enumerate(values)
     )
     return results if several else results[0]
+
+
+def _known_kind(reducer: Reducer) -> str | None:
+    """The reduction of te's own that it is: such have gradients, and schedules of their own."""
+    (result, *others), kinds = reducer.results, {"add": "sum", "mul": "prod"}
+    if others or not isinstance(result, Binary) or result.op not in ("add", "mul", "max", "min"):
+        return None
+    both = {result.lhs, result.rhs} == {reducer.left[0], reducer.right[0]}
+    kind = kinds.get(result.op, result.op)
+    same = reducer.identity[0].value == neutral(kind, result.dtype)
+    return kind if both and same and result.dtype != "bool" else None
 
 
 def _made(
