@@ -141,16 +141,18 @@ class Function:
         self._specs = [Spec(each.name, each.shape, each.dtype) for each in args]
         self._inputs = [number for number, each in enumerate(args) if each.op.body is None]
         self._results = [number for number, each in enumerate(args) if each.op.body is not None]
+        self._fresh = [self._specs[n] for n in self._results]
+        order = [*self._inputs, *self._results]
+        self._places = [order.index(number) for number in range(len(args))]
         self.build = builds.build_module(module, "linalg", builds.Options())
         self._program = _core.Program(self.build.artifact)
-        self._direct = _core.DirectCall(self._program, self._inputs, self._results)
+        self._direct = _core.DirectCall(
+            self._program, self._inputs, self._results, list(arrays.IMMUTABLE)
+        )
 
     def __call__(self, *arrays_given: Any) -> Any:
         """Raises: errors.ArgumentError, naming the argument, what was expected and found."""
         if self._direct(*arrays_given):
-            return None
-        views = arrays.compact_views(arrays_given)
-        if views is not None and self._direct(*views):
             return None
         if len(arrays_given) == len(self.args):
             self._fill(arrays_given)
@@ -187,15 +189,18 @@ class Function:
                 torch._C._increment_version((given[number],))
 
     def _allocate(self, given: Sequence[Any]) -> Any:
-        inputs = [
-            arrays.to_tensor(array, self._specs[n], False) for array, n in zip(given, self._inputs)
-        ]
-        results = [
-            torch.empty(self._specs[n].shape, dtype=getattr(torch, self._specs[n].dtype))
-            for n in self._results
-        ]
-        self._program.run(inputs, results, None)
-        template = given[0] if given else torch.empty(0)
+        template = given[0] if given else None
+        results = [arrays.empty_like(template, spec) for spec in self._fresh]
+        ordered = [*given, *results]
+        if not self._direct(*(ordered[place] for place in self._places)):
+            inputs = [
+                arrays.to_tensor(array, self._specs[n], False)
+                for array, n in zip(given, self._inputs)
+            ]
+            targets = [
+                arrays.to_tensor(each, spec, True) for each, spec in zip(results, self._fresh)
+            ]
+            self._program.run(inputs, targets, None)
         converted = tuple(arrays.like(template, each) for each in results)
         return converted[0] if len(converted) == 1 else converted
 
