@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,10 @@ class Spec:
     name: str
     shape: tuple[int, ...]
     dtype: str
+
+    @functools.cached_property
+    def torch_dtype(self) -> torch.dtype:
+        return getattr(torch, self.dtype)  # type: ignore[no-any-return]
 
     def refuse(self, expected: str, found: Any) -> Any:
         raise errors.ArgumentError(f"argument {self.name!r}: expected {expected}, found {found}")
@@ -143,7 +148,7 @@ def empty_like(template: Any, spec: Spec) -> Any:
     """What is to be filled for a caller who gave `template`: an array of NumPy, or a tensor."""
     if isinstance(template, np.ndarray) and spec.dtype != "bfloat16":
         return np.empty(spec.shape, spec.dtype)
-    return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype))
+    return torch.empty(spec.shape, dtype=spec.torch_dtype)
 
 
 def like(template: Any, made: Any) -> Any:

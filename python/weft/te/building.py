@@ -138,7 +138,7 @@ class Function:
     ) -> None:
         self.name, self.args, self.schedule, self.module = name, args, schedule, module
         self.__name__ = name
-        self._specs = [Spec(each.name, each.shape, each.dtype) for each in args]
+        self._specs = [Spec(each.name, tuple(map(int, each.shape)), each.dtype) for each in args]
         self._inputs = [number for number, each in enumerate(args) if each.op.body is None]
         self._results = [number for number, each in enumerate(args) if each.op.body is not None]
         self._fresh = [self._specs[n] for n in self._results]
