@@ -320,3 +320,24 @@ def test_a_body_is_not_written_without_end():
         "the loops' body would be written 40000 times",
         "unroll less: at most 8192",
     )
+
+
+def test_cache_write_is_asked_for_before_loops_are_changed():
+    a, b = te.placeholder((8, 8), name="A"), te.placeholder((8, 8), name="B")
+    r = te.reduce_axis((0, 8), "r")
+    z = te.compute((8, 8), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), "Z")
+    i, j = z.op.axis
+    for change in [
+        lambda s: s[z].reorder(j, i),
+        lambda s: s[z].decompose_reduction(i),
+        lambda s: s[z].tensorize(i, "fma"),
+        lambda s: s[z].split(i, 2),
+        lambda s: s[z].unroll(j),
+        lambda s: s[z].prefetch(a, r, 2),
+    ]:
+        s = te.create_schedule(z)
+        change(s)
+        key = s.key()
+        with pytest.raises(te.ScheduleError, match="its loops were changed before cache_write"):
+            s.cache_write(z, "local")
+        assert s.key() == key

@@ -55,7 +55,10 @@ def cache_read(stage: Stage, step: Step) -> Tensor:
 
 def _untouched(stage: Stage, verb: str) -> None:
     state = stage.state
-    changed = state.relations or state.kinds or state.prefetches or state.decomposed
+    made = [*stage.op.axis, *state.reduce_axes]
+    moved = any(a is not b for a, b in zip(state.leaves, made))
+    chosen = state.decomposed is not None or state.microkernel is not None
+    changed = state.relations or state.kinds or state.prefetches or moved or chosen
     if changed or state.attach != "root":
         raise ScheduleError(
             stage.label, f"its loops were changed before {verb}", f"call {verb} ahead of the rest"
